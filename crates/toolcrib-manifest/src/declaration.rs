@@ -1,0 +1,160 @@
+//! Checked declarations: what a manifest says, once nothing is wrong with it.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde_json::Value;
+use toolcrib_tool::{Origin, ToolDefinition};
+
+use crate::template::Template;
+
+/// One tool of a manifest, ready to be turned into a body by a runner.
+#[derive(Debug, Clone)]
+pub struct Declaration {
+    /// What the tool says about itself, exposed name included.
+    pub definition: Arc<ToolDefinition>,
+    /// What runs.
+    pub command: CommandSpec,
+    /// What must be there for the tool to be available.
+    pub needs: Needs,
+    /// How the program's output becomes a result.
+    pub output: OutputSpec,
+    /// Checks on values of the host's context, by parameter name.
+    pub context: Vec<ContextParameter>,
+    /// Tests the author wrote.
+    pub tests: Vec<ToolTest>,
+    /// The team that keeps the file.
+    pub owner: Option<String>,
+    /// Where the tool's name stands.
+    pub origin: Origin,
+}
+
+/// A program and how to start it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CommandSpec {
+    /// The argument vector; the first entry is the program.
+    pub argv: Vec<ArgvEntry>,
+    /// What the program reads on standard input; empty without.
+    pub stdin: Option<Template>,
+    /// Variables set for the program.
+    pub env: BTreeMap<String, Template>,
+    /// Variables of the server's environment handed through.
+    pub pass_env: Vec<String>,
+    /// Exit codes that mean success. Default `[0]`.
+    pub ok_exit: Vec<i32>,
+    /// The working directory; the workspace root without.
+    pub cwd: Option<PathBuf>,
+    /// Bytes of each output stream that are kept. Default 64 KiB.
+    pub capture_bytes: usize,
+}
+
+/// One entry of an argument vector: exactly one argument, or none, or one per list item.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ArgvEntry {
+    /// One argument; it drops out as a whole if it refers to an absent optional.
+    One(Template),
+    /// The entries of `then`, if the argument is present and not `false`.
+    If {
+        /// The argument asked about.
+        condition: String,
+        /// What to add.
+        then: Vec<Template>,
+    },
+    /// One argument per item of a list argument.
+    Each {
+        /// The list argument.
+        argument: String,
+    },
+}
+
+/// What a tool needs to be available.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// Programs on PATH.
+    pub bins: Vec<String>,
+    /// Variables of the server's environment (from `needs.env` and every `${env.X}` used).
+    pub env: Vec<String>,
+    /// Configured secrets (from `needs.secrets` and every `${secret.x}` used).
+    pub secrets: Vec<String>,
+}
+
+/// How standard output becomes a result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutputSpec {
+    /// What it is.
+    pub format: OutputFormat,
+    /// Which part survives a cut.
+    pub keep: Keep,
+    /// Patterns whose matches are replaced by `[redacted]`; checked at load.
+    pub redact: Vec<String>,
+}
+
+/// What a program prints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OutputFormat {
+    /// Text for the model.
+    #[default]
+    Text,
+    /// One JSON document: becomes `data`.
+    Json,
+    /// Lines: become a list of strings in `data`.
+    Lines,
+}
+
+/// Which part of too long an output is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Keep {
+    /// The beginning and the end.
+    #[default]
+    Both,
+    /// The beginning.
+    Head,
+    /// The end.
+    Tail,
+}
+
+/// A check on an injected value.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ContextParameter {
+    /// The name under which templates refer to it (`${ctx.name}`).
+    pub name: String,
+    /// The key in the host's context.
+    pub key: String,
+    /// Whether the call is refused without it.
+    pub required: bool,
+    /// JSON Schema of the value (from `enum`, `type`, `pattern`, …), if any.
+    pub schema: Option<Value>,
+}
+
+/// A test inside a manifest.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolTest {
+    /// Its name.
+    pub name: String,
+    /// The arguments of the call.
+    pub args: Value,
+    /// The host's context of the call.
+    pub ctx: BTreeMap<String, Value>,
+    /// What must hold.
+    pub expect: Expectation,
+    /// Where it stands.
+    pub origin: Origin,
+}
+
+/// What a test expects; everything given must hold.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Expectation {
+    /// The call fails with this kind; without it, the call succeeds.
+    pub error: Option<String>,
+    /// The argument vector contains each of these, as whole arguments. Nothing runs for this one.
+    pub argv_contains: Vec<String>,
+    /// The argument vector is exactly this. Nothing runs for this one.
+    pub argv: Option<Vec<String>>,
+    /// The result's text contains each of these.
+    pub text_contains: Vec<String>,
+    /// The result's text matches this pattern.
+    pub text_matches: Option<String>,
+    /// The result's data equals this.
+    pub data: Option<Value>,
+}

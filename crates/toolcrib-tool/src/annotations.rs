@@ -1,0 +1,42 @@
+//! What a tool says about its effects: MCP's four hints, with MCP's defaults.
+
+use serde::{Deserialize, Serialize};
+
+/// Hints about what a call does to the world.
+///
+/// The meaning and the defaults are those of the Model Context Protocol's tool annotations:
+/// a tool that says nothing is assumed to write, possibly destructively, not idempotently,
+/// and to talk to an open world.
+///
+/// ```
+/// use toolcrib_tool::Annotations;
+///
+/// let unknown = Annotations::default();
+/// assert!(!unknown.read_only && unknown.destructive && !unknown.idempotent && unknown.open_world);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "four independent hints, named by the protocol")]
+pub struct Annotations {
+    /// The call changes nothing. Default `false`.
+    pub read_only: bool,
+    /// The call may destroy or overwrite something. Meaningless if `read_only`. Default `true`.
+    pub destructive: bool,
+    /// Calling twice with the same arguments has no further effect. Default `false`.
+    pub idempotent: bool,
+    /// The call reaches things outside the host's control (a network, people). Default `true`.
+    pub open_world: bool,
+}
+
+impl Default for Annotations {
+    fn default() -> Self {
+        Self { read_only: false, destructive: true, idempotent: false, open_world: true }
+    }
+}
+
+impl Annotations {
+    /// Whether a call may destroy something: `destructive` and not `read_only`.
+    pub fn may_destroy(&self) -> bool {
+        self.destructive && !self.read_only
+    }
+}

@@ -1,0 +1,207 @@
+//! What a tool can see of the call it is answering.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+
+use serde_json::Value;
+
+use crate::{BoxFuture, CallId, ToolDefinition};
+
+/// Values the host attached to a session or request: `user`, `tenant`, `project_id` and its own.
+/// They never come from a model.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ContextValues(Arc<BTreeMap<String, Value>>);
+
+impl ContextValues {
+    /// No values.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds or replaces a value.
+    #[must_use]
+    pub fn with(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+        Arc::make_mut(&mut self.0).insert(key.into(), value.into());
+        self
+    }
+
+    /// The value under a key.
+    pub fn get(&self, key: &str) -> Option<&Value> {
+        self.0.get(key)
+    }
+
+    /// All values, sorted by key.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.0.iter().map(|(key, value)| (key.as_str(), value))
+    }
+}
+
+impl<K: Into<String>, V: Into<Value>> FromIterator<(K, V)> for ContextValues {
+    fn from_iter<I: IntoIterator<Item = (K, V)>>(pairs: I) -> Self {
+        let map = pairs.into_iter().map(|(key, value)| (key.into(), value.into())).collect();
+        Self(Arc::new(map))
+    }
+}
+
+/// What the executor offers a running call. New methods come with defaults.
+pub trait CallHost: Send + Sync {
+    /// Completes when the call is cancelled; never, if it is not.
+    fn cancelled(&self) -> BoxFuture<'_, ()>;
+
+    /// Whether the call has been cancelled.
+    fn is_cancelled(&self) -> bool;
+}
+
+/// The context of one call. Cloning it is cheap.
+///
+/// ```
+/// use toolcrib_tool::{CallContext, ContextValues, ToolDefinition};
+///
+/// let definition = ToolDefinition::builder("demo").description("A demo.").build()?;
+/// let cx = CallContext::builder("call_1", definition)
+///     .values(ContextValues::new().with("user", "ada"))
+///     .build();
+/// assert_eq!(cx.value("user").and_then(|user| user.as_str()), Some("ada"));
+/// # Ok::<(), toolcrib_tool::DefinitionError>(())
+/// ```
+#[derive(Clone)]
+pub struct CallContext(Arc<Inner>);
+
+struct Inner {
+    call_id: CallId,
+    definition: Arc<ToolDefinition>,
+    values: ContextValues,
+    deadline: Option<Instant>,
+    output_chars: usize,
+    host: Option<Arc<dyn CallHost>>,
+}
+
+impl CallContext {
+    /// Starts a context. The executor does this for every call; a test of one tool may.
+    pub fn builder(
+        call_id: impl Into<Arc<str>>,
+        definition: impl Into<Arc<ToolDefinition>>,
+    ) -> CallContextBuilder {
+        CallContextBuilder {
+            inner: Inner {
+                call_id: CallId::new(call_id),
+                definition: definition.into(),
+                values: ContextValues::new(),
+                deadline: None,
+                output_chars: usize::MAX,
+                host: None,
+            },
+        }
+    }
+
+    /// The caller's id of this call.
+    pub fn call_id(&self) -> &CallId {
+        &self.0.call_id
+    }
+
+    /// The definition the call was checked against.
+    pub fn definition(&self) -> &ToolDefinition {
+        &self.0.definition
+    }
+
+    /// A value the host attached.
+    pub fn value(&self, key: &str) -> Option<&Value> {
+        self.0.values.get(key)
+    }
+
+    /// All values the host attached.
+    pub fn values(&self) -> &ContextValues {
+        &self.0.values
+    }
+
+    /// The value of a parameter the host fills in, under the parameter's own name.
+    pub fn injected(&self, parameter: &str) -> Option<&Value> {
+        let injection =
+            self.0.definition.injections().iter().find(|known| known.parameter() == parameter)?;
+        self.0.values.get(injection.context_key())
+    }
+
+    /// When the call will be ended, if it has a limit.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.0.deadline
+    }
+
+    /// How many characters of text will reach the model; more is cut in the middle.
+    pub fn output_chars(&self) -> usize {
+        self.0.output_chars
+    }
+
+    /// Completes when the call is cancelled or timed out. Async tools need not watch it: they
+    /// are dropped. Blocking ones should ask [`is_cancelled`](Self::is_cancelled) now and then.
+    pub async fn cancelled(&self) {
+        match &self.0.host {
+            Some(host) => host.cancelled().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Whether the call was cancelled or timed out.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.host.as_ref().is_some_and(|host| host.is_cancelled())
+    }
+}
+
+impl fmt::Debug for CallContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CallContext")
+            .field("call_id", &self.0.call_id)
+            .field("tool", &self.0.definition.name())
+            .field("deadline", &self.0.deadline)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Builds a [`CallContext`].
+pub struct CallContextBuilder {
+    inner: Inner,
+}
+
+impl CallContextBuilder {
+    /// Sets the host's values.
+    #[must_use]
+    pub fn values(mut self, values: ContextValues) -> Self {
+        self.inner.values = values;
+        self
+    }
+
+    /// Sets when the call ends at the latest.
+    #[must_use]
+    pub fn deadline(mut self, deadline: Instant) -> Self {
+        self.inner.deadline = Some(deadline);
+        self
+    }
+
+    /// Sets the text budget, in characters.
+    #[must_use]
+    pub fn output_chars(mut self, output_chars: usize) -> Self {
+        self.inner.output_chars = output_chars;
+        self
+    }
+
+    /// Connects the call to its executor.
+    #[must_use]
+    pub fn host(mut self, host: Arc<dyn CallHost>) -> Self {
+        self.inner.host = Some(host);
+        self
+    }
+
+    /// Makes the context.
+    pub fn build(self) -> CallContext {
+        CallContext(Arc::new(self.inner))
+    }
+}
+
+impl fmt::Debug for CallContextBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CallContextBuilder")
+            .field("call_id", &self.inner.call_id)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,167 @@
+//! A tool as a registry holds it: what it says, what it does, and where it came from.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::{Tool, ToolDefinition};
+
+/// Where a tool came from, in the order that decides names: the first wins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Layer {
+    /// Registered by the host's own code.
+    Host,
+    /// Linked in and found through `inventory`.
+    Native,
+    /// Declared in a manifest file.
+    Manifest,
+    /// Offered by another MCP server.
+    Upstream,
+}
+
+impl Layer {
+    /// A word for listings.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Host => "host",
+            Self::Native => "native",
+            Self::Manifest => "manifest",
+            Self::Upstream => "upstream",
+        }
+    }
+}
+
+/// The place in a file where a tool is declared.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Origin {
+    /// The file, as people know it.
+    pub file: String,
+    /// The line, from 1.
+    pub line: u32,
+    /// The column in characters, from 1; 0 where it is not known.
+    pub column: u32,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file, self.line)?;
+        if self.column > 0 {
+            write!(f, ":{}", self.column)?;
+        }
+        Ok(())
+    }
+}
+
+/// Who declares a tool. An entry's identity is the pair (source, name), never a joined string.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Source {
+    /// The layer, which decides who wins a name.
+    pub layer: Layer,
+    /// The declaring unit: a crate, a file, an upstream's name.
+    pub unit: String,
+    /// Where exactly, if known.
+    pub origin: Option<Origin>,
+}
+
+impl Source {
+    /// A source without a place in a file.
+    pub fn new(layer: Layer, unit: impl Into<String>) -> Self {
+        Self { layer, unit: unit.into(), origin: None }
+    }
+
+    /// Adds the place.
+    #[must_use]
+    pub fn at(mut self, origin: Origin) -> Self {
+        self.origin = Some(origin);
+        self
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.origin {
+            Some(origin) if origin.file == self.unit => {
+                write!(f, "{} {origin}", self.layer.as_str())
+            }
+            Some(origin) => write!(f, "{} {} ({origin})", self.layer.as_str(), self.unit),
+            None => write!(f, "{} {}", self.layer.as_str(), self.unit),
+        }
+    }
+}
+
+/// What runs when the tool is called.
+#[derive(Clone)]
+#[non_exhaustive]
+pub enum Body {
+    /// One instance for all calls.
+    Shared(Arc<dyn Tool>),
+}
+
+impl fmt::Debug for Body {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Shared(_) => f.write_str("Shared"),
+        }
+    }
+}
+
+/// Whether a tool can run here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Availability {
+    /// It can.
+    Available,
+    /// It cannot, and why: for people, and for the answer to a call.
+    Unavailable {
+        /// One clause, for example ``needs the program `ss`, which is not on PATH``.
+        reason: String,
+    },
+}
+
+/// A tool with its body and its origin: what sources yield, and the only truth about a tool.
+#[derive(Debug, Clone)]
+pub struct ToolEntry {
+    /// What it says about itself.
+    pub definition: Arc<ToolDefinition>,
+    /// What it does.
+    pub body: Body,
+    /// Where it came from.
+    pub source: Source,
+    /// Whether it can run here.
+    pub availability: Availability,
+}
+
+impl ToolEntry {
+    /// An available tool with one shared instance.
+    pub fn new(
+        definition: impl Into<Arc<ToolDefinition>>,
+        body: Arc<dyn Tool>,
+        source: Source,
+    ) -> Self {
+        Self {
+            definition: definition.into(),
+            body: Body::Shared(body),
+            source,
+            availability: Availability::Available,
+        }
+    }
+
+    /// Marks the tool as unable to run here.
+    #[must_use]
+    pub fn unavailable(mut self, reason: impl Into<String>) -> Self {
+        self.availability = Availability::Unavailable { reason: reason.into() };
+        self
+    }
+
+    /// The tool's name.
+    pub fn name(&self) -> &str {
+        self.definition.name()
+    }
+
+    /// Why it cannot run here, if it cannot.
+    pub fn unavailable_reason(&self) -> Option<&str> {
+        match &self.availability {
+            Availability::Available => None,
+            Availability::Unavailable { reason } => Some(reason),
+        }
+    }
+}

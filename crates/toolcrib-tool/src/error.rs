@@ -1,0 +1,226 @@
+//! How a call fails: a stable kind, a text for the model, a source for the operator.
+
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::ToolOutput;
+
+/// Declares the kinds with their stable strings, so that none can be forgotten in `ALL`.
+macro_rules! error_kinds {
+    ($($(#[$doc:meta])* $kind:ident = $text:literal,)*) => {
+        /// Why a call failed. The strings are stable and the same on every surface.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[non_exhaustive]
+        pub enum ErrorKind { $($(#[$doc])* $kind,)* }
+
+        impl ErrorKind {
+            /// Every kind, in the order of the pipeline's documentation.
+            pub const ALL: &'static [Self] = &[$(Self::$kind,)*];
+
+            /// The stable string, for example `invalid_args`.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$kind => $text,)* }
+            }
+        }
+    };
+}
+
+error_kinds! {
+    /// No tool of that name is in the turn's toolset.
+    NotFound = "not_found",
+    /// The arguments are not JSON that means one thing.
+    InvalidJson = "invalid_json",
+    /// The arguments do not fit the tool's schema.
+    InvalidArgs = "invalid_args",
+    /// A rule of the tool's own refused the arguments.
+    Constraint = "constraint",
+    /// A value the host must supply was not supplied.
+    MissingContext = "missing_context",
+    /// Policy, a person or a path rule refused the call.
+    Denied = "denied",
+    /// The call waits for a person's approval.
+    RequiresApproval = "requires_approval",
+    /// The tool exists but cannot run here or now.
+    Unavailable = "unavailable",
+    /// Too many calls in too short a time.
+    RateLimited = "rate_limited",
+    /// The time limit passed.
+    Timeout = "timeout",
+    /// The caller withdrew the call.
+    Cancelled = "cancelled",
+    /// The tool's code panicked.
+    Panic = "panic",
+    /// The tool is paused after repeated timeouts.
+    Paused = "paused",
+    /// The tool ran and failed.
+    Execution = "execution",
+    /// The tool's data does not fit its output schema.
+    InvalidOutput = "invalid_output",
+    /// A fault of the host, not of the call.
+    Internal = "internal",
+}
+
+impl fmt::Display for ErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A failed call, as a tool or the pipeline reports it.
+///
+/// `message` and `hints` are written for the model: what went wrong and what to do next.
+/// `source` is for the operator and is never shown to a model.
+///
+/// Any [`std::error::Error`] becomes a `ToolError` of kind `execution` through `?`; that is why
+/// this type does not implement the trait itself.
+///
+/// ```
+/// use toolcrib_tool::{ErrorKind, ToolError};
+///
+/// fn read() -> Result<u32, ToolError> {
+///     Ok("12x".parse::<u32>()?)
+/// }
+///
+/// let error = read().unwrap_err().with_hint("send digits only");
+/// assert_eq!(error.kind(), ErrorKind::Execution);
+/// assert_eq!(error.message(), "invalid digit found in string");
+/// ```
+#[derive(Clone)]
+pub struct ToolError(Box<Inner>);
+
+#[derive(Clone)]
+struct Inner {
+    kind: ErrorKind,
+    message: String,
+    hints: Vec<String>,
+    retryable: bool,
+    partial: Option<ToolOutput>,
+    source: Option<Arc<dyn Error + Send + Sync>>,
+}
+
+impl ToolError {
+    /// An error of any kind.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self(Box::new(Inner {
+            kind,
+            message: message.into(),
+            hints: Vec::new(),
+            retryable: matches!(kind, ErrorKind::RateLimited),
+            partial: None,
+            source: None,
+        }))
+    }
+
+    /// The tool ran and failed.
+    pub fn execution(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Execution, message)
+    }
+
+    /// The arguments are wrong in a way the schema cannot say.
+    pub fn invalid_args(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::InvalidArgs, message)
+    }
+
+    /// The tool cannot run here or now.
+    pub fn unavailable(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Unavailable, message)
+    }
+
+    /// A rule refused the call.
+    pub fn denied(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Denied, message)
+    }
+
+    /// A fault of the host or of the tool's own code.
+    pub fn internal(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Internal, message)
+    }
+
+    /// Adds a line that tells the model what to do next.
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.0.hints.push(hint.into());
+        self
+    }
+
+    /// Says whether the same call may succeed later. Default: only for `rate_limited`.
+    #[must_use]
+    pub fn with_retryable(mut self, retryable: bool) -> Self {
+        self.0.retryable = retryable;
+        self
+    }
+
+    /// Adds what the tool had produced before it failed.
+    #[must_use]
+    pub fn with_partial(mut self, partial: impl Into<ToolOutput>) -> Self {
+        self.0.partial = Some(partial.into());
+        self
+    }
+
+    /// Adds the cause, for the operator's log.
+    #[must_use]
+    pub fn with_source(mut self, source: impl Error + Send + Sync + 'static) -> Self {
+        self.0.source = Some(Arc::new(source));
+        self
+    }
+
+    /// The stable kind.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// What went wrong, for the model.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// What to do next, a line each.
+    pub fn hints(&self) -> &[String] {
+        &self.0.hints
+    }
+
+    /// Whether the same call may succeed later.
+    pub fn retryable(&self) -> bool {
+        self.0.retryable
+    }
+
+    /// What was produced before the failure.
+    pub fn partial(&self) -> Option<&ToolOutput> {
+        self.0.partial.as_ref()
+    }
+
+    /// Takes the partial output out, leaving none.
+    pub fn take_partial(&mut self) -> Option<ToolOutput> {
+        self.0.partial.take()
+    }
+
+    /// The cause, for the operator.
+    pub fn source(&self) -> Option<&(dyn Error + Send + Sync + 'static)> {
+        self.0.source.as_deref()
+    }
+}
+
+impl fmt::Display for ToolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.message)
+    }
+}
+
+impl fmt::Debug for ToolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolError")
+            .field("kind", &self.0.kind)
+            .field("message", &self.0.message)
+            .field("hints", &self.0.hints)
+            .field("retryable", &self.0.retryable)
+            .field("source", &self.0.source)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<E: Error + Send + Sync + 'static> From<E> for ToolError {
+    fn from(error: E) -> Self {
+        Self::execution(error.to_string()).with_source(error)
+    }
+}

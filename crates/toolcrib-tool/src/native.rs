@@ -1,0 +1,43 @@
+//! Link-time registration: tools that are there because their crate is linked in.
+
+use std::sync::Arc;
+
+use crate::{DefinitionError, Layer, Origin, Source, Tool, ToolDefinition, ToolEntry};
+
+/// What `#[tool]` submits to `inventory`: names and function pointers only, so that nothing runs
+/// before `main`.
+#[derive(Debug)]
+pub struct NativeTool {
+    /// The tool's name, to sort by.
+    pub name: &'static str,
+    /// The crate that declares it.
+    pub krate: &'static str,
+    /// The file, as the compiler saw it.
+    pub file: &'static str,
+    /// The line of the fn.
+    pub line: u32,
+    /// Makes the definition.
+    pub definition: fn() -> Result<ToolDefinition, DefinitionError>,
+    /// Makes the body.
+    pub body: fn() -> Arc<dyn Tool>,
+}
+
+inventory::collect!(NativeTool);
+
+impl NativeTool {
+    /// The registry entry, with crate, file and line as its source.
+    pub fn entry(&self) -> Result<ToolEntry, DefinitionError> {
+        let origin = Origin { file: self.file.to_owned(), line: self.line, column: 0 };
+        let source = Source::new(Layer::Native, self.krate).at(origin);
+        Ok(ToolEntry::new((self.definition)()?, (self.body)(), source))
+    }
+}
+
+/// Every tool linked into this binary, in one order: by name, then crate, file and line.
+///
+/// `inventory` yields link order, which changes with the build profile and must never be seen.
+pub fn native_tools() -> Vec<&'static NativeTool> {
+    let mut tools: Vec<_> = inventory::iter::<NativeTool>.into_iter().collect();
+    tools.sort_unstable_by_key(|tool| (tool.name, tool.krate, tool.file, tool.line));
+    tools
+}

@@ -1,0 +1,134 @@
+//! How a call of a tool can end, and what a tool fn may return.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::{ToolError, ToolOutput, schema_for};
+
+/// How a tool's own work ended, if it did not fail.
+///
+/// Waiting is data, not a sleeping future: a tool that needs a person or another system says so
+/// and returns.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum ToolOutcome {
+    /// Finished, with output.
+    Done(ToolOutput),
+    /// Somebody must answer first.
+    NeedsInput(InputRequest),
+    /// The work goes on elsewhere; the ticket names it.
+    Pending(Ticket),
+}
+
+/// What somebody has to answer before a call can go on.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct InputRequest {
+    /// The question, for a person.
+    pub message: String,
+    /// JSON Schema of the answer.
+    pub schema: Value,
+}
+
+impl InputRequest {
+    /// Asks `message`, expecting an answer that fits `schema`.
+    pub fn new(message: impl Into<String>, schema: Value) -> Self {
+        Self { message: message.into(), schema }
+    }
+}
+
+/// Names work that goes on outside the call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Ticket {
+    /// The id under which the work can be asked for.
+    pub id: String,
+}
+
+impl Ticket {
+    /// A ticket of that id.
+    pub fn new(id: impl Into<String>) -> Self {
+        Self { id: id.into() }
+    }
+}
+
+impl<T: Into<ToolOutput>> From<T> for ToolOutcome {
+    fn from(output: T) -> Self {
+        Self::Done(output.into())
+    }
+}
+
+/// Structured output: serialised into the result's `data`; its schema becomes the tool's
+/// output schema.
+///
+/// ```
+/// use schemars::JsonSchema;
+/// use serde::Serialize;
+/// use toolcrib_tool::{IntoOutcome, Json};
+///
+/// #[derive(Serialize, JsonSchema)]
+/// struct Sum {
+///     total: i64,
+/// }
+///
+/// assert!(<Json<Sum> as IntoOutcome>::output_schema().is_some());
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Json<T>(pub T);
+
+/// What a `#[tool]` fn may return.
+#[diagnostic::on_unimplemented(
+    message = "a tool cannot return `{Self}`",
+    label = "not a tool's result",
+    note = "return `String`, `serde_json::Value`, `ToolOutput`, `ToolOutcome`, `Json<T>` with `T: Serialize + JsonSchema`, or a `Result` of one of these"
+)]
+pub trait IntoOutcome {
+    /// Turns the value into an outcome.
+    fn into_outcome(self) -> Result<ToolOutcome, ToolError>;
+
+    /// The JSON Schema of the result's `data`, where the type knows it.
+    fn output_schema() -> Option<Value> {
+        None
+    }
+}
+
+impl<T: Serialize + JsonSchema> IntoOutcome for Json<T> {
+    fn into_outcome(self) -> Result<ToolOutcome, ToolError> {
+        let data = serde_json::to_value(self.0)
+            .map_err(|error| ToolError::internal(format!("the result is not JSON: {error}")))?;
+        Ok(ToolOutcome::Done(ToolOutput::from(data)))
+    }
+
+    fn output_schema() -> Option<Value> {
+        Some(schema_for::<T>())
+    }
+}
+
+impl<T: IntoOutcome, E: Into<ToolError>> IntoOutcome for Result<T, E> {
+    fn into_outcome(self) -> Result<ToolOutcome, ToolError> {
+        self.map_err(Into::into)?.into_outcome()
+    }
+
+    fn output_schema() -> Option<Value> {
+        T::output_schema()
+    }
+}
+
+impl IntoOutcome for ToolOutcome {
+    fn into_outcome(self) -> Result<ToolOutcome, ToolError> {
+        Ok(self)
+    }
+}
+
+macro_rules! into_outcome_by_output {
+    ($($type:ty),*) => {$(
+        impl IntoOutcome for $type {
+            fn into_outcome(self) -> Result<ToolOutcome, ToolError> {
+                Ok(ToolOutcome::Done(self.into()))
+            }
+        }
+    )*};
+}
+
+into_outcome_by_output!(String, &'static str, Value, ToolOutput, crate::Content);

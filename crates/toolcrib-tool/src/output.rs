@@ -1,0 +1,114 @@
+//! What a successful tool hands back.
+
+use std::borrow::Cow;
+
+use serde_json::{Map, Value};
+
+use crate::{Content, canonical_json};
+
+/// The output of a tool: parts for the model, data for programs.
+///
+/// ```
+/// use serde_json::json;
+/// use toolcrib_tool::ToolOutput;
+///
+/// let plain = ToolOutput::from("done");
+/// assert_eq!(plain.text(), "done");
+///
+/// // Data without text reads as its own JSON.
+/// let data = ToolOutput::from(json!({"free": 12}));
+/// assert_eq!(data.text(), r#"{"free":12}"#);
+/// ```
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ToolOutput {
+    content: Vec<Content>,
+    data: Option<Value>,
+    meta: Map<String, Value>,
+}
+
+impl ToolOutput {
+    /// An output without parts and without data.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a part.
+    #[must_use]
+    pub fn with_content(mut self, part: impl Into<Content>) -> Self {
+        self.content.push(part.into());
+        self
+    }
+
+    /// Sets the structured data.
+    #[must_use]
+    pub fn with_data(mut self, data: impl Into<Value>) -> Self {
+        self.data = Some(data.into());
+        self
+    }
+
+    /// Adds a note for programs that is neither content nor data, for example how the output
+    /// was obtained.
+    #[must_use]
+    pub fn with_meta(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.meta.insert(key.into(), value.into());
+        self
+    }
+
+    /// Replaces the parts, keeping data and notes. The executor uses this to fit a budget.
+    #[must_use]
+    pub fn replace_content(mut self, content: Vec<Content>) -> Self {
+        self.content = content;
+        self
+    }
+
+    /// The parts, in order.
+    pub fn content(&self) -> &[Content] {
+        &self.content
+    }
+
+    /// The structured data, absent when there is none.
+    pub fn data(&self) -> Option<&Value> {
+        self.data.as_ref()
+    }
+
+    /// The notes.
+    pub fn meta(&self) -> &Map<String, Value> {
+        &self.meta
+    }
+
+    /// The output as one text: the parts joined by newlines, or, without parts, the data as JSON.
+    pub fn text(&self) -> Cow<'_, str> {
+        match (self.content.as_slice(), &self.data) {
+            ([], None) => Cow::Borrowed(""),
+            ([], Some(data)) => Cow::Owned(canonical_json(data)),
+            ([part], _) => part.as_text(),
+            (parts, _) => {
+                Cow::Owned(parts.iter().map(Content::as_text).collect::<Vec<_>>().join("\n"))
+            }
+        }
+    }
+}
+
+impl From<String> for ToolOutput {
+    fn from(text: String) -> Self {
+        Self::new().with_content(text)
+    }
+}
+
+impl From<&str> for ToolOutput {
+    fn from(text: &str) -> Self {
+        Self::new().with_content(text)
+    }
+}
+
+impl From<Value> for ToolOutput {
+    fn from(data: Value) -> Self {
+        Self::new().with_data(data)
+    }
+}
+
+impl From<Content> for ToolOutput {
+    fn from(part: Content) -> Self {
+        Self::new().with_content(part)
+    }
+}

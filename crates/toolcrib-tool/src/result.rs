@@ -1,0 +1,162 @@
+//! The one final answer to a call, and the shapes it is shown in.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::{CallId, ErrorKind, ToolError, ToolOutput};
+
+/// The one final answer to one call.
+///
+/// ```
+/// use std::time::Duration;
+/// use toolcrib_tool::{CallId, ToolError, ToolResult};
+///
+/// let failed = ToolResult::failure(
+///     CallId::new("call_1"),
+///     "ping",
+///     ToolError::execution("host unknown").with_hint("Check the spelling."),
+///     Duration::from_millis(3),
+/// );
+/// assert_eq!(failed.text(), "Error executing ping: host unknown\nCheck the spelling.");
+/// ```
+#[derive(Debug, Clone)]
+pub struct ToolResult {
+    call_id: CallId,
+    tool: Arc<str>,
+    outcome: Result<ToolOutput, ToolError>,
+    truncated: bool,
+    duration: Duration,
+}
+
+impl ToolResult {
+    /// A successful answer.
+    pub fn success(
+        call_id: CallId,
+        tool: impl Into<Arc<str>>,
+        output: ToolOutput,
+        duration: Duration,
+    ) -> Self {
+        Self { call_id, tool: tool.into(), outcome: Ok(output), truncated: false, duration }
+    }
+
+    /// A failed answer.
+    pub fn failure(
+        call_id: CallId,
+        tool: impl Into<Arc<str>>,
+        error: ToolError,
+        duration: Duration,
+    ) -> Self {
+        Self { call_id, tool: tool.into(), outcome: Err(error), truncated: false, duration }
+    }
+
+    /// Says that the content was cut to fit its budget.
+    #[must_use]
+    pub fn with_truncated(mut self, truncated: bool) -> Self {
+        self.truncated = truncated;
+        self
+    }
+
+    /// The id of the call this answers.
+    pub fn call_id(&self) -> &CallId {
+        &self.call_id
+    }
+
+    /// The name that was called.
+    pub fn tool(&self) -> &str {
+        &self.tool
+    }
+
+    /// Whether the call succeeded.
+    pub fn is_success(&self) -> bool {
+        self.outcome.is_ok()
+    }
+
+    /// The output; for a failed call, what it had produced before it failed.
+    pub fn output(&self) -> Option<&ToolOutput> {
+        match &self.outcome {
+            Ok(output) => Some(output),
+            Err(error) => error.partial(),
+        }
+    }
+
+    /// The structured data, if there is any.
+    pub fn data(&self) -> Option<&Value> {
+        self.output().and_then(ToolOutput::data)
+    }
+
+    /// The failure.
+    pub fn error(&self) -> Option<&ToolError> {
+        self.outcome.as_ref().err()
+    }
+
+    /// The failure's kind.
+    pub fn error_kind(&self) -> Option<ErrorKind> {
+        self.error().map(ToolError::kind)
+    }
+
+    /// Whether the content was cut to fit its budget.
+    pub fn truncated(&self) -> bool {
+        self.truncated
+    }
+
+    /// How long the call took.
+    pub fn duration(&self) -> Duration {
+        self.duration
+    }
+
+    /// For hosts that want a failed call as an `Err`.
+    pub fn into_result(self) -> Result<ToolOutput, ToolError> {
+        self.outcome
+    }
+
+    /// What the model reads: the output's text, or `Error executing NAME: cause` with what to do
+    /// next and what had been produced.
+    pub fn text(&self) -> Cow<'_, str> {
+        let error = match &self.outcome {
+            Ok(output) => return output.text(),
+            Err(error) => error,
+        };
+        let mut text = format!("Error executing {}: {}", self.tool, error.message());
+        for hint in error.hints() {
+            let _ = write!(text, "\n{hint}");
+        }
+        if let Some(partial) = error.partial() {
+            let partial = partial.text();
+            if !partial.is_empty() {
+                let _ = write!(text, "\nOutput before the failure:\n{partial}");
+            }
+        }
+        Cow::Owned(text)
+    }
+
+    /// The plain record `{call_id, tool, success, output, data?, error?, truncated, duration_seconds}`.
+    pub fn to_value(&self) -> Value {
+        let mut record = json!({
+            "call_id": self.call_id.as_str(),
+            "tool": self.tool(),
+            "success": self.is_success(),
+            "output": self.output().map(|output| output.text()).unwrap_or_default(),
+            "truncated": self.truncated,
+            "duration_seconds": self.duration.as_secs_f64(),
+        });
+        if let Some(data) = self.data() {
+            record["data"] = data.clone();
+        }
+        if let Some(meta) = self.output().map(ToolOutput::meta).filter(|meta| !meta.is_empty()) {
+            record["meta"] = Value::Object(meta.clone());
+        }
+        if let Some(error) = self.error() {
+            record["error"] = json!({
+                "kind": error.kind().as_str(),
+                "message": error.message(),
+                "hints": error.hints(),
+                "retryable": error.retryable(),
+            });
+        }
+        record
+    }
+}

@@ -1,1 +1,27 @@
-//! Empty.
+#![doc = include_str!("docs/core.md")]
+#![forbid(unsafe_code)]
+
+#[cfg(panic = "abort")]
+compile_error!(
+    "toolcrib-core answers a call whose tool panics, which `panic = \"abort\"` makes impossible: \
+     use the default `panic = \"unwind\"`"
+);
+
+#[doc(hidden)]
+pub mod arguments;
+mod batch;
+mod cancel;
+mod config;
+mod executor;
+mod output_budget;
+mod pipeline;
+mod registry;
+mod schema;
+mod turn;
+mod violation;
+
+pub use config::ExecutorConfig;
+pub use executor::Executor;
+pub use registry::{Conflict, Registration, Registry, RegistryBuilder, RegistrySnapshot};
+pub use turn::{Turn, TurnOptions};
+pub use violation::Violation;

@@ -1,0 +1,6 @@
+//! Arguments from text to a validated value: parsed once, checked where they lie.
+
+pub mod json_view;
+pub mod parse;
+pub mod prepare;
+pub mod tape;

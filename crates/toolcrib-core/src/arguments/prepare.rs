@@ -1,0 +1,179 @@
+//! What happens to arguments between parsing and validation: what a model may not set is taken
+//! out, empty strings that mean "not given" are dropped, defaults are filled in, and whole numbers
+//! written as floats are respelt.
+//!
+//! A text that needs none of this is used as it came; any other is written anew and parsed again,
+//! so that there is always one text that is both validated and handed to the tool.
+
+use std::borrow::Cow;
+
+use serde_json::{Map, Value};
+use toolcrib_tool::{ToolDefinition, canonical_json};
+
+use super::tape::{Cursor, Kind, Tape};
+
+/// What to do with the arguments of one tool; made once per tool.
+#[derive(Debug, Clone, Default)]
+pub struct Preparation {
+    injected: Vec<String>,
+    declared_private: Vec<String>,
+    empty_as_absent: Vec<String>,
+    defaults: Defaults,
+}
+
+/// Defaults of an object schema and of the objects among its properties.
+#[derive(Debug, Clone, Default)]
+struct Defaults {
+    /// Property → JSON text of its default.
+    own: Vec<(String, String)>,
+    /// Property → defaults inside it, where it is present.
+    nested: Vec<(String, Defaults)>,
+}
+
+impl Defaults {
+    fn of(schema: &Value) -> Self {
+        let mut defaults = Self::default();
+        let properties = schema.get("properties").and_then(Value::as_object);
+        for (name, property) in properties.into_iter().flat_map(Map::iter) {
+            if let Some(value) = property.get("default") {
+                defaults.own.push((name.clone(), canonical_json(value)));
+            }
+            let nested = Self::of(property);
+            if !nested.is_empty() {
+                defaults.nested.push((name.clone(), nested));
+            }
+        }
+        defaults
+    }
+
+    fn is_empty(&self) -> bool {
+        self.own.is_empty() && self.nested.is_empty()
+    }
+
+    fn nested(&self, name: &Cursor<'_>) -> Option<&Self> {
+        self.nested.iter().find(|(known, _)| name.equals(known)).map(|(_, nested)| nested)
+    }
+
+    fn missing_in(&self, object: Cursor<'_>) -> bool {
+        self.own.iter().any(|(name, _)| object.get(name).is_none())
+            || self.nested.iter().any(|(name, nested)| {
+                object
+                    .get(name)
+                    .is_some_and(|inner| inner.kind() == Kind::Object && nested.missing_in(inner))
+            })
+    }
+}
+
+impl Preparation {
+    /// Reads a definition.
+    pub fn of(definition: &ToolDefinition) -> Self {
+        let properties = definition.input_schema().get("properties").and_then(Value::as_object);
+        Self {
+            injected: definition
+                .injections()
+                .iter()
+                .map(|injection| injection.parameter().to_owned())
+                .collect(),
+            declared_private: properties
+                .into_iter()
+                .flat_map(Map::keys)
+                .filter(|name| name.starts_with('_'))
+                .cloned()
+                .collect(),
+            empty_as_absent: definition.empty_as_absent().to_vec(),
+            defaults: Defaults::of(definition.input_schema()),
+        }
+    }
+
+    /// The text to validate: `None` if the tape's own text will do.
+    pub fn rewrite(&self, tape: &Tape<'_>) -> Option<String> {
+        let root = tape.root();
+        if root.kind() != Kind::Object {
+            // Not an object of arguments: the validator says so.
+            return None;
+        }
+        let changes = tape.has_integral_float()
+            || root.members().any(|(name, value)| self.drops(name, value))
+            || self.defaults.missing_in(root);
+        if !changes {
+            return None;
+        }
+        let mut out = String::with_capacity(tape.text().len() + 64);
+        write_object(root, Some(&self.defaults), |name, value| !self.drops(name, value), &mut out);
+        Some(out)
+    }
+
+    fn drops(&self, name: Cursor<'_>, value: Cursor<'_>) -> bool {
+        if self.injected.iter().any(|known| name.equals(known)) {
+            return true;
+        }
+        if value.kind() == Kind::String
+            && value.source() == "\"\""
+            && self.empty_as_absent.iter().any(|known| name.equals(known))
+        {
+            return true;
+        }
+        let is_private = name.as_str().is_some_and(|name: Cow<'_, str>| name.starts_with('_'));
+        is_private && !self.declared_private.iter().any(|known| name.equals(known))
+    }
+}
+
+/// Writes an object with its defaults filled in, keeping the members `keep` accepts.
+fn write_object(
+    object: Cursor<'_>,
+    defaults: Option<&Defaults>,
+    keep: impl Fn(Cursor<'_>, Cursor<'_>) -> bool,
+    out: &mut String,
+) {
+    out.push('{');
+    let mut separate = separator();
+    for (name, value) in object.members().filter(|(name, value)| keep(*name, *value)) {
+        separate(out);
+        out.push_str(name.source());
+        out.push(':');
+        write_value(value, defaults.and_then(|defaults| defaults.nested(&name)), out);
+    }
+    for (name, json) in defaults.map(|defaults| defaults.own.as_slice()).unwrap_or_default() {
+        let given =
+            object.members().any(|(member, value)| member.equals(name) && keep(member, value));
+        if !given {
+            separate(out);
+            out.push_str(&Value::from(name.as_str()).to_string());
+            out.push(':');
+            out.push_str(json);
+        }
+    }
+    out.push('}');
+}
+
+fn write_value(value: Cursor<'_>, defaults: Option<&Defaults>, out: &mut String) {
+    match value.kind() {
+        Kind::Object => write_object(value, defaults, |_, _| true, out),
+        Kind::Array => {
+            out.push('[');
+            let mut separate = separator();
+            for item in value.items() {
+                separate(out);
+                write_value(item, None, out);
+            }
+            out.push(']');
+        }
+        Kind::IntegralFloat => {
+            // The parser has checked that the value is whole and within ±2^53.
+            #[expect(clippy::cast_possible_truncation, reason = "whole and within ±2^53")]
+            let whole = value.source().parse::<f64>().unwrap_or_default() as i64;
+            out.push_str(&whole.to_string());
+        }
+        _ => out.push_str(value.source()),
+    }
+}
+
+/// Writes a comma before every call but the first.
+fn separator() -> impl FnMut(&mut String) {
+    let mut first = true;
+    move |out| {
+        if !std::mem::take(&mut first) {
+            out.push(',');
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Cancellation of one call: set once, seen by the tool and by everything it waits for.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio::sync::Notify;
+use toolcrib_tool::{BoxFuture, CallHost};
+
+/// The cancellation of one call.
+#[derive(Debug, Default)]
+pub(crate) struct Cancellation {
+    set: AtomicBool,
+    changed: Notify,
+}
+
+impl Cancellation {
+    pub(crate) fn set(&self) {
+        self.set.store(true, Ordering::Release);
+        self.changed.notify_waiters();
+    }
+
+    /// Sets the cancellation when the guard is dropped: a call that nobody waits for any more must
+    /// not go on unseen, and a blocking tool only learns of it here.
+    pub(crate) fn set_on_drop(self: &Arc<Self>) -> SetOnDrop {
+        SetOnDrop(Arc::clone(self))
+    }
+}
+
+impl CallHost for Cancellation {
+    fn cancelled(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            let changed = self.changed.notified();
+            tokio::pin!(changed);
+            // Registered before the flag is read, so that a set between the two is not missed.
+            changed.as_mut().enable();
+            if !self.is_cancelled() {
+                changed.await;
+            }
+        })
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.set.load(Ordering::Acquire)
+    }
+}
+
+pub(crate) struct SetOnDrop(Arc<Cancellation>);
+
+impl Drop for SetOnDrop {
+    fn drop(&mut self) {
+        self.0.set();
+    }
+}

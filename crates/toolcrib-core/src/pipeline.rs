@@ -1,0 +1,367 @@
+//! The one way a call takes, top to bottom: resolve → parse → strip → defaults → validate →
+//! context → the tool's own check → run within its limit → check the output → fit the budget.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::FutureExt;
+use toolcrib_fuzzy::near_names;
+use toolcrib_tool::{
+    Arguments, Body, CallContext, ErrorKind, RawArguments, Tool, ToolCall, ToolDefinition,
+    ToolError, ToolOutcome, ToolOutput, ToolResult, canonical_json,
+};
+
+use crate::arguments::parse::{ParseError, parse};
+use crate::cancel::Cancellation;
+use crate::output_budget;
+use crate::registry::{Compiled, Slot};
+use crate::turn::Turn;
+use crate::violation::{SHOWN_VIOLATIONS, Violation};
+
+/// When a call ends at the latest, and how long that was from its start.
+#[derive(Debug, Clone, Copy)]
+struct Deadline {
+    limit: Duration,
+    at: Instant,
+}
+
+/// Answers one call.
+pub(crate) async fn run(turn: &Turn, call: ToolCall) -> ToolResult {
+    let started = Instant::now();
+    let (id, name, raw) = call.into_parts();
+    tracing::debug!(tool = %name, call_id = %id, "execute_start");
+
+    let outcome = async {
+        let slot = resolve(turn, &name)?;
+        let compiled = slot.compiled(turn.shared.registry.schemas())?;
+        let arguments = checked_arguments(compiled, raw)?;
+        let cancellation = Arc::new(Cancellation::default());
+        let limit = turn.shared.config.limit(slot.entry.definition.timeout());
+        let deadline = limit.map(|limit| Deadline { limit, at: started + limit });
+        let cx = context(turn, slot, id.as_str(), deadline, &cancellation)?;
+        let Body::Shared(tool) = &slot.entry.body else {
+            return Err(ToolError::internal("this version cannot run a body of that kind"));
+        };
+        let outcome = execute(tool, arguments, &cx, deadline, &cancellation).await?;
+        let output = finished(&name, outcome)?;
+        check_data(compiled, output, turn.shared.config.data_bytes)
+    }
+    .await;
+
+    let duration = started.elapsed();
+    log(&name, id.as_str(), duration, outcome.as_ref().err());
+    answer(turn, id, name, outcome, duration)
+}
+
+/// Finds the tool, or says which ones are near.
+fn resolve<'t>(turn: &'t Turn, name: &str) -> Result<&'t Slot, ToolError> {
+    let Some(slot) = turn.snapshot.slot(name) else {
+        let known = turn.definitions().iter().map(|definition| definition.name());
+        let near: Vec<_> = near_names(name, known).iter().map(|near| format!("`{near}`")).collect();
+        let error = ToolError::new(ErrorKind::NotFound, "there is no tool of that name");
+        return Err(match near.as_slice() {
+            [] => error.with_hint("Use one of the listed tools, spelt exactly."),
+            near => error.with_hint(format!("Did you mean {}?", near.join(" or "))),
+        }
+        .with_hint(format!("For the user: tool {name} is unavailable.")));
+    };
+    match slot.entry.unavailable_reason() {
+        None => Ok(slot),
+        Some(reason) => Err(ToolError::unavailable(reason)
+            .with_hint("Use another tool; this one cannot run here.")
+            .with_hint(format!("For the user: tool {name} is unavailable."))),
+    }
+}
+
+/// Text → arguments the tool may rely on.
+fn checked_arguments(compiled: &Compiled, raw: RawArguments) -> Result<Arguments, ToolError> {
+    let mut text = raw.into_string();
+    if text.trim().is_empty() {
+        "{}".clone_into(&mut text);
+    }
+    let tape = parse(&text).map_err(|error| invalid_json(&text, &error))?;
+    if let Some(rewritten) = compiled.preparation.rewrite(&tape) {
+        // Made from checked pieces, so it parses; if not, the fault is ours and not the model's.
+        let tape = parse(&rewritten).map_err(|error| {
+            ToolError::internal(format!("rewriting the arguments failed: {error}"))
+        })?;
+        validate(compiled, &tape)?;
+        return Ok(Arguments::from_validated(rewritten));
+    }
+    validate(compiled, &tape)?;
+    Ok(Arguments::from_validated(text))
+}
+
+fn validate(compiled: &Compiled, tape: &crate::arguments::tape::Tape<'_>) -> Result<(), ToolError> {
+    if compiled.input.accepts(tape) {
+        return Ok(());
+    }
+    let violations = compiled.input.violations(tape);
+    let message = match violations.len() {
+        1 => "the arguments do not fit the tool's schema".to_owned(),
+        count => format!("the arguments do not fit the tool's schema in {count} places"),
+    };
+    Err(listed(ToolError::invalid_args(message), &violations)
+        .with_hint("Nothing was run. Correct the arguments and call again."))
+}
+
+/// Adds a line per violation.
+fn listed(mut error: ToolError, violations: &[Violation]) -> ToolError {
+    for violation in violations.iter().take(SHOWN_VIOLATIONS) {
+        error = error.with_hint(format!("- {violation}"));
+    }
+    match violations.len().checked_sub(SHOWN_VIOLATIONS) {
+        None | Some(0) => error,
+        Some(more) => error.with_hint(format!("- and {more} more")),
+    }
+}
+
+fn invalid_json(text: &str, error: &ParseError) -> ToolError {
+    let character = text.get(..error.offset).map_or(error.offset, |before| before.chars().count());
+    ToolError::new(
+        ErrorKind::InvalidJson,
+        format!(
+            "the arguments are not valid JSON: {} at character {}",
+            error.problem,
+            character + 1
+        ),
+    )
+    .with_hint("Nothing was run. Send one JSON object.")
+}
+
+/// The call's context; fails if the host has not supplied what the tool needs.
+fn context(
+    turn: &Turn,
+    slot: &Slot,
+    id: &str,
+    deadline: Option<Deadline>,
+    cancellation: &Arc<Cancellation>,
+) -> Result<CallContext, ToolError> {
+    let definition = &slot.entry.definition;
+    for injection in definition.injections().iter().filter(|injection| injection.required()) {
+        if turn.values.get(injection.context_key()).is_none() {
+            return Err(ToolError::new(
+                ErrorKind::MissingContext,
+                format!(
+                    "the host has not supplied `{}`, which this tool takes from the context",
+                    injection.context_key()
+                ),
+            )
+            .with_hint(
+                "It cannot be given as an argument. Tell the user that the host must set it.",
+            ));
+        }
+    }
+    let config = &turn.shared.config;
+    let builder = CallContext::builder(id, Arc::clone(definition))
+        .values(turn.values.clone())
+        .output_chars(definition.output_chars().unwrap_or(config.output_chars))
+        .host(Arc::clone(cancellation) as _);
+    Ok(match deadline {
+        Some(deadline) => builder.deadline(deadline.at).build(),
+        None => builder.build(),
+    })
+}
+
+/// Runs the tool's check and its work within the deadline, whatever it does.
+async fn execute(
+    tool: &Arc<dyn Tool>,
+    arguments: Arguments,
+    cx: &CallContext,
+    deadline: Option<Deadline>,
+    cancellation: &Arc<Cancellation>,
+) -> Result<ToolOutcome, ToolError> {
+    let _cancel_when_dropped = cancellation.set_on_drop();
+    let work = work(tool, arguments, cx);
+    let Some(deadline) = deadline else { return work.await };
+
+    let mut work = std::pin::pin!(work);
+    match tokio::time::timeout_at(deadline.at.into(), &mut work).await {
+        Ok(outcome) => outcome,
+        Err(_) => {
+            cancellation.set();
+            let error = timed_out(cx.definition(), deadline.limit);
+            let wind_down = tool.wind_down();
+            if wind_down.is_zero() {
+                return Err(error);
+            }
+            match tokio::time::timeout(wind_down, work).await {
+                Ok(Ok(ToolOutcome::Done(output))) => Err(error.with_partial(output)),
+                Ok(Err(mut late)) => Err(match late.take_partial() {
+                    Some(partial) => error.with_partial(partial),
+                    None => error,
+                }),
+                Ok(Ok(_)) | Err(_) => Err(error),
+            }
+        }
+    }
+}
+
+/// The tool's check and its work, with panics caught, on the pool its definition asks for.
+async fn work(
+    tool: &Arc<dyn Tool>,
+    arguments: Arguments,
+    cx: &CallContext,
+) -> Result<ToolOutcome, ToolError> {
+    async fn inner(
+        tool: &dyn Tool,
+        arguments: Arguments,
+        cx: &CallContext,
+    ) -> Result<ToolOutcome, ToolError> {
+        tool.validate(&arguments, cx).await?;
+        tool.call(arguments, cx).await
+    }
+
+    if cx.definition().blocking() {
+        let (tool, cx) = (Arc::clone(tool), cx.clone());
+        let runtime = tokio::runtime::Handle::current();
+        let joined = tokio::task::spawn_blocking(move || {
+            runtime.block_on(inner(tool.as_ref(), arguments, &cx))
+        })
+        .await;
+        return joined.unwrap_or_else(|error| match error.try_into_panic() {
+            Ok(panic) => Err(panicked(panic.as_ref())),
+            Err(error) => Err(ToolError::internal(format!("the blocking pool is closed: {error}"))),
+        });
+    }
+    // A tool that panicked is asked again only through its own `&self`; what it left half done
+    // behind a lock of its own, that lock's poisoning tells it.
+    AssertUnwindSafe(inner(tool.as_ref(), arguments, cx))
+        .catch_unwind()
+        .await
+        .unwrap_or_else(|panic| Err(panicked(panic.as_ref())))
+}
+
+fn panicked(panic: &(dyn std::any::Any + Send)) -> ToolError {
+    let said = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no message");
+    ToolError::new(ErrorKind::Panic, "the tool crashed on this input")
+        .with_hint("Try other arguments or another tool.")
+        .with_source(PanicMessage(said.to_owned()))
+}
+
+/// What a panic said; for the operator's log.
+#[derive(Debug)]
+struct PanicMessage(String);
+
+impl std::fmt::Display for PanicMessage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "panicked: {}", self.0)
+    }
+}
+
+impl std::error::Error for PanicMessage {}
+
+fn timed_out(definition: &ToolDefinition, limit: Duration) -> ToolError {
+    let error = ToolError::new(
+        ErrorKind::Timeout,
+        format!("it ran longer than its limit of {limit:?} and was ended"),
+    );
+    if definition.annotations().read_only {
+        error.with_hint("Ask for less at a time, or call again later.")
+    } else {
+        error.with_hint("Whether it took effect is unknown: look before you call it again.")
+    }
+}
+
+/// Output, or the reason why waiting is not possible here.
+fn finished(name: &str, outcome: ToolOutcome) -> Result<ToolOutput, ToolError> {
+    match outcome {
+        ToolOutcome::Done(output) => Ok(output),
+        ToolOutcome::NeedsInput(request) => Err(ToolError::unavailable(format!(
+            "it needs an answer from a person, and this host keeps no waiting calls: {}",
+            request.message
+        ))),
+        ToolOutcome::Pending(ticket) => Err(ToolError::unavailable(format!(
+            "its work goes on elsewhere as {}, and this host keeps no waiting calls",
+            ticket.id
+        ))),
+        _ => Err(ToolError::internal(format!("{name} ended in a way this version does not know"))),
+    }
+}
+
+/// Holds `data` against its size limit and the declared output schema.
+fn check_data(
+    compiled: &Compiled,
+    output: ToolOutput,
+    data_bytes: usize,
+) -> Result<ToolOutput, ToolError> {
+    if let Some(data) = output.data() {
+        let size = canonical_json(data).len();
+        if size > data_bytes {
+            return Err(ToolError::new(
+                ErrorKind::InvalidOutput,
+                format!("the result's data is {size} bytes, more than the limit of {data_bytes}"),
+            )
+            .with_hint("Ask for less at a time."));
+        }
+    }
+    let Some(validator) = &compiled.output else { return Ok(output) };
+    let Some(data) = output.data() else {
+        return Err(ToolError::new(
+            ErrorKind::InvalidOutput,
+            "the tool declares an output schema and returned no data",
+        )
+        .with_partial(output));
+    };
+    let violations = validator.violations(data);
+    if violations.is_empty() {
+        return Ok(output);
+    }
+    let error = ToolError::new(
+        ErrorKind::InvalidOutput,
+        "the tool's data does not fit the output schema it declares",
+    );
+    Err(listed(error, &violations))
+}
+
+/// The final answer, with its text fitted to the budget.
+fn answer(
+    turn: &Turn,
+    id: toolcrib_tool::CallId,
+    name: Arc<str>,
+    outcome: Result<ToolOutput, ToolError>,
+    duration: Duration,
+) -> ToolResult {
+    let own = turn.snapshot.get(&name).and_then(|entry| entry.definition.output_chars());
+    let budget = own.unwrap_or(turn.shared.config.output_chars);
+    match outcome {
+        Ok(output) => {
+            let (output, truncated) = output_budget::fit(output, budget);
+            ToolResult::success(id, name, output, duration).with_truncated(truncated)
+        }
+        Err(mut error) => {
+            let mut truncated = false;
+            if let Some(partial) = error.take_partial() {
+                let (partial, cut) = output_budget::fit(partial, budget);
+                truncated = cut;
+                error = error.with_partial(partial);
+            }
+            ToolResult::failure(id, name, error, duration).with_truncated(truncated)
+        }
+    }
+}
+
+fn log(tool: &str, call_id: &str, duration: Duration, error: Option<&ToolError>) {
+    let Some(error) = error else {
+        tracing::info!(tool, call_id, ?duration, "execute_done");
+        return;
+    };
+    let kind = error.kind().as_str();
+    let source = error.source().map(ToString::to_string);
+    match error.kind() {
+        ErrorKind::NotFound
+        | ErrorKind::Panic
+        | ErrorKind::Timeout
+        | ErrorKind::Unavailable
+        | ErrorKind::InvalidOutput
+        | ErrorKind::Internal => {
+            tracing::error!(tool, call_id, ?duration, kind, source, %error, "execute_done");
+        }
+        _ => tracing::warn!(tool, call_id, ?duration, kind, source, %error, "execute_done"),
+    }
+}

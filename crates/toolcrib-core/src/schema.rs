@@ -1,0 +1,113 @@
+//! Compiled schemas: made at the first call, shared by equal schemas.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use jsonschema::{PatternOptions, Validator};
+use serde_json::Value;
+use toolcrib_tool::{ToolError, canonical_json};
+
+use crate::arguments::json_view::{TapeJson, View};
+use crate::arguments::tape::Tape;
+use crate::violation::Violation;
+
+/// A compiled input schema. Regular expressions run in linear time, nothing is fetched, and
+/// `format` annotates.
+#[derive(Debug)]
+pub(crate) struct InputValidator {
+    validator: Validator<TapeJson>,
+    schema: Arc<Value>,
+}
+
+impl InputValidator {
+    fn compile(schema: &Value) -> Result<Self, ToolError> {
+        let validator = jsonschema::options_for::<TapeJson>()
+            .with_pattern_options(PatternOptions::regex())
+            .offline()
+            .build(schema)
+            .map_err(|error| unusable(&error))?;
+        Ok(Self { validator, schema: Arc::new(schema.clone()) })
+    }
+
+    /// Whether the arguments fit; the fast path, which builds no message.
+    pub(crate) fn accepts(&self, tape: &Tape<'_>) -> bool {
+        self.validator.is_valid(View::At(tape.root()))
+    }
+
+    /// Everything that is wrong, in the order of the arguments.
+    pub(crate) fn violations(&self, tape: &Tape<'_>) -> Vec<Violation> {
+        let errors = self.validator.iter_errors(View::At(tape.root()));
+        Violation::collect(errors, &self.schema)
+    }
+}
+
+/// Checks a tool's `data` against its output schema.
+#[derive(Debug)]
+pub(crate) struct OutputValidator {
+    validator: Validator,
+    schema: Arc<Value>,
+}
+
+impl OutputValidator {
+    fn compile(schema: &Value) -> Result<Self, ToolError> {
+        let validator = jsonschema::options()
+            .with_pattern_options(PatternOptions::regex())
+            .offline()
+            .build(schema)
+            .map_err(|error| unusable(&error))?;
+        Ok(Self { validator, schema: Arc::new(schema.clone()) })
+    }
+
+    /// Everything that is wrong with the data.
+    pub(crate) fn violations(&self, data: &Value) -> Vec<Violation> {
+        if self.validator.is_valid(data) {
+            return Vec::new();
+        }
+        Violation::collect(self.validator.iter_errors(data), &self.schema)
+    }
+}
+
+fn unusable(error: &jsonschema::ValidationError<'_>) -> ToolError {
+    ToolError::internal(format!(
+        "the tool's own schema cannot be used: {error} (at `{}` of the schema)",
+        error.instance_path()
+    ))
+}
+
+/// The validators in use, by the canonical text of their schema.
+#[derive(Debug, Default)]
+pub(crate) struct SchemaCache {
+    inputs: Mutex<HashMap<String, Weak<InputValidator>>>,
+    outputs: Mutex<HashMap<String, Weak<OutputValidator>>>,
+}
+
+impl SchemaCache {
+    pub(crate) fn input(&self, schema: &Value) -> Result<Arc<InputValidator>, ToolError> {
+        shared(&self.inputs, schema, InputValidator::compile)
+    }
+
+    pub(crate) fn output(&self, schema: &Value) -> Result<Arc<OutputValidator>, ToolError> {
+        shared(&self.outputs, schema, OutputValidator::compile)
+    }
+}
+
+fn shared<V>(
+    known: &Mutex<HashMap<String, Weak<V>>>,
+    schema: &Value,
+    compile: impl FnOnce(&Value) -> Result<V, ToolError>,
+) -> Result<Arc<V>, ToolError> {
+    let key = canonical_json(schema);
+    let lock = || known.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(validator) = lock().get(&key).and_then(Weak::upgrade) {
+        return Ok(validator);
+    }
+    // Compiled outside the lock: a slow schema must not hold up the first calls of others.
+    let fresh = Arc::new(compile(schema)?);
+    let mut known = lock();
+    if let Some(validator) = known.get(&key).and_then(Weak::upgrade) {
+        return Ok(validator);
+    }
+    known.retain(|_, validator| validator.strong_count() > 0);
+    known.insert(key, Arc::downgrade(&fresh));
+    Ok(fresh)
+}

@@ -1,0 +1,115 @@
+//! A turn: the only door to listing, describing and calling tools.
+
+use std::fmt;
+use std::sync::Arc;
+
+use toolcrib_tool::{ContextValues, ToolCall, ToolDefinition, ToolResult};
+
+use crate::executor::Shared;
+use crate::{Executor, RegistrySnapshot, batch, pipeline};
+
+/// What a host attaches to a turn.
+#[derive(Debug, Clone, Default)]
+pub struct TurnOptions {
+    values: ContextValues,
+    max_concurrency: Option<usize>,
+}
+
+impl TurnOptions {
+    /// Values for the calls' context: user, tenant, project, and the host's own.
+    #[must_use]
+    pub fn values(mut self, values: ContextValues) -> Self {
+        self.values = values;
+        self
+    }
+
+    /// Calls of a batch that run at once: 1 = one after another, 0 = all. Default: the executor's
+    /// setting.
+    #[must_use]
+    pub fn max_concurrency(mut self, max_concurrency: usize) -> Self {
+        self.max_concurrency = Some(max_concurrency);
+        self
+    }
+}
+
+/// One pinned view of the registry and everything a call needs.
+///
+/// Whatever is published meanwhile, definitions and implementations of a turn belong together.
+///
+/// ```
+/// use std::sync::Arc;
+/// use toolcrib_core::{Executor, ExecutorConfig, Registry, RegistryBuilder, TurnOptions};
+/// use toolcrib_tool::{Layer, Source, ToolCall, ToolDefinition, ToolEntry, tool_fn};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), toolcrib_tool::DefinitionError> {
+/// let definition = ToolDefinition::builder("ping").description("Answer.").build()?;
+/// let body = tool_fn(|_: serde_json::Value, _| async { "pong" });
+/// let mut builder = RegistryBuilder::new();
+/// let _ = builder.register(ToolEntry::new(definition, Arc::new(body), Source::new(Layer::Host, "doc")));
+/// let executor = Executor::new(Registry::new(builder.build()), ExecutorConfig::default());
+///
+/// let turn = executor.turn(TurnOptions::default());
+/// assert_eq!(turn.definitions().len(), 1);
+/// assert_eq!(turn.call(ToolCall::new("1", "ping", "{}")).await.text(), "pong");
+///
+/// let unknown = turn.call(ToolCall::new("2", "pingg", "{}")).await;
+/// assert!(unknown.text().contains("Did you mean `ping`?"));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Turn {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) snapshot: Arc<RegistrySnapshot>,
+    pub(crate) values: ContextValues,
+    max_concurrency: usize,
+}
+
+impl Turn {
+    pub(crate) fn new(executor: &Executor, options: TurnOptions) -> Self {
+        Self {
+            shared: Arc::clone(&executor.shared),
+            snapshot: executor.shared.registry.snapshot(),
+            values: options.values,
+            max_concurrency: options
+                .max_concurrency
+                .unwrap_or(executor.shared.config.max_concurrency),
+        }
+    }
+
+    /// The definitions a model may be shown, sorted by name; the same from call to call.
+    pub fn definitions(&self) -> &[Arc<ToolDefinition>] {
+        self.snapshot.definitions()
+    }
+
+    /// One definition.
+    pub fn describe(&self, name: &str) -> Option<&Arc<ToolDefinition>> {
+        let entry = self.snapshot.get(name)?;
+        entry.unavailable_reason().is_none().then_some(&entry.definition)
+    }
+
+    /// Which snapshot this is; equal numbers mean equal definitions.
+    pub fn generation(&self) -> u64 {
+        self.snapshot.generation()
+    }
+
+    /// Answers a call. Never fails otherwise: whatever goes wrong is a failed result.
+    ///
+    /// Dropping the future cancels the call and ends what it started. Needs a tokio runtime with
+    /// its timer.
+    pub async fn call(&self, call: ToolCall) -> ToolResult {
+        pipeline::run(self, call).await
+    }
+
+    /// Answers several calls, in their order, running them at once as far as they allow.
+    pub async fn call_batch(&self, calls: Vec<ToolCall>) -> Vec<ToolResult> {
+        batch::run(self, calls, self.max_concurrency).await
+    }
+}
+
+impl fmt::Debug for Turn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Turn").field("generation", &self.generation()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,442 @@
+//! Calls through the pipeline, as a host sees them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use toolcrib_core::{
+    Executor, ExecutorConfig, Registration, Registry, RegistryBuilder, Turn, TurnOptions,
+};
+use toolcrib_tool::{
+    Arguments, BoxFuture, CallContext, Content, ContextValues, ErrorKind, Injection, IntoOutcome,
+    Layer, Source, Tool, ToolCall, ToolDefinition, ToolDefinitionBuilder, ToolEntry, ToolError,
+    ToolOutcome, ToolOutput, ToolResult, tool_fn,
+};
+
+fn define(name: &str) -> ToolDefinitionBuilder {
+    ToolDefinition::builder(name).description("A tool for a test.")
+}
+
+fn entry(definition: ToolDefinitionBuilder, body: impl Tool) -> ToolEntry {
+    let definition = definition.build().expect("valid definition");
+    ToolEntry::new(definition, Arc::new(body), Source::new(Layer::Host, "test"))
+}
+
+fn executor(entries: impl IntoIterator<Item = ToolEntry>, config: ExecutorConfig) -> Executor {
+    let mut builder = RegistryBuilder::new();
+    for entry in entries {
+        assert_eq!(builder.register(entry), Registration::Registered);
+    }
+    Executor::new(Registry::new(builder.build()), config)
+}
+
+fn turn(entries: impl IntoIterator<Item = ToolEntry>) -> Turn {
+    executor(entries, ExecutorConfig::default()).turn(TurnOptions::default())
+}
+
+async fn call(turn: &Turn, name: &str, arguments: Value) -> ToolResult {
+    turn.call(ToolCall::new("call_1", name, arguments)).await
+}
+
+fn echo(definition: ToolDefinitionBuilder) -> ToolEntry {
+    entry(definition, tool_fn(|args: Value, _| async move { args }))
+}
+
+fn says<R: IntoOutcome + Clone + Send + Sync + 'static>(name: &str, result: R) -> ToolEntry {
+    entry(define(name), tool_fn(move |_: Value, _| std::future::ready(result.clone())))
+}
+
+#[tokio::test]
+async fn every_problem_of_the_arguments_is_named_at_once() {
+    let schema = json!({
+        "properties": {
+            "path": {"type": "string"},
+            "lines": {"type": "integer", "minimum": 1, "maximum": 2000},
+            "mode": {"enum": ["head", "tail"]},
+            "filter": {"type": "object", "properties": {"level": {"type": "string"}}, "additionalProperties": false},
+        },
+        "required": ["path"],
+        "additionalProperties": false,
+    });
+    let ran = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&ran);
+    let turn = turn([entry(
+        define("read").input_schema(schema),
+        tool_fn(move |_: Value, _| {
+            seen.store(true, Ordering::SeqCst);
+            async { "ran" }
+        }),
+    )]);
+    let result = call(
+        &turn,
+        "read",
+        json!({"pth": "a.txt", "lines": 5000, "mode": "tial", "filter": {"levle": 1}}),
+    )
+    .await;
+    assert_eq!(result.error_kind(), Some(ErrorKind::InvalidArgs));
+    let text = result.text();
+    for expected in [
+        "Error executing read: the arguments do not fit the tool's schema in 5 places",
+        "- /path: required and missing (expected a string)",
+        "- /pth: there is no such property, got \"a.txt\"; did you mean `path`?",
+        "- /lines: expected at most 2000, got 5000",
+        "- /mode: expected one of \"head\", \"tail\", got \"tial\"; did you mean `tail`?",
+        "- /filter/levle: there is no such property, got 1; did you mean `level`?",
+    ] {
+        assert!(text.contains(expected), "{expected:?} is not in:\n{text}");
+    }
+    assert!(!ran.load(Ordering::SeqCst), "a refused call runs nothing");
+}
+
+#[tokio::test]
+async fn broken_json_is_answered_with_the_place() {
+    let turn = turn([echo(define("echo"))]);
+    let result = turn.call(ToolCall::new("1", "echo", "{\"a\": tru}")).await;
+    assert_eq!(result.error_kind(), Some(ErrorKind::InvalidJson));
+    assert!(
+        result.text().contains("expected a JSON value, found `t` at character 7"),
+        "{}",
+        result.text()
+    );
+}
+
+#[tokio::test]
+async fn arguments_that_are_not_an_object_are_refused() {
+    let turn = turn([echo(define("echo"))]);
+    for arguments in ["[]", "1", "null", "\"{}\""] {
+        let result = turn.call(ToolCall::new("1", "echo", arguments)).await;
+        assert_eq!(result.error_kind(), Some(ErrorKind::InvalidArgs), "{arguments}");
+    }
+    assert!(turn.call(ToolCall::new("1", "echo", "")).await.is_success(), "empty text is {{}}");
+}
+
+#[tokio::test]
+async fn the_tool_sees_what_was_validated() {
+    let schema = json!({"properties": {"n": {"type": "integer"}, "unit": {"default": "km"}}});
+    let turn = turn([echo(define("echo").input_schema(schema))]);
+    let result = call(&turn, "echo", json!({"n": 5.0, "_secret": true})).await;
+    assert_eq!(result.data(), Some(&json!({"n": 5, "unit": "km"})));
+}
+
+#[tokio::test]
+async fn an_unknown_name_is_answered_with_near_names() {
+    let turn = turn([says("read_file", "x"), says("write_file", "x")]);
+    let result = call(&turn, "raed_file", json!({})).await;
+    assert_eq!(result.error_kind(), Some(ErrorKind::NotFound));
+    assert!(result.text().contains("Did you mean `read_file`"), "{}", result.text());
+}
+
+#[tokio::test]
+async fn an_unavailable_tool_is_in_no_listing_and_says_why() {
+    let turn =
+        turn([says("ports", "x").unavailable("needs the program `ss`, which is not on PATH")]);
+    assert!(turn.definitions().is_empty());
+    assert!(turn.describe("ports").is_none());
+    let result = call(&turn, "ports", json!({})).await;
+    assert_eq!(result.error_kind(), Some(ErrorKind::Unavailable));
+    assert!(result.text().contains("needs the program `ss`"));
+}
+
+#[tokio::test]
+async fn a_panic_is_an_answer_and_the_next_call_works() {
+    for blocking in [false, true] {
+        let turn = turn([
+            entry(define("crash").blocking(blocking), tool_fn(|_: Value, _| async { crash() })),
+            says("fine", "ok"),
+        ]);
+        let result = call(&turn, "crash", json!({})).await;
+        assert_eq!(result.error_kind(), Some(ErrorKind::Panic));
+        assert!(!result.text().contains("secret detail"), "a panic's text is for the operator");
+        assert!(
+            result
+                .error()
+                .and_then(ToolError::source)
+                .expect("source")
+                .to_string()
+                .contains("secret detail")
+        );
+        assert!(call(&turn, "fine", json!({})).await.is_success());
+    }
+}
+
+fn crash() -> &'static str {
+    panic!("secret detail")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_tool_is_ended_at_its_limit_and_its_sibling_is_not() {
+    let slow = |name: &str, seconds| {
+        entry(
+            define(name).timeout(Duration::from_secs(10)),
+            tool_fn(move |_: Value, _| async move {
+                tokio::time::sleep(Duration::from_secs(seconds)).await;
+                "done"
+            }),
+        )
+    };
+    let turn = turn([slow("slow", 3600), slow("quick", 9)]);
+    let calls = vec![ToolCall::new("a", "slow", "{}"), ToolCall::new("b", "quick", "{}")];
+    let answers = turn.call_batch(calls).await;
+    assert_eq!(answers[0].error_kind(), Some(ErrorKind::Timeout));
+    assert!(answers[0].text().contains("limit of 10s"), "{}", answers[0].text());
+    assert!(answers[0].text().contains("unknown"), "a writing tool's effect is unknown");
+    assert_eq!(answers[1].text(), "done");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_ceiling_holds_over_a_tools_own_limit() {
+    let mut config = ExecutorConfig::default();
+    config.max_timeout = Some(Duration::from_secs(2));
+    let sleeper = entry(
+        define("sleep").timeout(Duration::from_secs(3600)),
+        tool_fn(|_: Value, _| async {
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            "done"
+        }),
+    );
+    let turn = executor([sleeper], config).turn(TurnOptions::default());
+    let result = call(&turn, "sleep", json!({})).await;
+    assert!(result.text().contains("limit of 2s"), "{}", result.text());
+}
+
+/// Hands over what it has when its time is up.
+struct WindsDown;
+
+impl Tool for WindsDown {
+    fn call<'a>(
+        &'a self,
+        _: Arguments,
+        cx: &'a CallContext,
+    ) -> BoxFuture<'a, Result<ToolOutcome, ToolError>> {
+        Box::pin(async {
+            cx.cancelled().await;
+            Err(ToolError::new(ErrorKind::Timeout, "ended").with_partial("half of it"))
+        })
+    }
+
+    fn wind_down(&self) -> Duration {
+        Duration::from_secs(1)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_may_hand_over_what_it_has_at_its_limit() {
+    let turn = turn([entry(define("long").timeout(Duration::from_secs(1)), WindsDown)]);
+    let result = call(&turn, "long", json!({})).await;
+    assert_eq!(result.error_kind(), Some(ErrorKind::Timeout));
+    assert!(result.text().ends_with("half of it"), "{}", result.text());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_blocking_tool_learns_that_its_time_is_up() {
+    let ended = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&ended);
+    let spin = entry(
+        define("spin").blocking(true).timeout(Duration::from_millis(50)),
+        tool_fn(move |_: Value, cx: CallContext| {
+            let seen = Arc::clone(&seen);
+            async move {
+                let start = Instant::now();
+                while !cx.is_cancelled() && start.elapsed() < Duration::from_secs(20) {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                seen.store(cx.is_cancelled(), Ordering::SeqCst);
+                "done"
+            }
+        }),
+    );
+    let result = call(&turn([spin]), "spin", json!({})).await;
+    assert_eq!(result.error_kind(), Some(ErrorKind::Timeout));
+    for _ in 0..1000 {
+        if ended.load(Ordering::SeqCst) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("the blocking tool never learnt that it was cancelled");
+}
+
+#[tokio::test]
+async fn dropping_a_call_drops_its_work() {
+    struct SetWhenDropped(Arc<AtomicBool>);
+    impl Drop for SetWhenDropped {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::SeqCst);
+        }
+    }
+    let dropped = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&dropped);
+    let turn = turn([entry(
+        define("wait"),
+        tool_fn(move |_: Value, _| {
+            let guard = SetWhenDropped(Arc::clone(&flag));
+            async move {
+                std::future::pending::<()>().await;
+                drop(guard);
+                "never"
+            }
+        }),
+    )]);
+    let waiting = tokio::time::timeout(Duration::from_millis(20), call(&turn, "wait", json!({})));
+    assert!(waiting.await.is_err());
+    assert!(dropped.load(Ordering::SeqCst));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_batch_answers_in_call_order_and_keeps_its_limit() {
+    let running = Arc::new(AtomicUsize::new(0));
+    let most = Arc::new(AtomicUsize::new(0));
+    let (now, peak) = (Arc::clone(&running), Arc::clone(&most));
+    let sleep = entry(
+        define("sleep").input_schema(json!({"properties": {"ms": {"type": "integer"}}})),
+        tool_fn(move |args: Value, _| {
+            let (now, peak) = (Arc::clone(&now), Arc::clone(&peak));
+            async move {
+                peak.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                tokio::time::sleep(Duration::from_millis(args["ms"].as_u64().unwrap_or(0))).await;
+                now.fetch_sub(1, Ordering::SeqCst);
+                args["ms"].to_string()
+            }
+        }),
+    );
+    let executor = executor([sleep], ExecutorConfig::default());
+    for (limit, expected) in [(1, 1), (3, 3), (0, 10)] {
+        most.store(0, Ordering::SeqCst);
+        let turn = executor.turn(TurnOptions::default().max_concurrency(limit));
+        let calls: Vec<_> = (0..10)
+            .map(|n| ToolCall::new(format!("call_{n}"), "sleep", json!({"ms": 100 - n * 10})))
+            .collect();
+        let answers = turn.call_batch(calls).await;
+        let texts: Vec<_> = answers.iter().map(|answer| answer.text().into_owned()).collect();
+        assert_eq!(texts, ["100", "90", "80", "70", "60", "50", "40", "30", "20", "10"]);
+        assert!(
+            answers.iter().enumerate().all(|(n, a)| a.call_id().as_str() == format!("call_{n}"))
+        );
+        assert_eq!(most.load(Ordering::SeqCst), expected);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_of_a_batch_runs_beside_a_barrier() {
+    let running = Arc::new(AtomicUsize::new(0));
+    let tool = |name: &str, parallel: bool| {
+        let running = Arc::clone(&running);
+        entry(
+            define(name).parallel(parallel),
+            tool_fn(move |_: Value, _| {
+                let running = Arc::clone(&running);
+                async move {
+                    let beside = running.fetch_add(1, Ordering::SeqCst);
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                    running.fetch_sub(1, Ordering::SeqCst);
+                    beside.to_string()
+                }
+            }),
+        )
+    };
+    let turn = turn([tool("free", true), tool("alone", false)]);
+    let names = ["free", "free", "alone", "free", "alone"];
+    let calls = names.iter().enumerate().map(|(n, name)| ToolCall::new(n.to_string(), *name, "{}"));
+    let answers = turn.call_batch(calls.collect()).await;
+    assert_eq!(answers[2].text(), "0");
+    assert_eq!(answers[4].text(), "0");
+    assert_eq!(answers[1].text(), "1");
+}
+
+#[tokio::test]
+async fn injected_values_come_from_the_host_only() {
+    let read = entry(
+        define("read")
+            .input_schema(json!({"properties": {"path": {}, "project_id": {}}, "additionalProperties": false}))
+            .injections(vec![Injection::new("project_id", "project_id")]),
+        tool_fn(|args: Value, cx: CallContext| async move {
+            json!({"args": args, "project": cx.injected("project_id")})
+        }),
+    );
+    let executor = executor([read], ExecutorConfig::default());
+    let hostile = json!({"path": "a", "project_id": "other"});
+
+    let missing = call(&executor.turn(TurnOptions::default()), "read", hostile.clone()).await;
+    assert_eq!(missing.error_kind(), Some(ErrorKind::MissingContext));
+
+    let values = ContextValues::new().with("project_id", "mine");
+    let turn = executor.turn(TurnOptions::default().values(values));
+    let result = call(&turn, "read", hostile).await;
+    assert_eq!(result.data(), Some(&json!({"args": {"path": "a"}, "project": "mine"})));
+}
+
+#[tokio::test]
+async fn data_is_held_against_the_output_schema() {
+    let schema = json!({"type": "object", "properties": {"free": {"type": "integer"}}, "required": ["free"]});
+    let with = |name: &str, output: ToolOutput| {
+        entry(
+            define(name).output_schema(schema.clone()),
+            tool_fn(move |_: Value, _| std::future::ready(output.clone())),
+        )
+    };
+    let turn = turn([
+        with("right", json!({"free": 1}).into()),
+        with("wrong", json!({"free": "much"}).into()),
+        with("none", "text".into()),
+    ]);
+    assert!(call(&turn, "right", json!({})).await.is_success());
+    let wrong = call(&turn, "wrong", json!({})).await;
+    assert_eq!(wrong.error_kind(), Some(ErrorKind::InvalidOutput));
+    assert!(wrong.text().contains("/free: expected an integer, got \"much\""), "{}", wrong.text());
+    assert_eq!(call(&turn, "none", json!({})).await.error_kind(), Some(ErrorKind::InvalidOutput));
+}
+
+#[tokio::test]
+async fn too_much_text_loses_its_middle_and_too_much_data_fails() {
+    let mut config = ExecutorConfig::default();
+    config.data_bytes = 100;
+    let text = format!("{}{}{}", "a".repeat(20_000), "b".repeat(20_000), "c".repeat(20_000));
+    let turn = executor(
+        [
+            says("long", text.clone()),
+            says("huge", json!({"blob": "x".repeat(200)})),
+            entry(
+                define("picture"),
+                tool_fn(|_: Value, _| async {
+                    Content::Image { data: vec![0; 99], mime_type: "image/png".into() }
+                }),
+            ),
+        ],
+        config,
+    )
+    .turn(TurnOptions::default());
+    let long = call(&turn, "long", json!({})).await;
+    assert!(long.truncated());
+    assert!(long.text().starts_with("aaaa") && long.text().ends_with("cccc"));
+    assert!(long.text().contains("36000 of 60000 characters left out"), "states the sizes");
+    assert_eq!(call(&turn, "huge", json!({})).await.error_kind(), Some(ErrorKind::InvalidOutput));
+    assert!(call(&turn, "picture", json!({})).await.is_success());
+}
+
+#[tokio::test]
+async fn a_schema_that_cannot_be_compiled_fails_its_own_calls_only() {
+    let bad = json!({"properties": {"a": {"pattern": "("}}});
+    let turn = turn([echo(define("bad").input_schema(bad)), says("fine", "ok")]);
+    for _ in 0..2 {
+        let result = call(&turn, "bad", json!({"a": "x"})).await;
+        assert_eq!(result.error_kind(), Some(ErrorKind::Internal));
+    }
+    assert!(call(&turn, "fine", json!({})).await.is_success());
+}
+
+#[tokio::test]
+async fn a_turn_keeps_its_snapshot_while_another_is_published() {
+    let executor = executor([says("old", "old")], ExecutorConfig::default());
+    let pinned = executor.turn(TurnOptions::default());
+    let mut next = RegistryBuilder::new();
+    assert_eq!(next.register(says("new", "new")), Registration::Registered);
+    executor.registry().publish(next.build());
+
+    assert_eq!(pinned.definitions()[0].name(), "old");
+    assert_eq!(call(&pinned, "old", json!({})).await.text(), "old");
+    let fresh = executor.turn(TurnOptions::default());
+    assert_eq!(fresh.definitions()[0].name(), "new");
+    assert!(fresh.generation() > pinned.generation());
+    assert_eq!(call(&fresh, "old", json!({})).await.error_kind(), Some(ErrorKind::NotFound));
+}

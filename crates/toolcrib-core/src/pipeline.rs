@@ -177,25 +177,24 @@ async fn execute(
     let Some(deadline) = deadline else { return work.await };
 
     let mut work = std::pin::pin!(work);
-    match tokio::time::timeout_at(deadline.at.into(), &mut work).await {
-        Ok(outcome) => outcome,
-        Err(_) => {
-            cancellation.set();
-            let error = timed_out(cx.definition(), deadline.limit);
-            let wind_down = tool.wind_down();
-            if wind_down.is_zero() {
-                return Err(error);
-            }
-            match tokio::time::timeout(wind_down, work).await {
-                Ok(Ok(ToolOutcome::Done(output))) => Err(error.with_partial(output)),
-                Ok(Err(mut late)) => Err(match late.take_partial() {
-                    Some(partial) => error.with_partial(partial),
-                    None => error,
-                }),
-                Ok(Ok(_)) | Err(_) => Err(error),
-            }
-        }
+    if let Ok(outcome) = tokio::time::timeout_at(deadline.at.into(), &mut work).await {
+        return outcome;
     }
+    cancellation.set();
+    let error = timed_out(cx.definition(), deadline.limit);
+    let wind_down = tool.wind_down();
+    if wind_down.is_zero() {
+        return Err(error);
+    }
+    let partial = match tokio::time::timeout(wind_down, work).await {
+        Ok(Ok(ToolOutcome::Done(output))) => Some(output),
+        Ok(Err(mut late)) => late.take_partial(),
+        Ok(Ok(_)) | Err(_) => None,
+    };
+    Err(match partial {
+        Some(partial) => error.with_partial(partial),
+        None => error,
+    })
 }
 
 /// The tool's check and its work, with panics caught, on the pool its definition asks for.

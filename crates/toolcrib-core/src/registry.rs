@@ -104,6 +104,12 @@ impl RegistryBuilder {
         for entry in entries {
             if let Some(&owner) = index.get(entry.name()) {
                 let winner = slots[owner].entry.source.clone();
+                tracing::warn!(
+                    tool = entry.name(),
+                    kept = %winner,
+                    shadowed = %entry.source,
+                    "two sources declare one name; the first keeps it"
+                );
                 conflicts.push(Conflict { loser: entry, winner });
                 continue;
             }

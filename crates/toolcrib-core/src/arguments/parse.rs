@@ -361,7 +361,7 @@ impl Parser<'_> {
         if node.kind == Kind::String {
             return self.raw_key(node).into();
         }
-        let quoted = &self.text[node.start as usize - 1..node.end as usize + 1];
+        let quoted = &self.text[node.start as usize - 1..=node.end as usize];
         serde_json::from_str::<String>(quoted).unwrap_or_default().into()
     }
 

@@ -1,1 +1,20 @@
-//! Empty.
+//! Finding text that is nearly right.
+//!
+//! Language models misspell the names of tools, properties and keys in their own ways: another
+//! case, another order of the words, a namespace in front, a letter too many. [`near_names`] finds
+//! what they meant, so that the refusal can say it.
+//!
+//! ```
+//! let tools = ["disk_usage", "read_file", "resolve_name"];
+//! assert_eq!(toolcrib_fuzzy::near_names("mcp__files__readFile", tools), ["read_file"]);
+//! assert_eq!(toolcrib_fuzzy::near_names("disc_usage", tools), ["disk_usage"]);
+//! assert!(toolcrib_fuzzy::near_names("send_mail", tools).is_empty());
+//! ```
+//!
+//! Everything here only suggests. Nothing is ever run, applied or accepted because it looked alike.
+
+#![forbid(unsafe_code)]
+
+mod near;
+
+pub use near::{Fingerprint, MAX_QUERY, MAX_SUGGESTIONS, near_names, near_names_with};

@@ -1,1 +1,17 @@
-//! Empty.
+#![doc = include_str!("docs/mcp.md")]
+#![forbid(unsafe_code)]
+
+mod error;
+mod handler;
+mod http_service;
+mod result;
+mod revision;
+mod server;
+mod stdio;
+mod structured;
+mod tool_list;
+
+pub use error::McpError;
+pub use http_service::{McpBody, McpHttpOptions, McpHttpService};
+pub use result::{META_ERROR_KIND, META_NOTES, META_TRUNCATED};
+pub use server::{McpOptions, McpServer};

@@ -1,4 +1,4 @@
-//! Lets the JSON Schema validator read a [`Tape`] in place.
+//! Lets the JSON Schema validator read a tape in place.
 
 use std::borrow::Cow;
 

@@ -1,0 +1,144 @@
+//! Sixteen bytes that rule a name out without reading it.
+
+use super::words::words;
+
+/// A summary of a name: which letters occur, which occur twice, how many there are, and a trace of
+/// each word.
+///
+/// It is compared in a few instructions and never rules out a name that is near. Keep it beside a
+/// name to make [`near_names_with`](crate::near_names_with) skip the reading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Fingerprint {
+    letters: u64,
+    /// A Bloom filter: two bits per word.
+    words: u64,
+}
+
+// Bits 0–25: a letter. 26–35: a digit. 36: any byte outside ASCII.
+const DIGITS: u8 = 26;
+const OTHER: u8 = 36;
+// Bits 37–57: the second occurrence of one of the letters that names repeat most.
+const AGAIN: u8 = 37;
+const REPEATED: [u8; 21] = *b"etaisrnoclduphgmybfvw";
+// Bits 58–63: the number of bytes that count, 63 standing for "63 or more".
+const LEN: u8 = 58;
+const LEN_MAX: u64 = 63;
+const OCCURRENCES: u64 = (1 << LEN) - 1;
+
+/// For every byte, the bits of its first and of its second occurrence; separators have none.
+const BITS: [[u64; 2]; 256] = {
+    let mut bits = [[0; 2]; 256];
+    let mut byte = 0_u8;
+    loop {
+        bits[byte as usize][0] = match byte.to_ascii_lowercase() {
+            letter @ b'a'..=b'z' => 1 << (letter - b'a'),
+            digit @ b'0'..=b'9' => 1 << (digit - b'0' + DIGITS),
+            0x80.. => 1 << OTHER,
+            _ => 0,
+        };
+        if byte == u8::MAX {
+            break;
+        }
+        byte += 1;
+    }
+    let mut again = 0;
+    while again < LEN - AGAIN {
+        let letter = REPEATED[again as usize];
+        bits[letter as usize][1] = 1 << (AGAIN + again);
+        bits[letter.to_ascii_uppercase() as usize][1] = 1 << (AGAIN + again);
+        again += 1;
+    }
+    bits
+};
+
+impl Fingerprint {
+    /// The fingerprint of `name`.
+    pub fn of(name: &str) -> Self {
+        let mut seen = 0_u64;
+        let mut len = 0_u64;
+        for &byte in name.as_bytes() {
+            let [first, again] = BITS[usize::from(byte)];
+            // All ones if the letter was there before: a branch here is mispredicted half the time.
+            let known = 0_u64.wrapping_sub(u64::from(seen & first != 0));
+            seen |= first | again & known;
+            len += u64::from(first != 0);
+        }
+        let words = words(name).map(word_bits).fold(0, |all, word| all | word);
+        Self { letters: seen | len.min(LEN_MAX) << LEN, words }
+    }
+
+    /// Whether a name with this fingerprint may lie within `limit` edits of one with `other`.
+    ///
+    /// An edit changes the length by at most one, and adds or takes one occurrence of at most one
+    /// letter each; a swap of neighbours does neither.
+    pub(super) const fn within(self, other: Self, limit: usize) -> bool {
+        let differing = ((self.letters ^ other.letters) & OCCURRENCES).count_ones();
+        let lengths = (self.letters >> LEN).abs_diff(other.letters >> LEN);
+        lengths <= limit as u64 && differing as usize <= 2 * limit
+    }
+
+    /// Whether all words of one of two names with these fingerprints may be words of the other.
+    pub(super) const fn shares_words(self, other: Self) -> bool {
+        let both = self.words & other.words;
+        both == self.words || both == other.words
+    }
+}
+
+/// The two bits of a word: an FNV-1a hash, whose upper bits are the best mixed.
+fn word_bits(word: &str) -> u64 {
+    let hash = word.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte.to_ascii_lowercase())).wrapping_mul(0x0100_0000_01b3)
+    });
+    1 << (hash >> 58) | 1 << (hash >> 52 & 63)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Fingerprint;
+    use crate::near::distance::Pattern;
+    use crate::near::words::{letters, overlap, words};
+    use proptest::prelude::*;
+
+    #[test]
+    fn case_and_separators_leave_no_mark() {
+        assert_eq!(Fingerprint::of("read_file"), Fingerprint::of("ReadFile"));
+        assert_ne!(Fingerprint::of("read_file"), Fingerprint::of("read_files"));
+    }
+
+    #[test]
+    fn repeated_letters_and_lengths_count() {
+        let (once, twice) = (Fingerprint::of("cat"), Fingerprint::of("catt"));
+        assert!(once.within(twice, 1) && !once.within(twice, 0));
+        assert!(!Fingerprint::of("zz").within(Fingerprint::of("zzzz"), 1));
+        assert!(!Fingerprint::of("tic").within(Fingerprint::of("tac"), 0));
+    }
+
+    #[test]
+    fn strangers_are_ruled_out() {
+        let read_file = Fingerprint::of("read_file");
+        for name in ["disk_usage", "send_mail", "top_processes"] {
+            let other = Fingerprint::of(name);
+            assert!(!read_file.within(other, 2) && !read_file.shares_words(other), "{name}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+        #[test]
+        fn no_near_spelling_is_ruled_out(a in "[a-eA-E_0-2é]{1,60}", b in "[a-eA-E_0-2é]{1,60}") {
+            let (one, other) = (Fingerprint::of(&a), Fingerprint::of(&b));
+            if let Some(pattern) = Pattern::new(&letters(&a).collect::<Vec<_>>()) {
+                let distance = pattern.distance(&letters(&b).collect::<Vec<_>>());
+                prop_assert!(one.within(other, distance));
+            }
+        }
+
+        #[test]
+        fn no_shared_wording_is_ruled_out(a in "[abAB_]{1,9}", b in "[abAB_]{1,9}") {
+            if overlap(&words(&a).collect::<Vec<_>>(), &b).is_some() {
+                prop_assert!(Fingerprint::of(&a).shares_words(Fingerprint::of(&b)));
+            }
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! A query made ready: how near is a name to it?
+
+use super::distance::{MAX_PATTERN, Pattern};
+use super::fingerprint::Fingerprint;
+use super::ranking::{Nearness, Reading};
+use super::words::{Overlap, letters, overlap, without_namespace, words};
+use super::{MAX_QUERY, typo_limit};
+
+/// The least letters that a word, or several, must share with a name to stand for it: `get`, `of`
+/// and `id` are in half of all names.
+const MIN_SHARED: usize = 4;
+/// … and the part of the longer name that must be shared: `city` stands for `city_weather`, not for
+/// `get_current_weather_forecast_for_city`.
+const MIN_SHARE: usize = 4;
+
+/// An unknown name, prepared for comparison with many known ones.
+pub(super) struct Query<'q> {
+    text: &'q str,
+    words: Vec<&'q str>,
+    letters: usize,
+    fingerprint: Fingerprint,
+    whole: Option<Spelling>,
+    local: Option<Spelling>,
+}
+
+/// One way to take the query as a name that was typed wrong.
+struct Spelling {
+    pattern: Pattern,
+    fingerprint: Fingerprint,
+    limit: usize,
+}
+
+impl Spelling {
+    fn new(name: &str) -> Option<Self> {
+        let pattern = Pattern::new(&letters(name).collect::<Vec<_>>())?;
+        let limit = typo_limit(pattern.len());
+        Some(Self { pattern, fingerprint: Fingerprint::of(name), limit })
+    }
+
+    fn may_match(&self, name: Fingerprint) -> bool {
+        self.fingerprint.within(name, self.limit)
+    }
+
+    fn distance(&self, name: &[u8]) -> Option<usize> {
+        let lengths = self.pattern.len().abs_diff(name.len());
+        let distance = (lengths <= self.limit).then(|| self.pattern.distance(name))?;
+        (distance <= self.limit).then_some(distance)
+    }
+}
+
+impl<'q> Query<'q> {
+    /// `None` for a query that has no near names whatever the candidates.
+    pub(super) fn new(text: &'q str) -> Option<Self> {
+        let len = if text.len() <= MAX_QUERY { letters(text).count() } else { 0 };
+        (len > 0).then(|| Self {
+            text,
+            words: words(text).collect(),
+            letters: len,
+            fingerprint: Fingerprint::of(text),
+            whole: Spelling::new(text),
+            local: without_namespace(text).and_then(Spelling::new),
+        })
+    }
+
+    /// Whether a name with this fingerprint is worth reading.
+    pub(super) fn may_match(&self, name: Fingerprint) -> bool {
+        self.whole.as_ref().is_some_and(|spelling| spelling.may_match(name))
+            || self.local.as_ref().is_some_and(|spelling| spelling.may_match(name))
+            || self.fingerprint.shares_words(name)
+    }
+
+    /// How near `name` is; `None` if it is not, or is the query itself.
+    pub(super) fn nearness(&self, name: &str) -> Option<Nearness> {
+        if name == self.text {
+            return None;
+        }
+        let mut buffer = [0; MAX_PATTERN + 4];
+        let mut len = 0;
+        for byte in letters(name) {
+            if let Some(place) = buffer.get_mut(len) {
+                *place = byte;
+            }
+            len += 1;
+        }
+        let spelled = buffer.get(..len).and_then(|name| self.spelling(name));
+        let reading = match spelled {
+            // Nothing beats it: the words need no look.
+            Some(Reading::Spelled { wrong: 0 }) => spelled,
+            _ => spelled.into_iter().chain(self.wording(name, len)).min_by_key(|it| it.cost()),
+        }?;
+        Some(Nearness { reading, left_over: self.letters.abs_diff(len) })
+    }
+
+    /// The query as the name, typed wrong.
+    fn spelling(&self, name: &[u8]) -> Option<Reading> {
+        let distance =
+            |spelling: &Option<Spelling>| spelling.as_ref().and_then(|it| it.distance(name));
+        let whole = distance(&self.whole).map(|wrong| Reading::Spelled { wrong });
+        whole.or_else(|| distance(&self.local).map(|wrong| Reading::Namespaced { wrong }))
+    }
+
+    /// The query as the name with words moved, added or left out.
+    fn wording(&self, name: &str, len: usize) -> Option<Reading> {
+        let (few, many) = (len.min(self.letters), len.max(self.letters));
+        if few < MIN_SHARED || few * MIN_SHARE < many {
+            return None;
+        }
+        overlap(&self.words, name).map(|overlap| match overlap {
+            Overlap::Same => Reading::Reordered,
+            Overlap::MoreInQuery => Reading::WordsAdded,
+            Overlap::MoreInName => Reading::WordsMissing,
+        })
+    }
+}

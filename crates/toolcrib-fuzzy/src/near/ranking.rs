@@ -1,0 +1,99 @@
+//! The best few of the names that are near.
+
+use super::MAX_SUGGESTIONS;
+
+/// How a query may have come about when a name was meant.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Reading {
+    /// So many letters typed wrong; none where only case and separators differ.
+    Spelled { wrong: usize },
+    /// The same words in another order.
+    Reordered,
+    /// As `Spelled`, behind a namespace.
+    Namespaced { wrong: usize },
+    /// The query has all words of the name, and more.
+    WordsAdded,
+    /// The query has some of the words of the name.
+    WordsMissing,
+}
+
+impl Reading {
+    /// How far-fetched it is: the table at the top of `near.rs`.
+    pub(super) const fn cost(self) -> usize {
+        match self {
+            Self::Spelled { wrong } => 2 * wrong,
+            Self::Reordered => 1,
+            Self::Namespaced { wrong } => 3 + 2 * wrong,
+            Self::WordsAdded => 3,
+            Self::WordsMissing => 5,
+        }
+    }
+}
+
+/// What a name is ranked by.
+#[derive(Clone, Copy)]
+pub(super) struct Nearness {
+    /// The likeliest way from the name to the query.
+    pub(super) reading: Reading,
+    /// The difference of their lengths, in letters.
+    pub(super) left_over: usize,
+}
+
+/// The likeliest names so far.
+pub(super) struct Ranking<'a> {
+    best: Shortlist<'a>,
+    /// Apart, because it counts only while it is short: a word that many names have means none.
+    words_missing: Shortlist<'a>,
+}
+
+impl<'a> Ranking<'a> {
+    pub(super) const fn new() -> Self {
+        // One more than is shown tells "three" from "more than three".
+        Self {
+            best: Shortlist::new(MAX_SUGGESTIONS),
+            words_missing: Shortlist::new(MAX_SUGGESTIONS + 1),
+        }
+    }
+
+    /// Takes a name into account. The order of offers does not matter, nor do repeated ones.
+    pub(super) fn offer(&mut self, nearness: Nearness, name: &'a str) {
+        let list = match nearness.reading {
+            Reading::WordsMissing => &mut self.words_missing,
+            _ => &mut self.best,
+        };
+        list.insert((nearness.reading.cost(), nearness.left_over, name));
+    }
+
+    /// The names, likeliest first.
+    pub(super) fn into_names(self) -> Vec<&'a str> {
+        let Self { mut best, words_missing } = self;
+        if words_missing.places.len() <= MAX_SUGGESTIONS {
+            words_missing.places.into_iter().for_each(|place| best.insert(place));
+        }
+        best.places.into_iter().map(|(_, _, name)| name).collect()
+    }
+}
+
+/// Cost, letters left over, name: the order of the answer.
+type Place<'a> = (usize, usize, &'a str);
+
+/// A sorted list that keeps its first few.
+struct Shortlist<'a> {
+    places: Vec<Place<'a>>,
+    len: usize,
+}
+
+impl<'a> Shortlist<'a> {
+    const fn new(len: usize) -> Self {
+        Self { places: Vec::new(), len }
+    }
+
+    fn insert(&mut self, place: Place<'a>) {
+        if let Err(at) = self.places.binary_search(&place)
+            && at < self.len
+        {
+            self.places.insert(at, place);
+            self.places.truncate(self.len);
+        }
+    }
+}

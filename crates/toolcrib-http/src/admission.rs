@@ -1,0 +1,94 @@
+//! The first check of a request: was it meant for this server, and not sent by a stranger's page?
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::header::{HOST, ORIGIN};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+
+use crate::authority::{HostRule, OriginRule};
+use crate::problem::Problem;
+
+/// Which hosts may be asked for and which pages may ask.
+#[derive(Debug)]
+pub(crate) struct Admission {
+    pub(crate) hosts: Vec<HostRule>,
+    pub(crate) origins: Vec<OriginRule>,
+}
+
+/// Lets a request pass or answers it. Comes before routing and before any secret is compared.
+pub(crate) async fn admit(
+    State(admission): State<Arc<Admission>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let refused = admission
+        .check_host(request.uri(), request.headers())
+        .and_then(|()| admission.check_origin(request.headers()));
+    match refused {
+        Ok(()) => next.run(request).await,
+        Err(problem) => {
+            tracing::warn!(
+                host = ?request.headers().get(HOST),
+                origin = ?request.headers().get(ORIGIN),
+                "a request was refused for its Host or Origin"
+            );
+            problem.into_response()
+        }
+    }
+}
+
+impl Admission {
+    fn check_host(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
+        let host = only(headers, HOST.as_str()).map_err(|count| {
+            let detail = format!("a request needs one Host header; this one has {count}");
+            Problem::new(StatusCode::BAD_REQUEST, detail)
+        })?;
+        let named = host.to_str().ok().and_then(HostRule::parse);
+        // A request line may name a host too (`GET http://…/ HTTP/1.1`), which then counts.
+        let in_line = uri.authority().map(|authority| HostRule::parse(authority.as_str()));
+        let served = |asked: &Option<HostRule>| {
+            asked.as_ref().is_some_and(|asked| self.hosts.iter().any(|rule| rule.admits(asked)))
+        };
+        if served(&named) && in_line.iter().all(served) {
+            return Ok(());
+        }
+        Err(Problem::new(
+            StatusCode::FORBIDDEN,
+            "this server is not served under that Host: use an address it listens on, or add the \
+             name to allowed_hosts",
+        ))
+    }
+
+    fn check_origin(&self, headers: &HeaderMap) -> Result<(), Problem> {
+        let known = match only(headers, ORIGIN.as_str()) {
+            Err(0) => return Ok(()),
+            Err(_) => false,
+            Ok(origin) => origin
+                .to_str()
+                .ok()
+                .and_then(OriginRule::parse)
+                .is_some_and(|origin| self.origins.contains(&origin)),
+        };
+        if known {
+            return Ok(());
+        }
+        Err(Problem::new(
+            StatusCode::FORBIDDEN,
+            "pages of that Origin may not call this server: add the origin to allowed_origins if \
+             they should",
+        ))
+    }
+}
+
+/// A header that may be there once; otherwise how often it is there.
+fn only<'a>(headers: &'a HeaderMap, name: &str) -> Result<&'a HeaderValue, usize> {
+    let mut values = headers.get_all(name).iter();
+    match (values.next(), values.count()) {
+        (Some(value), 0) => Ok(value),
+        (None, _) => Err(0),
+        (Some(_), more) => Err(more + 1),
+    }
+}

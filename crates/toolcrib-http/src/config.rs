@@ -1,0 +1,142 @@
+//! What the listener is told.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer};
+
+use crate::authority::{HostRule, OriginRule};
+use crate::{HttpError, Token};
+
+/// The port that is listened on unless something else is said.
+pub const DEFAULT_PORT: u16 = 7777;
+
+/// Settings of the HTTP listener (`server:` in the configuration file).
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ServerConfig {
+    /// The address and port to listen on; port 0 takes a free one. Default `127.0.0.1:7777`.
+    #[serde(deserialize_with = "socket_address")]
+    #[schemars(with = "String")]
+    pub listen: SocketAddr,
+    /// The bearer token clients have to send. Default: none, which makes a random one at every
+    /// start.
+    pub token: Option<Token>,
+    /// Asks for no token. Refused unless the listener is on a loopback address. Default `false`.
+    pub no_auth: bool,
+    /// Further names under which the server may be reached, as `name` (any port) or `name:port`:
+    /// the values of the `Host` header. `localhost`, `127.0.0.1` and `[::1]` with the listener's
+    /// port, and the address listened on, always may. Default: no others.
+    pub allowed_hosts: Vec<String>,
+    /// Web pages that may call the server, as `scheme://name[:port]`: the values of the `Origin`
+    /// header. Programs that are no browsers send none and are not concerned. Default: no pages.
+    pub allowed_origins: Vec<String>,
+    /// The longest request body, in bytes. Default 4,194,304 (4 MiB).
+    #[schemars(range(min = 1))]
+    pub body_limit: usize,
+}
+
+impl Default for ServerConfig {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), DEFAULT_PORT),
+            token: None,
+            no_auth: false,
+            allowed_hosts: Vec::new(),
+            allowed_origins: Vec::new(),
+            body_limit: 4 * 1024 * 1024,
+        }
+    }
+}
+
+impl ServerConfig {
+    /// Refuses settings that contradict each other or would leave the door open.
+    pub(crate) fn check(&self) -> Result<(), HttpError> {
+        if self.no_auth && !self.listen.ip().is_loopback() {
+            return Err(HttpError::OpenToTheNetwork { listen: self.listen });
+        }
+        if self.no_auth && self.token.is_some() {
+            return Err(HttpError::TokenAndNoAuth);
+        }
+        Ok(())
+    }
+
+    /// Who may be asked for, once the port is known.
+    pub(crate) fn host_rules(&self, bound: SocketAddr) -> Result<Vec<HostRule>, HttpError> {
+        let port = bound.port();
+        let own = ["localhost", "127.0.0.1", "[::1]"]
+            .map(|name| format!("{name}:{port}"))
+            .into_iter()
+            .chain((!bound.ip().is_unspecified()).then(|| bound.to_string()));
+        own.chain(self.allowed_hosts.iter().cloned())
+            .map(|text| HostRule::parse(&text).ok_or(HttpError::Host { text }))
+            .collect()
+    }
+
+    /// Which pages may ask.
+    pub(crate) fn origin_rules(&self) -> Result<Vec<OriginRule>, HttpError> {
+        self.allowed_origins
+            .iter()
+            .map(|text| {
+                OriginRule::parse(text).ok_or_else(|| HttpError::Origin { text: text.clone() })
+            })
+            .collect()
+    }
+}
+
+fn socket_address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketAddr, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    text.parse().map_err(|_| {
+        serde::de::Error::custom(format!(
+            "{text:?} is not an address with a port: write it like 127.0.0.1:{DEFAULT_PORT} or \
+             [::1]:{DEFAULT_PORT}"
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn config(value: serde_json::Value) -> Result<ServerConfig, serde_json::Error> {
+        serde_json::from_value(value)
+    }
+
+    #[test]
+    fn an_empty_section_means_the_defaults() {
+        let config = config(json!({})).unwrap();
+        assert_eq!(config.listen.to_string(), "127.0.0.1:7777");
+        assert!(config.token.is_none() && !config.no_auth);
+        assert_eq!(config.body_limit, 4 * 1024 * 1024);
+    }
+
+    #[test]
+    fn a_misspelt_key_and_a_bare_host_are_refused_with_what_to_write() {
+        let unknown = config(json!({"tokens": "x"})).unwrap_err().to_string();
+        assert!(unknown.contains("`tokens`") && unknown.contains("`token`"), "{unknown}");
+        let address = config(json!({"listen": "localhost"})).unwrap_err().to_string();
+        assert!(address.contains("127.0.0.1:7777"), "{address}");
+    }
+
+    #[test]
+    fn a_refused_token_is_not_repeated() {
+        let error = config(json!({"token": "hunter2"})).unwrap_err().to_string();
+        assert!(error.contains("16 to 512") && !error.contains("hunter2"), "{error}");
+    }
+
+    #[test]
+    fn the_network_is_never_served_without_a_token() {
+        let open = config(json!({"listen": "0.0.0.0:7777", "no_auth": true})).unwrap();
+        assert!(matches!(open.check(), Err(HttpError::OpenToTheNetwork { .. })));
+        let local = config(json!({"listen": "[::1]:7777", "no_auth": true})).unwrap();
+        assert!(local.check().is_ok());
+    }
+
+    #[test]
+    fn a_token_nobody_asks_for_is_a_contradiction() {
+        let both = config(json!({"token": "0123456789abcdef", "no_auth": true})).unwrap();
+        assert!(matches!(both.check(), Err(HttpError::TokenAndNoAuth)));
+    }
+}

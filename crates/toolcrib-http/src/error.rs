@@ -1,0 +1,63 @@
+//! Why the listener did not start or stopped.
+
+use std::io;
+use std::net::SocketAddr;
+
+/// Why the listener did not start or stopped by itself.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HttpError {
+    /// `no_auth` was set for an address that others can reach.
+    #[error(
+        "no_auth is refused for {listen}, which is not a loopback address: set a token, or listen \
+         on 127.0.0.1"
+    )]
+    OpenToTheNetwork {
+        /// The address that was to be listened on.
+        listen: SocketAddr,
+    },
+    /// A token was set that would never be asked for.
+    #[error("both token and no_auth are set, which contradict each other: remove one of them")]
+    TokenAndNoAuth,
+    /// An entry of `allowed_hosts` is no host.
+    #[error("{text:?} in allowed_hosts is not `name` or `name:port`")]
+    Host {
+        /// The entry.
+        text: String,
+    },
+    /// An entry of `allowed_origins` is no origin.
+    #[error(
+        "{text:?} in allowed_origins is not `http://name[:port]` or `https://name[:port]` \
+         (no path, no wildcard)"
+    )]
+    Origin {
+        /// The entry.
+        text: String,
+    },
+    /// The system gave no random bits for a token.
+    #[error("the system has no random numbers to make a token of: set a token yourself")]
+    NoRandomness(#[source] getrandom::Error),
+    /// The address cannot be listened on.
+    #[error("cannot listen on {listen}: {source}{}", bind_hint(.source))]
+    Bind {
+        /// The address.
+        listen: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The listener broke while it was serving.
+    #[error("the listener stopped")]
+    Serve(#[source] io::Error),
+}
+
+fn bind_hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            ". Another process holds the port: choose another one, or port 0 for any free one"
+        }
+        io::ErrorKind::PermissionDenied => {
+            ". Ports below 1024 need a privilege: choose a higher one"
+        }
+        _ => "",
+    }
+}

@@ -1,0 +1,138 @@
+//! The secret a client has to show.
+
+use std::fmt;
+use std::fmt::Write as _;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Deserialize;
+use subtle::ConstantTimeEq as _;
+
+use crate::HttpError;
+
+/// A bearer token: 16 to 512 visible ASCII characters, no blanks.
+///
+/// `Debug` output hides it, and comparing takes the same time wherever two tokens differ.
+///
+/// ```
+/// use toolcrib_http::Token;
+///
+/// let token = Token::new("correct-horse-battery-staple")?;
+/// assert!(token.matches("correct-horse-battery-staple"));
+/// assert!(!token.matches("correct-horse-battery"));
+/// assert_eq!(format!("{token:?}"), "Token(…)");
+/// # Ok::<(), toolcrib_http::InvalidToken>(())
+/// ```
+#[derive(Clone, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Token(String);
+
+impl Token {
+    /// The shortest token, in characters: less can be guessed.
+    pub const MIN_LEN: usize = 16;
+    /// The longest token, in characters: more is likely a file pasted by mistake.
+    pub const MAX_LEN: usize = 512;
+
+    /// Checks a token that somebody chose.
+    pub fn new(token: impl Into<String>) -> Result<Self, InvalidToken> {
+        let token = token.into();
+        let fits = (Self::MIN_LEN..=Self::MAX_LEN).contains(&token.len());
+        // Anything else could not be sent in a header as it is.
+        let plain = token.bytes().all(|byte| byte.is_ascii_graphic());
+        if fits && plain { Ok(Self(token)) } else { Err(InvalidToken(())) }
+    }
+
+    /// Makes a token of 256 random bits, as 64 hexadecimal digits.
+    ///
+    /// Fails with [`HttpError::NoRandomness`] if the system has none to give.
+    pub fn random() -> Result<Self, HttpError> {
+        let mut bits = [0_u8; 32];
+        getrandom::fill(&mut bits).map_err(HttpError::NoRandomness)?;
+        let mut token = String::with_capacity(2 * bits.len());
+        for byte in bits {
+            let _ = write!(token, "{byte:02x}");
+        }
+        Ok(Self(token))
+    }
+
+    /// Whether `offered` is this token, in a time that tells nothing of where they differ.
+    pub fn matches(&self, offered: &str) -> bool {
+        self.0.as_bytes().ct_eq(offered.as_bytes()).into()
+    }
+
+    /// The secret itself, to show it to its owner.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl PartialEq for Token {
+    fn eq(&self, other: &Self) -> bool {
+        self.matches(other.reveal())
+    }
+}
+
+impl Eq for Token {}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(…)")
+    }
+}
+
+impl TryFrom<String> for Token {
+    type Error = InvalidToken;
+
+    fn try_from(token: String) -> Result<Self, InvalidToken> {
+        Self::new(token)
+    }
+}
+
+impl JsonSchema for Token {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Token".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "string",
+            "minLength": Self::MIN_LEN,
+            "maxLength": Self::MAX_LEN,
+            "pattern": "^[!-~]+$",
+        })
+    }
+}
+
+/// A token that cannot be used. It says why without repeating the secret.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the token must be {} to {} visible ASCII characters without blanks",
+    Token::MIN_LEN,
+    Token::MAX_LEN
+)]
+pub struct InvalidToken(());
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn random_tokens_differ_and_carry_256_bits() {
+        let (one, two) = (Token::random().unwrap(), Token::random().unwrap());
+        assert_eq!(one.reveal().len(), 64);
+        assert!(!one.matches(two.reveal()));
+        assert!(Token::new(one.reveal()).is_ok());
+    }
+
+    #[test]
+    fn a_token_that_cannot_be_sent_or_can_be_guessed_is_refused() {
+        for token in ["", "short", "sixteen letters!", "with\nnewline0123456", "täglich-0123456789"]
+        {
+            assert!(Token::new(token).is_err(), "{token:?}");
+        }
+        assert!(Token::new("x".repeat(Token::MAX_LEN + 1)).is_err());
+    }
+}

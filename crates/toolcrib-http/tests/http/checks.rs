@@ -1,0 +1,133 @@
+//! Who is let in: `Host`, `Origin`, token, in this order.
+
+use serde_json::{Value, json};
+use toolcrib_http::ServerConfig;
+
+use crate::fixture::{config, start};
+use crate::raw_client::Ask;
+
+fn list() -> Value {
+    json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}})
+}
+
+#[tokio::test]
+async fn the_right_token_is_let_in_and_every_other_is_not() {
+    let server = start(config()).await;
+    let ask = Ask::mcp(server.address, list());
+    assert_eq!(ask.clone().send().await.status, 200);
+
+    let none = ask.clone().without("authorization").send().await;
+    assert_eq!(none.status, 401);
+    assert_eq!(none.header("www-authenticate"), Some(r#"Bearer realm="toolcrib""#));
+    assert!(none.problem().contains("Authorization: Bearer"));
+
+    for wrong in [
+        "Bearer a-token-for-tests-onlY",
+        "Bearer a-token-for-tests-only2",
+        "Bearer a-token-for-tests-onl",
+        "Bearer ",
+    ] {
+        let refused = ask.clone().with("authorization", wrong).send().await;
+        assert_eq!(refused.status, 401, "{wrong}");
+        let challenge = refused.header("www-authenticate").unwrap();
+        assert!(challenge.starts_with("Bearer"), "{challenge}");
+    }
+    let basic = ask.clone().with("authorization", "Basic a-token-for-tests-only").send().await;
+    assert_eq!(basic.status, 401);
+    let twice = ask.and("authorization", "Bearer a-token-for-tests-only").send().await;
+    assert_eq!(twice.status, 401);
+    server.end().await;
+}
+
+#[tokio::test]
+async fn a_request_for_another_host_is_refused_before_its_token_is_looked_at() {
+    let server = start(config()).await;
+    let port = server.address.port();
+    for host in ["evil.example".to_owned(), format!("evil.example:{port}"), "127.0.0.1:1".into()] {
+        for ask in [
+            Ask::mcp(server.address, list()),
+            Ask::mcp(server.address, list()).without("authorization"),
+            Ask::new(server.address, "GET /health"),
+            Ask::new(server.address, "GET /nowhere"),
+        ] {
+            let refused = ask.with("host", &host).send().await;
+            assert_eq!(refused.status, 403, "{host}");
+            assert!(refused.problem().contains("allowed_hosts"));
+        }
+    }
+    for host in [format!("localhost:{port}"), format!("LocalHost:{port}"), format!("[::1]:{port}")]
+    {
+        let admitted = Ask::mcp(server.address, list()).with("host", &host).send().await;
+        assert_eq!(admitted.status, 200, "{host}");
+    }
+    server.end().await;
+}
+
+#[tokio::test]
+async fn a_request_without_one_clear_host_is_refused() {
+    let server = start(config()).await;
+    let none = Ask::mcp(server.address, list()).without("host").send().await;
+    assert_eq!(none.status, 400);
+    let own = server.address.to_string();
+    let two = Ask::mcp(server.address, list()).and("host", &own).send().await;
+    assert_eq!(two.status, 400);
+    let line = "GET http://evil.example/health";
+    let in_line = Ask::new(server.address, line).send().await;
+    assert_eq!(in_line.status, 403);
+    server.end().await;
+}
+
+#[tokio::test]
+async fn a_page_is_refused_unless_its_origin_is_listed_even_with_the_right_token() {
+    let page = "https://app.example".to_owned();
+    let server = start(ServerConfig { allowed_origins: vec![page], ..config() }).await;
+    let own = format!("http://{}", server.address);
+    for origin in ["https://evil.example", "http://app.example", "null", &own] {
+        let ask = Ask::mcp(server.address, list()).with("origin", origin);
+        assert_eq!(ask.clone().without("authorization").send().await.status, 403, "{origin}");
+        let refused = ask.send().await;
+        assert_eq!(refused.status, 403, "{origin}");
+        assert!(refused.problem().contains("allowed_origins"));
+    }
+    for origin in ["https://app.example", "https://app.example:443"] {
+        let admitted = Ask::mcp(server.address, list()).with("origin", origin).send().await;
+        assert_eq!(admitted.status, 200, "{origin}");
+    }
+    server.end().await;
+}
+
+#[tokio::test]
+async fn a_listed_host_is_served() {
+    let hosts = vec!["tools.example".to_owned()];
+    let server = start(ServerConfig { allowed_hosts: hosts, ..config() }).await;
+    let admitted = Ask::mcp(server.address, list()).with("host", "tools.example").send().await;
+    assert_eq!(admitted.status, 200);
+    server.end().await;
+}
+
+#[tokio::test]
+async fn health_needs_no_token_and_tells_nothing() {
+    let server = start(config()).await;
+    let health = Ask::new(server.address, "GET /health").send().await;
+    assert_eq!((health.status, health.json()), (200, json!({"status": "ok"})));
+    server.end().await;
+}
+
+#[tokio::test]
+async fn an_unknown_path_says_where_mcp_is() {
+    let server = start(config()).await;
+    let lost = Ask::new(server.address, "GET /sse").send().await;
+    assert_eq!(lost.status, 404);
+    assert!(lost.problem().contains("/mcp"));
+    server.end().await;
+}
+
+#[tokio::test]
+async fn without_authentication_the_other_checks_stay() {
+    let server = start(ServerConfig { token: None, no_auth: true, ..config() }).await;
+    let ask = Ask::mcp(server.address, list()).without("authorization");
+    assert_eq!(ask.clone().send().await.status, 200);
+    assert_eq!(ask.clone().with("host", "evil.example").send().await.status, 403);
+    assert_eq!(ask.with("origin", "https://evil.example").send().await.status, 403);
+    server.end().await;
+}

@@ -1,0 +1,126 @@
+//! MCP through the listener, in both revisions, and what happens to bad requests.
+
+use serde_json::{Value, json};
+use toolcrib_http::ServerConfig;
+
+use crate::fixture::{TOKEN, config, start};
+use crate::raw_client::Ask;
+
+fn message(method: &str, params: &Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+}
+
+fn stateless(ask: Ask, method: &str, name: Option<&str>) -> Ask {
+    let ask = ask.with("mcp-protocol-version", "2026-07-28").with("mcp-method", method);
+    name.into_iter().fold(ask, |ask, name| ask.with("mcp-name", name))
+}
+
+fn with_meta(mut params: Value) -> Value {
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "0"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    params
+}
+
+#[tokio::test]
+async fn a_client_with_a_handshake_initialises_lists_and_calls() {
+    let server = start(config()).await;
+    let hello = json!({
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "0"},
+    });
+    let hello = Ask::mcp(server.address, message("initialize", &hello)).send().await.json();
+    assert_eq!(hello["result"]["protocolVersion"], "2025-11-25");
+    assert_eq!(hello["result"]["serverInfo"]["name"], "toolcrib");
+
+    let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    assert_eq!(Ask::mcp(server.address, ready).send().await.status, 202);
+
+    let list = Ask::mcp(server.address, message("tools/list", &json!({}))).send().await.json();
+    let names: Vec<_> = list["result"]["tools"].as_array().unwrap().iter().collect();
+    assert_eq!(names.len(), 2);
+
+    let call = json!({"name": "echo", "arguments": {"x": [1, "é"]}});
+    let answer = Ask::mcp(server.address, message("tools/call", &call)).send().await.json();
+    assert_eq!(answer["result"]["structuredContent"], json!({"x": [1, "é"]}));
+    server.end().await;
+}
+
+#[tokio::test]
+async fn a_client_without_a_handshake_discovers_lists_and_calls() {
+    let server = start(config()).await;
+    let ask = |method: &str, name: Option<&str>, params: Value| {
+        stateless(Ask::mcp(server.address, message(method, &with_meta(params))), method, name)
+    };
+    let found = ask("server/discover", None, json!({})).send().await.json();
+    assert!(
+        found["result"]["supportedVersions"].as_array().unwrap().contains(&"2026-07-28".into())
+    );
+    let list = ask("tools/list", None, json!({})).send().await.json();
+    assert_eq!(list["result"]["ttlMs"], 0);
+    let call = json!({"name": "echo", "arguments": {"x": 1}});
+    let answer = ask("tools/call", Some("echo"), call.clone()).send().await.json();
+    assert_eq!(answer["result"]["structuredContent"], json!({"x": 1}));
+
+    // Routers in between trust the headers, so headers that lie are refused.
+    let lie = ask("tools/call", Some("wait"), call).send().await;
+    assert_eq!(lie.status, 400);
+    assert_eq!(lie.json()["error"]["code"], -32020);
+    server.end().await;
+}
+
+#[tokio::test]
+async fn a_malformed_body_is_a_json_rpc_error_and_the_server_lives_on() {
+    let server = start(config()).await;
+    for (body, code) in [("{\"jsonrpc\":", -32700), ("[1]", -32600)] {
+        let refused = Ask::mcp(server.address, body).send().await;
+        assert_eq!(refused.status, 400);
+        assert_eq!(refused.json()["error"]["code"], code);
+    }
+    let list = Ask::mcp(server.address, message("tools/list", &json!({}))).send().await;
+    assert_eq!(list.status, 200);
+    server.end().await;
+}
+
+#[tokio::test]
+async fn a_body_over_the_limit_is_refused_before_it_is_sent() {
+    let server = start(config()).await;
+    let announced = Ask::mcp(server.address, "").with("content-length", "4194305").send().await;
+    assert_eq!(announced.status, 413);
+    assert!(announced.problem().contains("4194304"));
+    server.end().await;
+}
+
+#[tokio::test]
+async fn a_body_of_unknown_length_is_refused_once_it_is_over_the_limit() {
+    let server = start(ServerConfig { body_limit: 64, ..config() }).await;
+    let chunk = format!("41\r\n{}\r\n", "x".repeat(0x41));
+    let chunked = Ask::mcp(server.address, "")
+        .body(chunk)
+        .without("content-length")
+        .with("transfer-encoding", "chunked");
+    let refused = chunked.send().await;
+    assert_eq!(refused.status, 413);
+    server.end().await;
+}
+
+#[tokio::test]
+async fn refusals_of_the_transport_are_problems_too() {
+    let server = start(config()).await;
+    let ask = Ask::mcp(server.address, message("tools/list", &json!({})));
+    let unacceptable = ask.clone().with("accept", "text/html").send().await;
+    assert_eq!(unacceptable.status, 406);
+    assert!(unacceptable.problem().contains("text/event-stream"));
+    let unsupported = ask.with("content-type", "text/plain").send().await;
+    assert_eq!(unsupported.status, 415);
+    unsupported.problem();
+    let bearer = format!("Bearer {TOKEN}");
+    let get = Ask::new(server.address, "GET /mcp").with("authorization", &bearer).send().await;
+    assert_eq!(get.status, 405);
+    assert_eq!(get.header("allow"), Some("POST"));
+    get.problem();
+    server.end().await;
+}

@@ -1,0 +1,210 @@
+//! From the fn and its settings to the code that registers it.
+
+use proc_macro2::{Span, TokenStream};
+use quote::{format_ident, quote, quote_spanned};
+use syn::spanned::Spanned;
+use syn::{Error, ItemFn};
+
+use crate::function::{Function, Parameter};
+use crate::settings::{Inject, Settings, check_name};
+use crate::{contract, description, function};
+
+/// The fn as it was written, followed by its registration or by what is wrong.
+///
+/// The fn stays in either case, so that one mistake does not also report every caller of it.
+pub(crate) fn expand(settings: TokenStream, item: TokenStream) -> TokenStream {
+    let function: ItemFn = match syn::parse2(item.clone()) {
+        Ok(function) => function,
+        Err(_) => {
+            let error = Error::new(Span::call_site(), "`#[tool]` stands on a free fn with a body")
+                .into_compile_error();
+            return quote!(#item #error);
+        }
+    };
+    let generated = registration(settings, &function).unwrap_or_else(Error::into_compile_error);
+    quote!(#function #generated)
+}
+
+fn registration(settings: TokenStream, item: &ItemFn) -> syn::Result<TokenStream> {
+    let function = function::read(item);
+    let settings = syn::parse2::<Settings>(settings);
+    let description = description::description(&item.attrs).ok_or_else(|| {
+        Error::new(
+            item.sig.ident.span(),
+            format!(
+                "the tool `{}` has no description: write a doc comment that tells a model when \
+                 to call it",
+                item.sig.ident
+            ),
+        )
+    });
+    let (function, settings, description) = all(function, settings, description)?;
+    let name = match &settings.name {
+        Some(name) => name.clone(),
+        None => {
+            let name = syn::ext::IdentExt::unraw(&item.sig.ident).to_string();
+            check_name(&name).map_err(|problem| {
+                Error::new(item.sig.ident.span(), format!("{problem}; set `name = \"…\"`"))
+            })?;
+            name
+        }
+    };
+    let contract = contract::contract()?;
+    let definition = definition(&name, &description, &settings, &function, item, &contract);
+    let body = body(&function, item, &contract);
+    // A fn that is configured out takes its registration with it.
+    let cfgs = item.attrs.iter().filter(|attribute| attribute.path().is_ident("cfg"));
+    let line = u32::try_from(item.sig.ident.span().unwrap().line()).unwrap_or(u32::MAX);
+    Ok(quote! {
+        #(#cfgs)*
+        const _: () = {
+            #definition
+            #body
+            #contract::__private::inventory::submit! {
+                #contract::NativeTool {
+                    name: #name,
+                    krate: ::core::env!("CARGO_PKG_NAME"),
+                    file: ::core::file!(),
+                    line: #line,
+                    definition: __definition,
+                    body: || ::std::sync::Arc::new(__Body),
+                }
+            }
+        };
+    })
+}
+
+/// All three, or all of their errors.
+fn all<A, B, C>(a: syn::Result<A>, b: syn::Result<B>, c: syn::Result<C>) -> syn::Result<(A, B, C)> {
+    match (a, b, c) {
+        (Ok(a), Ok(b), Ok(c)) => Ok((a, b, c)),
+        (a, b, c) => {
+            let errors = [a.err(), b.err(), c.err()].into_iter().flatten();
+            let combined = errors.reduce(|mut known, next| {
+                known.combine(next);
+                known
+            });
+            // One of the three failed: the arm above took the other case.
+            Err(combined.unwrap_or_else(|| Error::new(Span::call_site(), "invalid tool")))
+        }
+    }
+}
+
+/// `fn __definition() -> Result<ToolDefinition, DefinitionError>`.
+fn definition(
+    name: &str,
+    description: &TokenStream,
+    settings: &Settings,
+    function: &Function<'_>,
+    item: &ItemFn,
+    contract: &TokenStream,
+) -> TokenStream {
+    let input_schema = function.arguments().map(|ty| {
+        let schema = quote_spanned!(ty.span()=> #contract::schema_for::<#ty>());
+        quote!(.input_schema(#schema))
+    });
+    let output = function.output;
+    let output_schema =
+        quote_spanned!(output.span()=> <#output as #contract::IntoOutcome>::output_schema());
+    let texts = [
+        ("title", &settings.title),
+        ("category", &settings.category),
+        ("version", &settings.version),
+    ];
+    let texts = texts.into_iter().filter_map(|(setter, value)| {
+        let setter = format_ident!("{setter}");
+        value.as_ref().map(|value| quote!(.#setter(#value)))
+    });
+    let lists = [("tags", &settings.tags), ("empty_as_absent", &settings.empty_as_absent)];
+    let lists =
+        lists.into_iter().filter(|(_, values)| !values.is_empty()).map(|(setter, values)| {
+            let setter = format_ident!("{setter}");
+            quote!(.#setter(::std::vec![#(::std::string::String::from(#values)),*]))
+        });
+    let switches = settings.switches.iter().map(|(setter, on)| quote!(.#setter(#on)));
+    let blocking = settings.blocking.unwrap_or(item.sig.asyncness.is_none());
+    let timeout = settings.timeout.map(|limit| {
+        let millis = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
+        quote!(.timeout(::core::time::Duration::from_millis(#millis)))
+    });
+    let output_chars = settings.output_chars.map(|count| quote!(.output_chars(#count)));
+    let injections = settings.inject.iter().map(|inject| injection(inject, contract));
+    let injections =
+        (!settings.inject.is_empty()).then(|| quote!(.injections(::std::vec![#(#injections),*])));
+    // The texts were parsed when this code was generated, so that none becomes `null` here; if one
+    // did, `build` would refuse it.
+    let examples = &settings.examples;
+    let examples = (!examples.is_empty()).then(|| {
+        quote! {
+            .input_examples(::std::vec![#(
+                #contract::__private::serde_json::from_str(#examples).unwrap_or_default()
+            ),*])
+        }
+    });
+    quote! {
+        fn __definition() -> ::core::result::Result<
+            #contract::ToolDefinition,
+            #contract::DefinitionError,
+        > {
+            let builder = #contract::ToolDefinition::builder(#name)
+                .description(#description)
+                .blocking(#blocking)
+                #input_schema
+                #(#texts)*
+                #(#lists)*
+                #(#switches)*
+                #timeout
+                #output_chars
+                #injections
+                #examples;
+            match #output_schema {
+                ::core::option::Option::Some(schema) => builder.output_schema(schema),
+                ::core::option::Option::None => builder,
+            }
+            .build()
+        }
+    }
+}
+
+fn injection(inject: &Inject, contract: &TokenStream) -> TokenStream {
+    let Inject { parameter, context_key, required } = inject;
+    let optional = (!required).then(|| quote!(.optional()));
+    quote!(#contract::Injection::new(#parameter, #context_key) #optional)
+}
+
+/// `struct __Body`, which is the `Tool`.
+fn body(function: &Function<'_>, item: &ItemFn, contract: &TokenStream) -> TokenStream {
+    let name = &item.sig.ident;
+    let parse = function
+        .arguments()
+        .map(|ty| quote_spanned!(ty.span()=> let __args = __arguments.parse::<#ty>()?;));
+    let values = function.parameters.iter().map(|parameter| match parameter {
+        Parameter::Arguments(_) => quote!(__args),
+        Parameter::Context => quote!(__cx),
+    });
+    let wait = item.sig.asyncness.map(|_| quote!(.await));
+    let output = function.output;
+    let outcome =
+        quote_spanned!(output.span()=> <#output as #contract::IntoOutcome>::into_outcome(__output));
+    quote! {
+        struct __Body;
+
+        #[automatically_derived]
+        impl #contract::Tool for __Body {
+            fn call<'a>(
+                &'a self,
+                __arguments: #contract::Arguments,
+                __cx: &'a #contract::CallContext,
+            ) -> #contract::BoxFuture<
+                'a,
+                ::core::result::Result<#contract::ToolOutcome, #contract::ToolError>,
+            > {
+                ::std::boxed::Box::pin(async move {
+                    #parse
+                    let __output = #name(#(#values),*) #wait;
+                    #outcome
+                })
+            }
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! What stands between the parentheses of `#[tool(…)]`.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use syn::ext::IdentExt;
+use syn::parse::{Parse, ParseStream};
+use syn::punctuated::Punctuated;
+use syn::{Error, Ident, LitBool, LitInt, LitStr, Token, bracketed, parenthesized};
+
+/// Every setting, in the order of the documentation.
+const KNOWN: &[&str] = &[
+    "name",
+    "title",
+    "category",
+    "tags",
+    "version",
+    "read_only",
+    "destructive",
+    "idempotent",
+    "open_world",
+    "hidden",
+    "final_output",
+    "terminal",
+    "parallel",
+    "blocking",
+    "timeout",
+    "output_chars",
+    "inject",
+    "empty_as_absent",
+    "examples",
+];
+
+/// A parameter the host fills in.
+pub(crate) struct Inject {
+    pub(crate) parameter: String,
+    pub(crate) context_key: String,
+    pub(crate) required: bool,
+}
+
+/// The settings as written; `None` and empty mean "not said".
+#[derive(Default)]
+pub(crate) struct Settings {
+    pub(crate) name: Option<String>,
+    pub(crate) title: Option<String>,
+    pub(crate) category: Option<String>,
+    pub(crate) tags: Vec<String>,
+    pub(crate) version: Option<String>,
+    /// Switches of the definition's builder that were set, by their shared name.
+    pub(crate) switches: Vec<(Ident, bool)>,
+    pub(crate) blocking: Option<bool>,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) output_chars: Option<usize>,
+    pub(crate) inject: Vec<Inject>,
+    pub(crate) empty_as_absent: Vec<String>,
+    /// JSON objects, as compact text.
+    pub(crate) examples: Vec<String>,
+}
+
+impl Settings {
+    fn switch(&self, name: &str) -> Option<bool> {
+        self.switches.iter().find(|(known, _)| known == name).map(|(_, on)| *on)
+    }
+}
+
+impl Parse for Settings {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        let mut settings = Self::default();
+        let mut seen: Vec<Ident> = Vec::new();
+        while !input.is_empty() {
+            let key = Ident::parse_any(input)?;
+            if seen.contains(&key) {
+                return Err(Error::new(key.span(), format!("`{key}` is set twice")));
+            }
+            settings.read(&key, input)?;
+            seen.push(key);
+            if !input.is_empty() {
+                input.parse::<Token![,]>()?;
+            }
+        }
+        let contradiction = seen.iter().find(|key| *key == "destructive").filter(|_| {
+            settings.switch("read_only") == Some(true)
+                && settings.switch("destructive") == Some(true)
+        });
+        if let Some(key) = contradiction {
+            return Err(Error::new(key.span(), "a `read_only` tool destroys nothing"));
+        }
+        Ok(settings)
+    }
+}
+
+impl Settings {
+    fn read(&mut self, key: &Ident, input: ParseStream<'_>) -> syn::Result<()> {
+        match key.to_string().as_str() {
+            "name" => {
+                let name = text(input)?;
+                check_name(&name.value()).map_err(|problem| Error::new(name.span(), problem))?;
+                self.name = Some(name.value());
+            }
+            "title" => self.title = Some(text(input)?.value()),
+            "category" => self.category = Some(text(input)?.value()),
+            "version" => self.version = Some(text(input)?.value()),
+            "tags" => self.tags = values(&texts(input)?),
+            "empty_as_absent" => self.empty_as_absent = values(&texts(input)?),
+            "read_only" | "destructive" | "idempotent" | "open_world" | "hidden"
+            | "final_output" | "terminal" | "parallel" => {
+                self.switches.push((key.clone(), switch(input)?));
+            }
+            "blocking" => self.blocking = Some(switch(input)?),
+            "timeout" => self.timeout = Some(duration(&text(input)?)?),
+            "output_chars" => {
+                input.parse::<Token![=]>()?;
+                let count: LitInt = input.parse()?;
+                self.output_chars = Some(count.base10_parse()?);
+            }
+            "inject" => self.inject = injections(input)?,
+            "examples" => {
+                self.examples = texts(input)?.iter().map(example).collect::<syn::Result<_>>()?;
+            }
+            unknown => return Err(Error::new(key.span(), unknown_setting(unknown))),
+        }
+        Ok(())
+    }
+}
+
+/// Checks a tool's name against the rule that every provider shares.
+pub(crate) fn check_name(name: &str) -> Result<(), String> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+    if (1..=64).contains(&name.len()) && name.bytes().all(plain) {
+        return Ok(());
+    }
+    Err(format!("{name:?} is not a tool name: use 1 to 64 letters (A-Z, a-z), digits, `_` or `-`"))
+}
+
+/// `= "…"`.
+fn text(input: ParseStream<'_>) -> syn::Result<LitStr> {
+    input.parse::<Token![=]>()?;
+    input.parse()
+}
+
+/// `("…", …)` or `= ["…", …]`.
+fn texts(input: ParseStream<'_>) -> syn::Result<Punctuated<LitStr, Token![,]>> {
+    let list;
+    if input.peek(Token![=]) {
+        input.parse::<Token![=]>()?;
+        bracketed!(list in input);
+    } else {
+        parenthesized!(list in input);
+    }
+    Punctuated::parse_terminated(&list)
+}
+
+fn values(texts: &Punctuated<LitStr, Token![,]>) -> Vec<String> {
+    texts.iter().map(LitStr::value).collect()
+}
+
+/// Nothing, `= true` or `= false`.
+fn switch(input: ParseStream<'_>) -> syn::Result<bool> {
+    if !input.peek(Token![=]) {
+        return Ok(true);
+    }
+    input.parse::<Token![=]>()?;
+    Ok(input.parse::<LitBool>()?.value)
+}
+
+/// A whole number of `ms`, `s` or `m`, more than zero.
+fn duration(literal: &LitStr) -> syn::Result<Duration> {
+    let text = literal.value();
+    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let (number, unit) = text.split_at(digits);
+    let unit_millis = match unit {
+        "ms" => Some(1),
+        "s" => Some(1_000),
+        "m" => Some(60_000),
+        _ => None,
+    };
+    let millis = number.parse::<u64>().ok().zip(unit_millis);
+    match millis.and_then(|(number, unit)| number.checked_mul(unit)).filter(|millis| *millis > 0) {
+        Some(millis) => Ok(Duration::from_millis(millis)),
+        None => Err(Error::new(
+            literal.span(),
+            format!(
+                "{text:?} is not a time limit: write a whole number of `ms`, `s` or `m`, \
+                 for example \"30s\""
+            ),
+        )),
+    }
+}
+
+/// `(parameter = "context_key", optional? = "context_key", …)`.
+fn injections(input: ParseStream<'_>) -> syn::Result<Vec<Inject>> {
+    let list;
+    parenthesized!(list in input);
+    let one = |input: ParseStream<'_>| {
+        let parameter = Ident::parse_any(input)?.unraw().to_string();
+        let optional = input.parse::<Option<Token![?]>>()?.is_some();
+        let context_key = text(input)?.value();
+        Ok(Inject { parameter, context_key, required: !optional })
+    };
+    let list = list.parse_terminated(one, Token![,])?;
+    Ok(list.into_iter().collect())
+}
+
+/// An example as compact JSON; refused unless it is an object.
+fn example(literal: &LitStr) -> syn::Result<String> {
+    let problem = match serde_json::from_str::<Value>(&literal.value()) {
+        Ok(example @ Value::Object(_)) => return Ok(example.to_string()),
+        Ok(_) => "it is not an object of arguments".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    Err(Error::new(literal.span(), format!("this example cannot be sent: {problem}")))
+}
+
+/// What to say about a setting that does not exist.
+fn unknown_setting(unknown: &str) -> String {
+    let near = KNOWN
+        .iter()
+        .map(|known| (strsim::damerau_levenshtein(unknown, known), known))
+        .min()
+        .filter(|(distance, known)| *distance * 3 <= known.len().max(unknown.len()));
+    let near = near.map(|(_, known)| format!("; did you mean `{known}`?")).unwrap_or_default();
+    format!("`#[tool]` has no setting `{unknown}`{near}\nknown settings: {}", KNOWN.join(", "))
+}

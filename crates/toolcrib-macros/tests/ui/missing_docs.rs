@@ -1,0 +1,8 @@
+use toolcrib_macros::tool;
+
+#[tool]
+fn undescribed() -> String {
+    String::new()
+}
+
+fn main() {}

@@ -1,0 +1,128 @@
+//! MCP's requests, each answered from one turn.
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, ErrorCode,
+    ErrorData, Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
+};
+use rmcp::service::RequestContext;
+use rmcp::{RoleServer, ServerHandler};
+use toolcrib_core::Turn;
+use toolcrib_tool::{ErrorKind, ToolCall, ToolResult};
+
+use crate::McpServer;
+use crate::result::call_tool_result;
+use crate::revision::Revision;
+
+/// Keeps `rmcp`'s trait off the public type.
+#[derive(Clone)]
+pub(crate) struct Handler(pub(crate) McpServer);
+
+impl ServerHandler for Handler {
+    fn get_info(&self) -> ServerConfig {
+        let options = self.0.options();
+        let identity =
+            Implementation::new(&options.name, &options.version).with_title(&options.title);
+        let mut info = ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+            .with_server_info(identity);
+        info.instructions.clone_from(&options.instructions);
+        info
+    }
+
+    async fn list_tools(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        if request.is_some_and(|page| page.cursor.is_some()) {
+            return Err(ErrorData::invalid_params(
+                "this cursor is not from this server, which lists all tools in one page: \
+                 leave `cursor` out",
+                None,
+            ));
+        }
+        let tools = self.0.tools(&self.0.turn());
+        Ok(ListToolsResult::with_all_items(tools.tools(Revision::of(&context)).to_vec()))
+    }
+
+    /// HTTP requests of 2026-07-28 repeat some arguments in headers (`x-mcp-header`); the schema
+    /// found here is what they are checked against.
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        let list = self.0.tools(&self.0.turn());
+        list.find(name, Revision::AnyJson).cloned()
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let arguments = match &request.arguments {
+            Some(arguments) => serde_json::to_string(arguments).map_err(|error| {
+                ErrorData::internal_error(format!("the arguments are not JSON: {error}"), None)
+            })?,
+            None => String::new(),
+        };
+        let call = ToolCall::new(context.id.to_string(), &*request.name, arguments);
+        let turn = self.0.turn();
+        let result = tokio::select! {
+            biased;
+            // The client withdrew the request: the call goes with it, and nobody reads an answer.
+            () = context.ct.cancelled() => {
+                return Err(ErrorData::internal_error("the request was cancelled", None));
+            }
+            result = turn.call(call) => result,
+        };
+        if is_unknown_name(&turn, &result) {
+            return Err(ErrorData::invalid_params(result.text().into_owned(), None));
+        }
+        let definition = turn.describe(result.tool()).map(AsRef::as_ref);
+        Ok(call_tool_result(&result, definition, Revision::of(&context)).into())
+    }
+
+    // What is not declared is refused. The trait's defaults would answer with empty lists.
+
+    async fn list_prompts(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Err(not_offered("prompts"))
+    }
+
+    async fn list_resources(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        Err(not_offered("resources"))
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Err(not_offered("resource templates"))
+    }
+
+    async fn complete(
+        &self,
+        _request: CompleteRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        Err(not_offered("completions"))
+    }
+}
+
+/// Whether the call failed because no tool has the name. A tool may itself fail with the same
+/// kind, which is an ordinary result.
+fn is_unknown_name(turn: &Turn, result: &ToolResult) -> bool {
+    result.error_kind() == Some(ErrorKind::NotFound) && turn.describe(result.tool()).is_none()
+}
+
+/// The answer to a request for what this server does not declare.
+fn not_offered(what: &str) -> ErrorData {
+    let message = format!("this server has tools and no {what}: its capabilities say so");
+    ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None)
+}

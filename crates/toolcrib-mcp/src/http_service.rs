@@ -1,0 +1,202 @@
+//! The streamable HTTP transport as a `tower` service.
+
+use std::convert::Infallible;
+use std::error::Error;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::{Buf, Bytes};
+use http::header::CONTENT_TYPE;
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
+use rmcp::model::{ErrorData, JsonRpcError};
+use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+
+use crate::McpServer;
+use crate::handler::Handler;
+
+const JSON: &str = "application/json";
+
+/// The body of an answer.
+pub type McpBody = BoxBody<Bytes, Infallible>;
+
+/// How the HTTP service treats requests.
+#[derive(Debug, Clone)]
+pub struct McpHttpOptions {
+    allowed_hosts: Vec<String>,
+    allowed_origins: Vec<String>,
+    body_limit: usize,
+}
+
+impl Default for McpHttpOptions {
+    /// Loopback names only, no origin, 4 MiB.
+    fn default() -> Self {
+        Self {
+            allowed_hosts: ["localhost", "127.0.0.1", "[::1]"].map(str::to_owned).into(),
+            allowed_origins: Vec::new(),
+            body_limit: 4 * 1024 * 1024,
+        }
+    }
+}
+
+impl McpHttpOptions {
+    /// Sets the `Host` values that are served, `name` (any port) or `name:port`. An empty list
+    /// serves nobody.
+    #[must_use]
+    pub fn allowed_hosts(mut self, hosts: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.allowed_hosts = hosts.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets the `Origin` values that are served, `scheme://name:port`, or `scheme://name:*` for
+    /// any port. Requests without an `Origin` do not come from a web page and are served.
+    #[must_use]
+    pub fn allowed_origins(mut self, origins: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.allowed_origins = origins.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets the longest request body, in bytes. More is answered with status 413.
+    #[must_use]
+    pub fn body_limit(mut self, bytes: usize) -> Self {
+        self.body_limit = bytes;
+        self
+    }
+}
+
+/// MCP over streamable HTTP: a `tower` service for one path of a router. Made by
+/// [`McpServer::http_service`].
+///
+/// It remembers nothing between requests, and answers with plain JSON. It checks `Host` and
+/// `Origin` but knows no authentication: put that in front of it.
+///
+/// A body that is no JSON, or no MCP message, is answered with status 400 and a JSON-RPC error.
+/// Refusals below JSON-RPC (405, 406, 413, 415) have a plain text body and no content type.
+#[derive(Clone)]
+pub struct McpHttpService {
+    inner: StreamableHttpService<Handler, NeverSessionManager>,
+    body_limit: usize,
+}
+
+impl McpServer {
+    /// A service that serves this server's tools over streamable HTTP.
+    pub fn http_service(&self, options: McpHttpOptions) -> McpHttpService {
+        let McpHttpOptions { mut allowed_hosts, allowed_origins, body_limit } = options;
+        if allowed_hosts.is_empty() {
+            // To the transport an empty list means everybody; this name belongs to nobody.
+            allowed_hosts.push("nobody.invalid".to_owned());
+        }
+        let config = StreamableHttpServerConfig::default()
+            .with_legacy_session_mode(false)
+            .with_json_response(true)
+            .with_allowed_hosts(allowed_hosts)
+            .with_allowed_origins(allowed_origins)
+            .enforce_origin_validation()
+            .with_max_request_body_bytes(body_limit)
+            .with_cancellation_token(self.closing().clone());
+        let handler = Handler(self.clone());
+        let inner = StreamableHttpService::new(
+            move || Ok(handler.clone()),
+            Arc::new(NeverSessionManager::default()),
+            config,
+        );
+        McpHttpService { inner, body_limit }
+    }
+}
+
+impl McpHttpService {
+    async fn answer<B>(self, request: Request<B>) -> Response<McpBody>
+    where
+        B: http_body::Body<Data: Buf + Send, Error: Into<Box<dyn Error + Send + Sync>>>
+            + Send
+            + 'static,
+    {
+        // Only a POST has a body worth reading, and only JSON is worth parsing.
+        if request.method() != Method::POST || !is_json(&request) {
+            return self.inner.handle(request.map(|_| Full::<Bytes>::default())).await;
+        }
+        let (parts, body) = request.into_parts();
+        // A body that announces its length is refused before it is read.
+        if body.size_hint().lower() > self.body_limit as u64 {
+            return too_large(self.body_limit);
+        }
+        let body = match Limited::new(body, self.body_limit).collect().await {
+            Ok(body) => body.to_bytes(),
+            Err(error) if error.is::<LengthLimitError>() => return too_large(self.body_limit),
+            Err(error) => {
+                return plain(StatusCode::BAD_REQUEST, format!("the body broke off: {error}"));
+            }
+        };
+        if let Err(error) = serde_json::from_slice::<serde::de::IgnoredAny>(&body) {
+            return json_rpc(ErrorData::parse_error(
+                format!("the body is not JSON: {error}"),
+                None,
+            ));
+        }
+        let response = self.inner.handle(Request::from_parts(parts, Full::new(body))).await;
+        if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
+            // The media type was right and the JSON well-formed: it is the message that is not
+            // understood.
+            return json_rpc(ErrorData::invalid_request(
+                "the body is JSON but no single MCP message: send one JSON-RPC 2.0 request, \
+                 notification or response with the parameters its method asks for",
+                None,
+            ));
+        }
+        response
+    }
+}
+
+impl<B> tower::Service<Request<B>> for McpHttpService
+where
+    B: http_body::Body<Data: Buf + Send, Error: Into<Box<dyn Error + Send + Sync>>>
+        + Send
+        + 'static,
+{
+    type Response = Response<McpBody>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let service = self.clone();
+        Box::pin(async move { Ok(service.answer(request).await) })
+    }
+}
+
+fn is_json<B>(request: &Request<B>) -> bool {
+    let declared = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    declared.is_some_and(|value| {
+        let essence = value.split_once(';').map_or(value, |(essence, _)| essence);
+        essence.trim().eq_ignore_ascii_case(JSON)
+    })
+}
+
+fn too_large(limit: usize) -> Response<McpBody> {
+    plain(
+        StatusCode::PAYLOAD_TOO_LARGE,
+        format!("the request body is longer than {limit} bytes: send less at once"),
+    )
+}
+
+fn plain(status: StatusCode, text: String) -> Response<McpBody> {
+    let mut response = Response::new(Full::new(Bytes::from(text)).boxed());
+    *response.status_mut() = status;
+    response
+}
+
+/// A JSON-RPC error that belongs to no request, because none could be read.
+fn json_rpc(error: ErrorData) -> Response<McpBody> {
+    let body = serde_json::to_vec(&JsonRpcError::new(None, error)).unwrap_or_default();
+    let mut response = Response::new(Full::new(Bytes::from(body)).boxed());
+    *response.status_mut() = StatusCode::BAD_REQUEST;
+    response.headers_mut().insert(CONTENT_TYPE, http::HeaderValue::from_static(JSON));
+    response
+}

@@ -1,0 +1,123 @@
+//! The MCP server: an executor, what it says about itself, and what it remembers.
+
+use std::fmt;
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+use toolcrib_core::{Executor, Turn, TurnOptions};
+use toolcrib_tool::ContextValues;
+
+use crate::tool_list::{ToolList, ToolListCache};
+
+/// What an [`McpServer`] says about itself and attaches to calls.
+#[derive(Debug, Clone)]
+pub struct McpOptions {
+    pub(crate) name: String,
+    pub(crate) title: String,
+    pub(crate) version: String,
+    pub(crate) instructions: Option<String>,
+    values: ContextValues,
+}
+
+impl Default for McpOptions {
+    /// Name `toolcrib`, this crate's version, no instructions, no context values.
+    fn default() -> Self {
+        Self {
+            name: "toolcrib".to_owned(),
+            title: "toolcrib: guarded tools for agents".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            instructions: None,
+            values: ContextValues::new(),
+        }
+    }
+}
+
+impl McpOptions {
+    /// Sets the server's name, as programs know it.
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// Sets the server's name, as people read it.
+    #[must_use]
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.title = title.into();
+        self
+    }
+
+    /// Sets the server's version.
+    #[must_use]
+    pub fn version(mut self, version: impl Into<String>) -> Self {
+        self.version = version.into();
+        self
+    }
+
+    /// Sets what clients may tell their model about using this server.
+    #[must_use]
+    pub fn instructions(mut self, instructions: impl Into<String>) -> Self {
+        self.instructions = Some(instructions.into());
+        self
+    }
+
+    /// Sets the host's values that every call gets, for example `tenant`. No client can set or
+    /// change them.
+    #[must_use]
+    pub fn values(mut self, values: ContextValues) -> Self {
+        self.values = values;
+        self
+    }
+}
+
+/// Serves an executor's tools to MCP clients. Cloning it is cheap; clones are one server.
+#[derive(Clone)]
+pub struct McpServer(Arc<Inner>);
+
+struct Inner {
+    executor: Executor,
+    options: McpOptions,
+    tools: ToolListCache,
+    closing: CancellationToken,
+}
+
+impl McpServer {
+    /// A server in front of `executor`. It opens nothing by itself.
+    pub fn new(executor: Executor, options: McpOptions) -> Self {
+        Self(Arc::new(Inner {
+            executor,
+            options,
+            tools: ToolListCache::default(),
+            closing: CancellationToken::new(),
+        }))
+    }
+
+    /// Ends every call and every connection that is being served, over every transport, at once.
+    /// The server cannot be used afterwards. For an orderly end let the transport finish first.
+    pub fn close(&self) {
+        self.0.closing.cancel();
+    }
+
+    pub(crate) fn options(&self) -> &McpOptions {
+        &self.0.options
+    }
+
+    pub(crate) fn closing(&self) -> &CancellationToken {
+        &self.0.closing
+    }
+
+    /// One request works on one turn, so that what is listed and what is called cannot differ.
+    pub(crate) fn turn(&self) -> Turn {
+        self.0.executor.turn(TurnOptions::default().values(self.0.options.values.clone()))
+    }
+
+    pub(crate) fn tools(&self, turn: &Turn) -> Arc<ToolList> {
+        self.0.tools.get(turn)
+    }
+}
+
+impl fmt::Debug for McpServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("McpServer").field("options", &self.0.options).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,95 @@
+//! Definitions as MCP tools, converted once per registry generation.
+
+use std::borrow::Cow;
+use std::sync::{Arc, OnceLock};
+
+use arc_swap::ArcSwapOption;
+use rmcp::model::{JsonObject, Tool, ToolAnnotations};
+use serde_json::Value;
+use toolcrib_core::Turn;
+use toolcrib_tool::ToolDefinition;
+
+use crate::revision::Revision;
+use crate::structured;
+
+/// The tools of one generation, each revision's shape made at its first use.
+pub(crate) struct ToolList {
+    generation: u64,
+    // Definitions and no turn: a list in the cache must not keep retired tools alive.
+    definitions: Vec<Arc<ToolDefinition>>,
+    objects: OnceLock<Vec<Tool>>,
+    any_json: OnceLock<Vec<Tool>>,
+}
+
+impl ToolList {
+    /// The tools in the order of the turn's definitions: by name.
+    pub(crate) fn tools(&self, revision: Revision) -> &[Tool] {
+        let shape = match revision {
+            Revision::Objects => &self.objects,
+            Revision::AnyJson => &self.any_json,
+        };
+        shape.get_or_init(|| {
+            self.definitions.iter().map(|definition| tool(definition, revision)).collect()
+        })
+    }
+
+    /// One tool.
+    pub(crate) fn find(&self, name: &str, revision: Revision) -> Option<&Tool> {
+        let tools = self.tools(revision);
+        let found = tools.binary_search_by(|tool| tool.name.as_ref().cmp(name)).ok()?;
+        tools.get(found)
+    }
+}
+
+/// The list of the newest generation that was asked for.
+#[derive(Default)]
+pub(crate) struct ToolListCache(ArcSwapOption<ToolList>);
+
+impl ToolListCache {
+    /// The turn's list. Two turns of one generation share it; during a change of generations two
+    /// requests may convert the same definitions, which costs time and nothing else.
+    pub(crate) fn get(&self, turn: &Turn) -> Arc<ToolList> {
+        let generation = turn.generation();
+        if let Some(list) = &*self.0.load()
+            && list.generation == generation
+        {
+            return Arc::clone(list);
+        }
+        let list = Arc::new(ToolList {
+            generation,
+            definitions: turn.definitions().to_vec(),
+            objects: OnceLock::new(),
+            any_json: OnceLock::new(),
+        });
+        self.0.store(Some(Arc::clone(&list)));
+        list
+    }
+}
+
+/// One definition as an MCP tool.
+fn tool(definition: &ToolDefinition, revision: Revision) -> Tool {
+    let hints = definition.annotations();
+    let annotations = ToolAnnotations::from_raw(
+        definition.title().map(str::to_owned),
+        Some(hints.read_only),
+        Some(hints.destructive),
+        Some(hints.idempotent),
+        Some(hints.open_world),
+    );
+    let mut tool = Tool::new_with_raw(
+        definition.name().to_owned(),
+        Some(Cow::Owned(definition.description().to_owned())),
+        object(definition.input_schema()),
+    )
+    .with_annotations(annotations);
+    tool.title = definition.title().map(str::to_owned);
+    tool.output_schema = definition
+        .output_schema()
+        .map(|schema| Arc::new(structured::output_schema(schema, revision)));
+    tool
+}
+
+/// An input schema's root, which the definition's builder has made sure is an object.
+fn object(schema: &Value) -> JsonObject {
+    schema.as_object().cloned().unwrap_or_default()
+}

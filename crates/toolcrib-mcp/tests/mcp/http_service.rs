@@ -1,0 +1,131 @@
+//! The HTTP service by itself, without a listener or authentication.
+
+use bytes::Bytes;
+use http::{Request, Response, StatusCode};
+use http_body_util::{BodyExt as _, Full};
+use serde_json::{Value, json};
+use toolcrib_mcp::{McpBody, McpHttpOptions, McpHttpService};
+use tower::Service as _;
+
+use crate::fixture;
+
+fn service() -> McpHttpService {
+    fixture::server().http_service(McpHttpOptions::default())
+}
+
+fn post(body: impl Into<Bytes>) -> Request<Full<Bytes>> {
+    Request::post("/mcp")
+        .header("host", "localhost")
+        .header("accept", "application/json, text/event-stream")
+        .header("content-type", "application/json")
+        .header("mcp-protocol-version", "2025-11-25")
+        .body(Full::new(body.into()))
+        .unwrap()
+}
+
+fn message(method: &str, params: &Value) -> String {
+    json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string()
+}
+
+async fn answer(mut service: McpHttpService, request: Request<Full<Bytes>>) -> Response<McpBody> {
+    let Ok(response) = service.call(request).await;
+    response
+}
+
+async fn json_body(response: Response<McpBody>) -> Value {
+    assert_eq!(response.headers()["content-type"], "application/json");
+    let Ok(body) = response.into_body().collect().await;
+    serde_json::from_slice(&body.to_bytes()).unwrap()
+}
+
+#[tokio::test]
+async fn each_request_stands_alone_and_is_answered_with_json() {
+    let service = service();
+    let list = answer(service.clone(), post(message("tools/list", &json!({})))).await;
+    assert_eq!(list.status(), StatusCode::OK);
+    assert!(list.headers().get("mcp-session-id").is_none());
+    assert_eq!(json_body(list).await["result"]["tools"].as_array().unwrap().len(), fixture::TOOLS);
+    let call = json!({"name": "words", "arguments": {}});
+    let call = json_body(answer(service, post(message("tools/call", &call))).await).await;
+    assert_eq!(call["result"]["structuredContent"], json!({"result": ["b", "a"]}));
+}
+
+#[tokio::test]
+async fn a_body_that_is_no_message_is_a_json_rpc_error() {
+    for (body, code) in [("{broken", -32700), ("", -32700), ("[]", -32600), ("{\"a\":1}", -32600)] {
+        let response = answer(service(), post(body)).await;
+        assert_eq!(response.status(), StatusCode::BAD_REQUEST, "{body}");
+        assert_eq!(json_body(response).await["error"]["code"], code, "{body}");
+    }
+}
+
+#[tokio::test]
+async fn a_body_over_the_limit_is_refused_announced_or_not() {
+    let server = fixture::server();
+    let service = server.http_service(McpHttpOptions::default().body_limit(200));
+    let fits = message("tools/list", &json!({}));
+    assert_eq!(answer(service.clone(), post(fits)).await.status(), StatusCode::OK);
+    let long = message("tools/list", &json!({"cursor": "x".repeat(200)}));
+    let refused = answer(service.clone(), post(long.clone())).await;
+    assert_eq!(refused.status(), StatusCode::PAYLOAD_TOO_LARGE);
+
+    // A boxed body of unknown length, as chunked encoding gives.
+    let chunks = post(long).map(http_body_util::BodyStream::new);
+    let chunks = chunks.map(http_body_util::StreamBody::new);
+    let mut service = service;
+    let Ok(refused) = service.call(chunks).await;
+    assert_eq!(refused.status(), StatusCode::PAYLOAD_TOO_LARGE);
+}
+
+#[tokio::test]
+async fn strange_hosts_and_any_page_are_refused_by_default() {
+    let list = message("tools/list", &json!({}));
+    let mut strange = post(list.clone());
+    strange.headers_mut().insert("host", "evil.example".parse().unwrap());
+    assert_eq!(answer(service(), strange).await.status(), StatusCode::FORBIDDEN);
+    let mut page = post(list.clone());
+    page.headers_mut().insert("origin", "http://localhost:3000".parse().unwrap());
+    assert_eq!(answer(service(), page).await.status(), StatusCode::FORBIDDEN);
+
+    let nobody = McpHttpOptions::default().allowed_hosts(Vec::<String>::new());
+    let closed = fixture::server().http_service(nobody);
+    assert_eq!(answer(closed, post(list)).await.status(), StatusCode::FORBIDDEN);
+}
+
+#[tokio::test]
+async fn other_methods_and_media_types_are_refused() {
+    let get = Request::get("/mcp").header("host", "localhost");
+    let refused = answer(service(), get.body(Full::default()).unwrap()).await;
+    assert_eq!(refused.status(), StatusCode::METHOD_NOT_ALLOWED);
+    assert_eq!(refused.headers()["allow"], "POST");
+    let mut form = post("a=1");
+    form.headers_mut().insert("content-type", "text/plain".parse().unwrap());
+    assert_eq!(answer(service(), form).await.status(), StatusCode::UNSUPPORTED_MEDIA_TYPE);
+}
+
+#[tokio::test]
+async fn an_argument_that_a_header_repeats_has_to_be_the_same_in_both() {
+    let ask = |region: &str| {
+        let meta = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "0"},
+            "io.modelcontextprotocol/clientCapabilities": {},
+        });
+        let call = json!({"name": "regional", "arguments": {"region": "north"}, "_meta": meta});
+        let mut request = post(message("tools/call", &call));
+        for (name, value) in [
+            ("mcp-protocol-version", "2026-07-28"),
+            ("mcp-method", "tools/call"),
+            ("mcp-name", "regional"),
+            ("mcp-param-region", region),
+        ] {
+            request.headers_mut().insert(name, value.parse().unwrap());
+        }
+        answer(service(), request)
+    };
+    let same = json_body(ask("north").await).await;
+    assert_eq!(same["result"]["content"][0]["text"], "\"north\"");
+    let other = ask("south").await;
+    assert_eq!(other.status(), StatusCode::BAD_REQUEST);
+    assert_eq!(json_body(other).await["error"]["code"], -32020);
+}

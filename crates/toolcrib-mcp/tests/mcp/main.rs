@@ -1,0 +1,11 @@
+//! What MCP clients may rely on, in both protocol revisions and over both transports.
+
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
+mod cancellation;
+mod client;
+mod fixture;
+mod handshake_revision;
+mod http_service;
+mod stateless_revision;
+mod wire;

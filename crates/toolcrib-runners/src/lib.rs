@@ -1,1 +1,30 @@
-//! Empty.
+//! Turning checked declarations into tools that run.
+//!
+//! A [`Declaration`](toolcrib_manifest::declaration::Declaration) says what to start;
+//! [`entry`] makes a registry's [`ToolEntry`](toolcrib_tool::ToolEntry) of it and decides whether
+//! the tool can run here. What happens in a call, in three steps of one file each:
+//!
+//! 1. [`expand`]: templates and arguments become an [`Invocation`], by rules under which a model's
+//!    value stays one argument and never becomes an option.
+//! 2. `toolcrib-sandbox` runs it, and leaves nothing behind.
+//! 3. The program's end and output become a result, truthfully: exit code, both streams, what was
+//!    cut.
+#![forbid(unsafe_code)]
+
+mod availability;
+mod command;
+mod context;
+mod entry;
+mod expand;
+mod host;
+mod outcome;
+mod redact;
+mod streams;
+mod text;
+mod visible;
+
+pub use command::CommandRunner;
+pub use entry::entry;
+pub use expand::{Invocation, expand};
+pub use host::RunnerHost;
+pub use visible::visible;

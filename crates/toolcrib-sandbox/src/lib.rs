@@ -1,1 +1,61 @@
-//! Empty.
+//! Running other programs without letting them run you.
+//!
+//! This is the only crate of toolcrib that starts processes, and the only one that may hold
+//! `unsafe` code (one file of it: `process/sys.rs`).
+//!
+//! [`run`] starts a [`Command`] with hygiene and comes back when nothing of it is left:
+//!
+//! - **Start.** `posix_spawn`, never `fork`: a large parent costs nothing. A session of its own,
+//!   default signal dispositions, an empty signal mask, no inherited descriptors, an empty
+//!   environment but for an allow list ([`Command`] lists it), a scratch `HOME` and `TMPDIR` that
+//!   nobody else can read and that is gone after the call.
+//! - **Run.** Standard input is fed while both outputs are drained to their end, whatever the
+//!   program does with them; only a head and a tail of each are kept ([`Capture`]).
+//! - **End.** When the program has exited, was stopped, or its future was dropped, its process
+//!   group is killed, and what left the group is looked for ([`KillReport`]) before the process id
+//!   is given back to the system.
+//!
+//! ```
+//! use toolcrib_sandbox::{Command, Status, run};
+//!
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+//! let command = Command::new("printf").arg("%s|").args(["a b", "$(id)", "--"]);
+//! let finished = run(command, std::future::pending()).await?;
+//! assert_eq!(finished.status, Status::Exited(0));
+//! assert_eq!(finished.stdout.text(), "a b|$(id)|--|");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # What can escape
+//!
+//! The kill ladder has one rung so far: the process group, and a sweep of `/proc` for descendants
+//! that left it, recognised by a random cookie in their environment, by their session and by
+//! descent. The sweep runs when it can matter: the call was stopped or dropped, a process kept
+//! the pipes open after the program's exit, or one stayed behind in the group.
+//!
+//! Two kinds of process escape it. One that has left the session *and* lost its parent before the
+//! call was stopped *and* whose environment cannot be read or no longer holds the cookie (cleared,
+//! or owned by another user, as after `sudo`) is never recognised; when the future is dropped
+//! instead of stopped, descent is not looked at before the SIGTERM. And a daemon that left the
+//! session and closed the pipes is not looked for at all if the program then exits by itself.
+//!
+//! # Platform
+//!
+//! Linux 5.4 or newer (pidfds) with glibc 2.34 or newer.
+
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+compile_error!(
+    "toolcrib-sandbox runs on Linux with glibc only: it relies on pidfds, /proc and \
+     posix_spawn_file_actions_addclosefrom_np"
+);
+
+mod environment;
+mod process;
+
+pub use environment::{is_dangerous_env, server_path};
+pub use process::{
+    Capture, Captured, Command, Finished, KillReport, KillRung, SpawnError, Status, find_program,
+    finish_kills, run,
+};

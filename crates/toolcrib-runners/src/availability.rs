@@ -1,0 +1,41 @@
+//! Whether what a declaration needs is there.
+
+use toolcrib_manifest::declaration::{ArgvEntry, Declaration};
+use toolcrib_manifest::template::Piece;
+use toolcrib_sandbox::find_program;
+
+/// What is missing, one clause each, without repetition.
+pub(crate) fn missing(declaration: &Declaration) -> Vec<String> {
+    let needs = &declaration.needs;
+    let mut programs: Vec<&str> = needs.bins.iter().map(String::as_str).collect();
+    if let Some(program) = own_program(declaration)
+        && !programs.contains(&program)
+    {
+        programs.push(program);
+    }
+    let programs =
+        programs.into_iter().filter(|program| find_program(program).is_err()).map(|program| {
+            if program.contains('/') {
+                format!("needs the program `{program}`, which is not an executable file here")
+            } else {
+                format!("needs the program `{program}`, which is not on PATH")
+            }
+        });
+    let variables = needs.env.iter().filter(|name| std::env::var(name).is_err()).map(|name| {
+        format!("needs the environment variable `{name}`, which the server does not have")
+    });
+    let secrets = needs
+        .secrets
+        .iter()
+        .map(|name| format!("needs the secret `{name}`, and no secrets are configured"));
+    programs.chain(variables).chain(secrets).collect()
+}
+
+/// The program of the declaration, if it can be looked for before a call: not one relative to a
+/// working directory, and not one on a PATH of the declaration's own.
+fn own_program(declaration: &Declaration) -> Option<&str> {
+    let Some(ArgvEntry::One(template)) = declaration.command.argv.first() else { return None };
+    let [Piece::Literal(program)] = template.pieces.as_slice() else { return None };
+    let bare = !program.contains('/') && !declaration.command.env.contains_key("PATH");
+    (bare || program.starts_with('/')).then_some(program)
+}

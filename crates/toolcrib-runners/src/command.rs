@@ -1,0 +1,124 @@
+//! A declared command as a tool.
+
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use toolcrib_manifest::declaration::{Declaration, Keep};
+use toolcrib_sandbox::{Command, SpawnError, run};
+use toolcrib_tool::{Arguments, BoxFuture, CallContext, ErrorKind, Tool, ToolError, ToolOutcome};
+
+use crate::context::ContextChecks;
+use crate::expand::{Invocation, expand};
+use crate::redact::Redaction;
+use crate::{RunnerHost, outcome, streams};
+
+/// Between asking a program to end and ending it.
+const GRACE: Duration = Duration::from_millis(500);
+/// For ending its descendants and collecting what was printed.
+const COLLECT: Duration = Duration::from_millis(500);
+
+/// Runs the program of a declaration, once per call.
+#[derive(Debug)]
+pub struct CommandRunner {
+    declaration: Declaration,
+    host: RunnerHost,
+    /// What is compiled from the declaration, or what is wrong with it.
+    compiled: Result<Compiled, String>,
+}
+
+#[derive(Debug)]
+struct Compiled {
+    checks: ContextChecks,
+    redaction: Redaction,
+}
+
+impl CommandRunner {
+    /// A runner of the declaration's command.
+    pub fn new(declaration: &Declaration, host: &RunnerHost) -> Self {
+        let compile = || {
+            Ok(Compiled {
+                checks: ContextChecks::new(&declaration.context)?,
+                redaction: Redaction::new(&declaration.output.redact)?,
+            })
+        };
+        Self { declaration: declaration.clone(), host: host.clone(), compiled: compile() }
+    }
+
+    /// Why no call can succeed: a pattern or a schema of the declaration that is none. A loader
+    /// finds these earlier.
+    pub(crate) fn defect(&self) -> Option<&str> {
+        self.compiled.as_ref().err().map(String::as_str)
+    }
+
+    /// What a call with these arguments would start, the host's values checked; starts nothing.
+    /// See [`expand`].
+    pub fn invocation(&self, arguments: &Value, cx: &CallContext) -> Result<Invocation, ToolError> {
+        self.compiled()?.checks.check(cx)?;
+        expand(&self.declaration, arguments, cx, &|name| std::env::var(name).ok())
+    }
+
+    fn compiled(&self) -> Result<&Compiled, ToolError> {
+        self.compiled.as_ref().map_err(|defect| ToolError::unavailable(defect.as_str()))
+    }
+
+    /// The command as the sandbox takes it.
+    fn command(&self, invocation: Invocation) -> Command {
+        let spec = &self.declaration.command;
+        let mut command = Command::new(invocation.program)
+            .args(invocation.args)
+            .pass_env(invocation.pass_env)
+            .cwd(self.host.directory(invocation.cwd.as_deref()))
+            .stdin(invocation.stdin.unwrap_or_default())
+            .capture_stdout(streams::capture(spec.capture_bytes, self.declaration.output.keep))
+            // The cause of a failure may stand at either end.
+            .capture_stderr(streams::capture(spec.capture_bytes, Keep::Both))
+            .grace(GRACE);
+        for (name, value) in invocation.env {
+            command = command.env(name, value);
+        }
+        command
+    }
+
+    async fn run(&self, arguments: Arguments, cx: &CallContext) -> Result<ToolOutcome, ToolError> {
+        let invocation = self.invocation(arguments.value(), cx)?;
+        let redaction = &self.compiled()?.redaction;
+        let program = invocation.program.clone();
+        let finished = run(self.command(invocation), cx.cancelled()).await.map_err(not_started)?;
+        if finished.stopped {
+            let late = cx.deadline().is_some_and(|deadline| Instant::now() >= deadline);
+            let kind = if late { ErrorKind::Timeout } else { ErrorKind::Cancelled };
+            return Err(outcome::stopped(&program, kind, &finished, redaction));
+        }
+        let ok_exit = &self.declaration.command.ok_exit;
+        outcome::outcome(&program, &finished, ok_exit, &self.declaration.output, redaction)
+            .map(ToolOutcome::Done)
+    }
+}
+
+impl Tool for CommandRunner {
+    fn call<'a>(
+        &'a self,
+        arguments: Arguments,
+        cx: &'a CallContext,
+    ) -> BoxFuture<'a, Result<ToolOutcome, ToolError>> {
+        Box::pin(self.run(arguments, cx))
+    }
+
+    fn wind_down(&self) -> Duration {
+        GRACE + COLLECT
+    }
+}
+
+/// Why nothing ran, in the pipeline's words.
+fn not_started(error: SpawnError) -> ToolError {
+    let kind = match &error {
+        SpawnError::NotFound { .. }
+        | SpawnError::NotExecutable { .. }
+        | SpawnError::WorkingDirectory { .. }
+        | SpawnError::Resources(_) => ErrorKind::Unavailable,
+        SpawnError::TooLong { .. } | SpawnError::Nul { .. } => ErrorKind::InvalidArgs,
+        _ => ErrorKind::Internal,
+    };
+    let retryable = matches!(error, SpawnError::Resources(_));
+    ToolError::new(kind, error.to_string()).with_retryable(retryable).with_source(error)
+}

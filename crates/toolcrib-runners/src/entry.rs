@@ -1,0 +1,21 @@
+//! From a declaration to a registry's entry.
+
+use std::sync::Arc;
+
+use toolcrib_manifest::declaration::Declaration;
+use toolcrib_tool::{Layer, Source, ToolEntry};
+
+use crate::availability::missing;
+use crate::{CommandRunner, RunnerHost};
+
+/// Makes the tool a declaration describes. What keeps it from running here becomes the reason of
+/// its being unavailable; it is never given an empty or made-up value instead.
+pub fn entry(declaration: &Declaration, host: &RunnerHost) -> ToolEntry {
+    let source = Source::new(Layer::Manifest, declaration.origin.file.clone())
+        .at(declaration.origin.clone());
+    let runner = CommandRunner::new(declaration, host);
+    let mut missing = missing(declaration);
+    missing.extend(runner.defect().map(str::to_owned));
+    let entry = ToolEntry::new(Arc::clone(&declaration.definition), Arc::new(runner), source);
+    if missing.is_empty() { entry } else { entry.unavailable(missing.join("; ")) }
+}

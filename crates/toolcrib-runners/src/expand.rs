@@ -1,0 +1,359 @@
+//! Templates and values become a command line, by rules under which a value stays a value.
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+use toolcrib_manifest::declaration::{ArgvEntry, Declaration};
+use toolcrib_manifest::template::{Piece, Reference, Template};
+use toolcrib_sandbox::is_dangerous_env;
+use toolcrib_tool::{CallContext, ToolError};
+
+use crate::context;
+use crate::text::{Place, forbidden, name_of, text_of};
+
+/// The kernel's limit for one argument or one variable, its final NUL included.
+const ONE_MAX: usize = 128 * 1024;
+/// Our limit for all arguments of a call. The kernel takes about 2 MiB, the environment included.
+const ALL_MAX: usize = 1024 * 1024;
+
+/// What a call would start: nothing in it will be looked at again for references.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Invocation {
+    /// The program, as the declaration names it.
+    pub program: String,
+    /// Its arguments, the program's name not among them.
+    pub args: Vec<String>,
+    /// Variables set for it, in byte order of their names.
+    pub env: Vec<(String, String)>,
+    /// Variables of the server handed through to it.
+    pub pass_env: Vec<String>,
+    /// What it reads on standard input.
+    pub stdin: Option<String>,
+    /// The working directory its declaration names.
+    pub cwd: Option<PathBuf>,
+}
+
+impl Invocation {
+    /// Program and arguments, as one vector.
+    pub fn argv(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(self.program.as_str()).chain(self.args.iter().map(String::as_str))
+    }
+}
+
+/// Works out what a call would start, and starts nothing.
+///
+/// `arguments` is the validated object; `env` gives the server's own variables. One entry of the
+/// declared vector becomes exactly one argument, or drops out as a whole if it refers to an optional
+/// argument (or optional context value) that is absent or null. A list for `each` becomes one
+/// argument per item.
+///
+/// Fails with kind
+/// - `invalid_args` if a value holds NUL, a control character its schema does not allow
+///   (`x-allow-control: true`), begins with `-` where a program would take it for an option, or is
+///   too long for the system;
+/// - `missing_context` or `unavailable` if a value of the host or the server is not there;
+/// - `denied` if an argument would set a variable that can take over the program, or a value of the
+///   host has a form that an argument may not have either.
+///
+/// ```
+/// # use std::collections::BTreeMap;
+/// # use toolcrib_manifest::declaration::*;
+/// # use toolcrib_manifest::template::*;
+/// # use toolcrib_tool::*;
+/// # let definition = std::sync::Arc::new(ToolDefinition::builder("count").description("Count.").build()?);
+/// # let literal = |text: &str| Template { pieces: vec![Piece::Literal(text.into())] };
+/// # let path = Template { pieces: vec![Piece::Reference(Reference::Arg("path".into()))] };
+/// # let argv = vec![literal("wc"), literal("--"), path].into_iter().map(ArgvEntry::One).collect();
+/// # let command = CommandSpec { argv, stdin: None, env: BTreeMap::new(), pass_env: vec![], ok_exit: vec![0], cwd: None, capture_bytes: 65536 };
+/// # let output = OutputSpec { format: OutputFormat::Text, keep: Keep::Both, redact: vec![] };
+/// # let origin = Origin { file: "count.yaml".into(), line: 1, column: 1 };
+/// # let declaration = Declaration { definition: definition.clone(), command, needs: Needs::default(), output, context: vec![], tests: vec![], owner: None, origin };
+/// // argv: [wc, "--", "${args.path}"]
+/// let cx = CallContext::builder("call_1", definition).build();
+/// let arguments = serde_json::json!({"path": "-rf; ls"});
+/// let invocation = toolcrib_runners::expand(&declaration, &arguments, &cx, &|_| None).unwrap();
+/// assert_eq!(invocation.argv().collect::<Vec<_>>(), ["wc", "--", "-rf; ls"]);
+/// # Ok::<(), DefinitionError>(())
+/// ```
+pub fn expand(
+    declaration: &Declaration,
+    arguments: &Value,
+    cx: &CallContext,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<Invocation, ToolError> {
+    let expansion = Expansion { declaration, arguments, cx, env };
+    let command = &declaration.command;
+    let (program, args) = expansion.argv(&command.argv)?;
+    let stdin = match &command.stdin {
+        Some(template) => expansion.template(template, Place::Stream)?.map(|filled| filled.text),
+        None => None,
+    };
+    Ok(Invocation {
+        program,
+        args,
+        env: expansion.variables()?,
+        pass_env: command.pass_env.clone(),
+        stdin,
+        cwd: command.cwd.clone(),
+    })
+}
+
+/// One expansion's surroundings.
+struct Expansion<'a> {
+    declaration: &'a Declaration,
+    arguments: &'a Value,
+    cx: &'a CallContext,
+    env: &'a dyn Fn(&str) -> Option<String>,
+}
+
+/// A template with its values put in.
+struct Filled<'a> {
+    text: String,
+    /// The last reference that stands before any character of the text, an empty value counted.
+    first: Option<&'a Reference>,
+}
+
+/// An argument vector being built.
+#[derive(Default)]
+struct Vector {
+    entries: Vec<String>,
+    bytes: usize,
+    /// Whether the author wrote `--`: programs take nothing behind it for an option.
+    options_ended: bool,
+}
+
+impl Vector {
+    /// Adds one argument; `from` names the call's argument it comes from.
+    fn push(&mut self, text: String, from: Option<&str>) -> Result<(), ToolError> {
+        self.bytes += text.len() + 1;
+        if text.len() >= ONE_MAX {
+            return Err(too_long(from, "one argument of a program may have at most 128 KiB"));
+        }
+        if self.bytes > ALL_MAX {
+            return Err(too_long(from, "all arguments of a program may have at most 1 MiB"));
+        }
+        self.entries.push(text);
+        Ok(())
+    }
+}
+
+impl Expansion<'_> {
+    fn argv(&self, entries: &[ArgvEntry]) -> Result<(String, Vec<String>), ToolError> {
+        let Some((ArgvEntry::One(program), rest)) = entries.split_first() else {
+            return Err(broken("names no program"));
+        };
+        let [Piece::Literal(program)] = program.pieces.as_slice() else {
+            return Err(broken("lets a value choose the program"));
+        };
+        let mut vector = Vector::default();
+        for entry in rest {
+            match entry {
+                ArgvEntry::One(template) => self.push(&mut vector, template)?,
+                ArgvEntry::If { condition, then } => {
+                    if self.argument(condition).is_some_and(|value| value != &Value::Bool(false)) {
+                        for template in then {
+                            self.push(&mut vector, template)?;
+                        }
+                    }
+                }
+                ArgvEntry::Each { argument } => self.push_each(&mut vector, argument)?,
+            }
+        }
+        Ok((program.clone(), vector.entries))
+    }
+
+    /// Adds the one argument a template stands for, or none.
+    fn push(&self, vector: &mut Vector, template: &Template) -> Result<(), ToolError> {
+        let Some(filled) = self.template(template, Place::Line)? else { return Ok(()) };
+        if !vector.options_ended {
+            match filled.first {
+                Some(Reference::Arg(name)) => {
+                    // With a second value behind it, the number is no longer one.
+                    let number = self.argument(name).is_some_and(Value::is_number)
+                        && template.references().count() == 1;
+                    self.refuse_option(name, &filled.text, number)?;
+                }
+                Some(Reference::Ctx(name)) if filled.text.starts_with('-') => {
+                    return Err(ToolError::denied(format!(
+                        "the host's value for `{name}` begins with \"-\", so that the program \
+                         would take it for an option"
+                    )));
+                }
+                _ => {}
+            }
+        }
+        let literal = template.references().next().is_none();
+        vector.options_ended |= literal && filled.text == "--";
+        vector.push(filled.text, template.references().find_map(argument_name))
+    }
+
+    /// Adds one argument per item of a list.
+    fn push_each(&self, vector: &mut Vector, name: &str) -> Result<(), ToolError> {
+        let Some(value) = self.argument(name) else { return Ok(()) };
+        let items = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
+        for item in items.iter().filter(|item| !item.is_null()) {
+            let text = text_of(item).into_owned();
+            self.refuse_control(name, &text, Place::Line)?;
+            if !vector.options_ended {
+                self.refuse_option(name, &text, item.is_number())?;
+            }
+            vector.push(text, Some(name))?;
+        }
+        Ok(())
+    }
+
+    fn variables(&self) -> Result<Vec<(String, String)>, ToolError> {
+        let mut variables = Vec::new();
+        for (name, template) in &self.declaration.command.env {
+            // The host's own values may: they are the operator's word.
+            let steered = template.references().any(|found| matches!(found, Reference::Arg(_)));
+            if steered && is_dangerous_env(name) {
+                return Err(ToolError::denied(format!(
+                    "the variable `{name}` can take over the program: no argument may set it"
+                ))
+                .with_hint("The tool's declaration must be changed: tell the user."));
+            }
+            let Some(filled) = self.template(template, Place::Line)? else { continue };
+            if name.len() + filled.text.len() + 2 > ONE_MAX {
+                let from = template.references().find_map(argument_name);
+                return Err(too_long(from, "a variable may have at most 128 KiB"));
+            }
+            variables.push((name.clone(), filled.text));
+        }
+        Ok(variables)
+    }
+
+    /// Puts the values in. `None` if one of them is absent and may be.
+    fn template<'t>(
+        &self,
+        template: &'t Template,
+        place: Place,
+    ) -> Result<Option<Filled<'t>>, ToolError> {
+        let mut filled = Filled { text: String::new(), first: None };
+        for piece in &template.pieces {
+            match piece {
+                Piece::Literal(literal) => filled.text.push_str(literal),
+                Piece::Reference(reference) => {
+                    let Some(value) = self.value(reference, place)? else { return Ok(None) };
+                    if filled.text.is_empty() {
+                        filled.first = Some(reference);
+                    }
+                    filled.text.push_str(&value);
+                }
+            }
+        }
+        // An author's NUL is as impossible as anybody's.
+        if filled.text.contains('\0') {
+            return Err(broken("holds a NUL character"));
+        }
+        Ok(Some(filled))
+    }
+
+    /// The text of one value, checked. `None` if it is absent and may be.
+    fn value(&self, reference: &Reference, place: Place) -> Result<Option<String>, ToolError> {
+        match reference {
+            Reference::Arg(name) => {
+                let Some(value) = self.argument(name) else { return Ok(None) };
+                let text = text_of(value).into_owned();
+                self.refuse_control(name, &text, place)?;
+                Ok(Some(text))
+            }
+            Reference::Ctx(name) => {
+                let parameters = &self.declaration.context;
+                let Some(value) = context::value(parameters, self.cx, name) else {
+                    if context::is_optional(parameters, name) {
+                        return Ok(None);
+                    }
+                    return Err(context::missing(parameters, name));
+                };
+                let text = text_of(value).into_owned();
+                if let Some(control) = forbidden(&text, place, false) {
+                    return Err(ToolError::denied(format!(
+                        "the host's value for `{name}` contains {}",
+                        name_of(control)
+                    )));
+                }
+                Ok(Some(text))
+            }
+            Reference::Env(name) => (self.env)(name).map(Some).ok_or_else(|| {
+                ToolError::unavailable(format!(
+                    "the tool needs the environment variable `{name}`, which the server does not \
+                     have"
+                ))
+            }),
+            Reference::Secret(name) => Err(ToolError::unavailable(format!(
+                "the tool needs the secret `{name}`, and no secrets are configured"
+            ))),
+        }
+    }
+
+    /// An argument that is there: JSON null counts as absent.
+    fn argument(&self, name: &str) -> Option<&Value> {
+        self.arguments.get(name).filter(|value| !value.is_null())
+    }
+
+    /// What the tool's schema says about an argument.
+    fn property(&self, name: &str) -> Option<&Value> {
+        self.declaration.definition.input_schema().get("properties")?.get(name)
+    }
+
+    fn refuse_control(&self, name: &str, text: &str, place: Place) -> Result<(), ToolError> {
+        let opted_in = |schema: &Value| schema.get("x-allow-control") == Some(&Value::Bool(true));
+        let allowed = self
+            .property(name)
+            .is_some_and(|schema| opted_in(schema) || schema.get("items").is_some_and(opted_in));
+        let Some(control) = forbidden(text, place, allowed) else { return Ok(()) };
+        Err(ToolError::invalid_args(format!(
+            "the argument `{name}` contains {}, which this tool does not accept",
+            name_of(control)
+        ))
+        .with_hint("Send the value without control characters."))
+    }
+
+    /// Refuses a value that a program would take for an option. A number is none if the schema
+    /// wants numbers there.
+    fn refuse_option(&self, name: &str, text: &str, number: bool) -> Result<(), ToolError> {
+        if !text.starts_with('-') || (number && self.property(name).is_some_and(wants_numbers)) {
+            return Ok(());
+        }
+        Err(ToolError::invalid_args(format!(
+            "with this value of `{name}`, an argument of the program begins with \"-\": it would be \
+             taken for an option"
+        ))
+        .with_hint(
+            "Send a value that does not begin with \"-\"; for a file, put \"./\" before it.",
+        ))
+    }
+}
+
+/// Whether a property, or the items of a list property, can only be numbers.
+fn wants_numbers(property: &Value) -> bool {
+    let numeric = |kind: &Value| matches!(kind.as_str(), Some("integer" | "number" | "null"));
+    let only_numbers = |schema: &Value| match schema.get("type") {
+        Some(Value::Array(kinds)) => kinds.iter().all(numeric),
+        Some(kind) => numeric(kind),
+        None => false,
+    };
+    only_numbers(property) || property.get("items").is_some_and(only_numbers)
+}
+
+fn argument_name(reference: &Reference) -> Option<&str> {
+    match reference {
+        Reference::Arg(name) => Some(name),
+        Reference::Ctx(_) | Reference::Env(_) | Reference::Secret(_) => None,
+    }
+}
+
+fn too_long(from: Option<&str>, limit: &str) -> ToolError {
+    let message = match from {
+        Some(name) => format!("the argument `{name}` is too long: {limit}"),
+        None => format!("the command is too long: {limit}"),
+    };
+    ToolError::invalid_args(message).with_hint("Send less, or in several calls.")
+}
+
+/// A declaration that no loader would have let pass.
+fn broken(problem: &str) -> ToolError {
+    ToolError::internal(format!("the tool's declaration {problem}"))
+}

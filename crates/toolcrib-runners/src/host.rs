@@ -1,0 +1,27 @@
+//! What runners need to know of the machine they run on.
+
+use std::path::{Path, PathBuf};
+
+/// What every declared tool of a server has in common.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct RunnerHost {
+    /// Where programs start if their declaration names no directory; relative directories of
+    /// declarations are below it.
+    pub workspace_root: PathBuf,
+}
+
+impl RunnerHost {
+    /// A host whose workspace is this directory.
+    pub fn new(workspace_root: impl Into<PathBuf>) -> Self {
+        Self { workspace_root: workspace_root.into() }
+    }
+
+    /// The directory a program starts in.
+    pub(crate) fn directory(&self, declared: Option<&Path>) -> PathBuf {
+        match declared {
+            Some(declared) => self.workspace_root.join(declared),
+            None => self.workspace_root.clone(),
+        }
+    }
+}

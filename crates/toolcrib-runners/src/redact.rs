@@ -1,0 +1,80 @@
+//! Hiding what a declaration's patterns match.
+
+use std::borrow::Cow;
+
+use regex::Regex;
+use serde_json::Value;
+
+/// What is shown instead.
+const MARK: &str = "[redacted]";
+
+/// A declaration's patterns, compiled once.
+#[derive(Debug)]
+pub(crate) struct Redaction(Vec<Regex>);
+
+impl Redaction {
+    /// Compiles the patterns; fails with one clause about the first that is none.
+    pub(crate) fn new(patterns: &[String]) -> Result<Self, String> {
+        let compile = |pattern: &String| {
+            Regex::new(pattern)
+                .map_err(|error| format!("the redaction pattern `{pattern}` is invalid: {error}"))
+        };
+        patterns.iter().map(compile).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// The text with every match replaced.
+    pub(crate) fn text(&self, text: String) -> String {
+        self.0.iter().fold(text, |text, pattern| {
+            // A pattern that matches the empty string would put a mark between all characters.
+            let replaced = pattern.replace_all(
+                &text,
+                |found: &regex::Captures<'_>| {
+                    if found[0].is_empty() { "" } else { MARK }
+                },
+            );
+            match replaced {
+                Cow::Borrowed(_) => text,
+                Cow::Owned(replaced) => replaced,
+            }
+        })
+    }
+
+    /// The data with every match replaced in its strings and its keys.
+    pub(crate) fn data(&self, data: Value) -> Value {
+        if self.0.is_empty() {
+            return data;
+        }
+        match data {
+            Value::String(text) => Value::String(self.text(text)),
+            Value::Array(items) => items.into_iter().map(|item| self.data(item)).collect(),
+            Value::Object(members) => members
+                .into_iter()
+                .map(|(key, member)| (self.text(key), self.data(member)))
+                .collect(),
+            other => other,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn matches_are_replaced_in_text_and_data() {
+        let redaction = Redaction::new(&["Bearer [a-z0-9]+".into(), "x*".into()]).unwrap();
+        assert_eq!(redaction.text("a Bearer abc1, xx".into()), "a [redacted], [redacted]");
+        assert_eq!(
+            redaction.data(json!({"h": ["Bearer abc1", 1], "Bearer k": null})),
+            json!({"h": ["[redacted]", 1], "[redacted]": null})
+        );
+    }
+
+    #[test]
+    fn a_pattern_that_is_none_is_named() {
+        let error = Redaction::new(&["(".into()]).unwrap_err();
+        assert!(error.starts_with("the redaction pattern `(` is invalid"), "{error}");
+    }
+}

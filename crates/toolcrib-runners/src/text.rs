@@ -1,0 +1,83 @@
+//! JSON values as the text a program gets, and the characters that must not be in it.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+use toolcrib_tool::canonical_json;
+
+/// A value as text: strings as they are, numbers in their shortest form, lists and objects as
+/// compact JSON.
+pub(crate) fn text_of(value: &Value) -> Cow<'_, str> {
+    match value {
+        Value::String(text) => Cow::Borrowed(text),
+        Value::Number(number) => Cow::Owned(number_text(number)),
+        other => Cow::Owned(canonical_json(other)),
+    }
+}
+
+/// `2.0` and `2` are the same number to JSON Schema; programs want the latter.
+fn number_text(number: &serde_json::Number) -> String {
+    let text = number.to_string();
+    match text.strip_suffix(".0") {
+        Some("-0") => "0".to_owned(),
+        Some(whole) => whole.to_owned(),
+        None => text,
+    }
+}
+
+/// Where a text goes, which decides what may be in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// An argument or a variable: one line of visible characters.
+    Line,
+    /// Standard input: lines.
+    Stream,
+}
+
+/// The first character that must not be there. NUL is never allowed; other control characters are
+/// if `allow_control` says so, line ends and tabs also in a stream.
+pub(crate) fn forbidden(text: &str, place: Place, allow_control: bool) -> Option<char> {
+    text.chars().find(|character| match character {
+        '\0' => true,
+        '\n' | '\r' | '\t' if place == Place::Stream => false,
+        control => control.is_control() && !allow_control,
+    })
+}
+
+/// What to call a control character in a message.
+pub(crate) fn name_of(control: char) -> String {
+    match control {
+        '\0' => "a NUL character".to_owned(),
+        '\n' => "a newline".to_owned(),
+        '\t' => "a tab".to_owned(),
+        '\u{1b}' => "an escape character".to_owned(),
+        other => format!("the control character U+{:04X}", u32::from(other)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn values_become_the_text_a_program_expects() {
+        for (value, text) in [
+            (json!("a b"), "a b"),
+            (json!(""), ""),
+            (json!(true), "true"),
+            (json!(false), "false"),
+            (json!(200), "200"),
+            (json!(-7), "-7"),
+            (json!(2.0), "2"),
+            (json!(-0.0), "0"),
+            (json!(0.1), "0.1"),
+            (json!(18_446_744_073_709_551_615_u64), "18446744073709551615"),
+            (json!([1, "x", null]), r#"[1,"x",null]"#),
+            (json!({"b": 1, "a": [true]}), r#"{"a":[true],"b":1}"#),
+        ] {
+            assert_eq!(text_of(&value), text);
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! What is missing makes a tool unavailable, with the reason.
+
+use serde_json::json;
+use toolcrib_runners::{RunnerHost, entry};
+use toolcrib_tool::{ErrorKind, Layer};
+
+use crate::declare::{call, command, one, parameter, sh, template};
+
+fn reason(declaration: &toolcrib_manifest::declaration::Declaration) -> Option<String> {
+    entry(declaration, &RunnerHost::new("/")).unavailable_reason().map(str::to_owned)
+}
+
+#[test]
+fn a_complete_tool_is_available_and_tells_where_it_is_declared() {
+    let mut declaration = sh("true");
+    declaration.needs.bins = vec!["sh".into(), "/bin/sh".into()];
+    declaration.needs.env = vec!["PATH".into()];
+    let entry = entry(&declaration, &RunnerHost::new("/"));
+    assert_eq!(entry.unavailable_reason(), None);
+    assert_eq!(entry.name(), "demo");
+    assert_eq!(entry.source.layer, Layer::Manifest);
+    assert_eq!(entry.source.to_string(), "manifest tools.d/demo.yaml:3:11");
+}
+
+#[test]
+fn every_missing_thing_is_named() {
+    let mut declaration = command([one("no-such-program"), one("x")]);
+    declaration.needs.bins = vec!["no-such-tool".into()];
+    declaration.needs.env = vec!["NO_SUCH_VARIABLE".into()];
+    declaration.needs.secrets = vec!["kubeconfig".into()];
+    assert_eq!(
+        reason(&declaration).unwrap(),
+        "needs the program `no-such-tool`, which is not on PATH; \
+         needs the program `no-such-program`, which is not on PATH; \
+         needs the environment variable `NO_SUCH_VARIABLE`, which the server does not have; \
+         needs the secret `kubeconfig`, and no secrets are configured"
+    );
+}
+
+#[test]
+fn a_program_by_path_must_be_there_too() {
+    let absolute = command([one("/no/such/program")]);
+    let expected = "needs the program `/no/such/program`, which is not an executable file here";
+    assert_eq!(reason(&absolute).unwrap(), expected);
+    // Relative to a working directory, or on a PATH of its own: only a call can tell.
+    assert_eq!(reason(&command([one("./tool")])), None);
+    let mut own_path = command([one("my-tool")]);
+    own_path.command.env.insert("PATH".into(), template("/opt/mine/bin"));
+    assert_eq!(reason(&own_path), None);
+}
+
+#[test]
+fn a_pattern_or_schema_that_is_none_makes_the_tool_unavailable() {
+    let mut declaration = sh("true");
+    declaration.output.redact = vec!["(".into()];
+    assert!(reason(&declaration).unwrap().starts_with("the redaction pattern `(` is invalid"));
+    let mut declaration = sh("true");
+    declaration.context = vec![parameter("c", "c", Some(json!({"type": "nonsense"})))];
+    let found = reason(&declaration).unwrap();
+    assert!(found.starts_with("the check of the context value `c` is invalid"), "{found}");
+}
+
+#[tokio::test]
+async fn a_program_that_vanished_is_unavailable_when_called() {
+    let error = call(&command([one("no-such-program")]), json!({})).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(error.message().starts_with("the program `no-such-program` was not found"), "{error}");
+}

@@ -1,0 +1,8 @@
+//! Declared commands as tools: what they start, what they answer.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod availability;
+mod declare;
+mod expansion;
+mod output;
+mod stop;

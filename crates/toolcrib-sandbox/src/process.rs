@@ -1,0 +1,25 @@
+//! Starting a program, draining it, and ending everything it started.
+
+mod capture;
+mod command;
+mod cookie;
+mod error;
+mod finished;
+mod lookup;
+mod pipes;
+mod procfs;
+mod reaper;
+mod run;
+mod scratch;
+mod start;
+mod sweep;
+mod sys;
+mod tree;
+
+pub use capture::{Capture, Captured};
+pub use command::Command;
+pub use error::SpawnError;
+pub use finished::{Finished, KillReport, KillRung, Status};
+pub use lookup::find_program;
+pub use reaper::finish_kills;
+pub use run::run;

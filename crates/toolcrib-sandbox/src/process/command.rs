@@ -1,0 +1,104 @@
+//! What to run: a program, its arguments and its surroundings.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::Capture;
+
+/// A program to start with [`run`](super::run).
+///
+/// Its environment is empty but for `PATH` (the server's, without relative entries), `LANG` and
+/// `TZ` (the server's), a scratch directory of its own as `HOME` and `TMPDIR`, and `TOOLCRIB_CALL`
+/// (a random mark by which its processes are recognised). [`env`](Self::env) and
+/// [`pass_env`](Self::pass_env) add to that and win over it, but for the mark.
+#[derive(Debug, Clone)]
+#[must_use = "a command does nothing until it is run"]
+pub struct Command {
+    pub(crate) program: OsString,
+    pub(crate) args: Vec<OsString>,
+    pub(crate) env: Vec<(OsString, OsString)>,
+    pub(crate) cwd: Option<PathBuf>,
+    pub(crate) stdin: Vec<u8>,
+    pub(crate) stdout: Capture,
+    pub(crate) stderr: Capture,
+    pub(crate) grace: Duration,
+}
+
+impl Command {
+    /// A command without arguments, in the server's working directory.
+    ///
+    /// A bare name is looked up on the `PATH` the program will have; a name with a `/` is a path,
+    /// relative to the command's working directory.
+    pub fn new(program: impl Into<OsString>) -> Self {
+        Self {
+            program: program.into(),
+            args: Vec::new(),
+            env: Vec::new(),
+            cwd: None,
+            stdin: Vec::new(),
+            stdout: Capture::default(),
+            stderr: Capture::default(),
+            grace: Duration::from_millis(500),
+        }
+    }
+
+    /// Adds one argument. It arrives as exactly this one argument.
+    pub fn arg(mut self, arg: impl Into<OsString>) -> Self {
+        self.args.push(arg.into());
+        self
+    }
+
+    /// Adds several arguments.
+    pub fn args<A: Into<OsString>>(mut self, args: impl IntoIterator<Item = A>) -> Self {
+        self.args.extend(args.into_iter().map(Into::into));
+        self
+    }
+
+    /// Sets a variable; the last value of a name wins.
+    pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.env.push((name.into(), value.into()));
+        self
+    }
+
+    /// Hands through the server's own value of each of these variables, where it has one.
+    pub fn pass_env<N: Into<OsString>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
+        for name in names {
+            let name = name.into();
+            if let Some(value) = std::env::var_os(&name) {
+                self.env.push((name, value));
+            }
+        }
+        self
+    }
+
+    /// Sets the working directory. Default: the server's own.
+    pub fn cwd(mut self, cwd: impl Into<PathBuf>) -> Self {
+        self.cwd = Some(cwd.into());
+        self
+    }
+
+    /// Sets what the program reads on standard input. Default: nothing, from `/dev/null`.
+    pub fn stdin(mut self, stdin: impl Into<Vec<u8>>) -> Self {
+        self.stdin = stdin.into();
+        self
+    }
+
+    /// Sets how much of standard output is kept. Default: 768 KiB + 256 KiB.
+    pub fn capture_stdout(mut self, capture: Capture) -> Self {
+        self.stdout = capture;
+        self
+    }
+
+    /// Sets how much of standard error is kept. Default: 768 KiB + 256 KiB.
+    pub fn capture_stderr(mut self, capture: Capture) -> Self {
+        self.stderr = capture;
+        self
+    }
+
+    /// Sets the time between the SIGTERM of a stop and the SIGKILL. Default: 500 ms.
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.grace = grace;
+        self
+    }
+}

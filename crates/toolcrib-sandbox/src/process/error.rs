@@ -1,0 +1,74 @@
+//! Why a program could not be started.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why a program was not started. Nothing of it ran.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SpawnError {
+    /// No directory of the program's PATH holds it.
+    #[error("the program `{program}` was not found; PATH searched: {path}")]
+    NotFound {
+        /// The name looked for.
+        program: String,
+        /// The `PATH` searched.
+        path: String,
+    },
+    /// The file is there, but it is no program this user may run.
+    #[error("`{}` is not an executable file: {reason}", path.display())]
+    NotExecutable {
+        /// The file.
+        path: PathBuf,
+        /// One clause.
+        reason: String,
+    },
+    /// The working directory cannot be entered.
+    #[error("the working directory `{}` cannot be used: {source}", path.display())]
+    WorkingDirectory {
+        /// The directory.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A NUL character where the system knows none.
+    #[error("{place} contains a NUL character")]
+    Nul {
+        /// The place, for example `argument 2`.
+        place: String,
+    },
+    /// No variable can have this name.
+    #[error("`{name}` cannot be the name of an environment variable")]
+    VariableName {
+        /// The name.
+        name: String,
+    },
+    /// The scratch directory could not be made.
+    #[error("the scratch directory `{}` cannot be made: {source}", path.display())]
+    Scratch {
+        /// The directory.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The arguments and the environment are larger than the kernel takes.
+    #[error(
+        "the arguments of `{program}` are too long for the system: an argument may have 128 KiB, \
+         all of them together with the environment about 2 MiB"
+    )]
+    TooLong {
+        /// The program.
+        program: String,
+    },
+    /// The system refused to start it.
+    #[error("`{}` could not be started: {source}", path.display())]
+    Start {
+        /// The program.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Pipes, process handles or the async runtime are not to be had.
+    #[error("no process can be started now: {0}")]
+    Resources(#[from] io::Error),
+}

@@ -1,0 +1,115 @@
+//! Finding a program before anything is started, so that "not found" is a clear answer.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Access, access};
+
+use super::SpawnError;
+use crate::environment::server_path;
+
+/// Finds `program` on the server's `PATH`, as [`run`](super::run) does for a command that sets no
+/// `PATH` of its own. A name with a `/` is a path and looked up as it is.
+///
+/// Fails with [`SpawnError::NotFound`] or [`SpawnError::NotExecutable`].
+pub fn find_program(program: impl AsRef<OsStr>) -> Result<PathBuf, SpawnError> {
+    find(program.as_ref(), &server_path(), None)
+}
+
+/// Finds `program` on `path`; a name with a `/` is taken relative to `directory`.
+pub(crate) fn find(
+    program: &OsStr,
+    path: &OsStr,
+    directory: Option<&Path>,
+) -> Result<PathBuf, SpawnError> {
+    let not_found = || SpawnError::NotFound {
+        program: program.to_string_lossy().into_owned(),
+        path: path.to_string_lossy().into_owned(),
+    };
+    if program.is_empty() {
+        return Err(not_found());
+    }
+    if program.as_bytes().contains(&b'/') {
+        let file = match directory {
+            Some(directory) => directory.join(program),
+            None => PathBuf::from(program),
+        };
+        // Absolute before the start: the child changes its directory first.
+        let file = std::path::absolute(&file).unwrap_or(file);
+        return match executable(&file) {
+            Ok(()) => Ok(file),
+            Err(reason) => {
+                Err(SpawnError::NotExecutable { path: file, reason: reason.to_string() })
+            }
+        };
+    }
+    let mut refused = None;
+    for directory in path.as_bytes().split(|byte| *byte == b':') {
+        // A relative or empty entry would search the working directory.
+        if !directory.starts_with(b"/") {
+            continue;
+        }
+        let file = Path::new(OsStr::from_bytes(directory)).join(program);
+        match executable(&file) {
+            Ok(()) => return Ok(file),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => refused = refused.or(Some((file, error))),
+        }
+    }
+    match refused {
+        Some((path, error)) if error.kind() != io::ErrorKind::NotADirectory => {
+            Err(SpawnError::NotExecutable { path, reason: error.to_string() })
+        }
+        _ => Err(not_found()),
+    }
+}
+
+/// Whether this process may execute the file.
+fn executable(file: &Path) -> io::Result<()> {
+    if file.metadata()?.is_dir() {
+        return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a directory"));
+    }
+    access(file, Access::EXEC_OK)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_program_names_the_path_searched() {
+        let error = find(OsStr::new("no-such-tool"), OsStr::new("/usr/bin:/bin"), None);
+        assert_eq!(
+            error.unwrap_err().to_string(),
+            "the program `no-such-tool` was not found; PATH searched: /usr/bin:/bin"
+        );
+    }
+
+    #[test]
+    fn relative_path_entries_are_not_searched() {
+        let folder = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink("/bin/true", folder.path().join("tool")).unwrap();
+        let relative = pathdiff_to_root(folder.path());
+        assert!(find(OsStr::new("tool"), OsStr::new(&relative), None).is_err());
+        assert!(find(OsStr::new("tool"), folder.path().as_os_str(), None).is_ok());
+    }
+
+    /// The folder as seen from the working directory, for example `../../tmp/x`.
+    fn pathdiff_to_root(folder: &Path) -> String {
+        let depth = std::env::current_dir().unwrap().components().count() - 1;
+        format!("{}{}", "../".repeat(depth), folder.strip_prefix("/").unwrap().display())
+    }
+
+    #[test]
+    fn a_file_without_execute_permission_is_named_as_such() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("tool"), "text").unwrap();
+        let by_name = find(OsStr::new("tool"), folder.path().as_os_str(), None);
+        assert!(matches!(by_name, Err(SpawnError::NotExecutable { .. })), "{by_name:?}");
+        let by_path = find(OsStr::new("./tool"), OsStr::new(""), Some(folder.path()));
+        assert!(matches!(by_path, Err(SpawnError::NotExecutable { .. })), "{by_path:?}");
+    }
+}

@@ -1,0 +1,131 @@
+//! Feeding standard input and draining both outputs at the same time.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use tokio::net::unix::pipe::{Receiver, Sender};
+
+use super::capture::Recorder;
+use super::{Capture, Captured};
+
+/// What one read takes at most: a pipe's usual size.
+const CHUNK: usize = 64 * 1024;
+
+/// Our ends of a program's pipes. Every method may be dropped halfway and called again.
+pub(crate) struct Pipes {
+    stdin: Input,
+    stdout: Output,
+    stderr: Output,
+}
+
+impl Pipes {
+    /// Takes our ends and makes them non-blocking; the child's stay as programs expect them. Must be called inside a tokio runtime with I/O enabled.
+    pub(crate) fn new(
+        stdin: Option<OwnedFd>,
+        text: Vec<u8>,
+        stdout: (OwnedFd, Capture),
+        stderr: (OwnedFd, Capture),
+    ) -> io::Result<Self> {
+        let pipe = match stdin {
+            Some(fd) => Some(Sender::from_owned_fd(fd)?),
+            None => None,
+        };
+        Ok(Self {
+            stdin: Input { pipe, text, written: 0 },
+            stdout: Output::new(stdout.0, stdout.1)?,
+            stderr: Output::new(stderr.0, stderr.1)?,
+        })
+    }
+
+    /// Completes when both outputs have ended. Standard input is fed meanwhile; a program need not
+    /// read it.
+    pub(crate) async fn drain(&mut self) {
+        let Self { stdin, stdout, stderr } = self;
+        let outputs = async {
+            tokio::join!(stdout.drain(), stderr.drain());
+        };
+        let feeding = async {
+            stdin.feed().await;
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            () = outputs => {}
+            () = feeding => {}
+        }
+    }
+
+    /// Closes the pipes and returns what was kept of standard output and standard error.
+    pub(crate) fn close(self) -> (Captured, Captured) {
+        (self.stdout.recorder.finish(), self.stderr.recorder.finish())
+    }
+}
+
+/// The way into standard input.
+struct Input {
+    pipe: Option<Sender>,
+    text: Vec<u8>,
+    written: usize,
+}
+
+impl Input {
+    /// Writes the rest, then closes. A reader that went away is not an error: not every program
+    /// reads its input to the end.
+    async fn feed(&mut self) {
+        let Some(pipe) = &self.pipe else { return };
+        while self.written < self.text.len() {
+            if pipe.writable().await.is_err() {
+                break;
+            }
+            match pipe.try_write(&self.text[self.written..]) {
+                Ok(count) => self.written += count,
+                Err(error) if is_passing(&error) => {}
+                Err(_) => break,
+            }
+            tokio::task::coop::consume_budget().await;
+        }
+        self.pipe = None;
+        self.text = Vec::new();
+        self.written = 0;
+    }
+}
+
+/// The way out of standard output or standard error.
+struct Output {
+    pipe: Option<Receiver>,
+    buffer: Vec<u8>,
+    recorder: Recorder,
+}
+
+impl Output {
+    fn new(fd: OwnedFd, limits: Capture) -> io::Result<Self> {
+        let pipe = Some(Receiver::from_owned_fd(fd)?);
+        Ok(Self { pipe, buffer: Vec::new(), recorder: Recorder::new(limits) })
+    }
+
+    /// Reads to the end.
+    async fn drain(&mut self) {
+        let Some(pipe) = &self.pipe else { return };
+        loop {
+            if pipe.readable().await.is_err() {
+                break;
+            }
+            // Many programs write nothing to standard error: no buffer before the first byte.
+            self.buffer.resize(CHUNK, 0);
+            match pipe.try_read(&mut self.buffer) {
+                Ok(0) => break,
+                Ok(count) => self.recorder.push(&self.buffer[..count]),
+                Err(error) if is_passing(&error) => {}
+                Err(_) => break,
+            }
+            // A program that floods its output must not keep `stop` from being looked at.
+            tokio::task::coop::consume_budget().await;
+        }
+        self.pipe = None;
+        self.buffer = Vec::new();
+    }
+}
+
+/// Whether the next try may succeed.
+fn is_passing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}

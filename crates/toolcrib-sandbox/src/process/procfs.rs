@@ -1,0 +1,77 @@
+//! Looking at processes through `/proc`.
+
+use std::fs;
+use std::io;
+
+/// What one line of `/proc/PID/stat` says, as far as it matters here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Process {
+    pub(crate) pid: i32,
+    pub(crate) parent: i32,
+    pub(crate) group: i32,
+    pub(crate) session: i32,
+    /// Clock ticks since boot; with the pid it names a process for good.
+    pub(crate) started: u64,
+    /// Already dead, waiting to be reaped by its parent.
+    pub(crate) zombie: bool,
+}
+
+/// All processes this process can see.
+pub(crate) fn processes() -> io::Result<Vec<Process>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc")? {
+        let name = entry?.file_name();
+        let Some(pid) = name.to_str().and_then(|name| name.parse().ok()) else { continue };
+        // A process may be gone by now.
+        found.extend(process(pid));
+    }
+    Ok(found)
+}
+
+/// One process, if it is there.
+pub(crate) fn process(pid: i32) -> Option<Process> {
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    parse(pid, &stat)
+}
+
+/// The environment a process was started with; empty if it is gone or another user's.
+pub(crate) fn environment(pid: i32) -> Vec<u8> {
+    fs::read(format!("/proc/{pid}/environ")).unwrap_or_default()
+}
+
+/// Fields are counted from behind the command's name, which may hold blanks and parentheses.
+fn parse(pid: i32, stat: &[u8]) -> Option<Process> {
+    let name_end = stat.iter().rposition(|byte| *byte == b')')?;
+    let rest = std::str::from_utf8(&stat[name_end + 1..]).ok()?;
+    let mut fields = rest.split_ascii_whitespace();
+    let state = fields.next()?;
+    let parent = fields.next()?.parse().ok()?;
+    let group = fields.next()?.parse().ok()?;
+    let session = fields.next()?.parse().ok()?;
+    let started = fields.nth(15)?.parse().ok()?;
+    let zombie = matches!(state, "Z" | "X" | "x");
+    Some(Process { pid, parent, group, session, started, zombie })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stat_line_is_read_past_a_name_with_parentheses() {
+        let line = b"42 (a ) (b) S 7 8 9 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 1234 99 1\n";
+        let process = parse(42, line).unwrap();
+        assert_eq!(
+            process,
+            Process { pid: 42, parent: 7, group: 8, session: 9, started: 1234, zombie: false }
+        );
+    }
+
+    #[test]
+    fn this_process_is_found_with_its_parent() {
+        let own = i32::try_from(std::process::id()).unwrap();
+        let found = processes().unwrap().into_iter().find(|process| process.pid == own).unwrap();
+        assert_eq!(found.parent, i32::try_from(std::os::unix::process::parent_id()).unwrap());
+        assert!(!found.zombie);
+    }
+}

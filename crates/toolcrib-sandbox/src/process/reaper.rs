@@ -1,0 +1,105 @@
+//! The one thread that finishes what dropped calls left behind.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use super::tree::Tree;
+
+/// How often trees in their grace are looked at.
+const TICK: Duration = Duration::from_millis(10);
+/// How long the kernel may take to carry out a SIGKILL before other trees get their turn.
+const KILL_WAIT: Duration = Duration::from_secs(1);
+
+/// A tree that has had its SIGTERM.
+struct Job {
+    tree: Arc<Tree>,
+    kill_at: Instant,
+}
+
+/// How many trees are not finished yet.
+static PENDING: Mutex<usize> = Mutex::new(0);
+static FINISHED: Condvar = Condvar::new();
+
+/// Takes over a tree whose call was dropped. It has had its SIGTERM.
+pub(super) fn submit(tree: Arc<Tree>) {
+    *PENDING.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+    let job = Job { kill_at: Instant::now() + tree.grace(), tree };
+    let refused = match queue() {
+        Some(queue) => queue.send(job).err().map(|refused| refused.0),
+        None => Some(job),
+    };
+    if let Some(job) = refused {
+        // No thread to be had: better to block here than to leave something running.
+        job.tree.signal(Signal::KILL);
+        finish(&job);
+    }
+}
+
+/// Waits until the trees of all dropped calls are gone; says whether that came true in time.
+///
+/// For a process about to exit: what [`run`](super::run) was dropped for is otherwise left to
+/// itself after its SIGTERM. Blocks the thread.
+pub fn finish_kills(timeout: Duration) -> bool {
+    let pending = PENDING.lock().unwrap_or_else(PoisonError::into_inner);
+    let (pending, _) = FINISHED
+        .wait_timeout_while(pending, timeout, |pending| *pending > 0)
+        .unwrap_or_else(PoisonError::into_inner);
+    *pending == 0
+}
+
+/// The way to the thread, which starts with its first job; `None` if it cannot.
+fn queue() -> Option<&'static Sender<Job>> {
+    static QUEUE: OnceLock<Option<Sender<Job>>> = OnceLock::new();
+    QUEUE
+        .get_or_init(|| {
+            let (sender, receiver) = channel();
+            let thread = thread::Builder::new().name("toolcrib-reaper".to_owned());
+            thread.spawn(move || work(&receiver)).ok().map(|_| sender)
+        })
+        .as_ref()
+}
+
+/// Runs as long as the process.
+fn work(queue: &Receiver<Job>) {
+    let mut jobs: Vec<Job> = Vec::new();
+    loop {
+        if jobs.is_empty() {
+            let Ok(job) = queue.recv() else { return };
+            jobs.push(job);
+        } else {
+            match queue.recv_timeout(TICK) {
+                Ok(job) => jobs.push(job),
+                Err(RecvTimeoutError::Timeout) => {}
+                // The sender lives in a static.
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+        jobs.extend(queue.try_iter());
+        let now = Instant::now();
+        let (due, waiting): (Vec<_>, Vec<_>) =
+            jobs.into_iter().partition(|job| job.kill_at <= now || job.tree.wait(Duration::ZERO));
+        jobs = waiting;
+        // All get their SIGKILL before the first sweep takes its time.
+        for job in &due {
+            job.tree.signal(Signal::KILL);
+        }
+        jobs.extend(due.into_iter().filter(|job| !finish(job)));
+    }
+}
+
+/// After the SIGKILL: sweeps, reaps, tidies up, counts down. `false` if the program is still there.
+fn finish(job: &Job) -> bool {
+    if !job.tree.wait(KILL_WAIT) {
+        return false;
+    }
+    job.tree.sweep();
+    job.tree.reap();
+    drop(job.tree.take_full_scratch());
+    *PENDING.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+    FINISHED.notify_all();
+    true
+}

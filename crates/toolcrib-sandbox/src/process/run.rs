@@ -1,0 +1,180 @@
+//! One program from start to the end of everything it started.
+
+use std::future::Future;
+use std::io;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use tokio::task::spawn_blocking;
+use tokio::time::{sleep, timeout};
+
+use super::pipes::Pipes;
+use super::start::{Started, start};
+use super::sweep::Swept;
+use super::tree::{Guard, Tree};
+use super::{Captured, Command, Finished, KillReport, KillRung, SpawnError, Status};
+
+/// How long after the program's end somebody else may hold its outputs open.
+const DRAIN_GUARD: Duration = Duration::from_millis(500);
+/// How long the kernel may take to carry out a SIGKILL.
+const KILL_WAIT: Duration = Duration::from_secs(1);
+/// How long the rest of the output is read when everybody who could write is dead.
+const LAST_READ: Duration = Duration::from_millis(100);
+
+/// Runs a command and returns when nothing of it is left.
+///
+/// When `stop` completes, the process group gets SIGTERM, after the command's
+/// [grace](Command::grace) SIGKILL, and what left the group is hunted down; `run` then returns
+/// with what was printed until then and [`stopped`](Finished::stopped) set, usually within the
+/// grace plus some milliseconds. When the program ends by itself but others keep its outputs open,
+/// they get 500 ms to finish before they are ended too.
+///
+/// Dropping the future ends the tree in the same way, without waiting: SIGTERM at once, the rest
+/// on a thread of its own (see [`finish_kills`](super::finish_kills)).
+///
+/// The start itself blocks the calling thread until the program is loaded, about half a
+/// millisecond.
+///
+/// # Panics
+///
+/// Outside a tokio runtime with I/O and time enabled.
+pub async fn run(command: Command, stop: impl Future<Output = ()>) -> Result<Finished, SpawnError> {
+    let started_at = Instant::now();
+    let Started { tree, stdin, stdout, stderr } = start(&command)?;
+    let guard = Guard::new(tree);
+    let mut pipes =
+        Pipes::new(stdin, command.stdin, (stdout, command.stdout), (stderr, command.stderr))?;
+
+    let mut stop = std::pin::pin!(stop);
+    let stopped = tokio::select! {
+        biased;
+        ended = guard.tree().ended() => { ended?; false }
+        () = &mut stop => true,
+        () = drain_forever(&mut pipes) => false,
+    };
+    let end = if stopped {
+        end_stopped(guard, pipes).await?
+    } else {
+        end_exited(guard, pipes, stop.as_mut()).await?
+    };
+    Ok(Finished {
+        status: end.status,
+        stopped,
+        stdout: end.stdout,
+        stderr: end.stderr,
+        duration: started_at.elapsed(),
+        kill: end.kill,
+    })
+}
+
+/// The last facts about a tree.
+struct End {
+    status: Status,
+    stdout: Captured,
+    stderr: Captured,
+    kill: KillReport,
+}
+
+/// The program has ended by itself, the group may not have.
+async fn end_exited(
+    guard: Guard,
+    mut pipes: Pipes,
+    stop: impl Future<Output = ()>,
+) -> Result<End, SpawnError> {
+    let drained = tokio::select! {
+        biased;
+        () = pipes.drain() => true,
+        () = stop => false,
+        () = sleep(DRAIN_GUARD) => false,
+    };
+    guard.tree().signal(Signal::KILL);
+    let (stdout, stderr) = pipes.close();
+    if drained {
+        let status = guard.tree().reap();
+        // The usual case: a program that left nothing behind, and no look at `/proc`.
+        if !guard.tree().group_lingers() {
+            return finish(guard, status, stdout, stderr, report(false, NOTHING_FOUND)).await;
+        }
+        let (guard, swept) = off_thread(guard, Tree::sweep).await?;
+        return finish(guard, status, stdout, stderr, report(false, swept)).await;
+    }
+    let (guard, swept) = off_thread(guard, Tree::sweep).await?;
+    let status = guard.tree().reap();
+    finish(guard, status, stdout, stderr, report(false, swept)).await
+}
+
+/// The program is to end now.
+async fn end_stopped(guard: Guard, mut pipes: Pipes) -> Result<End, SpawnError> {
+    let (guard, ()) = off_thread(guard, Tree::identify).await?;
+    guard.tree().signal(Signal::TERM);
+    let went = timeout(guard.tree().grace(), async {
+        let (ended, ()) = tokio::join!(guard.tree().ended(), pipes.drain());
+        ended
+    });
+    // Output still open after the grace, or the program still there: both end the same way.
+    let _ = went.await;
+    let forced = !guard.tree().wait(Duration::ZERO);
+    guard.tree().signal(Signal::KILL);
+    let ended = tokio::select! {
+        ended = timeout(KILL_WAIT, guard.tree().ended()) => matches!(ended, Ok(Ok(()))),
+        () = drain_forever(&mut pipes) => false,
+    };
+    let (guard, swept) = off_thread(guard, Tree::sweep).await?;
+    let _ = timeout(LAST_READ, pipes.drain()).await;
+    let (stdout, stderr) = pipes.close();
+    if !ended {
+        // Stuck in the kernel: the guard hands it to the reaper, which has time.
+        let kill = report(forced, Swept { complete: false, ..swept });
+        return Ok(End { status: Status::Unknown, stdout, stderr, kill });
+    }
+    let status = guard.tree().reap();
+    finish(guard, status, stdout, stderr, report(forced, swept)).await
+}
+
+const NOTHING_FOUND: Swept = Swept { killed: 0, complete: true };
+
+fn report(forced: bool, swept: Swept) -> KillReport {
+    KillReport {
+        rung: KillRung::ProcessGroup,
+        forced,
+        survivors_killed: swept.killed,
+        complete: swept.complete,
+    }
+}
+
+/// Reads on after both outputs have ended, which is never, so that only other events end a select.
+async fn drain_forever(pipes: &mut Pipes) {
+    pipes.drain().await;
+    std::future::pending::<()>().await;
+}
+
+/// Does blocking work on the tree. If the caller goes away meanwhile, the guard is dropped when
+/// the work is done, and does its own.
+async fn off_thread<T: Send + 'static>(
+    guard: Guard,
+    work: fn(&Tree) -> T,
+) -> Result<(Guard, T), SpawnError> {
+    spawn_blocking(move || {
+        let result = work(guard.tree());
+        (guard, result)
+    })
+    .await
+    .map_err(|error| SpawnError::Resources(io::Error::other(error)))
+}
+
+/// The program is reaped: nothing is left but its scratch directory.
+async fn finish(
+    mut guard: Guard,
+    status: Status,
+    stdout: Captured,
+    stderr: Captured,
+    kill: KillReport,
+) -> Result<End, SpawnError> {
+    guard.disarm();
+    if let Some(scratch) = guard.tree().take_full_scratch() {
+        // A full directory may take long to remove. If the runtime is going away, the closure is
+        // dropped, which removes it as well.
+        let _ = spawn_blocking(move || drop(scratch)).await;
+    }
+    Ok(End { status, stdout, stderr, kill })
+}

@@ -1,0 +1,190 @@
+//! From a command to a running tree: environment, program, pipes, process.
+
+use std::ffi::{CString, OsStr, OsString};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use rustix::io::fcntl_dupfd_cloexec;
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{PidfdFlags, Signal, WaitId, WaitIdOptions};
+
+use super::cookie::{self, Cookie};
+use super::scratch::Scratch;
+use super::sys::{Request, spawn};
+use super::tree::Tree;
+use super::{Command, SpawnError, lookup};
+use crate::environment;
+
+/// A program that has just been started, and our ends of its pipes.
+pub(crate) struct Started {
+    pub(crate) tree: Tree,
+    pub(crate) stdin: Option<OwnedFd>,
+    pub(crate) stdout: OwnedFd,
+    pub(crate) stderr: OwnedFd,
+}
+
+/// Starts the command.
+pub(crate) fn start(command: &Command) -> Result<Started, SpawnError> {
+    if let Some(cwd) = &command.cwd {
+        check_directory(cwd)?;
+    }
+    let cookie = Cookie::new()?;
+    let (environment, scratch) = environment(command, &cookie)?;
+    let path = value_of(&environment, "PATH").unwrap_or_default();
+    let file = lookup::find(&command.program, path, command.cwd.as_deref())?;
+
+    let argv = argv(command)?;
+    let envp = envp(environment)?;
+    let path = c_string(file.as_os_str(), || "the program's path".to_owned())?;
+    let cwd = match &command.cwd {
+        Some(cwd) => Some(c_string(cwd.as_os_str(), || "the working directory".to_owned())?),
+        None => None,
+    };
+
+    let stdin = if command.stdin.is_empty() { None } else { Some(pipe_into_child()?) };
+    let (stdout, child_stdout) = pipe_out_of_child()?;
+    let (stderr, child_stderr) = pipe_out_of_child()?;
+    let pid = spawn(&Request {
+        path: &path,
+        argv: &argv,
+        envp: &envp,
+        cwd: cwd.as_deref(),
+        stdin: stdin.as_ref().map(|(child, _)| child.as_fd()),
+        stdout: child_stdout.as_fd(),
+        stderr: child_stderr.as_fd(),
+    })
+    .map_err(|error| explain(command, &file, error))?;
+
+    let pidfd = match rustix::process::pidfd_open(pid, PidfdFlags::NONBLOCK) {
+        Ok(pidfd) => pidfd,
+        Err(error) => {
+            // Out of descriptors, say. Without a handle the child cannot be looked after.
+            let _ = rustix::process::kill_process_group(pid, Signal::KILL);
+            let _ = rustix::process::waitid(WaitId::Pid(pid), WaitIdOptions::EXITED);
+            return Err(SpawnError::Resources(error.into()));
+        }
+    };
+    let tree = Tree::new(pid, pidfd, cookie, scratch, command.grace);
+    Ok(Started { tree, stdin: stdin.map(|(_, ours)| ours), stdout, stderr })
+}
+
+/// Fails if a program cannot start in this directory. The answer of `posix_spawn` would not tell a
+/// missing directory from a missing program.
+fn check_directory(cwd: &Path) -> Result<(), SpawnError> {
+    let refused = |source| SpawnError::WorkingDirectory { path: cwd.to_owned(), source };
+    if !cwd.metadata().map_err(refused)?.is_dir() {
+        return Err(refused(io::Error::from(io::ErrorKind::NotADirectory)));
+    }
+    rustix::fs::access(cwd, rustix::fs::Access::EXEC_OK).map_err(|error| refused(error.into()))
+}
+
+type Variables = Vec<(OsString, OsString)>;
+
+/// The whole environment of the child, and the scratch directory if something in it needs one.
+fn environment(
+    command: &Command,
+    cookie: &Cookie,
+) -> Result<(Variables, Option<Scratch>), SpawnError> {
+    let mut variables = environment::base();
+    let mut scratch = None;
+    for name in ["HOME", "TMPDIR"] {
+        if command.env.iter().any(|(given, _)| given == name) {
+            continue;
+        }
+        let scratch = match &mut scratch {
+            Some(scratch) => scratch,
+            none => none.insert(Scratch::new(cookie)?),
+        };
+        variables.push((OsString::from(name), scratch.path().into()));
+    }
+    for (name, value) in &command.env {
+        if !environment::is_valid_name(name) {
+            let name = name.to_string_lossy().into_owned();
+            return Err(SpawnError::VariableName { name });
+        }
+        set(&mut variables, name.clone(), value.clone());
+    }
+    set(&mut variables, OsString::from(cookie::VARIABLE), cookie.value());
+    Ok((variables, scratch))
+}
+
+fn set(variables: &mut Variables, name: OsString, value: OsString) {
+    match variables.iter_mut().find(|(known, _)| *known == name) {
+        Some((_, old)) => *old = value,
+        None => variables.push((name, value)),
+    }
+}
+
+fn value_of<'a>(variables: &'a Variables, name: &str) -> Option<&'a OsStr> {
+    variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_os_str())
+}
+
+/// The argument vector; the program appears under the name it was given.
+fn argv(command: &Command) -> Result<Vec<CString>, SpawnError> {
+    let program = c_string(&command.program, || "the program's name".to_owned());
+    let args = command
+        .args
+        .iter()
+        .enumerate()
+        .map(|(index, arg)| c_string(arg, || format!("argument {}", index + 1)));
+    std::iter::once(program).chain(args).collect()
+}
+
+/// The environment as `NAME=value` strings.
+fn envp(variables: Variables) -> Result<Vec<CString>, SpawnError> {
+    variables
+        .into_iter()
+        .map(|(name, value)| {
+            let mut entry = name.clone();
+            entry.push("=");
+            entry.push(value);
+            CString::new(entry.into_vec()).map_err(|_| SpawnError::Nul {
+                place: format!("the variable {}", name.to_string_lossy()),
+            })
+        })
+        .collect()
+}
+
+fn c_string(text: &OsStr, place: impl FnOnce() -> String) -> Result<CString, SpawnError> {
+    CString::new(text.as_bytes()).map_err(|_| SpawnError::Nul { place: place() })
+}
+
+/// A pipe the child writes to: (our end, the child's end).
+fn pipe_out_of_child() -> io::Result<(OwnedFd, OwnedFd)> {
+    let (ours, child) = pipe_with(PipeFlags::CLOEXEC)?;
+    Ok((ours, above_standard(child)?))
+}
+
+/// A pipe the child reads from: (the child's end, our end).
+fn pipe_into_child() -> io::Result<(OwnedFd, OwnedFd)> {
+    let (child, ours) = pipe_with(PipeFlags::CLOEXEC)?;
+    Ok((above_standard(child)?, ours))
+}
+
+/// A server started with closed standard streams gets 0, 1 or 2 for a pipe; the child's own
+/// streams would overwrite it.
+fn above_standard(fd: OwnedFd) -> io::Result<OwnedFd> {
+    use std::os::fd::AsRawFd;
+    if fd.as_raw_fd() > libc::STDERR_FILENO {
+        return Ok(fd);
+    }
+    Ok(fcntl_dupfd_cloexec(&fd, libc::STDERR_FILENO + 1)?)
+}
+
+/// What the system's answer means for this command.
+fn explain(command: &Command, file: &Path, error: io::Error) -> SpawnError {
+    let path = PathBuf::from(file);
+    let reason = match error.raw_os_error() {
+        Some(libc::E2BIG) => {
+            let program = command.program.to_string_lossy().into_owned();
+            return SpawnError::TooLong { program };
+        }
+        Some(libc::ENOEXEC) => "neither a program nor a script with a `#!` line",
+        // The file was there a moment ago: what is missing is what it wants to be run by.
+        Some(libc::ENOENT) if file.exists() => "the interpreter or loader it names is missing",
+        _ => return SpawnError::Start { path, source: error },
+    };
+    SpawnError::NotExecutable { path, reason: reason.to_owned() }
+}

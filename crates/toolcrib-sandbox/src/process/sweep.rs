@@ -1,0 +1,132 @@
+//! Finding and killing what left the process group.
+
+use std::collections::HashSet;
+use std::io;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use super::cookie::Cookie;
+use super::procfs::{self, Process};
+
+/// At most this many looks at `/proc` …
+const ROUNDS: u32 = 20;
+/// … and no new one after this time.
+const LIMIT: Duration = Duration::from_secs(1);
+/// Something that forks faster than we look is no longer stopped first from this round on.
+const PATIENCE: u32 = ROUNDS / 2;
+
+/// What a sweep did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Swept {
+    /// Processes outside the group that were killed.
+    pub(crate) killed: usize,
+    /// Whether two looks in a row found nothing.
+    pub(crate) complete: bool,
+}
+
+/// What names a process for good: its number and its start.
+pub(crate) type Identity = (i32, u64);
+
+/// Whom to look for.
+pub(crate) struct Quarry<'a> {
+    /// In their environment.
+    pub(crate) cookie: &'a Cookie,
+    /// The program, whose number is that of its session and group.
+    pub(crate) program: i32,
+    /// Whether the program was reaped: strangers may have its number then.
+    pub(crate) reaped: bool,
+    /// Processes that were recognised before.
+    pub(crate) known: &'a HashSet<Identity>,
+}
+
+/// Kills the quarry, and whatever it starts meanwhile, until two looks in a row find nothing.
+///
+/// New finds are stopped and looked for again before anything is killed, so that the death of one
+/// cannot be the signal for another to fork. Blocks for some milliseconds, at most about a second.
+pub(crate) fn sweep(quarry: &Quarry<'_>) -> Swept {
+    let deadline = Instant::now() + LIMIT;
+    let mut stopped = HashSet::new();
+    let mut killed = HashSet::new();
+    let mut quiet = 0;
+    for round in 0..ROUNDS {
+        let Ok(found) = look(quarry) else { break };
+        if found.is_empty() {
+            quiet += 1;
+            if quiet == 2 {
+                return Swept { killed: killed.len(), complete: true };
+            }
+            continue;
+        }
+        quiet = 0;
+        let fresh: Vec<_> =
+            found.iter().filter(|process| stopped.insert(identity(process))).collect();
+        if !fresh.is_empty() && round < PATIENCE {
+            for process in fresh {
+                let _ = send(process, Signal::STOP);
+            }
+            continue;
+        }
+        for process in &found {
+            // The group has had its SIGKILL already: its members are merely late.
+            let sent = send(process, Signal::KILL).is_ok();
+            if sent && process.group != quarry.program {
+                killed.insert(identity(process));
+            }
+        }
+        if Instant::now() > deadline {
+            break;
+        }
+        thread::sleep(Duration::from_millis(1 << (round / 3).min(6)));
+    }
+    // Nothing may stay behind merely stopped.
+    for process in look(quarry).unwrap_or_default() {
+        let _ = send(&process, Signal::KILL);
+    }
+    Swept { killed: killed.len(), complete: false }
+}
+
+/// Those who can be recognised now. Before a SIGTERM breaks the chain of parents, this is the last
+/// chance to tell whose child a process is that left the session and cleared its environment.
+pub(crate) fn identify(quarry: &Quarry<'_>) -> HashSet<Identity> {
+    look(quarry).unwrap_or_default().iter().map(identity).collect()
+}
+
+fn identity(process: &Process) -> Identity {
+    (process.pid, process.started)
+}
+
+/// The living quarry: known, marked by session, group or cookie, or descended from one that is.
+fn look(quarry: &Quarry<'_>) -> io::Result<Vec<Process>> {
+    let own = std::process::id();
+    let mut candidates = procfs::processes()?;
+    candidates.retain(|process| {
+        !process.zombie && process.pid > 1 && u32::try_from(process.pid) != Ok(own)
+    });
+    let (mut found, mut others): (Vec<_>, Vec<_>) = candidates.into_iter().partition(|process| {
+        let member = process.session == quarry.program || process.group == quarry.program;
+        (member && !quarry.reaped)
+            || quarry.known.contains(&identity(process))
+            || quarry.cookie.is_in(&procfs::environment(process.pid))
+    });
+    let mut next = 0;
+    while next < found.len() {
+        let parent = found[next].pid;
+        next += 1;
+        let children = others.extract_if(.., |process| process.parent == parent);
+        found.extend(children);
+    }
+    Ok(found)
+}
+
+/// Signals exactly this process: the handle is opened first and the number checked after, so that
+/// a reused number is noticed.
+fn send(process: &Process, signal: Signal) -> io::Result<()> {
+    let pid = Pid::from_raw(process.pid).ok_or(io::ErrorKind::InvalidInput)?;
+    let handle = pidfd_open(pid, PidfdFlags::empty())?;
+    if procfs::process(process.pid).is_none_or(|now| now.started != process.started) {
+        return Err(io::ErrorKind::NotFound.into());
+    }
+    Ok(pidfd_send_signal(&handle, signal)?)
+}

@@ -1,0 +1,168 @@
+//! A running program with everything it started, and the guard that ends it.
+
+use std::collections::HashSet;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, kill_process_group, test_kill_process_group, waitid,
+};
+
+use super::Status;
+use super::cookie::Cookie;
+use super::reaper;
+use super::scratch::Scratch;
+use super::sweep::{Identity, Quarry, Swept, identify, sweep};
+use super::sys::watch;
+
+/// A program that leads its own session and group. Until it is reaped, its number is its own.
+#[derive(Debug)]
+pub(crate) struct Tree {
+    pid: Pid,
+    pidfd: OwnedFd,
+    reaped: AtomicBool,
+    cookie: Cookie,
+    scratch: Mutex<Option<Scratch>>,
+    grace: Duration,
+    known: Mutex<HashSet<Identity>>,
+}
+
+impl Tree {
+    pub(crate) fn new(
+        pid: Pid,
+        pidfd: OwnedFd,
+        cookie: Cookie,
+        scratch: Option<Scratch>,
+        grace: Duration,
+    ) -> Self {
+        Self {
+            pid,
+            pidfd,
+            reaped: AtomicBool::new(false),
+            cookie,
+            scratch: Mutex::new(scratch),
+            known: Mutex::default(),
+            grace,
+        }
+    }
+
+    /// The time between SIGTERM and SIGKILL.
+    pub(crate) fn grace(&self) -> Duration {
+        self.grace
+    }
+
+    /// Completes when the program itself has ended. It stays unreaped.
+    pub(crate) async fn ended(&self) -> io::Result<()> {
+        watch(self.pidfd.as_fd())?.readable().await?.retain_ready();
+        Ok(())
+    }
+
+    /// Waits at most this long for the program's end; says whether it came.
+    pub(crate) fn wait(&self, timeout: Duration) -> bool {
+        let timeout = Timespec {
+            tv_sec: timeout.as_secs().cast_signed(),
+            tv_nsec: i64::from(timeout.subsec_nanos()),
+        };
+        let mut handles = [PollFd::new(&self.pidfd, PollFlags::IN)];
+        poll(&mut handles, Some(&timeout)).is_ok_and(|ready| ready > 0)
+    }
+
+    /// Signals the whole group. Does nothing once the program is reaped, when its number may be
+    /// somebody else's.
+    pub(crate) fn signal(&self, signal: Signal) {
+        if !self.reaped.load(Ordering::Acquire) {
+            // ESRCH: all gone, which is what we want. EPERM: nobody left that we may signal.
+            let _ = kill_process_group(self.pid, signal);
+        }
+    }
+
+    /// Notes down who belongs to the tree now, for a later [`sweep`](Self::sweep). Blocks.
+    pub(crate) fn identify(&self) {
+        let found = self.with_quarry(identify);
+        self.known().extend(found);
+    }
+
+    /// Kills what left the group, and what of the group is late to die. Blocks.
+    pub(crate) fn sweep(&self) -> Swept {
+        self.with_quarry(sweep)
+    }
+
+    fn with_quarry<T>(&self, act: impl FnOnce(&Quarry<'_>) -> T) -> T {
+        let known = self.known().clone();
+        act(&Quarry {
+            cookie: &self.cookie,
+            program: self.pid.as_raw_nonzero().get(),
+            reaped: self.reaped.load(Ordering::Acquire),
+            known: &known,
+        })
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashSet<Identity>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether, the program being reaped, others are or were just now in its group. If the number
+    /// has a new owner already, the answer is a false "yes", which costs a sweep.
+    pub(crate) fn group_lingers(&self) -> bool {
+        test_kill_process_group(self.pid).is_ok()
+    }
+
+    /// Gives the program's number back to the system. Only after its end, when nobody will signal
+    /// its group any more.
+    pub(crate) fn reap(&self) -> Status {
+        self.reaped.store(true, Ordering::Release);
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
+        let Ok(Some(status)) = waitid(WaitId::PidFd(self.pidfd.as_fd()), options) else {
+            return Status::Unknown;
+        };
+        match (status.exit_status(), status.terminating_signal()) {
+            (Some(code), _) => Status::Exited(code),
+            (None, Some(signal)) => Status::Signaled(signal),
+            (None, None) => Status::Unknown,
+        }
+    }
+
+    /// Removes the scratch directory if that is cheap; else hands it out, to be dropped where
+    /// blocking is allowed.
+    pub(crate) fn take_full_scratch(&self) -> Option<Scratch> {
+        let mut scratch = self.scratch.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+        if scratch.remove_if_empty() { None } else { Some(scratch) }
+    }
+}
+
+/// Ends a tree when it is dropped before [`disarm`](Self::disarm): SIGTERM at once, the rest on
+/// the reaper's thread.
+#[derive(Debug)]
+pub(crate) struct Guard {
+    tree: Arc<Tree>,
+    armed: bool,
+}
+
+impl Guard {
+    pub(crate) fn new(tree: Tree) -> Self {
+        Self { tree: Arc::new(tree), armed: true }
+    }
+
+    /// The tree.
+    pub(crate) fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    /// Nothing is left to end.
+    pub(crate) fn disarm(&mut self) {
+        self.armed = false;
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if self.armed {
+            self.tree.signal(Signal::TERM);
+            reaper::submit(Arc::clone(&self.tree));
+        }
+    }
+}

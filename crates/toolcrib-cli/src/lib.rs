@@ -1,1 +1,62 @@
-//! Empty.
+//! The command line of toolcrib, as a library: a distribution that links tools of its own is ten
+//! lines.
+//!
+//! ```no_run
+//! #![deny(unused_crate_dependencies)]
+//! use acme_tools as _; // links the crate in; its `#[tool]` fns register themselves
+//! # mod acme_tools {}
+//!
+//! fn main() -> std::process::ExitCode {
+//!     toolcrib_cli::main()
+//! }
+//! ```
+#![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(unused_crate_dependencies))]
+
+mod arguments;
+mod command;
+mod exit;
+mod logging;
+mod screen;
+mod startup;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+// The built-in native tools: a crate that nobody names registers nothing.
+use toolcrib_tools as _;
+
+use command::{Command, Options};
+pub use exit::Exit;
+
+/// Runs the command line of this process.
+pub fn main() -> ExitCode {
+    main_with(std::env::args_os())
+}
+
+/// Runs a command line; the first item is the program's name.
+pub fn main_with(arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> ExitCode {
+    let options = match Options::try_parse_from(arguments) {
+        Ok(options) => options,
+        Err(error) => {
+            // Help and version go to stdout with success, mistakes to stderr with a failure.
+            let code = if error.use_stderr() { Exit::Usage } else { Exit::Success };
+            return error.print().map_or(Exit::Usage, |()| code).into();
+        }
+    };
+    logging::start(options.verbose, matches!(options.command, Command::Serve(_)));
+    let exit = match command::run(options) {
+        Ok(exit) => exit,
+        // Somebody closed the pipe we print to, as `| head` does: nothing is wrong.
+        Err(error) if screen::is_broken_pipe(&error) => Exit::Success,
+        Err(error) => {
+            screen::failure(&error);
+            Exit::Usage
+        }
+    };
+    // What a command tool started must not outlive us.
+    toolcrib_sandbox::finish_kills(std::time::Duration::from_secs(2));
+    exit.into()
+}

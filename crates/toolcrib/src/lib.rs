@@ -1,1 +1,33 @@
-//! Empty.
+#![doc = include_str!("docs/guide.md")]
+#![forbid(unsafe_code)]
+
+#[cfg(feature = "manifests")]
+pub mod config;
+mod crib;
+#[cfg(feature = "manifests")]
+pub mod manifests;
+
+pub use crib::{BuildError, Toolcrib, ToolcribBuilder};
+
+pub use toolcrib_core as core;
+#[cfg(feature = "http")]
+pub use toolcrib_http as http;
+#[cfg(feature = "manifests")]
+pub use toolcrib_manifest as manifest;
+#[cfg(feature = "mcp")]
+pub use toolcrib_mcp as mcp;
+#[cfg(feature = "manifests")]
+pub use toolcrib_runners as runners;
+pub use toolcrib_tool as tool;
+#[cfg(feature = "builtins")]
+pub use toolcrib_tools as builtins;
+
+pub use toolcrib_core::{
+    Executor, ExecutorConfig, Registration, Registry, RegistryBuilder, Turn, TurnOptions,
+};
+#[cfg(feature = "macros")]
+pub use toolcrib_macros::tool;
+pub use toolcrib_tool::{
+    Annotations, Arguments, CallContext, Content, ContextValues, ErrorKind, Json, Tool, ToolCall,
+    ToolDefinition, ToolEntry, ToolError, ToolOutcome, ToolOutput, ToolResult, tool_fn,
+};

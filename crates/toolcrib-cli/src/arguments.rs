@@ -1,0 +1,114 @@
+//! `key=value` on the command line → JSON arguments, by the tool's own schema.
+
+use anyhow::{Context, bail};
+use serde_json::{Map, Value};
+
+/// Splits `key=value` for the context; the value is JSON if it reads as JSON, else text.
+pub(crate) fn context_pair(pair: &str) -> anyhow::Result<(String, Value)> {
+    let (key, text) = split(pair, "--ctx")?;
+    let value = serde_json::from_str(text).unwrap_or_else(|_| Value::from(text));
+    Ok((key.to_owned(), value))
+}
+
+/// Makes an arguments object from `key=value` pairs.
+///
+/// A property that the schema says is a string takes the text as it stands. Any other takes JSON
+/// where the text is JSON (`lines=50`, `deep=true`), and the text otherwise, so that the validator
+/// can say what is wrong with it. A list property may be given several times.
+pub(crate) fn from_pairs(pairs: &[String], schema: &Value) -> anyhow::Result<Value> {
+    let mut arguments = Map::new();
+    for pair in pairs {
+        let (key, text) = split(pair, "an argument")?;
+        let property = schema.get("properties").and_then(|properties| properties.get(key));
+        let is_list = property.is_some_and(|property| accepts(property, "array"));
+        match arguments.get_mut(key) {
+            None if is_list && !text.starts_with('[') => {
+                let items = property.and_then(|property| property.get("items"));
+                arguments.insert(key.to_owned(), Value::Array(vec![scalar(text, items)]));
+            }
+            None => {
+                arguments.insert(key.to_owned(), scalar(text, property));
+            }
+            Some(Value::Array(items)) if is_list => {
+                let schema = property.and_then(|property| property.get("items"));
+                items.push(scalar(text, schema));
+            }
+            Some(_) => bail!("the argument `{key}` is given twice"),
+        }
+    }
+    Ok(Value::Object(arguments))
+}
+
+fn split<'p>(pair: &'p str, what: &str) -> anyhow::Result<(&'p str, &'p str)> {
+    let (key, value) = pair
+        .split_once('=')
+        .with_context(|| format!("{what} is written key=value, not {pair:?}"))?;
+    if key.is_empty() {
+        bail!("{what} is written key=value, and {pair:?} has no key");
+    }
+    Ok((key, value))
+}
+
+fn scalar(text: &str, schema: Option<&Value>) -> Value {
+    if schema.is_some_and(|schema| accepts(schema, "string")) {
+        return Value::from(text);
+    }
+    serde_json::from_str(text).unwrap_or_else(|_| Value::from(text))
+}
+
+/// Whether a schema plainly says this type, alone or among others, or lists only such values.
+fn accepts(schema: &Value, kind: &str) -> bool {
+    match schema.get("type") {
+        Some(Value::String(own)) => own == kind,
+        Some(Value::Array(several)) => several.iter().any(|own| own == kind),
+        _ => {
+            let listed = schema.get("enum").and_then(Value::as_array);
+            kind == "string" && listed.is_some_and(|values| values.iter().all(Value::is_string))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn pairs(pairs: &[&str]) -> anyhow::Result<Value> {
+        let schema = json!({"properties": {
+            "path": {"type": "string"},
+            "lines": {"type": "integer"},
+            "mode": {"enum": ["1", "2"]},
+            "names": {"type": "array", "items": {"type": "string"}},
+        }});
+        from_pairs(&pairs.iter().map(|&pair| pair.to_owned()).collect::<Vec<_>>(), &schema)
+    }
+
+    #[test]
+    fn the_schema_decides_how_a_value_reads() {
+        let arguments =
+            pairs(&["path=12", "lines=50", "mode=1", "other=true", "free=a=b"]).unwrap();
+        assert_eq!(
+            arguments,
+            json!({"path": "12", "lines": 50, "mode": "1", "other": true, "free": "a=b"})
+        );
+    }
+
+    #[test]
+    fn a_value_of_the_wrong_type_is_left_for_the_validator() {
+        assert_eq!(pairs(&["lines=many"]).unwrap(), json!({"lines": "many"}));
+    }
+
+    #[test]
+    fn a_list_may_be_given_item_by_item_or_as_json() {
+        assert_eq!(pairs(&["names=1", "names=b"]).unwrap(), json!({"names": ["1", "b"]}));
+        assert_eq!(pairs(&["names=[\"a\"]"]).unwrap(), json!({"names": ["a"]}));
+    }
+
+    #[test]
+    fn a_pair_without_equals_sign_or_given_twice_is_a_mistake() {
+        assert!(pairs(&["path"]).unwrap_err().to_string().contains("key=value"));
+        assert!(pairs(&["=x"]).unwrap_err().to_string().contains("no key"));
+        assert!(pairs(&["path=a", "path=b"]).unwrap_err().to_string().contains("twice"));
+    }
+}

@@ -1,0 +1,109 @@
+//! The commands, their options and their help.
+
+mod call;
+mod check;
+mod list;
+mod mcp;
+mod serve;
+mod show;
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::Exit;
+
+/// The guarded tool crib of LLM agents: keeps tools, checks every call, serves them over MCP.
+#[derive(Debug, Parser)]
+#[command(
+    name = "toolcrib",
+    version,
+    propagate_version = true,
+    arg_required_else_help = true,
+    after_help = "Examples:
+  toolcrib list                                  what is in the crib
+  toolcrib call calculator expression='2 + 2'    call a tool
+  toolcrib check tools.d                         check manifests
+  toolcrib mcp                                   serve MCP on standard input and output
+  toolcrib serve                                 serve MCP over HTTP on 127.0.0.1:7777
+
+Exit codes: 0 it worked; 1 the call failed or the check found errors; 2 it could not run;
+130 interrupted."
+)]
+pub(crate) struct Options {
+    /// The config file (YAML or TOML) [default: config.yml, if it is there]
+    #[arg(long, global = true, value_name = "FILE", env = "TOOLCRIB_CONFIG")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// A directory of manifests, instead of the config's (may be repeated)
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(crate) tools_dir: Vec<PathBuf>,
+
+    /// A value for the context of calls, which no model can set (may be repeated)
+    #[arg(long, global = true, value_name = "KEY=VALUE")]
+    pub(crate) ctx: Vec<String>,
+
+    /// Log more on standard error (-v, -vv, -vvv)
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub(crate) verbose: u8,
+
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// List the tools, and with --all also those that cannot be called and why
+    List(list::ListOptions),
+    /// Show one tool: what it says, what it takes, where it comes from
+    Show(show::ShowOptions),
+    /// Call a tool
+    Call(call::CallOptions),
+    /// Check manifests and names without running anything
+    Check(check::CheckOptions),
+    /// Serve MCP on standard input and output
+    Mcp,
+    /// Serve MCP over HTTP
+    Serve(serve::ServeOptions),
+}
+
+/// Output for programs.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct JsonOutput {
+    /// Answer as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Runs one command.
+pub(crate) fn run(options: Options) -> anyhow::Result<Exit> {
+    match &options.command {
+        Command::List(own) => list::run(&options, own),
+        Command::Show(own) => show::run(&options, own),
+        Command::Call(own) => call::run(&options, own),
+        Command::Check(own) => check::run(&options, own),
+        Command::Mcp => mcp::run(&options),
+        Command::Serve(own) => serve::run(&options, own),
+    }
+}
+
+/// A runtime for commands that call tools.
+fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
+    Ok(tokio::runtime::Builder::new_multi_thread().enable_all().build()?)
+}
+
+/// Completes when somebody asks the process to stop: Ctrl-C or SIGTERM.
+async fn stop_requested() {
+    use tokio::signal::unix::{SignalKind, signal};
+
+    match signal(SignalKind::terminate()) {
+        Ok(mut terminate) => {
+            tokio::select! {
+                _ = tokio::signal::ctrl_c() => {}
+                _ = terminate.recv() => {}
+            }
+        }
+        // Without a handler SIGTERM ends the process by itself.
+        Err(_) => drop(tokio::signal::ctrl_c().await),
+    }
+}

@@ -1,0 +1,90 @@
+//! `toolcrib call NAME`: one call, answered on the terminal.
+
+use std::io::Read as _;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use serde_json::Value;
+use toolcrib::{ToolCall, ToolResult};
+
+use super::Options;
+use crate::screen::{self, ERROR};
+use crate::{Exit, arguments, startup};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  toolcrib call calculator expression='2 + 2'
+  toolcrib call tail_log path=/var/log/syslog lines=50
+  toolcrib call calculator --json '{\"expression\": \"2 + 2\"}'
+  echo '{\"expression\": \"2 + 2\"}' | toolcrib call calculator --json -
+
+A value is text where the tool's schema says string, and JSON elsewhere. A list may be given
+several times (names=a names=b) or as JSON (names='[\"a\",\"b\"]').")]
+pub(crate) struct CallOptions {
+    /// The tool's name
+    name: String,
+    /// Arguments
+    #[arg(value_name = "KEY=VALUE")]
+    pairs: Vec<String>,
+    /// Answer as JSON; with a value, also take the arguments from it: an object, or - for
+    /// standard input
+    #[arg(long, value_name = "ARGUMENTS", num_args = 0..=1)]
+    json: Option<Option<String>>,
+}
+
+pub(super) fn run(options: &Options, own: &CallOptions) -> anyhow::Result<Exit> {
+    let started = startup::start(options)?;
+    let turn = started.crib.turn();
+    let text = match &own.json {
+        Some(Some(_)) if !own.pairs.is_empty() => {
+            bail!("arguments come either as key=value or with --json, not both")
+        }
+        Some(Some(source)) if source == "-" => {
+            let mut text = String::new();
+            std::io::stdin()
+                .read_to_string(&mut text)
+                .context("reading the arguments from standard input")?;
+            text
+        }
+        Some(Some(text)) if text.trim_start().starts_with(['{', '[', '"']) => text.clone(),
+        Some(Some(other)) => bail!(
+            "--json takes a JSON object or - for standard input, not {other:?}; write key=value before --json"
+        ),
+        _ => {
+            let empty = Value::Null;
+            let schema =
+                turn.describe(&own.name).map_or(&empty, |definition| definition.input_schema());
+            arguments::from_pairs(&own.pairs, schema)?.to_string()
+        }
+    };
+    let call = ToolCall::new("call_1", &*own.name, text);
+    let answer = super::runtime()?.block_on(async {
+        tokio::select! {
+            // Dropping the call ends what it started.
+            () = super::stop_requested() => None,
+            answer = turn.call(call) => Some(answer),
+        }
+    });
+    let Some(answer) = answer else {
+        screen::note("interrupted: the call was cancelled");
+        return Ok(Exit::Interrupted);
+    };
+    print(&answer, own.json.is_some())?;
+    Ok(if answer.is_success() { Exit::Success } else { Exit::Failure })
+}
+
+fn print(answer: &ToolResult, json: bool) -> anyhow::Result<()> {
+    if json {
+        return screen::json(&answer.to_value());
+    }
+    let text = answer.text();
+    if answer.is_success() {
+        return screen::out(text);
+    }
+    let (first, rest) = text.split_once('\n').unwrap_or((&text, ""));
+    screen::note(format!("{ERROR}{first}{ERROR:#}"));
+    if !rest.is_empty() {
+        screen::note(rest);
+    }
+    Ok(())
+}

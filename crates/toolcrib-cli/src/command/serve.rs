@@ -1,0 +1,92 @@
+//! `toolcrib serve`: MCP over HTTP.
+
+use std::net::SocketAddr;
+
+use clap::Args;
+use serde_json::json;
+use toolcrib::http::{HttpServer, Token};
+
+use super::{JsonOutput, Options, mcp};
+use crate::Exit;
+use crate::screen::{self, FAINT, STRONG, count};
+use crate::startup::{self, Started};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  toolcrib serve
+  toolcrib serve --listen 127.0.0.1:9000 --token \"$(cat token)\"
+  toolcrib serve --no-auth                             only on a loopback address
+
+Without a token of yours a new one is made and printed at every start.")]
+pub(crate) struct ServeOptions {
+    /// The address to listen on; port 0 takes a free one [default: 127.0.0.1:7777]
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<SocketAddr>,
+    /// The bearer token clients must send
+    #[arg(long, env = "TOOLCRIB_TOKEN", hide_env_values = true)]
+    token: Option<String>,
+    /// Ask for no token; refused on any address but loopback
+    #[arg(long, conflicts_with = "token")]
+    no_auth: bool,
+    /// A web page's origin that may call the server (may be repeated)
+    #[arg(long, value_name = "ORIGIN")]
+    allow_origin: Vec<String>,
+    /// A further Host header value that is accepted (may be repeated)
+    #[arg(long, value_name = "HOST")]
+    allow_host: Vec<String>,
+    #[command(flatten)]
+    output: JsonOutput,
+}
+
+pub(super) fn run(options: &Options, own: &ServeOptions) -> anyhow::Result<Exit> {
+    let started = startup::start(options)?;
+    let mut config = started.config.server.clone();
+    if let Some(listen) = own.listen {
+        config.listen = listen;
+    }
+    if let Some(token) = &own.token {
+        config.token = Some(Token::new(token.as_str())?);
+    }
+    config.no_auth |= own.no_auth;
+    config.allowed_origins.extend(own.allow_origin.iter().cloned());
+    config.allowed_hosts.extend(own.allow_host.iter().cloned());
+
+    super::runtime()?.block_on(async {
+        let server = HttpServer::bind(config, mcp::server(&started)).await?;
+        announce(&started, &server, own.output.json)?;
+        server.serve(super::stop_requested()).await?;
+        if !own.output.json {
+            screen::note("stopped");
+        }
+        Ok(Exit::Success)
+    })
+}
+
+/// Says where the server is and how to get in; the token only if nobody can know it yet.
+fn announce(started: &Started, server: &HttpServer, json: bool) -> anyhow::Result<()> {
+    let token = server.token().filter(|_| server.token_is_new()).map(Token::reveal);
+    let url = server.mcp_url();
+    if json {
+        return screen::out(match token {
+            Some(token) => json!({"url": url, "token": token}).to_string(),
+            None => json!({"url": url}).to_string(),
+        });
+    }
+    let tools = started.crib.turn().definitions().len();
+    screen::out(format!(
+        "toolcrib {} serves {}\n{STRONG}MCP{STRONG:#}    {url}",
+        env!("CARGO_PKG_VERSION"),
+        count(tools, "tool")
+    ))?;
+    match token {
+        Some(token) => screen::out(format!(
+            "{STRONG}Token{STRONG:#}  {token}\n{FAINT}       new at every start; set TOOLCRIB_TOKEN to keep one{FAINT:#}"
+        ))?,
+        None if server.token().is_some() => {
+            screen::out(format!("{STRONG}Token{STRONG:#}  the one you set"))?
+        }
+        None => screen::out(format!("{STRONG}Token{STRONG:#}  none is asked for (--no-auth)"))?,
+    }
+    screen::note(format!("{FAINT}Ctrl-C stops it{FAINT:#}"));
+    Ok(())
+}

@@ -1,0 +1,127 @@
+//! `toolcrib show NAME`: everything a tool says about itself.
+
+use std::fmt::Write as _;
+
+use clap::Args;
+use serde_json::{Value, json};
+use toolcrib::ErrorKind;
+use toolcrib::tool::{ToolCall, ToolEntry, canonical_json};
+
+use super::{JsonOutput, Options};
+use crate::screen::{self, ERROR, FAINT, STRONG, WARNING};
+use crate::{Exit, startup};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  toolcrib show calculator
+  toolcrib show calculator --json | jq .input_schema")]
+pub(crate) struct ShowOptions {
+    /// The tool's name
+    name: String,
+    #[command(flatten)]
+    output: JsonOutput,
+}
+
+pub(super) fn run(options: &Options, own: &ShowOptions) -> anyhow::Result<Exit> {
+    let started = startup::start(options)?;
+    let snapshot = started.crib.executor().registry().snapshot();
+    let Some(tool) = snapshot.get(&own.name) else {
+        // A call knows how to answer an unknown name: near names included.
+        let turn = started.crib.turn();
+        let answer = super::runtime()?.block_on(turn.call(ToolCall::new("show", &*own.name, "{}")));
+        debug_assert_eq!(answer.error_kind(), Some(ErrorKind::NotFound));
+        if own.output.json {
+            screen::json(&answer.to_value())?;
+        } else if let Some(error) = answer.error() {
+            let near = error.hints().first().map(String::as_str).unwrap_or_default();
+            screen::note(format!(
+                "{ERROR}error{ERROR:#}: {} ({}). {near}",
+                error.message(),
+                own.name
+            ));
+        }
+        return Ok(Exit::Failure);
+    };
+    if own.output.json {
+        let mut document = tool.definition.to_value();
+        document["source"] = json!(tool.source.to_string());
+        if let Some(reason) = tool.unavailable_reason() {
+            document["unavailable"] = json!(reason);
+        }
+        screen::json(&document)?;
+    } else {
+        screen::out(page(tool))?;
+    }
+    Ok(Exit::Success)
+}
+
+fn page(tool: &ToolEntry) -> String {
+    let definition = &tool.definition;
+    let mut page = format!("{STRONG}{}{STRONG:#}", definition.name());
+    if let Some(title) = definition.title() {
+        let _ = write!(page, "  {title}");
+    }
+    let _ = writeln!(page, "\n{}\n", definition.description().trim());
+    if let Some(reason) = tool.unavailable_reason() {
+        let _ = writeln!(page, "{WARNING}unavailable{WARNING:#}: {reason}\n");
+    }
+    let schema = definition.input_schema();
+    let properties = schema.get("properties").and_then(Value::as_object);
+    match properties.filter(|properties| !properties.is_empty()) {
+        None => page.push_str("It takes no arguments.\n"),
+        Some(properties) => {
+            let _ = writeln!(page, "{STRONG}Arguments{STRONG:#}");
+            let required = schema.get("required").and_then(Value::as_array);
+            for (name, property) in properties {
+                let is_required = required.is_some_and(|names| names.iter().any(|own| own == name));
+                argument(name, property, is_required, &mut page);
+            }
+        }
+    }
+    if !definition.input_examples().is_empty() {
+        let _ = writeln!(page, "\n{STRONG}Examples{STRONG:#}");
+        for example in definition.input_examples() {
+            let _ = writeln!(
+                page,
+                "  toolcrib call {} --json '{}'",
+                definition.name(),
+                canonical_json(example)
+            );
+        }
+    }
+    let annotations = definition.annotations();
+    let effect = if annotations.read_only {
+        "changes nothing"
+    } else if annotations.may_destroy() {
+        "may destroy"
+    } else {
+        "changes things"
+    };
+    let reach =
+        if annotations.open_world { "reaches beyond this host" } else { "stays on this host" };
+    let _ = writeln!(page, "\n{FAINT}{effect}; {reach}; from {}{FAINT:#}", tool.source);
+    page
+}
+
+fn argument(name: &str, property: &Value, required: bool, page: &mut String) {
+    let kind = match property.get("type") {
+        Some(Value::String(kind)) => kind.clone(),
+        Some(Value::Array(kinds)) => {
+            kinds.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" or ")
+        }
+        _ => match property.get("enum") {
+            Some(options) => format!("one of {}", canonical_json(options)),
+            None => "any".to_owned(),
+        },
+    };
+    let need = if required { "required" } else { "optional" };
+    let _ = write!(page, "  {STRONG}{name}{STRONG:#} ({kind}, {need}");
+    if let Some(default) = property.get("default") {
+        let _ = write!(page, ", default {}", canonical_json(default));
+    }
+    page.push(')');
+    if let Some(description) = property.get("description").and_then(Value::as_str) {
+        let _ = write!(page, "  {}", description.trim());
+    }
+    page.push('\n');
+}

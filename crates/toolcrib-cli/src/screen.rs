@@ -1,0 +1,74 @@
+//! What people see: data on standard output, everything else on standard error, colour only on a
+//! terminal.
+
+use std::io::{self, Write};
+
+use anstyle::{AnsiColor, Style};
+use anyhow::Context;
+use toolcrib::manifest::Diagnostic;
+use toolcrib::manifest::directory::DirectoryLoad;
+use toolcrib::tool::canonical_json;
+
+/// Errors and refused calls.
+pub(crate) const ERROR: Style = AnsiColor::Red.on_default().bold();
+/// Headings and names.
+pub(crate) const STRONG: Style = Style::new().bold();
+/// What matters less.
+pub(crate) const FAINT: Style = Style::new().dimmed();
+/// Things to look at.
+pub(crate) const WARNING: Style = AnsiColor::Yellow.on_default().bold();
+
+/// Prints to standard output.
+pub(crate) fn out(text: impl AsRef<str>) -> anyhow::Result<()> {
+    let mut stdout = anstream::stdout().lock();
+    stdout.write_all(text.as_ref().as_bytes()).context("writing to standard output")?;
+    if !text.as_ref().ends_with('\n') {
+        stdout.write_all(b"\n")?;
+    }
+    stdout.flush().context("writing to standard output")
+}
+
+/// Prints a JSON document with stable key order, indented for people.
+pub(crate) fn json(value: &serde_json::Value) -> anyhow::Result<()> {
+    // Through the canonical text: the order of keys must not depend on how serde_json was built.
+    let canonical: serde_json::Value = serde_json::from_str(&canonical_json(value))?;
+    out(serde_json::to_string_pretty(&canonical)?)
+}
+
+/// Prints to standard error; a closed standard error stops nothing.
+pub(crate) fn note(text: impl AsRef<str>) {
+    let mut stderr = anstream::stderr().lock();
+    let _ = writeln!(stderr, "{}", text.as_ref().trim_end());
+}
+
+/// Prints why a command could not run.
+pub(crate) fn failure(error: &anyhow::Error) {
+    note(format!("{ERROR}error{ERROR:#}: {error:#}"));
+}
+
+/// Whether standard error shows colours.
+pub(crate) fn colour() -> bool {
+    anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never
+}
+
+/// Prints what is wrong with files to standard error.
+pub(crate) fn diagnostics(files: &DirectoryLoad, wanted: impl Fn(&Diagnostic) -> bool) {
+    for (file, problem) in files.problems().filter(|(_, problem)| wanted(problem)) {
+        note(problem.render(&file.path.to_string_lossy(), &file.text, colour()));
+    }
+}
+
+/// Whether somebody stopped reading our output.
+pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        cause
+            .downcast_ref::<io::Error>()
+            .is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+    })
+}
+
+/// `1 tool`, `2 tools`.
+pub(crate) fn count(number: usize, what: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {what}{plural}")
+}

@@ -1,0 +1,75 @@
+//! Bounds for work whose cost its input decides: a limit of time, and a stack of its own.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use toolcrib_tool::{CallContext, ErrorKind, ToolError};
+
+/// The stack of [`on_own_stack`], in bytes. Address space; only what is used becomes memory.
+pub(super) const STACK_BYTES: usize = 64 << 20;
+
+/// Why work was stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// Its time ran out.
+    Time,
+    /// The caller no longer wants it.
+    Cancelled,
+}
+
+/// Says when work has to stop. Asking costs a clock reading: ask now and then.
+pub(super) struct Watch {
+    deadline: Instant,
+    cx: CallContext,
+}
+
+impl Watch {
+    /// Stops after `limit`, at the call's own deadline, or when the call is cancelled.
+    pub(super) fn new(cx: &CallContext, limit: Duration) -> Self {
+        let own = Instant::now() + limit;
+        let deadline = cx.deadline().map_or(own, |call| call.min(own));
+        Self { deadline, cx: cx.clone() }
+    }
+
+    /// Why to stop now, if so.
+    pub(super) fn stop(&self) -> Option<Stop> {
+        if self.cx.is_cancelled() {
+            return Some(Stop::Cancelled);
+        }
+        (Instant::now() >= self.deadline).then_some(Stop::Time)
+    }
+
+    /// As [`stop`](Self::stop), as the error to answer with.
+    pub(super) fn check(&self) -> Result<(), ToolError> {
+        self.stop().map_or(Ok(()), |stop| Err(stop.into_error()))
+    }
+}
+
+impl Stop {
+    /// The error to answer a stopped call with.
+    pub(super) fn into_error(self) -> ToolError {
+        match self {
+            Self::Time => ToolError::execution("it takes too long")
+                .with_hint("Ask for less: a smaller input or a simpler expression."),
+            Self::Cancelled => ToolError::new(ErrorKind::Cancelled, "the call was cancelled"),
+        }
+    }
+}
+
+/// Runs recursive work on a thread whose stack is large enough for every input within the caps.
+///
+/// `Err` holds what the work panicked with.
+pub(super) fn on_own_stack<T: Send>(
+    work: impl FnOnce() -> T + Send,
+) -> Result<thread::Result<T>, ToolError> {
+    thread::scope(|scope| {
+        let worker = thread::Builder::new()
+            .name("toolcrib-data".to_owned())
+            .stack_size(STACK_BYTES)
+            .spawn_scoped(scope, work)
+            .map_err(|error| {
+                ToolError::internal("no thread could be started for this call").with_source(error)
+            })?;
+        Ok(worker.join())
+    })
+}

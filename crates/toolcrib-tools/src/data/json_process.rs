@@ -1,0 +1,158 @@
+//! `json_process`: reading, formatting, checking and querying JSON text.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use toolcrib_macros::tool;
+use toolcrib_tool::{CallContext, ToolError, ToolOutput};
+
+use super::json_outline::{Members, duplicate_keys, members};
+use super::json_text::{JsonText, MAX_BYTES, Problem};
+
+/// The longest formatted text, in bytes.
+const MAX_PRETTY_BYTES: usize = 16 << 20;
+
+#[derive(Deserialize, JsonSchema)]
+struct JsonArgs {
+    /// The JSON text, at most 4 MiB.
+    json_string: String,
+    /// What to do: `parse` it into structured data, `format` it with two blanks per level,
+    /// `minify` it, list its `keys`, `validate` it, or `query` it with jq.
+    operation: Operation,
+    /// For `query` (required there): a jq program, for example `.items[] | select(.price > 10) |
+    /// .name`.
+    #[schemars(length(min = 1, max = 4000))]
+    query: Option<String>,
+    /// For `keys`: the JSON pointer of the object to look at, for example `/items/0`. Default:
+    /// the top.
+    pointer: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Operation {
+    Parse,
+    Format,
+    Minify,
+    Keys,
+    Validate,
+    Query,
+}
+
+/// Work on JSON text: parse, format or minify it (key order is kept), list keys, validate it with
+/// line and column of the first mistake and with repeated keys, or query it with jq.
+#[tool(
+    category = "data",
+    tags("json", "jq"),
+    read_only,
+    destructive = false,
+    idempotent,
+    open_world = false,
+    timeout = "10s",
+    examples(
+        r#"{"json_string": "{\"b\":1,\"a\":[2,3]}", "operation": "format"}"#,
+        r#"{"json_string": "{\"items\":[{\"id\":1},{\"id\":2}]}", "operation": "query", "query": ".items[].id"}"#,
+        r#"{"json_string": "{\"a\": 1,}", "operation": "validate"}"#
+    )
+)]
+fn json_process(args: JsonArgs, cx: &CallContext) -> Result<ToolOutput, ToolError> {
+    if args.json_string.len() > MAX_BYTES {
+        return Err(ToolError::invalid_args(format!(
+            "`json_string` has {} bytes; at most {MAX_BYTES} are read",
+            args.json_string.len()
+        )));
+    }
+    check_parameters(&args)?;
+    let text = match JsonText::check(&args.json_string) {
+        Ok(text) => text,
+        Err(problem) if args.operation == Operation::Validate => return Ok(invalid(&problem)),
+        Err(problem) => return Err(problem.into_error()),
+    };
+    match args.operation {
+        Operation::Parse => parse(&args.json_string),
+        Operation::Format => format(text),
+        Operation::Minify => Ok(text.minified().into()),
+        Operation::Keys => keys(text, args.pointer.as_deref().unwrap_or_default()),
+        Operation::Validate => Ok(valid(text)),
+        Operation::Query => query(text, args.query.as_deref().unwrap_or_default(), cx),
+    }
+}
+
+/// Refuses parameters that the operation would silently ignore, and asks for those it needs.
+fn check_parameters(args: &JsonArgs) -> Result<(), ToolError> {
+    if args.query.is_some() && args.operation != Operation::Query {
+        return Err(ToolError::invalid_args("`query` belongs to the operation `query` only")
+            .with_hint("Leave it out, or set `operation` to `query`."));
+    }
+    if args.pointer.is_some() && args.operation != Operation::Keys {
+        return Err(ToolError::invalid_args("`pointer` belongs to the operation `keys` only")
+            .with_hint("Leave it out, or set `operation` to `keys`."));
+    }
+    if args.operation == Operation::Query && args.query.as_deref().unwrap_or_default().is_empty() {
+        return Err(ToolError::invalid_args("the operation `query` needs `query`")
+            .with_hint("Send a jq program as `query`, for example `.items[0].name`."));
+    }
+    Ok(())
+}
+
+fn parse(text: &str) -> Result<ToolOutput, ToolError> {
+    // The text was checked: what fails here is a number no machine type holds.
+    let value: Value = serde_json::from_str(text).map_err(|error| {
+        ToolError::invalid_args(format!("`json_string` cannot be held as data: {error}"))
+    })?;
+    Ok(ToolOutput::from(value))
+}
+
+fn format(text: JsonText<'_>) -> Result<ToolOutput, ToolError> {
+    text.pretty(MAX_PRETTY_BYTES).map(ToolOutput::from).ok_or_else(|| {
+        ToolError::execution(format!("formatted, it has more than {MAX_PRETTY_BYTES} bytes"))
+            .with_hint("Use `minify`, or `query` a part of it.")
+    })
+}
+
+fn keys(text: JsonText<'_>, pointer: &str) -> Result<ToolOutput, ToolError> {
+    if !pointer.is_empty() && !pointer.starts_with('/') {
+        return Err(ToolError::invalid_args(format!("{pointer:?} is not a JSON pointer"))
+            .with_hint("Write it as `/items/0`; the empty pointer is the top."));
+    }
+    let place = if pointer.is_empty() { "the top" } else { pointer };
+    match members(text, pointer) {
+        Ok(Members::Object(keys)) => Ok(ToolOutput::from(json!(keys).to_string())
+            .with_data(json!({"keys": keys, "count": keys.len()}))),
+        Ok(other) => Err(ToolError::invalid_args(match other {
+            Members::Array(count) => {
+                format!("at {place} is an array of {count} items, not an object")
+            }
+            other => format!("at {place} is a {}, not an object", other.kind()),
+        })
+        .with_hint("Name an object with `pointer`, for example `/items/0`.")),
+        Err(missing) => Err(ToolError::invalid_args(format!("there is nothing at {missing}"))),
+    }
+}
+
+fn valid(text: JsonText<'_>) -> ToolOutput {
+    let duplicates = duplicate_keys(text);
+    let kind = members(text, "").map_or("value", |top| top.kind());
+    let mut said = format!("valid JSON ({kind})");
+    if !duplicates.is_empty() {
+        said += &format!("\nrepeated keys, of which the last counts: {}", duplicates.join(", "));
+    }
+    let data = json!({"valid": true, "kind": kind, "duplicate_keys": duplicates});
+    ToolOutput::from(said).with_data(data)
+}
+
+fn invalid(problem: &Problem) -> ToolOutput {
+    let Problem { line, column, reason } = problem;
+    ToolOutput::from(format!("not JSON: {reason} at line {line}, column {column}"))
+        .with_data(json!({"valid": false, "line": line, "column": column, "reason": reason}))
+}
+
+#[cfg(feature = "jq")]
+fn query(text: JsonText<'_>, program: &str, cx: &CallContext) -> Result<ToolOutput, ToolError> {
+    super::jq::query(text, program, cx)
+}
+
+#[cfg(not(feature = "jq"))]
+fn query(_: JsonText<'_>, _: &str, _: &CallContext) -> Result<ToolOutput, ToolError> {
+    Err(ToolError::unavailable("this build has no jq (cargo feature `jq`)"))
+}

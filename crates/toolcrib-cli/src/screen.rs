@@ -5,8 +5,8 @@ use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
 use anyhow::Context;
-use toolcrib::manifest::Diagnostic;
 use toolcrib::manifest::directory::DirectoryLoad;
+use toolcrib::manifest::{Diagnostic, Severity};
 use toolcrib::tool::canonical_json;
 
 /// Errors and refused calls.
@@ -55,6 +55,26 @@ pub(crate) fn colour() -> bool {
 pub(crate) fn diagnostics(files: &DirectoryLoad, wanted: impl Fn(&Diagnostic) -> bool) {
     for (file, problem) in files.problems().filter(|(_, problem)| wanted(problem)) {
         note(problem.render(&file.path.to_string_lossy(), &file.text, colour()));
+        note("");
+    }
+}
+
+/// Names the files that could not be used, a line each.
+pub(crate) fn broken_files(files: &DirectoryLoad) {
+    for file in files.unreadable.iter().chain(&files.files) {
+        let mut errors =
+            file.loaded.diagnostics.iter().filter(|problem| problem.severity == Severity::Error);
+        let Some(first) = errors.next() else { continue };
+        let (line, column) = first.position(&file.text);
+        note(format!(
+            "{WARNING}left out{WARNING:#} {}:{line}:{column}: {}{} (see `toolcrib check`)",
+            file.path.display(),
+            first.message,
+            match errors.count() {
+                0 => String::new(),
+                more => format!(", and {}", count(more, "more error")),
+            }
+        ));
     }
 }
 

@@ -21,15 +21,21 @@ pub(crate) struct Started {
     pub(crate) manifests: Manifests,
 }
 
-/// Builds the crib and says on standard error what is wrong with manifests.
-pub(crate) fn start(options: &Options) -> anyhow::Result<Started> {
-    let started = start_quietly(options)?;
+/// Builds the crib for a server, and shows on standard error all that is wrong with manifests.
+pub(crate) fn serve(options: &Options) -> anyhow::Result<Started> {
+    let started = build(options)?;
     screen::diagnostics(started.manifests.files(), |problem| problem.severity == Severity::Error);
     Ok(started)
 }
 
-/// Builds the crib.
-pub(crate) fn start_quietly(options: &Options) -> anyhow::Result<Started> {
+/// Builds the crib for one command, and names on standard error the files that are left out.
+pub(crate) fn start(options: &Options) -> anyhow::Result<Started> {
+    let started = build(options)?;
+    screen::broken_files(started.manifests.files());
+    Ok(started)
+}
+
+fn build(options: &Options) -> anyhow::Result<Started> {
     let mut config = config(options)?;
     if !options.tools_dir.is_empty() {
         config.manifests.dirs.clone_from(&options.tools_dir);

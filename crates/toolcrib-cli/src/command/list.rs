@@ -94,6 +94,9 @@ fn table(tools: &[&ToolEntry]) -> String {
         );
         table.add_row([tool.name(), first_sentence(tool.definition.description()), &source]);
     }
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 2));
+    }
     // On a terminal lines are folded to fit; in a file or a pipe each tool keeps its own line.
     if std::io::stdout().is_terminal()
         && let Some((terminal_size::Width(columns), _)) = terminal_size::terminal_size()

@@ -39,7 +39,7 @@ pub(crate) struct ServeOptions {
 }
 
 pub(super) fn run(options: &Options, own: &ServeOptions) -> anyhow::Result<Exit> {
-    let started = startup::start(options)?;
+    let started = startup::serve(options)?;
     let mut config = started.config.server.clone();
     if let Some(listen) = own.listen {
         config.listen = listen;

@@ -1,0 +1,123 @@
+//! Calls: right ones, wrong ones, and what the exit code says.
+
+use serde_json::json;
+
+use crate::crib::{Crib, run};
+
+const ECHO: &str = r#"
+toolcrib: 1
+tools:
+  - name: echo_words
+    description: Print words, one a line. Read-only.
+    annotations: {read_only: true, open_world: false}
+    input:
+      properties:
+        words: {type: array, items: {type: string}, description: What to print.}
+        mode: {enum: [plain, loud], default: plain}
+        times: {type: integer, minimum: 1, maximum: 3}
+      required: [words]
+    run:
+      argv: [printf, "--", "%s\\n", {each: words}, {if: times, then: ["${args.times}"]}, "${args.mode}"]
+"#;
+
+#[test]
+fn a_call_prints_the_answer_and_succeeds() {
+    let crib = Crib::new(&[]);
+    let run = crib.run(&["call", "calculator", "expression=2 + 2"]);
+    assert_eq!((run.code, run.stdout.as_str(), run.stderr.as_str()), (Some(0), "4\n", ""));
+}
+
+#[test]
+fn a_refused_call_names_every_problem_and_fails() {
+    let crib = Crib::new(&[("echo.yaml", ECHO)]);
+    let run = crib.run(&["call", "echo_words", "wrds=a", "mode=lod", "times=9"]);
+    assert_eq!(run.code, Some(1));
+    assert_eq!(run.stdout, "");
+    insta::assert_snapshot!(run.stderr, @r#"
+    Error executing echo_words: the arguments do not fit the tool's schema in 4 places
+    - /mode: expected one of "plain", "loud", got "lod"; did you mean `loud`?
+    - /times: expected at most 3, got 9
+    - /words: required and missing (expected an array)
+    - /wrds: there is no such property, got "a"; did you mean `words`?
+    Nothing was run. Correct the arguments and call again.
+    "#);
+}
+
+#[test]
+fn an_unknown_tool_is_answered_with_near_names_and_fails() {
+    let crib = Crib::new(&[]);
+    for arguments in [&["call", "calculater"][..], &["show", "calculater"][..]] {
+        let run = crib.run(arguments);
+        assert_eq!(run.code, Some(1), "{run:?}");
+        assert!(run.stderr.contains("Did you mean `calculator`?"), "{run:?}");
+    }
+}
+
+#[test]
+fn arguments_come_as_pairs_as_json_and_from_standard_input() {
+    let crib = Crib::new(&[("echo.yaml", ECHO)]);
+    let expected = "a b\n$(id)\nplain\n";
+    let pairs = crib.run(&["call", "echo_words", "words=a b", "words=$(id)"]);
+    assert_eq!(pairs.stdout, expected, "{pairs:?}");
+
+    let arguments = json!({"words": ["a b", "$(id)"]}).to_string();
+    let json = crib.run(&["call", "echo_words", "--json", &arguments]);
+    assert_eq!(json.json()["output"], expected);
+
+    let piped = run(crib.command(&["call", "echo_words", "--json", "-"]).write_stdin(arguments));
+    assert_eq!(piped.json()["output"], expected);
+    assert_eq!(piped.json()["success"], true);
+}
+
+#[test]
+fn a_failed_call_as_json_says_what_kind_of_failure_it_is() {
+    let crib = Crib::new(&[]);
+    let run = crib.run(&["call", "calculator", "expr=1", "--json"]);
+    assert_eq!(run.code, Some(1));
+    assert_eq!(run.json()["error"]["kind"], "invalid_args");
+}
+
+#[test]
+fn a_wrong_command_line_is_not_a_failed_call() {
+    let crib = Crib::new(&[]);
+    for arguments in [
+        &["call", "calculator", "expression"][..],
+        &["call", "calculator", "--json", "not json"][..],
+        &["cal"][..],
+        &["--config", "absent.yml", "list"][..],
+    ] {
+        let run = crib.run(arguments);
+        assert_eq!(run.code, Some(2), "{run:?}");
+        assert!(!run.stderr.is_empty());
+    }
+}
+
+#[test]
+fn a_value_of_the_context_reaches_the_tool_and_an_argument_does_not_replace_it() {
+    let crib = Crib::new(&[(
+        "who.yaml",
+        r#"
+toolcrib: 1
+tools:
+  - name: who
+    description: Print the user the host set.
+    context:
+      user: {from: ctx.user}
+    run: {argv: [printf, "%s", "user=${ctx.user}"]}
+"#,
+    )]);
+    let missing = crib.run(&["call", "who", "--json", r#"{"user": "mallory"}"#]);
+    assert_eq!(missing.json()["error"]["kind"], "missing_context");
+    let set = crib.run(&["--ctx", "user=ada", "call", "who", "--json", r#"{"user": "mallory"}"#]);
+    assert_eq!(set.json()["output"], "user=ada", "{set:?}");
+}
+
+#[test]
+fn a_reader_that_stops_reading_is_no_error() {
+    let crib = Crib::new(&[]);
+    let script = format!("{} list --json | head -c 1", env!("CARGO_BIN_EXE_toolcrib"));
+    let run = run(assert_cmd::Command::new("bash")
+        .current_dir(crib.path())
+        .args(["-o", "pipefail", "-c", &script]));
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""), "{run:?}");
+}

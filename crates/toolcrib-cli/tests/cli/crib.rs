@@ -1,0 +1,67 @@
+//! A folder with manifests, and runs of the binary in it.
+
+use std::fs;
+use std::path::Path;
+
+use assert_cmd::Command;
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A folder with a `tools.d`.
+pub(crate) struct Crib {
+    dir: TempDir,
+}
+
+/// What a run said and how it ended.
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Run {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+}
+
+impl Crib {
+    /// A crib with these manifests: file name → text.
+    pub(crate) fn new(manifests: &[(&str, &str)]) -> Self {
+        let crib = Self { dir: tempfile::tempdir().expect("a temporary folder") };
+        fs::create_dir(crib.path().join("tools.d")).expect("tools.d");
+        for (name, text) in manifests {
+            crib.write(name, text);
+        }
+        crib
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        fs::write(self.path().join("tools.d").join(name), text).expect("a manifest");
+    }
+
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::cargo_bin("toolcrib").expect("built");
+        command.current_dir(self.path()).args(arguments).env_remove("TOOLCRIB_TOKEN");
+        command.timeout(std::time::Duration::from_secs(60));
+        command
+    }
+
+    pub(crate) fn run(&self, arguments: &[&str]) -> Run {
+        run(&mut self.command(arguments))
+    }
+}
+
+pub(crate) fn run(command: &mut Command) -> Run {
+    let output = command.output().expect("the binary runs");
+    Run {
+        code: output.status.code(),
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}

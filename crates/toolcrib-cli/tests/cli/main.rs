@@ -1,0 +1,14 @@
+//! The command line as people use it: whole runs of the binary.
+#![expect(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot be set up fails")]
+
+mod calls;
+mod crib;
+mod manifests;
+mod processes;
+
+// The library's own dependencies, which this binary does not name.
+use {
+    anstream as _, anstyle as _, anyhow as _, clap as _, comfy_table as _, terminal_size as _,
+    tokio as _, toolcrib as _, toolcrib_cli as _, toolcrib_sandbox as _, toolcrib_tools as _,
+    tracing as _, tracing_subscriber as _,
+};

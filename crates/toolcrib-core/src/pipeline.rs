@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use futures_util::FutureExt;
 use toolcrib_fuzzy::near_names;
 use toolcrib_tool::{
-    Arguments, Body, CallContext, ErrorKind, RawArguments, Tool, ToolCall, ToolDefinition,
+    Arguments, Body, CallContext, CallId, ErrorKind, RawArguments, Tool, ToolCall, ToolDefinition,
     ToolError, ToolOutcome, ToolOutput, ToolResult, canonical_json,
 };
 
@@ -33,13 +33,8 @@ pub(crate) async fn run(turn: &Turn, call: ToolCall) -> ToolResult {
     tracing::debug!(tool = %name, call_id = %id, "execute_start");
 
     let outcome = async {
-        let slot = resolve(turn, &name)?;
-        let compiled = slot.compiled(turn.shared.registry.schemas())?;
-        let arguments = checked_arguments(compiled, raw)?;
-        let cancellation = Arc::new(Cancellation::default());
-        let limit = turn.shared.config.limit(slot.entry.definition.timeout());
-        let deadline = limit.map(|limit| Deadline { limit, at: started + limit });
-        let cx = context(turn, slot, id.as_str(), deadline, &cancellation)?;
+        let Ready { slot, compiled, arguments, cx, deadline, cancellation } =
+            ready(turn, &id, &name, raw, started)?;
         let Body::Shared(tool) = &slot.entry.body else {
             return Err(ToolError::internal("this version cannot run a body of that kind"));
         };
@@ -52,6 +47,40 @@ pub(crate) async fn run(turn: &Turn, call: ToolCall) -> ToolResult {
     let duration = started.elapsed();
     log(&name, id.as_str(), duration, outcome.as_ref().err());
     answer(turn, id, name, outcome, duration)
+}
+
+/// A call that may run: every check that needs no tool has passed.
+struct Ready<'t> {
+    slot: &'t Slot,
+    compiled: &'t Compiled,
+    arguments: Arguments,
+    cx: CallContext,
+    deadline: Option<Deadline>,
+    cancellation: Arc<Cancellation>,
+}
+
+fn ready<'t>(
+    turn: &'t Turn,
+    id: &CallId,
+    name: &str,
+    raw: RawArguments,
+    started: Instant,
+) -> Result<Ready<'t>, ToolError> {
+    let slot = resolve(turn, name)?;
+    let compiled = slot.compiled(turn.shared.registry.schemas())?;
+    let arguments = checked_arguments(compiled, raw)?;
+    let cancellation = Arc::new(Cancellation::default());
+    let limit = turn.shared.config.limit(slot.entry.definition.timeout());
+    let deadline = limit.map(|limit| Deadline { limit, at: started + limit });
+    let cx = context(turn, slot, id.as_str(), deadline, &cancellation)?;
+    Ok(Ready { slot, compiled, arguments, cx, deadline, cancellation })
+}
+
+/// Does everything but running the tool.
+pub(crate) fn dry_run(turn: &Turn, call: ToolCall) -> Result<(Arguments, CallContext), ToolError> {
+    let (id, name, raw) = call.into_parts();
+    let ready = ready(turn, &id, &name, raw, Instant::now())?;
+    Ok((ready.arguments, ready.cx))
 }
 
 /// Finds the tool, or says which ones are near.
@@ -321,7 +350,7 @@ fn check_data(
 /// The final answer, with its text fitted to the budget.
 fn answer(
     turn: &Turn,
-    id: toolcrib_tool::CallId,
+    id: CallId,
     name: Arc<str>,
     outcome: Result<ToolOutput, ToolError>,
     duration: Duration,

@@ -3,7 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use toolcrib_tool::{ContextValues, ToolCall, ToolDefinition, ToolResult};
+use toolcrib_tool::{
+    Arguments, CallContext, ContextValues, ToolCall, ToolDefinition, ToolError, ToolResult,
+};
 
 use crate::executor::Shared;
 use crate::{Executor, RegistrySnapshot, batch, pipeline};
@@ -100,6 +102,12 @@ impl Turn {
     /// its timer.
     pub async fn call(&self, call: ToolCall) -> ToolResult {
         pipeline::run(self, call).await
+    }
+
+    /// Does everything a call does but running the tool: what the tool would get, or why the call
+    /// would be refused.
+    pub fn dry_run(&self, call: ToolCall) -> Result<(Arguments, CallContext), ToolError> {
+        pipeline::dry_run(self, call)
     }
 
     /// Answers several calls, in their order, running them at once as far as they allow.

@@ -441,3 +441,22 @@ async fn a_turn_keeps_its_snapshot_while_another_is_published() {
     assert!(fresh.generation() > pinned.generation());
     assert_eq!(call(&fresh, "old", json!({})).await.error_kind(), Some(ErrorKind::NotFound));
 }
+
+#[tokio::test]
+async fn a_dry_run_shows_what_the_tool_would_get_and_runs_nothing() {
+    let ran = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&ran);
+    let schema = json!({"properties": {"n": {"type": "integer", "default": 3}}, "additionalProperties": false});
+    let turn = turn([entry(
+        define("count").input_schema(schema),
+        tool_fn(move |_: Value, _| {
+            seen.store(true, Ordering::SeqCst);
+            async { "ran" }
+        }),
+    )]);
+    let (arguments, cx) = turn.dry_run(ToolCall::new("1", "count", "{}")).expect("passes");
+    assert_eq!((arguments.value(), cx.definition().name()), (&json!({"n": 3}), "count"));
+    let refused = turn.dry_run(ToolCall::new("1", "count", r#"{"n": "x"}"#)).expect_err("refused");
+    assert_eq!(refused.kind(), ErrorKind::InvalidArgs);
+    assert!(!ran.load(Ordering::SeqCst));
+}

@@ -207,6 +207,7 @@ impl Parser<'_> {
         let start = self.at;
         let mut kind = Kind::String;
         loop {
+            self.skip_plain_text();
             match self.peek() {
                 Some(b'"') => break,
                 Some(b'\\') => {
@@ -223,6 +224,28 @@ impl Parser<'_> {
         self.push(kind, start, self.at);
         self.at += 1;
         Ok(())
+    }
+
+    /// Skips, eight bytes at a time, what needs no closer look: stops at the next quote, backslash
+    /// or control character, or within the last seven bytes of the text.
+    fn skip_plain_text(&mut self) {
+        const ONES: u64 = u64::MAX / 255;
+        const TOPS: u64 = ONES << 7;
+        // Sets the top bit of the first byte that is 0 (and perhaps of later ones).
+        let zeros = |word: u64| word.wrapping_sub(ONES) & !word & TOPS;
+        while let Some(&chunk) = self.bytes[self.at..].first_chunk::<8>() {
+            let word = u64::from_le_bytes(chunk);
+            let quote = zeros(word ^ (ONES * u64::from(b'"')));
+            let backslash = zeros(word ^ (ONES * u64::from(b'\\')));
+            let control = word.wrapping_sub(ONES * 0x20) & !word & TOPS;
+            let stops = quote | backslash | control;
+            if stops != 0 {
+                // The lowest bit is exact: borrows only run upwards.
+                self.at += stops.trailing_zeros() as usize / 8;
+                return;
+            }
+            self.at += 8;
+        }
     }
 
     /// Checks one escape, standing on its backslash.

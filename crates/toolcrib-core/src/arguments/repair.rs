@@ -1,0 +1,229 @@
+//! Mends JSON text that models get wrong in the same few ways. Runs only on text that does not
+//! parse, and what it returns parses.
+//!
+//! Mended: a code fence round the text, pairs without their braces, trailing commas, escapes JSON
+//! does not have (`\d`), and raw control characters in strings. Text that was cut off is closed
+//! only where the caller allows it: half an argument is worse than none for a tool that writes.
+
+use std::fmt;
+
+use super::parse::parse;
+
+/// One kind of mending.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Repair {
+    /// A code fence round the text was taken off.
+    CodeFence,
+    /// Braces were put round bare pairs.
+    BarePairs,
+    /// A comma before a closing bracket was taken out.
+    TrailingComma,
+    /// A backslash that begins no escape was doubled.
+    IllegalEscape,
+    /// A raw control character in a string was escaped.
+    RawControl,
+    /// A string or bracket left open was closed.
+    Unclosed,
+}
+
+impl fmt::Display for Repair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::CodeFence => "took off a code fence",
+            Self::BarePairs => "put braces round bare pairs",
+            Self::TrailingComma => "took out a trailing comma",
+            Self::IllegalEscape => "doubled a backslash that begins no escape",
+            Self::RawControl => "escaped a raw control character",
+            Self::Unclosed => "closed what was left open",
+        })
+    }
+}
+
+/// Why a text could not be mended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unrepairable {
+    /// It ends inside a string or bracket, and closing it was not allowed.
+    CutOff,
+    /// It is wrong in another way.
+    Other,
+}
+
+/// Mends a text that does not parse. `may_close` allows closing what was left open.
+pub fn repair(text: &str, may_close: bool) -> Result<(String, Vec<Repair>), Unrepairable> {
+    let mut repairs = Vec::new();
+    let mut text = text.trim();
+    if let Some(inner) = without_fence(text) {
+        text = inner;
+        repairs.push(Repair::CodeFence);
+    }
+    let wrapped;
+    if text.starts_with('"') && parse(text).is_err() {
+        wrapped = format!("{{{text}}}");
+        text = &wrapped;
+        repairs.push(Repair::BarePairs);
+    }
+    let mut scan = Scan { out: String::with_capacity(text.len() + 8), open: Vec::new(), repairs };
+    let in_string = scan.run(text);
+    if in_string || !scan.open.is_empty() {
+        if !may_close {
+            return Err(Unrepairable::CutOff);
+        }
+        scan.close(in_string);
+    }
+    let Scan { out, mut repairs, .. } = scan;
+    repairs.sort_unstable();
+    repairs.dedup();
+    if repairs.is_empty() || parse(&out).is_err() {
+        return Err(Unrepairable::Other);
+    }
+    Ok((out, repairs))
+}
+
+fn without_fence(text: &str) -> Option<&str> {
+    let inner = text.strip_prefix("```")?;
+    let inner = inner.strip_suffix("```")?;
+    // The rest of the first line names the language.
+    let (language, body) = inner.split_once('\n').unwrap_or(("", inner));
+    language.trim().chars().all(|c| c.is_ascii_alphanumeric()).then(|| body.trim())
+}
+
+/// One pass over the text that copies it with the small mendings.
+struct Scan {
+    out: String,
+    open: Vec<char>,
+    repairs: Vec<Repair>,
+}
+
+impl Scan {
+    /// Returns whether the text ended inside a string.
+    fn run(&mut self, text: &str) -> bool {
+        let mut in_string = false;
+        let mut chars = text.chars().peekable();
+        while let Some(c) = chars.next() {
+            if !in_string {
+                self.outside(c);
+                in_string = c == '"';
+                continue;
+            }
+            match c {
+                '"' => {
+                    in_string = false;
+                    self.out.push(c);
+                }
+                '\\' => match chars.peek() {
+                    Some('u') if hex4(chars.clone().skip(1)) => self.out.push(c),
+                    Some('"' | '\\' | '/' | 'b' | 'f' | 'n' | 'r' | 't') => {
+                        self.out.push(c);
+                        self.out.extend(chars.next());
+                    }
+                    // Cut off in the middle of an escape: the backslash says nothing.
+                    None => {}
+                    Some(_) => {
+                        self.out.push_str("\\\\");
+                        self.repairs.push(Repair::IllegalEscape);
+                    }
+                },
+                control if control < ' ' => {
+                    self.out.push_str(&format!("\\u{:04x}", u32::from(control)));
+                    self.repairs.push(Repair::RawControl);
+                }
+                other => self.out.push(other),
+            }
+        }
+        in_string
+    }
+
+    fn outside(&mut self, c: char) {
+        match c {
+            '{' => self.open.push('}'),
+            '[' => self.open.push(']'),
+            '}' | ']' => {
+                self.drop_trailing_comma();
+                if self.open.last() == Some(&c) {
+                    self.open.pop();
+                }
+            }
+            _ => {}
+        }
+        self.out.push(c);
+    }
+
+    fn drop_trailing_comma(&mut self) {
+        let kept = self.out.trim_end();
+        if let Some(before) = kept.strip_suffix(',') {
+            self.out.truncate(before.len());
+            self.repairs.push(Repair::TrailingComma);
+        }
+    }
+
+    fn close(&mut self, in_string: bool) {
+        if in_string {
+            self.out.push('"');
+        }
+        while let Some(bracket) = self.open.pop() {
+            if !in_string {
+                self.drop_trailing_comma();
+            }
+            self.out.push(bracket);
+        }
+        self.repairs.push(Repair::Unclosed);
+    }
+}
+
+fn hex4(digits: impl Iterator<Item = char>) -> bool {
+    digits.take(4).filter(char::is_ascii_hexdigit).count() == 4
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_usual_mistakes_are_mended_and_named() {
+        for (text, mended, repairs) in [
+            ("```json\n{\"a\": 1}\n```", r#"{"a": 1}"#, vec![Repair::CodeFence]),
+            (r#""a": 1, "b": 2"#, r#"{"a": 1, "b": 2}"#, vec![Repair::BarePairs]),
+            (r#"{"a": [1, 2, ], }"#, r#"{"a": [1, 2]}"#, vec![Repair::TrailingComma]),
+            (r#"{"re": "\d+\.\s"}"#, r#"{"re": "\\d+\\.\\s"}"#, vec![Repair::IllegalEscape]),
+            ("{\"a\": \"x\ny\"}", r#"{"a": "x\u000ay"}"#, vec![Repair::RawControl]),
+            (r#"{"a": "\u12"}"#, r#"{"a": "\\u12"}"#, vec![Repair::IllegalEscape]),
+        ] {
+            assert_eq!(repair(text, false), Ok((mended.to_owned(), repairs)), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_was_cut_off_is_closed_only_where_that_is_allowed() {
+        for (text, closed) in [
+            (r#"{"path": "src/ma"#, r#"{"path": "src/ma"}"#),
+            (r#"{"a": [1, 2"#, r#"{"a": [1, 2]}"#),
+            (r#"{"a": [1, 2,"#, r#"{"a": [1, 2]}"#),
+            (r#"{"a": "x\"#, r#"{"a": "x"}"#),
+        ] {
+            assert_eq!(repair(text, false), Err(Unrepairable::CutOff), "{text}");
+            assert_eq!(repair(text, true), Ok((closed.to_owned(), vec![Repair::Unclosed])));
+        }
+    }
+
+    #[test]
+    fn what_means_nothing_is_left_alone() {
+        for text in ["{a: 1}", "{'a': 1}", r#"{"a": }"#, "hello", r#"{"a": 1} {"b": 2}"#, "{]"] {
+            assert!(repair(text, true).is_err(), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_mended_text_parses_and_needs_no_more_mending(text in "[\\[\\]{}:,\"a1 \\\\dn`\\n]{0,40}", may_close: bool) {
+            if parse(&text).is_err()
+                && let Ok((mended, _)) = repair(&text, may_close)
+            {
+                prop_assert!(parse(&mended).is_ok());
+                prop_assert!(!matches!(repair(&mended, may_close), Ok((again, _)) if again != mended));
+            }
+        }
+    }
+}

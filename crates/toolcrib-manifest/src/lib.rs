@@ -1,5 +1,19 @@
-//! Declarations in files.
+#![doc = include_str!("docs/manifest.md")]
 #![forbid(unsafe_code)]
 
 pub mod declaration;
+mod decode;
+mod diagnostic;
+pub mod directory;
+mod document;
+mod fields;
+mod manifest;
+mod source;
 pub mod template;
+pub mod units;
+mod violation;
+
+pub use decode::decode;
+pub use diagnostic::{Diagnostic, Severity};
+pub use document::{FILE_MAX_BYTES, Format};
+pub use manifest::{FORMAT_VERSION, Loaded, load_str};

@@ -1,6 +1,7 @@
 //! Templates: strings with `${…}` references, parsed once at load and never again.
 
 use std::fmt;
+use std::ops::Range;
 
 /// A string node of a manifest, taken apart into literals and references.
 ///
@@ -34,6 +35,29 @@ pub enum Reference {
     Secret(String),
 }
 
+impl Reference {
+    /// Reads what stands between `${` and `}`.
+    fn parse(inside: &str) -> Result<Self, String> {
+        let (kind, name) = inside.split_once('.').unwrap_or((inside, ""));
+        let make = match kind {
+            "args" => Self::Arg,
+            "ctx" => Self::Ctx,
+            "env" => Self::Env,
+            "secret" => Self::Secret,
+            _ => {
+                return Err(format!(
+                    "`${{{inside}}}` is not a reference: only args, ctx, env and secret are known"
+                ));
+            }
+        };
+        let plain = |c: char| c.is_alphanumeric() || "_-.".contains(c);
+        if name.is_empty() || !name.chars().all(plain) {
+            return Err(format!("`${{{inside}}}` names nothing: write ${{{kind}.name}}"));
+        }
+        Ok(make(name.to_owned()))
+    }
+}
+
 impl fmt::Display for Reference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -45,7 +69,68 @@ impl fmt::Display for Reference {
     }
 }
 
+/// A `${…}` that is no reference.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TemplateError {
+    /// Where it stands in the template's text, in bytes.
+    pub range: Range<usize>,
+    /// What is wrong with it, as one clause.
+    pub message: String,
+}
+
 impl Template {
+    /// Takes a text apart. `$${` stands for a literal `${`; a lone `$` is text.
+    ///
+    /// ```
+    /// use toolcrib_manifest::template::{Reference, Template};
+    ///
+    /// let template = Template::parse("--tail=${args.lines}")?;
+    /// assert_eq!(template.references().next(), Some(&Reference::Arg("lines".to_owned())));
+    /// assert!(Template::parse("$${HOME}")?.references().next().is_none());
+    /// # Ok::<(), Vec<toolcrib_manifest::template::TemplateError>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// All malformed references: unclosed, of an unknown kind, or without a name.
+    pub fn parse(text: &str) -> Result<Self, Vec<TemplateError>> {
+        let mut pieces = Vec::new();
+        let mut literal = String::new();
+        let mut errors = Vec::new();
+        let mut rest = 0;
+        while let Some(dollar) = text[rest..].find('$').map(|found| rest + found) {
+            literal.push_str(&text[rest..dollar]);
+            let after = &text[dollar..];
+            if after.starts_with("$${") {
+                literal.push_str("${");
+                rest = dollar + 3;
+            } else if !after.starts_with("${") {
+                literal.push('$');
+                rest = dollar + 1;
+            } else if let Some(length) = after.find('}') {
+                rest = dollar + length + 1;
+                match Reference::parse(&text[dollar + 2..rest - 1]) {
+                    Ok(reference) => {
+                        if !literal.is_empty() {
+                            pieces.push(Piece::Literal(std::mem::take(&mut literal)));
+                        }
+                        pieces.push(Piece::Reference(reference));
+                    }
+                    Err(message) => errors.push(TemplateError { range: dollar..rest, message }),
+                }
+            } else {
+                let message = "`${` is never closed".to_owned();
+                errors.push(TemplateError { range: dollar..text.len(), message });
+                rest = text.len();
+            }
+        }
+        literal.push_str(&text[rest..]);
+        if !literal.is_empty() {
+            pieces.push(Piece::Literal(literal));
+        }
+        if errors.is_empty() { Ok(Self { pieces }) } else { Err(errors) }
+    }
+
     /// The reference, if the template is exactly one: such a template keeps the value's JSON type.
     pub fn as_single_reference(&self) -> Option<&Reference> {
         match self.pieces.as_slice() {
@@ -60,5 +145,31 @@ impl Template {
             Piece::Reference(reference) => Some(reference),
             Piece::Literal(_) => None,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escapes_and_lone_dollars_are_text() {
+        let template = Template::parse("$5 $${args.x} ${args.x}$").unwrap();
+        assert_eq!(
+            template.pieces,
+            [
+                Piece::Literal("$5 ${args.x} ".to_owned()),
+                Piece::Reference(Reference::Arg("x".to_owned())),
+                Piece::Literal("$".to_owned()),
+            ]
+        );
+    }
+
+    #[test]
+    fn every_malformed_reference_is_found_with_its_place() {
+        let text = "${arg.x} ${args.} ${} ${HOME} ${args.x";
+        let errors = Template::parse(text).unwrap_err();
+        let places: Vec<&str> = errors.iter().map(|error| &text[error.range.clone()]).collect();
+        assert_eq!(places, ["${arg.x}", "${args.}", "${}", "${HOME}", "${args.x"]);
     }
 }

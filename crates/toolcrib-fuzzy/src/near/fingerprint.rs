@@ -54,6 +54,13 @@ const BITS: [[u64; 2]; 256] = {
 impl Fingerprint {
     /// The fingerprint of `name`.
     pub fn of(name: &str) -> Self {
+        let words = words(name).map(word_bits).fold(0, |all, word| all | word);
+        Self { words, ..Self::of_letters(name) }
+    }
+
+    /// A fingerprint that says nothing of the words, for a name that is looked at once: finding its
+    /// words costs three times as much as its letters.
+    pub(super) fn of_letters(name: &str) -> Self {
         let mut seen = 0_u64;
         let mut len = 0_u64;
         for &byte in name.as_bytes() {
@@ -63,8 +70,7 @@ impl Fingerprint {
             seen |= first | again & known;
             len += u64::from(first != 0);
         }
-        let words = words(name).map(word_bits).fold(0, |all, word| all | word);
-        Self { letters: seen | len.min(LEN_MAX) << LEN, words }
+        Self { letters: seen | len.min(LEN_MAX) << LEN, words: u64::MAX }
     }
 
     /// Whether a name with this fingerprint may lie within `limit` edits of one with `other`.
@@ -79,16 +85,25 @@ impl Fingerprint {
 
     /// Whether all words of one of two names with these fingerprints may be words of the other.
     pub(super) const fn shares_words(self, other: Self) -> bool {
-        let both = self.words & other.words;
-        both == self.words || both == other.words
+        covers(self.words, other.words)
+            && covers(self.letters & OCCURRENCES, other.letters & OCCURRENCES)
     }
 }
 
-/// The two bits of a word: an FNV-1a hash, whose upper bits are the best mixed.
+/// Whether one of two sets of bits covers the other.
+const fn covers(one: u64, other: u64) -> bool {
+    let both = one & other;
+    both == one || both == other
+}
+
+/// The two bits of a word, from its length and both its ends: nearly as telling as a hash of all
+/// its letters, and several times as fast.
 fn word_bits(word: &str) -> u64 {
-    let hash = word.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte.to_ascii_lowercase())).wrapping_mul(0x0100_0000_01b3)
-    });
+    let end = |byte: Option<&u8>| byte.map_or(0, |byte| u64::from(byte.to_ascii_lowercase()));
+    let bytes = word.as_bytes();
+    let ends = end(bytes.first()) << 8 | end(bytes.last());
+    // Multiplying by the golden ratio carries every bit into the upper ones.
+    let hash = (ends ^ (bytes.len() as u64) << 16).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     1 << (hash >> 58) | 1 << (hash >> 52 & 63)
 }
 
@@ -138,6 +153,7 @@ mod tests {
         fn no_shared_wording_is_ruled_out(a in "[abAB_]{1,9}", b in "[abAB_]{1,9}") {
             if overlap(&words(&a).collect::<Vec<_>>(), &b).is_some() {
                 prop_assert!(Fingerprint::of(&a).shares_words(Fingerprint::of(&b)));
+                prop_assert!(Fingerprint::of(&a).shares_words(Fingerprint::of_letters(&b)));
             }
         }
     }

@@ -9,9 +9,11 @@ use super::{MAX_QUERY, typo_limit};
 /// The least letters that a word, or several, must share with a name to stand for it: `get`, `of`
 /// and `id` are in half of all names.
 const MIN_SHARED: usize = 4;
-/// … and the part of the longer name that must be shared: `city` stands for `city_weather`, not for
-/// `get_current_weather_forecast_for_city`.
+/// The part of the longer name that must be shared, one in so many letters: `city` stands for
+/// `city_weather`, not for `get_current_weather_forecast_for_city`.
 const MIN_SHARE: usize = 4;
+/// The longest name that can be a query typed wrong, in letters.
+const MAX_SPELLED: usize = MAX_PATTERN + typo_limit(MAX_PATTERN);
 
 /// An unknown name, prepared for comparison with many known ones.
 pub(super) struct Query<'q> {
@@ -74,7 +76,7 @@ impl<'q> Query<'q> {
         if name == self.text {
             return None;
         }
-        let mut buffer = [0; MAX_PATTERN + 4];
+        let mut buffer = [0; MAX_SPELLED];
         let mut len = 0;
         for byte in letters(name) {
             if let Some(place) = buffer.get_mut(len) {

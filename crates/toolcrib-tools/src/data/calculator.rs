@@ -132,6 +132,7 @@ fn check(expression: &str) -> Result<(), ToolError> {
         )));
     }
     check_parentheses(expression)?;
+    check_shifts(expression)?;
     for (pattern, problem) in &*REFUSED {
         if let Some(found) = pattern.find(expression) {
             return Err(malformed(format!("`{}` is not understood: {problem}", found.as_str())));
@@ -162,6 +163,22 @@ fn check_parentheses(expression: &str) -> Result<(), ToolError> {
     }
 }
 
+/// A shift by anything but a small literal may be a shift by anything.
+fn check_shifts(expression: &str) -> Result<(), ToolError> {
+    for (at, shift) in expression.match_indices("<<") {
+        let amount = expression[at + shift.len()..].trim_start();
+        let rest = amount.trim_start_matches(|c: char| c.is_ascii_digit());
+        let digits = amount.len() - rest.len();
+        let ends = [")", "<<", ">>"].iter().any(|end| rest.trim_start().starts_with(end));
+        if !(1..=4).contains(&digits) || !(ends || rest.trim().is_empty()) {
+            return Err(malformed(
+                "the right side of `<<` is one number of at most 4 digits: write `(1 << 10) + 1`",
+            ));
+        }
+    }
+    Ok(())
+}
+
 static ASKED_DIGITS: LazyLock<Regex> = LazyLock::new(|| pattern(r"(\d+)\s*(?:dp|sf)\b"));
 
 static REFUSED: LazyLock<Vec<(Regex, &'static str)>> = LazyLock::new(|| {
@@ -171,8 +188,6 @@ static REFUSED: LazyLock<Vec<(Regex, &'static str)>> = LazyLock::new(|| {
         (r#"["'#@\\]"#, "there is no text and there are no dates here; write `5 feet + 3 inches`"),
         (r"=>|:|;", "write one plain expression"),
         (r"(?:^|[^=!<>])=(?:[^=]|$)", "write one expression, without `=`"),
-        (r"<<\s*(?:\d{5,}|[^\s\d]|\s*$)", "shift by a number of at most 4 digits"),
-        (r"<<\s*\d+\s*(?:[.,eE^*!(]|\d)", "shift by a plain number of at most 4 digits"),
     ]
     .into_iter()
     .map(|(text, problem)| (pattern(text), problem))

@@ -6,6 +6,10 @@ use toolcrib_tool::ToolError;
 /// The longest JSON text, in bytes.
 pub(super) const MAX_BYTES: usize = 4 << 20;
 
+/// The deepest nesting: whatever recurses over a checked text, or over a value made of it, stays
+/// within this, and serde_json reads it back.
+pub(super) const MAX_DEPTH: u16 = 120;
+
 /// What is wrong with a text that is not JSON.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Problem {
@@ -34,7 +38,8 @@ impl Problem {
     }
 }
 
-/// A text known to be one JSON value, nested at most 127 deep, whose strings all mean something.
+/// A text known to be one JSON value, nested at most [`MAX_DEPTH`] deep, whose strings all
+/// mean something.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct JsonText<'a>(&'a str);
 
@@ -60,21 +65,39 @@ impl<'a> JsonText<'a> {
         let syntax =
             <IgnoredAny as serde::Deserialize>::deserialize(&mut reader).and_then(|_| reader.end());
         if let Err(error) = syntax {
-            let message = error.to_string();
-            let reason = message.split(" at line ").next().unwrap_or_default().to_owned();
-            return Err(Problem { line: error.line(), column: error.column(), reason });
+            // Reading a value says more of what is wrong than skipping one does.
+            let error = serde_json::from_str::<serde_json::Value>(text).err().unwrap_or(error);
+            return Err(Problem {
+                line: error.line(),
+                column: error.column(),
+                reason: reason(&error),
+            });
         }
-        // The walk above skips strings; what an escape means shows only when it is read.
+        // The walk above skips strings and minds no depth: what an escape means shows only when it
+        // is read.
         let checked = Self(text);
-        for token in checked.tokens() {
-            if let Token::String(raw) = token
-                && let Err(error) = read_string(raw)
-            {
-                // A piece of `text` starts where its address says.
-                let offset = raw.as_ptr().addr() - text.as_ptr().addr();
-                let message = error.to_string();
-                let reason = message.split(" at line ").next().unwrap_or_default().to_owned();
-                return Err(Problem::at(text, offset, reason));
+        let mut depth = 0_u16;
+        let mut tokens = checked.tokens();
+        while let Some(token) = tokens.next() {
+            let problem = match token {
+                Token::Open(_) if depth == MAX_DEPTH => {
+                    Some((1, format!("nested more than {MAX_DEPTH} deep")))
+                }
+                Token::Open(_) => {
+                    depth += 1;
+                    None
+                }
+                Token::Close(_) => {
+                    depth -= 1;
+                    None
+                }
+                Token::String(raw) => {
+                    read_string(raw).err().map(|error| (raw.len(), reason(&error)))
+                }
+                _ => None,
+            };
+            if let Some((length, reason)) = problem {
+                return Err(Problem::at(text, text.len() - tokens.rest.len() - length, reason));
             }
         }
         Ok(checked)
@@ -126,6 +149,12 @@ impl<'a> JsonText<'a> {
         }
         Some(out)
     }
+}
+
+/// The message without its place.
+fn reason(error: &serde_json::Error) -> String {
+    let message = error.to_string();
+    message.split(" at line ").next().unwrap_or_default().to_owned()
 }
 
 fn new_line(out: &mut String, depth: usize) {

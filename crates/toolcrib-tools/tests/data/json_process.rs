@@ -56,7 +56,7 @@ fn validation_names_the_first_mistake_with_its_place() {
         ("", 1, 0, "EOF while parsing a value"),
         ("{} x", 1, 4, "trailing characters"),
         ("{'a': 1}", 1, 2, "key must be a string"),
-        ("[\n  \"\\ud800\"]", 2, 3, "surrogate"),
+        ("[\n  \"\\ud800\"]", 2, 3, "hex escape"),
     ];
     for (input, line, column, reason) in table {
         let found = data("json_process", &args("validate", input));
@@ -69,8 +69,22 @@ fn validation_names_the_first_mistake_with_its_place() {
         assert!(found["reason"].as_str().unwrap().contains(reason), "{input}: {found}");
         fails("json_process", &args("format", input), ErrorKind::InvalidArgs, "is not JSON");
     }
-    let deep = "[".repeat(200) + &"]".repeat(200);
-    assert_eq!(data("json_process", &args("validate", &deep))["valid"], false);
+}
+
+#[test]
+fn nesting_is_bounded_for_every_operation() {
+    let nested = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
+    for operation in ["parse", "format", "minify"] {
+        assert!(call("json_process", &args(operation, &nested(120))).is_ok(), "{operation}");
+        for depth in [121, 1 << 20] {
+            let too_deep = args(operation, &nested(depth));
+            fails("json_process", &too_deep, ErrorKind::InvalidArgs, "nested more than 120 deep");
+        }
+    }
+    let queried = crate::harness::jq(&nested(120), "., tojson, (tojson | fromjson | flatten)");
+    assert_eq!(text("json_process", &queried).lines().count(), 3);
+    let found = data("json_process", &args("validate", &nested(121)));
+    assert_eq!((&found["valid"], &found["column"]), (&json!(false), &json!(121)));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use jaq_core::native::{Filter, Fun, bome, run, unary, v};
 use jaq_core::{Cv, Error, RunPtr, ValR};
 use regex::{Captures, Regex, RegexBuilder};
 
-use super::meter::tick;
+use super::meter::{pause, tick};
 use super::number::Number;
 use super::program::Engine;
 use super::value::{Text, Value};
@@ -34,8 +34,8 @@ const DEFINITIONS: &str = include_str!("definitions.jq");
 
 /// The largest compiled regular expression, in bytes; see [`MAX_SEARCHED_BYTES`].
 const REGEX_BYTES: usize = 128 << 10;
-/// The longest text a regular expression is run on. One search cannot be interrupted and costs at
-/// most the product of both sizes.
+/// The longest text a regular expression is run on. One search cannot be interrupted; within
+/// these two caps it takes tens of milliseconds at worst.
 const MAX_SEARCHED_BYTES: usize = 1 << 20;
 
 /// All named definitions.
@@ -208,7 +208,8 @@ fn search<'a>(mut cv: Cv<'a, Engine>, wanted: Wanted) -> ValR<Value> {
     let mut found = Vec::new();
     let mut end_of_last = 0;
     for captures in regex.captures_iter(text) {
-        tick();
+        // Each match is a search of its own, which may go over the rest of the text.
+        pause();
         let whole = captures.get_match();
         if flags.skip_empty && whole.is_empty() {
             continue;

@@ -82,6 +82,14 @@ pub(super) fn tick() {
     work(1);
 }
 
+/// Before something that may take milliseconds: reads the clock at once.
+pub(super) fn pause() {
+    let stop = METER.with(|meter| meter.watch.borrow().as_ref().and_then(Watch::stop));
+    if let Some(stop) = stop {
+        exceeded(Exceeded::Stopped(stop));
+    }
+}
+
 /// Stops the query.
 ///
 /// Never reached while a value is dropped: nothing that a drop runs is metered. While the thread

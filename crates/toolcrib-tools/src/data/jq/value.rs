@@ -10,11 +10,8 @@ use indexmap::IndexMap;
 
 use super::meter::{Charge, Exceeded, exceeded, tick};
 use super::number::Number;
-use crate::data::json_text::{JsonText, Token, Tokens, read_string};
+use crate::data::json_text::{JsonText, MAX_DEPTH, Token, Tokens, read_string};
 
-/// The deepest value: as deep as what serde_json reads back, with room to spare. It also bounds
-/// every recursion over a value, dropping included.
-const MAX_DEPTH: u16 = 120;
 /// The longest text a value may be written as inside a query. Values share their parts, so that a
 /// small one can be written in very many bytes.
 const MAX_WRITTEN_BYTES: usize = 16 << 20;
@@ -89,7 +86,8 @@ pub(super) struct Object {
     charge: Charge,
 }
 
-/// The depth of a container of something of that depth.
+/// The depth of a container of something of that depth; too deep a value stops the query. That
+/// bounds every recursion over a value, dropping included.
 fn deeper(inner: u16) -> u16 {
     let depth = inner.saturating_add(1);
     if depth > MAX_DEPTH {

@@ -1,0 +1,105 @@
+//! What every client is made to ask, and what every client has to see.
+
+use serde_json::{Value, json};
+
+use crate::crib::{Crib, GREETING, GREETING_SHA256};
+
+/// A family of protocol revisions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Revision {
+    /// Begins with `initialize`.
+    Handshake,
+    /// Every request stands alone.
+    Stateless,
+}
+
+impl Revision {
+    pub(crate) const ALL: [Self; 2] = [Self::Handshake, Self::Stateless];
+
+    /// The newest of the family.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Handshake => "2025-11-25",
+            Self::Stateless => "2026-07-28",
+        }
+    }
+}
+
+/// One `tools/call`.
+pub(crate) struct Call {
+    pub(crate) name: &'static str,
+    pub(crate) arguments: Value,
+}
+
+impl Call {
+    pub(crate) fn new(name: &'static str, arguments: Value) -> Self {
+        Self { name, arguments }
+    }
+}
+
+/// What a client saw.
+#[derive(Debug)]
+pub(crate) struct Conversation {
+    /// The revision that was agreed on.
+    pub(crate) protocol_version: String,
+    /// The tools as listed.
+    pub(crate) tools: Vec<Value>,
+    /// For each call `{"result": …}` or `{"error": …}`.
+    pub(crate) replies: Vec<Value>,
+}
+
+impl Conversation {
+    pub(crate) fn tool_names(&self) -> Vec<&str> {
+        self.tools.iter().filter_map(|tool| tool["name"].as_str()).collect()
+    }
+}
+
+const NATIVE: &str = "calculator";
+const DECLARED: &str = "file_checksum";
+
+/// The calls of [`assert_served`], in its order.
+pub(crate) fn questions(crib: &Crib) -> Vec<Call> {
+    vec![
+        Call::new(NATIVE, json!({"expression": "2 + 2"})),
+        Call::new(DECLARED, json!({"path": crib.file(GREETING)})),
+        Call::new(NATIVE, json!({"expression": 7})),
+        Call::new("calculatr", json!({"expression": "2 + 2"})),
+    ]
+}
+
+/// Checks the list and the answers to [`questions`], but for the unknown name: that answer, which
+/// not every client asks the server for, is returned.
+pub(crate) fn assert_served(seen: &Conversation, revision: Revision) -> &Value {
+    println!("{} with {} tools", seen.protocol_version, seen.tools.len());
+    assert_eq!(seen.protocol_version, revision.name());
+
+    let names = seen.tool_names();
+    assert!(names.len() >= 16, "{names:?}");
+    assert!(names.contains(&NATIVE) && names.contains(&DECLARED), "{names:?}");
+
+    let [native, declared, refused, unknown] = seen.replies.as_slice() else {
+        panic!("{:?}", seen.replies)
+    };
+    assert_eq!(success(native), "4");
+    assert_eq!(native["result"]["structuredContent"]["result"], "4", "{native}");
+    assert!(success(declared).contains(GREETING_SHA256), "{declared}");
+
+    assert_eq!(refused["result"]["isError"], true, "{refused}");
+    let text = text(refused);
+    for part in ["/expression", "expected a string", "got 7"] {
+        assert!(text.contains(part), "{part} is not in: {text}");
+    }
+    unknown
+}
+
+/// The text of a call that went well.
+pub(crate) fn success(reply: &Value) -> String {
+    // `false` may be left out.
+    assert_ne!(reply["result"]["isError"], true, "{reply}");
+    text(reply)
+}
+
+fn text(reply: &Value) -> String {
+    let parts = reply["result"]["content"].as_array().unwrap_or_else(|| panic!("{reply}"));
+    parts.iter().filter_map(|part| part["text"].as_str()).collect()
+}

@@ -1,0 +1,95 @@
+//! A folder with a config file and a workspace, and the binary serving from it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::process::Running;
+
+/// A file of the workspace with known content, and that content's SHA-256.
+pub(crate) const GREETING: &str = "greeting.txt";
+const GREETING_CONTENT: &str = "hello, tool crib\n";
+pub(crate) const GREETING_SHA256: &str =
+    "fb7e0529d6986b346866b36109e46c9ee5c375a2aa446bae0ee750d4f94ce4a9";
+
+const START_LIMIT: Duration = Duration::from_secs(30);
+
+/// What the binary is started on.
+pub(crate) struct Crib {
+    folder: TempDir,
+    tools_dir: PathBuf,
+}
+
+/// How a client reaches the binary.
+pub(crate) enum Server {
+    /// The client starts it.
+    Stdio { arguments: Vec<String> },
+    /// It runs already, until this is dropped.
+    Http { url: String, token: String, _running: Running },
+}
+
+impl Crib {
+    /// With the manifests toolcrib ships.
+    pub(crate) fn shipped() -> Self {
+        let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools.d");
+        Self::new(|_| shipped)
+    }
+
+    /// With a directory of its own for manifests, empty so far.
+    pub(crate) fn empty() -> Self {
+        let crib = Self::new(|folder| folder.join("tools.d"));
+        fs::create_dir(&crib.tools_dir).unwrap();
+        crib
+    }
+
+    fn new(tools_dir: impl FnOnce(&Path) -> PathBuf) -> Self {
+        let folder = TempDir::new().unwrap();
+        let tools_dir = tools_dir(folder.path());
+        // JSON is YAML, and quotes whatever a path holds.
+        let config = json!({"manifests": {"dirs": [&tools_dir]}, "workspace": {"root": "."}});
+        fs::write(folder.path().join("config.yml"), config.to_string()).unwrap();
+        fs::write(folder.path().join(GREETING), GREETING_CONTENT).unwrap();
+        Self { folder, tools_dir }
+    }
+
+    /// Drops a manifest into the directory.
+    pub(crate) fn add(&self, file: &str, manifest: &str) {
+        fs::write(self.tools_dir.join(file), manifest).unwrap();
+    }
+
+    pub(crate) fn file(&self, name: &str) -> String {
+        text(&self.folder.path().join(name))
+    }
+
+    pub(crate) fn over_stdio(&self) -> Server {
+        Server::Stdio { arguments: self.arguments(&["mcp"]) }
+    }
+
+    pub(crate) fn over_http(&self) -> Server {
+        let arguments = self.arguments(&["serve", "--listen", "127.0.0.1:0", "--json"]);
+        let mut running = Running::start(Path::new(BINARY), |command| {
+            // A token from the environment would be taken and not be printed.
+            command.args(arguments).env_remove("TOOLCRIB_TOKEN");
+        });
+        let line: Value = serde_json::from_str(&running.first_line(START_LIMIT)).unwrap();
+        let member =
+            |name: &str| line[name].as_str().unwrap_or_else(|| panic!("{line}")).to_owned();
+        Server::Http { url: member("url"), token: member("token"), _running: running }
+    }
+
+    fn arguments(&self, command: &[&str]) -> Vec<String> {
+        let config = self.file("config.yml");
+        ["--config", &config].iter().chain(command).map(|&argument| argument.to_owned()).collect()
+    }
+}
+
+/// The binary under test.
+pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_toolcrib");
+
+/// Paths go to clients inside JSON.
+fn text(path: &Path) -> String {
+    path.to_str().expect("temporary folders have names of plain characters").to_owned()
+}

@@ -1,0 +1,261 @@
+//! What is wrong with a file, where, and what would be right.
+
+use std::borrow::Cow;
+
+use annotate_snippets::{
+    AnnotationKind, Level, Origin, Renderer, Snippet, normalize_untrusted_str,
+};
+use serde_json::{Value, json};
+
+use crate::source::{Span, first_line, line_column, without_bom};
+
+/// A source excerpt longer than this is not shown: a place in it is named, but no longer visible.
+const EXCERPT_MAX_BYTES: usize = 16 * 1024;
+
+/// How bad a [`Diagnostic`] is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// The file is not loaded.
+    Error,
+    /// The file is loaded; something in it is probably not what was meant.
+    Warning,
+    /// The file is loaded; something could be better.
+    Hint,
+}
+
+impl Severity {
+    /// The stable word: `error`, `warning` or `hint`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+            Self::Hint => "hint",
+        }
+    }
+}
+
+/// One problem of a file.
+///
+/// Spans are byte ranges of the file's text without a byte order mark. A problem of a file that
+/// could not be read has the span `0..0`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Diagnostic {
+    /// How bad it is.
+    pub severity: Severity,
+    /// A stable name of the kind of problem, for example `unknown-key`.
+    pub code: &'static str,
+    /// What is wrong, as one clause.
+    pub message: String,
+    /// The place.
+    pub span: Span,
+    /// What stands beside the underlined place; may be empty.
+    pub label: String,
+    /// What would be right.
+    pub help: Option<String>,
+    /// Other places that matter, with what stands beside them.
+    pub secondary: Vec<(Span, String)>,
+}
+
+impl Diagnostic {
+    pub(crate) fn error(code: &'static str, span: &Span, message: impl Into<String>) -> Self {
+        Self {
+            severity: Severity::Error,
+            code,
+            message: message.into(),
+            span: span.clone(),
+            label: String::new(),
+            help: None,
+            secondary: Vec::new(),
+        }
+    }
+
+    pub(crate) fn warning(code: &'static str, span: &Span, message: impl Into<String>) -> Self {
+        Self { severity: Severity::Warning, ..Self::error(code, span, message) }
+    }
+
+    #[must_use]
+    pub(crate) fn label(mut self, label: impl Into<String>) -> Self {
+        self.label = label.into();
+        self
+    }
+
+    #[must_use]
+    pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// Adds a help text if there is one.
+    #[must_use]
+    pub(crate) fn maybe_help(mut self, help: Option<String>) -> Self {
+        if help.is_some() {
+            self.help = help;
+        }
+        self
+    }
+
+    #[must_use]
+    pub(crate) fn also(mut self, span: &Span, label: impl Into<String>) -> Self {
+        self.secondary.push((span.clone(), label.into()));
+        self
+    }
+
+    /// The line and the column of the place, from 1; columns count characters.
+    pub fn position(&self, text: &str) -> (usize, usize) {
+        line_column(without_bom(text), self.span.start)
+    }
+
+    /// The problem as text in the manner of a compiler: message, file, line, column, the source
+    /// line with the place underlined, and help. Control characters of the file are made visible.
+    ///
+    /// `text` is the text that was loaded; `colour` adds terminal colours, which carry no meaning.
+    pub fn render(&self, file: &str, text: &str, colour: bool) -> String {
+        let text = without_bom(text);
+        let level = match self.severity {
+            Severity::Error => Level::ERROR,
+            Severity::Warning => Level::WARNING,
+            Severity::Hint => Level::HELP,
+        };
+        let file = normalize_untrusted_str(file);
+        let title = level.primary_title(normalize_untrusted_str(&self.message)).id(self.code);
+        let mut group = match self.excerpt(text) {
+            Some(excerpt) => title.element(excerpt.path(file)),
+            None if text.is_empty() => title.element(Origin::path(file)),
+            None => {
+                let (line, column) = self.position(text);
+                title.element(Origin::path(file).line(line).char_column(column))
+            }
+        };
+        if let Some(help) = &self.help {
+            group = group.element(Level::HELP.message(normalize_untrusted_str(help)));
+        }
+        let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
+        renderer.render(&[group])
+    }
+
+    /// The source around the places, unless it is too much to show.
+    fn excerpt<'t>(
+        &'t self,
+        text: &'t str,
+    ) -> Option<Snippet<'t, annotate_snippets::Annotation<'t>>> {
+        if text.is_empty() {
+            return None;
+        }
+        let window = |start: usize, end: usize| {
+            let from = text[..start].rfind('\n').map_or(0, |newline| newline + 1);
+            let to = text[end..].find('\n').map_or(text.len(), |newline| end + newline);
+            from..to
+        };
+        let place = first_line(text, &self.span);
+        let others: Vec<(Span, &str)> = self
+            .secondary
+            .iter()
+            .map(|(span, label)| (first_line(text, span), label.as_str()))
+            .collect();
+        let start = others.iter().map(|(span, _)| span.start).fold(place.start, usize::min);
+        let end = others.iter().map(|(span, _)| span.end).fold(place.end, usize::max);
+        let (shown, others) = match window(start, end) {
+            all if all.len() <= EXCERPT_MAX_BYTES => (all, others),
+            _ => (window(place.start, place.end), Vec::new()),
+        };
+        if shown.len() > EXCERPT_MAX_BYTES {
+            return None;
+        }
+        let inside = |span: &Span| span.start - shown.start..span.end - shown.start;
+        let mut annotation = AnnotationKind::Primary.span(inside(&place));
+        if !self.label.is_empty() {
+            annotation = annotation.label(normalize_untrusted_str(&self.label));
+        }
+        let (first, _) = line_column(text, shown.start);
+        let mut excerpt =
+            Snippet::source(&text[shown.clone()]).line_start(first).annotation(annotation);
+        for (span, label) in &others {
+            let label: Cow<'_, str> = normalize_untrusted_str(label).into();
+            excerpt = excerpt.annotation(AnnotationKind::Context.span(inside(span)).label(label));
+        }
+        Some(excerpt)
+    }
+
+    /// The problem as a JSON object: `file`, `line`, `column`, `end_line`, `end_column`,
+    /// `severity`, `code`, `message`, `help`. The end is the place after the last character.
+    pub fn to_value(&self, file: &str, text: &str) -> Value {
+        let text = without_bom(text);
+        let (line, column) = line_column(text, self.span.start);
+        let (end_line, end_column) = line_column(text, self.span.end);
+        json!({
+            "file": file,
+            "line": line,
+            "column": column,
+            "end_line": end_line,
+            "end_column": end_column,
+            "severity": self.severity.as_str(),
+            "code": self.code,
+            "message": self.message,
+            "help": self.help,
+        })
+    }
+}
+
+/// The diagnostics of one file, while it is being checked.
+#[derive(Debug)]
+pub(crate) struct Findings<'t> {
+    /// The text, without a byte order mark.
+    pub(crate) text: &'t str,
+    list: Vec<Diagnostic>,
+}
+
+/// A file with more problems than this has one cause, not many: the rest is not listed.
+const FINDINGS_MAX: usize = 1_000;
+
+impl<'t> Findings<'t> {
+    pub(crate) fn new(text: &'t str) -> Self {
+        Self { text, list: Vec::new() }
+    }
+
+    pub(crate) fn add(&mut self, diagnostic: Diagnostic) {
+        let is_error = diagnostic.severity == Severity::Error;
+        // The first error always has a place: it decides whether the file is loaded.
+        if !self.is_full() || (is_error && !self.has_errors()) {
+            self.list.push(diagnostic);
+        }
+    }
+
+    pub(crate) fn add_all(&mut self, diagnostics: impl IntoIterator<Item = Diagnostic>) {
+        diagnostics.into_iter().for_each(|diagnostic| self.add(diagnostic));
+    }
+
+    /// Whether more would not be listed anyway, so that looking for more can stop.
+    pub(crate) fn is_full(&self) -> bool {
+        self.list.len() >= FINDINGS_MAX
+    }
+
+    pub(crate) fn has_errors(&self) -> bool {
+        self.list.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
+    }
+
+    /// All diagnostics in the order of the text, each once.
+    pub(crate) fn finish(mut self) -> Vec<Diagnostic> {
+        for diagnostic in &mut self.list {
+            diagnostic.span = crate::source::clamp(self.text, &diagnostic.span);
+            for (span, _) in &mut diagnostic.secondary {
+                *span = crate::source::clamp(self.text, span);
+            }
+        }
+        self.list.sort_by_key(|diagnostic| diagnostic.span.start);
+        // An aliased block is checked at every use and reported once.
+        let mut seen = std::collections::HashSet::new();
+        self.list
+            .retain(|found| seen.insert((found.span.clone(), found.code, found.message.clone())));
+        self.list
+    }
+}
+
+/// "did you mean …?", if one of the candidates is near.
+pub(crate) fn did_you_mean<'a>(
+    written: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<String> {
+    let near = toolcrib_fuzzy::near_names(written, candidates);
+    near.first().map(|name| format!("did you mean `{name}`?"))
+}

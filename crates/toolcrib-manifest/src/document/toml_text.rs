@@ -1,0 +1,121 @@
+//! TOML text to a tree.
+
+use serde_json::Number;
+use toml::Spanned;
+use toml::de::{DeInteger, DeTable, DeValue};
+
+use super::{DEPTH_MAX, Entry, Node, NodeValue, Style, too_deep};
+use crate::diagnostic::{Diagnostic, Findings};
+use crate::source::Span;
+
+/// Reads TOML; all syntax errors are reported, with every duplicate key.
+pub(super) fn parse(findings: &mut Findings<'_>) -> Option<Node> {
+    let text = findings.text;
+    let (root, errors) = DeTable::parse_recoverable(text);
+    for error in &errors {
+        let span = error.span().unwrap_or(0..0);
+        findings.add(explain(&span, error.message()));
+    }
+    if !errors.is_empty() {
+        return None;
+    }
+    let mut builder = Builder { findings, whole: true };
+    let span = root.span();
+    let node = builder.table(root.get_ref(), span, 1);
+    builder.whole.then_some(node)
+}
+
+/// TOML's most frequent mistakes have a help text.
+fn explain(span: &Span, message: &str) -> Diagnostic {
+    let diagnostic = |code| Diagnostic::error(code, span, format!("not valid TOML: {message}"));
+    if message.contains("duplicate key") {
+        diagnostic("duplicate-key").help("remove one, or rename it")
+    } else if message.contains("boolean") || message.contains("unquoted") {
+        diagnostic("syntax").help("text needs quotes in TOML; booleans are true and false")
+    } else {
+        diagnostic("syntax")
+    }
+}
+
+struct Builder<'f, 't> {
+    findings: &'f mut Findings<'t>,
+    whole: bool,
+}
+
+impl Builder<'_, '_> {
+    fn table(&mut self, table: &DeTable<'_>, span: Span, depth: usize) -> Node {
+        let mut entries: Vec<Entry> = table
+            .iter()
+            .map(|(key, value)| Entry {
+                key: key.get_ref().clone().into_owned(),
+                key_span: key.span(),
+                node: self.value(value, depth + 1),
+            })
+            .collect();
+        // The parser sorts by name; people read in the order of the file.
+        entries.sort_by_key(|entry| entry.key_span.start);
+        explicit(NodeValue::Mapping(entries), span)
+    }
+
+    fn value(&mut self, value: &Spanned<DeValue<'_>>, depth: usize) -> Node {
+        let span = value.span();
+        if depth > DEPTH_MAX + 1 {
+            self.refuse(too_deep(&span));
+            return explicit(NodeValue::Null, span);
+        }
+        let value = match value.get_ref() {
+            DeValue::String(text) => NodeValue::String(text.clone().into_owned()),
+            DeValue::Boolean(value) => NodeValue::Bool(*value),
+            DeValue::Integer(integer) => {
+                if exact(integer).is_none() {
+                    self.ambiguous(&span, "is an integer too large to be kept exactly");
+                }
+                exact(integer).map_or(NodeValue::Null, NodeValue::Number)
+            }
+            DeValue::Float(float) => {
+                let number = float.as_str().parse::<f64>().ok().and_then(Number::from_f64);
+                if number.is_none() {
+                    self.ambiguous(&span, "is not a number that JSON has");
+                }
+                number.map_or(NodeValue::Null, NodeValue::Number)
+            }
+            DeValue::Datetime(_) => {
+                self.ambiguous(&span, "is a TOML date or time, which JSON does not have");
+                NodeValue::Null
+            }
+            DeValue::Array(items) => {
+                NodeValue::Sequence(items.iter().map(|item| self.value(item, depth + 1)).collect())
+            }
+            DeValue::Table(table) => return self.table(table, span, depth),
+        };
+        explicit(value, span)
+    }
+
+    fn ambiguous(&mut self, span: &Span, problem: &str) {
+        let raw = self.findings.text.get(span.clone()).unwrap_or_default();
+        let diagnostic = Diagnostic::error(
+            "ambiguous-scalar",
+            span,
+            format!("`{raw}` without quotes {problem}"),
+        )
+        .help(format!("quote it: \"{raw}\""));
+        self.refuse(diagnostic);
+    }
+
+    fn refuse(&mut self, diagnostic: Diagnostic) {
+        self.whole = false;
+        self.findings.add(diagnostic);
+    }
+}
+
+fn explicit(value: NodeValue, span: Span) -> Node {
+    Node { value, span, style: Style::Explicit }
+}
+
+fn exact(integer: &DeInteger<'_>) -> Option<Number> {
+    let (digits, radix) = (integer.as_str(), integer.radix());
+    i64::from_str_radix(digits, radix)
+        .map(Number::from)
+        .or_else(|_| u64::from_str_radix(digits, radix).map(Number::from))
+        .ok()
+}

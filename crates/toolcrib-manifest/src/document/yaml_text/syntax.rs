@@ -1,0 +1,80 @@
+//! YAML syntax errors, in words a newcomer understands.
+
+use serde_yaml::granit_parser::{ErrorKind, ScanError};
+
+use crate::diagnostic::Diagnostic;
+
+/// The diagnostic for a parser's error at a byte offset.
+pub(super) fn explain(text: &str, at: usize, error: &ScanError) -> Diagnostic {
+    let (message, help) = wording(error.kind());
+    let message =
+        message.map_or_else(|| format!("not valid YAML: {}", error.kind()), str::to_owned);
+    // A character is underlined where there is one; errors at the end of a line point behind it.
+    let width =
+        text[at..].chars().next().filter(|next| !next.is_control()).map_or(0, char::len_utf8);
+    let diagnostic = Diagnostic::error("syntax", &(at..at + width), message);
+    diagnostic.maybe_help(help.map(str::to_owned))
+}
+
+fn wording(kind: &ErrorKind) -> (Option<&'static str>, Option<&'static str>) {
+    let (message, help) = match kind {
+        ErrorKind::TabNotAllowed
+        | ErrorKind::TabInBlockIndentation
+        | ErrorKind::TabInIndentation
+        | ErrorKind::TabAtBlockScalarStart
+        | ErrorKind::TabInPlainScalar => ("YAML does not allow a tab here", "indent with spaces"),
+        ErrorKind::UnclosedQuotedScalar | ErrorKind::DocumentIndicatorInQuotedScalar => {
+            ("a quote is opened and never closed", "add the closing quote")
+        }
+        ErrorKind::InvalidQuotedScalarIndent => (
+            "a quote that was opened above is still open on this line",
+            "add the closing quote above; if the text goes on here, indent this line",
+        ),
+        ErrorKind::UnexpectedEofFlowSequence
+        | ErrorKind::UnexpectedEofFlowMapping
+        | ErrorKind::UnexpectedEofImplicitFlowMapping
+        | ErrorKind::UnclosedFlowCollection { .. } => {
+            ("a bracket is opened and never closed", "add the missing `]` or `}`")
+        }
+        ErrorKind::MismatchedFlowCollectionEnd { .. } | ErrorKind::MisplacedFlowCollectionEnd => (
+            "this bracket does not match the one that is open",
+            "close brackets in the order they were opened; quote text that holds brackets",
+        ),
+        ErrorKind::ExpectedFlowMappingSeparator | ErrorKind::ExpectedFlowSequenceSeparator => (
+            "a comma or the closing bracket is missing here",
+            "separate the items with commas; quote text that holds commas, brackets or `: `",
+        ),
+        ErrorKind::MappingValueNotAllowed | ErrorKind::InvalidColonPlacement => (
+            "a `:` cannot stand here",
+            "quote text that contains `: `; if this is a key, give it a line and the right indentation",
+        ),
+        ErrorKind::ExpectedBlockMappingKey
+        | ErrorKind::InvalidIndentation
+        | ErrorKind::ExpectedBlockSequenceEntry
+        | ErrorKind::MappingKeyNotAllowed
+        | ErrorKind::BlockSequenceEntryNotAllowed => (
+            "this line does not fit the lines above it",
+            "indent keys of one mapping, and items of one list, by the same number of spaces",
+        ),
+        ErrorKind::SimpleKeyExpected | ErrorKind::InvalidSimpleKey => {
+            ("a `:` is missing after the key", "write `key: value`, with a space after the colon")
+        }
+        ErrorKind::UnexpectedCharacter { .. } => {
+            ("text cannot begin with this character", "quote the text")
+        }
+        ErrorKind::InvalidTrailingSingleQuotedScalar
+        | ErrorKind::InvalidTrailingDoubleQuotedScalar => (
+            "there is text after the closing quote",
+            "put the whole text in quotes; inside '…' write a quote as ''",
+        ),
+        ErrorKind::UnknownQuotedScalarEscape | ErrorKind::InvalidQuotedScalarHexEscape => (
+            "this escape does not exist in a text in double quotes",
+            "write `\\\\` for a backslash, or use single quotes, which have no escapes",
+        ),
+        ErrorKind::RecursionLimitExceeded => {
+            ("lists and mappings nest too deep here", "no manifest needs this: flatten it")
+        }
+        _ => return (None, None),
+    };
+    (Some(message), Some(help))
+}

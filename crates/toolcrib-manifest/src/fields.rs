@@ -1,0 +1,288 @@
+//! Mappings with known keys: one table per mapping says which keys there are, what they hold and
+//! which are required, and drives every message about them.
+
+use crate::diagnostic::{Diagnostic, Findings, did_you_mean};
+use crate::document::{Entry, Node, NodeValue, Style, other_reading, shortened};
+use crate::source::{Span, first_line};
+use crate::units::{ByteSize, HumanDuration};
+
+/// What a key holds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Expected {
+    Text,
+    Bool,
+    Integer,
+    Duration,
+    Size,
+    List,
+    /// A list of texts.
+    Texts,
+    Mapping,
+    /// A mapping from names to texts.
+    TextMapping,
+    /// A JSON Schema: a mapping.
+    Schema,
+    Choice(&'static [&'static str]),
+    Any,
+}
+
+/// Whether a key must, may or cannot be there.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Presence {
+    /// Required; the text says what to write.
+    Required(&'static str),
+    Optional,
+    /// Part of the format, but not honoured by this version; the text says what that means.
+    NotYet(&'static str),
+}
+
+/// One row of a table of keys.
+#[derive(Debug)]
+pub(crate) struct Key {
+    pub(crate) name: &'static str,
+    pub(crate) expected: Expected,
+    pub(crate) presence: Presence,
+}
+
+/// A key that may be there.
+pub(crate) const fn optional(name: &'static str, expected: Expected) -> Key {
+    Key { name, expected, presence: Presence::Optional }
+}
+
+/// A key that must be there.
+pub(crate) const fn required(name: &'static str, expected: Expected, help: &'static str) -> Key {
+    Key { name, expected, presence: Presence::Required(help) }
+}
+
+/// A key that is refused until a later version honours it: a promise nobody keeps is worse than
+/// an error.
+pub(crate) const fn not_yet(name: &'static str, what: &'static str) -> Key {
+    Key { name, expected: Expected::Any, presence: Presence::NotYet(what) }
+}
+
+/// A mapping and its table.
+#[derive(Debug)]
+pub(crate) struct Keys {
+    /// What the mapping is, for messages: "a tool".
+    pub(crate) what: &'static str,
+    pub(crate) table: &'static [Key],
+    /// Keys people write instead, and what to write.
+    pub(crate) instead: &'static [(&'static str, &'static str)],
+}
+
+/// A mapping whose keys were checked: only entries that hold what they should are in it.
+#[derive(Debug)]
+pub(crate) struct Fields<'n> {
+    /// The place of the mapping.
+    pub(crate) span: Span,
+    good: Vec<&'n Entry>,
+    refused: Vec<&'n str>,
+}
+
+impl<'n> Fields<'n> {
+    /// Checks a mapping against its table. Without a mapping there are no fields.
+    pub(crate) fn read(node: &'n Node, keys: &Keys, findings: &mut Findings<'_>) -> Option<Self> {
+        let NodeValue::Mapping(entries) = &node.value else {
+            findings.add(wrong_type(node, None, &format!("{} is a mapping", keys.what)));
+            return None;
+        };
+        let mut fields = Self { span: node.span.clone(), good: Vec::new(), refused: Vec::new() };
+        for entry in entries {
+            let Some(key) = keys.table.iter().find(|key| key.name == entry.key) else {
+                if !entry.key.starts_with("x-") && !findings.is_full() {
+                    findings.add(keys.unknown(entry));
+                }
+                continue;
+            };
+            if let Presence::NotYet(what) = key.presence {
+                let message =
+                    format!("`{}` is part of the format, but not supported yet", key.name);
+                findings.add(
+                    Diagnostic::error("not-supported-yet", &entry.key_span, message).help(what),
+                );
+                fields.refused.push(&entry.key);
+            } else if check(key, entry, findings) {
+                fields.good.push(entry);
+            } else {
+                fields.refused.push(&entry.key);
+            }
+        }
+        for key in keys.table {
+            if let Presence::Required(help) = key.presence
+                && !fields.has(key.name)
+            {
+                let message = format!("{} needs the key `{}`", keys.what, key.name);
+                let place = first_line(findings.text, &node.span);
+                findings.add(Diagnostic::error("missing-key", &place, message).help(help));
+            }
+        }
+        Some(fields)
+    }
+
+    /// Whether a key is there, rightly or wrongly.
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.refused.contains(&key) || self.entry(key).is_some()
+    }
+
+    pub(crate) fn entry(&self, key: &str) -> Option<&'n Entry> {
+        self.good.iter().copied().find(|entry| entry.key == key)
+    }
+
+    pub(crate) fn node(&self, key: &str) -> Option<&'n Node> {
+        self.entry(key).map(|entry| &entry.node)
+    }
+
+    pub(crate) fn text(&self, key: &str) -> Option<&'n str> {
+        self.node(key)?.as_str()
+    }
+
+    pub(crate) fn flag(&self, key: &str) -> Option<bool> {
+        match self.node(key)?.value {
+            NodeValue::Bool(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn integer(&self, key: &str) -> Option<i64> {
+        match &self.node(key)?.value {
+            NodeValue::Number(number) => number.as_i64(),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn texts(&self, key: &str) -> Option<Vec<String>> {
+        let items = self.node(key)?.items().iter();
+        Some(items.filter_map(|item| item.as_str().map(str::to_owned)).collect())
+    }
+}
+
+impl Keys {
+    fn unknown(&self, entry: &Entry) -> Diagnostic {
+        let known = || self.table.iter().map(|key| key.name);
+        let instead = self.instead.iter().find(|(written, _)| *written == entry.key);
+        let help = instead.map(|(_, right)| (*right).to_owned());
+        let help = help.or_else(|| did_you_mean(&entry.key, known())).unwrap_or_else(|| {
+            let known: Vec<&str> = known().collect();
+            format!("known keys: {}; keys of your own begin with `x-`", known.join(", "))
+        });
+        let message = format!("{} has no key `{}`", self.what, shortened(&entry.key));
+        Diagnostic::error("unknown-key", &entry.key_span, message).help(help)
+    }
+}
+
+/// The diagnostic for a node of the wrong type.
+pub(crate) fn wrong_type(node: &Node, entry: Option<&Entry>, expected: &str) -> Diagnostic {
+    let message = format!("{expected}, found {}", node.describe());
+    Diagnostic::error("wrong-type", &node.visible_span(entry), message)
+}
+
+/// Whether a value is what its key expects; says why not.
+fn check(key: &Key, entry: &Entry, findings: &mut Findings<'_>) -> bool {
+    let node = &entry.node;
+    let text = findings.text;
+    let raw = || text.get(node.span.clone()).unwrap_or_default();
+    let refuse = |findings: &mut Findings<'_>, expected: &str, help: Option<String>| {
+        let expected = format!("`{}` expects {expected}", key.name);
+        findings.add(wrong_type(node, Some(entry), &expected).maybe_help(help));
+        false
+    };
+    match (key.expected, &node.value) {
+        (Expected::Any, _)
+        | (Expected::Text, NodeValue::String(_))
+        | (Expected::Bool, NodeValue::Bool(_))
+        | (Expected::List, NodeValue::Sequence(_))
+        | (Expected::Mapping | Expected::Schema, NodeValue::Mapping(_)) => true,
+        (Expected::Text, NodeValue::Null | NodeValue::Bool(_) | NodeValue::Number(_)) => {
+            let written = raw();
+            let help = (!written.is_empty()).then(|| format!("quote it: \"{written}\""));
+            refuse(findings, "text", help)
+        }
+        (Expected::Text, _) => refuse(findings, "text", None),
+        (Expected::Bool, value) => {
+            let help = match value {
+                NodeValue::String(written) => boolean_meant(written),
+                _ => None,
+            };
+            refuse(findings, "true or false", help)
+        }
+        (Expected::Integer, value) => check_integer(value, node.style, raw())
+            .map_err(|help| refuse(findings, "a whole number", help))
+            .is_ok(),
+        (Expected::Duration, value) => {
+            let parsed = value_text(value).map(str::parse::<HumanDuration>);
+            let help = "write a whole number with ms, s, m, h or d: 250ms, 30s, 5m".to_owned();
+            matches!(parsed, Some(Ok(_))) || refuse(findings, "a duration", Some(help))
+        }
+        (Expected::Size, value) => {
+            let parsed = value_text(value).map(str::parse::<ByteSize>);
+            let help = "write a whole number with B, KiB, MiB or GiB: 64KiB".to_owned();
+            matches!(parsed, Some(Ok(_))) || refuse(findings, "a size", Some(help))
+        }
+        (Expected::List, _) => refuse(findings, "a list", None),
+        (Expected::Texts, NodeValue::Sequence(items)) => {
+            check_texts(key.name, items.iter().map(|item| (item, None)), findings)
+        }
+        (Expected::Texts, NodeValue::String(written)) => {
+            refuse(findings, "a list of texts", Some(format!("write [{}]", shortened(written))))
+        }
+        (Expected::Texts, _) => refuse(findings, "a list of texts", None),
+        (Expected::TextMapping, NodeValue::Mapping(entries)) => {
+            let values = entries.iter().map(|entry| (&entry.node, Some(entry)));
+            check_texts(key.name, values, findings)
+        }
+        (Expected::Mapping | Expected::TextMapping, _) => refuse(findings, "a mapping", None),
+        (Expected::Schema, _) => refuse(findings, "a JSON Schema, which is a mapping", None),
+        (Expected::Choice(choices), value) => {
+            let written = value_text(value);
+            if written.is_some_and(|written| choices.contains(&written)) {
+                return true;
+            }
+            let help = written.and_then(|text| did_you_mean(text, choices.iter().copied()));
+            refuse(findings, &format!("one of {}", choices.join(", ")), help)
+        }
+    }
+}
+
+fn value_text(value: &NodeValue) -> Option<&str> {
+    match value {
+        NodeValue::String(text) => Some(text),
+        _ => None,
+    }
+}
+
+/// Fails with a help text.
+fn check_integer(value: &NodeValue, style: Style, raw: &str) -> Result<(), Option<String>> {
+    let NodeValue::Number(number) = value else { return Err(None) };
+    if style == Style::Plain && other_reading(raw).is_some() {
+        return Err(Some(format!("write it without leading zeros: {number}")));
+    }
+    if number.as_i64().is_some() { Ok(()) } else { Err(None) }
+}
+
+fn check_texts<'n>(
+    key: &str,
+    values: impl Iterator<Item = (&'n Node, Option<&'n Entry>)>,
+    findings: &mut Findings<'_>,
+) -> bool {
+    let mut right = true;
+    for (node, entry) in values {
+        if node.as_str().is_none() {
+            right = false;
+            let raw = findings.text.get(node.span.clone()).unwrap_or_default();
+            let scalar = !matches!(node.value, NodeValue::Sequence(_) | NodeValue::Mapping(_));
+            let help = (scalar && !raw.is_empty()).then(|| format!("quote it: \"{raw}\""));
+            let expected = format!("`{key}` expects texts");
+            findings.add(wrong_type(node, entry, &expected).maybe_help(help));
+        }
+    }
+    right
+}
+
+/// What someone meant who wrote a word for a boolean.
+fn boolean_meant(written: &str) -> Option<String> {
+    match written.to_ascii_lowercase().as_str() {
+        "yes" | "on" | "y" | "true" | "1" => Some("write true".to_owned()),
+        "no" | "off" | "n" | "false" | "0" => Some("write false".to_owned()),
+        _ => None,
+    }
+}

@@ -1,0 +1,207 @@
+//! Argument vectors: entries, and what a model's value must never become.
+
+use super::scope::Scope;
+use super::{keys, scripts};
+use crate::declaration::ArgvEntry;
+use crate::diagnostic::{Diagnostic, Findings};
+use crate::document::{Node, NodeValue};
+use crate::fields::{Fields, wrong_type};
+use crate::source::Span;
+use crate::template::{Piece, Reference, Template};
+
+/// One argument as far as it is known at load, with the node it was written in.
+pub(super) struct Word<'n> {
+    pub(super) template: Template,
+    pub(super) node: &'n Node,
+}
+
+impl Word<'_> {
+    /// The text, if nothing is put in at call time.
+    pub(super) fn literal(&self) -> Option<&str> {
+        match self.template.pieces.as_slice() {
+            [] => Some(""),
+            [Piece::Literal(text)] => Some(text),
+            _ => None,
+        }
+    }
+}
+
+/// An argument vector that was read.
+#[derive(Debug)]
+pub(super) struct Argv {
+    /// Its entries, if all of them are right.
+    pub(super) entries: Option<Vec<ArgvEntry>>,
+    /// Whether what is read on standard input is run as a program.
+    pub(super) program_from_stdin: bool,
+}
+
+/// Reads and checks an argument vector.
+pub(super) fn read(
+    list: &Node,
+    place: &Span,
+    scope: &mut Scope,
+    findings: &mut Findings<'_>,
+) -> Argv {
+    let mut argv = Vec::new();
+    let mut words = Vec::new();
+    for node in list.items() {
+        match &node.value {
+            NodeValue::String(_) => {
+                let template = word(node, scope, &mut words, findings);
+                argv.push(template.map(ArgvEntry::One));
+            }
+            NodeValue::Mapping(_) => argv.push(conditional(node, scope, &mut words, findings)),
+            _ => {
+                let raw = findings.text.get(node.span.clone()).unwrap_or_default();
+                let help = if raw.is_empty() || raw.starts_with('[') {
+                    "one entry is one argument: a text, {if: …, then: […]} or {each: …}".to_owned()
+                } else {
+                    format!("quote it: \"{raw}\"")
+                };
+                findings.add(wrong_type(node, None, "`argv` expects texts").help(help));
+                argv.push(None);
+            }
+        }
+    }
+    check_program(list, place, &words, findings);
+    let program_from_stdin = scripts::check(&words, findings);
+    Argv { entries: argv.into_iter().collect(), program_from_stdin }
+}
+
+/// Reads one argument.
+fn word<'n>(
+    node: &'n Node,
+    scope: &mut Scope,
+    words: &mut Vec<Word<'n>>,
+    findings: &mut Findings<'_>,
+) -> Option<Template> {
+    let template = scope.template(node, findings)?;
+    for reference in template.references() {
+        match reference {
+            Reference::Secret(name) => findings.add(
+                Diagnostic::error(
+                    "secret-in-argv",
+                    &node.span,
+                    format!("the secret `{name}` would show in process lists"),
+                )
+                .help(format!(
+                    "hand it over in `env: {{NAME: \"${{secret.{name}}}\"}}` or `stdin`"
+                )),
+            ),
+            Reference::Arg(name)
+                if scope.arguments.get(name).is_some_and(|known| known.list == Some(true)) =>
+            {
+                findings.add(
+                    Diagnostic::error(
+                        "list-as-argument",
+                        &node.span,
+                        format!("`{name}` is a list, and one entry is one argument"),
+                    )
+                    .help(format!("write {{each: {name}}} for one argument per item")),
+                );
+            }
+            _ => {}
+        }
+    }
+    words.push(Word { template: template.clone(), node });
+    Some(template)
+}
+
+/// Reads `{if: x, then: […]}` or `{each: x}`.
+fn conditional<'n>(
+    node: &'n Node,
+    scope: &mut Scope,
+    words: &mut Vec<Word<'n>>,
+    findings: &mut Findings<'_>,
+) -> Option<ArgvEntry> {
+    let fields = Fields::read(node, &keys::ARGV_ENTRY, findings)?;
+    match (fields.node("if"), fields.node("then"), fields.node("each")) {
+        (Some(condition), Some(then), None) => {
+            let condition = argument(condition, scope, findings)?;
+            let then: Vec<Option<Template>> =
+                then.items().iter().map(|item| word(item, scope, words, findings)).collect();
+            Some(ArgvEntry::If { condition, then: then.into_iter().collect::<Option<_>>()? })
+        }
+        (None, None, Some(each)) => {
+            let argument = argument(each, scope, findings)?;
+            if scope.arguments.get(&argument).is_some_and(|known| known.list == Some(false)) {
+                findings.add(
+                    Diagnostic::error(
+                        "each-of-one",
+                        &each.span,
+                        format!("`each` needs a list, and `{argument}` is none"),
+                    )
+                    .help(format!("write \"${{args.{argument}}}\", or give it `type: array`")),
+                );
+            }
+            let reference = Piece::Reference(Reference::Arg(argument.clone()));
+            words.push(Word { template: Template { pieces: vec![reference] }, node });
+            Some(ArgvEntry::Each { argument })
+        }
+        _ => {
+            let whole = !["if", "then", "each"]
+                .iter()
+                .any(|key| fields.has(key) && fields.node(key).is_none());
+            if whole {
+                findings.add(
+                    Diagnostic::error(
+                        "bad-argv",
+                        &node.span,
+                        "this entry is neither a condition nor a list",
+                    )
+                    .help("write {if: name, then: [\"--flag\"]} or {each: name}"),
+                );
+            }
+            None
+        }
+    }
+}
+
+/// The name of an argument, given bare.
+fn argument(node: &Node, scope: &mut Scope, findings: &mut Findings<'_>) -> Option<String> {
+    let written = node.as_str()?;
+    if let Some(name) = written.strip_prefix("${args.").and_then(|rest| rest.strip_suffix('}')) {
+        findings.add(
+            Diagnostic::error("bad-reference", &node.span, "a bare name stands here, no reference")
+                .help(format!("write {name}")),
+        );
+        return None;
+    }
+    scope.refer_argument(written, &node.span, findings);
+    Some(written.to_owned())
+}
+
+/// The first entry is the program: always there, and never chosen by a model.
+fn check_program(list: &Node, place: &Span, words: &[Word<'_>], findings: &mut Findings<'_>) {
+    let Some(first) = list.items().first() else {
+        findings.add(
+            Diagnostic::error("empty-argv", place, "`argv` is empty, so there is nothing to run")
+                .help("write the program and its arguments: argv: [df, -h]"),
+        );
+        return;
+    };
+    if !matches!(first.value, NodeValue::String(_)) {
+        if matches!(first.value, NodeValue::Mapping(_)) {
+            let message = "the program must always be there";
+            findings.add(
+                Diagnostic::error("model-chosen-program", &first.span, message)
+                    .help("make the first entry a plain text"),
+            );
+        }
+        return;
+    }
+    let Some(program) = words.first().filter(|word| std::ptr::eq(word.node, first)) else { return };
+    if program.literal().is_some_and(|name| name.trim().is_empty()) {
+        findings.add(Diagnostic::error("empty-argv", &first.span, "the program's name is empty"));
+    }
+    if program.template.references().any(|reference| matches!(reference, Reference::Arg(_))) {
+        findings.add(
+            Diagnostic::error(
+                "model-chosen-program",
+                &first.span,
+                "a model must not choose the program",
+            )
+            .help("name the program; for a choice among several, declare one tool for each"),
+        );
+    }
+}

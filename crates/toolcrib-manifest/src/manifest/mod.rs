@@ -1,0 +1,133 @@
+//! Manifests: a file's text to checked declarations, or to everything that is wrong with it.
+
+mod argv;
+mod cases;
+mod command;
+mod keys;
+mod schema;
+mod scope;
+mod scripts;
+mod tool;
+mod version;
+
+use std::collections::HashMap;
+
+use crate::declaration::Declaration;
+use crate::diagnostic::{Diagnostic, Findings, Severity};
+use crate::document::{Format, Node, parse};
+use crate::fields::Fields;
+use crate::source::{Lines, Span, without_bom};
+
+/// The version of the format this crate reads: the value of the key `toolcrib`.
+pub const FORMAT_VERSION: i64 = 1;
+
+/// What became of a manifest.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    /// The tools, in the order of the file. Empty if there is any error: a file is taken whole or
+    /// not at all.
+    pub declarations: Vec<Declaration>,
+    /// Everything there is to say, in the order of the text.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+impl Loaded {
+    /// Whether the file was refused.
+    pub fn has_errors(&self) -> bool {
+        self.diagnostics.iter().any(|found| found.severity == Severity::Error)
+    }
+}
+
+/// Loads a manifest from its text.
+///
+/// `file` is the name under which people know it; its ending chooses YAML or TOML. Never panics
+/// and reads nothing but the text: whether programs and secrets exist is not checked here.
+///
+/// ```
+/// let text = "
+/// toolcrib: 1
+/// tools:
+///   - name: uptime
+///     description: Show how long the machine has been running.
+///     run: {argv: [uptime]}
+/// ";
+/// let loaded = toolcrib_manifest::load_str("uptime.yaml", text);
+/// assert_eq!(loaded.declarations[0].definition.name(), "uptime");
+///
+/// let broken = text.replace("description", "descripton");
+/// let loaded = toolcrib_manifest::load_str("uptime.yaml", &broken);
+/// assert!(loaded.declarations.is_empty());
+/// assert_eq!(loaded.diagnostics[0].code, "missing-key");
+/// assert_eq!(loaded.diagnostics[1].help.as_deref(), Some("did you mean `description`?"));
+/// ```
+pub fn load_str(file: &str, text: &str) -> Loaded {
+    let text = without_bom(text);
+    let mut findings = Findings::new(text);
+    let declarations = parse(Format::of(file), &mut findings)
+        .map(|root| load_root(file, &root, &mut findings))
+        .unwrap_or_default();
+    let whole = !findings.has_errors();
+    Loaded {
+        declarations: if whole { declarations } else { Vec::new() },
+        diagnostics: findings.finish(),
+    }
+}
+
+/// What all tools of a file share.
+#[derive(Debug)]
+struct Shared<'a> {
+    file: &'a str,
+    lines: Lines<'a>,
+    namespace: Option<&'a str>,
+    owner: Option<&'a str>,
+    defaults: Option<Fields<'a>>,
+}
+
+fn load_root(file: &str, root: &Node, findings: &mut Findings<'_>) -> Vec<Declaration> {
+    let Some(fields) = Fields::read(root, &keys::FILE, findings) else { return Vec::new() };
+    if !version::check(&fields, findings) {
+        return Vec::new();
+    }
+    let shared = Shared {
+        file,
+        lines: Lines::new(findings.text),
+        namespace: fields.text("namespace"),
+        owner: fields.text("owner"),
+        defaults: fields.node("defaults").and_then(|n| Fields::read(n, &keys::DEFAULTS, findings)),
+    };
+    check_namespace(&fields, findings);
+    let mut declarations = Vec::new();
+    let mut names: HashMap<&str, &Span> = HashMap::new();
+    for node in fields.node("tools").map(Node::items).unwrap_or_default() {
+        if findings.is_full() {
+            break;
+        }
+        if let Some(entry) = node.entry("name")
+            && let Some(name) = entry.node.as_str()
+            && let Some(first) = names.insert(name, &entry.node.span)
+        {
+            findings.add(
+                Diagnostic::error(
+                    "duplicate-tool",
+                    &entry.node.span,
+                    format!("two tools of this file are called `{name}`"),
+                )
+                .label("the same name again")
+                .help("rename one of them")
+                .also(first, "first used here"),
+            );
+            names.insert(name, first);
+        }
+        declarations.extend(tool::read(node, &shared, findings));
+    }
+    declarations
+}
+
+fn check_namespace(fields: &Fields<'_>, findings: &mut Findings<'_>) {
+    if let Some(node) = fields.node("namespace")
+        && let Some(Err(error)) = node.as_str().map(toolcrib_tool::ToolName::new)
+    {
+        let message = error.to_string().replace("a tool name", "a namespace");
+        findings.add(Diagnostic::error("bad-namespace", &node.span, message));
+    }
+}

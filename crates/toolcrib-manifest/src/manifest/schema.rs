@@ -1,0 +1,354 @@
+//! JSON Schemas inside manifests: checked at load, with the place of what is wrong.
+
+use jsonschema::{PatternOptions, ValidationError, Validator};
+use serde_json::{Value, json};
+
+use crate::diagnostic::{Diagnostic, Findings, Severity, did_you_mean};
+use crate::document::{Entry, Node, NodeValue, Style, check_literals, other_reading};
+use crate::source::first_line;
+use crate::violation::Subject;
+
+/// Keywords whose value is a schema, or a list of schemas.
+const SCHEMA_KEYWORDS: [&str; 16] = [
+    "items",
+    "additionalProperties",
+    "additionalItems",
+    "not",
+    "if",
+    "then",
+    "else",
+    "contains",
+    "propertyNames",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+    "contentSchema",
+    "allOf",
+    "anyOf",
+    "oneOf",
+    "prefixItems",
+];
+/// Keywords whose value maps names to schemas.
+const SCHEMA_MAP_KEYWORDS: [&str; 5] =
+    ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"];
+/// All other keywords of the drafts in use.
+const OTHER_KEYWORDS: [&str; 43] = [
+    "$schema",
+    "$id",
+    "$ref",
+    "$anchor",
+    "$dynamicRef",
+    "$dynamicAnchor",
+    "$vocabulary",
+    "$comment",
+    "type",
+    "enum",
+    "const",
+    "multipleOf",
+    "maximum",
+    "exclusiveMaximum",
+    "minimum",
+    "exclusiveMinimum",
+    "maxLength",
+    "minLength",
+    "pattern",
+    "maxItems",
+    "minItems",
+    "uniqueItems",
+    "maxContains",
+    "minContains",
+    "maxProperties",
+    "minProperties",
+    "required",
+    "dependentRequired",
+    "dependencies",
+    "title",
+    "description",
+    "default",
+    "deprecated",
+    "readOnly",
+    "writeOnly",
+    "examples",
+    "format",
+    "contentMediaType",
+    "contentEncoding",
+    "$recursiveRef",
+    "$recursiveAnchor",
+    "id",
+    "example",
+];
+/// Keywords at a root beside which `additionalProperties` would refuse what they allow.
+const COMBINING: [&str; 9] =
+    ["$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "if", "then", "else", "dependentSchemas"];
+
+/// A schema that can be used, compiled once.
+#[derive(Debug)]
+pub(super) struct Checked {
+    pub(super) value: Value,
+    validator: Validator,
+}
+
+impl Checked {
+    /// Says where a value does not fit; nothing if it fits.
+    pub(super) fn report(
+        &self,
+        value: &Value,
+        node: &Node,
+        (code, severity, prefix): (&'static str, Severity, &str),
+        findings: &mut Findings<'_>,
+    ) {
+        if !self.validator.is_valid(value) {
+            let subject = Subject { node, schema: &self.value, code, severity, prefix };
+            subject.report(self.validator.iter_errors(value), findings);
+        }
+    }
+}
+
+/// Checks the schema of a tool's arguments: an object, closed unless it says otherwise.
+pub(super) fn check_input(node: &Node, findings: &mut Findings<'_>) -> Option<Checked> {
+    let mut value = node.to_value();
+    let root = value.as_object_mut()?;
+    if let Some(entry) = node.entry("type")
+        && entry.node.as_str() != Some("object")
+    {
+        let message = "the arguments of a tool are an object";
+        findings.add(
+            Diagnostic::error("bad-schema", &entry.node.visible_span(Some(entry)), message).help(
+                "remove `type`, or write `type: object`, and declare arguments in `properties`",
+            ),
+        );
+        return None;
+    }
+    root.insert("type".to_owned(), "object".into());
+    if !root.contains_key("additionalProperties") && !root.contains_key("unevaluatedProperties") {
+        let combined = COMBINING.iter().any(|keyword| root.contains_key(*keyword));
+        let closing = if combined { "unevaluatedProperties" } else { "additionalProperties" };
+        root.insert(closing.to_owned(), false.into());
+    }
+    let checked = check(node, value, findings)?;
+    check_defaults(node, &checked, findings);
+    Some(checked)
+}
+
+/// Checks any schema: its literals, its keywords, and that it compiles.
+pub(super) fn check(node: &Node, value: Value, findings: &mut Findings<'_>) -> Option<Checked> {
+    check_literals(node, findings);
+    check_keywords(node, findings);
+    match compile(&value) {
+        Ok(validator) => Some(Checked { value, validator }),
+        Err(error) => {
+            explain(node, &value, &error, findings);
+            None
+        }
+    }
+}
+
+/// Patterns run in linear time, and nothing is fetched from anywhere.
+fn compile(schema: &Value) -> Result<Validator, ValidationError<'static>> {
+    jsonschema::options().with_pattern_options(PatternOptions::regex()).offline().build(schema)
+}
+
+/// Warns of keywords that look misspelt: a validator ignores what it does not know.
+fn check_keywords(node: &Node, findings: &mut Findings<'_>) {
+    for entry in node.entries() {
+        let key = entry.key.as_str();
+        if SCHEMA_KEYWORDS.contains(&key) {
+            check_keywords(&entry.node, findings);
+            entry.node.items().iter().for_each(|schema| check_keywords(schema, findings));
+        } else if SCHEMA_MAP_KEYWORDS.contains(&key) {
+            entry.node.entries().iter().for_each(|named| check_keywords(&named.node, findings));
+        } else if !OTHER_KEYWORDS.contains(&key) && !key.starts_with("x-") && !findings.is_full() {
+            let known = SCHEMA_KEYWORDS.iter().chain(&SCHEMA_MAP_KEYWORDS).chain(&OTHER_KEYWORDS);
+            if let Some(help) = did_you_mean(key, known.copied()) {
+                let message = format!("JSON Schema has no keyword `{key}`, so it has no effect");
+                findings.add(
+                    Diagnostic::warning("unknown-keyword", &entry.key_span, message).help(help),
+                );
+            }
+        }
+    }
+}
+
+/// Defaults of arguments must fit the schema they stand in.
+fn check_defaults(node: &Node, checked: &Checked, findings: &mut Findings<'_>) {
+    let properties = node.entry("properties").map(|entry| entry.node.entries()).unwrap_or_default();
+    let defaults: Vec<Entry> = properties
+        .iter()
+        .filter_map(|property| {
+            let default = property.node.entry("default")?;
+            let raw = findings.text.get(default.node.span.clone()).unwrap_or_default();
+            if default.node.style == Style::Plain && other_reading(raw).is_some() {
+                return None; // Told already: nobody knows which of its readings is meant.
+            }
+            Some(Entry {
+                key: property.key.clone(),
+                key_span: default.key_span.clone(),
+                node: default.node.clone(),
+            })
+        })
+        .collect();
+    if defaults.is_empty() {
+        return;
+    }
+    let object = Node {
+        value: NodeValue::Mapping(defaults),
+        span: node.span.clone(),
+        style: Style::Explicit,
+    };
+    let value = object.to_value();
+    let subject = Subject {
+        node: &object,
+        schema: &checked.value,
+        code: "bad-default",
+        severity: Severity::Error,
+        prefix: "the default does not fit its own schema: ",
+    };
+    // What is wrong with the object as a whole (required arguments) is no fault of a default.
+    let errors = checked.validator.iter_errors(&value);
+    subject.report(errors.filter(|error| !error.instance_path().is_empty()), findings);
+}
+
+/// Finds the place of what keeps a schema from being used.
+fn explain(node: &Node, schema: &Value, error: &ValidationError<'_>, findings: &mut Findings<'_>) {
+    if let Ok(meta) = jsonschema::meta::validator_for(schema)
+        && !meta.is_valid(schema)
+    {
+        let nothing = Value::Null;
+        let subject = Subject {
+            node,
+            schema: &nothing,
+            code: "bad-schema",
+            severity: Severity::Error,
+            prefix: "not a valid JSON Schema: ",
+        };
+        let (known, others): (Vec<_>, Vec<_>) =
+            meta.iter_errors(schema).partition(|error| frequent_mistake(node, error).is_some());
+        for error in &known {
+            findings.add_all(frequent_mistake(node, error));
+        }
+        subject.report(others, findings);
+        return;
+    }
+    if !explain_below(node, schema, node, findings) {
+        let place = first_line(findings.text, &node.span);
+        let message = format!("this JSON Schema cannot be used: {error}");
+        findings.add(Diagnostic::error("bad-schema", &place, message));
+    }
+}
+
+/// Mistakes that have a better text than "does not fit the metaschema".
+fn frequent_mistake(root: &Node, error: &ValidationError<'_>) -> Option<Diagnostic> {
+    let pointer = error.instance_path().as_str();
+    let (node, entry) = root.at_pointer(pointer);
+    let place = node.visible_span(entry);
+    match (entry?.key.as_str(), &node.value) {
+        ("type", NodeValue::String(written)) => {
+            let types = ["string", "integer", "number", "boolean", "array", "object", "null"];
+            let meant = match written.to_ascii_lowercase().as_str() {
+                "str" | "text" => Some("string"),
+                "int" => Some("integer"),
+                "bool" => Some("boolean"),
+                "float" | "double" => Some("number"),
+                "list" => Some("array"),
+                "dict" | "map" | "mapping" => Some("object"),
+                _ => None,
+            };
+            let help = meant.map(|name| format!("did you mean `{name}`?"));
+            let help = help
+                .or_else(|| did_you_mean(written, types))
+                .unwrap_or_else(|| format!("types are {}", types.join(", ")));
+            let message = format!("JSON Schema has no type `{written}`");
+            Some(Diagnostic::error("bad-schema", &place, message).help(help))
+        }
+        ("required", NodeValue::Bool(_)) => {
+            let message = "`required` is a list of names beside `properties`, not a flag";
+            let name = pointer.rsplit('/').nth(1).unwrap_or("name");
+            let help = format!("write `required: [{name}]` beside `properties`");
+            Some(Diagnostic::error("bad-schema", &place, message).help(help))
+        }
+        _ => None,
+    }
+}
+
+/// Looks for patterns that do not compile and references that lead nowhere.
+fn explain_below(root: &Node, schema: &Value, node: &Node, findings: &mut Findings<'_>) -> bool {
+    let mut found = false;
+    for entry in node.entries() {
+        match (entry.key.as_str(), entry.node.as_str()) {
+            ("pattern", Some(pattern)) => {
+                found |= explain_pattern(pattern, &entry.node.span, findings);
+            }
+            ("$ref" | "$dynamicRef", Some(target)) if !resolves(target, schema) => {
+                found = true;
+                let local = target.starts_with('#');
+                let message = if local {
+                    format!("the schema has nothing at `{target}`")
+                } else {
+                    format!("`{target}` leads out of the schema; nothing is fetched")
+                };
+                let known = root.entry("$defs").map(|defs| defs.node.entries()).unwrap_or_default();
+                let known: Vec<String> =
+                    known.iter().map(|def| format!("#/$defs/{}", def.key)).collect();
+                let help = did_you_mean(target, known.iter().map(String::as_str));
+                let help = help
+                    .unwrap_or_else(|| "put it under `$defs` and write `#/$defs/name`".to_owned());
+                findings.add(Diagnostic::error("bad-schema", &entry.node.span, message).help(help));
+            }
+            ("patternProperties", None) => {
+                for named in entry.node.entries() {
+                    found |= explain_pattern(&named.key, &named.key_span, findings);
+                }
+                found |= explain_below(root, schema, &entry.node, findings);
+            }
+            _ => found |= explain_below(root, schema, &entry.node, findings),
+        }
+        for item in entry.node.items() {
+            found |= explain_below(root, schema, item, findings);
+        }
+    }
+    found
+}
+
+fn explain_pattern(
+    pattern: &str,
+    place: &crate::source::Span,
+    findings: &mut Findings<'_>,
+) -> bool {
+    if compile(&json!({"pattern": pattern})).is_ok() {
+        return false;
+    }
+    findings.add(bad_pattern(pattern, place));
+    true
+}
+
+/// The diagnostic for a regular expression that does not compile.
+pub(super) fn bad_pattern(pattern: &str, place: &crate::source::Span) -> Diagnostic {
+    // The last line of the compiler's text says what is wrong; the others draw the place.
+    let reason = regex::Regex::new(pattern).err().map(|error| error.to_string());
+    let reason =
+        reason.as_deref().and_then(|text| text.lines().last()).unwrap_or("error: not supported");
+    let reason = reason.trim().trim_start_matches("error: ").to_owned();
+    Diagnostic::error("bad-pattern", place, format!("this regular expression does not compile: {reason}"))
+        .help("patterns run in linear time: no look-around, no back-references; in YAML, single quotes keep backslashes")
+}
+
+fn resolves(target: &str, schema: &Value) -> bool {
+    match target.strip_prefix('#') {
+        Some("") => true,
+        Some(pointer) if pointer.starts_with('/') => schema.pointer(pointer).is_some(),
+        Some(anchor) => has_anchor(schema, anchor),
+        None => false,
+    }
+}
+
+fn has_anchor(schema: &Value, anchor: &str) -> bool {
+    match schema {
+        Value::Object(object) => {
+            let named = |keyword: &str| object.get(keyword).and_then(Value::as_str) == Some(anchor);
+            named("$anchor")
+                || named("$dynamicAnchor")
+                || object.values().any(|v| has_anchor(v, anchor))
+        }
+        Value::Array(items) => items.iter().any(|item| has_anchor(item, anchor)),
+        _ => false,
+    }
+}

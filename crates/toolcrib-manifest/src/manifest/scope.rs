@@ -1,0 +1,186 @@
+//! What a tool's templates may refer to, and what they do refer to.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::diagnostic::{Diagnostic, Findings, did_you_mean};
+use crate::document::{Node, NodeValue};
+use crate::source::Span;
+use crate::template::{Reference, Template};
+
+/// Values every host may attach, without a declaration in `context`.
+const HOST_VALUES: [&str; 7] =
+    ["user", "tenant", "session_id", "request_id", "call_id", "project_id", "model"];
+
+/// A declared argument.
+#[derive(Debug)]
+pub(super) struct Argument {
+    /// The place of its name.
+    pub(super) span: Span,
+    /// Whether its schema says that it is a list; none if the schema says nothing of its type.
+    pub(super) list: Option<bool>,
+}
+
+/// The names of one tool.
+#[derive(Debug, Default)]
+pub(super) struct Scope {
+    pub(super) arguments: BTreeMap<String, Argument>,
+    pub(super) context: BTreeSet<String>,
+    /// Arguments that something refers to.
+    pub(super) used: BTreeSet<String>,
+    /// Whether something refers to an argument that nobody declared.
+    pub(super) undeclared: bool,
+    /// Variables of the server that something refers to.
+    pub(super) env: BTreeSet<String>,
+    /// Secrets that something refers to.
+    pub(super) secrets: BTreeSet<String>,
+}
+
+impl Scope {
+    /// Declares the properties of an object schema, those of its combinations included.
+    pub(super) fn declare(&mut self, schema: &Node) {
+        self.declare_below(schema, schema, 0);
+    }
+
+    fn declare_below(&mut self, root: &Node, schema: &Node, depth: usize) {
+        // Deeper than this nobody declares arguments, and a schema may refer to itself.
+        if depth > 4 {
+            return;
+        }
+        for entry in schema.entries() {
+            match entry.key.as_str() {
+                "properties" => {
+                    for property in entry.node.entries() {
+                        self.arguments.entry(property.key.clone()).or_insert_with(|| Argument {
+                            span: property.key_span.clone(),
+                            list: is_list(&property.node),
+                        });
+                    }
+                }
+                "allOf" | "anyOf" | "oneOf" => {
+                    for branch in entry.node.items() {
+                        self.declare_below(root, branch, depth + 1);
+                    }
+                }
+                "if" | "then" | "else" => self.declare_below(root, &entry.node, depth + 1),
+                "dependentSchemas" => {
+                    for branch in entry.node.entries() {
+                        self.declare_below(root, &branch.node, depth + 1);
+                    }
+                }
+                "$ref" => {
+                    let pointer = entry.node.as_str().and_then(|target| target.strip_prefix('#'));
+                    if let Some(pointer) = pointer {
+                        self.declare_below(root, root.at_pointer(pointer).0, depth + 1);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Reads a template and checks what it refers to.
+    pub(super) fn template(
+        &mut self,
+        node: &Node,
+        findings: &mut Findings<'_>,
+    ) -> Option<Template> {
+        let text = node.as_str()?;
+        let mut place = Places::new(node);
+        match Template::parse(text) {
+            Ok(template) => {
+                for reference in template.references() {
+                    let span = place.next(&reference.to_string(), findings.text);
+                    self.refer(reference, &span, findings);
+                }
+                Some(template)
+            }
+            Err(errors) => {
+                for error in errors {
+                    let written = text.get(error.range).unwrap_or_default();
+                    let span = place.next(written, findings.text);
+                    findings.add(
+                        Diagnostic::error("bad-reference", &span, error.message)
+                            .help("write ${args.name}; a literal `${` is written `$${`"),
+                    );
+                }
+                None
+            }
+        }
+    }
+
+    /// Notes that an argument is used; says so if nobody declared it.
+    pub(super) fn refer_argument(&mut self, name: &str, span: &Span, findings: &mut Findings<'_>) {
+        self.used.insert(name.to_owned());
+        if self.arguments.contains_key(name) {
+            return;
+        }
+        self.undeclared = true;
+        let declared = self.arguments.keys().map(String::as_str);
+        let help = if self.context.contains(name) {
+            Some(format!("it is a context value: write ${{ctx.{name}}}"))
+        } else {
+            did_you_mean(name, declared)
+        };
+        let help = help.unwrap_or_else(|| "declare it in `input: {properties: …}`".to_owned());
+        let message = format!("no argument is called `{name}`");
+        findings.add(Diagnostic::error("undeclared-argument", span, message).help(help));
+    }
+
+    fn refer(&mut self, reference: &Reference, span: &Span, findings: &mut Findings<'_>) {
+        match reference {
+            Reference::Arg(name) => self.refer_argument(name, span, findings),
+            Reference::Ctx(name) => {
+                if self.context.contains(name) || HOST_VALUES.contains(&name.as_str()) {
+                    return;
+                }
+                let known = self.context.iter().map(String::as_str).chain(HOST_VALUES);
+                let help = did_you_mean(name, known).unwrap_or_else(|| {
+                    format!("declare it: `context: {{{name}: {{from: ctx.{name}}}}}`")
+                });
+                let message = format!("no context value is called `{name}`");
+                findings.add(Diagnostic::error("undeclared-context", span, message).help(help));
+            }
+            Reference::Env(name) => {
+                self.env.insert(name.clone());
+            }
+            Reference::Secret(name) => {
+                self.secrets.insert(name.clone());
+            }
+        }
+    }
+}
+
+/// Whether a schema's type is a list, if it says.
+fn is_list(schema: &Node) -> Option<bool> {
+    match &schema.entry("type")?.node.value {
+        NodeValue::String(name) => Some(name == "array"),
+        NodeValue::Sequence(names) => Some(names.iter().any(|name| name.as_str() == Some("array"))),
+        _ => None,
+    }
+}
+
+/// Finds pieces of a text in the source it was written in, in order.
+///
+/// Quoting and folding move what is written; a piece that cannot be found has the node's place.
+struct Places<'n> {
+    node: &'n Node,
+    from: usize,
+}
+
+impl<'n> Places<'n> {
+    fn new(node: &'n Node) -> Self {
+        Self { node, from: node.span.start }
+    }
+
+    fn next(&mut self, piece: &str, text: &str) -> Span {
+        let found = text.get(self.from..self.node.span.end).and_then(|source| source.find(piece));
+        match found {
+            Some(found) => {
+                let start = self.from + found;
+                self.from = start + piece.len();
+                start..self.from
+            }
+            None => self.node.span.clone(),
+        }
+    }
+}

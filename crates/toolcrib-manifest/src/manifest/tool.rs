@@ -1,0 +1,423 @@
+//! One tool of a manifest.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use toolcrib_tool::{Annotations, DESCRIPTION_MAX, Injection, ToolDefinition, ToolName};
+
+use super::cases::{Surroundings, origin};
+use super::schema::{self, Checked, bad_pattern};
+use super::scope::Scope;
+use super::{Shared, command, keys};
+use crate::declaration::{
+    ArgvEntry, ContextParameter, Declaration, Keep, Needs, OutputFormat, OutputSpec,
+};
+use crate::diagnostic::{Diagnostic, Findings, did_you_mean};
+use crate::document::{Node, NodeValue, Style};
+use crate::fields::{Fields, wrong_type};
+use crate::source::{Span, first_line};
+use crate::template::{Piece, Template};
+use crate::units::{ByteSize, HumanDuration};
+
+/// The time limit of a tool that names none.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// Bytes of each output stream kept for a tool that does not say how many.
+const CAPTURE_BYTES: usize = 64 * 1024;
+/// The most a tool may ask for: what the process runner keeps at all.
+const CAPTURE_MAX: u64 = 1024 * 1024;
+
+/// Reads a tool; none if something in it keeps a declaration from being made.
+pub(super) fn read(
+    node: &Node,
+    shared: &Shared<'_>,
+    findings: &mut Findings<'_>,
+) -> Option<Declaration> {
+    let fields = Fields::read(node, &keys::TOOL, findings)?;
+    let name = exposed_name(&fields, shared, findings);
+    let description = description(&fields, findings);
+
+    let mut scope = Scope::default();
+    let (input, input_given) = read_input(&fields, &mut scope, findings);
+    let context = read_context(&fields, &mut scope, findings);
+    let empty_as_absent = fields.texts("empty_as_absent").unwrap_or_default();
+    check_declared(&fields, &scope, findings);
+    let output_schema = fields
+        .node("output_schema")
+        .map(|node| schema::check(node, node.to_value(), findings).map(|checked| checked.value));
+
+    let (timeout, capture_bytes) = limits(&fields, shared, findings);
+    if !["run", "http", "client"].iter().any(|key| fields.has(key)) {
+        let place = fields.node("name").map_or(&fields.span, |name| &name.span);
+        let place = first_line(findings.text, place);
+        findings.add(
+            Diagnostic::error("missing-key", &place, "a tool needs the key `run`")
+                .help("say what it runs: run: {argv: [program, argument]}"),
+        );
+    }
+    let command = fields.entry("run").and_then(|run| {
+        command::read(run, fields.text("cwd"), capture_bytes, &mut scope, findings)
+    });
+    // A misspelt reference is told once, and not as an unused argument too.
+    if command.is_some() && !scope.undeclared {
+        warn_of_unused(&scope, findings);
+    }
+
+    let surroundings = Surroundings {
+        file: shared.file,
+        lines: &shared.lines,
+        input: input.as_ref(),
+        empty_as_absent: &empty_as_absent,
+    };
+    let mut examples = Vec::new();
+    for list in ["input_examples", "examples"].iter().filter_map(|key| fields.node(key)) {
+        examples.extend(surroundings.examples(list, findings));
+    }
+    let tests =
+        fields.node("tests").map(|list| surroundings.tests(list, findings)).unwrap_or_default();
+    let output = output(&fields, findings);
+    let annotations = annotations(&fields, findings);
+    let (command, name_node) = (command?, fields.node("name")?);
+    let needs = needs(&fields, &command.argv, &scope, findings);
+
+    let mut builder = ToolDefinition::builder(name?)
+        .description(description?)
+        .annotations(annotations)
+        .tags(tags(&fields, shared))
+        .injections(context.iter().map(injection).collect())
+        .empty_as_absent(empty_as_absent)
+        .input_examples(examples)
+        .timeout(timeout)
+        .parallel(fields.flag("parallel").unwrap_or(true))
+        .hidden(fields.flag("hidden").unwrap_or(false))
+        .final_output(fields.flag("final_output").unwrap_or(false))
+        .terminal(fields.flag("terminal").unwrap_or(false));
+    if input_given {
+        builder = builder.input_schema(input?.value);
+    }
+    if let Some(schema) = output_schema {
+        builder = builder.output_schema(schema?);
+    }
+    if let Some(title) = fields.text("title") {
+        builder = builder.title(title);
+    }
+    let shared_category = shared.defaults.as_ref().and_then(|defaults| defaults.text("category"));
+    if let Some(category) = fields.text("category").or(shared_category) {
+        builder = builder.category(category);
+    }
+    if let Some(version) = fields.text("version") {
+        builder = builder.version(version);
+    }
+    match builder.build() {
+        Ok(definition) => Some(Declaration {
+            definition: Arc::new(definition),
+            command,
+            needs,
+            output,
+            context,
+            tests,
+            owner: shared.owner.map(str::to_owned),
+            origin: origin(shared.file, &shared.lines, &name_node.span),
+        }),
+        Err(error) => {
+            findings.add(Diagnostic::error("bad-definition", &name_node.span, error.to_string()));
+            None
+        }
+    }
+}
+
+/// The name models see: the namespace and the tool's own, checked together.
+fn exposed_name(
+    fields: &Fields<'_>,
+    shared: &Shared<'_>,
+    findings: &mut Findings<'_>,
+) -> Option<String> {
+    let (node, own) = fields.node("name").zip(fields.text("name"))?;
+    if let Err(error) = ToolName::new(own) {
+        let fixed: String = own
+            .chars()
+            .map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' })
+            .take(ToolName::MAX_LEN)
+            .collect();
+        let help = (!own.is_empty()).then(|| format!("for example {fixed}"));
+        findings.add(Diagnostic::error("bad-name", &node.span, error.to_string()).maybe_help(help));
+        return None;
+    }
+    let Some(namespace) = shared.namespace else { return Some(own.to_owned()) };
+    let exposed = format!("{namespace}_{own}");
+    if exposed.len() > ToolName::MAX_LEN {
+        let message = format!(
+            "`{exposed}` has {} characters; a name has at most {}, namespace included",
+            exposed.len(),
+            ToolName::MAX_LEN
+        );
+        let diagnostic = Diagnostic::error("name-too-long", &node.span, message);
+        findings.add(diagnostic.help("shorten the name or the namespace"));
+        return None;
+    }
+    Some(exposed)
+}
+
+/// The description, if there is a usable one.
+fn description<'n>(fields: &Fields<'n>, findings: &mut Findings<'_>) -> Option<&'n str> {
+    let (entry, text) = fields.entry("description").zip(fields.text("description"))?;
+    let problem = if text.trim().is_empty() {
+        "the description is empty"
+    } else if text.len() > DESCRIPTION_MAX {
+        "the description is longer than 16 KiB"
+    } else {
+        return Some(text.trim());
+    };
+    findings.add(
+        Diagnostic::error("bad-description", &entry.node.visible_span(Some(entry)), problem).help(
+            "say in a few sentences what the tool does and when to use it: models choose by it",
+        ),
+    );
+    None
+}
+
+/// The checked schema of the arguments, and whether the tool gives one. A tool without takes none.
+fn read_input(
+    fields: &Fields<'_>,
+    scope: &mut Scope,
+    findings: &mut Findings<'_>,
+) -> (Option<Checked>, bool) {
+    let given = fields.node("input");
+    let nothing = Node {
+        value: NodeValue::Mapping(Vec::new()),
+        span: fields.span.clone(),
+        style: Style::Explicit,
+    };
+    let node = given.unwrap_or(&nothing);
+    scope.declare(node);
+    let needed = given.is_some()
+        || ["tests", "examples", "input_examples"].iter().any(|key| fields.node(key).is_some());
+    (if needed { schema::check_input(node, findings) } else { None }, given.is_some())
+}
+
+/// `context`: values of the host, and how they are checked.
+fn read_context(
+    fields: &Fields<'_>,
+    scope: &mut Scope,
+    findings: &mut Findings<'_>,
+) -> Vec<ContextParameter> {
+    let mut parameters = Vec::new();
+    for entry in fields.node("context").map(Node::entries).unwrap_or_default() {
+        let name = entry.key.as_str();
+        scope.context.insert(name.to_owned());
+        if let Some(argument) = scope.arguments.get(name) {
+            let message = format!("`{name}` is both an argument and a context value");
+            findings.add(
+                Diagnostic::error("shadowed-argument", &entry.key_span, message)
+                    .label("the host sets it here")
+                    .help("remove one: a model's value would never be used")
+                    .also(&argument.span, "a model sets it here"),
+            );
+        }
+        let NodeValue::Mapping(keys) = &entry.node.value else {
+            let expected = format!("`{name}` expects a mapping");
+            findings.add(
+                wrong_type(&entry.node, Some(entry), &expected)
+                    .help(format!("write {name}: {{from: ctx.{name}}}")),
+            );
+            continue;
+        };
+        let (own, schema): (Vec<_>, Vec<_>) =
+            keys.iter().cloned().partition(|key| ["from", "required"].contains(&key.key.as_str()));
+        let part = |entries| Node {
+            value: NodeValue::Mapping(entries),
+            span: entry.node.span.clone(),
+            style: Style::Explicit,
+        };
+        let own = part(own);
+        let required = own.entry("required").map(|required| {
+            if let NodeValue::Bool(value) = required.node.value {
+                return value;
+            }
+            let expected = "`required` expects true or false";
+            findings.add(wrong_type(&required.node, Some(required), expected));
+            true
+        });
+        let Some(key) = context_key(&own, &entry.key_span, name, findings) else { continue };
+        let schema = part(schema);
+        let value = (!schema.entries().is_empty()).then(|| schema.to_value());
+        if let Some(value) = &value {
+            schema::check(&schema, value.clone(), findings);
+        }
+        parameters.push(ContextParameter {
+            name: name.to_owned(),
+            key,
+            required: required.unwrap_or(true),
+            schema: value,
+        });
+    }
+    parameters
+}
+
+/// The key of the host's context after `from: ctx.`.
+fn context_key(
+    own: &Node,
+    place: &Span,
+    name: &str,
+    findings: &mut Findings<'_>,
+) -> Option<String> {
+    let help = format!("write from: ctx.{name}");
+    let Some(from) = own.entry("from") else {
+        let message = format!("`{name}` does not say where its value comes from");
+        findings.add(Diagnostic::error("missing-key", place, message).help(help));
+        return None;
+    };
+    let written = from.node.as_str();
+    let key = written.and_then(|text| text.strip_prefix("ctx.")).filter(|key| !key.is_empty());
+    if key.is_none() {
+        let message =
+            format!("`from` expects a key of the host's context, found {}", from.node.describe());
+        let place = from.node.visible_span(Some(from));
+        findings.add(Diagnostic::error("bad-reference", &place, message).help(help));
+    }
+    key.map(str::to_owned)
+}
+
+fn injection(parameter: &ContextParameter) -> Injection {
+    let injection = Injection::new(parameter.name.as_str(), parameter.key.as_str());
+    if parameter.required { injection } else { injection.optional() }
+}
+
+/// `empty_as_absent` names declared arguments.
+fn check_declared(fields: &Fields<'_>, scope: &Scope, findings: &mut Findings<'_>) {
+    for item in fields.node("empty_as_absent").map(Node::items).unwrap_or_default() {
+        let Some(name) = item.as_str() else { continue };
+        if !scope.arguments.contains_key(name) {
+            let message = format!("no argument is called `{name}`");
+            let help = did_you_mean(name, scope.arguments.keys().map(String::as_str));
+            findings.add(
+                Diagnostic::error("undeclared-argument", &item.span, message).maybe_help(help),
+            );
+        }
+    }
+}
+
+fn warn_of_unused(scope: &Scope, findings: &mut Findings<'_>) {
+    for (name, argument) in &scope.arguments {
+        if !scope.used.contains(name) {
+            let message = format!("the argument `{name}` is declared, and nothing uses it");
+            findings.add(
+                Diagnostic::warning("unused-argument", &argument.span, message)
+                    .help(format!("use \"${{args.{name}}}\" in `run`, or remove it")),
+            );
+        }
+    }
+}
+
+/// The time limit and the bytes kept of each output stream.
+fn limits(
+    fields: &Fields<'_>,
+    shared: &Shared<'_>,
+    findings: &mut Findings<'_>,
+) -> (Duration, usize) {
+    let own = fields.node("limits").and_then(|node| Fields::read(node, &keys::LIMITS, findings));
+    let levels = [own.as_ref(), shared.defaults.as_ref()];
+    let first = |key: &str| levels.iter().flatten().find_map(|fields| fields.node(key));
+
+    let timeout = first("timeout").map_or(TIMEOUT, |node| {
+        let duration: Option<HumanDuration> = node.as_str().and_then(|text| text.parse().ok());
+        match duration {
+            Some(HumanDuration(Some(duration))) if !duration.is_zero() => duration,
+            _ => {
+                let message = "a command always has a time limit, of more than nothing";
+                let diagnostic = Diagnostic::error("out-of-range", &node.span, message);
+                findings.add(diagnostic.help("write the longest time a call may take: 10m"));
+                TIMEOUT
+            }
+        }
+    });
+    let output = first("output").map_or(CAPTURE_BYTES, |node| {
+        let size: Option<ByteSize> = node.as_str().and_then(|text| text.parse().ok());
+        let size = size.map(|size| size.0).filter(|size| (1..=CAPTURE_MAX).contains(size));
+        size.and_then(|size| usize::try_from(size).ok()).unwrap_or_else(|| {
+            let message = "a tool keeps from 1B to 1MiB of each output stream";
+            findings.add(Diagnostic::error("out-of-range", &node.span, message));
+            CAPTURE_BYTES
+        })
+    });
+    (timeout, output)
+}
+
+fn annotations(fields: &Fields<'_>, findings: &mut Findings<'_>) -> Annotations {
+    let unknown = Annotations::default();
+    let Some(given) = fields
+        .node("annotations")
+        .and_then(|node| Fields::read(node, &keys::ANNOTATIONS, findings))
+    else {
+        return unknown;
+    };
+    Annotations {
+        read_only: given.flag("read_only").unwrap_or(unknown.read_only),
+        destructive: given.flag("destructive").unwrap_or(unknown.destructive),
+        idempotent: given.flag("idempotent").unwrap_or(unknown.idempotent),
+        open_world: given.flag("open_world").unwrap_or(unknown.open_world),
+    }
+}
+
+/// The tags of the file and of the tool, each once.
+fn tags(fields: &Fields<'_>, shared: &Shared<'_>) -> Vec<String> {
+    let mut tags =
+        shared.defaults.as_ref().and_then(|fields| fields.texts("tags")).unwrap_or_default();
+    for tag in fields.texts("tags").unwrap_or_default() {
+        if !tags.contains(&tag) {
+            tags.push(tag);
+        }
+    }
+    tags
+}
+
+/// What `needs` names, and what the command itself shows that it needs.
+fn needs(
+    fields: &Fields<'_>,
+    argv: &[ArgvEntry],
+    scope: &Scope,
+    findings: &mut Findings<'_>,
+) -> Needs {
+    let given = fields.node("needs").and_then(|node| Fields::read(node, &keys::NEEDS, findings));
+    let named = |key: &str| given.as_ref().and_then(|fields| fields.texts(key)).unwrap_or_default();
+    let mut needs = Needs { bins: named("bins"), env: named("env"), secrets: named("secrets") };
+    let add = |list: &mut Vec<String>, name: &str| {
+        if !list.iter().any(|known| known == name) {
+            list.push(name.to_owned());
+        }
+    };
+    if let Some(ArgvEntry::One(Template { pieces })) = argv.first()
+        && let [Piece::Literal(program)] = pieces.as_slice()
+        && !program.contains('/')
+    {
+        add(&mut needs.bins, program);
+    }
+    scope.env.iter().for_each(|name| add(&mut needs.env, name));
+    scope.secrets.iter().for_each(|name| add(&mut needs.secrets, name));
+    needs
+}
+
+fn output(fields: &Fields<'_>, findings: &mut Findings<'_>) -> OutputSpec {
+    let given = fields.node("output").and_then(|node| Fields::read(node, &keys::OUTPUT, findings));
+    let text = |key: &str| given.as_ref().and_then(|fields| fields.text(key));
+    let redact = given.as_ref().and_then(|fields| fields.node("redact"));
+    for item in redact.map(Node::items).unwrap_or_default() {
+        if let Some(pattern) = item.as_str()
+            && regex::Regex::new(pattern).is_err()
+        {
+            findings.add(bad_pattern(pattern, &item.span));
+        }
+    }
+    OutputSpec {
+        format: match text("format") {
+            Some("json") => OutputFormat::Json,
+            Some("lines") => OutputFormat::Lines,
+            _ => OutputFormat::Text,
+        },
+        keep: match text("keep") {
+            Some("head") => Keep::Head,
+            Some("tail") => Keep::Tail,
+            _ => Keep::Both,
+        },
+        redact: given.as_ref().and_then(|fields| fields.texts("redact")).unwrap_or_default(),
+    }
+}

@@ -1,0 +1,88 @@
+//! Places in a text: byte offsets to lines and columns, and back to what a person sees.
+
+use std::ops::Range;
+
+/// A byte range of a text, always on character boundaries.
+pub(crate) type Span = Range<usize>;
+
+/// The text without a leading byte order mark, which editors write and nobody means.
+///
+/// All spans of this crate are offsets into the text without it.
+pub(crate) fn without_bom(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
+}
+
+/// The line and the column of a byte offset. Both count from 1; columns count characters.
+pub(crate) fn line_column(text: &str, offset: usize) -> (usize, usize) {
+    let before = &text[..boundary(text, offset)];
+    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
+    (line, before[line_start..].chars().count() + 1)
+}
+
+/// The nearest character boundary at or before `offset`, inside the text.
+pub(crate) fn boundary(text: &str, offset: usize) -> usize {
+    let mut offset = offset.min(text.len());
+    while !text.is_char_boundary(offset) {
+        offset -= 1;
+    }
+    offset
+}
+
+/// A range made safe: inside the text, on boundaries, in order, without trailing blanks.
+pub(crate) fn clamp(text: &str, span: &Span) -> Span {
+    let start = boundary(text, span.start);
+    let end = boundary(text, span.end).max(start);
+    start..start + text[start..end].trim_end().len()
+}
+
+/// The part of a range on its first line: what is underlined for a block of many lines.
+pub(crate) fn first_line(text: &str, span: &Span) -> Span {
+    let span = clamp(text, span);
+    let length = text[span.clone()].find(['\n', '\r']).unwrap_or(span.len());
+    clamp(text, &(span.start..span.start + length))
+}
+
+/// Counts lines once, for many look-ups in one text.
+#[derive(Debug)]
+pub(crate) struct Lines<'t> {
+    text: &'t str,
+    starts: Vec<usize>,
+}
+
+impl<'t> Lines<'t> {
+    pub(crate) fn new(text: &'t str) -> Self {
+        let newlines = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+        let starts = std::iter::once(0).chain(newlines.map(|(at, _)| at + 1)).collect();
+        Self { text, starts }
+    }
+
+    /// Like [`line_column`], without reading the text from its start.
+    pub(crate) fn line_column(&self, offset: usize) -> (usize, usize) {
+        let offset = boundary(self.text, offset);
+        let line = self.starts.partition_point(|start| *start <= offset);
+        let start = self.starts.get(line.saturating_sub(1)).copied().unwrap_or(0);
+        (line, self.text[start..offset].chars().count() + 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_count_characters_and_both_ways_agree() {
+        let text = "ä: 1\nbé: x\n";
+        let offset = text.find('x').unwrap();
+        assert_eq!(line_column(text, offset), (2, 5));
+        let lines = Lines::new(text);
+        for offset in 0..=text.len() + 3 {
+            assert_eq!(lines.line_column(offset), line_column(text, offset), "at {offset}");
+        }
+    }
+
+    #[test]
+    fn a_block_is_underlined_on_its_first_line_only() {
+        assert_eq!(first_line("a: 1  \r\nb: 2\n", &(0..12)), 0..4);
+    }
+}

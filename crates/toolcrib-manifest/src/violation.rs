@@ -1,0 +1,229 @@
+//! JSON Schema violations as diagnostics: the pointer becomes a place, the keyword a sentence.
+
+use jsonschema::ValidationError;
+use jsonschema::error::{TypeKind, ValidationErrorKind};
+use serde_json::Value;
+
+use crate::diagnostic::{Diagnostic, Findings, Severity, did_you_mean};
+use crate::document::{Node, shortened};
+use crate::source::first_line;
+
+/// More violations than this of one value add nothing to what its author learns.
+const VIOLATIONS_MAX: usize = 100;
+
+/// A value that was validated, and how to speak of what is wrong with it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Subject<'a> {
+    pub(crate) node: &'a Node,
+    /// The schema it was validated against; used to name what would be right.
+    pub(crate) schema: &'a Value,
+    /// The code of the diagnostics; unknown and missing keys have their own in errors of a format.
+    pub(crate) code: &'static str,
+    pub(crate) severity: Severity,
+    /// What stands before each message, for example "the example does not fit the schema: ".
+    pub(crate) prefix: &'a str,
+}
+
+impl Subject<'_> {
+    /// Adds a diagnostic for every violation.
+    pub(crate) fn report<'e>(
+        &self,
+        errors: impl IntoIterator<Item = ValidationError<'e>>,
+        findings: &mut Findings<'_>,
+    ) {
+        for error in errors.into_iter().take(VIOLATIONS_MAX) {
+            self.violation(&error, findings);
+        }
+    }
+
+    fn violation(&self, error: &ValidationError<'_>, findings: &mut Findings<'_>) {
+        let (node, entry) = self.node.at_pointer(error.instance_path().as_str());
+        let place = node.visible_span(entry);
+        match error.kind() {
+            ValidationErrorKind::AdditionalProperties { unexpected }
+            | ValidationErrorKind::UnevaluatedProperties { unexpected } => {
+                let known = self.siblings(error);
+                for name in unexpected {
+                    let place = node.entry(name).map_or(&place, |entry| &entry.key_span);
+                    let help = did_you_mean(name, known.iter().map(String::as_str));
+                    let help = help.or_else(|| {
+                        (!known.is_empty()).then(|| format!("known keys: {}", known.join(", ")))
+                    });
+                    let message = format!("unknown key `{}`", shortened(name));
+                    let diagnostic = self.diagnostic("unknown-key", place, &message);
+                    findings.add(diagnostic.maybe_help(help));
+                }
+            }
+            ValidationErrorKind::Required { property } => {
+                let name = property.as_str().unwrap_or_default();
+                let place = entry.map_or_else(
+                    || first_line(findings.text, &place),
+                    |entry| entry.key_span.clone(),
+                );
+                let message = format!("the key `{name}` is missing");
+                findings.add(self.diagnostic("missing-key", &place, &message));
+            }
+            ValidationErrorKind::AnyOf { context }
+            | ValidationErrorKind::OneOfNotValid { context } => {
+                self.alternatives(error, context, &place, findings);
+            }
+            kind => {
+                let (message, help) = self.phrase(kind, error, node);
+                let code = match kind {
+                    ValidationErrorKind::Type { .. } => "wrong-type",
+                    _ => "invalid-value",
+                };
+                findings.add(self.diagnostic(code, &place, &message).maybe_help(help));
+            }
+        }
+    }
+
+    /// A value that fits none of several forms: if only one was meant, its own problems are told.
+    fn alternatives(
+        &self,
+        error: &ValidationError<'_>,
+        branches: &[Vec<ValidationError<'static>>],
+        place: &crate::source::Span,
+        findings: &mut Findings<'_>,
+    ) {
+        let here = error.instance_path().as_str();
+        let other_type = |branch: &&Vec<ValidationError<'static>>| {
+            branch.iter().any(|error| {
+                let kind = matches!(error.kind(), ValidationErrorKind::Type { .. });
+                kind && error.instance_path().as_str() == here
+            })
+        };
+        let mut meant = branches.iter().filter(|branch| !other_type(branch));
+        if let (Some(branch), None) = (meant.next(), meant.next()) {
+            for error in branch {
+                self.violation(error, findings);
+            }
+            return;
+        }
+        let (node, _) = self.node.at_pointer(here);
+        let mut types: Vec<String> = Vec::new();
+        for error in branches.iter().flatten() {
+            if let ValidationErrorKind::Type { kind } = error.kind()
+                && error.instance_path().as_str() == here
+                && self.expected(error).is_none()
+            {
+                types.push(type_names(kind));
+            }
+        }
+        types.dedup();
+        types.retain(|name| name != "null" || types_is_single(branches));
+        let message = if types.is_empty() {
+            format!("{} fits none of the allowed forms", node.describe())
+        } else {
+            format!("expected {}, found {}", types.join(" or "), node.describe())
+        };
+        findings.add(self.diagnostic("wrong-type", place, &message));
+    }
+
+    fn phrase(
+        &self,
+        kind: &ValidationErrorKind,
+        error: &ValidationError<'_>,
+        node: &Node,
+    ) -> (String, Option<String>) {
+        let found = node.describe();
+        match kind {
+            ValidationErrorKind::Type { kind } => {
+                let expected = self.expected(error).unwrap_or_else(|| type_names(kind));
+                (format!("expected {expected}, found {found}"), None)
+            }
+            ValidationErrorKind::Enum { options } => {
+                let allowed: Vec<String> = options
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .map(|option| option.as_str().map_or_else(|| option.to_string(), str::to_owned))
+                    .collect();
+                let help = node
+                    .as_str()
+                    .and_then(|written| did_you_mean(written, allowed.iter().map(String::as_str)));
+                (format!("expected one of {}, found {found}", allowed.join(", ")), help)
+            }
+            ValidationErrorKind::Constant { expected_value } => {
+                (format!("expected {expected_value}, found {found}"), None)
+            }
+            ValidationErrorKind::Pattern { pattern } => match self.expected(error) {
+                Some(expected) => (format!("expected {expected}, found {found}"), None),
+                None => (format!("{found} does not match the pattern {pattern}"), None),
+            },
+            ValidationErrorKind::Minimum { limit } => (format!("{found} is below {limit}"), None),
+            ValidationErrorKind::Maximum { limit } => (format!("{found} is above {limit}"), None),
+            ValidationErrorKind::MinLength { limit } => {
+                (format!("{found} is shorter than {limit} characters"), None)
+            }
+            ValidationErrorKind::MaxLength { limit } => {
+                (format!("{found} is longer than {limit} characters"), None)
+            }
+            ValidationErrorKind::FalseSchema => {
+                (format!("nothing may stand here, found {found}"), None)
+            }
+            _ => (shortened(&error.to_string()), None),
+        }
+    }
+
+    /// The place of the failed keyword's schema.
+    fn failed_schema(&self, error: &ValidationError<'_>) -> Option<&Value> {
+        let path = error.schema_path().as_str();
+        self.schema.pointer(path.rsplit_once('/')?.0)
+    }
+
+    /// What the failed schema says about itself (see [`crate::units`]).
+    fn expected(&self, error: &ValidationError<'_>) -> Option<String> {
+        Some(self.failed_schema(error)?.get("x-expected")?.as_str()?.to_owned())
+    }
+
+    /// The properties known where an unknown one was found.
+    fn siblings(&self, error: &ValidationError<'_>) -> Vec<String> {
+        let schema = self.failed_schema(error).and_then(|schema| schema.get("properties"));
+        schema
+            .and_then(Value::as_object)
+            .into_iter()
+            .flat_map(|known| known.keys().cloned())
+            .collect()
+    }
+
+    /// In a format, unknown and missing keys and wrong types have the codes every file has.
+    fn diagnostic(
+        &self,
+        kind: &'static str,
+        place: &crate::source::Span,
+        message: &str,
+    ) -> Diagnostic {
+        let code = if self.code.is_empty() { kind } else { self.code };
+        let diagnostic = Diagnostic::error(code, place, format!("{}{message}", self.prefix));
+        Diagnostic { severity: self.severity, ..diagnostic }
+    }
+}
+
+fn types_is_single(branches: &[Vec<ValidationError<'static>>]) -> bool {
+    branches.len() == 1
+}
+
+/// The types of a schema in the words of people who write files.
+fn type_names(kind: &TypeKind) -> String {
+    let word = |name: &str| match name {
+        "object" => "a mapping".to_owned(),
+        "array" => "a list".to_owned(),
+        "string" => "text".to_owned(),
+        "boolean" => "true or false".to_owned(),
+        "integer" => "a whole number".to_owned(),
+        "number" => "a number".to_owned(),
+        other => other.to_owned(),
+    };
+    match kind {
+        TypeKind::Single(name) => word(name.as_str()),
+        TypeKind::Multiple(names) => {
+            let names: Vec<String> = names
+                .iter()
+                .filter(|name| name.as_str() != "null")
+                .map(|name| word(name.as_str()))
+                .collect();
+            names.join(" or ")
+        }
+    }
+}

@@ -1,0 +1,354 @@
+//! Every diagnostic, as people see it: a small broken manifest each, and one snapshot each.
+
+use toolcrib_manifest::load_str;
+
+/// A manifest with one tool that has these lines beside its name and description.
+fn tool(lines: &str) -> String {
+    let mut text =
+        "toolcrib: 1\ntools:\n  - name: tail\n    description: Read a file.\n".to_owned();
+    for line in lines.lines() {
+        text.push_str("    ");
+        text.push_str(line);
+        text.push('\n');
+    }
+    text
+}
+
+/// Like [`tool`], with a command that uses the argument `path`.
+fn tail(lines: &str) -> String {
+    tool(&format!(
+        "input: {{properties: {{path: {{type: string}}}}, required: [path]}}\n\
+         run: {{argv: [tail, \"${{args.path}}\"]}}\n{lines}"
+    ))
+}
+
+/// Like [`tool`], with these lines inside `run`.
+fn run(lines: &str) -> String {
+    let lines = lines.replace('\n', "\n  ");
+    tool(&format!(
+        "input:\n  properties:\n    path: {{type: string}}\n    names: {{type: array}}\nrun:\n  {lines}"
+    ))
+}
+
+/// Checks the codes and the picture of a broken file.
+#[track_caller]
+fn shows(case: &str, file: &str, text: &str, codes: &[&str]) {
+    let loaded = load_str(file, text);
+    let found: Vec<&str> = loaded.diagnostics.iter().map(|found| found.code).collect();
+    let pictures: Vec<String> =
+        loaded.diagnostics.iter().map(|found| found.render(file, text, false)).collect();
+    let pictures = pictures.join("\n\n");
+    assert_eq!(found, codes, "{case}\n{pictures}");
+    assert_eq!(loaded.declarations.is_empty(), loaded.has_errors(), "{case}");
+    insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true}, {
+        insta::assert_snapshot!(case, pictures);
+    });
+}
+
+#[track_caller]
+fn yaml(case: &str, text: &str, codes: &[&str]) {
+    shows(case, "tail.yaml", text, codes);
+}
+
+#[test]
+fn yaml_that_cannot_be_read() {
+    yaml("syntax_tab", "toolcrib: 1\ntools:\n\t- name: x\n", &["syntax"]);
+    yaml("syntax_quote", "toolcrib: 1\nowner: \"team\ntools: []\n", &["syntax"]);
+    yaml("syntax_bracket", "toolcrib: 1\ntools: [{name: x]\n", &["syntax"]);
+    yaml("syntax_colon", "toolcrib: 1\nowner: team: ops\n", &["syntax"]);
+    yaml("syntax_indent", "toolcrib: 1\n  owner: x\ntools: []\n", &["syntax"]);
+    yaml("syntax_backtick", "toolcrib: 1\nowner: `x`\n", &["syntax"]);
+    yaml("syntax_second_document", "toolcrib: 1\ntools: []\n---\na: 1\n", &["syntax"]);
+    yaml("unknown_anchor", "toolcrib: 1\nowner: *team\ntools: []\n", &["unknown-anchor"]);
+    yaml("unknown_tag", "toolcrib: !!int 1\ntools: []\n", &["unknown-tag"]);
+    yaml("bad_key", "toolcrib: 1\n[a, b]: 2\ntools: []\n", &["bad-key"]);
+    let deep = format!("toolcrib: 1\nx-a: {}{}\n", "[".repeat(40), "]".repeat(40));
+    yaml("too_complex", &deep, &["too-complex"]);
+}
+
+#[test]
+fn toml_that_cannot_be_read() {
+    shows("toml_syntax", "t.toml", "toolcrib = 1\nowner = team\ntools = []\n", &["syntax"]);
+    shows(
+        "toml_duplicate",
+        "t.toml",
+        "toolcrib = 1\ntoolcrib = 1\ntools = []\n",
+        &["duplicate-key"],
+    );
+    let text = "toolcrib = 1\ntools = []\nx-date = 2024-01-02\n";
+    shows("toml_date", "t.toml", text, &["ambiguous-scalar"]);
+}
+
+#[test]
+fn keys_and_types() {
+    yaml(
+        "duplicate_keys_all_at_once",
+        "toolcrib: 1\nowner: a\nowner: b\ntools: []\nowner: c\ntools: []\n",
+        &["duplicate-key", "duplicate-key", "duplicate-key"],
+    );
+    yaml("unknown_key", &tail("anotations: {read_only: true}"), &["unknown-key"]);
+    yaml("unknown_key_instead", &tail("timeout: 5s"), &["unknown-key"]);
+    yaml(
+        "missing_keys",
+        "tools:\n  - title: x\n",
+        &["missing-key", "missing-key", "missing-key", "missing-key"],
+    );
+    yaml("wrong_type_boolean", &tail("annotations: {read_only: yes}"), &["wrong-type"]);
+    yaml("wrong_type_text", &tail("version: 1.10"), &["wrong-type"]);
+    yaml("wrong_type_duration", &tail("limits: {timeout: 30}"), &["wrong-type"]);
+    yaml("wrong_type_size", &tail("limits: {output: 64K}"), &["wrong-type"]);
+    yaml("wrong_type_choice", &tail("output: {format: jsn}"), &["wrong-type"]);
+    yaml("wrong_type_list", &tail("tags: prod"), &["wrong-type"]);
+    yaml("wrong_type_empty", "toolcrib: 1\ntools:\n", &["wrong-type"]);
+    yaml("wrong_type_root", "just text\n", &["wrong-type"]);
+    yaml(
+        "out_of_range_timeout",
+        &tail("limits: {timeout: none, output: 2MiB}"),
+        &["out-of-range", "out-of-range"],
+    );
+    yaml(
+        "out_of_range_exit",
+        &run("argv: [tail, \"${args.path}\", {each: names}]\nok_exit: [0, 256]"),
+        &["out-of-range"],
+    );
+}
+
+#[test]
+fn versions() {
+    yaml("newer_format", "toolcrib: 2\ntools:\n  - nonsense: 1\n", &["newer-format"]);
+    yaml("requires_newer", "toolcrib: 1\nrequires: '>=99.1'\ntools: []\n", &["requires-newer"]);
+    yaml("bad_requirement", "toolcrib: 1\nrequires: latest\ntools: []\n", &["bad-requirement"]);
+    yaml(
+        "not_supported_yet",
+        &tail("sandbox: {profile: pure}\napproval: always\nlimits: {rate: 30/min}"),
+        &["not-supported-yet", "not-supported-yet", "not-supported-yet"],
+    );
+}
+
+#[test]
+fn names_and_descriptions() {
+    yaml("bad_name", &tail("").replace("name: tail", "name: tail the log"), &["bad-name"]);
+    yaml("bad_namespace", "toolcrib: 1\nnamespace: k8s/prod\ntools: []\n", &["bad-namespace"]);
+    let long = tail("").replace("tools:", &format!("namespace: {}\ntools:", "n".repeat(60)));
+    yaml("name_too_long", &long, &["name-too-long"]);
+    yaml("bad_description", &tail("").replace("Read a file.", "'  '"), &["bad-description"]);
+    let twice = tail("") + "  - name: tail\n    description: Again.\n    run: {argv: [ls]}\n";
+    yaml("duplicate_tool", &twice, &["duplicate-tool"]);
+}
+
+#[test]
+fn literals_that_look_like_something_else() {
+    let text = "input:
+  properties:
+    answer: {enum: [yes, no, maybe]}
+    code: {type: string, default: 012}
+    id: {type: string, default: 1234567890123456789012}
+    big: {const: 1e999}
+    time: {type: string, default: 12:30:45}
+    nothing: {default: ~}
+run: {argv: [x, \"${args.answer}${args.code}${args.id}${args.big}${args.time}${args.nothing}\"]}
+";
+    yaml("ambiguous_scalar", &tool(text), &["ambiguous-scalar"; 7]);
+    let text = "tests:\n  - {name: t, args: {path: off}, expect: {}}";
+    yaml("ambiguous_scalar_in_a_test", &tail(text), &["ambiguous-scalar"]);
+}
+
+#[test]
+fn schemas() {
+    let input = |schema: &str| {
+        tool(&format!(
+            "input:\n  properties:\n    path: {schema}\nrun: {{argv: [x, \"${{args.path}}\"]}}"
+        ))
+    };
+    yaml("bad_schema_type", &input("{type: str}"), &["bad-schema"]);
+    yaml("bad_schema_required", &input("{type: string, required: true}"), &["bad-schema"]);
+    yaml("bad_schema_value", &input("{type: string, maxLength: many}"), &["bad-schema"]);
+    yaml("bad_schema_ref", &input("{$ref: '#/$defs/pth'}"), &["bad-schema"]);
+    yaml("bad_schema_remote", &input("{$ref: 'https://example.com/s.json'}"), &["bad-schema"]);
+    yaml("bad_schema_root", &tool("input: {type: array}\nrun: {argv: [x]}"), &["bad-schema"]);
+    yaml("bad_pattern", &input("{type: string, pattern: '^(?!-)[a-z'}"), &["bad-pattern"]);
+    yaml("bad_default", &input("{type: integer, maximum: 5, default: 9}"), &["bad-default"]);
+    yaml("unknown_keyword", &input("{type: string, maxlength: 5}"), &["unknown-keyword"]);
+    yaml("bad_pattern_redact", &tail("output: {redact: ['(']}"), &["bad-pattern"]);
+}
+
+#[test]
+fn references() {
+    yaml(
+        "undeclared_argument",
+        &run("argv: [tail, \"${args.pth}\", {each: name}]"),
+        &["undeclared-argument", "undeclared-argument"],
+    );
+    yaml(
+        "undeclared_context",
+        &tail("").replace("${args.path}", "${args.path}${ctx.tennant}${ctx.cluster}"),
+        &["undeclared-context", "undeclared-context"],
+    );
+    yaml(
+        "bad_reference",
+        &run("argv: [tail, \"${path} ${args.} ${args.path\"]"),
+        &["bad-reference", "bad-reference", "bad-reference"],
+    );
+    yaml(
+        "bad_reference_bare",
+        &run("argv: [tail, \"${args.path}\", {each: \"${args.names}\"}]"),
+        &["bad-reference"],
+    );
+    yaml("unused_argument", &run("argv: [tail, \"${args.path}\"]"), &["unused-argument"]);
+    yaml("empty_as_absent", &tail("empty_as_absent: [paht]"), &["undeclared-argument"]);
+    yaml("shadowed_argument", &tail("context: {path: {from: ctx.path}}"), &["shadowed-argument"]);
+    yaml("context_without_from", &tail("context: {cluster: {enum: [dev]}}"), &["missing-key"]);
+    yaml("context_from_args", &tail("context: {cluster: {from: args.path}}"), &["bad-reference"]);
+}
+
+#[test]
+fn commands_a_model_could_turn() {
+    yaml(
+        "secret_in_argv",
+        &tail("").replace("${args.path}", "${args.path}${secret.token}"),
+        &["secret-in-argv"],
+    );
+    yaml(
+        "model_chosen_program",
+        &run("argv: [\"${args.path}\", {each: names}]"),
+        &["model-chosen-program"],
+    );
+    yaml("empty_argv", &tool("run: {argv: []}"), &["empty-argv"]);
+    yaml(
+        "list_as_argument",
+        &run("argv: [tail, \"${args.names}\", \"${args.path}\"]"),
+        &["list-as-argument"],
+    );
+    yaml("each_of_one", &run("argv: [tail, {each: path}, {each: names}]"), &["each-of-one"]);
+    yaml(
+        "bad_argv",
+        &run("argv: [tail, \"${args.path}\", {each: names}, {if: path}]"),
+        &["bad-argv"],
+    );
+    yaml(
+        "number_in_argv",
+        &run("argv: [tail, -n, 5, \"${args.path}\", {each: names}]"),
+        &["wrong-type"],
+    );
+    yaml(
+        "spliced_script",
+        &run("argv: [sh, -ec, \"tail ${args.path}\", sh, {each: names}]"),
+        &["spliced-script"],
+    );
+    yaml(
+        "spliced_script_behind_a_wrapper",
+        &run(
+            "argv: [timeout, '5', /usr/bin/python3.12, -c, \"print('${args.path}')\", {each: names}]",
+        ),
+        &["spliced-script"],
+    );
+    let argv = "argv: [tail, {each: names}]\n";
+    yaml(
+        "reference_in_env_name",
+        &run(&format!("{argv}env: {{\"${{args.path}}\": x}}\nstdin: \"${{args.path}}\"")),
+        &["reference-in-env-name"],
+    );
+    yaml(
+        "dangerous_env",
+        &run(&format!("{argv}env: {{LD_PRELOAD: \"${{args.path}}\"}}")),
+        &["dangerous-env"],
+    );
+    yaml(
+        "bad_env_name",
+        &run(&format!("{argv}stdin: \"${{args.path}}\"\nenv: {{A-B: x}}")),
+        &["bad-env-name"],
+    );
+}
+
+#[test]
+fn no_value_reaches_a_programs_text_by_any_door() {
+    let code = |run_lines: &str| {
+        let loaded = load_str("t.yaml", &run(run_lines));
+        loaded.diagnostics.iter().any(|found| found.code == "spliced-script")
+    };
+    let path = "\"${args.path}\"";
+    for argv in [
+        "sh, -c, P",
+        "bash, -o, pipefail, -c, P",
+        "bash, -euo, pipefail, -c, P",
+        "bash, -c, --, P",
+        "env, bash, -lc, P",
+        "busybox, sh, -c, P",
+        "su, root, -c, P",
+        "su, '-', root, -c, P",
+        "python3, -W, ignore, -c, P",
+        "perl, -ne, P",
+        "node, --eval, P",
+        "node, \"--eval=${args.path}\"",
+        "python3, \"-cprint(${args.path})\"",
+        "find, ., -exec, sh, -c, P, ;",
+        "/bin/sh, -c, \"x ${ctx.user}\"",
+        "sh, {if: path, then: [-c, P]}",
+        "python3, -O, -c, P",
+        "pwsh, -Command, P",
+    ] {
+        let argv = argv.replace('P', path).replace(", ;", ", ';'");
+        assert!(code(&format!("argv: [{argv}]")), "{argv} should be refused");
+    }
+    for argv in ["sh", "bash, '-'", "sh, -s", "python3", "sh, -e"] {
+        assert!(code(&format!("argv: [{argv}]\nstdin: {path}")), "{argv} reads a program");
+    }
+    for argv in [
+        "sh, -c, 'cat \"$1\"', sh, P",
+        "sh, script.sh, -c, P",
+        "python3, tool.py, -c, P",
+        "grep, -c, P",
+        "bash, -o, pipefail, x.sh, P",
+    ] {
+        let argv = argv.replace('P', path);
+        assert!(!code(&format!("argv: [{argv}]\nstdin: {path}")), "{argv} is safe");
+    }
+}
+
+#[test]
+fn tests_and_examples() {
+    yaml(
+        "bad_example",
+        &tail("examples: [{path: 5}, {pth: x}]"),
+        &["bad-example", "bad-example", "bad-example"],
+    );
+    yaml(
+        "test_arguments",
+        &tail("tests: [{name: t, args: {path: 5}, expect: {}}]"),
+        &["test-arguments"],
+    );
+    yaml("test_not_an_object", &tail("tests: [{name: t, args: [x], expect: {}}]"), &["wrong-type"]);
+    yaml(
+        "test_error_kind",
+        &tail("tests: [{name: t, expect: {error: invalid_arg}}]"),
+        &["wrong-type"],
+    );
+    let twice = "tests:\n  - {name: t, args: {path: a}, expect: {}}\n  - {name: t, args: {path: b}, expect: {}}";
+    yaml("duplicate_test", &tail(twice), &["duplicate-test"]);
+}
+
+#[test]
+fn a_test_that_expects_a_refusal_may_have_wrong_arguments() {
+    let text = tail("tests: [{name: t, args: {path: 5}, expect: {error: invalid_args}}]");
+    assert_eq!(load_str("t.yaml", &text).diagnostics, []);
+}
+
+#[test]
+fn the_machine_readable_form_has_both_ends_of_the_place() {
+    let text = "toolcrib: 1\ntöols: []\ntools: []\n";
+    let loaded = load_str("t.yaml", text);
+    assert_eq!(
+        loaded.diagnostics[0].to_value("t.yaml", text),
+        serde_json::json!({
+            "file": "t.yaml",
+            "line": 2,
+            "column": 1,
+            "end_line": 2,
+            "end_column": 6,
+            "severity": "error",
+            "code": "unknown-key",
+            "message": "a manifest has no key `töols`",
+            "help": "did you mean `tools`?",
+        })
+    );
+}

@@ -1,0 +1,7 @@
+//! What loading promises, seen from outside.
+
+mod config;
+mod diagnostics;
+mod directories;
+mod loading;
+mod robustness;

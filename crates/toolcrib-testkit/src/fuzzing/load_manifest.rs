@@ -1,0 +1,106 @@
+//! Manifests from any text: taken whole or not at all, with every problem at a place in the text.
+
+use std::collections::HashSet;
+
+use jsonschema::PatternOptions;
+use toolcrib_manifest::declaration::{ArgvEntry, Declaration};
+use toolcrib_manifest::template::{Reference, Template};
+use toolcrib_manifest::{Diagnostic, Loaded, load_str};
+
+/// Any bytes as a manifest, read as YAML and as TOML. Promises:
+///
+/// - An error means no declarations.
+/// - Every place named lies inside the text, on character boundaries; problems come in the order
+///   of the text; and each can be shown to people and to programs.
+/// - What is declared can be used: names differ, schemas compile, and every argument a command
+///   refers to is declared.
+/// - The same text is answered alike each time, and a byte order mark changes nothing.
+pub fn load_manifest(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    for file in ["fuzzed.yaml", "fuzzed.toml"] {
+        let loaded = load_str(file, text);
+        if loaded.has_errors() {
+            assert!(loaded.declarations.is_empty(), "a file with errors declares tools");
+        }
+        assert_diagnostics(file, text, &loaded.diagnostics);
+        assert_declarations(&loaded.declarations);
+
+        assert_alike(&loaded, &load_str(file, text));
+        if !text.starts_with('\u{feff}') {
+            assert_alike(&loaded, &load_str(file, &format!("\u{feff}{text}")));
+        }
+    }
+}
+
+fn assert_diagnostics(file: &str, text: &str, diagnostics: &[Diagnostic]) {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let lines = text.matches('\n').count() + 1;
+    for found in diagnostics {
+        let secondary = found.secondary.iter().map(|(span, _)| span);
+        for span in std::iter::once(&found.span).chain(secondary) {
+            assert!(text.get(span.clone()).is_some(), "{found:?} lies outside of the text");
+        }
+        let (line, column) = found.position(text);
+        assert!((1..=lines).contains(&line), "{found:?} is on line {line} of {lines}");
+        assert!(column >= 1 && !found.message.is_empty() && !found.code.is_empty());
+
+        let shown = found.render(file, text, false);
+        assert!(shown.contains(found.code), "{found:?} is shown as\n{shown}");
+        assert!(!shown.contains('\x1b'), "control characters of the file reach the terminal");
+        assert_eq!(found.to_value(file, text)["line"], line);
+    }
+    assert!(diagnostics.is_sorted_by_key(|found| found.span.start));
+}
+
+fn assert_declarations(declarations: &[Declaration]) {
+    let mut names = HashSet::new();
+    for declaration in declarations {
+        let definition = &declaration.definition;
+        assert!(names.insert(definition.name()), "two tools are called {}", definition.name());
+        assert!(declaration.origin.line >= 1);
+        let schemas = [Some(definition.input_schema()), definition.output_schema()];
+        for schema in schemas.into_iter().flatten() {
+            let compiled = jsonschema::options()
+                .with_pattern_options(PatternOptions::regex())
+                .offline()
+                .build(schema);
+            assert!(compiled.is_ok(), "{schema} is declared and does not compile");
+        }
+        let properties = definition.input_schema().get("properties");
+        for argument in arguments_of(declaration) {
+            let declared = properties.and_then(|properties| properties.get(argument)).is_some();
+            assert!(declared, "`{argument}` is used and not declared");
+        }
+    }
+}
+
+/// Every argument the command of a tool refers to.
+fn arguments_of(declaration: &Declaration) -> HashSet<&str> {
+    let command = &declaration.command;
+    let mut arguments = HashSet::new();
+    let mut templates: Vec<&Template> = command.env.values().chain(&command.stdin).collect();
+    for entry in &command.argv {
+        match entry {
+            ArgvEntry::One(template) => templates.push(template),
+            ArgvEntry::If { condition, then } => {
+                arguments.insert(condition.as_str());
+                templates.extend(then);
+            }
+            ArgvEntry::Each { argument } => {
+                arguments.insert(argument.as_str());
+            }
+        }
+    }
+    let references = templates.into_iter().flat_map(Template::references);
+    arguments.extend(references.filter_map(|reference| match reference {
+        Reference::Arg(name) => Some(name.as_str()),
+        _ => None,
+    }));
+    arguments
+}
+
+fn assert_alike(one: &Loaded, other: &Loaded) {
+    assert_eq!(one.diagnostics, other.diagnostics);
+    let shown = |loaded: &Loaded| format!("{:?}", loaded.declarations);
+    assert_eq!(shown(one), shown(other));
+}

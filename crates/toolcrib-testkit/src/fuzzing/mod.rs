@@ -1,0 +1,19 @@
+//! The bodies of the fuzz targets: each takes any bytes and panics if a promise is broken.
+//!
+//! A body holds the code against something written independently of it (another parser, a model
+//! in a few lines), not only against "it did not crash".
+
+mod ambiguity;
+mod load_manifest;
+mod parse_arguments;
+mod preparation_model;
+
+pub use load_manifest::load_manifest;
+pub use parse_arguments::parse_arguments;
+
+/// A target: its name and its body.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// Every target, under the name of its folder of seeds.
+pub const TARGETS: &[Target] = 
+    &[("parse_arguments", parse_arguments), ("load_manifest", load_manifest)];

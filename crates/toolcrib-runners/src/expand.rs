@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 use toolcrib_manifest::declaration::{ArgvEntry, Declaration};
+use toolcrib_manifest::is_dangerous_env;
 use toolcrib_manifest::template::{Piece, Reference, Template};
-use toolcrib_sandbox::is_dangerous_env;
 use toolcrib_tool::{CallContext, ToolError};
 
 use crate::context;

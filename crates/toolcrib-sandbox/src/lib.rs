@@ -54,7 +54,7 @@ compile_error!(
 mod environment;
 mod process;
 
-pub use environment::{is_dangerous_env, server_path};
+pub use environment::server_path;
 pub use process::{
     Capture, Captured, Command, Finished, KillReport, KillRung, SpawnError, Status, find_program,
     finish_kills, run,

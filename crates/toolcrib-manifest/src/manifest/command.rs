@@ -8,40 +8,9 @@ use super::{argv, keys, scripts};
 use crate::declaration::CommandSpec;
 use crate::diagnostic::{Diagnostic, Findings};
 use crate::document::{Entry, Node, NodeValue};
+use crate::environment::is_dangerous_env;
 use crate::fields::{Fields, wrong_type};
 use crate::template::{Reference, Template};
-
-/// Variables that make a program load or run something else, beside the patterns in [`dangerous`].
-const DANGEROUS: [&str; 28] = [
-    "PATH",
-    "IFS",
-    "ENV",
-    "BASH_ENV",
-    "BASHOPTS",
-    "SHELLOPTS",
-    "PS4",
-    "PROMPT_COMMAND",
-    "CDPATH",
-    "GLOBIGNORE",
-    "ZDOTDIR",
-    "PYTHONPATH",
-    "PYTHONSTARTUP",
-    "PYTHONHOME",
-    "PERL5LIB",
-    "PERL5OPT",
-    "RUBYLIB",
-    "RUBYOPT",
-    "NODE_OPTIONS",
-    "NODE_PATH",
-    "JAVA_TOOL_OPTIONS",
-    "GCONV_PATH",
-    "LOCPATH",
-    "PAGER",
-    "EDITOR",
-    "VISUAL",
-    "LESSOPEN",
-    "LESSCLOSE",
-];
 
 /// Reads `run`, with `cwd` and the capture limit that stand beside it.
 pub(super) fn read(
@@ -96,7 +65,7 @@ fn environment(
         let named = check_name(key, key_span, findings);
         let Some(template) = scope.template(node, findings) else { continue };
         let by_model = template.references().any(|found| matches!(found, Reference::Arg(_)));
-        if named && by_model && dangerous(key) {
+        if named && by_model && is_dangerous_env(key) {
             findings.add(
                 Diagnostic::error(
                     "dangerous-env",
@@ -135,14 +104,6 @@ fn check_name(name: &str, place: &crate::source::Span, findings: &mut Findings<'
         );
     }
     fits
-}
-
-/// Whether a variable makes programs load or run something else.
-fn dangerous(name: &str) -> bool {
-    let name = name.to_ascii_uppercase();
-    DANGEROUS.contains(&name.as_str())
-        || ["LD_", "DYLD_", "BASH_FUNC_", "GIT_"].iter().any(|prefix| name.starts_with(prefix))
-        || name.ends_with("_PRELOAD")
 }
 
 fn exit_codes(node: &Node, findings: &mut Findings<'_>) -> Vec<i32> {

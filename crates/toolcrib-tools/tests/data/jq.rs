@@ -214,6 +214,10 @@ fn endless_and_exploding_queries_are_stopped() {
     ];
     for query in endless {
         let outcome = within(LIMIT, query, || call("json_process", &jq("0", query)));
+        let hwm = std::fs::read_to_string("/proc/self/status").unwrap();
+        let hwm = hwm.lines().find(|l| l.starts_with("VmHWM")).unwrap().to_owned();
+        let _ = std::fs::write("/proc/self/clear_refs", "5");
+        eprintln!("PROBE {hwm} {query:.90} {:?}", outcome.as_ref().err().map(|e| e.message().to_owned()));
         match outcome {
             Err(error) => assert!(!error.hints().is_empty(), "{query}: {error:?}"),
             Ok(output) => panic!("{query} ends: {:.80}", output.text()),

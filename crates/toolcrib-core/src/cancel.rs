@@ -22,7 +22,7 @@ impl Cancellation {
     /// Sets the cancellation when the guard is dropped: a call that nobody waits for any more must
     /// not go on unseen, and a blocking tool only learns of it here.
     pub(crate) fn set_on_drop(self: &Arc<Self>) -> SetOnDrop {
-        SetOnDrop(Arc::clone(self))
+        SetOnDrop(Some(Arc::clone(self)))
     }
 }
 
@@ -44,10 +44,19 @@ impl CallHost for Cancellation {
     }
 }
 
-pub(crate) struct SetOnDrop(Arc<Cancellation>);
+pub(crate) struct SetOnDrop(Option<Arc<Cancellation>>);
+
+impl SetOnDrop {
+    /// The call has ended by itself: there is nobody left to tell.
+    pub(crate) fn disarm(mut self) {
+        self.0 = None;
+    }
+}
 
 impl Drop for SetOnDrop {
     fn drop(&mut self) {
-        self.0.set();
+        if let Some(cancellation) = &self.0 {
+            cancellation.set();
+        }
     }
 }

@@ -201,12 +201,17 @@ async fn execute(
     deadline: Option<Deadline>,
     cancellation: &Arc<Cancellation>,
 ) -> Result<ToolOutcome, ToolError> {
-    let _cancel_when_dropped = cancellation.set_on_drop();
+    let cancel_when_dropped = cancellation.set_on_drop();
     let work = work(tool, arguments, cx);
-    let Some(deadline) = deadline else { return work.await };
+    let Some(deadline) = deadline else {
+        let outcome = work.await;
+        cancel_when_dropped.disarm();
+        return outcome;
+    };
 
     let mut work = std::pin::pin!(work);
     if let Ok(outcome) = tokio::time::timeout_at(deadline.at.into(), &mut work).await {
+        cancel_when_dropped.disarm();
         return outcome;
     }
     cancellation.set();

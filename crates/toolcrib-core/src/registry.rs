@@ -38,6 +38,8 @@ use crate::schema::{InputValidator, OutputValidator, SchemaCache};
 #[derive(Debug, Default)]
 pub struct RegistryBuilder {
     entries: Vec<ToolEntry>,
+    /// Name → the entry that would own it if nothing more came.
+    owners: HashMap<ToolName, usize>,
 }
 
 /// What became of an entry when it was registered.
@@ -70,16 +72,24 @@ impl RegistryBuilder {
 
     /// Adds an entry.
     pub fn register(&mut self, entry: ToolEntry) -> Registration {
-        let owner = self
-            .entries
-            .iter()
-            .filter(|known| {
-                known.name() == entry.name() && known.source.layer <= entry.source.layer
-            })
-            .min_by_key(|known| known.source.layer)
-            .map(|owner| owner.source.clone());
+        let position = self.entries.len();
+        let registration = match self.owners.entry(entry.definition.tool_name().clone()) {
+            hashbrown::hash_map::Entry::Vacant(vacant) => {
+                vacant.insert(position);
+                Registration::Registered
+            }
+            hashbrown::hash_map::Entry::Occupied(mut occupied) => {
+                let owner = &self.entries[*occupied.get()].source;
+                if owner.layer <= entry.source.layer {
+                    Registration::Shadowed { by: owner.clone() }
+                } else {
+                    occupied.insert(position);
+                    Registration::Registered
+                }
+            }
+        };
         self.entries.push(entry);
-        owner.map_or(Registration::Registered, |by| Registration::Shadowed { by })
+        registration
     }
 
     /// Adds every tool linked into this binary, in an order that does not depend on the linker.

@@ -107,7 +107,11 @@ fn shared<V>(
     if let Some(validator) = known.get(&key).and_then(Weak::upgrade) {
         return Ok(validator);
     }
-    known.retain(|_, validator| validator.strong_count() > 0);
+    // Forgetting is paid for by growth: looked over only when the map is full, which it is again
+    // only after as many insertions as entries were kept.
+    if known.len() == known.capacity() {
+        known.retain(|_, validator| validator.strong_count() > 0);
+    }
     known.insert(key, Arc::downgrade(&fresh));
     Ok(fresh)
 }

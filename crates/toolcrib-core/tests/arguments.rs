@@ -89,6 +89,15 @@ fn defaults_fill_what_is_absent_and_nothing_else() {
 }
 
 #[test]
+fn a_default_is_completed_and_spelt_like_an_argument() {
+    let definition = definition(json!({"properties": {
+        "n": {"type": "integer", "default": 5.0},
+        "f": {"default": {}, "properties": {"level": {"default": "warn"}}},
+    }}));
+    assert_eq!(rewritten(&definition, "{}"), Some(json!({"n": 5, "f": {"level": "warn"}})));
+}
+
+#[test]
 fn what_a_model_may_not_set_is_taken_out() {
     let definition = ToolDefinition::builder("t")
         .description("A tool.")

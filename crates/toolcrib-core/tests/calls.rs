@@ -103,6 +103,17 @@ async fn broken_json_is_answered_with_the_place() {
 }
 
 #[tokio::test]
+async fn arguments_nested_as_deeply_as_allowed_reach_the_tool() {
+    let turn = turn([echo(define("echo").input_schema(json!({})))]);
+    let nested = |levels: usize| format!("{{\"x\":{}{}}}", "[".repeat(levels), "]".repeat(levels));
+    let deepest = turn.call(ToolCall::new("1", "echo", nested(127))).await;
+    assert!(deepest.is_success(), "{}", deepest.text());
+    assert!(deepest.data().is_some_and(|data| data["x"].is_array()));
+    let deeper = turn.call(ToolCall::new("2", "echo", nested(128))).await;
+    assert_eq!(deeper.error_kind(), Some(ErrorKind::InvalidJson));
+}
+
+#[tokio::test]
 async fn arguments_that_are_not_an_object_are_refused() {
     let turn = turn([echo(define("echo"))]);
     for arguments in ["[]", "1", "null", "\"{}\""] {

@@ -2,8 +2,9 @@
 
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
+use syn::ext::IdentExt;
 use syn::spanned::Spanned;
-use syn::{Error, ItemFn};
+use syn::{Error, Ident, ItemFn};
 
 use crate::function::{Function, Parameter};
 use crate::settings::{Inject, Settings, check_name};
@@ -12,17 +13,15 @@ use crate::{contract, description, function};
 /// The fn as it was written, followed by its registration or by what is wrong.
 ///
 /// The fn stays in either case, so that one mistake does not also report every caller of it.
-pub(crate) fn expand(settings: TokenStream, item: TokenStream) -> TokenStream {
-    let function: ItemFn = match syn::parse2(item.clone()) {
-        Ok(function) => function,
-        Err(_) => {
-            let error = Error::new(Span::call_site(), "`#[tool]` stands on a free fn with a body")
-                .into_compile_error();
-            return quote!(#item #error);
-        }
+pub(crate) fn expand(settings: TokenStream, item: &TokenStream) -> TokenStream {
+    let Ok(function) = syn::parse2::<ItemFn>(item.clone()) else {
+        let error = Error::new(Span::call_site(), "`#[tool]` stands on a free fn with a body")
+            .into_compile_error();
+        return quote!(#item #error);
     };
     let generated = registration(settings, &function).unwrap_or_else(Error::into_compile_error);
-    quote!(#function #generated)
+    // A tool takes its arguments by value because this attribute calls it so.
+    quote!(#[allow(clippy::needless_pass_by_value)] #function #generated)
 }
 
 fn registration(settings: TokenStream, item: &ItemFn) -> syn::Result<TokenStream> {
@@ -41,13 +40,7 @@ fn registration(settings: TokenStream, item: &ItemFn) -> syn::Result<TokenStream
     let (function, settings, description) = all(function, settings, description)?;
     let name = match &settings.name {
         Some(name) => name.clone(),
-        None => {
-            let name = syn::ext::IdentExt::unraw(&item.sig.ident).to_string();
-            check_name(&name).map_err(|problem| {
-                Error::new(item.sig.ident.span(), format!("{problem}; set `name = \"…\"`"))
-            })?;
-            name
-        }
+        None => own_name(&item.sig.ident)?,
     };
     let contract = contract::contract()?;
     let definition = definition(&name, &description, &settings, &function, item, &contract);
@@ -72,6 +65,15 @@ fn registration(settings: TokenStream, item: &ItemFn) -> syn::Result<TokenStream
             }
         };
     })
+}
+
+/// The fn's name as the tool's.
+fn own_name(ident: &Ident) -> syn::Result<String> {
+    let name = ident.unraw().to_string();
+    match check_name(&name) {
+        Ok(()) => Ok(name),
+        Err(problem) => Err(Error::new(ident.span(), format!("{problem}; set `name = \"…\"`"))),
+    }
 }
 
 /// All three, or all of their errors.

@@ -82,5 +82,5 @@ use proc_macro::TokenStream;
 /// with `cx.injected("parameter")`.
 #[proc_macro_attribute]
 pub fn tool(settings: TokenStream, item: TokenStream) -> TokenStream {
-    expand::expand(settings.into(), item.into()).into()
+    expand::expand(settings.into(), &item.into()).into()
 }

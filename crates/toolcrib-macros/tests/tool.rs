@@ -81,6 +81,7 @@ fn which_call(cx: &toolcrib_tool::CallContext) -> Value {
 #[doc = concat!("v", "1")]
 #[tool]
 async fn r#match(_cx: &CallContext) -> ToolOutput {
+    std::future::ready(()).await;
     ToolOutput::from("raw")
 }
 
@@ -99,11 +100,12 @@ fn configured_out_below() -> String {
 }
 
 fn find(name: &str) -> &'static NativeTool {
-    native_tools().into_iter().find(|tool| tool.name == name).expect("the tool is linked in")
+    let tool = native_tools().into_iter().find(|tool| tool.name == name);
+    tool.unwrap_or_else(|| panic!("{name} is not linked in"))
 }
 
 fn definition(name: &str) -> ToolDefinition {
-    (find(name).definition)().expect("the definition is right")
+    (find(name).definition)().unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
 /// Runs a tool through its link-time entry.

@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::ToolError;
+use crate::json::from_accepted;
 
 /// JSON text as it came from a model: unparsed, untrusted.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -78,7 +79,8 @@ impl Arguments {
     /// Wraps JSON text that has already passed validation.
     ///
     /// The executor calls this; in a test of a single tool, so may you. Text that is not JSON
-    /// makes [`parse`](Self::parse) fail and [`value`](Self::value) read as `null`.
+    /// makes [`parse`](Self::parse) fail and [`value`](Self::value) read as `null`; how deep it is
+    /// nested is no longer checked.
     pub fn from_validated(json: String) -> Self {
         Self { json, value: OnceLock::new() }
     }
@@ -93,7 +95,7 @@ impl Arguments {
     /// Fails with kind `internal` if the type asks for more than the tool's schema promises:
     /// the schema and the type have come apart, which is the tool's fault and not the model's.
     pub fn parse<'a, T: Deserialize<'a>>(&'a self) -> Result<T, ToolError> {
-        serde_json::from_str(&self.json).map_err(|error| {
+        from_accepted(&self.json).map_err(|error| {
             ToolError::internal(format!(
                 "the tool's schema allows what its code cannot read: {error}"
             ))
@@ -102,6 +104,6 @@ impl Arguments {
 
     /// The arguments as a [`Value`], built at the first use.
     pub fn value(&self) -> &Value {
-        self.value.get_or_init(|| serde_json::from_str(&self.json).unwrap_or_default())
+        self.value.get_or_init(|| from_accepted(&self.json).unwrap_or_default())
     }
 }

@@ -1,4 +1,4 @@
-//! JSON Schemas and canonical JSON: the same bytes on every run and in every build.
+//! JSON Schemas of Rust types, as models and providers want them.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -71,50 +71,6 @@ fn drop_null(property: &mut Value) {
     }
     if object.get("default") == Some(&Value::Null) {
         object.remove("default");
-    }
-}
-
-/// Compact JSON with object keys in byte order, whatever map the graph's `serde_json` uses.
-///
-/// ```
-/// use serde_json::json;
-/// use toolcrib_tool::canonical_json;
-///
-/// assert_eq!(canonical_json(&json!({"b": [1, null], "a": "x"})), r#"{"a":"x","b":[1,null]}"#);
-/// ```
-pub fn canonical_json(value: &Value) -> String {
-    let mut out = String::new();
-    write_canonical(value, &mut out);
-    out
-}
-
-fn write_canonical(value: &Value, out: &mut String) {
-    match value {
-        Value::Array(items) => {
-            out.push('[');
-            for (index, item) in items.iter().enumerate() {
-                if index > 0 {
-                    out.push(',');
-                }
-                write_canonical(item, out);
-            }
-            out.push(']');
-        }
-        Value::Object(members) => {
-            let mut sorted: Vec<_> = members.iter().collect();
-            sorted.sort_unstable_by_key(|(key, _)| key.as_str());
-            out.push('{');
-            for (index, (key, item)) in sorted.into_iter().enumerate() {
-                if index > 0 {
-                    out.push(',');
-                }
-                out.push_str(&Value::from(key.as_str()).to_string());
-                out.push(':');
-                write_canonical(item, out);
-            }
-            out.push('}');
-        }
-        scalar => out.push_str(&scalar.to_string()),
     }
 }
 

@@ -112,8 +112,7 @@ impl<'a> Node<'a, TapeJson> for View<'a> {
 
     fn to_value(&self) -> Cow<'a, Value> {
         Cow::Owned(match self {
-            // The parser is stricter than serde_json, so its texts always parse.
-            Self::At(cursor) => serde_json::from_str(cursor.source()).unwrap_or_default(),
+            Self::At(cursor) => value_of(*cursor),
             Self::Name(name) => Value::from(*name),
         })
     }
@@ -126,6 +125,18 @@ impl<'a> Node<'a, TapeJson> for View<'a> {
             }
             Self::Name(_) => None,
         }
+    }
+}
+
+fn value_of(cursor: Cursor<'_>) -> Value {
+    match cursor.kind() {
+        Kind::Object => cursor
+            .members()
+            .map(|(name, value)| (name.as_str().unwrap_or_default().into_owned(), value_of(value)))
+            .collect(),
+        Kind::Array => cursor.items().map(value_of).collect(),
+        // The parser is stricter than serde_json, so the text of a scalar always parses.
+        _ => serde_json::from_str(cursor.source()).unwrap_or_default(),
     }
 }
 
@@ -160,7 +171,7 @@ impl<'a> Iterator for MemberViews<'a> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let (key, value) = self.0.next()?;
-        Some((key.as_str().unwrap_or_default(), View::At(value)))
+        Some((key.text(), View::At(value)))
     }
 }
 

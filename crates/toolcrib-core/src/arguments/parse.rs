@@ -390,7 +390,8 @@ impl Parser<'_> {
 
     fn same_key(&self, first: Node, second: Node) -> bool {
         if first.kind == Kind::String && second.kind == Kind::String {
-            self.raw_key(first) == self.raw_key(second)
+            let raw = |node: Node| &self.bytes[node.start as usize..node.end as usize];
+            raw(first) == raw(second)
         } else {
             self.key(first) == self.key(second)
         }

@@ -5,11 +5,10 @@
 //! A text that needs none of this is used as it came; any other is written anew and parsed again,
 //! so that there is always one text that is both validated and handed to the tool.
 
-use std::borrow::Cow;
-
 use serde_json::{Map, Value};
 use toolcrib_tool::{ToolDefinition, canonical_json};
 
+use super::parse::parse;
 use super::tape::{Cursor, Kind, Tape};
 
 /// What to do with the arguments of one tool; made once per tool.
@@ -35,15 +34,23 @@ impl Defaults {
         let mut defaults = Self::default();
         let properties = schema.get("properties").and_then(Value::as_object);
         for (name, property) in properties.into_iter().flat_map(Map::iter) {
-            if let Some(value) = property.get("default") {
-                defaults.own.push((name.clone(), canonical_json(value)));
-            }
             let nested = Self::of(property);
+            if let Some(value) = property.get("default") {
+                defaults.own.push((name.clone(), nested.complete(&canonical_json(value))));
+            }
             if !nested.is_empty() {
                 defaults.nested.push((name.clone(), nested));
             }
         }
         defaults
+    }
+
+    /// A default's own text, with what is to be filled in inside it, spelt as any argument is.
+    fn complete(&self, text: &str) -> String {
+        let Ok(tape) = parse(text) else { return text.to_owned() };
+        let mut out = String::with_capacity(text.len());
+        write_value(tape.root(), Some(self), &mut out);
+        out
     }
 
     fn is_empty(&self) -> bool {
@@ -113,7 +120,12 @@ impl Preparation {
         {
             return true;
         }
-        let is_private = name.as_str().is_some_and(|name: Cow<'_, str>| name.starts_with('_'));
+        // An escape may spell an underscore; anything else is told by its first byte.
+        let is_private = match name.first_raw_byte() {
+            Some(b'_') => true,
+            Some(b'\\') => name.text().starts_with('_'),
+            _ => false,
+        };
         is_private && !self.declared_private.iter().any(|known| name.equals(known))
     }
 }

@@ -128,6 +128,21 @@ impl<'a> Cursor<'a> {
         }
     }
 
+    /// The string, unescaped; empty if this is not a string. For keys, which always are.
+    pub(super) fn text(self) -> Cow<'a, str> {
+        let node = self.tape.node(self.index);
+        if node.kind == Kind::String {
+            return Cow::Borrowed(&self.tape.text[node.start as usize..node.end as usize]);
+        }
+        self.as_str().unwrap_or_default()
+    }
+
+    /// The first byte of a string as it is written, escapes and all.
+    pub(super) fn first_raw_byte(self) -> Option<u8> {
+        let node = self.tape.node(self.index);
+        self.tape.text.as_bytes()[node.start as usize..node.end as usize].first().copied()
+    }
+
     /// The items of an array.
     pub fn items(self) -> Items<'a> {
         let node = self.tape.node(self.index);
@@ -151,7 +166,10 @@ impl<'a> Cursor<'a> {
     pub fn equals(self, text: &str) -> bool {
         let node = self.tape.node(self.index);
         match node.kind {
-            Kind::String => &self.tape.text[node.start as usize..node.end as usize] == text,
+            Kind::String => {
+                let own = &self.tape.text.as_bytes()[node.start as usize..node.end as usize];
+                own == text.as_bytes()
+            }
             Kind::EscapedString => self.as_str().is_some_and(|own| own == text),
             _ => false,
         }

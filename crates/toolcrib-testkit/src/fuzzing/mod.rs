@@ -15,5 +15,5 @@ pub use parse_arguments::parse_arguments;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target, under the name of its folder of seeds.
-pub const TARGETS: &[Target] = 
+pub const TARGETS: &[Target] =
     &[("parse_arguments", parse_arguments), ("load_manifest", load_manifest)];

@@ -135,7 +135,8 @@ fn valid(text: JsonText<'_>) -> ToolOutput {
     let kind = members(text, "").map_or("value", |top| top.kind());
     let mut said = format!("valid JSON ({kind})");
     if !duplicates.is_empty() {
-        said += &format!("\nrepeated keys, of which the last counts: {}", duplicates.join(", "));
+        said.push_str("\nrepeated keys, of which the last counts: ");
+        said.push_str(&duplicates.join(", "));
     }
     let data = json!({"valid": true, "kind": kind, "duplicate_keys": duplicates});
     ToolOutput::from(said).with_data(data)

@@ -7,7 +7,7 @@ use toolcrib_tool::ToolError;
 pub(super) const MAX_BYTES: usize = 4 << 20;
 
 /// The deepest nesting: whatever recurses over a checked text, or over a value made of it, stays
-/// within this, and serde_json reads it back.
+/// within this, and `serde_json` reads it back.
 pub(super) const MAX_DEPTH: u16 = 120;
 
 /// What is wrong with a text that is not JSON.
@@ -135,13 +135,14 @@ impl<'a> JsonText<'a> {
             }
             token.write(&mut out);
             match token {
-                Token::Open(_) => match tokens.next_if(|next| matches!(next, Token::Close(_))) {
-                    Some(close) => close.write(&mut out),
-                    None => {
+                Token::Open(_) => {
+                    if let Some(close) = tokens.next_if(|next| matches!(next, Token::Close(_))) {
+                        close.write(&mut out);
+                    } else {
                         depth += 1;
                         new_line(&mut out, depth);
                     }
-                },
+                }
                 Token::Comma => new_line(&mut out, depth),
                 Token::Colon => out.push(' '),
                 _ => {}

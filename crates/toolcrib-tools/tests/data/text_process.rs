@@ -13,8 +13,9 @@ fn args(operation: &str, text: &str) -> Value {
 }
 
 fn with(mut args: Value, more: Value) -> Value {
-    let more = more.as_object().cloned().unwrap_or_default();
-    args.as_object_mut().unwrap().extend(more);
+    if let (Value::Object(args), Value::Object(more)) = (&mut args, more) {
+        args.extend(more);
+    }
     args
 }
 

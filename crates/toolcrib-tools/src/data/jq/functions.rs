@@ -193,7 +193,7 @@ fn compile(pattern: &Value, flags: &Value) -> ValR<(Regex, Flags), Value> {
     Ok((regex, flags))
 }
 
-fn search<'a>(mut cv: Cv<'a, Engine>, wanted: Wanted) -> ValR<Value> {
+fn search(mut cv: Cv<'_, Engine>, wanted: Wanted) -> ValR<Value> {
     let flags = cv.0.pop_var();
     let pattern = cv.0.pop_var();
     let Value::Text(text) = &cv.1 else { return Err(Error::typ(cv.1, "string")) };

@@ -9,6 +9,7 @@ mod arithmetic;
 mod functions;
 mod meter;
 mod number;
+mod order;
 mod program;
 mod value;
 

@@ -48,7 +48,7 @@ pub(super) fn compile(code: &str) -> Result<jaq_core::Filter<Engine>, ToolError>
     })?;
     // The loader also takes modules, with metadata and imports; a query is one term.
     let term = jaq_core::load::parse(code, |parser| parser.term())
-        .ok_or_else(|| refused("modules are not available here".to_owned()))?;
+        .ok_or_else(|| refused("modules are not available here"))?;
     check_recursion(&term)?;
     Compiler::default().with_funs(functions()).compile(modules).map_err(|errors| {
         let undefined = errors.into_iter().flat_map(|(_, undefined)| undefined).next();
@@ -59,7 +59,7 @@ pub(super) fn compile(code: &str) -> Result<jaq_core::Filter<Engine>, ToolError>
     })
 }
 
-fn refused(problem: String) -> ToolError {
+fn refused(problem: impl std::fmt::Display) -> ToolError {
     ToolError::invalid_args(format!("`query` is not a jq program: {problem}")).with_hint(
         "Write it as for jq, for example `.items[] | select(.n > 1) | .name`. There are no \
          modules, files, environment or clock.",
@@ -129,8 +129,12 @@ type Around<'s> = Vec<(&'s str, usize)>;
 /// The first definition that is called inside itself.
 fn recursive<'s>(term: &Term<&'s str>, around: &mut Around<'s>) -> Option<&'s str> {
     match term {
-        Term::Id | Term::Recurse | Term::Num(_) | Term::Break(_) | Term::Var(_) => None,
-        Term::Arr(None) => None,
+        Term::Id
+        | Term::Recurse
+        | Term::Num(_)
+        | Term::Break(_)
+        | Term::Var(_)
+        | Term::Arr(None) => None,
         Term::Str(_, parts) => parts.iter().find_map(|part| match part {
             StrPart::Term(term) => recursive(term, around),
             StrPart::Str(_) | StrPart::Char(_) => None,

@@ -36,6 +36,10 @@ pub(super) fn definition() -> ToolDefinition {
                     "propertyNames": {"maxLength": 5},
                     "maxProperties": 4,
                 },
+                "filled": {
+                    "default": {},
+                    "properties": {"level": {"type": "integer", "default": 2.0}},
+                },
                 "either": {"oneOf": [{"type": "boolean"}, {"type": "integer"}, {"minimum": 10}]},
                 "label": {"type": "string", "default": "none"},
                 "_trace": {"const": {"a": 1}},
@@ -62,6 +66,10 @@ pub(super) fn prepared(arguments: &Value) -> Value {
         });
         root.entry("kind").or_insert_with(|| "a".into());
         root.entry(EMPTY_AS_ABSENT).or_insert_with(|| "none".into());
+        let filled = root.entry("filled").or_insert_with(|| json!({}));
+        if let Some(filled) = filled.as_object_mut() {
+            filled.entry("level").or_insert_with(|| 2.into());
+        }
         if let Some(nested) = root.get_mut("nested").and_then(Value::as_object_mut) {
             nested.entry("level").or_insert_with(|| 3.into());
             if let Some(deep) = nested.get_mut("deep").and_then(Value::as_object_mut) {

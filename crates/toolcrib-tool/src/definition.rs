@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use crate::{Annotations, InvalidToolName, ToolName};
+use crate::{Annotations, CachePolicy, Dedupe, InvalidToolName, RateLimit, Resources, ToolName};
 
 /// The longest description, in bytes, that [`ToolDefinition`] accepts: longer texts cost a model
 /// more than they tell it, and providers cut or refuse them.
@@ -85,6 +85,11 @@ pub struct ToolDefinition {
     empty_as_absent: Vec<String>,
     timeout: Option<Duration>,
     output_chars: Option<usize>,
+    max_concurrent: Option<usize>,
+    rate: Option<RateLimit>,
+    cache: Option<CachePolicy>,
+    dedupe: Dedupe,
+    resources: Resources,
     blocking: bool,
     parallel: bool,
     hidden: bool,
@@ -171,6 +176,31 @@ impl ToolDefinition {
     /// How many characters of text the model gets; the executor's default where there is none.
     pub fn output_chars(&self) -> Option<usize> {
         self.output_chars
+    }
+
+    /// How many calls may run at once in this process; no limit where there is none.
+    pub fn max_concurrent(&self) -> Option<usize> {
+        self.max_concurrent
+    }
+
+    /// How many calls may start in a time; no limit where there is none.
+    pub fn rate(&self) -> Option<RateLimit> {
+        self.rate
+    }
+
+    /// Whether successful answers may be used again.
+    pub fn cache(&self) -> Option<CachePolicy> {
+        self.cache
+    }
+
+    /// How a repeated call is told from a new one. Default: every call runs.
+    pub fn dedupe(&self) -> Dedupe {
+        self.dedupe
+    }
+
+    /// What the tool reads and writes.
+    pub fn resources(&self) -> &Resources {
+        &self.resources
     }
 
     /// Whether a call may block its thread, and so runs on the blocking pool.
@@ -279,6 +309,11 @@ impl ToolDefinitionBuilder {
                 empty_as_absent: Vec::new(),
                 timeout: None,
                 output_chars: None,
+                max_concurrent: None,
+                rate: None,
+                cache: None,
+                dedupe: Dedupe::None,
+                resources: Resources::new(),
                 blocking: false,
                 parallel: true,
                 hidden: false,
@@ -303,6 +338,16 @@ impl ToolDefinitionBuilder {
         timeout: Duration => Some(timeout);
         /// Sets how many characters of text the model gets.
         output_chars: usize => Some(output_chars);
+        /// Sets how many calls may run at once in this process; at least 1.
+        max_concurrent: usize => Some(max_concurrent);
+        /// Sets how many calls may start in a time.
+        rate: RateLimit => Some(rate);
+        /// Lets successful answers be used again. Only for tools that are read-only and idempotent.
+        cache: CachePolicy => Some(cache);
+        /// Sets how a repeated call is told from a new one.
+        dedupe: Dedupe => dedupe;
+        /// Sets what the tool reads and writes.
+        resources: Resources => resources;
         /// Sends calls to the blocking pool.
         blocking: bool => blocking;
         /// `false`: nothing of a batch runs beside this call.
@@ -409,6 +454,13 @@ impl ToolDefinitionBuilder {
         }
         if draft.input_examples.iter().any(|example| !example.is_object()) {
             return fail("one of its input examples is not an object of arguments");
+        }
+        let annotations = draft.annotations;
+        if draft.cache.is_some() && !(annotations.read_only && annotations.idempotent) {
+            return fail("it is cached, which only read-only and idempotent tools may be");
+        }
+        if draft.max_concurrent == Some(0) {
+            return fail("its limit of calls at once is 0, so that none could run");
         }
         hide_injected(&mut draft);
         Ok(draft)

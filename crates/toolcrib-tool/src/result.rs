@@ -29,6 +29,8 @@ pub struct ToolResult {
     tool: Arc<str>,
     outcome: Result<ToolOutput, ToolError>,
     truncated: bool,
+    cached: bool,
+    skipped: bool,
     duration: Duration,
 }
 
@@ -40,7 +42,15 @@ impl ToolResult {
         output: ToolOutput,
         duration: Duration,
     ) -> Self {
-        Self { call_id, tool: tool.into(), outcome: Ok(output), truncated: false, duration }
+        Self {
+            call_id,
+            tool: tool.into(),
+            outcome: Ok(output),
+            truncated: false,
+            cached: false,
+            skipped: false,
+            duration,
+        }
     }
 
     /// A failed answer.
@@ -50,13 +60,35 @@ impl ToolResult {
         error: ToolError,
         duration: Duration,
     ) -> Self {
-        Self { call_id, tool: tool.into(), outcome: Err(error), truncated: false, duration }
+        Self {
+            call_id,
+            tool: tool.into(),
+            outcome: Err(error),
+            truncated: false,
+            cached: false,
+            skipped: false,
+            duration,
+        }
     }
 
     /// Says that the content was cut to fit its budget.
     #[must_use]
     pub fn with_truncated(mut self, truncated: bool) -> Self {
         self.truncated = truncated;
+        self
+    }
+
+    /// Says that the answer was kept from an earlier call.
+    #[must_use]
+    pub fn with_cached(mut self, cached: bool) -> Self {
+        self.cached = cached;
+        self
+    }
+
+    /// Says that the same call ran once for several.
+    #[must_use]
+    pub fn with_skipped(mut self, skipped: bool) -> Self {
+        self.skipped = skipped;
         self
     }
 
@@ -103,6 +135,16 @@ impl ToolResult {
         self.truncated
     }
 
+    /// Whether the answer was kept from an earlier call; nothing ran.
+    pub fn cached(&self) -> bool {
+        self.cached
+    }
+
+    /// Whether the same call ran at the same time and this is its answer.
+    pub fn skipped(&self) -> bool {
+        self.skipped
+    }
+
     /// How long the call took.
     pub fn duration(&self) -> Duration {
         self.duration
@@ -133,7 +175,8 @@ impl ToolResult {
         Cow::Owned(text)
     }
 
-    /// The plain record `{call_id, tool, success, output, data?, error?, truncated, duration_seconds}`.
+    /// The plain record `{call_id, tool, success, output, data?, error?, truncated, cached, skipped,
+    /// duration_seconds}`.
     pub fn to_value(&self) -> Value {
         let mut record = json!({
             "call_id": self.call_id.as_str(),
@@ -141,6 +184,8 @@ impl ToolResult {
             "success": self.is_success(),
             "output": self.output().map(|output| output.text()).unwrap_or_default(),
             "truncated": self.truncated,
+            "cached": self.cached,
+            "skipped": self.skipped,
             "duration_seconds": self.duration.as_secs_f64(),
         });
         if let Some(data) = self.data() {

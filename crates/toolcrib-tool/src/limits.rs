@@ -1,0 +1,142 @@
+//! How often and how many at once: limits a definition states and the executor keeps.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+/// So many calls in so much time.
+///
+/// ```
+/// use std::time::Duration;
+/// use toolcrib_tool::RateLimit;
+///
+/// let limit: RateLimit = "30/min".parse()?;
+/// assert_eq!((limit.calls().get(), limit.per()), (30, Duration::from_secs(60)));
+/// assert!("30".parse::<RateLimit>().unwrap_err().to_string().contains("30/min"));
+/// # Ok::<(), toolcrib_tool::InvalidRateLimit>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct RateLimit {
+    calls: NonZeroU32,
+    per: Duration,
+}
+
+impl RateLimit {
+    /// At most `calls` in every `per`; `None` if `per` is zero.
+    pub fn new(calls: NonZeroU32, per: Duration) -> Option<Self> {
+        (!per.is_zero()).then_some(Self { calls, per })
+    }
+
+    /// How many calls.
+    pub fn calls(self) -> NonZeroU32 {
+        self.calls
+    }
+
+    /// In how much time.
+    pub fn per(self) -> Duration {
+        self.per
+    }
+}
+
+/// A text that is no rate limit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InvalidRateLimit(String);
+
+impl std::fmt::Display for InvalidRateLimit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?} is not a rate limit: write calls per s, min or h, like 30/min", self.0)
+    }
+}
+
+impl std::error::Error for InvalidRateLimit {}
+
+impl std::str::FromStr for RateLimit {
+    type Err = InvalidRateLimit;
+
+    fn from_str(text: &str) -> Result<Self, InvalidRateLimit> {
+        let refuse = || InvalidRateLimit(text.to_owned());
+        let (calls, unit) = text.split_once('/').ok_or_else(refuse)?;
+        let seconds = match unit.trim() {
+            "s" => 1,
+            "min" => 60,
+            "h" => 3600,
+            _ => return Err(refuse()),
+        };
+        let calls = calls.trim().parse().map_err(|_| refuse())?;
+        Ok(Self { calls, per: Duration::from_secs(seconds) })
+    }
+}
+
+/// How a repeated call is told from a new one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Dedupe {
+    /// The same call again in a session is answered from the first, and so within a batch.
+    Session,
+    /// The same call twice in a batch runs once.
+    Batch,
+    /// Every call runs.
+    #[default]
+    None,
+}
+
+/// Whether and how long a successful answer may be used again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CachePolicy {
+    ttl: Option<Duration>,
+}
+
+impl CachePolicy {
+    /// For the executor's default time.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// For this long.
+    #[must_use]
+    pub fn with_ttl(mut self, ttl: Duration) -> Self {
+        self.ttl = Some(ttl);
+        self
+    }
+
+    /// How long; the executor's default where there is none.
+    pub fn ttl(self) -> Option<Duration> {
+        self.ttl
+    }
+}
+
+/// What a tool reads and writes, by names the tools of a host agree on, for example `tickets`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Resources {
+    reads: Vec<String>,
+    writes: Vec<String>,
+}
+
+impl Resources {
+    /// Nothing that others know of.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a resource whose state the answer depends on.
+    #[must_use]
+    pub fn reads(mut self, resource: impl Into<String>) -> Self {
+        self.reads.push(resource.into());
+        self
+    }
+
+    /// Adds a resource that a call may change: what others have read from it is forgotten.
+    #[must_use]
+    pub fn writes(mut self, resource: impl Into<String>) -> Self {
+        self.writes.push(resource.into());
+        self
+    }
+
+    /// What the answer depends on.
+    pub fn read(&self) -> &[String] {
+        &self.reads
+    }
+
+    /// What a call may change.
+    pub fn written(&self) -> &[String] {
+        &self.writes
+    }
+}

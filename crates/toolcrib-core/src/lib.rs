@@ -11,6 +11,7 @@ compile_error!(
 pub mod arguments;
 mod batch;
 mod cancel;
+mod checking;
 mod config;
 mod executor;
 mod output_budget;

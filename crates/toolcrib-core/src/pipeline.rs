@@ -1,5 +1,5 @@
-//! The one way a call takes, top to bottom: resolve → parse → strip → defaults → validate →
-//! context → the tool's own check → run within its limit → check the output → fit the budget.
+//! The one way a call takes, top to bottom: resolve → parse (or repair) → strip → defaults →
+//! validate (or coerce) → context → the tool's own check → run within its limit → check the output → fit the budget.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -12,12 +12,11 @@ use toolcrib_tool::{
     ToolError, ToolOutcome, ToolOutput, ToolResult, canonical_json,
 };
 
-use crate::arguments::parse::{ParseError, parse};
 use crate::cancel::Cancellation;
+use crate::checking::{Mending, checked_arguments, listed};
 use crate::output_budget;
 use crate::registry::{Compiled, Slot};
 use crate::turn::Turn;
-use crate::violation::{SHOWN_VIOLATIONS, Violation};
 
 /// When a call ends at the latest, and how long that was from its start.
 #[derive(Debug, Clone, Copy)]
@@ -33,13 +32,13 @@ pub(crate) async fn run(turn: &Turn, call: ToolCall) -> ToolResult {
     tracing::debug!(tool = %name, call_id = %id, "execute_start");
 
     let outcome = async {
-        let Ready { slot, compiled, arguments, cx, deadline, cancellation } =
+        let Ready { slot, compiled, arguments, mending, cx, deadline, cancellation } =
             ready(turn, &id, &name, raw, started)?;
         let Body::Shared(tool) = &slot.entry.body else {
             return Err(ToolError::internal("this version cannot run a body of that kind"));
         };
         let outcome = execute(tool, arguments, &cx, deadline, &cancellation).await?;
-        let output = finished(&name, outcome)?;
+        let output = mending.noted_in(finished(&name, outcome)?);
         check_data(compiled, output, turn.shared.config.data_bytes)
     }
     .await;
@@ -54,6 +53,7 @@ struct Ready<'t> {
     slot: &'t Slot,
     compiled: &'t Compiled,
     arguments: Arguments,
+    mending: Mending,
     cx: CallContext,
     deadline: Option<Deadline>,
     cancellation: Arc<Cancellation>,
@@ -68,12 +68,13 @@ fn ready<'t>(
 ) -> Result<Ready<'t>, ToolError> {
     let slot = resolve(turn, name)?;
     let compiled = slot.compiled(turn.shared.registry.schemas())?;
-    let arguments = checked_arguments(compiled, raw)?;
+    let may_close = slot.entry.definition.annotations().read_only;
+    let (arguments, mending) = checked_arguments(compiled, raw, may_close)?;
     let cancellation = Arc::new(Cancellation::default());
     let limit = turn.shared.config.limit(slot.entry.definition.timeout());
     let deadline = limit.map(|limit| Deadline { limit, at: started + limit });
     let cx = context(turn, slot, id.as_str(), deadline, &cancellation)?;
-    Ok(Ready { slot, compiled, arguments, cx, deadline, cancellation })
+    Ok(Ready { slot, compiled, arguments, mending, cx, deadline, cancellation })
 }
 
 /// Does everything but running the tool.
@@ -101,62 +102,6 @@ fn resolve<'t>(turn: &'t Turn, name: &str) -> Result<&'t Slot, ToolError> {
             .with_hint("Use another tool; this one cannot run here.")
             .with_hint(format!("For the user: tool {name} is unavailable."))),
     }
-}
-
-/// Text → arguments the tool may rely on.
-fn checked_arguments(compiled: &Compiled, raw: RawArguments) -> Result<Arguments, ToolError> {
-    let mut text = raw.into_string();
-    if text.trim().is_empty() {
-        "{}".clone_into(&mut text);
-    }
-    let tape = parse(&text).map_err(|error| invalid_json(&text, &error))?;
-    if let Some(rewritten) = compiled.preparation.rewrite(&tape) {
-        // Made from checked pieces, so it parses; if not, the fault is ours and not the model's.
-        let tape = parse(&rewritten).map_err(|error| {
-            ToolError::internal(format!("rewriting the arguments failed: {error}"))
-        })?;
-        validate(compiled, &tape)?;
-        return Ok(Arguments::from_validated(rewritten));
-    }
-    validate(compiled, &tape)?;
-    Ok(Arguments::from_validated(text))
-}
-
-fn validate(compiled: &Compiled, tape: &crate::arguments::tape::Tape<'_>) -> Result<(), ToolError> {
-    if compiled.input.accepts(tape) {
-        return Ok(());
-    }
-    let violations = compiled.input.violations(tape);
-    let message = match violations.len() {
-        1 => "the arguments do not fit the tool's schema".to_owned(),
-        count => format!("the arguments do not fit the tool's schema in {count} places"),
-    };
-    Err(listed(ToolError::invalid_args(message), &violations)
-        .with_hint("Nothing was run. Correct the arguments and call again."))
-}
-
-/// Adds a line per violation.
-fn listed(mut error: ToolError, violations: &[Violation]) -> ToolError {
-    for violation in violations.iter().take(SHOWN_VIOLATIONS) {
-        error = error.with_hint(format!("- {violation}"));
-    }
-    match violations.len().checked_sub(SHOWN_VIOLATIONS) {
-        None | Some(0) => error,
-        Some(more) => error.with_hint(format!("- and {more} more")),
-    }
-}
-
-fn invalid_json(text: &str, error: &ParseError) -> ToolError {
-    let character = text.get(..error.offset).map_or(error.offset, |before| before.chars().count());
-    ToolError::new(
-        ErrorKind::InvalidJson,
-        format!(
-            "the arguments are not valid JSON: {} at character {}",
-            error.problem,
-            character + 1
-        ),
-    )
-    .with_hint("Nothing was run. Send one JSON object.")
 }
 
 /// The call's context; fails if the host has not supplied what the tool needs.

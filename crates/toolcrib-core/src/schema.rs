@@ -36,8 +36,12 @@ impl InputValidator {
 
     /// Everything that is wrong, in the order of the arguments.
     pub(crate) fn violations(&self, tape: &Tape<'_>) -> Vec<Violation> {
-        let errors = self.validator.iter_errors(View::At(tape.root()));
-        Violation::collect(errors, &self.schema)
+        Violation::collect(self.errors(tape), &self.schema)
+    }
+
+    /// The validator's own errors.
+    pub(crate) fn errors<'a>(&'a self, tape: &'a Tape<'a>) -> jsonschema::ErrorIterator<'a> {
+        self.validator.iter_errors(View::At(tape.root()))
     }
 }
 

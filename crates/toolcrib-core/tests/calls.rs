@@ -116,7 +116,7 @@ async fn arguments_nested_as_deeply_as_allowed_reach_the_tool() {
 #[tokio::test]
 async fn arguments_that_are_not_an_object_are_refused() {
     let turn = turn([echo(define("echo"))]);
-    for arguments in ["[]", "1", "null", "\"{}\""] {
+    for arguments in ["[]", "1", "null", "\"text\""] {
         let result = turn.call(ToolCall::new("1", "echo", arguments)).await;
         assert_eq!(result.error_kind(), Some(ErrorKind::InvalidArgs), "{arguments}");
     }
@@ -470,4 +470,74 @@ async fn a_dry_run_shows_what_the_tool_would_get_and_runs_nothing() {
     let refused = turn.dry_run(ToolCall::new("1", "count", r#"{"n": "x"}"#)).expect_err("refused");
     assert_eq!(refused.kind(), ErrorKind::InvalidArgs);
     assert!(!ran.load(Ordering::SeqCst));
+}
+
+#[tokio::test]
+async fn text_that_nearly_is_json_is_mended_and_the_result_says_so() {
+    let schema = json!({"properties": {"path": {"type": "string"}}, "required": ["path"]});
+    let writes = echo(define("writes").input_schema(schema.clone()));
+    let reads = echo(define("reads").input_schema(schema).read_only(true));
+    let turn = turn([writes, reads]);
+    let mended = turn.call(ToolCall::new("1", "writes", "```json\n{\"path\": \"a\",}\n```")).await;
+    assert_eq!(mended.data(), Some(&json!({"path": "a"})));
+    let notes = &mended.output().expect("output").meta()["repaired"];
+    assert_eq!(notes, &json!(["took off a code fence", "took out a trailing comma"]));
+
+    let cut_off = r#"{"path": "src/ma"#;
+    let refused = turn.call(ToolCall::new("2", "writes", cut_off)).await;
+    assert_eq!(refused.error_kind(), Some(ErrorKind::InvalidJson));
+    assert!(refused.text().contains("the arguments look cut off"), "{}", refused.text());
+    assert!(turn.call(ToolCall::new("3", "reads", cut_off)).await.is_success());
+}
+
+#[tokio::test]
+async fn a_value_of_the_wrong_type_is_coerced_where_the_schema_wants_it() {
+    let schema = json!({
+        "properties": {
+            "flag": {"type": "boolean"},
+            "count": {"type": "integer"},
+            "ratio": {"type": "number"},
+            "name": {"type": "string"},
+            "names": {"type": "array", "items": {"type": "integer"}},
+            "filter": {"type": "object", "properties": {"deep": {"type": "boolean"}}},
+            "maybe": {"anyOf": [{"type": "integer"}, {"type": "boolean"}]},
+            "level": {"enum": [1, 2, "3"]},
+            "unused": {"type": "string"},
+        },
+        "additionalProperties": false,
+    });
+    let turn = turn([echo(define("echo").input_schema(schema))]);
+    for (given, expected) in [
+        (
+            json!({"flag": "true", "count": "5", "ratio": "0.5"}),
+            json!({"flag": true, "count": 5, "ratio": 0.5}),
+        ),
+        (json!({"name": 12}), json!({"name": "12"})),
+        (json!({"name": "true"}), json!({"name": "true"})),
+        (json!({"names": "[1, \"2\"]"}), json!({"names": [1, 2]})),
+        (json!({"names": 7}), json!({"names": [7]})),
+        (json!({"filter": "{\"deep\": \"false\"}"}), json!({"filter": {"deep": false}})),
+        (json!({"maybe": "4"}), json!({"maybe": 4})),
+        (json!({"level": "2"}), json!({"level": 2})),
+        (json!({"level": 3}), json!({"level": "3"})),
+        (json!({"unused": null}), json!({})),
+    ] {
+        let result = call(&turn, "echo", given.clone()).await;
+        assert_eq!(result.data(), Some(&expected), "{given}: {}", result.text());
+    }
+    // Some hosts encode arguments twice.
+    let twice = turn.call(ToolCall::new("1", "echo", r#""{\"count\": 5}""#)).await;
+    assert_eq!(twice.data(), Some(&json!({"count": 5})));
+    let noted = call(&turn, "echo", json!({"flag": "true"})).await;
+    assert_eq!(noted.output().expect("output").meta()["coerced"], json!(["/flag became boolean"]));
+    for given in [
+        json!({"flag": "yes"}),
+        json!({"count": "5.5"}),
+        json!({"count": true}),
+        json!({"names": {"a": 1}}),
+        json!({"flag": "true", "extra": 1}),
+    ] {
+        let result = call(&turn, "echo", given.clone()).await;
+        assert_eq!(result.error_kind(), Some(ErrorKind::InvalidArgs), "{given}");
+    }
 }

@@ -2,9 +2,9 @@
 
 use jsonschema::PatternOptions;
 use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use toolcrib_tool::schema_for;
 
 use crate::diagnostic::{Diagnostic, Findings, Severity};
 use crate::document::{Format, Node, NodeValue, parse};
@@ -54,7 +54,9 @@ fn decode_node<T: DeserializeOwned + JsonSchema>(
         NodeValue::Null => Value::Object(Map::new()),
         _ => node.to_value(),
     };
-    let mut schema = schema_for::<T>();
+    // Not `toolcrib_tool::schema_for`: that one is for arguments, where null is not worth offering.
+    let generator = SchemaSettings::draft2020_12().into_generator();
+    let mut schema = Value::from(generator.into_root_schema_for::<T>());
     close(&mut schema);
     let start = 0..0;
     let options = jsonschema::options().with_pattern_options(PatternOptions::regex()).offline();

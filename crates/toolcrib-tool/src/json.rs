@@ -5,7 +5,7 @@ use serde_json::Value;
 
 /// Reads JSON text that toolcrib's own parser has accepted.
 ///
-/// That parser allows 128 levels of nesting; serde_json stops one short of it, and a text that was
+/// That parser allows 128 levels of nesting; `serde_json` stops one short of it, and a text that was
 /// accepted must be readable.
 pub(crate) fn from_accepted<'a, T: Deserialize<'a>>(text: &'a str) -> serde_json::Result<T> {
     let mut deserializer = serde_json::Deserializer::from_str(text);

@@ -6,9 +6,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use jsonschema::JsonType;
 use jsonschema::ValidationError;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
-use jsonschema::types::JsonType;
 use serde_json::Value;
 
 use super::parse::parse;
@@ -25,7 +25,8 @@ pub struct Coercion {
 
 impl fmt::Display for Coercion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} became {}", self.pointer, self.to)
+        let place = if self.pointer.is_empty() { "the arguments" } else { &self.pointer };
+        write!(f, "{place} became {}", self.to)
     }
 }
 
@@ -51,7 +52,16 @@ pub fn coerce<'e>(
             continue;
         }
         let Some(place) = find(tape.root(), &pointer) else { continue };
-        if let Some((change, to)) = wanted.iter().find_map(|want| change(place, want)) {
+        let in_object = parent(&pointer)
+            .and_then(|parent| find(tape.root(), parent))
+            .is_some_and(|parent| parent.kind() == Kind::Object);
+        let found = if place.kind() == Kind::Null {
+            // Only a member can be left out; an item's place cannot.
+            (in_object && !wanted.is_empty()).then_some((Change::Remove, "absent"))
+        } else {
+            wanted.iter().find_map(|want| change(place, want))
+        };
+        if let Some((change, to)) = found {
             coercions.push(Coercion { pointer: pointer.clone(), to });
             changes.insert(pointer, change);
         }
@@ -108,7 +118,6 @@ fn change(place: Cursor<'_>, want: &Want) -> Option<(Change, &'static str)> {
         kinds.contains(&tape.root().kind()).then(|| Change::Text(text.to_owned()))
     };
     match (want, place.kind()) {
-        (_, Kind::Null) => Some((Change::Remove, "absent")),
         (Want::Type(JsonType::Boolean), Kind::String) => {
             Some((parsed(&[Kind::True, Kind::False])?, "boolean"))
         }
@@ -148,6 +157,10 @@ fn wrapped(place: Cursor<'_>) -> Change {
     Change::Text(format!("[{}]", place.source()))
 }
 
+fn parent(pointer: &str) -> Option<&str> {
+    pointer.rsplit_once('/').map(|(parent, _)| parent)
+}
+
 fn find<'a>(root: Cursor<'a>, pointer: &str) -> Option<Cursor<'a>> {
     pointer.split('/').skip(1).try_fold(root, |place, step| match place.kind() {
         Kind::Object => place.get(&step.replace("~1", "/").replace("~0", "~")),
@@ -157,7 +170,12 @@ fn find<'a>(root: Cursor<'a>, pointer: &str) -> Option<Cursor<'a>> {
 }
 
 /// Copies a value with the changes applied; `pointer` is where it stands.
-fn write(place: Cursor<'_>, pointer: &mut String, changes: &BTreeMap<String, Change>, out: &mut String) {
+fn write(
+    place: Cursor<'_>,
+    pointer: &mut String,
+    changes: &BTreeMap<String, Change>,
+    out: &mut String,
+) {
     if let Some(Change::Text(text)) = changes.get(pointer.as_str()) {
         out.push_str(text);
         return;

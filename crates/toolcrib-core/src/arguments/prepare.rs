@@ -35,7 +35,9 @@ impl Defaults {
         let properties = schema.get("properties").and_then(Value::as_object);
         for (name, property) in properties.into_iter().flat_map(Map::iter) {
             let nested = Self::of(property);
-            if let Some(value) = property.get("default") {
+            // `default: null` is how generators write "no default", also where null is no value
+            // the property may have: left out it stays.
+            if let Some(value) = property.get("default").filter(|value| !value.is_null()) {
                 defaults.own.push((name.clone(), nested.complete(&canonical_json(value))));
             }
             if !nested.is_empty() {

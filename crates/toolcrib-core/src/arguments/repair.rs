@@ -5,7 +5,7 @@
 //! does not have (`\d`), and raw control characters in strings. Text that was cut off is closed
 //! only where the caller allows it: half an argument is worse than none for a tool that writes.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use super::parse::parse;
 
@@ -111,7 +111,7 @@ impl Scan {
                     in_string = false;
                     self.out.push(c);
                 }
-                '\\' => match chars.peek() {
+                '\\' => match chars.peek().copied() {
                     Some('u') if hex4(chars.clone().skip(1)) => self.out.push(c),
                     Some('"' | '\\' | '/' | 'b' | 'f' | 'n' | 'r' | 't') => {
                         self.out.push(c);
@@ -125,7 +125,8 @@ impl Scan {
                     }
                 },
                 control if control < ' ' => {
-                    self.out.push_str(&format!("\\u{:04x}", u32::from(control)));
+                    // Writing to a String cannot fail.
+                    let _ = write!(self.out, "\\u{:04x}", u32::from(control));
                     self.repairs.push(Repair::RawControl);
                 }
                 other => self.out.push(other),
@@ -197,14 +198,15 @@ mod tests {
 
     #[test]
     fn what_was_cut_off_is_closed_only_where_that_is_allowed() {
-        for (text, closed) in [
-            (r#"{"path": "src/ma"#, r#"{"path": "src/ma"}"#),
-            (r#"{"a": [1, 2"#, r#"{"a": [1, 2]}"#),
-            (r#"{"a": [1, 2,"#, r#"{"a": [1, 2]}"#),
-            (r#"{"a": "x\"#, r#"{"a": "x"}"#),
+        let unclosed = vec![Repair::Unclosed];
+        for (text, closed, repairs) in [
+            (r#"{"path": "src/ma"#, r#"{"path": "src/ma"}"#, unclosed.clone()),
+            (r#"{"a": [1, 2"#, r#"{"a": [1, 2]}"#, unclosed.clone()),
+            (r#"{"a": [1, 2,"#, r#"{"a": [1, 2]}"#, vec![Repair::TrailingComma, Repair::Unclosed]),
+            (r#"{"a": "x\"#, r#"{"a": "x"}"#, unclosed),
         ] {
             assert_eq!(repair(text, false), Err(Unrepairable::CutOff), "{text}");
-            assert_eq!(repair(text, true), Ok((closed.to_owned(), vec![Repair::Unclosed])));
+            assert_eq!(repair(text, true), Ok((closed.to_owned(), repairs)));
         }
     }
 

@@ -61,8 +61,9 @@ fn turn(definition: ToolDefinition) -> Turn {
 /// - The parser accepts exactly the JSON texts `serde_json` accepts, less duplicate keys and more
 ///   than [`MAX_DEPTH`] levels, and its tape says what `serde_json` reads.
 /// - A rewritten text parses, is rewritten no further, and means what the model says.
-/// - A call succeeds exactly if the model's value fits the schema by a validator that reads it as
-///   a `Value`; the tool then sees that value; otherwise the failure's kind says which it was.
+/// - A call succeeds as it stands exactly if the model's value fits the schema by a validator that
+///   reads it as a `Value`, and the tool then sees that value. Otherwise it is refused, or mended
+///   into arguments that fit and the result says so.
 pub fn parse_arguments(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let theirs = ambiguity::read(text);
@@ -76,7 +77,7 @@ pub fn parse_arguments(data: &[u8]) {
                 assert!(depth > MAX_DEPTH, "{text:?} is JSON, and refused: {error}");
             }
             if !text.trim().is_empty() {
-                assert_eq!(call(text), Err(ErrorKind::InvalidJson), "of {text:?}");
+                assert_refused_or_mended(text, call(text));
             }
             return;
         }
@@ -144,21 +145,52 @@ fn assert_rewriting(tape: &Tape<'_>, value: &Value, expected: &Value) {
 }
 
 fn assert_call(text: &str, expected: Value) {
-    let outcome = call(text).map(with_whole_numbers);
+    let outcome = call(text);
     if SUBJECT.validator.is_valid(&expected) {
-        assert_eq!(outcome, Ok(expected), "what the tool saw of {text:?}");
+        let seen = outcome.expect("arguments that fit");
+        assert!(!seen.mended, "{text:?} needed no mending");
+        assert_eq!(seen.arguments, expected, "what the tool saw of {text:?}");
     } else {
-        assert_eq!(outcome, Err(ErrorKind::InvalidArgs), "{expected} does not fit");
+        assert_refused_or_mended(text, outcome);
     }
 }
 
-/// What the echo saw, or why it saw nothing.
-fn call(text: &str) -> Result<Value, ErrorKind> {
+/// What a call came to whose arguments do not fit as they stand: refused, or mended into some that
+/// fit, and said so.
+fn assert_refused_or_mended(text: &str, outcome: Result<Seen, ErrorKind>) {
+    match outcome {
+        Ok(seen) => {
+            assert!(seen.mended, "{text:?} was accepted without a word");
+            assert!(
+                SUBJECT.validator.is_valid(&seen.arguments),
+                "the tool saw {} of {text:?}",
+                seen.arguments
+            );
+        }
+        Err(kind) => assert!(
+            matches!(kind, ErrorKind::InvalidArgs | ErrorKind::InvalidJson),
+            "{text:?} is {kind}"
+        ),
+    }
+}
+
+/// What the echo saw, and whether the result says that the text was mended.
+#[derive(Debug)]
+struct Seen {
+    arguments: Value,
+    mended: bool,
+}
+
+fn call(text: &str) -> Result<Seen, ErrorKind> {
     let call = ToolCall::new("fuzz", "fuzzed", text);
     let result = RUNTIME.with_borrow(|runtime| runtime.block_on(SUBJECT.turn.call(call)));
     if let Some(error) = result.error() {
         assert!(!result.text().is_empty(), "a failure says why");
         return Err(error.kind());
     }
-    Ok(result.data().cloned().expect("the echo answers with data"))
+    let output = result.output().expect("a success has output");
+    Ok(Seen {
+        arguments: with_whole_numbers(output.data().cloned().expect("the echo answers with data")),
+        mended: ["repaired", "coerced"].iter().any(|note| output.meta().contains_key(*note)),
+    })
 }

@@ -25,12 +25,16 @@ fn a_linked_tool_is_listed_with_crate_file_and_line() {
     assert_eq!(tool["source"], "acme-tools");
     assert!(tool["file"].as_str().is_some_and(|file| file.ends_with("acme-tools/src/lib.rs")));
     assert!(tool["line"].as_u64().is_some_and(|line| line > 1));
-    assert!(tools.iter().any(|tool| tool["name"] == "calculator"), "the built-in ones are there, too");
+    assert!(
+        tools.iter().any(|tool| tool["name"] == "calculator"),
+        "the built-in ones are there, too"
+    );
 }
 
 #[test]
 fn a_linked_tool_answers_calls() {
-    let answer = acme_crib(&["call", "convert_temperature", "degrees=100", "from=celsius", "--json"]);
+    let answer =
+        acme_crib(&["call", "convert_temperature", "degrees=100", "from=celsius", "--json"]);
     assert_eq!(answer["data"], serde_json::json!({"degrees": 212.0, "unit": "fahrenheit"}));
 }
 

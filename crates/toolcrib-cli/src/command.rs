@@ -76,14 +76,14 @@ pub(crate) struct JsonOutput {
 }
 
 /// Runs one command.
-pub(crate) fn run(options: Options) -> anyhow::Result<Exit> {
+pub(crate) fn run(options: &Options) -> anyhow::Result<Exit> {
     match &options.command {
-        Command::List(own) => list::run(&options, own),
-        Command::Show(own) => show::run(&options, own),
-        Command::Call(own) => call::run(&options, own),
-        Command::Check(own) => check::run(&options, own),
-        Command::Mcp => mcp::run(&options),
-        Command::Serve(own) => serve::run(&options, own),
+        Command::List(own) => list::run(options, own),
+        Command::Show(own) => show::run(options, own),
+        Command::Call(own) => call::run(options, own),
+        Command::Check(own) => check::run(options, own),
+        Command::Mcp => mcp::run(options),
+        Command::Serve(own) => serve::run(options, own),
     }
 }
 

@@ -47,7 +47,7 @@ pub fn main_with(arguments: impl IntoIterator<Item = impl Into<OsString> + Clone
         }
     };
     logging::start(options.verbose, matches!(options.command, Command::Serve(_)));
-    let exit = match command::run(options) {
+    let exit = match command::run(&options) {
         Ok(exit) => exit,
         // Somebody closed the pipe we print to, as `| head` does: nothing is wrong.
         Err(error) if screen::is_broken_pipe(&error) => Exit::Success,

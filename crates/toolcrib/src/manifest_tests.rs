@@ -27,7 +27,7 @@ pub async fn run_test(
         });
         match invocation {
             Ok(invocation) => {
-                check_argv(expect, &invocation.argv().collect::<Vec<_>>(), &mut failures)
+                check_argv(expect, &invocation.argv().collect::<Vec<_>>(), &mut failures);
             }
             Err(error) => failures.push(refused(&error)),
         }
@@ -72,7 +72,7 @@ fn check_result(expect: &Expectation, result: &ToolResult, failures: &mut Vec<St
                 .push(format!("expected a failure of kind {kind}, got {}: {error}", error.kind()));
         }
         (Some(kind), None) => {
-            failures.push(format!("expected a failure of kind {kind}; it succeeded"))
+            failures.push(format!("expected a failure of kind {kind}; it succeeded"));
         }
         (None, Some(_)) => failures.push(format!("the call failed: {}", result.text())),
     }

@@ -1,5 +1,4 @@
 //! The shipped `config.yml` is the defaults, written down.
-#![expect(clippy::expect_used, reason = "a test that cannot be set up fails")]
 #![cfg(feature = "http")]
 
 use toolcrib::config::Config;

@@ -29,6 +29,7 @@ pub(crate) struct CallOptions {
     /// Answer as JSON; with a value, also take the arguments from it: an object, or - for
     /// standard input
     #[arg(long, value_name = "ARGUMENTS", num_args = 0..=1)]
+    #[expect(clippy::option_option, reason = "absent, given alone, given with arguments")]
     json: Option<Option<String>>,
 }
 

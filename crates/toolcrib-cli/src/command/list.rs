@@ -103,7 +103,7 @@ fn table(tools: &[&ToolEntry]) -> String {
     {
         table.set_content_arrangement(ContentArrangement::Dynamic).set_width(columns);
     }
-    table.to_string().lines().map(|line| format!("{}\n", line.trim_end())).collect()
+    table.to_string().lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
 }
 
 /// A description's first sentence: the rest is for `show`.

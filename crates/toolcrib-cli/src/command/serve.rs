@@ -83,7 +83,7 @@ fn announce(started: &Started, server: &HttpServer, json: bool) -> anyhow::Resul
             "{STRONG}Token{STRONG:#}  {token}\n{FAINT}       new at every start; set TOOLCRIB_TOKEN to keep one{FAINT:#}"
         ))?,
         None if server.token().is_some() => {
-            screen::out(format!("{STRONG}Token{STRONG:#}  the one you set"))?
+            screen::out(format!("{STRONG}Token{STRONG:#}  the one you set"))?;
         }
         None => screen::out(format!("{STRONG}Token{STRONG:#}  none is asked for (--no-auth)"))?,
     }

@@ -1,0 +1,32 @@
+#![doc = include_str!("docs/wire.md")]
+#![forbid(unsafe_code)]
+
+mod anthropic;
+mod arguments;
+mod declaration;
+mod description;
+mod export;
+mod gemini;
+mod mcp;
+mod names;
+mod openai;
+mod prompt;
+mod report;
+mod results;
+mod schema;
+mod strict;
+mod target;
+
+pub use arguments::{from_gemini, from_strict};
+pub use declaration::Declaration;
+pub use export::{Export, export};
+pub use mcp::McpData;
+pub use names::NameMap;
+pub use prompt::prompt_text;
+pub use report::{Note, Reason, Refusal};
+pub use results::anthropic::anthropic_tool_result;
+pub use results::gemini::gemini_function_response;
+pub use results::mcp::{META_ERROR_KIND, META_NOTES, META_TRUNCATED, mcp_call_tool_result};
+pub use results::openai::{openai_call_record, openai_tool_message, responses_call_output};
+pub use results::plain::plain_result;
+pub use target::Target;

@@ -1,0 +1,204 @@
+//! What an export tells beside the JSON: what was changed, and what was refused.
+
+use std::fmt;
+
+/// Something a provider is not told, or is told differently.
+///
+/// Nothing is lost by it at call time: arguments are validated against the tool's own schema.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub struct Note {
+    /// The tool's own name.
+    pub tool: String,
+    /// JSON pointer into the tool's input schema; empty for the tool itself or the schema's root.
+    pub at: String,
+    /// What was changed, as a clause.
+    pub text: String,
+}
+
+/// A tool that a provider cannot be offered without a change of meaning.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub struct Refusal {
+    /// The tool's own name.
+    pub tool: String,
+    /// JSON pointer into the tool's input schema; empty for the tool itself or the schema's root.
+    pub at: String,
+    /// Why.
+    pub reason: Reason,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "tool {:?} cannot be exported: {}", self.tool, self.reason)?;
+        if self.at.is_empty() { Ok(()) } else { write!(f, " (at {} of its input schema)", self.at) }
+    }
+}
+
+/// Why a tool was refused.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Reason {
+    /// Another tool of the export has the same name.
+    Duplicate,
+    /// Something there is no JSON Schema, whatever the draft.
+    NotASchema(String),
+    /// The arguments of a call are an object and the schema says otherwise.
+    NotAnObject,
+    /// No value fits there.
+    AdmitsNothing,
+    /// Any value fits there, and the target must be told a type.
+    AnyValue,
+    /// Properties of any name fit there, and the target must be told every name.
+    OpenObject,
+    /// The target has no such keyword, and without it the schema means something else.
+    Keyword(&'static str),
+    /// A `$ref` leads nowhere, or out of the schema.
+    Reference(String),
+    /// The schema contains itself, and the target has no references.
+    Recursive,
+    /// The parts of an `allOf` cannot be written as one schema.
+    Conflict(String),
+    /// A property is required of which nothing is said.
+    UnknownRequired(String),
+    /// The target refuses such a property name.
+    PropertyName(String),
+    /// Over a limit of the target's.
+    Limit {
+        /// What there is too much of.
+        what: &'static str,
+        /// How much of it the target takes.
+        limit: usize,
+    },
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Duplicate => f.write_str("another tool has the same name"),
+            Self::NotASchema(what) => write!(f, "{what} is no JSON Schema"),
+            Self::NotAnObject => f.write_str("the schema's root is not of type object"),
+            Self::AdmitsNothing => f.write_str("no value fits the schema"),
+            Self::AnyValue => f.write_str("any value fits, and the provider needs a type"),
+            Self::OpenObject => {
+                f.write_str("any property fits, and the provider needs every property's name")
+            }
+            Self::Keyword(keyword) => write!(f, "the provider does not take `{keyword}` there"),
+            Self::Reference(target) => {
+                write!(f, "the reference {target:?} leads to nothing inside the schema")
+            }
+            Self::Recursive => {
+                f.write_str("the schema contains itself, and the provider has no references")
+            }
+            Self::Conflict(keyword) => {
+                write!(f, "the parts of `allOf` disagree on `{keyword}`")
+            }
+            Self::UnknownRequired(name) => {
+                write!(f, "property {name:?} is required and nothing else is said of it")
+            }
+            Self::PropertyName(name) => {
+                write!(f, "the provider does not take a property named {name:?}")
+            }
+            Self::Limit { what, limit } => write!(f, "more than {limit} {what}"),
+        }
+    }
+}
+
+/// A refusal that does not know its tool yet.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    pub(crate) at: String,
+    pub(crate) reason: Reason,
+}
+
+/// Nested positions an export follows before it calls a schema too deep.
+const MAX_DEPTH: usize = 100;
+
+/// Schemas an export reads before it calls a schema too large: written out, a few references can
+/// become any number of schemas.
+const BUDGET: usize = 50_000;
+
+/// Where in a schema a conversion stands, and what it has changed so far.
+#[derive(Debug)]
+pub(crate) struct Walk {
+    path: Vec<String>,
+    depth: usize,
+    /// Schemas that may still be read.
+    budget: usize,
+    notes: Vec<(String, String)>,
+}
+
+impl Default for Walk {
+    fn default() -> Self {
+        Self { path: Vec::new(), depth: 0, budget: BUDGET, notes: Vec::new() }
+    }
+}
+
+impl Walk {
+    /// A walk that may read more schemas than usual.
+    pub(crate) fn with_extra(schemas: usize) -> Self {
+        Self { budget: BUDGET.saturating_add(schemas), ..Self::default() }
+    }
+
+    /// Counts schemas that are read or copied.
+    pub(crate) fn spend(&mut self, schemas: usize) -> Result<(), Refused> {
+        match self.budget.checked_sub(schemas) {
+            Some(rest) => {
+                self.budget = rest;
+                Ok(())
+            }
+            None => Err(self.refuse(Reason::Limit { what: "schemas", limit: BUDGET })),
+        }
+    }
+
+    /// Runs `step` one position further in.
+    pub(crate) fn within<T>(
+        &mut self,
+        segments: &[&str],
+        step: impl FnOnce(&mut Self) -> Result<T, Refused>,
+    ) -> Result<T, Refused> {
+        if self.depth >= MAX_DEPTH {
+            return Err(self.refuse(Reason::Limit { what: "levels of schemas", limit: MAX_DEPTH }));
+        }
+        self.spend(1)?;
+        self.path.extend(segments.iter().map(|segment| (*segment).to_owned()));
+        self.depth += 1;
+        let done = step(self);
+        self.depth -= 1;
+        self.path.truncate(self.path.len() - segments.len());
+        done
+    }
+
+    pub(crate) fn at_root(&self) -> bool {
+        self.path.is_empty()
+    }
+
+    pub(crate) fn note(&mut self, text: impl Into<String>) {
+        let note = (self.pointer(), text.into());
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+    }
+
+    /// Takes over the notes of a walk through another schema of the tool's.
+    pub(crate) fn absorb(&mut self, other: Self) {
+        let notes = other.notes.into_iter();
+        self.notes
+            .extend(notes.map(|(at, text)| (String::new(), format!("output schema{at}: {text}"))));
+    }
+
+    pub(crate) fn refuse(&self, reason: Reason) -> Refused {
+        Refused { at: self.pointer(), reason }
+    }
+
+    pub(crate) fn into_notes(self, tool: &str) -> impl Iterator<Item = Note> {
+        let tool = tool.to_owned();
+        self.notes.into_iter().map(move |(at, text)| Note { tool: tool.clone(), at, text })
+    }
+
+    fn pointer(&self) -> String {
+        self.path.iter().fold(String::new(), |pointer, segment| {
+            pointer + "/" + &segment.replace('~', "~0").replace('/', "~1")
+        })
+    }
+}

@@ -1,0 +1,41 @@
+//! Results for Anthropic's Messages API.
+
+use serde_json::{Value, json};
+use toolcrib_tool::{Content, ToolResult};
+
+use super::{base64, parts};
+
+/// The pictures the API takes.
+const IMAGES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
+
+/// The `tool_result` block that answers a call.
+///
+/// Texts, pictures and PDF files are carried whole; other parts are named in brackets. `is_error`
+/// is there, and `true`, for a failure only.
+pub fn anthropic_tool_result(result: &ToolResult) -> Value {
+    let mut block = json!({
+        "type": "tool_result",
+        "tool_use_id": result.call_id().as_str(),
+    });
+    let parts = parts(result);
+    if !parts.is_empty() {
+        block["content"] = parts.iter().map(content).collect();
+    }
+    if !result.is_success() {
+        block["is_error"] = true.into();
+    }
+    block
+}
+
+fn content(part: &Content) -> Value {
+    let source = |data: &[u8], mime_type: &str| json!({"type": "base64", "media_type": mime_type, "data": base64(data)});
+    match part {
+        Content::Image { data, mime_type } if IMAGES.contains(&mime_type.as_str()) => {
+            json!({"type": "image", "source": source(data, mime_type)})
+        }
+        Content::Blob { data, mime_type, .. } if mime_type == "application/pdf" => {
+            json!({"type": "document", "source": source(data, mime_type)})
+        }
+        other => json!({"type": "text", "text": other.as_text()}),
+    }
+}

@@ -1,0 +1,68 @@
+//! The plain record that any program can read.
+
+use serde_json::{Value, json};
+use toolcrib_tool::{ToolOutput, ToolResult};
+
+use super::base64;
+use toolcrib_tool::Content;
+
+/// The record `{success, output, data?, error?, content?}`.
+///
+/// `output` is the text; `error` is `{kind, message, hints, retryable}`; `content` holds the parts
+/// where there is more than one text. What is absent has no key.
+///
+/// ```
+/// use std::time::Duration;
+/// use serde_json::json;
+/// use toolcrib_tool::{CallId, ToolOutput, ToolResult};
+/// use toolcrib_wire::plain_result;
+///
+/// let output = ToolOutput::from("4").with_data(4);
+/// let result = ToolResult::success(CallId::new("c1"), "add", output, Duration::ZERO);
+/// assert_eq!(plain_result(&result), json!({"success": true, "output": "4", "data": 4}));
+/// ```
+pub fn plain_result(result: &ToolResult) -> Value {
+    let mut record = json!({
+        "success": result.is_success(),
+        "output": result.output().map(ToolOutput::text).unwrap_or_default(),
+    });
+    if let Some(data) = result.data() {
+        record["data"] = data.clone();
+    }
+    if let Some(error) = result.error() {
+        record["error"] = json!({
+            "kind": error.kind().as_str(),
+            "message": error.message(),
+            "hints": error.hints(),
+            "retryable": error.retryable(),
+        });
+    }
+    let parts = result.output().map(ToolOutput::content).unwrap_or_default();
+    if !matches!(parts, [] | [Content::Text(_)]) {
+        record["content"] = parts.iter().map(part).collect();
+    }
+    record
+}
+
+fn part(part: &Content) -> Value {
+    match part {
+        Content::Image { data, mime_type } => {
+            json!({"type": "image", "mime_type": mime_type, "data": base64(data)})
+        }
+        Content::Audio { data, mime_type } => {
+            json!({"type": "audio", "mime_type": mime_type, "data": base64(data)})
+        }
+        Content::Link { uri, name, mime_type } => {
+            let mut link = json!({"type": "link", "uri": uri, "name": name});
+            if let Some(mime_type) = mime_type {
+                link["mime_type"] = mime_type.as_str().into();
+            }
+            link
+        }
+        Content::Blob { uri, data, mime_type } => {
+            json!({"type": "blob", "uri": uri, "mime_type": mime_type, "data": base64(data)})
+        }
+        // A kind of part that this version does not know is still told in words.
+        other => json!({"type": "text", "text": other.as_text()}),
+    }
+}

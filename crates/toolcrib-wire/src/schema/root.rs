@@ -1,0 +1,143 @@
+//! What providers outside strict mode ask of a schema: a plain root, and lists that say of what.
+
+use serde_json::Value;
+
+use super::{Object, required};
+use crate::report::{Reason, Refused, Walk};
+
+/// Keywords that OpenAI and Anthropic refuse at the root of a tool's schema.
+const REFUSED: [&str; 9] =
+    ["allOf", "anyOf", "oneOf", "not", "enum", "const", "if", "then", "else"];
+
+/// A tidied schema whose root has `properties` and no combinators.
+///
+/// Combinators that only narrow what the root's own properties say are left out: the call's
+/// validation still enforces them. One that brings properties of its own is refused, because the
+/// model would never learn of those.
+pub(crate) fn plain_root(schema: &Value, walk: &mut Walk) -> Result<Value, Refused> {
+    let Value::Object(mut root) = schema.clone() else {
+        return Err(walk.refuse(Reason::NotAnObject));
+    };
+    if let Some(reference) = root.get("$ref").and_then(Value::as_str).map(str::to_owned) {
+        root = referenced_root(root, schema, &reference, walk)?;
+    }
+    for keyword in REFUSED {
+        if let Some(combined) = root.get(keyword) {
+            if !only_narrows(combined, &root) {
+                return Err(walk.refuse(Reason::Keyword(keyword)));
+            }
+            root.remove(keyword);
+            walk.note(format!("`{keyword}` at the root is left out"));
+        }
+    }
+    if !root.contains_key("properties") {
+        root.insert("properties".to_owned(), Value::Object(Object::new()));
+    }
+    Ok(Value::Object(root))
+}
+
+/// The definition that the root refers to, in the root's place.
+fn referenced_root(
+    mut root: Object,
+    schema: &Value,
+    reference: &str,
+    walk: &mut Walk,
+) -> Result<Object, Refused> {
+    let Some(Value::Object(target)) = super::reference::resolve(schema, reference) else {
+        return Err(walk.refuse(Reason::Reference(reference.to_owned())));
+    };
+    root.remove("$ref");
+    super::merge::merge(&root, target).map_err(|keyword| walk.refuse(Reason::Conflict(keyword)))
+}
+
+/// Whether the combinator names no property that the root does not have.
+fn only_narrows(combined: &Value, root: &Object) -> bool {
+    let known = root.get("properties").and_then(Value::as_object);
+    let is_known = |name: &str| known.is_some_and(|known| known.contains_key(name));
+    match combined {
+        Value::Array(parts) => parts.iter().all(|part| only_narrows(part, root)),
+        Value::Object(part) => {
+            let named = part.get("properties").and_then(Value::as_object);
+            named.is_none_or(|named| named.keys().all(|name| is_known(name)))
+                && required(part).into_iter().all(is_known)
+                && !part.contains_key("$ref")
+                && ["allOf", "anyOf", "oneOf", "not", "if", "then", "else"]
+                    .iter()
+                    .filter_map(|keyword| part.get(*keyword))
+                    .all(|inner| only_narrows(inner, root))
+        }
+        Value::Bool(_) => true,
+        _ => false,
+    }
+}
+
+/// Gives every list schema an `items`, without which OpenAI refuses the tool.
+pub(crate) fn say_items(schema: &mut Value) {
+    match schema {
+        Value::Object(object) => {
+            let is_list = match object.get("type") {
+                Some(Value::String(kind)) => kind == "array",
+                Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == "array"),
+                _ => false,
+            };
+            for (keyword, inner) in object.iter_mut() {
+                match keyword.as_str() {
+                    "default" | "const" | "enum" | "examples" | "example" => {}
+                    "properties" | "$defs" | "definitions" | "patternProperties"
+                    | "dependentSchemas" => {
+                        if let Value::Object(named) = inner {
+                            named.values_mut().for_each(say_items);
+                        }
+                    }
+                    _ => say_items(inner),
+                }
+            }
+            if is_list && !object.contains_key("items") {
+                object.insert("items".to_owned(), Value::Object(Object::new()));
+            }
+        }
+        Value::Array(several) => several.iter_mut().for_each(say_items),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_choice_between_known_properties_is_left_out_with_a_note() {
+        let mut walk = Walk::default();
+        let root = plain_root(
+            &json!({
+                "type": "object",
+                "properties": {"a": {"type": "string"}, "b": {"type": "string"}},
+                "anyOf": [{"required": ["a"]}, {"required": ["b"]}],
+            }),
+            &mut walk,
+        )
+        .unwrap();
+        assert!(root.get("anyOf").is_none());
+        assert_eq!(walk.into_notes("t").next().unwrap().text, "`anyOf` at the root is left out");
+    }
+
+    #[test]
+    fn a_choice_that_brings_properties_is_refused() {
+        let schema = json!({"type": "object", "oneOf": [{"properties": {"a": {}}}]});
+        let refused = plain_root(&schema, &mut Walk::default()).unwrap_err();
+        assert_eq!(refused.reason, Reason::Keyword("oneOf"));
+    }
+
+    #[test]
+    fn a_list_says_of_what_and_data_is_not_touched() {
+        let mut schema = json!({
+            "properties": {"type": {"type": "array"}},
+            "default": {"type": "array"},
+        });
+        say_items(&mut schema);
+        assert_eq!(schema["properties"]["type"]["items"], json!({}));
+        assert_eq!(schema["default"], json!({"type": "array"}));
+    }
+}

@@ -3,6 +3,8 @@
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use toolcrib_tool::{ToolCall, ToolResult};
 
+use crate::admission::Lineage;
+use crate::answers::Flights;
 use crate::{Turn, pipeline};
 
 /// Runs the calls, at most `max_concurrency` at once (0: all). A tool with `parallel: false` runs
@@ -12,30 +14,34 @@ pub(crate) async fn run(
     calls: Vec<ToolCall>,
     max_concurrency: usize,
 ) -> Vec<ToolResult> {
+    let flights = Flights::for_batch();
     let mut answers = Vec::with_capacity(calls.len());
     let mut group = Vec::new();
     for call in calls {
         let barrier =
             turn.snapshot.get(call.name()).is_some_and(|entry| !entry.definition.parallel());
         if barrier {
-            answers.extend(side_by_side(turn, std::mem::take(&mut group), max_concurrency).await);
-            answers.push(pipeline::run(turn, call).await);
+            answers.extend(
+                side_by_side(turn, &flights, std::mem::take(&mut group), max_concurrency).await,
+            );
+            answers.push(one(turn, &flights, call).await);
         } else {
             group.push(call);
         }
     }
-    answers.extend(side_by_side(turn, group, max_concurrency).await);
+    answers.extend(side_by_side(turn, &flights, group, max_concurrency).await);
     answers
 }
 
 /// Polled inside the caller's task: a batch of quick calls pays for no task switch.
 async fn side_by_side(
     turn: &Turn,
+    flights: &Flights,
     calls: Vec<ToolCall>,
     max_concurrency: usize,
 ) -> Vec<ToolResult> {
     let at_once = if max_concurrency == 0 { calls.len() } else { max_concurrency };
-    let numbered = |(position, call)| async move { (position, pipeline::run(turn, call).await) };
+    let numbered = |(position, call)| async move { (position, one(turn, flights, call).await) };
     let mut waiting = calls.into_iter().enumerate();
     let mut running: FuturesUnordered<_> = waiting.by_ref().take(at_once).map(numbered).collect();
     let mut answers = Vec::new();
@@ -45,4 +51,8 @@ async fn side_by_side(
     }
     answers.sort_unstable_by_key(|(position, _)| *position);
     answers.into_iter().map(|(_, result)| result).collect()
+}
+
+async fn one(turn: &Turn, flights: &Flights, call: ToolCall) -> ToolResult {
+    pipeline::run(turn, call, &Lineage::root(), Some(flights)).await
 }

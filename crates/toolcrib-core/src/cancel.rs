@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::Notify;
-use toolcrib_tool::{BoxFuture, CallHost};
+use toolcrib_tool::BoxFuture;
 
 /// The cancellation of one call.
 #[derive(Debug, Default)]
@@ -26,8 +26,9 @@ impl Cancellation {
     }
 }
 
-impl CallHost for Cancellation {
-    fn cancelled(&self) -> BoxFuture<'_, ()> {
+impl Cancellation {
+    /// Completes when the call is cancelled.
+    pub(crate) fn cancelled(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {
             let changed = self.changed.notified();
             tokio::pin!(changed);
@@ -39,7 +40,8 @@ impl CallHost for Cancellation {
         })
     }
 
-    fn is_cancelled(&self) -> bool {
+    /// Whether it has been.
+    pub(crate) fn is_cancelled(&self) -> bool {
         self.set.load(Ordering::Acquire)
     }
 }

@@ -7,6 +7,8 @@ compile_error!(
      use the default `panic = \"unwind\"`"
 );
 
+mod admission;
+mod answers;
 #[doc(hidden)]
 pub mod arguments;
 mod batch;
@@ -14,15 +16,19 @@ mod cancel;
 mod checking;
 mod config;
 mod executor;
+mod host;
 mod output_budget;
 mod pipeline;
 mod registry;
 mod schema;
+mod statistics;
 mod turn;
 mod violation;
 
+pub use answers::CacheStats;
 pub use config::ExecutorConfig;
 pub use executor::Executor;
 pub use registry::{Conflict, Registration, Registry, RegistryBuilder, RegistrySnapshot};
+pub use statistics::{Ending, InFlight, OTHER_TOOLS, Statistics, ToolStatistics, UNKNOWN_TOOLS};
 pub use turn::{Turn, TurnOptions};
 pub use violation::Violation;

@@ -1,21 +1,28 @@
 //! The one way a call takes, top to bottom: resolve → parse (or repair) → strip → defaults →
-//! validate (or coerce) → context → the tool's own check → run within its limit → check the output → fit the budget.
+//! validate (or coerce) → context → answered before? → breaker, permits and rate → the tool's own
+//! check → run within its limit → check the output → fit the budget.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::FutureExt;
+use tokio::time::Instant;
 use toolcrib_fuzzy::near_names;
 use toolcrib_tool::{
     Arguments, Body, CallContext, CallId, ErrorKind, RawArguments, Tool, ToolCall, ToolDefinition,
     ToolError, ToolOutcome, ToolOutput, ToolResult, canonical_json,
 };
 
+use crate::admission::{self, Lineage, Permit};
+use crate::answers::{Answers, Asked, Flights, Key, Run, Scope, Writing};
+use crate::arguments::parse::parse;
 use crate::cancel::Cancellation;
 use crate::checking::{Mending, checked_arguments, listed};
+use crate::host::Host;
 use crate::output_budget;
 use crate::registry::{Compiled, Slot};
+use crate::statistics::Ending;
 use crate::turn::Turn;
 
 /// When a call ends at the latest, and how long that was from its start.
@@ -25,63 +32,218 @@ struct Deadline {
     at: Instant,
 }
 
-/// Answers one call.
-pub(crate) async fn run(turn: &Turn, call: ToolCall) -> ToolResult {
+/// Where an answer comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    /// The tool ran, or the call was refused.
+    Own,
+    /// An earlier call.
+    Kept,
+    /// The same call, made at the same time.
+    Shared,
+}
+
+/// Answers one call. `lineage` is that of the call it was made from; `batch` has the flights of
+/// the batch it is part of.
+pub(crate) async fn run(
+    turn: &Turn,
+    call: ToolCall,
+    lineage: &Lineage,
+    batch: Option<&Flights>,
+) -> ToolResult {
     let started = Instant::now();
     let (id, name, raw) = call.into_parts();
     tracing::debug!(tool = %name, call_id = %id, "execute_start");
-
-    let outcome = async {
-        let Ready { slot, compiled, arguments, mending, cx, deadline, cancellation } =
-            ready(turn, &id, &name, raw, started)?;
-        let Body::Shared(tool) = &slot.entry.body else {
-            return Err(ToolError::internal("this version cannot run a body of that kind"));
-        };
-        let outcome = execute(tool, arguments, &cx, deadline, &cancellation).await?;
-        let output = mending.noted_in(finished(&name, outcome)?);
-        check_data(compiled, output, turn.shared.config.data_bytes)
-    }
-    .await;
-
+    let mut origin = Origin::Own;
+    let way = Way { turn, lineage, batch, id: &id, name: &name, started };
+    let outcome = way.go(raw, &mut origin).await;
     let duration = started.elapsed();
     log(&name, id.as_str(), duration, outcome.as_ref().err());
     answer(turn, id, name, outcome, duration)
+        .with_cached(origin == Origin::Kept)
+        .with_skipped(origin == Origin::Shared)
 }
 
-/// A call that may run: every check that needs no tool has passed.
-struct Ready<'t> {
-    slot: &'t Slot,
+/// A call on its way.
+struct Way<'a> {
+    turn: &'a Turn,
+    lineage: &'a Lineage,
+    batch: Option<&'a Flights>,
+    id: &'a CallId,
+    name: &'a str,
+    started: Instant,
+}
+
+impl Way<'_> {
+    /// The whole way, and its place in the statistics.
+    async fn go(&self, raw: RawArguments, origin: &mut Origin) -> Result<ToolOutput, ToolError> {
+        let shared = &self.turn.shared;
+        let slot = resolve(self.turn, self.name).inspect_err(|error| {
+            if error.kind() == ErrorKind::NotFound {
+                shared.statistics.unknown();
+            }
+        })?;
+        let definition = &slot.entry.definition;
+        let counted = shared.statistics.begin(definition, self.started.into_std());
+
+        let before = async {
+            let checked = checked(self.turn, slot, raw)?;
+            let asked = self.ask(slot, &checked).await?;
+            Ok::<_, ToolError>((checked, asked))
+        };
+        let (Checked { compiled, arguments, mending }, asked) = match before.await {
+            Ok(ready) => ready,
+            Err(error) => {
+                counted.refuse(error.kind());
+                return Err(error);
+            }
+        };
+        let kept = match asked {
+            None => None,
+            Some(Asked::Run(run)) => Some(run),
+            Some(Asked::Kept(output)) => {
+                *origin = Origin::Kept;
+                counted.cache_hit();
+                return Ok(mending.noted_in(Arc::unwrap_or_clone(output)));
+            }
+            Some(Asked::Shared(outcome)) => {
+                *origin = Origin::Shared;
+                counted.cache_hit();
+                return outcome
+                    .map(|output| mending.noted_in(Arc::unwrap_or_clone(output)))
+                    .map_err(Arc::unwrap_or_clone);
+            }
+        };
+
+        let admitted = shared.admission.admit(
+            definition,
+            compiled.fingerprint,
+            &self.turn.identity,
+            self.lineage,
+        );
+        let permit = match admitted.await {
+            Ok(permit) => permit,
+            Err(error) => {
+                counted.refuse(error.kind());
+                return Err(error);
+            }
+        };
+        // Waiting for a permit is no part of the limit.
+        let runs_from = Instant::now();
+        let outcome = self.run(slot, compiled, arguments, &permit, runs_from).await;
+        let failure = outcome.as_ref().err().map(ToolError::kind);
+        permit.finish(failure);
+        counted.finish(failure.map_or(Ending::Success, Ending::Failure), runs_from.elapsed());
+        let outcome = match kept {
+            Some(run) => self.publish(run, outcome),
+            None => outcome,
+        };
+        outcome.map(|output| mending.noted_in(output))
+    }
+
+    fn scope(&self) -> Scope<'_> {
+        Scope {
+            session: self.turn.session.as_deref(),
+            batch: self.batch,
+            nested: self.lineage.depth() > 0,
+        }
+    }
+
+    /// Whether the call was answered before or is being answered; `None` for tools whose calls
+    /// always run.
+    async fn ask(&self, slot: &Slot, checked: &Checked<'_>) -> Result<Option<Asked>, ToolError> {
+        let definition = &slot.entry.definition;
+        if !Answers::concern(definition) {
+            return Ok(None);
+        }
+        let text = checked.arguments.as_str();
+        let tape = parse(text)
+            .map_err(|error| ToolError::internal(format!("reading the arguments: {error}")))?;
+        let turn = self.turn;
+        let key = Key::of(&checked.compiled.callee, tape.root(), &turn.values, &turn.context);
+        let ask = turn.shared.answers.ask(&key, self.scope());
+        match turn.shared.config.limit(definition.timeout()) {
+            None => Ok(Some(ask.await)),
+            Some(limit) => match tokio::time::timeout(limit, ask).await {
+                Ok(asked) => Ok(Some(asked)),
+                Err(_) => Err(timed_out(definition, limit)),
+            },
+        }
+    }
+
+    /// Hands the outcome to those who wait for the same.
+    fn publish(
+        &self,
+        run: Run,
+        outcome: Result<ToolOutput, ToolError>,
+    ) -> Result<ToolOutput, ToolError> {
+        let outcome = outcome.map(Arc::new).map_err(Arc::new);
+        self.turn.shared.answers.publish(run, self.scope(), &outcome);
+        outcome.map(Arc::unwrap_or_clone).map_err(Arc::unwrap_or_clone)
+    }
+
+    /// Runs the tool and checks what it hands back.
+    async fn run(
+        &self,
+        slot: &Slot,
+        compiled: &Compiled,
+        arguments: Arguments,
+        permit: &Permit<'_>,
+        runs_from: Instant,
+    ) -> Result<ToolOutput, ToolError> {
+        let shared = &self.turn.shared;
+        let definition = &slot.entry.definition;
+        let Body::Shared(tool) = &slot.entry.body else {
+            return Err(ToolError::internal("this version cannot run a body of that kind"));
+        };
+        let deadline = shared
+            .config
+            .limit(definition.timeout())
+            .map(|limit| Deadline { limit, at: runs_from + limit });
+        let cancellation = Arc::new(Cancellation::default());
+        let host = Host {
+            cancellation: Arc::clone(&cancellation),
+            turn: self.turn.clone(),
+            lineage: permit.lineage(),
+        };
+        let cx = context(self.turn, slot, self.id.as_str(), deadline, Some(Arc::new(host)));
+        let held =
+            Held { _slot: permit.slot(), _writing: shared.answers.writing(definition.resources()) };
+        let outcome = execute(tool, arguments, &cx, deadline, &cancellation, held).await?;
+        check_data(compiled, finished(self.name, outcome)?, shared.config.data_bytes)
+    }
+}
+
+/// What a call keeps as long as its work goes on, answered or not: a thread cannot be stopped.
+struct Held {
+    /// One of the calls the tool may run at once.
+    _slot: Option<Arc<admission::Slot>>,
+    /// That what the tool writes may be changing.
+    _writing: Option<Writing>,
+}
+
+/// A call all of whose checks that need no tool have passed.
+struct Checked<'t> {
     compiled: &'t Compiled,
     arguments: Arguments,
     mending: Mending,
-    cx: CallContext,
-    deadline: Option<Deadline>,
-    cancellation: Arc<Cancellation>,
 }
 
-fn ready<'t>(
-    turn: &'t Turn,
-    id: &CallId,
-    name: &str,
-    raw: RawArguments,
-    started: Instant,
-) -> Result<Ready<'t>, ToolError> {
-    let slot = resolve(turn, name)?;
+fn checked<'t>(turn: &Turn, slot: &'t Slot, raw: RawArguments) -> Result<Checked<'t>, ToolError> {
+    let definition = &slot.entry.definition;
     let compiled = slot.compiled(turn.shared.registry.schemas())?;
-    let may_close = slot.entry.definition.annotations().read_only;
-    let (arguments, mending) = checked_arguments(compiled, raw, may_close)?;
-    let cancellation = Arc::new(Cancellation::default());
-    let limit = turn.shared.config.limit(slot.entry.definition.timeout());
-    let deadline = limit.map(|limit| Deadline { limit, at: started + limit });
-    let cx = context(turn, slot, id.as_str(), deadline, &cancellation)?;
-    Ok(Ready { slot, compiled, arguments, mending, cx, deadline, cancellation })
+    let (arguments, mending) =
+        checked_arguments(compiled, raw, definition.annotations().read_only)?;
+    require_context(turn, definition)?;
+    Ok(Checked { compiled, arguments, mending })
 }
 
 /// Does everything but running the tool.
 pub(crate) fn dry_run(turn: &Turn, call: ToolCall) -> Result<(Arguments, CallContext), ToolError> {
     let (id, name, raw) = call.into_parts();
-    let ready = ready(turn, &id, &name, raw, Instant::now())?;
-    Ok((ready.arguments, ready.cx))
+    let slot = resolve(turn, &name)?;
+    let checked = checked(turn, slot, raw)?;
+    Ok((checked.arguments, context(turn, slot, id.as_str(), None, None)))
 }
 
 /// Finds the tool, or says which ones are near.
@@ -104,38 +266,40 @@ fn resolve<'t>(turn: &'t Turn, name: &str) -> Result<&'t Slot, ToolError> {
     }
 }
 
-/// The call's context; fails if the host has not supplied what the tool needs.
+/// Fails if the host has not supplied what the tool needs.
+fn require_context(turn: &Turn, definition: &ToolDefinition) -> Result<(), ToolError> {
+    let missing = definition.injections().iter().find(|injection| {
+        injection.required() && turn.values.get(injection.context_key()).is_none()
+    });
+    let Some(injection) = missing else { return Ok(()) };
+    Err(ToolError::new(
+        ErrorKind::MissingContext,
+        format!(
+            "the host has not supplied `{}`, which this tool takes from the context",
+            injection.context_key()
+        ),
+    )
+    .with_hint("It cannot be given as an argument. Tell the user that the host must set it."))
+}
+
 fn context(
     turn: &Turn,
     slot: &Slot,
     id: &str,
     deadline: Option<Deadline>,
-    cancellation: &Arc<Cancellation>,
-) -> Result<CallContext, ToolError> {
+    host: Option<Arc<Host>>,
+) -> CallContext {
     let definition = &slot.entry.definition;
-    for injection in definition.injections().iter().filter(|injection| injection.required()) {
-        if turn.values.get(injection.context_key()).is_none() {
-            return Err(ToolError::new(
-                ErrorKind::MissingContext,
-                format!(
-                    "the host has not supplied `{}`, which this tool takes from the context",
-                    injection.context_key()
-                ),
-            )
-            .with_hint(
-                "It cannot be given as an argument. Tell the user that the host must set it.",
-            ));
-        }
-    }
-    let config = &turn.shared.config;
-    let builder = CallContext::builder(id, Arc::clone(definition))
+    let mut builder = CallContext::builder(id, Arc::clone(definition))
         .values(turn.values.clone())
-        .output_chars(definition.output_chars().unwrap_or(config.output_chars))
-        .host(Arc::clone(cancellation) as _);
-    Ok(match deadline {
-        Some(deadline) => builder.deadline(deadline.at).build(),
-        None => builder.build(),
-    })
+        .output_chars(definition.output_chars().unwrap_or(turn.shared.config.output_chars));
+    if let Some(deadline) = deadline {
+        builder = builder.deadline(deadline.at.into_std());
+    }
+    if let Some(host) = host {
+        builder = builder.host(host);
+    }
+    builder.build()
 }
 
 /// Runs the tool's check and its work within the deadline, whatever it does.
@@ -145,9 +309,10 @@ async fn execute(
     cx: &CallContext,
     deadline: Option<Deadline>,
     cancellation: &Arc<Cancellation>,
+    held: Held,
 ) -> Result<ToolOutcome, ToolError> {
     let cancel_when_dropped = cancellation.set_on_drop();
-    let work = work(tool, arguments, cx);
+    let work = work(tool, arguments, cx, held);
     let Some(deadline) = deadline else {
         let outcome = work.await;
         cancel_when_dropped.disarm();
@@ -155,7 +320,7 @@ async fn execute(
     };
 
     let mut work = std::pin::pin!(work);
-    if let Ok(outcome) = tokio::time::timeout_at(deadline.at.into(), &mut work).await {
+    if let Ok(outcome) = tokio::time::timeout_at(deadline.at, &mut work).await {
         cancel_when_dropped.disarm();
         return outcome;
     }
@@ -181,6 +346,7 @@ async fn work(
     tool: &Arc<dyn Tool>,
     arguments: Arguments,
     cx: &CallContext,
+    held: Held,
 ) -> Result<ToolOutcome, ToolError> {
     async fn inner(
         tool: &dyn Tool,
@@ -195,6 +361,7 @@ async fn work(
         let (tool, cx) = (Arc::clone(tool), cx.clone());
         let runtime = tokio::runtime::Handle::current();
         let joined = tokio::task::spawn_blocking(move || {
+            let _held = held;
             runtime.block_on(inner(tool.as_ref(), arguments, &cx))
         })
         .await;
@@ -205,10 +372,9 @@ async fn work(
     }
     // A tool that panicked is asked again only through its own `&self`; what it left half done
     // behind a lock of its own, that lock's poisoning tells it.
-    AssertUnwindSafe(inner(tool.as_ref(), arguments, cx))
-        .catch_unwind()
-        .await
-        .unwrap_or_else(|panic| Err(panicked(panic.as_ref())))
+    let outcome = AssertUnwindSafe(inner(tool.as_ref(), arguments, cx)).catch_unwind().await;
+    drop(held);
+    outcome.unwrap_or_else(|panic| Err(panicked(panic.as_ref())))
 }
 
 fn panicked(panic: &(dyn std::any::Any + Send)) -> ToolError {

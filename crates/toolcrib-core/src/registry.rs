@@ -6,9 +6,11 @@ use std::sync::{Arc, OnceLock};
 use arc_swap::ArcSwap;
 use hashbrown::HashMap;
 use toolcrib_tool::{
-    DefinitionError, Source, ToolDefinition, ToolEntry, ToolError, ToolName, native_tools,
+    Body, DefinitionError, Source, ToolDefinition, ToolEntry, ToolError, ToolName, native_tools,
 };
 
+use crate::admission;
+use crate::answers::Callee;
 use crate::arguments::prepare::Preparation;
 use crate::schema::{InputValidator, OutputValidator, SchemaCache};
 
@@ -196,6 +198,10 @@ pub(crate) struct Slot {
 /// What a call needs beyond the entry.
 #[derive(Debug)]
 pub(crate) struct Compiled {
+    /// Which tool it is, for answers that are kept.
+    pub(crate) callee: Callee,
+    /// Changes with everything a definition says.
+    pub(crate) fingerprint: u64,
     pub(crate) preparation: Preparation,
     pub(crate) input: Arc<InputValidator>,
     pub(crate) output: Option<Arc<OutputValidator>>,
@@ -210,7 +216,13 @@ impl Slot {
     pub(crate) fn compiled(&self, schemas: &SchemaCache) -> Result<&Compiled, ToolError> {
         let compile = || {
             let definition = &self.entry.definition;
+            let Body::Shared(tool) = &self.entry.body else {
+                return Err(ToolError::internal("this version cannot run a body of that kind"));
+            };
             Ok(Compiled {
+                // Another instance may do something else under the same definition.
+                callee: Callee::of(&self.entry, format!("{:p}", Arc::as_ptr(tool))),
+                fingerprint: admission::fingerprint(definition),
                 preparation: Preparation::of(definition),
                 input: schemas.input(definition.input_schema())?,
                 output: definition

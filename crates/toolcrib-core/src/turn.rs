@@ -3,10 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
+use serde_json::json;
 use toolcrib_tool::{
     Arguments, CallContext, ContextValues, ToolCall, ToolDefinition, ToolError, ToolResult,
+    canonical_json,
 };
 
+use crate::admission::Lineage;
 use crate::executor::Shared;
 use crate::{Executor, RegistrySnapshot, batch, pipeline};
 
@@ -14,6 +17,7 @@ use crate::{Executor, RegistrySnapshot, batch, pipeline};
 #[derive(Debug, Clone, Default)]
 pub struct TurnOptions {
     values: ContextValues,
+    session: Option<Arc<str>>,
     max_concurrency: Option<usize>,
 }
 
@@ -22,6 +26,14 @@ impl TurnOptions {
     #[must_use]
     pub fn values(mut self, values: ContextValues) -> Self {
         self.values = values;
+        self
+    }
+
+    /// The session the calls belong to: tools that declare `dedupe: session` answer a repeated call
+    /// from its history. Without one there is no history.
+    #[must_use]
+    pub fn session(mut self, session: impl Into<Arc<str>>) -> Self {
+        self.session = Some(session.into());
         self
     }
 
@@ -65,6 +77,12 @@ pub struct Turn {
     pub(crate) shared: Arc<Shared>,
     pub(crate) snapshot: Arc<RegistrySnapshot>,
     pub(crate) values: ContextValues,
+    /// Whose calls these are, as far as the host said: what is counted for one is not held against
+    /// another.
+    pub(crate) identity: Arc<str>,
+    /// All the host said, as one text: an answer may depend on any of it.
+    pub(crate) context: Arc<str>,
+    pub(crate) session: Option<Arc<str>>,
     max_concurrency: usize,
 }
 
@@ -73,6 +91,9 @@ impl Turn {
         Self {
             shared: Arc::clone(&executor.shared),
             snapshot: executor.shared.registry.snapshot(),
+            identity: identity(&options.values),
+            context: canonical_context(&options.values),
+            session: options.session,
             values: options.values,
             max_concurrency: options
                 .max_concurrency
@@ -101,7 +122,7 @@ impl Turn {
     /// Dropping the future cancels the call and ends what it started. Needs a tokio runtime with
     /// its timer.
     pub async fn call(&self, call: ToolCall) -> ToolResult {
-        pipeline::run(self, call).await
+        pipeline::run(self, call, &Lineage::root(), None).await
     }
 
     /// Does everything a call does but running the tool: what the tool would get, or why the call
@@ -113,6 +134,19 @@ impl Turn {
     /// Answers several calls, in their order, running them at once as far as they allow.
     pub async fn call_batch(&self, calls: Vec<ToolCall>) -> Vec<ToolResult> {
         batch::run(self, calls, self.max_concurrency).await
+    }
+}
+
+fn canonical_context(values: &ContextValues) -> Arc<str> {
+    let pairs: Vec<_> = values.iter().map(|(key, value)| json!([key, value])).collect();
+    if pairs.is_empty() { "".into() } else { canonical_json(&pairs.into()).into() }
+}
+
+/// Tenant and user as one text; empty where the host names neither.
+fn identity(values: &ContextValues) -> Arc<str> {
+    match (values.get("tenant"), values.get("user")) {
+        (None, None) => "".into(),
+        (tenant, user) => canonical_json(&json!([tenant, user])).into(),
     }
 }
 

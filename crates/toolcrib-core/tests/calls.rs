@@ -10,9 +10,9 @@ use toolcrib_core::{
     Executor, ExecutorConfig, Registration, Registry, RegistryBuilder, Turn, TurnOptions,
 };
 use toolcrib_tool::{
-    Arguments, BoxFuture, CallContext, Content, ContextValues, ErrorKind, Injection, IntoOutcome,
-    Layer, Source, Tool, ToolCall, ToolDefinition, ToolDefinitionBuilder, ToolEntry, ToolError,
-    ToolOutcome, ToolOutput, ToolResult, tool_fn,
+    Arguments, BoxFuture, CachePolicy, CallContext, Content, ContextValues, Dedupe, ErrorKind,
+    Injection, IntoOutcome, Layer, Resources, Source, Tool, ToolCall, ToolDefinition,
+    ToolDefinitionBuilder, ToolEntry, ToolError, ToolOutcome, ToolOutput, ToolResult, tool_fn,
 };
 
 fn define(name: &str) -> ToolDefinitionBuilder {
@@ -539,5 +539,234 @@ async fn a_value_of_the_wrong_type_is_coerced_where_the_schema_wants_it() {
     ] {
         let result = call(&turn, "echo", given.clone()).await;
         assert_eq!(result.error_kind(), Some(ErrorKind::InvalidArgs), "{given}");
+    }
+}
+
+/// A tool that calls another, or itself, as often as it is told.
+fn caller(name: &'static str, inner: &'static str) -> ToolEntry {
+    let definition = define(name)
+        .input_schema(json!({"properties": {"depth": {"type": "integer"}}}))
+        .max_concurrent(1)
+        .timeout(Duration::from_secs(5));
+    entry(
+        definition,
+        tool_fn(move |args: Value, cx: CallContext| async move {
+            let depth = args["depth"].as_u64().unwrap_or_default();
+            if depth == 0 {
+                return Ok(format!("{name} at the bottom"));
+            }
+            let call = ToolCall::new("inner", inner, json!({"depth": depth - 1}));
+            cx.call(call).await.into_result().map(|output| output.text().into_owned())
+        }),
+    )
+}
+
+#[tokio::test]
+async fn nested_calls_share_the_slot_of_their_parent_and_cannot_deadlock() {
+    let turn = turn([caller("meta", "meta"), caller("ping", "pong"), caller("pong", "ping")]);
+    let three_deep = call(&turn, "meta", json!({"depth": 3})).await;
+    assert_eq!(three_deep.text(), "meta at the bottom", "one slot serves the whole line");
+    let to_and_fro = call(&turn, "ping", json!({"depth": 3})).await;
+    assert_eq!(to_and_fro.text(), "pong at the bottom");
+    let endless = call(&turn, "meta", json!({"depth": 100})).await;
+    assert_eq!(endless.error_kind(), Some(ErrorKind::Denied), "{}", endless.text());
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_of_a_tool_with_one_slot_run_one_after_another_and_waiting_is_no_timeout() {
+    let running = Arc::new(AtomicUsize::new(0));
+    let now = Arc::clone(&running);
+    let single = entry(
+        define("single").max_concurrent(1).timeout(Duration::from_secs(2)),
+        tool_fn(move |_: Value, _| {
+            let now = Arc::clone(&now);
+            async move {
+                let beside = now.fetch_add(1, Ordering::SeqCst);
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                now.fetch_sub(1, Ordering::SeqCst);
+                beside.to_string()
+            }
+        }),
+    );
+    let executor = executor([single], ExecutorConfig::default());
+    let turn = executor.turn(TurnOptions::default().max_concurrency(0));
+    let calls = (0..5).map(|n| ToolCall::new(n.to_string(), "single", "{}")).collect();
+    let answers = turn.call_batch(calls).await;
+    assert!(answers.iter().all(|answer| answer.text() == "0"), "{answers:?}");
+}
+
+#[tokio::test]
+async fn a_rate_limit_answers_with_when_to_try_again() {
+    let limited = entry(
+        define("limited").rate("2/min".parse().expect("a rate")),
+        tool_fn(|_: Value, _| async { "ok" }),
+    );
+    let turn = turn([limited]);
+    assert!(call(&turn, "limited", json!({})).await.is_success());
+    assert!(call(&turn, "limited", json!({})).await.is_success());
+    let refused = call(&turn, "limited", json!({})).await;
+    assert_eq!(refused.error_kind(), Some(ErrorKind::RateLimited));
+    assert!(refused.error().is_some_and(ToolError::retryable));
+    assert!(refused.text().contains("again"), "{}", refused.text());
+}
+
+#[tokio::test(start_paused = true)]
+async fn three_timeouts_pause_a_tool_for_one_identity_until_a_trial_succeeds() {
+    let slow = Arc::new(AtomicBool::new(true));
+    let is_slow = Arc::clone(&slow);
+    let tool = entry(
+        define("moody").timeout(Duration::from_secs(1)),
+        tool_fn(move |_: Value, _| {
+            let slow = is_slow.load(Ordering::SeqCst);
+            async move {
+                if slow {
+                    tokio::time::sleep(Duration::from_secs(60)).await;
+                }
+                "done"
+            }
+        }),
+    );
+    let executor = executor([tool], ExecutorConfig::default());
+    let of = |user: &str| {
+        executor.turn(TurnOptions::default().values(ContextValues::new().with("user", user)))
+    };
+    for _ in 0..3 {
+        let result = call(&of("ada"), "moody", json!({})).await;
+        assert_eq!(result.error_kind(), Some(ErrorKind::Timeout));
+    }
+    assert_eq!(call(&of("ada"), "moody", json!({})).await.error_kind(), Some(ErrorKind::Paused));
+    slow.store(false, Ordering::SeqCst);
+    assert!(call(&of("bob"), "moody", json!({})).await.is_success(), "another identity");
+    tokio::time::advance(Duration::from_secs(61)).await;
+    assert!(call(&of("ada"), "moody", json!({})).await.is_success(), "the trial");
+    assert!(call(&of("ada"), "moody", json!({})).await.is_success(), "closed again");
+}
+
+#[tokio::test]
+async fn statistics_count_what_became_of_calls() {
+    let schema = json!({"properties": {"n": {"type": "integer"}}, "additionalProperties": false});
+    let executor = executor(
+        [
+            echo(define("echo").input_schema(schema)),
+            entry(
+                define("fails"),
+                tool_fn(|_: Value, _| async { Err::<String, _>(ToolError::execution("no")) }),
+            ),
+        ],
+        ExecutorConfig::default(),
+    );
+    let turn = executor.turn(TurnOptions::default());
+    for arguments in [json!({"n": 1}), json!({"n": 2}), json!({"m": 1})] {
+        call(&turn, "echo", arguments).await;
+    }
+    call(&turn, "fails", json!({})).await;
+    call(&turn, "made_up_1", json!({})).await;
+    call(&turn, "made_up_2", json!({})).await;
+    let statistics = serde_json::to_value(executor.statistics().snapshot()).expect("JSON");
+    let of = |name: &str| {
+        let all = statistics.as_array().expect("a list");
+        all.iter()
+            .find(|one| one["tool"] == name)
+            .cloned()
+            .unwrap_or_else(|| panic!("{statistics}"))
+    };
+    assert_eq!(
+        (&of("echo")["successes"], &of("echo")["failures_by_kind"]),
+        (&json!(2), &json!({"invalid_args": 1}))
+    );
+    assert_eq!(of("fails")["failures_by_kind"], json!({"execution": 1}));
+    assert_eq!(of("(unknown)")["failures"], json!(2));
+    assert_eq!(of("echo")["in_flight"], json!(0));
+}
+
+/// A tool that counts how often it runs, and says so.
+fn counting(definition: ToolDefinitionBuilder) -> (ToolEntry, Arc<AtomicUsize>) {
+    let runs = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&runs);
+    let body = tool_fn(move |_: Value, _| {
+        let run = counted.fetch_add(1, Ordering::SeqCst) + 1;
+        async move {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            format!("run {run}")
+        }
+    });
+    (entry(definition, body), runs)
+}
+
+fn reading(name: &str) -> ToolDefinitionBuilder {
+    define(name).read_only(true).idempotent(true)
+}
+
+#[tokio::test]
+async fn a_cached_answer_is_used_again_for_the_same_arguments_and_identity_only() {
+    let schema = json!({"properties": {"a": {}, "b": {}}});
+    let (tool, runs) = counting(reading("find").input_schema(schema).cache(CachePolicy::new()));
+    let executor = executor([tool], ExecutorConfig::default());
+    let ada =
+        executor.turn(TurnOptions::default().values(ContextValues::new().with("user", "ada")));
+    let first = ada.call(ToolCall::new("1", "find", r#"{"a": 1, "b": "x"}"#)).await;
+    let again = ada.call(ToolCall::new("2", "find", r#"{"b":"\u0078","a":1.0}"#)).await;
+    assert_eq!((first.cached(), again.cached()), (false, true));
+    assert_eq!((again.text().as_ref(), again.call_id().as_str()), ("run 1", "2"));
+    let bob =
+        executor.turn(TurnOptions::default().values(ContextValues::new().with("user", "bob")));
+    assert!(!bob.call(ToolCall::new("3", "find", r#"{"a": 1, "b": "x"}"#)).await.cached());
+    assert_eq!(runs.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_identical_calls_at_once_run_the_tool_once() {
+    let (tool, runs) = counting(reading("find").cache(CachePolicy::new()));
+    let turn = turn([tool]);
+    let calls = (0..1000).map(|n| {
+        let turn = turn.clone();
+        tokio::spawn(async move { turn.call(ToolCall::new(n.to_string(), "find", "{}")).await })
+    });
+    for (n, answer) in calls.collect::<Vec<_>>().into_iter().enumerate() {
+        let answer = answer.await.expect("answered");
+        assert_eq!(
+            (answer.text().as_ref(), answer.call_id().as_str()),
+            ("run 1", n.to_string().as_str())
+        );
+    }
+    assert_eq!(runs.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn the_same_call_twice_in_a_batch_runs_once_and_in_a_session_is_remembered() {
+    let (tool, runs) = counting(reading("look").dedupe(Dedupe::Session));
+    let executor = executor([tool], ExecutorConfig::default());
+    let turn = executor.turn(TurnOptions::default().session("s1").max_concurrency(1));
+    let calls = (0..3).map(|n| ToolCall::new(n.to_string(), "look", "{}")).collect();
+    let answers = turn.call_batch(calls).await;
+    let skipped: Vec<_> = answers.iter().map(ToolResult::skipped).collect();
+    assert_eq!(skipped, [false, true, true]);
+    assert!(turn.call(ToolCall::new("4", "look", "{}")).await.cached());
+    let other = executor.turn(TurnOptions::default().session("s2"));
+    assert!(!other.call(ToolCall::new("5", "look", "{}")).await.cached());
+    let none = executor.turn(TurnOptions::default());
+    assert!(!none.call(ToolCall::new("6", "look", "{}")).await.cached(), "no session, no history");
+    assert_eq!(runs.load(Ordering::SeqCst), 3);
+}
+
+#[tokio::test]
+async fn a_writer_makes_others_forget_what_they_read_and_failures_are_never_kept() {
+    let reads = Resources::new().reads("tickets");
+    let (reader, runs) = counting(reading("list").cache(CachePolicy::new()).resources(reads));
+    let (writer, _) = counting(define("add").resources(Resources::new().writes("tickets")));
+    let failing = entry(
+        reading("fails").cache(CachePolicy::new()),
+        tool_fn(|_: Value, _| async { Err::<String, _>(ToolError::execution("no")) }),
+    );
+    let turn = turn([reader, writer, failing]);
+    for expected in ["run 1", "run 1"] {
+        assert_eq!(call(&turn, "list", json!({})).await.text(), expected);
+    }
+    assert!(call(&turn, "add", json!({})).await.is_success());
+    assert_eq!(call(&turn, "list", json!({})).await.text(), "run 2");
+    assert_eq!(runs.load(Ordering::SeqCst), 2);
+    for _ in 0..2 {
+        let failed = call(&turn, "fails", json!({})).await;
+        assert_eq!((failed.error_kind(), failed.cached()), (Some(ErrorKind::Execution), false));
     }
 }

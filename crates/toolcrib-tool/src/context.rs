@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::{BoxFuture, CallId, ToolDefinition};
+use crate::{BoxFuture, CallId, ToolCall, ToolDefinition, ToolError, ToolResult};
 
 /// Values the host attached to a session or request: `user`, `tenant`, `project_id` and its own.
 /// They never come from a model.
@@ -52,6 +52,13 @@ pub trait CallHost: Send + Sync {
 
     /// Whether the call has been cancelled.
     fn is_cancelled(&self) -> bool;
+
+    /// Answers a call made from within this one.
+    fn call(&self, call: ToolCall) -> BoxFuture<'_, ToolResult> {
+        let (id, name, _) = call.into_parts();
+        let error = ToolError::unavailable("this host takes no calls from within a call");
+        Box::pin(std::future::ready(ToolResult::failure(id, name, error, Duration::ZERO)))
+    }
 }
 
 /// The context of one call. Cloning it is cheap.
@@ -142,9 +149,33 @@ impl CallContext {
         }
     }
 
+    /// Calls another tool, through the same pipeline and on the same snapshot.
+    ///
+    /// The nested call shares the limits this one already holds, so that a tool with one slot may
+    /// call itself; it is denied beyond 16 levels.
+    pub async fn call(&self, call: ToolCall) -> ToolResult {
+        match &self.0.host {
+            Some(host) => host.call(call).await,
+            None => Detached.call(call).await,
+        }
+    }
+
     /// Whether the call was cancelled or timed out.
     pub fn is_cancelled(&self) -> bool {
         self.0.host.as_ref().is_some_and(|host| host.is_cancelled())
+    }
+}
+
+/// The host of a context that was built without one.
+struct Detached;
+
+impl CallHost for Detached {
+    fn cancelled(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::pending())
+    }
+
+    fn is_cancelled(&self) -> bool {
+        false
     }
 }
 

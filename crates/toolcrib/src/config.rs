@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use toolcrib_core::ExecutorConfig;
-use toolcrib_manifest::units::HumanDuration;
+use toolcrib_manifest::units::{ByteSize, HumanDuration};
 use toolcrib_tool::ContextValues;
 
 /// Everything a config file may say. All keys are optional; unknown ones are errors.
@@ -16,6 +17,10 @@ use toolcrib_tool::ContextValues;
 pub struct Config {
     /// How calls are run.
     pub executor: Executor,
+    /// Which tools are paused after repeated timeouts.
+    pub breaker: Breaker,
+    /// Which answers are used again.
+    pub cache: Cache,
     /// What reaches the model.
     pub output: Output,
     /// How names are resolved.
@@ -41,6 +46,10 @@ pub struct Executor {
     pub max_timeout: HumanDuration,
     /// Calls of one batch that run at once; 0 for all of them.
     pub max_concurrency: usize,
+    /// Calls that may wait for a slot of one tool; 0 for none.
+    pub max_queue: usize,
+    /// How long a call waits for a slot at most.
+    pub queue_timeout: HumanDuration,
 }
 
 impl Default for Executor {
@@ -50,6 +59,54 @@ impl Default for Executor {
             tool_timeout: HumanDuration(core.tool_timeout),
             max_timeout: HumanDuration(core.max_timeout),
             max_concurrency: core.max_concurrency,
+            max_queue: core.max_queue,
+            queue_timeout: HumanDuration(Some(core.queue_timeout)),
+        }
+    }
+}
+
+/// Which tools are paused after repeated timeouts.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Breaker {
+    /// Consecutive timeouts of a tool, for one identity, that pause it; 0 for never.
+    pub consecutive_timeouts: u32,
+    /// How long a paused tool rests before one call is tried.
+    pub cooldown: HumanDuration,
+}
+
+impl Default for Breaker {
+    fn default() -> Self {
+        let core = ExecutorConfig::default();
+        Self {
+            consecutive_timeouts: core.breaker_timeouts,
+            cooldown: HumanDuration(Some(core.breaker_cooldown)),
+        }
+    }
+}
+
+/// Which answers are used again. Only tools that say so are cached.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Cache {
+    /// Whether answers are kept at all, in the cache and for a session.
+    pub enabled: bool,
+    /// How long an answer is used, for tools that do not say.
+    pub ttl: HumanDuration,
+    /// Answers that are kept.
+    pub max_entries: usize,
+    /// Bytes of answers that are kept.
+    pub max_bytes: ByteSize,
+}
+
+impl Default for Cache {
+    fn default() -> Self {
+        let core = ExecutorConfig::default();
+        Self {
+            enabled: true,
+            ttl: HumanDuration(Some(core.cache_ttl)),
+            max_entries: core.cache_entries,
+            max_bytes: ByteSize(core.cache_bytes as u64),
         }
     }
 }
@@ -133,6 +190,13 @@ impl Config {
         core.tool_timeout = self.executor.tool_timeout.0;
         core.max_timeout = self.executor.max_timeout.0;
         core.max_concurrency = self.executor.max_concurrency;
+        core.max_queue = self.executor.max_queue;
+        core.queue_timeout = self.executor.queue_timeout.0.unwrap_or(Duration::MAX);
+        core.breaker_timeouts = self.breaker.consecutive_timeouts;
+        core.breaker_cooldown = self.breaker.cooldown.0.unwrap_or(Duration::MAX);
+        core.cache_ttl = self.cache.ttl.0.unwrap_or(Duration::MAX);
+        core.cache_entries = if self.cache.enabled { self.cache.max_entries } else { 0 };
+        core.cache_bytes = usize::try_from(self.cache.max_bytes.0).unwrap_or(usize::MAX);
         core.output_chars = self.output.max_chars;
         core
     }

@@ -1,0 +1,216 @@
+//! Whether a checked call may start now: breaker, slots and rate, in this order, by tool name.
+//!
+//! What is kept here outlives turns and reloads; the limits themselves come from the definition
+//! each call holds, so that a reloaded definition counts from its first call on.
+
+mod breaker;
+mod gate;
+mod lineage;
+mod rate;
+mod refusal;
+mod waits;
+
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use hashbrown::HashMap;
+use toolcrib_tool::{ErrorKind, RateLimit, ToolDefinition, ToolError, ToolName};
+
+use self::breaker::{Breaker, Watch};
+use self::gate::{Entry, Gate, Queued};
+use self::rate::Rates;
+use self::waits::Waits;
+
+pub(crate) use self::breaker::fingerprint;
+pub(crate) use self::gate::Slot;
+pub(crate) use self::lineage::Lineage;
+
+/// The deepest a call may lie within other calls; one deeper is `denied`.
+pub(crate) const MAX_DEPTH: usize = 16;
+
+/// Bounds that hold for every tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct AdmissionConfig {
+    /// Calls that may wait for a slot of one tool. Default 1,000; 0 means that none waits.
+    pub(crate) max_queue: usize,
+    /// How long a call waits for a slot at most. Default 30 s.
+    pub(crate) queue_timeout: Duration,
+    /// Consecutive timeouts that pause a tool for an identity. Default 3; 0 means never.
+    pub(crate) consecutive_timeouts: u32,
+    /// How long a paused tool rests before one call is tried. Default 60 s.
+    pub(crate) cooldown: Duration,
+}
+
+impl Default for AdmissionConfig {
+    fn default() -> Self {
+        Self {
+            max_queue: 1000,
+            queue_timeout: Duration::from_secs(30),
+            consecutive_timeouts: 3,
+            cooldown: Duration::from_secs(60),
+        }
+    }
+}
+
+/// The door that every call passes before it runs.
+#[derive(Debug)]
+pub(crate) struct Admission {
+    config: AdmissionConfig,
+    breaker: Breaker,
+    waits: Waits,
+    /// Tools whose definitions have stated a limit, from the first such call on. The names are
+    /// those of definitions, never a model's, so that they are bounded by what a host registers.
+    tools: RwLock<HashMap<ToolName, Arc<Tool>>>,
+}
+
+/// What is counted for one tool.
+#[derive(Debug, Default)]
+struct Tool {
+    gate: Arc<Gate>,
+    rates: Rates,
+}
+
+impl Admission {
+    pub(crate) fn new(config: AdmissionConfig) -> Self {
+        let breaker = Breaker::new(config.consecutive_timeouts, config.cooldown);
+        Self { config, breaker, waits: Waits::default(), tools: RwLock::default() }
+    }
+
+    /// Waits until the call may start, or says why it may not: `denied` (too deep), `paused`,
+    /// `unavailable` (queue full or too slow) or `rate_limited`; all but the first say when to
+    /// try again.
+    ///
+    /// `fingerprint` is [`fingerprint`] of the definition or anything else that changes with the
+    /// tool. `identity` is whose timeouts count together; `""` where there is none. `lineage` is
+    /// [`Permit::lineage`] of the call this one was made from. The wait is at most
+    /// [`AdmissionConfig::queue_timeout`] and is no part of the tool's own time limit. Dropping
+    /// the future leaves the queue.
+    pub(crate) async fn admit<'a>(
+        &'a self,
+        definition: &'a ToolDefinition,
+        fingerprint: u64,
+        identity: &'a str,
+        lineage: &'a Lineage,
+    ) -> Result<Permit<'a>, ToolError> {
+        if lineage.depth() > MAX_DEPTH {
+            return Err(refusal::too_deep());
+        }
+        let tool = definition.tool_name();
+        let check = || {
+            let checked = self.breaker.check(tool, identity, fingerprint);
+            checked.map_err(|paused| refusal::paused(paused, self.config.consecutive_timeouts))
+        };
+        let mut watch = check()?;
+
+        let mut slot = None;
+        if let Some(limit) = definition.max_concurrent() {
+            let (taken, waited) = match lineage.slot_of(tool) {
+                Some(inherited) => (inherited, false),
+                None => self.slot(tool, limit, lineage).await?,
+            };
+            slot = Some(taken);
+            // Those in front may have timed out meanwhile; a whole queue must not follow them.
+            if waited && !watch.is_trial() {
+                watch = check()?;
+            }
+        }
+        // Last, so that a call that does not start uses up nothing.
+        if let Some(limit) = definition.rate() {
+            self.take_token(tool, limit)?;
+        }
+        Ok(Permit { tool, parent: lineage, slot, watch })
+    }
+
+    /// Forgets the timeouts of a tool, for every identity: paused calls pass again.
+    pub(crate) fn reset_breaker(&self, tool: &str) {
+        self.breaker.reset(tool);
+    }
+
+    /// A slot, and whether it had to be waited for.
+    async fn slot(
+        &self,
+        tool: &ToolName,
+        limit: usize,
+        lineage: &Lineage,
+    ) -> Result<(Arc<Slot>, bool), ToolError> {
+        match self.tool(tool).gate.enter(limit, self.config.max_queue) {
+            Entry::Now(slot) => Ok((Arc::new(slot), false)),
+            Entry::Queued(place) => Ok((self.wait(place, tool, lineage).await?, true)),
+            Entry::Full => Err(refusal::queue_full(self.config.queue_timeout)),
+        }
+    }
+
+    async fn wait(
+        &self,
+        mut place: Queued,
+        tool: &ToolName,
+        lineage: &Lineage,
+    ) -> Result<Arc<Slot>, ToolError> {
+        let held = lineage.held();
+        let _waiting = if held.is_empty() {
+            None
+        } else {
+            Some(self.waits.begin(held, tool).ok_or_else(refusal::circle)?)
+        };
+        let limit = self.config.queue_timeout;
+        match tokio::time::timeout(limit, place.slot()).await {
+            Ok(Some(slot)) => Ok(Arc::new(slot)),
+            Ok(None) => Err(ToolError::internal("the queue of the tool was lost")),
+            Err(_) => Err(refusal::queue_timeout(limit)),
+        }
+    }
+
+    fn take_token(&self, tool: &ToolName, limit: RateLimit) -> Result<(), ToolError> {
+        self.tool(tool).rates.take(limit).map_err(|wait| refusal::rate_limited(limit, wait))
+    }
+
+    fn tool(&self, name: &ToolName) -> Arc<Tool> {
+        // Nothing panics under these locks that could leave the map half changed.
+        let known = self.tools.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
+        known.unwrap_or_else(|| {
+            let mut tools = self.tools.write().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(tools.entry(name.clone()).or_default())
+        })
+    }
+}
+
+/// A call that may run. Keep it until the call has ended, then say how with [`finish`]; dropped
+/// instead, it counts as withdrawn.
+///
+/// [`finish`]: Self::finish
+#[derive(Debug)]
+#[must_use = "dropped, the permit is given back"]
+pub(crate) struct Permit<'a> {
+    tool: &'a ToolName,
+    parent: &'a Lineage,
+    slot: Option<Arc<Slot>>,
+    watch: Watch<'a>,
+}
+
+impl Permit<'_> {
+    /// What calls made from this one are admitted with: they share its slot where they are of the
+    /// same tool.
+    pub(crate) fn lineage(&self) -> Lineage {
+        self.parent.with(self.tool, self.slot.as_ref())
+    }
+
+    /// The slot, for work that may go on after its call was answered, as on the blocking pool:
+    /// while a clone is kept, the slot stays taken. `None` where the tool states no limit.
+    pub(crate) fn slot(&self) -> Option<Arc<Slot>> {
+        self.slot.clone()
+    }
+
+    /// Gives the permit back; `failure` is the kind of the failed call. Only `timeout` counts
+    /// towards a pause, a `cancelled` call says nothing, and everything else ends a row of
+    /// timeouts.
+    pub(crate) fn finish(self, failure: Option<ErrorKind>) {
+        match failure {
+            Some(ErrorKind::Timeout) => self.watch.timed_out(),
+            Some(ErrorKind::Cancelled) => drop(self.watch),
+            _ => self.watch.ended(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

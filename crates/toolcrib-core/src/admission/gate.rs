@@ -1,0 +1,224 @@
+//! How many calls of one tool run at once: slots, and a queue that is first come, first served.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::oneshot;
+
+/// The slots of one tool.
+///
+/// Every caller brings the limit of the definition it holds, and all are counted together: a
+/// semaphore per limit would let the calls of an old and of a reloaded definition run side by side.
+#[derive(Debug, Default)]
+pub(super) struct Gate {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    running: usize,
+    next_ticket: u64,
+    /// In the order of the tickets, which is the order of arrival.
+    queue: VecDeque<Waiter>,
+}
+
+#[derive(Debug)]
+struct Waiter {
+    ticket: u64,
+    limit: usize,
+    grant: oneshot::Sender<Slot>,
+}
+
+/// What [`Gate::enter`] found.
+#[derive(Debug)]
+pub(super) enum Entry {
+    /// A slot was free and nobody was waiting for it.
+    Now(Slot),
+    /// All slots are taken.
+    Queued(Queued),
+    /// All slots are taken, and so are the places in the queue.
+    Full,
+}
+
+impl Gate {
+    /// Takes a slot if fewer than `limit` calls run, else a place among at most `max_queue`.
+    pub(super) fn enter(self: &Arc<Self>, limit: usize, max_queue: usize) -> Entry {
+        let mut state = self.lock();
+        if state.queue.is_empty() && state.running < limit {
+            state.running += 1;
+            return Entry::Now(Slot(Arc::clone(self)));
+        }
+        if state.queue.len() >= max_queue {
+            return Entry::Full;
+        }
+        let ticket = state.next_ticket;
+        state.next_ticket += 1;
+        let (grant, granted) = oneshot::channel();
+        state.queue.push_back(Waiter { ticket, limit, grant });
+        Entry::Queued(Queued { gate: Arc::clone(self), ticket, granted })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // No code of others runs under the lock; what a panic could have left is whole.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hands slots to those in front. Outside the lock: a slot that nobody takes comes back
+    /// through its destructor, which locks again.
+    fn hand_out(self: &Arc<Self>, granted: Vec<oneshot::Sender<Slot>>) {
+        for grant in granted {
+            let _ = grant.send(Slot(Arc::clone(self)));
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn load(&self) -> (usize, usize) {
+        let state = self.lock();
+        (state.running, state.queue.len())
+    }
+}
+
+impl State {
+    /// Counts in everyone in front whose limit leaves room.
+    fn advance(&mut self) -> Vec<oneshot::Sender<Slot>> {
+        let mut granted = Vec::new();
+        while self.queue.front().is_some_and(|front| self.running < front.limit) {
+            let Some(front) = self.queue.pop_front() else { break };
+            self.running += 1;
+            granted.push(front.grant);
+        }
+        granted
+    }
+}
+
+/// One running call; dropping it lets the next one in.
+#[derive(Debug)]
+pub(crate) struct Slot(Arc<Gate>);
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        let granted = {
+            let mut state = self.0.lock();
+            state.running -= 1;
+            state.advance()
+        };
+        self.0.hand_out(granted);
+    }
+}
+
+/// A place in the queue; dropping it leaves the queue.
+#[derive(Debug)]
+pub(super) struct Queued {
+    gate: Arc<Gate>,
+    ticket: u64,
+    granted: oneshot::Receiver<Slot>,
+}
+
+impl Queued {
+    /// Waits for the slot. `None` only if the queue was lost, which it is not while this lives.
+    pub(super) async fn slot(&mut self) -> Option<Slot> {
+        (&mut self.granted).await.ok()
+    }
+}
+
+impl Drop for Queued {
+    fn drop(&mut self) {
+        let granted = {
+            let mut state = self.gate.lock();
+            let Ok(place) = state.queue.binary_search_by_key(&self.ticket, |w| w.ticket) else {
+                // Granted; if nobody took the slot, it is dropped with the channel.
+                return;
+            };
+            state.queue.remove(place);
+            // Whoever stands behind may have a wider limit.
+            state.advance()
+        };
+        self.gate.hand_out(granted);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn now(entry: Entry) -> Slot {
+        match entry {
+            Entry::Now(slot) => slot,
+            other => panic!("expected a slot, got {other:?}"),
+        }
+    }
+
+    fn queued(entry: Entry) -> Queued {
+        match entry {
+            Entry::Queued(queued) => queued,
+            other => panic!("expected a place in the queue, got {other:?}"),
+        }
+    }
+
+    #[tokio::test]
+    async fn slots_go_round_in_order_of_arrival() {
+        let gate = Arc::new(Gate::default());
+        let mut slot = now(gate.enter(1, 10));
+        let mut waiting: Vec<_> = (0..5).map(|_| queued(gate.enter(1, 10))).collect();
+        for next in 0..waiting.len() {
+            drop(slot);
+            for late in &mut waiting[next + 1..] {
+                assert!(late.granted.try_recv().is_err());
+            }
+            slot = waiting[next].slot().await.unwrap();
+        }
+        drop(slot);
+        assert_eq!(gate.load(), (0, 0));
+    }
+
+    #[test]
+    fn a_newcomer_does_not_overtake_the_queue() {
+        let gate = Arc::new(Gate::default());
+        let first = now(gate.enter(1, 10));
+        let _waiting = queued(gate.enter(1, 10));
+        let newcomer = queued(gate.enter(5, 10));
+        drop((first, newcomer));
+    }
+
+    #[test]
+    fn a_slot_that_nobody_takes_goes_to_the_next() {
+        let gate = Arc::new(Gate::default());
+        let slot = now(gate.enter(1, 10));
+        let (gone, mut next) = (queued(gate.enter(1, 10)), queued(gate.enter(1, 10)));
+        drop(slot);
+        drop(gone);
+        assert!(next.granted.try_recv().is_ok());
+    }
+
+    #[test]
+    fn a_narrower_limit_counts_the_calls_of_the_wider_one() {
+        let gate = Arc::new(Gate::default());
+        let old = [now(gate.enter(2, 10)), now(gate.enter(2, 10))];
+        let mut new = queued(gate.enter(1, 10));
+        let [first, second] = old;
+        drop(first);
+        assert!(new.granted.try_recv().is_err(), "one of the old definition still runs");
+        drop(second);
+        assert!(new.granted.try_recv().is_ok());
+    }
+
+    #[test]
+    fn whoever_leaves_the_front_does_not_hold_up_a_wider_limit() {
+        let gate = Arc::new(Gate::default());
+        let _running = now(gate.enter(1, 10));
+        let narrow = queued(gate.enter(1, 10));
+        let mut wide = queued(gate.enter(2, 10));
+        drop(narrow);
+        assert!(wide.granted.try_recv().is_ok());
+    }
+
+    #[test]
+    fn the_queue_has_an_end() {
+        let gate = Arc::new(Gate::default());
+        let _running = now(gate.enter(1, 1));
+        let waiting = queued(gate.enter(1, 1));
+        assert!(matches!(gate.enter(1, 1), Entry::Full));
+        drop(waiting);
+        assert!(matches!(gate.enter(1, 1), Entry::Queued(_)));
+    }
+}

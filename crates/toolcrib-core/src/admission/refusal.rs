@@ -1,0 +1,74 @@
+//! What a call that may not start is told: why, and when to try again.
+
+use std::time::Duration;
+
+use toolcrib_tool::{ErrorKind, RateLimit, ToolError};
+
+use super::MAX_DEPTH;
+use super::breaker::Paused;
+
+pub(super) fn too_deep() -> ToolError {
+    ToolError::denied(format!(
+        "tools that call tools may go {MAX_DEPTH} calls deep, and this call lies deeper"
+    ))
+    .with_hint("Call the tool directly, not through other tools.")
+}
+
+pub(super) fn paused(paused: Paused, timeouts: u32) -> ToolError {
+    let times =
+        if timeouts == 1 { "once".to_owned() } else { format!("{timeouts} times in a row") };
+    let (rest, wait) = match paused {
+        Paused::For(left) => (format!("is paused for {}", seconds(left)), left),
+        Paused::WhileTried => {
+            ("is paused until a call that tries it out has ended".to_owned(), Duration::ZERO)
+        }
+    };
+    ToolError::new(
+        ErrorKind::Paused,
+        format!("the tool ran into its time limit {times} and {rest}"),
+    )
+    .with_retryable(true)
+    .with_hint(format!("Use another tool, or call again in {}.", seconds(wait)))
+}
+
+/// Within the queue's own time limit, everyone who waits now has been answered.
+pub(super) fn queue_full(limit: Duration) -> ToolError {
+    busy("the tool is busy, and too many calls are waiting for it", limit)
+}
+
+pub(super) fn queue_timeout(limit: Duration) -> ToolError {
+    busy(&format!("the tool is busy, and the call waited {} in vain", seconds(limit)), limit)
+}
+
+pub(super) fn circle() -> ToolError {
+    busy(
+        "the tool is busy with calls that wait for the tool this call was made from",
+        Duration::ZERO,
+    )
+}
+
+pub(super) fn rate_limited(limit: RateLimit, wait: Duration) -> ToolError {
+    let calls = limit.calls();
+    let per = limit.per();
+    let per = match (per.as_secs(), per.subsec_nanos()) {
+        (1, 0) => "second".to_owned(),
+        (60, 0) => "minute".to_owned(),
+        (3600, 0) => "hour".to_owned(),
+        _ => format!("{per:?}"),
+    };
+    let calls = if calls.get() == 1 { "once".to_owned() } else { format!("{calls} times") };
+    ToolError::new(ErrorKind::RateLimited, format!("the tool may be called {calls} per {per}"))
+        .with_hint(format!("Nothing was run. Call again in {}.", seconds(wait)))
+}
+
+fn busy(message: &str, wait: Duration) -> ToolError {
+    ToolError::unavailable(message)
+        .with_retryable(true)
+        .with_hint(format!("Nothing was run. Call again in {}.", seconds(wait)))
+}
+
+/// Whole seconds, rounded up: a call that comes too early is refused again.
+fn seconds(wait: Duration) -> String {
+    let whole = wait.as_secs().saturating_add(u64::from(wait.subsec_nanos() > 0)).max(1);
+    if whole == 1 { "1 second".to_owned() } else { format!("{whole} seconds") }
+}

@@ -1,0 +1,216 @@
+//! Calls that need not run: the same call answered before, or being answered now.
+//!
+//! [`Answers::ask`] is the one door: it says whether there is an answer already, waits for the one
+//! that is on its way, or tells the caller to run the tool and, when it has,
+//! [`publish`](Answers::publish) what came of it. In the order it looks:
+//!
+//! 1. the batch: the same call in one batch runs once (`dedupe: batch` and `session`);
+//! 2. the session: it has had this answer (`dedupe: session`);
+//! 3. the cache: somebody has, not long ago (`cache`);
+//! 4. calls under way anywhere in the process (`cache`).
+//!
+//! A tool that has declared neither goes straight through.
+
+mod cache;
+mod canonical;
+mod flights;
+mod history;
+mod key;
+mod ledger;
+mod lru;
+mod size;
+
+use std::sync::Arc;
+
+use toolcrib_tool::{Dedupe, Resources, ToolDefinition, ToolOutput};
+
+pub use cache::CacheStats;
+pub(crate) use cache::{AnswerCache, CacheLimits, Writing};
+pub(crate) use flights::{Flights, Outcome};
+use flights::{Landing, Leader, Role};
+pub(crate) use history::{HistoryLimits, SessionHistory};
+pub(crate) use key::{Callee, Key};
+use ledger::Version;
+
+#[cfg(test)]
+mod tests;
+
+/// Everything an executor keeps of earlier calls, and of those under way.
+#[derive(Debug)]
+pub(crate) struct Answers {
+    cache: Arc<AnswerCache>,
+    flights: Flights,
+    history: SessionHistory,
+}
+
+/// From where a call comes.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Scope<'a> {
+    /// The session it belongs to.
+    pub(crate) session: Option<&'a str>,
+    /// The flights of the batch it is part of.
+    pub(crate) batch: Option<&'a Flights>,
+    /// Whether a running tool has made it. Such a call waits for no call outside its batch: the
+    /// other may be waiting for a tool that waits for this one.
+    pub(crate) nested: bool,
+}
+
+/// What is to be done about a call.
+#[derive(Debug)]
+pub(crate) enum Asked {
+    /// Nothing: this is the answer to an earlier call (`cached`).
+    Kept(Arc<ToolOutput>),
+    /// Nothing: the same call ran for this one too (`skipped`).
+    Shared(Outcome),
+    /// To run it, and to publish what comes of it.
+    Run(Run),
+}
+
+/// A call that must run. Dropped, it is as if it had not been asked, and one of those that wait
+/// for the same runs instead.
+#[derive(Debug)]
+#[must_use = "others may wait for this call"]
+pub(crate) struct Run {
+    key: Key,
+    version: Version,
+    /// Those who wait for the call, in the batch and in the process.
+    in_batch: Option<Leader>,
+    in_process: Option<Leader>,
+}
+
+impl Answers {
+    /// Keeps nothing yet. The clock is the cache's.
+    pub(crate) fn new(cache: AnswerCache, history: HistoryLimits) -> Self {
+        Self {
+            cache: Arc::new(cache),
+            flights: Flights::new(),
+            history: SessionHistory::new(history),
+        }
+    }
+
+    /// Whether a call of this tool can be spared at all; if not, it needs no key.
+    pub(crate) fn concern(definition: &ToolDefinition) -> bool {
+        definition.cache().is_some() || definition.dedupe() != Dedupe::None
+    }
+
+    /// Finds out what is to be done about a call, waiting for the same call elsewhere if need be.
+    ///
+    /// The wait is part of the caller's time: it sets the limit and drops the future.
+    pub(crate) async fn ask(&self, key: &Key, scope: Scope<'_>) -> Asked {
+        let definition = key.definition();
+        let version = self.cache.version(key);
+        let mut run = Run { key: key.clone(), version, in_batch: None, in_process: None };
+
+        if let Some(batch) = scope.batch.filter(|_| definition.dedupe() != Dedupe::None) {
+            match lead_or_wait(batch.join(key, version)).await {
+                Landing::Answer(outcome) => return Asked::Shared(outcome),
+                Landing::Lead(leader) => run.in_batch = Some(leader),
+            }
+        }
+        if let Some(session) = self.session(definition, scope.session)
+            && let Some(output) = self.history.get(session, key, version)
+        {
+            return run.kept(output);
+        }
+        let kept = |run: Run, output: Arc<ToolOutput>| {
+            self.remember(&run, scope, &Ok(Arc::clone(&output)));
+            run.kept(output)
+        };
+        if definition.cache().is_some() && self.cache.is_enabled() {
+            if let Some(output) = self.cache.get(key) {
+                return kept(run, output);
+            }
+            if !scope.nested {
+                match lead_or_wait(self.flights.join(key, version)).await {
+                    Landing::Answer(outcome) => {
+                        self.remember(&run, scope, &outcome);
+                        run.publish(&outcome);
+                        return Asked::Shared(outcome);
+                    }
+                    Landing::Lead(leader) => run.in_process = Some(leader),
+                }
+                // The one before may have landed between the look and the join.
+                if let Some(output) = self.cache.get_again(key) {
+                    return kept(run, output);
+                }
+            }
+        }
+        Asked::Run(run)
+    }
+
+    /// Gives the outcome of a call to whoever waits for it, and keeps it if it is a success. The
+    /// output is the whole one, before any budget has cut it.
+    pub(crate) fn publish(&self, run: Run, scope: Scope<'_>, outcome: &Outcome) {
+        // Before those who wait are told, so that whoever comes after them finds it.
+        if let Ok(output) = outcome {
+            self.cache.insert(&run.key, run.version, Arc::clone(output));
+        }
+        self.remember(&run, scope, outcome);
+        run.publish(outcome);
+    }
+
+    /// To be held while a tool runs, by the call and by whatever may outlive it; see
+    /// [`AnswerCache::writing`].
+    pub(crate) fn writing(&self, resources: &Resources) -> Option<Writing> {
+        self.cache.writing(resources)
+    }
+
+    /// A resource has changed by other ways than a call.
+    pub(crate) fn invalidate_resource(&self, name: &str) {
+        self.cache.invalidate_resource(name);
+    }
+
+    /// A session is over.
+    pub(crate) fn forget_session(&self, session: &str) {
+        self.history.forget(session);
+    }
+
+    /// Forgets all answers, those of calls under way too.
+    pub(crate) fn clear(&self) {
+        self.cache.clear();
+        self.history.clear();
+    }
+
+    /// What the cache holds and has done.
+    pub(crate) fn stats(&self) -> CacheStats {
+        self.cache.stats()
+    }
+
+    /// Keeps a success for the session, from wherever it came.
+    fn remember(&self, run: &Run, scope: Scope<'_>, outcome: &Outcome) {
+        if let Ok(output) = outcome
+            && let Some(session) = self.session(run.key.definition(), scope.session)
+        {
+            self.history.insert(session, &run.key, run.version, Arc::clone(output));
+        }
+    }
+
+    /// The session, if the tool's answers are kept for it. Switching the cache off ends that too.
+    fn session<'s>(
+        &self,
+        definition: &ToolDefinition,
+        session: Option<&'s str>,
+    ) -> Option<&'s str> {
+        session.filter(|_| definition.dedupe() == Dedupe::Session && self.cache.is_enabled())
+    }
+}
+
+impl Run {
+    fn publish(self, outcome: &Outcome) {
+        for leader in [self.in_process, self.in_batch].into_iter().flatten() {
+            leader.publish(outcome);
+        }
+    }
+
+    fn kept(self, output: Arc<ToolOutput>) -> Asked {
+        self.publish(&Ok(Arc::clone(&output)));
+        Asked::Kept(output)
+    }
+}
+
+async fn lead_or_wait(role: Role) -> Landing {
+    match role {
+        Role::Leader(leader) => Landing::Lead(leader),
+        Role::Follower(follower) => follower.await,
+    }
+}

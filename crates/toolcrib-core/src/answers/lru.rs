@@ -1,0 +1,221 @@
+//! A map that knows which of its entries was used least recently.
+
+use std::hash::{BuildHasher, Hash};
+
+use hashbrown::{DefaultHashBuilder, Equivalent, HashTable};
+
+/// No neighbour.
+const NONE: usize = usize::MAX;
+
+/// A map in order of use. Everything but [`drain`](Self::drain) takes constant time.
+///
+/// The nodes lie densely in one vector and are linked by position, newest to oldest; the index
+/// holds positions only, so that a key is stored once.
+#[derive(Debug)]
+pub(super) struct Lru<K, V> {
+    nodes: Vec<Node<K, V>>,
+    index: HashTable<usize>,
+    hasher: DefaultHashBuilder,
+    newest: usize,
+    oldest: usize,
+}
+
+#[derive(Debug)]
+struct Node<K, V> {
+    key: K,
+    value: V,
+    hash: u64,
+    newer: usize,
+    older: usize,
+}
+
+impl<K: Hash + Eq, V> Lru<K, V> {
+    pub(super) fn new() -> Self {
+        Self {
+            nodes: Vec::new(),
+            index: HashTable::new(),
+            hasher: DefaultHashBuilder::default(),
+            newest: NONE,
+            oldest: NONE,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// The value of a key, which now is the newest.
+    pub(super) fn get<Q: Hash + Equivalent<K> + ?Sized>(&mut self, key: &Q) -> Option<&mut V> {
+        let at = self.position(key)?;
+        if at != self.newest {
+            self.unlink(at);
+            self.link(at);
+        }
+        Some(&mut self.nodes[at].value)
+    }
+
+    /// Puts a value in as the newest; returns the one it replaces.
+    pub(super) fn insert(&mut self, key: K, value: V) -> Option<V> {
+        if let Some(known) = self.get(&key) {
+            return Some(std::mem::replace(known, value));
+        }
+        let hash = self.hasher.hash_one(&key);
+        let at = self.nodes.len();
+        self.nodes.push(Node { key, value, hash, newer: NONE, older: NONE });
+        let nodes = &self.nodes;
+        self.index.insert_unique(hash, at, |&at| nodes[at].hash);
+        self.link(at);
+        None
+    }
+
+    /// Takes an entry out.
+    pub(super) fn remove<Q: Hash + Equivalent<K> + ?Sized>(&mut self, key: &Q) -> Option<(K, V)> {
+        self.position(key).map(|at| self.take(at))
+    }
+
+    /// Takes the entry out that was used least recently.
+    pub(super) fn pop_oldest(&mut self) -> Option<(K, V)> {
+        (self.oldest != NONE).then(|| self.take(self.oldest))
+    }
+
+    /// The value that was used least recently; looking does not count as a use.
+    pub(super) fn oldest(&mut self) -> Option<&mut V> {
+        self.nodes.get_mut(self.oldest).map(|node| &mut node.value)
+    }
+
+    /// Takes everything out, in no particular order.
+    pub(super) fn drain(&mut self) -> impl Iterator<Item = (K, V)> + use<K, V> {
+        let emptied = std::mem::replace(self, Self::new());
+        emptied.nodes.into_iter().map(|node| (node.key, node.value))
+    }
+
+    fn position<Q: Hash + Equivalent<K> + ?Sized>(&self, key: &Q) -> Option<usize> {
+        let hash = self.hasher.hash_one(key);
+        self.index.find(hash, |&at| key.equivalent(&self.nodes[at].key)).copied()
+    }
+
+    /// Puts an unlinked node before the newest.
+    fn link(&mut self, at: usize) {
+        self.nodes[at].newer = NONE;
+        self.nodes[at].older = self.newest;
+        match self.nodes.get_mut(self.newest) {
+            Some(second) => second.newer = at,
+            None => self.oldest = at,
+        }
+        self.newest = at;
+    }
+
+    /// Makes a node's neighbours each other's; where there is none, the list ends.
+    fn unlink(&mut self, at: usize) {
+        let (newer, older) = (self.nodes[at].newer, self.nodes[at].older);
+        match self.nodes.get_mut(newer) {
+            Some(node) => node.older = older,
+            None => self.newest = older,
+        }
+        match self.nodes.get_mut(older) {
+            Some(node) => node.newer = newer,
+            None => self.oldest = newer,
+        }
+    }
+
+    fn take(&mut self, at: usize) -> (K, V) {
+        self.unlink(at);
+        if let Ok(slot) = self.index.find_entry(self.nodes[at].hash, |&known| known == at) {
+            slot.remove();
+        }
+        let last = self.nodes.len() - 1;
+        if at != last {
+            // The last node moves into the gap, and whoever knew its place must hear of it.
+            let (hash, newer, older) =
+                (self.nodes[last].hash, self.nodes[last].newer, self.nodes[last].older);
+            if let Some(place) = self.index.find_mut(hash, |&known| known == last) {
+                *place = at;
+            }
+            match self.nodes.get_mut(newer) {
+                Some(node) => node.older = at,
+                None => self.newest = at,
+            }
+            match self.nodes.get_mut(older) {
+                Some(node) => node.newer = at,
+                None => self.oldest = at,
+            }
+        }
+        let Node { key, value, .. } = self.nodes.swap_remove(at);
+        (key, value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use proptest::prelude::*;
+
+    use super::Lru;
+
+    #[derive(Debug, Clone)]
+    enum Step {
+        Get(u8),
+        Insert(u8, u32),
+        Remove(u8),
+        PopOldest,
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let key = 0..12_u8;
+        prop::collection::vec(
+            prop_oneof![
+                key.clone().prop_map(Step::Get),
+                (key.clone(), any::<u32>()).prop_map(|(key, value)| Step::Insert(key, value)),
+                key.prop_map(Step::Remove),
+                Just(Step::PopOldest),
+            ],
+            0..200,
+        )
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(500))]
+
+        #[test]
+        fn it_behaves_like_a_list_searched_from_the_front(steps in steps()) {
+            let mut lru = Lru::new();
+            // The model: newest first.
+            let mut list: VecDeque<(u8, u32)> = VecDeque::new();
+            let find = |list: &VecDeque<(u8, u32)>, key| list.iter().position(|(k, _)| *k == key);
+            for step in steps {
+                match step {
+                    Step::Get(key) => {
+                        let expected = find(&list, key).and_then(|at| list.remove(at));
+                        list.extend(expected);
+                        if expected.is_some() {
+                            list.rotate_right(1);
+                        }
+                        prop_assert_eq!(lru.get(&key).copied(), expected.map(|(_, value)| value));
+                    }
+                    Step::Insert(key, value) => {
+                        let replaced = find(&list, key).and_then(|at| list.remove(at));
+                        list.push_front((key, value));
+                        prop_assert_eq!(lru.insert(key, value), replaced.map(|(_, value)| value));
+                    }
+                    Step::Remove(key) => {
+                        let expected = find(&list, key).and_then(|at| list.remove(at));
+                        prop_assert_eq!(lru.remove(&key), expected);
+                    }
+                    Step::PopOldest => prop_assert_eq!(lru.pop_oldest(), list.pop_back()),
+                }
+                prop_assert_eq!(lru.len(), list.len());
+                prop_assert_eq!(lru.oldest().copied(), list.back().map(|(_, value)| *value));
+            }
+            while let Some(oldest) = list.pop_back() {
+                prop_assert_eq!(lru.pop_oldest(), Some(oldest));
+            }
+            prop_assert!(lru.is_empty());
+        }
+    }
+}

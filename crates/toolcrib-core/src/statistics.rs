@@ -1,0 +1,276 @@
+//! What has become of calls, tool by tool: counts, failures by kind, durations, calls in flight.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use hashbrown::HashMap;
+use hdrhistogram::Histogram;
+use serde::Serialize;
+use toolcrib_tool::{ErrorKind, ToolDefinition, ToolName};
+
+/// The label under which calls of unknown names are counted together: a model can make up any
+/// number of names. No tool can have it.
+pub const UNKNOWN_TOOLS: &str = "(unknown)";
+
+/// The label of all tools beyond the first 10,000. No tool can have it.
+pub const OTHER_TOOLS: &str = "(other)";
+
+/// Tools counted each for itself; a tool costs some 14 KiB.
+const MAX_TOOLS: usize = 10_000;
+
+/// The longest duration told apart, in microseconds: an hour. Longer ones count as an hour in the
+/// quantiles and in full in the total.
+const LONGEST_MICROS: u64 = 3_600_000_000;
+
+/// Significant decimal digits of the quantiles.
+const DIGITS: u8 = 2;
+
+/// Counts what becomes of calls. Cloning it is cheap; all clones count together.
+///
+/// Counting takes one uncontended lock per tool and allocates only when a tool is called for the
+/// first time.
+#[derive(Clone, Default)]
+pub struct Statistics {
+    tools: Arc<RwLock<HashMap<ToolName, Arc<Tool>>>>,
+    unknown: Arc<Tool>,
+    other: Arc<Tool>,
+}
+
+/// The counts of one tool at one moment.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct ToolStatistics {
+    /// The tool's name, or [`UNKNOWN_TOOLS`], or [`OTHER_TOOLS`].
+    pub tool: String,
+    /// Calls answered by anything but the cache: successes and failures.
+    pub executions: u64,
+    /// Calls that succeeded.
+    pub successes: u64,
+    /// Calls that failed, those that were refused before the tool ran included.
+    pub failures: u64,
+    /// The failures by the stable name of their kind; kinds that never came are absent.
+    pub failures_by_kind: BTreeMap<&'static str, u64>,
+    /// Calls that failed before the tool ran; they have no duration.
+    pub refused: u64,
+    /// Calls that ran into a time limit: failures of kind `timeout`, and successes with what was
+    /// there when the time was up.
+    pub timeouts: u64,
+    /// Calls answered with what an earlier call, or the same call beside it, had returned.
+    pub cache_hits: u64,
+    /// Calls begun and not yet answered, those that wait for a permit included.
+    pub in_flight: u64,
+    /// Seconds spent in all executions that were not refused.
+    pub total_seconds: f64,
+    /// Seconds of such an execution on average; absent before the first.
+    pub average_seconds: Option<f64>,
+    /// Seconds that half of them took at most, to two digits; durations over an hour count as an
+    /// hour. Absent before the first.
+    pub p50_seconds: Option<f64>,
+    /// Seconds that 99 of 100 took at most, as [`p50_seconds`](Self::p50_seconds).
+    pub p99_seconds: Option<f64>,
+}
+
+/// How a call that ran has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Ending {
+    /// It succeeded.
+    Success,
+    /// It ran into a time limit of the tool's own and succeeded with what was there by then.
+    SuccessAtTimeLimit,
+    /// It failed.
+    Failure(ErrorKind),
+}
+
+#[derive(Default)]
+struct Tool {
+    in_flight: AtomicU64,
+    counts: Mutex<Counts>,
+}
+
+#[derive(Default)]
+struct Counts {
+    successes: u64,
+    timeouts: u64,
+    refused: u64,
+    cache_hits: u64,
+    failures: [u64; ErrorKind::ALL.len()],
+    total: Duration,
+    /// `None` until the first execution: refused calls and unknown names need no histogram.
+    durations: Option<Histogram<u32>>,
+}
+
+impl Statistics {
+    /// With everything at zero.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A call of this tool has begun, at `started`.
+    pub fn begin(&self, definition: &ToolDefinition, started: Instant) -> InFlight {
+        let tool = self.tool(definition.tool_name());
+        tool.in_flight.fetch_add(1, Ordering::Relaxed);
+        InFlight { tool, started, ended: false }
+    }
+
+    /// A call was answered `not_found`.
+    pub fn unknown(&self) {
+        self.unknown.counts().refused(ErrorKind::NotFound);
+    }
+
+    /// All counts, sorted by name. Tools that were never called are absent.
+    pub fn snapshot(&self) -> Vec<ToolStatistics> {
+        // Copied first, so that no lock of a tool is taken under the lock of the table.
+        let mut tools: Vec<_> = {
+            let tools = self.tools.read().unwrap_or_else(PoisonError::into_inner);
+            tools.iter().map(|(name, tool)| (name.to_string(), Arc::clone(tool))).collect()
+        };
+        tools.push((UNKNOWN_TOOLS.to_owned(), Arc::clone(&self.unknown)));
+        tools.push((OTHER_TOOLS.to_owned(), Arc::clone(&self.other)));
+        tools.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+        let all = tools.into_iter().map(|(name, tool)| tool.snapshot(name));
+        all.filter(|tool| tool.executions + tool.cache_hits + tool.in_flight > 0).collect()
+    }
+
+    fn tool(&self, name: &ToolName) -> Arc<Tool> {
+        let known = self.tools.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
+        known.unwrap_or_else(|| {
+            let mut tools = self.tools.write().unwrap_or_else(PoisonError::into_inner);
+            if tools.len() >= MAX_TOOLS && !tools.contains_key(name) {
+                return Arc::clone(&self.other);
+            }
+            Arc::clone(tools.entry(name.clone()).or_default())
+        })
+    }
+}
+
+impl fmt::Debug for Statistics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Statistics").finish_non_exhaustive()
+    }
+}
+
+impl Tool {
+    fn counts(&self) -> MutexGuard<'_, Counts> {
+        // Counting does not panic; if it did, a count would be off by one and no more.
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn snapshot(&self, tool: String) -> ToolStatistics {
+        let counts = self.counts();
+        let failures = counts.failures.iter().sum();
+        let by_kind = ErrorKind::ALL.iter().zip(counts.failures);
+        let executions = counts.successes + failures;
+        let ran = executions - counts.refused;
+        let total_seconds = counts.total.as_secs_f64();
+        let quantile = |quantile| {
+            let durations = counts.durations.as_ref().filter(|durations| !durations.is_empty())?;
+            Some(Duration::from_micros(durations.value_at_quantile(quantile)).as_secs_f64())
+        };
+        #[expect(clippy::cast_precision_loss, reason = "exact up to 2^53 executions")]
+        let average_seconds = (ran > 0).then(|| total_seconds / ran as f64);
+        ToolStatistics {
+            tool,
+            executions,
+            successes: counts.successes,
+            failures,
+            failures_by_kind: by_kind
+                .filter(|(_, count)| *count > 0)
+                .map(|(kind, count)| (kind.as_str(), count))
+                .collect(),
+            refused: counts.refused,
+            timeouts: counts.timeouts,
+            cache_hits: counts.cache_hits,
+            in_flight: self.in_flight.load(Ordering::Relaxed),
+            total_seconds,
+            average_seconds,
+            p50_seconds: quantile(0.5),
+            p99_seconds: quantile(0.99),
+        }
+    }
+}
+
+impl Counts {
+    fn executed(&mut self, ending: Ending, duration: Duration) {
+        match ending {
+            Ending::Success => self.successes += 1,
+            Ending::SuccessAtTimeLimit => {
+                self.successes += 1;
+                self.timeouts += 1;
+            }
+            Ending::Failure(kind) => self.failed(kind),
+        }
+        self.total = self.total.saturating_add(duration);
+        if self.durations.is_none() {
+            self.durations = Histogram::new_with_bounds(1, LONGEST_MICROS, DIGITS).ok();
+        }
+        if let Some(durations) = &mut self.durations {
+            let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
+            durations.saturating_record(micros.clamp(1, LONGEST_MICROS));
+        }
+    }
+
+    fn refused(&mut self, kind: ErrorKind) {
+        self.failed(kind);
+        self.refused += 1;
+    }
+
+    fn failed(&mut self, kind: ErrorKind) {
+        let place = ErrorKind::ALL.iter().position(|known| *known == kind);
+        if let Some(count) = place.and_then(|place| self.failures.get_mut(place)) {
+            *count += 1;
+        }
+        self.timeouts += u64::from(kind == ErrorKind::Timeout);
+    }
+}
+
+/// A call that has begun. Say how it ended; dropped without a word, it counts as an execution that
+/// failed as `cancelled`, with the time since it began.
+#[must_use = "dropped at once, the call counts as cancelled"]
+pub struct InFlight {
+    tool: Arc<Tool>,
+    started: Instant,
+    ended: bool,
+}
+
+impl InFlight {
+    /// The tool ran, for so long.
+    pub fn finish(mut self, ending: Ending, duration: Duration) {
+        self.ended = true;
+        self.tool.counts().executed(ending, duration);
+    }
+
+    /// The call failed before the tool ran.
+    pub fn refuse(mut self, kind: ErrorKind) {
+        self.ended = true;
+        self.tool.counts().refused(kind);
+    }
+
+    /// The call was answered from the cache, or from the same call beside it.
+    pub fn cache_hit(mut self) {
+        self.ended = true;
+        self.tool.counts().cache_hits += 1;
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        if !self.ended {
+            let cancelled = Ending::Failure(ErrorKind::Cancelled);
+            self.tool.counts().executed(cancelled, self.started.elapsed());
+        }
+        self.tool.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl fmt::Debug for InFlight {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InFlight").field("started", &self.started).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

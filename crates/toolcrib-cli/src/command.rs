@@ -87,9 +87,14 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Exit> {
     }
 }
 
-/// A runtime for commands that call tools.
-fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
-    Ok(tokio::runtime::Builder::new_multi_thread().enable_all().build()?)
+/// Runs a command that calls tools, on a runtime of its own.
+fn block_on<T>(command: impl Future<Output = T>) -> anyhow::Result<T> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let outcome = runtime.block_on(command);
+    // A thread that reads a terminal, or a tool's that nobody waits for any more, cannot be
+    // stopped; it ends with the process.
+    runtime.shutdown_background();
+    Ok(outcome)
 }
 
 /// Completes when somebody asks the process to stop: Ctrl-C or SIGTERM.

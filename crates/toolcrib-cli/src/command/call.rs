@@ -59,13 +59,13 @@ pub(super) fn run(options: &Options, own: &CallOptions) -> anyhow::Result<Exit> 
         }
     };
     let call = ToolCall::new("call_1", &*own.name, text);
-    let answer = super::runtime()?.block_on(async {
+    let answer = super::block_on(async {
         tokio::select! {
             // Dropping the call ends what it started.
             () = super::stop_requested() => None,
             answer = turn.call(call) => Some(answer),
         }
-    });
+    })?;
     let Some(answer) = answer else {
         screen::note("interrupted: the call was cancelled");
         return Ok(Exit::Interrupted);

@@ -9,7 +9,7 @@ use crate::startup::{self, Started};
 pub(super) fn run(options: &Options) -> anyhow::Result<Exit> {
     let started = startup::serve(options)?;
     let server = server(&started);
-    super::runtime()?.block_on(server.serve_stdio(super::stop_requested()))?;
+    super::block_on(server.serve_stdio(super::stop_requested()))??;
     Ok(Exit::Success)
 }
 

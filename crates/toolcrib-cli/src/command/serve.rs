@@ -51,7 +51,7 @@ pub(super) fn run(options: &Options, own: &ServeOptions) -> anyhow::Result<Exit>
     config.allowed_origins.extend(own.allow_origin.iter().cloned());
     config.allowed_hosts.extend(own.allow_host.iter().cloned());
 
-    super::runtime()?.block_on(async {
+    super::block_on(async {
         let server = HttpServer::bind(config, mcp::server(&started)).await?;
         announce(&started, &server, own.output.json)?;
         server.serve(super::stop_requested()).await?;
@@ -59,7 +59,7 @@ pub(super) fn run(options: &Options, own: &ServeOptions) -> anyhow::Result<Exit>
             screen::note("stopped");
         }
         Ok(Exit::Success)
-    })
+    })?
 }
 
 /// Says where the server is and how to get in; the token only if nobody can know it yet.

@@ -28,7 +28,7 @@ pub(super) fn run(options: &Options, own: &ShowOptions) -> anyhow::Result<Exit> 
     let Some(tool) = snapshot.get(&own.name) else {
         // A call knows how to answer an unknown name: near names included.
         let turn = started.crib.turn();
-        let answer = super::runtime()?.block_on(turn.call(ToolCall::new("show", &*own.name, "{}")));
+        let answer = super::block_on(turn.call(ToolCall::new("show", &*own.name, "{}")))?;
         debug_assert_eq!(answer.error_kind(), Some(ErrorKind::NotFound));
         if own.output.json {
             screen::json(&answer.to_value())?;

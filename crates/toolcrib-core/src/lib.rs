@@ -15,6 +15,7 @@ mod batch;
 mod cancel;
 mod checking;
 mod config;
+mod execution;
 mod executor;
 mod host;
 mod output_budget;

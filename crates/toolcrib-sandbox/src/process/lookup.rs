@@ -52,17 +52,18 @@ pub(crate) fn find(
             continue;
         }
         let file = Path::new(OsStr::from_bytes(directory)).join(program);
+        // What cannot even be looked at, as below a folder closed to us, is not there for us.
+        if file.metadata().is_err() {
+            continue;
+        }
         match executable(&file) {
             Ok(()) => return Ok(file),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => refused = refused.or(Some((file, error))),
         }
     }
     match refused {
-        Some((path, error)) if error.kind() != io::ErrorKind::NotADirectory => {
-            Err(SpawnError::NotExecutable { path, reason: error.to_string() })
-        }
-        _ => Err(not_found()),
+        Some((path, error)) => Err(SpawnError::NotExecutable { path, reason: error.to_string() }),
+        None => Err(not_found()),
     }
 }
 
@@ -86,6 +87,21 @@ mod tests {
             error.unwrap_err().to_string(),
             "the program `no-such-tool` was not found; PATH searched: /usr/bin:/bin"
         );
+    }
+
+    #[test]
+    fn a_path_entry_that_cannot_be_searched_is_passed_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        let closed = folder.path().join("closed");
+        std::fs::create_dir(&closed).unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0);
+        std::fs::set_permissions(&closed, mode).unwrap();
+        let path = format!("{}:{}:/usr/bin:/bin", file.display(), closed.display());
+        assert!(find(OsStr::new("true"), OsStr::new(&path), None).is_ok());
+        let missing = find(OsStr::new("no-such-tool"), OsStr::new(&path), None);
+        assert!(matches!(missing, Err(SpawnError::NotFound { .. })), "{missing:?}");
     }
 
     #[test]

@@ -96,7 +96,7 @@ mod tests {
         std::fs::write(&file, "").unwrap();
         let closed = folder.path().join("closed");
         std::fs::create_dir(&closed).unwrap();
-        let mode = std::os::unix::fs::PermissionsExt::from_mode(0);
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o000);
         std::fs::set_permissions(&closed, mode).unwrap();
         let path = format!("{}:{}:/usr/bin:/bin", file.display(), closed.display());
         assert!(find(OsStr::new("true"), OsStr::new(&path), None).is_ok());

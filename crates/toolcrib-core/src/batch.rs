@@ -19,7 +19,7 @@ pub(crate) async fn run(
     let mut group = Vec::new();
     for call in calls {
         let barrier =
-            turn.snapshot.get(call.name()).is_some_and(|entry| !entry.definition.parallel());
+            turn.state.snapshot.get(call.name()).is_some_and(|entry| !entry.definition.parallel());
         if barrier {
             answers.extend(
                 side_by_side(turn, &flights, std::mem::take(&mut group), max_concurrency).await,

@@ -69,14 +69,14 @@ struct Way<'a> {
 impl Way<'_> {
     /// The whole way, and its place in the statistics.
     async fn go(&self, raw: RawArguments, origin: &mut Origin) -> Result<ToolOutput, ToolError> {
-        let shared = &self.turn.shared;
+        let shared = &self.turn.state.shared;
         let slot = resolve(self.turn, self.name).inspect_err(|error| {
             if error.kind() == ErrorKind::NotFound {
                 shared.statistics.unknown();
             }
         })?;
         let definition = &slot.entry.definition;
-        let counted = shared.statistics.begin(definition, self.started.into_std());
+        let counted = slot.counter(&shared.statistics).begin(self.started.into_std());
 
         let before = async {
             let checked = checked(self.turn, slot, raw)?;
@@ -110,7 +110,7 @@ impl Way<'_> {
         let admitted = shared.admission.admit(
             definition,
             compiled.fingerprint,
-            &self.turn.identity,
+            &self.turn.state.identity,
             self.lineage,
         );
         let permit = match admitted.await {
@@ -135,7 +135,7 @@ impl Way<'_> {
 
     fn scope(&self) -> Scope<'_> {
         Scope {
-            session: self.turn.session.as_deref(),
+            session: self.turn.state.session.as_deref(),
             batch: self.batch,
             nested: self.lineage.depth() > 0,
         }
@@ -152,9 +152,10 @@ impl Way<'_> {
         let tape = parse(text)
             .map_err(|error| ToolError::internal(format!("reading the arguments: {error}")))?;
         let turn = self.turn;
-        let key = Key::of(&checked.compiled.callee, tape.root(), &turn.values, &turn.context);
-        let ask = turn.shared.answers.ask(&key, self.scope());
-        match turn.shared.config.limit(definition.timeout()) {
+        let key =
+            Key::of(&checked.compiled.callee, tape.root(), &turn.state.values, &turn.state.context);
+        let ask = turn.state.shared.answers.ask(&key, self.scope());
+        match turn.state.shared.config.limit(definition.timeout()) {
             None => Ok(Some(ask.await)),
             Some(limit) => match tokio::time::timeout(limit, ask).await {
                 Ok(asked) => Ok(Some(asked)),
@@ -170,7 +171,7 @@ impl Way<'_> {
         outcome: Result<ToolOutput, ToolError>,
     ) -> Result<ToolOutput, ToolError> {
         let outcome = outcome.map(Arc::new).map_err(Arc::new);
-        self.turn.shared.answers.publish(run, self.scope(), &outcome);
+        self.turn.state.shared.answers.publish(run, self.scope(), &outcome);
         outcome.map(Arc::unwrap_or_clone).map_err(Arc::unwrap_or_clone)
     }
 
@@ -183,7 +184,7 @@ impl Way<'_> {
         permit: &Permit<'_>,
         runs_from: Instant,
     ) -> Result<ToolOutput, ToolError> {
-        let shared = &self.turn.shared;
+        let shared = &self.turn.state.shared;
         let definition = &slot.entry.definition;
         let Body::Shared(tool) = &slot.entry.body else {
             return Err(ToolError::internal("this version cannot run a body of that kind"));
@@ -215,7 +216,7 @@ struct Checked<'t> {
 
 fn checked<'t>(turn: &Turn, slot: &'t Slot, raw: RawArguments) -> Result<Checked<'t>, ToolError> {
     let definition = &slot.entry.definition;
-    let compiled = slot.compiled(turn.shared.registry.schemas())?;
+    let compiled = slot.compiled(turn.state.shared.registry.schemas())?;
     let (arguments, mending) =
         checked_arguments(compiled, raw, definition.annotations().read_only)?;
     require_context(turn, definition)?;
@@ -232,7 +233,7 @@ pub(crate) fn dry_run(turn: &Turn, call: ToolCall) -> Result<(Arguments, CallCon
 
 /// Finds the tool, or says which ones are near.
 fn resolve<'t>(turn: &'t Turn, name: &str) -> Result<&'t Slot, ToolError> {
-    let Some(slot) = turn.snapshot.slot(name) else {
+    let Some(slot) = turn.state.snapshot.slot(name) else {
         let known = turn.definitions().iter().map(|definition| definition.name());
         let near: Vec<_> = near_names(name, known).iter().map(|near| format!("`{near}`")).collect();
         let error = ToolError::new(ErrorKind::NotFound, "there is no tool of that name");
@@ -253,7 +254,7 @@ fn resolve<'t>(turn: &'t Turn, name: &str) -> Result<&'t Slot, ToolError> {
 /// Fails if the host has not supplied what the tool needs.
 fn require_context(turn: &Turn, definition: &ToolDefinition) -> Result<(), ToolError> {
     let missing = definition.injections().iter().find(|injection| {
-        injection.required() && turn.values.get(injection.context_key()).is_none()
+        injection.required() && turn.state.values.get(injection.context_key()).is_none()
     });
     let Some(injection) = missing else { return Ok(()) };
     Err(ToolError::new(
@@ -275,8 +276,8 @@ fn context(
 ) -> CallContext {
     let definition = &slot.entry.definition;
     let mut builder = CallContext::builder(id, Arc::clone(definition))
-        .values(turn.values.clone())
-        .output_chars(definition.output_chars().unwrap_or(turn.shared.config.output_chars));
+        .values(turn.state.values.clone())
+        .output_chars(definition.output_chars().unwrap_or(turn.state.shared.config.output_chars));
     if let Some(deadline) = deadline {
         builder = builder.deadline(deadline.at.into_std());
     }
@@ -345,8 +346,8 @@ fn answer(
     outcome: Result<ToolOutput, ToolError>,
     duration: Duration,
 ) -> ToolResult {
-    let own = turn.snapshot.get(&name).and_then(|entry| entry.definition.output_chars());
-    let budget = own.unwrap_or(turn.shared.config.output_chars);
+    let own = turn.state.snapshot.get(&name).and_then(|entry| entry.definition.output_chars());
+    let budget = own.unwrap_or(turn.state.shared.config.output_chars);
     match outcome {
         Ok(output) => {
             let (output, truncated) = output_budget::fit(output, budget);

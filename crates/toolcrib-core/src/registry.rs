@@ -13,6 +13,7 @@ use crate::admission;
 use crate::answers::Callee;
 use crate::arguments::prepare::Preparation;
 use crate::schema::{InputValidator, OutputValidator, SchemaCache};
+use crate::statistics::{Counter, Statistics};
 
 /// Collects entries and decides who owns which name.
 ///
@@ -192,6 +193,7 @@ impl RegistrySnapshot {
 #[derive(Debug)]
 pub(crate) struct Slot {
     pub(crate) entry: ToolEntry,
+    counter: OnceLock<Counter>,
     compiled: OnceLock<Result<Compiled, ToolError>>,
 }
 
@@ -209,7 +211,12 @@ pub(crate) struct Compiled {
 
 impl Slot {
     fn new(entry: ToolEntry) -> Self {
-        Self { entry, compiled: OnceLock::new() }
+        Self { entry, counter: OnceLock::new(), compiled: OnceLock::new() }
+    }
+
+    /// Where the tool's calls are counted.
+    pub(crate) fn counter(&self, statistics: &Statistics) -> &Counter {
+        self.counter.get_or_init(|| statistics.counter(&self.entry.definition))
     }
 
     /// Compiles at the first call; a schema that cannot be compiled fails every call alike.

@@ -111,9 +111,12 @@ impl Statistics {
 
     /// A call of this tool has begun, at `started`.
     pub fn begin(&self, definition: &ToolDefinition, started: Instant) -> InFlight {
-        let tool = self.tool(definition.tool_name());
-        tool.in_flight.fetch_add(1, Ordering::Relaxed);
-        InFlight { tool, started, ended: false }
+        self.counter(definition).begin(started)
+    }
+
+    /// Where calls of this tool are counted, to be kept by whoever calls it often.
+    pub(crate) fn counter(&self, definition: &ToolDefinition) -> Counter {
+        Counter(self.tool(definition.tool_name()))
     }
 
     /// A call was answered `not_found`.
@@ -144,6 +147,22 @@ impl Statistics {
             }
             Arc::clone(tools.entry(name.clone()).or_default())
         })
+    }
+}
+
+/// The counts of one tool, found once.
+pub(crate) struct Counter(Arc<Tool>);
+
+impl Counter {
+    pub(crate) fn begin(&self, started: Instant) -> InFlight {
+        self.0.in_flight.fetch_add(1, Ordering::Relaxed);
+        InFlight { tool: Arc::clone(&self.0), started, ended: false }
+    }
+}
+
+impl fmt::Debug for Counter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Counter").finish_non_exhaustive()
     }
 }
 

@@ -74,6 +74,12 @@ impl TurnOptions {
 /// ```
 #[derive(Clone)]
 pub struct Turn {
+    /// One pointer, because every call keeps the turn it belongs to.
+    pub(crate) state: Arc<State>,
+}
+
+/// What a turn pins.
+pub(crate) struct State {
     pub(crate) shared: Arc<Shared>,
     pub(crate) snapshot: Arc<RegistrySnapshot>,
     pub(crate) values: ContextValues,
@@ -88,7 +94,7 @@ pub struct Turn {
 
 impl Turn {
     pub(crate) fn new(executor: &Executor, options: TurnOptions) -> Self {
-        Self {
+        let state = State {
             shared: Arc::clone(&executor.shared),
             snapshot: executor.shared.registry.snapshot(),
             identity: identity(&options.values),
@@ -98,23 +104,24 @@ impl Turn {
             max_concurrency: options
                 .max_concurrency
                 .unwrap_or(executor.shared.config.max_concurrency),
-        }
+        };
+        Self { state: Arc::new(state) }
     }
 
     /// The definitions a model may be shown, sorted by name; the same from call to call.
     pub fn definitions(&self) -> &[Arc<ToolDefinition>] {
-        self.snapshot.definitions()
+        self.state.snapshot.definitions()
     }
 
     /// One definition.
     pub fn describe(&self, name: &str) -> Option<&Arc<ToolDefinition>> {
-        let entry = self.snapshot.get(name)?;
+        let entry = self.state.snapshot.get(name)?;
         entry.unavailable_reason().is_none().then_some(&entry.definition)
     }
 
     /// Which snapshot this is; equal numbers mean equal definitions.
     pub fn generation(&self) -> u64 {
-        self.snapshot.generation()
+        self.state.snapshot.generation()
     }
 
     /// Answers a call. Never fails otherwise: whatever goes wrong is a failed result.
@@ -133,7 +140,7 @@ impl Turn {
 
     /// Answers several calls, in their order, running them at once as far as they allow.
     pub async fn call_batch(&self, calls: Vec<ToolCall>) -> Vec<ToolResult> {
-        batch::run(self, calls, self.max_concurrency).await
+        batch::run(self, calls, self.state.max_concurrency).await
     }
 }
 

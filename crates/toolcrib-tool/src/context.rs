@@ -1,5 +1,6 @@
 //! What a tool can see of the call it is answering.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -7,7 +8,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::{BoxFuture, CallId, ToolCall, ToolDefinition, ToolError, ToolResult};
+use crate::{
+    BoxFuture, CallId, Content, Services, StatusUpdate, ToolCall, ToolDefinition, ToolError,
+    ToolOutput, ToolResult,
+};
 
 /// Values the host attached to a session or request: `user`, `tenant`, `project_id` and its own.
 /// They never come from a model.
@@ -59,6 +63,33 @@ pub trait CallHost: Send + Sync {
         let error = ToolError::unavailable("this host takes no calls from within a call");
         Box::pin(std::future::ready(ToolResult::failure(id, name, error, Duration::ZERO)))
     }
+
+    /// Tells whoever watches how far the call has come.
+    fn status(&self, update: StatusUpdate) {
+        let _ = update;
+    }
+
+    /// Streams a part to whoever listens; waits where the listener is slow and it is this call's
+    /// turn to speak.
+    fn stream(&self, part: Content) -> BoxFuture<'_, ()> {
+        let _ = part;
+        Box::pin(std::future::ready(()))
+    }
+
+    /// Sets the call's result; the last one set counts, and what the tool returns counts before it.
+    fn set_result(&self, output: ToolOutput) {
+        let _ = output;
+    }
+
+    /// What the host lends to its tools.
+    fn services(&self) -> Option<&Services> {
+        None
+    }
+
+    /// The session the call belongs to.
+    fn session(&self) -> Option<&str> {
+        None
+    }
 }
 
 /// The context of one call. Cloning it is cheap.
@@ -82,6 +113,7 @@ struct Inner {
     values: ContextValues,
     deadline: Option<Instant>,
     output_chars: usize,
+    answer: Option<Value>,
     host: Option<Arc<dyn CallHost>>,
 }
 
@@ -98,6 +130,7 @@ impl CallContext {
                 values: ContextValues::new(),
                 deadline: None,
                 output_chars: usize::MAX,
+                answer: None,
                 host: None,
             },
         }
@@ -164,6 +197,50 @@ impl CallContext {
     pub fn is_cancelled(&self) -> bool {
         self.0.host.as_ref().is_some_and(|host| host.is_cancelled())
     }
+
+    /// Tells a person how far the call has come. The model sees nothing of it.
+    pub fn status(&self, update: StatusUpdate) {
+        if let Some(host) = &self.0.host {
+            host.status(update);
+        }
+    }
+
+    /// Streams a part of the output to whoever listens, ahead of the result. Waits while a slow
+    /// listener catches up with this call; costs nothing where nobody listens.
+    pub async fn stream(&self, part: impl Into<Content>) {
+        if let Some(host) = &self.0.host {
+            host.stream(part.into()).await;
+        }
+    }
+
+    /// Sets the result, for tools that find it before they return. What the tool returns counts,
+    /// if it is anything; a failure counts always.
+    pub fn set_result(&self, output: impl Into<ToolOutput>) {
+        if let Some(host) = &self.0.host {
+            host.set_result(output.into());
+        }
+    }
+
+    /// A service the host lends, by its type.
+    pub fn service<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        self.0.host.as_ref()?.services()?.get()
+    }
+
+    /// A service the host lends, by name and type.
+    pub fn named_service<T: Any + Send + Sync>(&self, name: &str) -> Option<Arc<T>> {
+        self.0.host.as_ref()?.services()?.named(name)
+    }
+
+    /// The session the call belongs to, if there is one.
+    pub fn session(&self) -> Option<&str> {
+        self.0.host.as_ref()?.session()
+    }
+
+    /// What was answered to the [`InputRequest`](crate::InputRequest) with which an earlier run of
+    /// this call ended; it fits the request's schema. `None` in the first run.
+    pub fn answer(&self) -> Option<&Value> {
+        self.0.answer.as_ref()
+    }
 }
 
 /// The host of a context that was built without one.
@@ -213,6 +290,13 @@ impl CallContextBuilder {
     #[must_use]
     pub fn output_chars(mut self, output_chars: usize) -> Self {
         self.inner.output_chars = output_chars;
+        self
+    }
+
+    /// Sets the answer to the question of an earlier run.
+    #[must_use]
+    pub fn answer(mut self, answer: Value) -> Self {
+        self.inner.answer = Some(answer);
         self
     }
 

@@ -1,54 +1,24 @@
 //! What a tool says about itself: everything that can be known without running it.
 
-use std::fmt;
+mod builder;
+mod error;
+mod injection;
+
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use crate::{Annotations, CachePolicy, Dedupe, InvalidToolName, RateLimit, Resources, ToolName};
+use crate::{
+    Annotations, Approval, CachePolicy, Dedupe, RateLimit, Resources, RetryPolicy, ToolName,
+};
+
+pub use builder::ToolDefinitionBuilder;
+pub use error::DefinitionError;
+pub use injection::Injection;
 
 /// The longest description, in bytes, that [`ToolDefinition`] accepts: longer texts cost a model
 /// more than they tell it, and providers cut or refuse them.
 pub const DESCRIPTION_MAX: usize = 16 * 1024;
-
-/// A parameter whose value comes from the host's context and never from a model.
-///
-/// The parameter is in no schema a model sees; a value a model sends for it is removed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Injection {
-    parameter: String,
-    context_key: String,
-    required: bool,
-}
-
-impl Injection {
-    /// Fills `parameter` from the context value `context_key`; required unless said otherwise.
-    pub fn new(parameter: impl Into<String>, context_key: impl Into<String>) -> Self {
-        Self { parameter: parameter.into(), context_key: context_key.into(), required: true }
-    }
-
-    /// Lets the call go on when the context has no such value.
-    #[must_use]
-    pub fn optional(mut self) -> Self {
-        self.required = false;
-        self
-    }
-
-    /// The parameter's name.
-    pub fn parameter(&self) -> &str {
-        &self.parameter
-    }
-
-    /// The key in the host's context.
-    pub fn context_key(&self) -> &str {
-        &self.context_key
-    }
-
-    /// Whether a missing value fails the call (`missing_context`).
-    pub fn required(&self) -> bool {
-        self.required
-    }
-}
 
 /// Everything a tool says about itself. Immutable; made by [`ToolDefinition::builder`].
 ///
@@ -92,6 +62,10 @@ pub struct ToolDefinition {
     resources: Resources,
     blocking: bool,
     parallel: bool,
+    approval: Approval,
+    retry: Option<RetryPolicy>,
+    refresh_every: Option<Duration>,
+    client: bool,
     hidden: bool,
     final_output: bool,
     terminal: bool,
@@ -101,6 +75,11 @@ impl ToolDefinition {
     /// Starts a definition of that name.
     pub fn builder(name: impl Into<String>) -> ToolDefinitionBuilder {
         ToolDefinitionBuilder::new(name.into())
+    }
+
+    pub(crate) fn for_client(mut self) -> Self {
+        self.client = true;
+        self
     }
 
     /// The name, unique in a registry.
@@ -213,6 +192,26 @@ impl ToolDefinition {
         self.parallel
     }
 
+    /// When a call waits for a person. Default: never. Policy decides first.
+    pub fn approval(&self) -> Approval {
+        self.approval
+    }
+
+    /// Whether a failed call is tried again; `None`: never.
+    pub fn retry(&self) -> Option<RetryPolicy> {
+        self.retry
+    }
+
+    /// How often the definition is asked for again; `None`: only when its source says so.
+    pub fn refresh_every(&self) -> Option<Duration> {
+        self.refresh_every
+    }
+
+    /// Whether the client runs the tool: a call is handed to it and nothing is executed here.
+    pub fn client(&self) -> bool {
+        self.client
+    }
+
     /// Whether the call is kept out of what people are shown.
     pub fn hidden(&self) -> bool {
         self.hidden
@@ -263,244 +262,31 @@ impl ToolDefinition {
         optional("output_chars", self.output_chars.map(Value::from));
         optional("blocking", self.blocking.then_some(true.into()));
         optional("parallel", (!self.parallel).then_some(false.into()));
+        optional("max_concurrent", self.max_concurrent.map(Value::from));
+        optional("rate", self.rate.map(|rate| rate.to_string().into()));
+        optional(
+            "cache",
+            self.cache.map(|cache| match cache.ttl() {
+                None => true.into(),
+                Some(ttl) => json!({"ttl_seconds": ttl.as_secs_f64()}),
+            }),
+        );
+        optional("dedupe", (self.dedupe != Dedupe::None).then(|| self.dedupe.as_str().into()));
+        let Resources { reads, writes } = &self.resources;
+        optional(
+            "resources",
+            (!reads.is_empty() || !writes.is_empty())
+                .then(|| json!({"reads": reads, "writes": writes})),
+        );
+        optional(
+            "approval",
+            (self.approval != Approval::Never).then(|| self.approval.as_str().into()),
+        );
+        optional("retry", self.retry.map(|retry| json!({"max": retry.max()})));
+        optional("client", self.client.then_some(true.into()));
         optional("hidden", self.hidden.then_some(true.into()));
         optional("final_output", self.final_output.then_some(true.into()));
         optional("terminal", self.terminal.then_some(true.into()));
         Value::Object(object)
     }
 }
-
-/// Builds a [`ToolDefinition`]; every setter may be left out but the description.
-#[derive(Debug, Clone)]
-pub struct ToolDefinitionBuilder {
-    name: String,
-    draft: ToolDefinition,
-}
-
-/// Setters that store one value under their own name.
-macro_rules! setters {
-    ($($(#[$doc:meta])* $name:ident: $type:ty => $store:expr;)*) => {$(
-        $(#[$doc])*
-        #[must_use]
-        pub fn $name(mut self, $name: $type) -> Self {
-            self.draft.$name = $store;
-            self
-        }
-    )*};
-}
-
-impl ToolDefinitionBuilder {
-    fn new(name: String) -> Self {
-        let placeholder = ToolName::placeholder();
-        Self {
-            name,
-            draft: ToolDefinition {
-                name: placeholder,
-                title: None,
-                description: String::new(),
-                category: "custom".to_owned(),
-                tags: Vec::new(),
-                version: None,
-                input_schema: json!({"type": "object", "properties": {}, "additionalProperties": false}),
-                output_schema: None,
-                input_examples: Vec::new(),
-                annotations: Annotations::default(),
-                injections: Vec::new(),
-                empty_as_absent: Vec::new(),
-                timeout: None,
-                output_chars: None,
-                max_concurrent: None,
-                rate: None,
-                cache: None,
-                dedupe: Dedupe::None,
-                resources: Resources::new(),
-                blocking: false,
-                parallel: true,
-                hidden: false,
-                final_output: false,
-                terminal: false,
-            },
-        }
-    }
-
-    setters! {
-        /// Sets all four annotations at once.
-        annotations: Annotations => annotations;
-        /// Sets example argument objects.
-        input_examples: Vec<Value> => input_examples;
-        /// Sets the parameters the host fills in.
-        injections: Vec<Injection> => injections;
-        /// Sets the properties for which `""` means "not given".
-        empty_as_absent: Vec<String> => empty_as_absent;
-        /// Sets the free labels.
-        tags: Vec<String> => tags;
-        /// Sets the tool's own time limit.
-        timeout: Duration => Some(timeout);
-        /// Sets how many characters of text the model gets.
-        output_chars: usize => Some(output_chars);
-        /// Sets how many calls may run at once in this process; at least 1.
-        max_concurrent: usize => Some(max_concurrent);
-        /// Sets how many calls may start in a time.
-        rate: RateLimit => Some(rate);
-        /// Lets successful answers be used again. Only for tools that are read-only and idempotent.
-        cache: CachePolicy => Some(cache);
-        /// Sets how a repeated call is told from a new one.
-        dedupe: Dedupe => dedupe;
-        /// Sets what the tool reads and writes.
-        resources: Resources => resources;
-        /// Sends calls to the blocking pool.
-        blocking: bool => blocking;
-        /// `false`: nothing of a batch runs beside this call.
-        parallel: bool => parallel;
-        /// Keeps the call out of what people are shown.
-        hidden: bool => hidden;
-        /// Makes the output the assistant's message.
-        final_output: bool => final_output;
-        /// Makes the call end an agent's loop.
-        terminal: bool => terminal;
-        /// Sets the schema of the result's `data`.
-        output_schema: Value => Some(output_schema);
-    }
-
-    /// Sets the name for people.
-    #[must_use]
-    pub fn title(mut self, title: impl Into<String>) -> Self {
-        self.draft.title = Some(title.into());
-        self
-    }
-
-    /// Sets what the tool does, for the model.
-    #[must_use]
-    pub fn description(mut self, description: impl Into<String>) -> Self {
-        self.draft.description = description.into();
-        self
-    }
-
-    /// Sets the family.
-    #[must_use]
-    pub fn category(mut self, category: impl Into<String>) -> Self {
-        self.draft.category = category.into();
-        self
-    }
-
-    /// Sets the tool's own version.
-    #[must_use]
-    pub fn version(mut self, version: impl Into<String>) -> Self {
-        self.draft.version = Some(version.into());
-        self
-    }
-
-    /// Sets the schema of the arguments. A root without `type` is an object.
-    #[must_use]
-    pub fn input_schema(mut self, mut schema: Value) -> Self {
-        if let Some(root) = schema.as_object_mut()
-            && !root.contains_key("type")
-        {
-            root.insert("type".into(), "object".into());
-        }
-        self.draft.input_schema = schema;
-        self
-    }
-
-    /// Sets one annotation: the call changes nothing.
-    #[must_use]
-    pub fn read_only(mut self, read_only: bool) -> Self {
-        self.draft.annotations.read_only = read_only;
-        self
-    }
-
-    /// Sets one annotation: the call may destroy something.
-    #[must_use]
-    pub fn destructive(mut self, destructive: bool) -> Self {
-        self.draft.annotations.destructive = destructive;
-        self
-    }
-
-    /// Sets one annotation: calling twice is like calling once.
-    #[must_use]
-    pub fn idempotent(mut self, idempotent: bool) -> Self {
-        self.draft.annotations.idempotent = idempotent;
-        self
-    }
-
-    /// Sets one annotation: the call reaches beyond the host.
-    #[must_use]
-    pub fn open_world(mut self, open_world: bool) -> Self {
-        self.draft.annotations.open_world = open_world;
-        self
-    }
-
-    /// Checks everything and makes the definition.
-    pub fn build(self) -> Result<ToolDefinition, DefinitionError> {
-        let Self { name, mut draft } = self;
-        draft.name = ToolName::new(&name).map_err(DefinitionError::Name)?;
-        let fail =
-            |problem: &'static str| Err(DefinitionError::Field { name: name.clone(), problem });
-        if draft.description.trim().is_empty() {
-            return fail("it has no description: a model cannot choose a tool it knows nothing of");
-        }
-        if draft.description.len() > DESCRIPTION_MAX {
-            return fail("its description is longer than 16 KiB");
-        }
-        if draft.input_schema.get("type").and_then(Value::as_str) != Some("object") {
-            return fail("its input schema is not an object schema (`type: object`)");
-        }
-        if draft
-            .output_schema
-            .as_ref()
-            .is_some_and(|schema| !schema.is_object() && !schema.is_boolean())
-        {
-            return fail("its output schema is not a JSON Schema");
-        }
-        if draft.input_examples.iter().any(|example| !example.is_object()) {
-            return fail("one of its input examples is not an object of arguments");
-        }
-        let annotations = draft.annotations;
-        if draft.cache.is_some() && !(annotations.read_only && annotations.idempotent) {
-            return fail("it is cached, which only read-only and idempotent tools may be");
-        }
-        if draft.max_concurrent == Some(0) {
-            return fail("its limit of calls at once is 0, so that none could run");
-        }
-        hide_injected(&mut draft);
-        Ok(draft)
-    }
-}
-
-/// Removes injected parameters from what a model sees.
-fn hide_injected(draft: &mut ToolDefinition) {
-    let hidden = |name: &str| draft.injections.iter().any(|injection| injection.parameter == name);
-    let Some(root) = draft.input_schema.as_object_mut() else { return };
-    if let Some(Value::Object(properties)) = root.get_mut("properties") {
-        properties.retain(|name, _| !hidden(name));
-    }
-    if let Some(Value::Array(required)) = root.get_mut("required") {
-        required.retain(|name| !name.as_str().is_some_and(hidden));
-    }
-}
-
-/// Why a definition was refused.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum DefinitionError {
-    /// The name breaks the rule.
-    Name(InvalidToolName),
-    /// Another field is wrong.
-    Field {
-        /// The tool's name.
-        name: String,
-        /// What is wrong, as a clause.
-        problem: &'static str,
-    },
-}
-
-impl fmt::Display for DefinitionError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Name(error) => error.fmt(f),
-            Self::Field { name, problem } => write!(f, "tool {name:?} is refused: {problem}"),
-        }
-    }
-}
-
-impl std::error::Error for DefinitionError {}

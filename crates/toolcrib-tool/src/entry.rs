@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::{Tool, ToolDefinition};
+use crate::{Tool, ToolDefinition, ToolFactory};
 
 /// Where a tool came from, in the order that decides names: the first wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -17,6 +17,9 @@ pub enum Layer {
     Manifest,
     /// Offered by another MCP server.
     Upstream,
+    /// The system's own tools that a host may replace: any entry above that is allowed to takes
+    /// their place.
+    Fallback,
 }
 
 impl Layer {
@@ -27,6 +30,7 @@ impl Layer {
             Self::Native => "native",
             Self::Manifest => "manifest",
             Self::Upstream => "upstream",
+            Self::Fallback => "fallback",
         }
     }
 }
@@ -95,12 +99,18 @@ impl fmt::Display for Source {
 pub enum Body {
     /// One instance for all calls.
     Shared(Arc<dyn Tool>),
+    /// An instance per call.
+    PerUse(Arc<dyn ToolFactory>),
+    /// None: the client runs the tool.
+    Client,
 }
 
 impl fmt::Debug for Body {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Shared(_) => f.write_str("Shared"),
+            Self::PerUse(_) => f.write_str("PerUse"),
+            Self::Client => f.write_str("Client"),
         }
     }
 }
@@ -137,12 +147,26 @@ impl ToolEntry {
         body: Arc<dyn Tool>,
         source: Source,
     ) -> Self {
-        Self {
-            definition: definition.into(),
-            body: Body::Shared(body),
-            source,
-            availability: Availability::Available,
-        }
+        Self::with_body(definition.into(), Body::Shared(body), source)
+    }
+
+    /// An available tool with an instance per call.
+    pub fn per_use(
+        definition: impl Into<Arc<ToolDefinition>>,
+        factory: Arc<dyn ToolFactory>,
+        source: Source,
+    ) -> Self {
+        Self::with_body(definition.into(), Body::PerUse(factory), source)
+    }
+
+    /// A tool that the client runs. Its definition says so
+    /// ([`client`](ToolDefinition::client)), whatever was set before.
+    pub fn client(definition: ToolDefinition, source: Source) -> Self {
+        Self::with_body(Arc::new(definition.for_client()), Body::Client, source)
+    }
+
+    fn with_body(definition: Arc<ToolDefinition>, body: Body, source: Source) -> Self {
+        Self { definition, body, source, availability: Availability::Available }
     }
 
     /// Marks the tool as unable to run here.

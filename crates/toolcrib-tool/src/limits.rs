@@ -49,6 +49,17 @@ impl std::fmt::Display for InvalidRateLimit {
 
 impl std::error::Error for InvalidRateLimit {}
 
+impl std::fmt::Display for RateLimit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.per.as_secs() {
+            1 => write!(f, "{}/s", self.calls),
+            60 => write!(f, "{}/min", self.calls),
+            3600 => write!(f, "{}/h", self.calls),
+            _ => write!(f, "{}/{:?}", self.calls, self.per),
+        }
+    }
+}
+
 impl std::str::FromStr for RateLimit {
     type Err = InvalidRateLimit;
 
@@ -76,6 +87,79 @@ pub enum Dedupe {
     /// Every call runs.
     #[default]
     None,
+}
+
+impl Dedupe {
+    /// The word for it in manifests and listings.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Session => "session",
+            Self::Batch => "batch",
+            Self::None => "none",
+        }
+    }
+}
+
+/// When a call waits for a person's approval, where no rule of the host's policy says otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Approval {
+    /// Calls run.
+    #[default]
+    Never,
+    /// Calls of a tool that is destructive and not read-only wait.
+    Destructive,
+    /// Every call waits.
+    Always,
+}
+
+impl Approval {
+    /// The word for it in manifests and listings.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Never => "never",
+            Self::Destructive => "destructive",
+            Self::Always => "always",
+        }
+    }
+}
+
+/// How often a call that failed is tried again.
+///
+/// ```
+/// use std::time::Duration;
+/// use toolcrib_tool::RetryPolicy;
+///
+/// let retry = RetryPolicy::new(2).with_backoff(Duration::from_millis(50));
+/// assert_eq!((retry.max(), retry.backoff()), (2, Duration::from_millis(50)));
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RetryPolicy {
+    max: u32,
+    backoff: Duration,
+}
+
+impl RetryPolicy {
+    /// At most `max` times more, the first after 100 ms, each later one after twice the time.
+    pub const fn new(max: u32) -> Self {
+        Self { max, backoff: Duration::from_millis(100) }
+    }
+
+    /// Sets the time before the first.
+    #[must_use]
+    pub const fn with_backoff(mut self, backoff: Duration) -> Self {
+        self.backoff = backoff;
+        self
+    }
+
+    /// How many times more.
+    pub const fn max(self) -> u32 {
+        self.max
+    }
+
+    /// The time before the first.
+    pub const fn backoff(self) -> Duration {
+        self.backoff
+    }
 }
 
 /// Whether and how long a successful answer may be used again.
@@ -106,8 +190,8 @@ impl CachePolicy {
 /// What a tool reads and writes, by names the tools of a host agree on, for example `tickets`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Resources {
-    reads: Vec<String>,
-    writes: Vec<String>,
+    pub(crate) reads: Vec<String>,
+    pub(crate) writes: Vec<String>,
 }
 
 impl Resources {

@@ -2,12 +2,25 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use crate::{Arguments, CallContext, ToolError, ToolOutcome};
+use crate::{Arguments, CallContext, ToolDefinition, ToolError, ToolOutcome};
 
 /// A future that can be sent between threads and kept behind a pointer.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// The check of a tool that has none. It is empty, so that boxing it allocates nothing: a call pays
+/// nothing for a hook its tool does not have.
+struct Passes;
+
+impl Future for Passes {
+    type Output = Result<(), ToolError>;
+
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Self::Output> {
+        Poll::Ready(Ok(()))
+    }
+}
 
 /// The body of a tool. One instance serves many calls at once, so state lives in the session or
 /// in what the tool shares deliberately, never in mutable globals.
@@ -35,7 +48,27 @@ pub trait Tool: Send + Sync + 'static {
         cx: &'a CallContext,
     ) -> BoxFuture<'a, Result<(), ToolError>> {
         let _ = (arguments, cx);
-        Box::pin(std::future::ready(Ok(())))
+        Box::pin(Passes)
+    }
+
+    /// The definition as it should be now, for tools whose description or schema depends on
+    /// something that changes (a database's tables, a directory of models). `None`: as it is.
+    ///
+    /// Asked when the host says that the tool's source has changed, and every
+    /// [`refresh_every`](ToolDefinition::refresh_every). The name cannot change. If it fails or
+    /// takes too long, the definition in use stays and the failure is logged.
+    fn refresh<'a>(
+        &'a self,
+        current: &'a ToolDefinition,
+    ) -> BoxFuture<'a, Result<Option<ToolDefinition>, ToolError>> {
+        let _ = current;
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
+    /// Lets go of what the tool holds: connections, processes, files. Called once, when the last
+    /// call that uses this instance is over and nobody can call it any more.
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
     }
 
     /// How long after its deadline or its cancellation a call may take to end what it started and

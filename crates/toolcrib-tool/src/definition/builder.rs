@@ -1,0 +1,237 @@
+//! Building a definition, and the checks it has to pass.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::{DESCRIPTION_MAX, DefinitionError, Injection, ToolDefinition};
+use crate::{
+    Annotations, Approval, CachePolicy, Dedupe, RateLimit, Resources, RetryPolicy, ToolName,
+};
+
+/// Builds a [`ToolDefinition`]; every setter may be left out but the description.
+#[derive(Debug, Clone)]
+pub struct ToolDefinitionBuilder {
+    name: String,
+    draft: ToolDefinition,
+}
+
+/// Setters that store one value under their own name.
+macro_rules! setters {
+    ($($(#[$doc:meta])* $name:ident: $type:ty => $store:expr;)*) => {$(
+        $(#[$doc])*
+        #[must_use]
+        pub fn $name(mut self, $name: $type) -> Self {
+            self.draft.$name = $store;
+            self
+        }
+    )*};
+}
+
+impl ToolDefinitionBuilder {
+    pub(super) fn new(name: String) -> Self {
+        let placeholder = ToolName::placeholder();
+        Self {
+            name,
+            draft: ToolDefinition {
+                name: placeholder,
+                title: None,
+                description: String::new(),
+                category: "custom".to_owned(),
+                tags: Vec::new(),
+                version: None,
+                input_schema: json!({"type": "object", "properties": {}, "additionalProperties": false}),
+                output_schema: None,
+                input_examples: Vec::new(),
+                annotations: Annotations::default(),
+                injections: Vec::new(),
+                empty_as_absent: Vec::new(),
+                timeout: None,
+                output_chars: None,
+                max_concurrent: None,
+                rate: None,
+                cache: None,
+                dedupe: Dedupe::None,
+                resources: Resources::new(),
+                blocking: false,
+                parallel: true,
+                approval: Approval::Never,
+                retry: None,
+                refresh_every: None,
+                client: false,
+                hidden: false,
+                final_output: false,
+                terminal: false,
+            },
+        }
+    }
+
+    setters! {
+        /// Sets all four annotations at once.
+        annotations: Annotations => annotations;
+        /// Sets example argument objects.
+        input_examples: Vec<Value> => input_examples;
+        /// Sets the parameters the host fills in.
+        injections: Vec<Injection> => injections;
+        /// Sets the properties for which `""` means "not given".
+        empty_as_absent: Vec<String> => empty_as_absent;
+        /// Sets the free labels.
+        tags: Vec<String> => tags;
+        /// Sets the tool's own time limit.
+        timeout: Duration => Some(timeout);
+        /// Sets how many characters of text the model gets.
+        output_chars: usize => Some(output_chars);
+        /// Sets how many calls may run at once in this process; at least 1.
+        max_concurrent: usize => Some(max_concurrent);
+        /// Sets how many calls may start in a time.
+        rate: RateLimit => Some(rate);
+        /// Lets successful answers be used again. Only for tools that are read-only and idempotent.
+        cache: CachePolicy => Some(cache);
+        /// Sets how a repeated call is told from a new one.
+        dedupe: Dedupe => dedupe;
+        /// Sets what the tool reads and writes.
+        resources: Resources => resources;
+        /// Sets when a call waits for a person.
+        approval: Approval => approval;
+        /// Lets a failed call be tried again. Only for idempotent tools, and only after errors that
+        /// say that the same call may succeed later.
+        retry: RetryPolicy => Some(retry);
+        /// Sets how often the definition is asked for again ([`Tool::refresh`](crate::Tool::refresh)).
+        refresh_every: Duration => Some(refresh_every);
+        /// Sends calls to the blocking pool.
+        blocking: bool => blocking;
+        /// `false`: nothing of a batch runs beside this call.
+        parallel: bool => parallel;
+        /// Keeps the call out of what people are shown.
+        hidden: bool => hidden;
+        /// Makes the output the assistant's message.
+        final_output: bool => final_output;
+        /// Makes the call end an agent's loop.
+        terminal: bool => terminal;
+        /// Sets the schema of the result's `data`.
+        output_schema: Value => Some(output_schema);
+    }
+
+    /// Sets the name for people.
+    #[must_use]
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.draft.title = Some(title.into());
+        self
+    }
+
+    /// Sets what the tool does, for the model.
+    #[must_use]
+    pub fn description(mut self, description: impl Into<String>) -> Self {
+        self.draft.description = description.into();
+        self
+    }
+
+    /// Sets the family.
+    #[must_use]
+    pub fn category(mut self, category: impl Into<String>) -> Self {
+        self.draft.category = category.into();
+        self
+    }
+
+    /// Sets the tool's own version.
+    #[must_use]
+    pub fn version(mut self, version: impl Into<String>) -> Self {
+        self.draft.version = Some(version.into());
+        self
+    }
+
+    /// Sets the schema of the arguments. A root without `type` is an object.
+    #[must_use]
+    pub fn input_schema(mut self, mut schema: Value) -> Self {
+        if let Some(root) = schema.as_object_mut()
+            && !root.contains_key("type")
+        {
+            root.insert("type".into(), "object".into());
+        }
+        self.draft.input_schema = schema;
+        self
+    }
+
+    /// Sets one annotation: the call changes nothing.
+    #[must_use]
+    pub fn read_only(mut self, read_only: bool) -> Self {
+        self.draft.annotations.read_only = read_only;
+        self
+    }
+
+    /// Sets one annotation: the call may destroy something.
+    #[must_use]
+    pub fn destructive(mut self, destructive: bool) -> Self {
+        self.draft.annotations.destructive = destructive;
+        self
+    }
+
+    /// Sets one annotation: calling twice is like calling once.
+    #[must_use]
+    pub fn idempotent(mut self, idempotent: bool) -> Self {
+        self.draft.annotations.idempotent = idempotent;
+        self
+    }
+
+    /// Sets one annotation: the call reaches beyond the host.
+    #[must_use]
+    pub fn open_world(mut self, open_world: bool) -> Self {
+        self.draft.annotations.open_world = open_world;
+        self
+    }
+
+    /// Checks everything and makes the definition.
+    pub fn build(self) -> Result<ToolDefinition, DefinitionError> {
+        let Self { name, mut draft } = self;
+        draft.name = ToolName::new(&name).map_err(DefinitionError::Name)?;
+        let fail =
+            |problem: &'static str| Err(DefinitionError::Field { name: name.clone(), problem });
+        if draft.description.trim().is_empty() {
+            return fail("it has no description: a model cannot choose a tool it knows nothing of");
+        }
+        if draft.description.len() > DESCRIPTION_MAX {
+            return fail("its description is longer than 16 KiB");
+        }
+        if draft.input_schema.get("type").and_then(Value::as_str) != Some("object") {
+            return fail("its input schema is not an object schema (`type: object`)");
+        }
+        if draft
+            .output_schema
+            .as_ref()
+            .is_some_and(|schema| !schema.is_object() && !schema.is_boolean())
+        {
+            return fail("its output schema is not a JSON Schema");
+        }
+        if draft.input_examples.iter().any(|example| !example.is_object()) {
+            return fail("one of its input examples is not an object of arguments");
+        }
+        let annotations = draft.annotations;
+        if draft.cache.is_some() && !(annotations.read_only && annotations.idempotent) {
+            return fail("it is cached, which only read-only and idempotent tools may be");
+        }
+        if draft.max_concurrent == Some(0) {
+            return fail("its limit of calls at once is 0, so that none could run");
+        }
+        if draft.retry.is_some() && !annotations.idempotent {
+            return fail("it is tried again, which only idempotent tools may be");
+        }
+        if draft.refresh_every.is_some_and(|period| period.is_zero()) {
+            return fail("its refresh period is zero");
+        }
+        hide_injected(&mut draft);
+        Ok(draft)
+    }
+}
+
+/// Removes injected parameters from what a model sees.
+fn hide_injected(draft: &mut ToolDefinition) {
+    let hidden =
+        |name: &str| draft.injections.iter().any(|injection| injection.parameter() == name);
+    let Some(root) = draft.input_schema.as_object_mut() else { return };
+    if let Some(Value::Object(properties)) = root.get_mut("properties") {
+        properties.retain(|name, _| !hidden(name));
+    }
+    if let Some(Value::Array(required)) = root.get_mut("required") {
+        required.retain(|name| !name.as_str().is_some_and(hidden));
+    }
+}

@@ -1,0 +1,31 @@
+//! Why a definition was refused.
+
+use std::fmt;
+
+use crate::InvalidToolName;
+
+/// Why a definition was refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DefinitionError {
+    /// The name breaks the rule.
+    Name(InvalidToolName),
+    /// Another field is wrong.
+    Field {
+        /// The tool's name.
+        name: String,
+        /// What is wrong, as a clause.
+        problem: &'static str,
+    },
+}
+
+impl fmt::Display for DefinitionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(error) => error.fmt(f),
+            Self::Field { name, problem } => write!(f, "tool {name:?} is refused: {problem}"),
+        }
+    }
+}
+
+impl std::error::Error for DefinitionError {}

@@ -1,0 +1,121 @@
+//! Status: what a person is told while a call runs. The result is for the model.
+
+use serde_json::{Map, Value};
+
+/// How far a call has come, as far as a person is concerned: `WAIT → DOING → SUCCESS | ERROR`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Phase {
+    /// Not begun.
+    Wait,
+    /// At work.
+    Doing,
+    /// Over, and well.
+    Success,
+    /// Over, and not well.
+    Error,
+}
+
+impl Phase {
+    /// The stable word for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Wait => "WAIT",
+            Self::Doing => "DOING",
+            Self::Success => "SUCCESS",
+            Self::Error => "ERROR",
+        }
+    }
+
+    /// Whether nothing can follow.
+    pub const fn is_terminal(self) -> bool {
+        matches!(self, Self::Success | Self::Error)
+    }
+}
+
+/// One update of a call's status. Over one call, `params` and `metadata` of all updates are merged,
+/// objects recursively; arrays and scalars, and `result`, are replaced.
+///
+/// ```
+/// use toolcrib_tool::{Phase, StatusUpdate};
+///
+/// let update = StatusUpdate::doing().with_tip("reading 3 files").with_param("done", 1);
+/// assert_eq!(update.phase, Phase::Doing);
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct StatusUpdate {
+    /// The phase.
+    pub phase: Phase,
+    /// One line for a person.
+    pub tip: Option<String>,
+    /// What the call works on.
+    pub params: Map<String, Value>,
+    /// What has come of it, for a person's screen. The model's result is what the tool returns.
+    pub result: Option<Value>,
+    /// What went wrong.
+    pub error: Option<String>,
+    /// Anything else a host wants to show.
+    pub metadata: Map<String, Value>,
+}
+
+impl StatusUpdate {
+    /// An update to a phase, with nothing else to say.
+    pub fn new(phase: Phase) -> Self {
+        Self {
+            phase,
+            tip: None,
+            params: Map::new(),
+            result: None,
+            error: None,
+            metadata: Map::new(),
+        }
+    }
+
+    /// `WAIT`.
+    pub fn wait() -> Self {
+        Self::new(Phase::Wait)
+    }
+
+    /// `DOING`.
+    pub fn doing() -> Self {
+        Self::new(Phase::Doing)
+    }
+
+    /// `SUCCESS`.
+    pub fn success() -> Self {
+        Self::new(Phase::Success)
+    }
+
+    /// `ERROR`, and what went wrong.
+    pub fn error(error: impl Into<String>) -> Self {
+        Self { error: Some(error.into()), ..Self::new(Phase::Error) }
+    }
+
+    /// Sets the line for a person.
+    #[must_use]
+    pub fn with_tip(mut self, tip: impl Into<String>) -> Self {
+        self.tip = Some(tip.into());
+        self
+    }
+
+    /// Adds a parameter.
+    #[must_use]
+    pub fn with_param(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.params.insert(key.into(), value.into());
+        self
+    }
+
+    /// Sets what has come of it.
+    #[must_use]
+    pub fn with_result(mut self, result: impl Into<Value>) -> Self {
+        self.result = Some(result.into());
+        self
+    }
+
+    /// Adds a note.
+    #[must_use]
+    pub fn with_metadata(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.metadata.insert(key.into(), value.into());
+        self
+    }
+}

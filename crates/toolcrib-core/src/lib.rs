@@ -23,6 +23,7 @@ mod pipeline;
 mod registry;
 mod schema;
 mod statistics;
+pub mod stored;
 mod turn;
 mod violation;
 

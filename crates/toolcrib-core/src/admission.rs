@@ -23,7 +23,7 @@ use self::waits::Waits;
 
 pub(crate) use self::breaker::fingerprint;
 pub(crate) use self::gate::Slot;
-pub(crate) use self::lineage::Lineage;
+pub(crate) use self::lineage::{Descent, Lineage};
 
 /// The deepest a call may lie within other calls; one deeper is `denied`.
 pub(crate) const MAX_DEPTH: usize = 16;
@@ -82,7 +82,7 @@ impl Admission {
     ///
     /// `fingerprint` is [`fingerprint`] of the definition or anything else that changes with the
     /// tool. `identity` is whose timeouts count together; `""` where there is none. `lineage` is
-    /// [`Permit::lineage`] of the call this one was made from. The wait is at most
+    /// the [`Descent`]'s of the call this one was made from. The wait is at most
     /// [`AdmissionConfig::queue_timeout`] and is no part of the tool's own time limit. Dropping
     /// the future leaves the queue.
     pub(crate) async fn admit<'a>(
@@ -103,12 +103,14 @@ impl Admission {
         let mut watch = check()?;
 
         let mut slot = None;
+        let mut waited = false;
         if let Some(limit) = definition.max_concurrent() {
-            let (taken, waited) = match lineage.slot_of(tool) {
+            let (taken, has_waited) = match lineage.slot_of(tool) {
                 Some(inherited) => (inherited, false),
                 None => self.slot(tool, limit, lineage).await?,
             };
             slot = Some(taken);
+            waited = has_waited;
             // Those in front may have timed out meanwhile; a whole queue must not follow them.
             if waited && !watch.is_trial() {
                 watch = check()?;
@@ -118,7 +120,7 @@ impl Admission {
         if let Some(limit) = definition.rate() {
             self.take_token(tool, limit)?;
         }
-        Ok(Permit { tool, parent: lineage, slot, watch })
+        Ok(Permit { slot, watch, waited })
     }
 
     /// Forgets the timeouts of a tool, for every identity: paused calls pass again.
@@ -181,23 +183,21 @@ impl Admission {
 #[derive(Debug)]
 #[must_use = "dropped, the permit is given back"]
 pub(crate) struct Permit<'a> {
-    tool: &'a ToolName,
-    parent: &'a Lineage,
     slot: Option<Arc<Slot>>,
     watch: Watch<'a>,
+    waited: bool,
 }
 
 impl Permit<'_> {
-    /// What calls made from this one are admitted with: they share its slot where they are of the
-    /// same tool.
-    pub(crate) fn lineage(&self) -> Lineage {
-        self.parent.with(self.tool, self.slot.as_ref())
-    }
-
     /// The slot, for work that may go on after its call was answered, as on the blocking pool:
     /// while a clone is kept, the slot stays taken. `None` where the tool states no limit.
-    pub(crate) fn slot(&self) -> Option<Arc<Slot>> {
-        self.slot.clone()
+    pub(crate) fn slot(&self) -> Option<&Arc<Slot>> {
+        self.slot.as_ref()
+    }
+
+    /// Whether it had to be waited for.
+    pub(crate) fn waited(&self) -> bool {
+        self.waited
     }
 
     /// Gives the permit back; `failure` is the kind of the failed call. Only `timeout` counts

@@ -1,7 +1,9 @@
-//! Running a tool: its own check and its work, within the call's limit, whatever it does.
+//! Running a tool within the call's limit, whatever it does.
 
 use std::panic::AssertUnwindSafe;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -12,7 +14,6 @@ use toolcrib_tool::{
 
 use crate::admission;
 use crate::answers::Writing;
-use crate::cancel::Cancellation;
 
 /// When a call ends at the latest, and how long that was from its start.
 #[derive(Debug, Clone, Copy)]
@@ -30,29 +31,43 @@ pub(crate) struct Held {
     pub(crate) writing: Option<Writing>,
 }
 
-/// Runs the tool's check and its work within the deadline, whatever it does.
+/// Cancels a call when dropped: one that nobody waits for any more must not go on unseen, and a
+/// blocking tool only learns of it here.
+struct CancelOnDrop<'a>(Option<&'a CallContext>);
+
+impl Drop for CancelOnDrop<'_> {
+    fn drop(&mut self) {
+        if let Some(cx) = self.0 {
+            cx.host().cancel();
+        }
+    }
+}
+
+/// Runs the tool within the deadline.
 pub(crate) async fn execute(
     tool: &Arc<dyn Tool>,
     arguments: Arguments,
     cx: &CallContext,
     deadline: Option<Deadline>,
-    cancellation: &Arc<Cancellation>,
     held: Held,
 ) -> Result<ToolOutcome, ToolError> {
-    let cancel_when_dropped = cancellation.set_on_drop();
-    let work = work(tool, arguments, cx, held);
-    let Some(deadline) = deadline else {
-        let outcome = work.await;
-        cancel_when_dropped.disarm();
-        return outcome;
-    };
-
-    let mut work = std::pin::pin!(work);
-    if let Ok(outcome) = tokio::time::timeout_at(deadline.at, &mut work).await {
-        cancel_when_dropped.disarm();
+    let mut cancel_when_dropped = CancelOnDrop(Some(cx));
+    let mut work = pin!(work(tool, arguments, cx, held));
+    // A tool that is ready at once needs no timer.
+    if let Poll::Ready(outcome) = poll_once(work.as_mut()).await {
+        cancel_when_dropped.0 = None;
         return outcome;
     }
-    cancellation.set();
+    let Some(deadline) = deadline else {
+        let outcome = work.await;
+        cancel_when_dropped.0 = None;
+        return outcome;
+    };
+    if let Ok(outcome) = tokio::time::timeout_at(deadline.at, &mut work).await {
+        cancel_when_dropped.0 = None;
+        return outcome;
+    }
+    cx.host().cancel();
     let error = timed_out(cx.definition(), deadline.limit);
     let wind_down = tool.wind_down();
     if wind_down.is_zero() {
@@ -69,28 +84,19 @@ pub(crate) async fn execute(
     })
 }
 
-/// The tool's check and its work, with panics caught, on the pool its definition asks for.
+/// The tool's work with panics caught, on the pool its definition asks for.
 async fn work(
     tool: &Arc<dyn Tool>,
     arguments: Arguments,
     cx: &CallContext,
     held: Held,
 ) -> Result<ToolOutcome, ToolError> {
-    async fn inner(
-        tool: &dyn Tool,
-        arguments: Arguments,
-        cx: &CallContext,
-    ) -> Result<ToolOutcome, ToolError> {
-        tool.validate(&arguments, cx).await?;
-        tool.call(arguments, cx).await
-    }
-
     if cx.definition().blocking() {
         let (tool, cx) = (Arc::clone(tool), cx.clone());
         let runtime = tokio::runtime::Handle::current();
         let joined = tokio::task::spawn_blocking(move || {
             let _held = held;
-            runtime.block_on(inner(tool.as_ref(), arguments, &cx))
+            runtime.block_on(tool.call(arguments, &cx))
         })
         .await;
         return joined.unwrap_or_else(|error| match error.try_into_panic() {
@@ -98,27 +104,62 @@ async fn work(
             Err(error) => Err(ToolError::internal(format!("the blocking pool is closed: {error}"))),
         });
     }
-    // A tool that panicked is asked again only through its own `&self`; what it left half done
-    // behind a lock of its own, that lock's poisoning tells it.
-    let outcome = AssertUnwindSafe(inner(tool.as_ref(), arguments, cx)).catch_unwind().await;
+    let outcome = caught(async { tool.call(arguments, cx).await }).await;
     drop(held);
+    outcome
+}
+
+/// The tool's own check of its arguments, within `limit`.
+pub(crate) async fn validate(
+    tool: &dyn Tool,
+    arguments: &Arguments,
+    cx: &CallContext,
+    limit: Option<Duration>,
+) -> Result<(), ToolError> {
+    let mut check = pin!(caught(async { tool.validate(arguments, cx).await }));
+    if let Poll::Ready(outcome) = poll_once(check.as_mut()).await {
+        return outcome;
+    }
+    match limit {
+        None => check.await,
+        Some(limit) => match tokio::time::timeout(limit, check).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(timed_out(cx.definition(), limit)),
+        },
+    }
+}
+
+/// Polls a future once: most are ready then, and what waiting takes need not be set up for them.
+pub(crate) async fn poll_once<F: Future>(mut future: Pin<&mut F>) -> Poll<F::Output> {
+    std::future::poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx))).await
+}
+
+/// A tool that panicked is asked again only through its own `&self`; what it left half done behind
+/// a lock of its own, that lock's poisoning tells it.
+async fn caught<T>(work: impl Future<Output = Result<T, ToolError>>) -> Result<T, ToolError> {
+    let outcome = AssertUnwindSafe(work).catch_unwind().await;
     outcome.unwrap_or_else(|panic| Err(panicked(panic.as_ref())))
 }
 
 fn panicked(panic: &(dyn std::any::Any + Send)) -> ToolError {
-    let said = panic
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("no message");
     ToolError::new(ErrorKind::Panic, "the tool crashed on this input")
         .with_hint("Try other arguments or another tool.")
-        .with_source(PanicMessage(said.to_owned()))
+        .with_source(PanicMessage::of(panic))
 }
 
 /// What a panic said; for the operator's log.
 #[derive(Debug)]
-struct PanicMessage(String);
+pub(crate) struct PanicMessage(String);
+
+impl PanicMessage {
+    pub(crate) fn of(panic: &(dyn std::any::Any + Send)) -> Self {
+        let said = panic
+            .downcast_ref::<&str>()
+            .copied()
+            .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+        Self(said.unwrap_or("no message").to_owned())
+    }
+}
 
 impl std::fmt::Display for PanicMessage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

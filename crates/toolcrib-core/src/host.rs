@@ -1,30 +1,66 @@
-//! What a running call can ask of its executor: whether it is cancelled, and calls of its own.
+//! What a running call can ask of its executor: whether it is cancelled, services, and calls of its
+//! own.
 
-use std::sync::Arc;
+use std::sync::OnceLock;
 
-use toolcrib_tool::{BoxFuture, CallHost, ToolCall, ToolResult};
+use tokio::time::Instant;
+use toolcrib_tool::{BoxFuture, CallHost, ToolCall, ToolName, ToolResult};
 
-use crate::admission::Lineage;
+use crate::admission::{Descent, Lineage, Permit};
 use crate::cancel::Cancellation;
 use crate::{Turn, pipeline};
 
 /// The host of one call.
 pub(crate) struct Host {
-    pub(crate) cancellation: Arc<Cancellation>,
-    pub(crate) turn: Turn,
-    pub(crate) lineage: Lineage,
+    cancellation: Cancellation,
+    turn: Turn,
+    descent: Descent,
+    /// Known once the work begins, if there is a limit.
+    deadline: OnceLock<Instant>,
+}
+
+impl Host {
+    /// Of a call of `tool`, made from the calls of `parent`.
+    pub(crate) fn new(turn: &Turn, tool: &ToolName, parent: &Lineage) -> Self {
+        Self {
+            cancellation: Cancellation::default(),
+            turn: turn.clone(),
+            descent: Descent::new(parent, tool),
+            deadline: OnceLock::new(),
+        }
+    }
+
+    /// The call has its permit, and its time runs. A call begins once: tried again, it keeps both.
+    pub(crate) fn begin(&self, permit: &Permit<'_>, deadline: Option<Instant>) {
+        if let Some(slot) = permit.slot() {
+            self.descent.hold(slot);
+        }
+        if let Some(deadline) = deadline {
+            let _ = self.deadline.set(deadline);
+        }
+    }
 }
 
 impl CallHost for Host {
     fn cancelled(&self) -> BoxFuture<'_, ()> {
-        self.cancellation.cancelled()
+        Box::pin(self.cancellation.cancelled())
     }
 
     fn is_cancelled(&self) -> bool {
         self.cancellation.is_cancelled()
     }
 
+    fn cancel(&self) {
+        self.cancellation.set();
+    }
+
     fn call(&self, call: ToolCall) -> BoxFuture<'_, ToolResult> {
-        Box::pin(pipeline::run(&self.turn, call, &self.lineage, None))
+        Box::pin(
+            async move { pipeline::run(&self.turn, call, &self.descent.lineage(), None).await },
+        )
+    }
+
+    fn deadline(&self) -> Option<std::time::Instant> {
+        self.deadline.get().copied().map(Instant::into_std)
     }
 }

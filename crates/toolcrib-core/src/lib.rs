@@ -31,6 +31,6 @@ pub use answers::CacheStats;
 pub use config::ExecutorConfig;
 pub use executor::Executor;
 pub use registry::{Conflict, Registration, Registry, RegistryBuilder, RegistrySnapshot};
-pub use statistics::{Ending, InFlight, OTHER_TOOLS, Statistics, ToolStatistics, UNKNOWN_TOOLS};
+pub use statistics::{OTHER_TOOLS, Statistics, ToolStatistics, UNKNOWN_TOOLS};
 pub use turn::{Turn, TurnOptions};
 pub use violation::Violation;

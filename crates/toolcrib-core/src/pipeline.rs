@@ -2,14 +2,20 @@
 //! validate (or coerce) → context → answered before? → breaker, permits and rate → the tool's own
 //! check → run within its limit → check the output → fit the budget.
 
+use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
+use futures_util::FutureExt;
+use futures_util::future::{Either, select};
 use tokio::time::Instant;
 use toolcrib_fuzzy::near_names;
 use toolcrib_tool::{
-    Arguments, Body, CallContext, CallId, ErrorKind, RawArguments, ToolCall, ToolDefinition,
-    ToolError, ToolOutcome, ToolOutput, ToolResult, canonical_json,
+    Arguments, Body, CallContext, CallContextBuilder, CallId, ErrorKind, HostedContext,
+    RawArguments, ToolCall, ToolDefinition, ToolError, ToolOutcome, ToolOutput, ToolResult,
+    canonical_json,
 };
 
 use crate::admission::{Lineage, Permit};
@@ -17,7 +23,7 @@ use crate::answers::{Answers, Asked, Flights, Key, Run, Scope};
 use crate::arguments::parse::parse;
 use crate::cancel::Cancellation;
 use crate::checking::{Mending, checked_arguments, listed};
-use crate::execution::{Deadline, Held, execute, timed_out};
+use crate::execution::{Deadline, Held, PanicMessage, execute, poll_once, timed_out, validate};
 use crate::host::Host;
 use crate::output_budget;
 use crate::registry::{Compiled, Slot};
@@ -46,14 +52,82 @@ pub(crate) async fn run(
     let started = Instant::now();
     let (id, name, raw) = call.into_parts();
     tracing::debug!(tool = %name, call_id = %id, "execute_start");
-    let mut origin = Origin::Own;
-    let way = Way { turn, lineage, batch, id: &id, name: &name, started };
-    let outcome = way.go(raw, &mut origin).await;
+    let record = Record { id: &id, name: &name, started, ended: false };
+    let mut way = Way {
+        turn,
+        lineage,
+        batch,
+        id: &id,
+        name: &name,
+        started,
+        origin: Origin::Own,
+        output_chars: turn.state.shared.config.output_chars,
+    };
+    let outcome = unless_cancelled(&turn.state.cancellation, guarded(way.go(raw))).await;
+    let outcome = outcome.unwrap_or_else(|| Err(cancelled(started)));
+    let (origin, budget) = (way.origin, way.output_chars);
     let duration = started.elapsed();
-    log(&name, id.as_str(), duration, outcome.as_ref().err());
-    answer(turn, id, name, outcome, duration)
+    record.ended(duration, outcome.as_ref().err());
+    answer(id, name, outcome, budget, duration)
         .with_cached(origin == Origin::Kept)
         .with_skipped(origin == Origin::Shared)
+}
+
+/// Runs `work` until the turn is cancelled; `None` if it was.
+async fn unless_cancelled<F: Future>(cancellation: &Cancellation, work: F) -> Option<F::Output> {
+    if cancellation.is_cancelled() {
+        return None;
+    }
+    let mut work = pin!(work);
+    if let Poll::Ready(output) = poll_once(work.as_mut()).await {
+        return Some(output);
+    }
+    let cancelled = pin!(cancellation.cancelled());
+    match select(work, cancelled).await {
+        Either::Left((output, _)) => Some(output),
+        Either::Right(_) => None,
+    }
+}
+
+fn cancelled(started: Instant) -> ToolError {
+    let spent = started.elapsed();
+    ToolError::new(ErrorKind::Cancelled, format!("it was withdrawn after {spent:.1?}"))
+        .with_hint("Whether it took effect is unknown: look before you call it again.")
+}
+
+/// Tools' panics are caught where tools run; any other is a fault of the host's code, and its call
+/// is answered too.
+async fn guarded(
+    work: impl Future<Output = Result<ToolOutput, ToolError>>,
+) -> Result<ToolOutput, ToolError> {
+    AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|panic| {
+        Err(ToolError::internal("the host failed while it answered this call")
+            .with_source(PanicMessage::of(panic.as_ref())))
+    })
+}
+
+/// Writes down how a call ended, also if it is dropped.
+struct Record<'a> {
+    id: &'a CallId,
+    name: &'a str,
+    started: Instant,
+    ended: bool,
+}
+
+impl Record<'_> {
+    fn ended(mut self, duration: Duration, error: Option<&ToolError>) {
+        self.ended = true;
+        log(self.name, self.id.as_str(), duration, error);
+    }
+}
+
+impl Drop for Record<'_> {
+    fn drop(&mut self) {
+        if !self.ended {
+            let error = cancelled(self.started);
+            log(self.name, self.id.as_str(), self.started.elapsed(), Some(&error));
+        }
+    }
 }
 
 /// A call on its way.
@@ -64,11 +138,14 @@ struct Way<'a> {
     id: &'a CallId,
     name: &'a str,
     started: Instant,
+    origin: Origin,
+    /// Characters of text the model gets.
+    output_chars: usize,
 }
 
 impl Way<'_> {
     /// The whole way, and its place in the statistics.
-    async fn go(&self, raw: RawArguments, origin: &mut Origin) -> Result<ToolOutput, ToolError> {
+    async fn go(&mut self, raw: RawArguments) -> Result<ToolOutput, ToolError> {
         let shared = &self.turn.state.shared;
         let slot = resolve(self.turn, self.name).inspect_err(|error| {
             if error.kind() == ErrorKind::NotFound {
@@ -76,30 +153,29 @@ impl Way<'_> {
             }
         })?;
         let definition = &slot.entry.definition;
+        if let Some(own) = definition.output_chars() {
+            self.output_chars = own;
+        }
         let counted = slot.counter(&shared.statistics).begin(self.started.into_std());
-
-        let before = async {
-            let checked = checked(self.turn, slot, raw)?;
-            let asked = self.ask(slot, &checked).await?;
-            Ok::<_, ToolError>((checked, asked))
-        };
-        let (Checked { compiled, arguments, mending }, asked) = match before.await {
+        let ready = match self.ready(slot, raw).await {
             Ok(ready) => ready,
             Err(error) => {
                 counted.refuse(error.kind());
                 return Err(error);
             }
         };
+        let Ready { checked, hosted, asked } = ready;
+        let Checked { compiled, arguments, mending } = checked;
         let kept = match asked {
             None => None,
             Some(Asked::Run(run)) => Some(run),
             Some(Asked::Kept(output)) => {
-                *origin = Origin::Kept;
+                self.origin = Origin::Kept;
                 counted.cache_hit();
                 return Ok(mending.noted_in(Arc::unwrap_or_clone(output)));
             }
             Some(Asked::Shared(outcome)) => {
-                *origin = Origin::Shared;
+                self.origin = Origin::Shared;
                 counted.cache_hit();
                 return outcome
                     .map(|output| mending.noted_in(Arc::unwrap_or_clone(output)))
@@ -120,17 +196,35 @@ impl Way<'_> {
                 return Err(error);
             }
         };
-        // Waiting for a permit is no part of the limit.
-        let runs_from = Instant::now();
-        let outcome = self.run(slot, compiled, arguments, &permit, runs_from).await;
+        // Waiting is no part of the limit; where there was none, one look at the clock will do.
+        let waited = kept.is_some() || permit.waited();
+        let runs_from = if waited { Instant::now() } else { self.started };
+        let outcome = self.run(slot, compiled, arguments, &hosted, &permit, runs_from).await;
         let failure = outcome.as_ref().err().map(ToolError::kind);
         permit.finish(failure);
-        counted.finish(failure.map_or(Ending::Success, Ending::Failure), runs_from.elapsed());
+        counted.finish(Ending::of(&outcome), runs_from.elapsed());
         let outcome = match kept {
             Some(run) => self.publish(run, outcome),
             None => outcome,
         };
         outcome.map(|output| mending.noted_in(output))
+    }
+
+    /// Everything before the permit: what is checked, asked, and answered already.
+    async fn ready<'t>(&self, slot: &'t Slot, raw: RawArguments) -> Result<Ready<'t>, ToolError>
+    where
+        Self: 't,
+    {
+        let checked = checked(self.turn, slot, raw)?;
+        let host = Host::new(self.turn, slot.entry.definition.tool_name(), self.lineage);
+        let hosted = context(self.turn, slot, self.id).host(host).build_hosted();
+        let Body::Shared(tool) = &slot.entry.body else {
+            return Err(ToolError::internal("this version cannot run a body of that kind"));
+        };
+        let limit = self.turn.state.shared.config.limit(slot.entry.definition.timeout());
+        validate(tool.as_ref(), &checked.arguments, &hosted.context(), limit).await?;
+        let asked = self.ask(slot, &checked).await?;
+        Ok(Ready { checked, hosted, asked })
     }
 
     fn scope(&self) -> Scope<'_> {
@@ -181,6 +275,7 @@ impl Way<'_> {
         slot: &Slot,
         compiled: &Compiled,
         arguments: Arguments,
+        hosted: &HostedContext<Host>,
         permit: &Permit<'_>,
         runs_from: Instant,
     ) -> Result<ToolOutput, ToolError> {
@@ -193,18 +288,21 @@ impl Way<'_> {
             .config
             .limit(definition.timeout())
             .map(|limit| Deadline { limit, at: runs_from + limit });
-        let cancellation = Arc::new(Cancellation::default());
-        let host = Host {
-            cancellation: Arc::clone(&cancellation),
-            turn: self.turn.clone(),
-            lineage: permit.lineage(),
+        hosted.host().begin(permit, deadline.map(|deadline| deadline.at));
+        let held = Held {
+            slot: permit.slot().cloned(),
+            writing: shared.answers.writing(definition.resources()),
         };
-        let cx = context(self.turn, slot, self.id.as_str(), deadline, Some(Arc::new(host)));
-        let held =
-            Held { slot: permit.slot(), writing: shared.answers.writing(definition.resources()) };
-        let outcome = execute(tool, arguments, &cx, deadline, &cancellation, held).await?;
+        let outcome = execute(tool, arguments, &hosted.context(), deadline, held).await?;
         check_data(compiled, finished(self.name, outcome)?, shared.config.data_bytes)
     }
+}
+
+/// A call that only needs its permit.
+struct Ready<'t> {
+    checked: Checked<'t>,
+    hosted: HostedContext<Host>,
+    asked: Option<Asked>,
 }
 
 /// A call all of whose checks that need no tool have passed.
@@ -228,7 +326,7 @@ pub(crate) fn dry_run(turn: &Turn, call: ToolCall) -> Result<(Arguments, CallCon
     let (id, name, raw) = call.into_parts();
     let slot = resolve(turn, &name)?;
     let checked = checked(turn, slot, raw)?;
-    Ok((checked.arguments, context(turn, slot, id.as_str(), None, None)))
+    Ok((checked.arguments, context(turn, slot, &id).build()))
 }
 
 /// Finds the tool, or says which ones are near.
@@ -267,24 +365,11 @@ fn require_context(turn: &Turn, definition: &ToolDefinition) -> Result<(), ToolE
     .with_hint("It cannot be given as an argument. Tell the user that the host must set it."))
 }
 
-fn context(
-    turn: &Turn,
-    slot: &Slot,
-    id: &str,
-    deadline: Option<Deadline>,
-    host: Option<Arc<Host>>,
-) -> CallContext {
+fn context(turn: &Turn, slot: &Slot, id: &CallId) -> CallContextBuilder {
     let definition = &slot.entry.definition;
-    let mut builder = CallContext::builder(id, Arc::clone(definition))
+    CallContext::builder(id.clone(), Arc::clone(definition))
         .values(turn.state.values.clone())
-        .output_chars(definition.output_chars().unwrap_or(turn.state.shared.config.output_chars));
-    if let Some(deadline) = deadline {
-        builder = builder.deadline(deadline.at.into_std());
-    }
-    if let Some(host) = host {
-        builder = builder.host(host);
-    }
-    builder.build()
+        .output_chars(definition.output_chars().unwrap_or(turn.state.shared.config.output_chars))
 }
 
 /// Output, or the reason why waiting is not possible here.
@@ -340,14 +425,12 @@ fn check_data(
 
 /// The final answer, with its text fitted to the budget.
 fn answer(
-    turn: &Turn,
     id: CallId,
     name: Arc<str>,
     outcome: Result<ToolOutput, ToolError>,
+    budget: usize,
     duration: Duration,
 ) -> ToolResult {
-    let own = turn.state.snapshot.get(&name).and_then(|entry| entry.definition.output_chars());
-    let budget = own.unwrap_or(turn.state.shared.config.output_chars);
     match outcome {
         Ok(output) => {
             let (output, truncated) = output_budget::fit(output, budget);

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use hashbrown::HashMap;
 use hdrhistogram::Histogram;
 use serde::Serialize;
-use toolcrib_tool::{ErrorKind, ToolDefinition, ToolName};
+use toolcrib_tool::{ErrorKind, ToolDefinition, ToolError, ToolName, ToolOutput};
 
 /// The label under which calls of unknown names are counted together: a model can make up any
 /// number of names. No tool can have it.
@@ -18,7 +18,7 @@ pub const UNKNOWN_TOOLS: &str = "(unknown)";
 /// The label of all tools beyond the first 10,000. No tool can have it.
 pub const OTHER_TOOLS: &str = "(other)";
 
-/// Tools counted each for itself; a tool costs some 14 KiB.
+/// Tools counted each for itself; one that is called often costs some 14 KiB.
 const MAX_TOOLS: usize = 10_000;
 
 /// The longest duration told apart, in microseconds: an hour. Longer ones count as an hour in the
@@ -27,6 +27,10 @@ const LONGEST_MICROS: u64 = 3_600_000_000;
 
 /// Significant decimal digits of the quantiles.
 const DIGITS: u8 = 2;
+
+/// Durations noted before they go into the histogram together: the histogram of a tool is larger
+/// than a processor's first cache, and with thousands of tools every call would wait for it.
+const NOTED: usize = 16;
 
 /// Counts what becomes of calls. Cloning it is cheap; all clones count together.
 ///
@@ -75,14 +79,27 @@ pub struct ToolStatistics {
 
 /// How a call that ran has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Ending {
+pub(crate) enum Ending {
     /// It succeeded.
     Success,
     /// It ran into a time limit of the tool's own and succeeded with what was there by then.
     SuccessAtTimeLimit,
     /// It failed.
     Failure(ErrorKind),
+}
+
+impl Ending {
+    /// Reads it off an outcome: a tool says with `timed_out: true` in its output's meta that it ran
+    /// into a limit of its own and hands over what there was.
+    pub(crate) fn of(outcome: &Result<ToolOutput, ToolError>) -> Self {
+        match outcome {
+            Err(error) => Self::Failure(error.kind()),
+            Ok(output) if output.meta().get("timed_out") == Some(&true.into()) => {
+                Self::SuccessAtTimeLimit
+            }
+            Ok(_) => Self::Success,
+        }
+    }
 }
 
 #[derive(Default)]
@@ -99,7 +116,10 @@ struct Counts {
     cache_hits: u64,
     failures: [u64; ErrorKind::ALL.len()],
     total: Duration,
-    /// `None` until the first execution: refused calls and unknown names need no histogram.
+    /// The latest durations in microseconds, not yet in the histogram.
+    noted: [u32; NOTED],
+    noted_len: usize,
+    /// `None` until there are enough: tools that are hardly called need no histogram.
     durations: Option<Histogram<u32>>,
 }
 
@@ -109,18 +129,13 @@ impl Statistics {
         Self::default()
     }
 
-    /// A call of this tool has begun, at `started`.
-    pub fn begin(&self, definition: &ToolDefinition, started: Instant) -> InFlight {
-        self.counter(definition).begin(started)
-    }
-
     /// Where calls of this tool are counted, to be kept by whoever calls it often.
     pub(crate) fn counter(&self, definition: &ToolDefinition) -> Counter {
         Counter(self.tool(definition.tool_name()))
     }
 
     /// A call was answered `not_found`.
-    pub fn unknown(&self) {
+    pub(crate) fn unknown(&self) {
         self.unknown.counts().refused(ErrorKind::NotFound);
     }
 
@@ -154,9 +169,10 @@ impl Statistics {
 pub(crate) struct Counter(Arc<Tool>);
 
 impl Counter {
-    pub(crate) fn begin(&self, started: Instant) -> InFlight {
+    /// A call of the tool has begun, at `started`.
+    pub(crate) fn begin(&self, started: Instant) -> InFlight<'_> {
         self.0.in_flight.fetch_add(1, Ordering::Relaxed);
-        InFlight { tool: Arc::clone(&self.0), started, ended: false }
+        InFlight { tool: &self.0, started, ended: false }
     }
 }
 
@@ -179,7 +195,8 @@ impl Tool {
     }
 
     fn snapshot(&self, tool: String) -> ToolStatistics {
-        let counts = self.counts();
+        let mut counts = self.counts();
+        counts.flush();
         let failures = counts.failures.iter().sum();
         let by_kind = ErrorKind::ALL.iter().zip(counts.failures);
         let executions = counts.successes + failures;
@@ -223,13 +240,27 @@ impl Counts {
             Ending::Failure(kind) => self.failed(kind),
         }
         self.total = self.total.saturating_add(duration);
-        if self.durations.is_none() {
+        if self.noted_len == NOTED {
+            self.flush();
+        }
+        if let Some(place) = self.noted.get_mut(self.noted_len) {
+            *place = u32::try_from(duration.as_micros()).unwrap_or(u32::MAX);
+            self.noted_len += 1;
+        }
+    }
+
+    /// Puts what is noted into the histogram.
+    fn flush(&mut self) {
+        let noted = self.noted.get(..self.noted_len).unwrap_or_default();
+        if self.durations.is_none() && !noted.is_empty() {
             self.durations = Histogram::new_with_bounds(1, LONGEST_MICROS, DIGITS).ok();
         }
         if let Some(durations) = &mut self.durations {
-            let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
-            durations.saturating_record(micros.clamp(1, LONGEST_MICROS));
+            for &micros in noted {
+                durations.saturating_record(u64::from(micros).clamp(1, LONGEST_MICROS));
+            }
         }
+        self.noted_len = 0;
     }
 
     fn refused(&mut self, kind: ErrorKind) {
@@ -249,33 +280,33 @@ impl Counts {
 /// A call that has begun. Say how it ended; dropped without a word, it counts as an execution that
 /// failed as `cancelled`, with the time since it began.
 #[must_use = "dropped at once, the call counts as cancelled"]
-pub struct InFlight {
-    tool: Arc<Tool>,
+pub(crate) struct InFlight<'t> {
+    tool: &'t Tool,
     started: Instant,
     ended: bool,
 }
 
-impl InFlight {
+impl InFlight<'_> {
     /// The tool ran, for so long.
-    pub fn finish(mut self, ending: Ending, duration: Duration) {
+    pub(crate) fn finish(mut self, ending: Ending, duration: Duration) {
         self.ended = true;
         self.tool.counts().executed(ending, duration);
     }
 
     /// The call failed before the tool ran.
-    pub fn refuse(mut self, kind: ErrorKind) {
+    pub(crate) fn refuse(mut self, kind: ErrorKind) {
         self.ended = true;
         self.tool.counts().refused(kind);
     }
 
     /// The call was answered from the cache, or from the same call beside it.
-    pub fn cache_hit(mut self) {
+    pub(crate) fn cache_hit(mut self) {
         self.ended = true;
         self.tool.counts().cache_hits += 1;
     }
 }
 
-impl Drop for InFlight {
+impl Drop for InFlight<'_> {
     fn drop(&mut self) {
         if !self.ended {
             let cancelled = Ending::Failure(ErrorKind::Cancelled);
@@ -285,7 +316,7 @@ impl Drop for InFlight {
     }
 }
 
-impl fmt::Debug for InFlight {
+impl fmt::Debug for InFlight<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("InFlight").field("started", &self.started).finish_non_exhaustive()
     }

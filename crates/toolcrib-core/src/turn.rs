@@ -10,6 +10,7 @@ use toolcrib_tool::{
 };
 
 use crate::admission::Lineage;
+use crate::cancel::Cancellation;
 use crate::executor::Shared;
 use crate::{Executor, RegistrySnapshot, batch, pipeline};
 
@@ -89,6 +90,7 @@ pub(crate) struct State {
     /// All the host said, as one text: an answer may depend on any of it.
     pub(crate) context: Arc<str>,
     pub(crate) session: Option<Arc<str>>,
+    pub(crate) cancellation: Cancellation,
     max_concurrency: usize,
 }
 
@@ -100,6 +102,7 @@ impl Turn {
             identity: identity(&options.values),
             context: canonical_context(&options.values),
             session: options.session,
+            cancellation: Cancellation::default(),
             values: options.values,
             max_concurrency: options
                 .max_concurrency
@@ -130,6 +133,12 @@ impl Turn {
     /// its timer.
     pub async fn call(&self, call: ToolCall) -> ToolResult {
         pipeline::run(self, call, &Lineage::root(), None).await
+    }
+
+    /// Withdraws the calls of this turn and all its clones, those to come too: their work is ended,
+    /// and each is answered with kind `cancelled`. To withdraw one call alone, drop its future.
+    pub fn cancel(&self) {
+        self.state.cancellation.set();
     }
 
     /// Does everything a call does but running the tool: what the tool would get, or why the call

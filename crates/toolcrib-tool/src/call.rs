@@ -21,6 +21,12 @@ impl CallId {
     }
 }
 
+impl<T: Into<Arc<str>>> From<T> for CallId {
+    fn from(id: T) -> Self {
+        Self::new(id)
+    }
+}
+
 impl fmt::Display for CallId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)

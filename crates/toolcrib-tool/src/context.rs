@@ -4,13 +4,13 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::Value;
 
 use crate::{
-    BoxFuture, CallId, Content, Services, StatusUpdate, ToolCall, ToolDefinition, ToolError,
-    ToolOutput, ToolResult,
+    CallHost, CallId, Content, NoHost, StatusUpdate, ToolCall, ToolDefinition, ToolOutput,
+    ToolResult,
 };
 
 /// Values the host attached to a session or request: `user`, `tenant`, `project_id` and its own.
@@ -49,49 +49,6 @@ impl<K: Into<String>, V: Into<Value>> FromIterator<(K, V)> for ContextValues {
     }
 }
 
-/// What the executor offers a running call. New methods come with defaults.
-pub trait CallHost: Send + Sync {
-    /// Completes when the call is cancelled; never, if it is not.
-    fn cancelled(&self) -> BoxFuture<'_, ()>;
-
-    /// Whether the call has been cancelled.
-    fn is_cancelled(&self) -> bool;
-
-    /// Answers a call made from within this one.
-    fn call(&self, call: ToolCall) -> BoxFuture<'_, ToolResult> {
-        let (id, name, _) = call.into_parts();
-        let error = ToolError::unavailable("this host takes no calls from within a call");
-        Box::pin(std::future::ready(ToolResult::failure(id, name, error, Duration::ZERO)))
-    }
-
-    /// Tells whoever watches how far the call has come.
-    fn status(&self, update: StatusUpdate) {
-        let _ = update;
-    }
-
-    /// Streams a part to whoever listens; waits where the listener is slow and it is this call's
-    /// turn to speak.
-    fn stream(&self, part: Content) -> BoxFuture<'_, ()> {
-        let _ = part;
-        Box::pin(std::future::ready(()))
-    }
-
-    /// Sets the call's result; the last one set counts, and what the tool returns counts before it.
-    fn set_result(&self, output: ToolOutput) {
-        let _ = output;
-    }
-
-    /// What the host lends to its tools.
-    fn services(&self) -> Option<&Services> {
-        None
-    }
-
-    /// The session the call belongs to.
-    fn session(&self) -> Option<&str> {
-        None
-    }
-}
-
 /// The context of one call. Cloning it is cheap.
 ///
 /// ```
@@ -105,33 +62,34 @@ pub trait CallHost: Send + Sync {
 /// # Ok::<(), toolcrib_tool::DefinitionError>(())
 /// ```
 #[derive(Clone)]
-pub struct CallContext(Arc<Inner>);
+pub struct CallContext(Arc<Inner<dyn CallHost>>);
 
-struct Inner {
+/// The host comes last and unsized, so that a context and its host are one allocation.
+struct Inner<H: ?Sized> {
     call_id: CallId,
     definition: Arc<ToolDefinition>,
     values: ContextValues,
     deadline: Option<Instant>,
     output_chars: usize,
     answer: Option<Value>,
-    host: Option<Arc<dyn CallHost>>,
+    host: H,
 }
 
 impl CallContext {
     /// Starts a context. The executor does this for every call; a test of one tool may.
     pub fn builder(
-        call_id: impl Into<Arc<str>>,
+        call_id: impl Into<CallId>,
         definition: impl Into<Arc<ToolDefinition>>,
     ) -> CallContextBuilder {
         CallContextBuilder {
             inner: Inner {
-                call_id: CallId::new(call_id),
+                call_id: call_id.into(),
                 definition: definition.into(),
                 values: ContextValues::new(),
                 deadline: None,
                 output_chars: usize::MAX,
                 answer: None,
-                host: None,
+                host: NoHost,
             },
         }
     }
@@ -163,9 +121,10 @@ impl CallContext {
         self.0.values.get(injection.context_key())
     }
 
-    /// When the call will be ended, if it has a limit.
+    /// When the call will be ended, if it has a limit. Known once its work begins: waiting for a
+    /// permit or a person does not count, so it is `None` before.
     pub fn deadline(&self) -> Option<Instant> {
-        self.0.deadline
+        self.0.deadline.or_else(|| self.0.host.deadline())
     }
 
     /// How many characters of text will reach the model; more is cut in the middle.
@@ -176,10 +135,7 @@ impl CallContext {
     /// Completes when the call is cancelled or timed out. Async tools need not watch it: they
     /// are dropped. Blocking ones should ask [`is_cancelled`](Self::is_cancelled) now and then.
     pub async fn cancelled(&self) {
-        match &self.0.host {
-            Some(host) => host.cancelled().await,
-            None => std::future::pending().await,
-        }
+        self.0.host.cancelled().await;
     }
 
     /// Calls another tool, through the same pipeline and on the same snapshot.
@@ -187,72 +143,55 @@ impl CallContext {
     /// The nested call shares the limits this one already holds, so that a tool with one slot may
     /// call itself; it is denied beyond 16 levels.
     pub async fn call(&self, call: ToolCall) -> ToolResult {
-        match &self.0.host {
-            Some(host) => host.call(call).await,
-            None => Detached.call(call).await,
-        }
+        self.0.host.call(call).await
     }
 
     /// Whether the call was cancelled or timed out.
     pub fn is_cancelled(&self) -> bool {
-        self.0.host.as_ref().is_some_and(|host| host.is_cancelled())
+        self.0.host.is_cancelled()
     }
 
     /// Tells a person how far the call has come. The model sees nothing of it.
     pub fn status(&self, update: StatusUpdate) {
-        if let Some(host) = &self.0.host {
-            host.status(update);
-        }
+        self.0.host.status(update);
     }
 
     /// Streams a part of the output to whoever listens, ahead of the result. Waits while a slow
     /// listener catches up with this call; costs nothing where nobody listens.
     pub async fn stream(&self, part: impl Into<Content>) {
-        if let Some(host) = &self.0.host {
-            host.stream(part.into()).await;
-        }
+        self.0.host.stream(part.into()).await;
     }
 
     /// Sets the result, for tools that find it before they return. What the tool returns counts,
     /// if it is anything; a failure counts always.
     pub fn set_result(&self, output: impl Into<ToolOutput>) {
-        if let Some(host) = &self.0.host {
-            host.set_result(output.into());
-        }
+        self.0.host.set_result(output.into());
     }
 
     /// A service the host lends, by its type.
     pub fn service<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
-        self.0.host.as_ref()?.services()?.get()
+        self.0.host.services()?.get()
     }
 
     /// A service the host lends, by name and type.
     pub fn named_service<T: Any + Send + Sync>(&self, name: &str) -> Option<Arc<T>> {
-        self.0.host.as_ref()?.services()?.named(name)
+        self.0.host.services()?.named(name)
     }
 
     /// The session the call belongs to, if there is one.
     pub fn session(&self) -> Option<&str> {
-        self.0.host.as_ref()?.session()
+        self.0.host.session()
+    }
+
+    /// What connects the call to its executor.
+    pub fn host(&self) -> &dyn CallHost {
+        &self.0.host
     }
 
     /// What was answered to the [`InputRequest`](crate::InputRequest) with which an earlier run of
     /// this call ended; it fits the request's schema. `None` in the first run.
     pub fn answer(&self) -> Option<&Value> {
         self.0.answer.as_ref()
-    }
-}
-
-/// The host of a context that was built without one.
-struct Detached;
-
-impl CallHost for Detached {
-    fn cancelled(&self) -> BoxFuture<'_, ()> {
-        Box::pin(std::future::pending())
-    }
-
-    fn is_cancelled(&self) -> bool {
-        false
     }
 }
 
@@ -267,11 +206,11 @@ impl fmt::Debug for CallContext {
 }
 
 /// Builds a [`CallContext`].
-pub struct CallContextBuilder {
-    inner: Inner,
+pub struct CallContextBuilder<H = NoHost> {
+    inner: Inner<H>,
 }
 
-impl CallContextBuilder {
+impl<H: CallHost> CallContextBuilder<H> {
     /// Sets the host's values.
     #[must_use]
     pub fn values(mut self, values: ContextValues) -> Self {
@@ -302,18 +241,46 @@ impl CallContextBuilder {
 
     /// Connects the call to its executor.
     #[must_use]
-    pub fn host(mut self, host: Arc<dyn CallHost>) -> Self {
-        self.inner.host = Some(host);
-        self
+    pub fn host<N: CallHost>(self, host: N) -> CallContextBuilder<N> {
+        let Inner { call_id, definition, values, deadline, output_chars, answer, host: _ } =
+            self.inner;
+        let inner = Inner { call_id, definition, values, deadline, output_chars, answer, host };
+        CallContextBuilder { inner }
     }
 
     /// Makes the context.
     pub fn build(self) -> CallContext {
         CallContext(Arc::new(self.inner))
     }
+
+    /// Makes the context for an executor that goes on talking to its host.
+    pub fn build_hosted(self) -> HostedContext<H> {
+        HostedContext(Arc::new(self.inner))
+    }
 }
 
-impl fmt::Debug for CallContextBuilder {
+/// A context, and its host by its own type: what an executor keeps while the tool has the context.
+pub struct HostedContext<H>(Arc<Inner<H>>);
+
+impl<H: CallHost> HostedContext<H> {
+    /// The context.
+    pub fn context(&self) -> CallContext {
+        CallContext(Arc::clone(&self.0) as Arc<Inner<dyn CallHost>>)
+    }
+
+    /// The host.
+    pub fn host(&self) -> &H {
+        &self.0.host
+    }
+}
+
+impl<H> fmt::Debug for HostedContext<H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HostedContext").field("call_id", &self.0.call_id).finish_non_exhaustive()
+    }
+}
+
+impl<H> fmt::Debug for CallContextBuilder<H> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CallContextBuilder")
             .field("call_id", &self.inner.call_id)

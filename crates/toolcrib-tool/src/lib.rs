@@ -11,6 +11,7 @@ mod entry;
 mod error;
 mod factory;
 mod function;
+mod host;
 mod json;
 mod limits;
 mod name;
@@ -27,7 +28,7 @@ pub use annotations::Annotations;
 pub use arguments::{Arguments, RawArguments};
 pub use call::{CallId, ToolCall};
 pub use content::Content;
-pub use context::{CallContext, CallContextBuilder, CallHost, ContextValues};
+pub use context::{CallContext, CallContextBuilder, ContextValues, HostedContext};
 pub use definition::{
     DESCRIPTION_MAX, DefinitionError, Injection, ToolDefinition, ToolDefinitionBuilder,
 };
@@ -35,6 +36,7 @@ pub use entry::{Availability, Body, Layer, Origin, Source, ToolEntry};
 pub use error::{ErrorKind, ToolError};
 pub use factory::{FnFactory, ToolFactory, tool_factory};
 pub use function::{FnTool, tool_fn};
+pub use host::{CallHost, NoHost};
 pub use json::canonical_json;
 pub use limits::{
     Approval, CachePolicy, Dedupe, InvalidRateLimit, RateLimit, Resources, RetryPolicy,

@@ -40,8 +40,9 @@ pub trait Tool: Send + Sync + 'static {
         cx: &'a CallContext,
     ) -> BoxFuture<'a, Result<ToolOutcome, ToolError>>;
 
-    /// Checks what the schema cannot say, before anything runs. A failure answers the call with
-    /// kind `constraint`.
+    /// Checks what the schema cannot say, before anything runs and before anybody is asked. A
+    /// failure answers the call with kind `constraint`. It must not block its thread, also where the
+    /// tool is `blocking`.
     fn validate<'a>(
         &'a self,
         arguments: &'a Arguments,

@@ -1,6 +1,6 @@
 //! Which calls a call was made from, and the slots they hold.
 
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use toolcrib_tool::ToolName;
 
@@ -21,6 +21,39 @@ struct Node {
     parent: Lineage,
 }
 
+/// A call as the origin of others: what it takes to make their [`Lineage`], which few calls ever
+/// need.
+#[derive(Debug)]
+pub(crate) struct Descent {
+    parent: Lineage,
+    tool: ToolName,
+    /// Empty until the call has its permit, and where the tool states no limit.
+    slot: OnceLock<Weak<Slot>>,
+}
+
+impl Descent {
+    /// Of a call of `tool` that was made from the calls of `parent`.
+    pub(crate) fn new(parent: &Lineage, tool: &ToolName) -> Self {
+        Self { parent: parent.clone(), tool: tool.clone(), slot: OnceLock::new() }
+    }
+
+    /// The call holds this slot, which those it makes may share.
+    pub(crate) fn hold(&self, slot: &Arc<Slot>) {
+        // A call takes one slot.
+        let _ = self.slot.set(Arc::downgrade(slot));
+    }
+
+    /// What calls made from this one are admitted with.
+    pub(crate) fn lineage(&self) -> Lineage {
+        Lineage(Some(Arc::new(Node {
+            tool: self.tool.clone(),
+            slot: self.slot.get().cloned().unwrap_or_default(),
+            depth: self.parent.depth() + 1,
+            parent: self.parent.clone(),
+        })))
+    }
+}
+
 impl Lineage {
     /// Of a call that no tool made.
     pub(crate) fn root() -> Self {
@@ -30,16 +63,6 @@ impl Lineage {
     /// How many calls lead here: 0 for a call of the host's own.
     pub(crate) fn depth(&self) -> usize {
         self.0.as_ref().map_or(0, |node| node.depth)
-    }
-
-    /// With one more call.
-    pub(super) fn with(&self, tool: &ToolName, slot: Option<&Arc<Slot>>) -> Self {
-        Self(Some(Arc::new(Node {
-            tool: tool.clone(),
-            slot: slot.map_or_else(Weak::new, Arc::downgrade),
-            depth: self.depth() + 1,
-            parent: self.clone(),
-        })))
     }
 
     /// The slot a call of this tool holds up the line; a nested call shares it.

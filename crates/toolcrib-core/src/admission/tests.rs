@@ -40,6 +40,15 @@ fn is_pending<F: Future + Unpin>(future: &mut F) -> bool {
     future.now_or_never().is_none()
 }
 
+/// The lineage of calls made from one that has its permit.
+fn under(permit: &Permit<'_>, tool: &ToolDefinition, parent: &Lineage) -> Lineage {
+    let descent = Descent::new(parent, tool.tool_name());
+    if let Some(slot) = permit.slot() {
+        descent.hold(slot);
+    }
+    descent.lineage()
+}
+
 static ROOT: std::sync::LazyLock<Lineage> = std::sync::LazyLock::new(Lineage::root);
 
 #[tokio::test(start_paused = true)]
@@ -139,11 +148,11 @@ async fn calls_within_calls_share_the_slot_of_their_own_tool() {
     let started = Instant::now();
     // meta → inner → meta → inner, with one slot each.
     let first = admission.of(&meta, &ROOT).await.unwrap();
-    let lineage = first.lineage();
+    let lineage = under(&first, &meta, &ROOT);
     let second = admission.of(&inner, &lineage).await.unwrap();
-    let lineage = second.lineage();
+    let lineage = under(&second, &inner, &lineage);
     let third = admission.of(&meta, &lineage).await.unwrap();
-    let lineage = third.lineage();
+    let lineage = under(&third, &meta, &lineage);
     let fourth = admission.of(&inner, &lineage).await.unwrap();
     assert_eq!((lineage.depth(), started.elapsed()), (3, Duration::ZERO));
     assert_eq!(admission.load(), (2, 0));
@@ -159,7 +168,7 @@ async fn calls_that_want_each_others_slot_do_not_wait_for_each_other() {
     let (a, b) = (limited("a", 1), limited("b", 1));
     let (in_a, in_b) =
         (admission.of(&a, &ROOT).await.unwrap(), admission.of(&b, &ROOT).await.unwrap());
-    let (from_a, from_b) = (in_a.lineage(), in_b.lineage());
+    let (from_a, from_b) = (under(&in_a, &a, &ROOT), under(&in_b, &b, &ROOT));
     let mut b_from_a = Box::pin(admission.of(&b, &from_a));
     assert!(is_pending(&mut b_from_a));
     let started = Instant::now();
@@ -177,13 +186,13 @@ async fn calls_that_want_each_others_slot_do_not_wait_for_each_other() {
 async fn a_context_kept_beyond_its_call_keeps_no_slot() {
     let (admission, tool) = (admission(), limited("slow", 1));
     let permit = admission.of(&tool, &ROOT).await.unwrap();
-    let lineage = permit.lineage();
+    let lineage = under(&permit, &tool, &ROOT);
     permit.finish(None);
     assert_eq!(admission.load(), (0, 0));
     // What is called from it now waits in the queue like any other.
     let late = admission.of(&tool, &lineage).await.unwrap();
     assert_eq!(admission.load(), (1, 0));
-    let slot = late.slot();
+    let slot = late.slot().cloned();
     late.finish(None);
     assert_eq!(admission.load(), (1, 0), "work that goes on keeps the slot");
     drop(slot);
@@ -196,11 +205,13 @@ async fn calls_within_calls_have_a_bottom() {
     let mut lineage = Lineage::root();
     let any = definition("any").build().unwrap();
     for _ in 0..MAX_DEPTH {
-        let deeper = admission.of(&any, &lineage).await.unwrap().lineage();
+        let permit = admission.of(&any, &lineage).await.unwrap();
+        let deeper = under(&permit, &any, &lineage);
+        drop(permit);
         lineage = deeper;
     }
     assert!(admission.of(&any, &lineage).await.is_ok(), "16 deep");
-    let deeper = admission.of(&any, &lineage).await.unwrap().lineage();
+    let deeper = under(&admission.of(&any, &lineage).await.unwrap(), &any, &lineage);
     let error = admission.of(&any, &deeper).await.unwrap_err();
     assert_eq!((error.kind(), error.retryable()), (ErrorKind::Denied, false));
     assert!(error.message().contains("16 calls deep"));
@@ -289,7 +300,7 @@ proptest! {
                     let work = async {
                         let Ok(permit) = admission.of(&tools[plan.tool], &ROOT).await else { return };
                         if let Some(nested) = plan.nested {
-                            let lineage = permit.lineage();
+                            let lineage = under(&permit, &tools[plan.tool], &ROOT);
                             if let Ok(inner) = admission.of(&tools[nested], &lineage).await {
                                 sleep(Duration::from_millis(plan.run)).await;
                                 inner.finish(None);

@@ -273,7 +273,7 @@ fn a_query_over_a_large_text_is_answered() {
 }
 
 /// A call that can be withdrawn.
-struct Flag(AtomicBool);
+struct Flag(Arc<AtomicBool>);
 impl CallHost for Flag {
     fn cancelled(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::pending())
@@ -292,12 +292,12 @@ fn a_query_ends_at_the_calls_deadline_and_when_it_is_cancelled() {
     let outcome = within(Duration::from_secs(1), "the deadline", || call_in(&cx, &asked));
     assert_eq!(outcome.expect_err("stopped").message(), "it takes too long");
 
-    let flag = Arc::new(Flag(AtomicBool::new(false)));
-    let cx = CallContext::builder("call_2", definition).host(flag.clone()).build();
+    let flag = Arc::new(AtomicBool::new(false));
+    let cx = CallContext::builder("call_2", definition).host(Flag(Arc::clone(&flag))).build();
     std::thread::scope(|scope| {
         scope.spawn(|| {
             std::thread::sleep(Duration::from_millis(100));
-            flag.0.store(true, Ordering::Relaxed);
+            flag.store(true, Ordering::Relaxed);
         });
         let outcome = within(Duration::from_secs(1), "cancelling", || call_in(&cx, &asked));
         assert_eq!(outcome.expect_err("stopped").kind(), ErrorKind::Cancelled);

@@ -1,0 +1,73 @@
+//! What an executor offers the calls it runs.
+
+use std::time::{Duration, Instant};
+
+use crate::{
+    BoxFuture, Content, Services, StatusUpdate, ToolCall, ToolError, ToolOutput, ToolResult,
+};
+
+/// What the executor offers a running call. New methods come with defaults.
+pub trait CallHost: Send + Sync + 'static {
+    /// Completes when the call is cancelled; never, if it is not.
+    fn cancelled(&self) -> BoxFuture<'_, ()>;
+
+    /// Whether the call has been cancelled.
+    fn is_cancelled(&self) -> bool;
+
+    /// Cancels the call: its time is over, or nobody waits for it any more. Called by the executor.
+    fn cancel(&self) {}
+
+    /// Answers a call made from within this one.
+    fn call(&self, call: ToolCall) -> BoxFuture<'_, ToolResult> {
+        let (id, name, _) = call.into_parts();
+        let error = ToolError::unavailable("this host takes no calls from within a call");
+        Box::pin(std::future::ready(ToolResult::failure(id, name, error, Duration::ZERO)))
+    }
+
+    /// Tells whoever watches how far the call has come.
+    fn status(&self, update: StatusUpdate) {
+        let _ = update;
+    }
+
+    /// Streams a part to whoever listens; waits where the listener is slow and it is this call's
+    /// turn to speak.
+    fn stream(&self, part: Content) -> BoxFuture<'_, ()> {
+        let _ = part;
+        Box::pin(std::future::ready(()))
+    }
+
+    /// Sets the call's result; the last one set counts, and what the tool returns counts before it.
+    fn set_result(&self, output: ToolOutput) {
+        let _ = output;
+    }
+
+    /// What the host lends to its tools.
+    fn services(&self) -> Option<&Services> {
+        None
+    }
+
+    /// When the call will be ended, if it has a limit and its work has begun.
+    fn deadline(&self) -> Option<Instant> {
+        None
+    }
+
+    /// The session the call belongs to.
+    fn session(&self) -> Option<&str> {
+        None
+    }
+}
+
+/// The host of a context that was built without one: nothing cancels the call, and it can call
+/// nobody.
+#[derive(Debug, Clone, Copy)]
+pub struct NoHost;
+
+impl CallHost for NoHost {
+    fn cancelled(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::pending())
+    }
+
+    fn is_cancelled(&self) -> bool {
+        false
+    }
+}

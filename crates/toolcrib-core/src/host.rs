@@ -1,10 +1,10 @@
 //! What a running call can ask of its executor: whether it is cancelled, services, and calls of its
 //! own.
 
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use tokio::time::Instant;
-use toolcrib_tool::{BoxFuture, CallHost, ToolCall, ToolName, ToolResult};
+use toolcrib_tool::{BoxFuture, CallHost, Services, ToolCall, ToolName, ToolOutput, ToolResult};
 
 use crate::admission::{Descent, Lineage, Permit};
 use crate::cancel::Cancellation;
@@ -17,6 +17,8 @@ pub(crate) struct Host {
     descent: Descent,
     /// Known once the work begins, if there is a limit.
     deadline: OnceLock<Instant>,
+    /// The result the tool set before it returned.
+    result: Mutex<Option<Box<ToolOutput>>>,
 }
 
 impl Host {
@@ -27,7 +29,14 @@ impl Host {
             turn: turn.clone(),
             descent: Descent::new(parent, tool),
             deadline: OnceLock::new(),
+            result: Mutex::new(None),
         }
+    }
+
+    /// The result the tool has set, if any.
+    pub(crate) fn take_result(&self) -> Option<ToolOutput> {
+        let mut result = self.result.lock().unwrap_or_else(PoisonError::into_inner);
+        result.take().map(|output| *output)
     }
 
     /// The call has its permit, and its time runs. A call begins once: tried again, it keeps both.
@@ -62,5 +71,17 @@ impl CallHost for Host {
 
     fn deadline(&self) -> Option<std::time::Instant> {
         self.deadline.get().copied().map(Instant::into_std)
+    }
+
+    fn set_result(&self, output: ToolOutput) {
+        *self.result.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(output));
+    }
+
+    fn services(&self) -> Option<&Services> {
+        Some(&self.turn.state.services)
+    }
+
+    fn session(&self) -> Option<&str> {
+        self.turn.state.session.as_deref()
     }
 }

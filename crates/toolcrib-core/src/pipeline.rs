@@ -294,7 +294,8 @@ impl Way<'_> {
             writing: shared.answers.writing(definition.resources()),
         };
         let outcome = execute(tool, arguments, &hosted.context(), deadline, held).await?;
-        check_data(compiled, finished(self.name, outcome)?, shared.config.data_bytes)
+        let output = finished(self.name, outcome, hosted.host())?;
+        check_data(compiled, output, shared.config.data_bytes)
     }
 }
 
@@ -373,9 +374,13 @@ fn context(turn: &Turn, slot: &Slot, id: &CallId) -> CallContextBuilder {
 }
 
 /// Output, or the reason why waiting is not possible here.
-fn finished(name: &str, outcome: ToolOutcome) -> Result<ToolOutput, ToolError> {
+fn finished(name: &str, outcome: ToolOutcome, host: &Host) -> Result<ToolOutput, ToolError> {
     match outcome {
-        ToolOutcome::Done(output) => Ok(output),
+        ToolOutcome::Done(output) if !output.is_empty() => Ok(output),
+        ToolOutcome::Done(_) => host.take_result().ok_or_else(|| {
+            ToolError::execution("the tool ended with no output")
+                .with_hint("Nothing is known of what it did. Try another tool.")
+        }),
         ToolOutcome::NeedsInput(request) => Err(ToolError::unavailable(format!(
             "it needs an answer from a person, and this host keeps no waiting calls: {}",
             request.message

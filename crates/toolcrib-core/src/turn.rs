@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde_json::json;
 use toolcrib_tool::{
-    Arguments, CallContext, ContextValues, ToolCall, ToolDefinition, ToolError, ToolResult,
-    canonical_json,
+    Arguments, CallContext, ContextValues, Services, ToolCall, ToolDefinition, ToolError,
+    ToolResult, canonical_json,
 };
 
 use crate::admission::Lineage;
@@ -19,6 +19,7 @@ use crate::{Executor, RegistrySnapshot, batch, pipeline};
 pub struct TurnOptions {
     values: ContextValues,
     session: Option<Arc<str>>,
+    services: Services,
     max_concurrency: Option<usize>,
 }
 
@@ -35,6 +36,13 @@ impl TurnOptions {
     #[must_use]
     pub fn session(mut self, session: impl Into<Arc<str>>) -> Self {
         self.session = Some(session.into());
+        self
+    }
+
+    /// What the host lends to its tools: databases, clients, settings.
+    #[must_use]
+    pub fn services(mut self, services: Services) -> Self {
+        self.services = services;
         self
     }
 
@@ -90,6 +98,7 @@ pub(crate) struct State {
     /// All the host said, as one text: an answer may depend on any of it.
     pub(crate) context: Arc<str>,
     pub(crate) session: Option<Arc<str>>,
+    pub(crate) services: Services,
     pub(crate) cancellation: Cancellation,
     max_concurrency: usize,
 }
@@ -102,6 +111,7 @@ impl Turn {
             identity: identity(&options.values),
             context: canonical_context(&options.values),
             session: options.session,
+            services: options.services,
             cancellation: Cancellation::default(),
             values: options.values,
             max_concurrency: options

@@ -61,6 +61,12 @@ impl ToolOutput {
         self
     }
 
+    /// Whether there is neither a part nor data: no output at all. A text part that is empty is
+    /// output.
+    pub fn is_empty(&self) -> bool {
+        self.content.is_empty() && self.data.is_none()
+    }
+
     /// The parts, in order.
     pub fn content(&self) -> &[Content] {
         &self.content

@@ -1,0 +1,6 @@
+//! What a host sees of the core, capability by capability.
+#![expect(clippy::expect_used, reason = "a test that cannot be set up fails")]
+
+mod cancelling;
+mod context;
+mod harness;

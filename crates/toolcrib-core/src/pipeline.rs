@@ -3,7 +3,7 @@
 //! check → run within its limit → check the output → fit the budget.
 
 use std::panic::AssertUnwindSafe;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -63,8 +63,15 @@ pub(crate) async fn run(
         origin: Origin::Own,
         output_chars: turn.state.shared.config.output_chars,
     };
-    let outcome = unless_cancelled(&turn.state.cancellation, guarded(way.go(raw))).await;
-    let outcome = outcome.unwrap_or_else(|| Err(cancelled(started)));
+    let outcome = {
+        // Pinned here and lent: a call's future is large, and each hand-over would copy it.
+        let work = pin!(AssertUnwindSafe(way.go(raw)).catch_unwind());
+        match unless_cancelled(&turn.state.cancellation, work).await {
+            Some(Ok(outcome)) => outcome,
+            Some(Err(panic)) => Err(host_failed(panic.as_ref())),
+            None => Err(cancelled(started)),
+        }
+    };
     let (origin, budget) = (way.origin, way.output_chars);
     let duration = started.elapsed();
     record.ended(duration, outcome.as_ref().err());
@@ -74,11 +81,13 @@ pub(crate) async fn run(
 }
 
 /// Runs `work` until the turn is cancelled; `None` if it was.
-async fn unless_cancelled<F: Future>(cancellation: &Cancellation, work: F) -> Option<F::Output> {
+async fn unless_cancelled<F: Future>(
+    cancellation: &Cancellation,
+    mut work: Pin<&mut F>,
+) -> Option<F::Output> {
     if cancellation.is_cancelled() {
         return None;
     }
-    let mut work = pin!(work);
     if let Poll::Ready(output) = poll_once(work.as_mut()).await {
         return Some(output);
     }
@@ -97,13 +106,9 @@ fn cancelled(started: Instant) -> ToolError {
 
 /// Tools' panics are caught where tools run; any other is a fault of the host's code, and its call
 /// is answered too.
-async fn guarded(
-    work: impl Future<Output = Result<ToolOutput, ToolError>>,
-) -> Result<ToolOutput, ToolError> {
-    AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|panic| {
-        Err(ToolError::internal("the host failed while it answered this call")
-            .with_source(PanicMessage::of(panic.as_ref())))
-    })
+fn host_failed(panic: &(dyn std::any::Any + Send)) -> ToolError {
+    ToolError::internal("the host failed while it answered this call")
+        .with_source(PanicMessage::of(panic))
 }
 
 /// Writes down how a call ended, also if it is dropped.

@@ -4,7 +4,9 @@
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use tokio::time::Instant;
-use toolcrib_tool::{BoxFuture, CallHost, Services, ToolCall, ToolName, ToolOutput, ToolResult};
+use toolcrib_tool::{
+    BoxFuture, CallHost, Services, ToolCall, ToolFile, ToolName, ToolOutput, ToolResult,
+};
 
 use crate::admission::{Descent, Lineage, Permit};
 use crate::cancel::Cancellation;
@@ -79,6 +81,10 @@ impl CallHost for Host {
 
     fn services(&self) -> Option<&Services> {
         Some(&self.turn.state.services)
+    }
+
+    fn files(&self, tool_type: &str) -> &[ToolFile] {
+        self.turn.state.files.of(tool_type)
     }
 
     fn session(&self) -> Option<&str> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::json;
 use toolcrib_tool::{
     Arguments, CallContext, ContextValues, Services, ToolCall, ToolDefinition, ToolError,
-    ToolResult, canonical_json,
+    ToolFiles, ToolResult, canonical_json,
 };
 
 use crate::admission::Lineage;
@@ -20,6 +20,7 @@ pub struct TurnOptions {
     values: ContextValues,
     session: Option<Arc<str>>,
     services: Services,
+    files: ToolFiles,
     max_concurrency: Option<usize>,
 }
 
@@ -43,6 +44,13 @@ impl TurnOptions {
     #[must_use]
     pub fn services(mut self, services: Services) -> Self {
         self.services = services;
+        self
+    }
+
+    /// The files the request brings for its tools.
+    #[must_use]
+    pub fn files(mut self, files: ToolFiles) -> Self {
+        self.files = files;
         self
     }
 
@@ -99,6 +107,7 @@ pub(crate) struct State {
     pub(crate) context: Arc<str>,
     pub(crate) session: Option<Arc<str>>,
     pub(crate) services: Services,
+    pub(crate) files: ToolFiles,
     pub(crate) cancellation: Cancellation,
     max_concurrency: usize,
 }
@@ -112,6 +121,7 @@ impl Turn {
             context: canonical_context(&options.values),
             session: options.session,
             services: options.services,
+            files: options.files,
             cancellation: Cancellation::default(),
             values: options.values,
             max_concurrency: options

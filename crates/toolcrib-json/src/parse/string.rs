@@ -1,0 +1,190 @@
+//! Strings: their end, their escapes, and what these stand for.
+
+use super::Parser;
+use crate::error::ParseError;
+use crate::tape::{Kind, Node};
+
+const ONES: u64 = u64::MAX / 255;
+const TOPS: u64 = ONES << 7;
+
+/// The bytes, of eight in a word, that need a closer look: quotes, backslashes and control
+/// characters have their top bit set. Only the lowest set bit is exact: borrows run upwards.
+#[inline]
+fn stops(word: u64) -> u64 {
+    // Subtracting 1 from a byte borrows its top bit exactly if it was 0.
+    let zeros = |word: u64| word.wrapping_sub(ONES) & !word;
+    let quote = zeros(word ^ (ONES * u64::from(b'"')));
+    let backslash = zeros(word ^ (ONES * u64::from(b'\\')));
+    let control = word.wrapping_sub(ONES * 0x20) & !word;
+    (quote | backslash | control) & TOPS
+}
+
+impl Parser<'_> {
+    /// The next eight bytes as a little-endian word; `None` at the end of the text.
+    #[inline]
+    fn word_at(&self, at: usize) -> Option<u64> {
+        self.bytes.get(at..)?.first_chunk().map(|chunk| u64::from_le_bytes(*chunk))
+    }
+
+    /// A string, standing on its quote.
+    #[inline]
+    pub(super) fn string(&mut self) -> Result<(), ParseError> {
+        let start = self.at + 1;
+        // Most strings, and nearly all keys, are seen to end in their first or second word.
+        let Some(head) = self.word_at(start) else { return self.string_to_end(start) };
+        let (mut word, mut at) = (head, start);
+        loop {
+            let found = stops(word);
+            if found != 0 {
+                let bits = found.trailing_zeros() & !7;
+                at += bits as usize / 8;
+                if (word >> bits) & 0xFF != u64::from(b'"') {
+                    self.at = at;
+                    return self.odd_string(start);
+                }
+                // Where the first word holds the end, only what stands before it is the head.
+                let head = if at - start < 8 { head & !(u64::MAX << bits) } else { head };
+                self.nodes.push(Node::new(Kind::String, start..at, head));
+                self.at = at + 1;
+                return Ok(());
+            }
+            at += 8;
+            match self.word_at(at) {
+                Some(next) => word = next,
+                None => return self.string_to_end(start),
+            }
+        }
+    }
+
+    /// A string that ends within the last bytes of the text, or not at all.
+    #[cold]
+    fn string_to_end(&mut self, start: usize) -> Result<(), ParseError> {
+        self.at = start;
+        self.odd_string(start)
+    }
+
+    /// A string with escapes or with something wrong, or at the very end of the text: byte by byte
+    /// from here, where nothing but plain text stands before.
+    fn odd_string(&mut self, start: usize) -> Result<(), ParseError> {
+        let mut kind = Kind::String;
+        loop {
+            match self.peek() {
+                Some(b'"') => break,
+                Some(b'\\') => {
+                    kind = Kind::EscapedString;
+                    self.escape()?;
+                }
+                Some(0..0x20) => {
+                    return Err(self.error("a control character in a string must be escaped"));
+                }
+                Some(_) => self.skip_plain_text(),
+                None => return Err(self.unexpected("the end of a string (`\"`)")),
+            }
+        }
+        let mut head = [0; 8];
+        for (to, from) in head.iter_mut().zip(&self.bytes[start..self.at]) {
+            *to = *from;
+        }
+        self.nodes.push(Node::new(kind, start..self.at, u64::from_le_bytes(head)));
+        self.at += 1;
+        Ok(())
+    }
+
+    /// Skips a byte that needs no closer look, and others like it behind it.
+    fn skip_plain_text(&mut self) {
+        self.at += 1;
+        while let Some(word) = self.word_at(self.at) {
+            let found = stops(word);
+            if found != 0 {
+                self.at += found.trailing_zeros() as usize / 8;
+                return;
+            }
+            self.at += 8;
+        }
+    }
+
+    /// Checks one escape, standing on its backslash.
+    fn escape(&mut self) -> Result<(), ParseError> {
+        self.at += 1;
+        match self.peek() {
+            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => {
+                self.at += 1;
+                Ok(())
+            }
+            Some(b'u') => {
+                self.at += 1;
+                self.unicode_escape()
+            }
+            _ => Err(self.unexpected("an escape (one of `\" \\ / b f n r t u`)")),
+        }
+    }
+
+    fn unicode_escape(&mut self) -> Result<(), ParseError> {
+        let half = |parser: &Self| Err(parser.error("half of a surrogate pair stands alone"));
+        match self.hex4()? {
+            0xD800..0xDC00 => {
+                if !self.bytes[self.at..].starts_with(b"\\u") {
+                    return half(self);
+                }
+                self.at += 2;
+                if (0xDC00..0xE000).contains(&self.hex4()?) { Ok(()) } else { half(self) }
+            }
+            0xDC00..0xE000 => half(self),
+            _ => Ok(()),
+        }
+    }
+
+    fn hex4(&mut self) -> Result<u32, ParseError> {
+        let mut unit = 0;
+        for _ in 0..4 {
+            let digit = self.peek().and_then(|byte| char::from(byte).to_digit(16));
+            let Some(digit) = digit else {
+                return Err(self.unexpected("four hexadecimal digits"));
+            };
+            unit = unit * 16 + digit;
+            self.at += 1;
+        }
+        Ok(unit)
+    }
+}
+
+/// What a string whose escapes the parser has checked stands for.
+pub(crate) fn unescape(raw: &str) -> String {
+    let mut out = String::with_capacity(raw.len());
+    let mut rest = raw;
+    while let Some((plain, escape)) = rest.split_once('\\') {
+        out.push_str(plain);
+        let mut chars = escape.chars();
+        out.push(match chars.next() {
+            Some('b') => '\u{8}',
+            Some('f') => '\u{c}',
+            Some('n') => '\n',
+            Some('r') => '\r',
+            Some('t') => '\t',
+            Some('u') => unescape_unit(&mut chars),
+            Some(itself) => itself,
+            None => char::REPLACEMENT_CHARACTER,
+        });
+        rest = chars.as_str();
+    }
+    out.push_str(rest);
+    out
+}
+
+/// Reads on after `\u`. The parser has checked that this makes a character.
+fn unescape_unit(chars: &mut std::str::Chars<'_>) -> char {
+    let first = hex_unit(chars);
+    let code = if (0xD800..0xDC00).contains(&first) {
+        // Over the `\u` of the second half.
+        let second = chars.nth(1).map_or(0, |_| hex_unit(chars));
+        0x1_0000 + ((first - 0xD800) << 10) + (second & 0x3FF)
+    } else {
+        first
+    };
+    char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER)
+}
+
+fn hex_unit(chars: &mut std::str::Chars<'_>) -> u32 {
+    let digits = chars.by_ref().take(4).filter_map(|digit| digit.to_digit(16));
+    digits.fold(0, |unit, digit| unit * 16 + digit)
+}

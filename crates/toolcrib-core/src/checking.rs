@@ -14,23 +14,31 @@ use crate::violation::{SHOWN_VIOLATIONS, Violation};
 /// should be numbers takes two rounds.
 const COERCION_ROUNDS: usize = 4;
 
-/// What was done to a model's text before it was accepted.
+/// What was done to a model's text before it was accepted; mostly nothing.
 #[derive(Debug, Default)]
-pub(crate) struct Mending {
+pub(crate) struct Mending(Option<Box<Mended>>);
+
+#[derive(Debug, Default)]
+struct Mended {
     repairs: Vec<Repair>,
     coercions: Vec<Coercion>,
 }
 
 impl Mending {
+    fn mended(&mut self) -> &mut Mended {
+        self.0.get_or_insert_default()
+    }
+
     /// Says it in the result: the model meant something else than it wrote.
     pub(crate) fn noted_in(&self, mut output: ToolOutput) -> ToolOutput {
+        let Self(Some(mended)) = self else { return output };
         let list = |items: Vec<String>| Value::from(items);
-        if !self.repairs.is_empty() {
-            let repairs = self.repairs.iter().map(ToString::to_string).collect();
+        if !mended.repairs.is_empty() {
+            let repairs = mended.repairs.iter().map(ToString::to_string).collect();
             output = output.with_meta("repaired", list(repairs));
         }
-        if !self.coercions.is_empty() {
-            let coercions = self.coercions.iter().map(ToString::to_string).collect();
+        if !mended.coercions.is_empty() {
+            let coercions = mended.coercions.iter().map(ToString::to_string).collect();
             output = output.with_meta("coerced", list(coercions));
         }
         output
@@ -56,7 +64,7 @@ pub(crate) fn checked_arguments(
         Err((error, text)) => {
             let (mended, repairs) = repair(&text, may_close)
                 .map_err(|unrepairable| invalid_json(&text, &error, unrepairable))?;
-            mending.repairs = repairs;
+            mending.mended().repairs = repairs;
             rewritten(mended)?
         }
     };
@@ -66,7 +74,7 @@ pub(crate) fn checked_arguments(
     }
     match coerced(compiled, &tape)? {
         Some((tape, coercions)) => {
-            mending.coercions = coercions;
+            mending.mended().coercions = coercions;
             Ok((Arguments::from_tape(tape), mending))
         }
         None => Err(refused(compiled, &tape)),

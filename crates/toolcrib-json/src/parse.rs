@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use crate::error::ParseError;
 use crate::tape::{Kind, Node, Tape};
 
-use keys::Heads;
+use keys::SeenKeys;
 pub(crate) use string::unescape;
 
 /// How many arrays and objects may be nested.
@@ -28,7 +28,7 @@ const MAX_GUESS: usize = 1 << 16;
 /// assert_eq!(error.to_string(), "the key `a` is given twice (at byte 10)");
 /// ```
 pub fn parse(text: &str) -> Result<Tape<'_>, ParseError> {
-    let (nodes, has_integral_float) = scan(text)?;
+    let (nodes, has_integral_float) = scan(text).map_err(|error| *error)?;
     Ok(Tape::new(Cow::Borrowed(text), nodes, has_integral_float))
 }
 
@@ -44,16 +44,15 @@ pub fn parse_owned(text: String) -> Result<Tape<'static>, (ParseError, String)> 
         Ok((nodes, has_integral_float)) => {
             Ok(Tape::new(Cow::Owned(text), nodes, has_integral_float))
         }
-        Err(error) => Err((error, text)),
+        Err(error) => Err((*error, text)),
     }
 }
 
-fn scan(text: &str) -> Result<(Vec<Node>, bool), ParseError> {
+/// The nodes, and whether some whole number is written as a float.
+fn scan(text: &str) -> Result<(Vec<Node>, bool), Box<ParseError>> {
     if text.len() > MAX_TEXT {
-        return Err(ParseError {
-            problem: "the text is longer than 256 MiB".to_owned(),
-            offset: 0,
-        });
+        let problem = "the text is longer than 256 MiB".to_owned();
+        return Err(Box::new(ParseError { problem, offset: 0 }));
     }
     // A guess that makes one allocation enough for ordinary arguments.
     let guess = (8 + text.len() / 8).min(MAX_GUESS);
@@ -100,12 +99,13 @@ impl Parser<'_> {
     }
 
     #[cold]
-    fn error(&self, problem: impl Into<String>) -> ParseError {
-        ParseError { problem: problem.into(), offset: self.at.min(self.bytes.len()) }
+    fn error(&self, problem: impl Into<String>) -> Box<ParseError> {
+        let offset = self.at.min(self.bytes.len());
+        Box::new(ParseError { problem: problem.into(), offset })
     }
 
     #[cold]
-    fn unexpected(&self, expected: &str) -> ParseError {
+    fn unexpected(&self, expected: &str) -> Box<ParseError> {
         match self.text[self.at.min(self.text.len())..].chars().next() {
             Some(found) => {
                 self.error(format!("expected {expected}, found `{}`", found.escape_debug()))
@@ -114,7 +114,7 @@ impl Parser<'_> {
         }
     }
 
-    fn value(&mut self, depth: usize) -> Result<(), ParseError> {
+    fn value(&mut self, depth: usize) -> Result<(), Box<ParseError>> {
         match self.token() {
             b'"' => self.string(),
             b'{' => self.object(depth),
@@ -127,7 +127,7 @@ impl Parser<'_> {
         }
     }
 
-    fn word(&mut self, word: &str, kind: Kind) -> Result<(), ParseError> {
+    fn word(&mut self, word: &str, kind: Kind) -> Result<(), Box<ParseError>> {
         if !self.bytes[self.at..].starts_with(word.as_bytes()) {
             return Err(self.unexpected("a JSON value"));
         }
@@ -138,7 +138,7 @@ impl Parser<'_> {
     }
 
     /// Steps over the opening bracket; its node is closed later.
-    fn open(&mut self, kind: Kind, depth: usize) -> Result<usize, ParseError> {
+    fn open(&mut self, kind: Kind, depth: usize) -> Result<usize, Box<ParseError>> {
         if depth == MAX_DEPTH {
             return Err(self.error(format!("more than {MAX_DEPTH} levels of nesting")));
         }
@@ -155,7 +155,7 @@ impl Parser<'_> {
         self.nodes[index].close(self.at, next, len);
     }
 
-    fn array(&mut self, depth: usize) -> Result<(), ParseError> {
+    fn array(&mut self, depth: usize) -> Result<(), Box<ParseError>> {
         let index = self.open(Kind::Array, depth)?;
         let mut len = 0;
         if self.token() != b']' {
@@ -173,9 +173,9 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn object(&mut self, depth: usize) -> Result<(), ParseError> {
+    fn object(&mut self, depth: usize) -> Result<(), Box<ParseError>> {
         let index = self.open(Kind::Object, depth)?;
-        let mut heads = Heads::default();
+        let mut seen = SeenKeys::default();
         let mut len = 0;
         if self.token() != b'}' {
             loop {
@@ -184,8 +184,7 @@ impl Parser<'_> {
                 }
                 let key = self.nodes.len();
                 self.string()?;
-                let repeats = heads.may_repeat(self.nodes[key], len);
-                if repeats {
+                if seen.may_hold(self.nodes[key]) && len < SeenKeys::COMPARED {
                     self.refuse_repeated_key(index, key)?;
                 }
                 if self.token() != b':' {
@@ -202,6 +201,6 @@ impl Parser<'_> {
             }
         }
         self.close(index, len);
-        if len > Heads::ROOM { self.refuse_repeated_keys(index, len) } else { Ok(()) }
+        if len > SeenKeys::COMPARED { self.refuse_repeated_keys(index, len) } else { Ok(()) }
     }
 }

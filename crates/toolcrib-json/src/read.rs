@@ -4,8 +4,6 @@ mod containers;
 mod key;
 mod variant;
 
-use std::borrow::Cow;
-
 use serde::de::{Deserializer, Error as _, Expected, IntoDeserializer, Unexpected, Visitor};
 
 use crate::error::ReadError;
@@ -236,12 +234,13 @@ impl<'de> Cursor<'de> {
 
     #[inline]
     fn read_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
-        let read = match self.as_str() {
-            Some(Cow::Borrowed(text)) => visitor.visit_borrowed_str(text),
-            Some(Cow::Owned(text)) => visitor.visit_string(text),
-            None => return Err(self.wrong_type(&visitor)),
-        };
-        self.here(read)
+        if let Some(text) = self.plain() {
+            self.here(visitor.visit_borrowed_str(text))
+        } else if let Some(text) = self.unescaped() {
+            self.here(visitor.visit_string(text))
+        } else {
+            Err(self.wrong_type(&visitor))
+        }
     }
 
     fn read_array<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {

@@ -265,12 +265,23 @@ impl<'a> Cursor<'a> {
     /// The string, unescaped; `None` if this is not a string.
     #[inline]
     pub fn as_str(self) -> Option<Cow<'a, str>> {
-        let node = self.node();
-        match node.kind() {
-            Kind::String => Some(Cow::Borrowed(&self.tape.text[node.span()])),
-            Kind::EscapedString => Some(Cow::Owned(unescape(&self.tape.text[node.span()]))),
-            _ => None,
+        match self.plain() {
+            Some(plain) => Some(Cow::Borrowed(plain)),
+            None => self.unescaped().map(Cow::Owned),
         }
+    }
+
+    /// The string, if it is written without escapes.
+    #[inline]
+    pub(crate) fn plain(self) -> Option<&'a str> {
+        let node = self.node();
+        if node.kind() == Kind::String { Some(&self.tape.text[node.span()]) } else { None }
+    }
+
+    /// The string, if it is written with escapes.
+    pub(crate) fn unescaped(self) -> Option<String> {
+        let node = self.node();
+        (node.kind() == Kind::EscapedString).then(|| unescape(&self.tape.text[node.span()]))
     }
 
     /// The bytes of a string as it is written, escapes and all, without its quotes; those of

@@ -73,7 +73,8 @@ impl From<Value> for RawArguments {
 pub struct Arguments {
     /// Or why the text is not JSON, and the text.
     tape: Result<Tape<'static>, (ParseError, String)>,
-    value: OnceLock<Value>,
+    /// Boxed, as it is seldom asked for and arguments are moved about.
+    value: OnceLock<Box<Value>>,
 }
 
 impl Arguments {
@@ -124,7 +125,7 @@ impl Arguments {
 
     /// The arguments as a [`Value`], built at the first use.
     pub fn value(&self) -> &Value {
-        self.value.get_or_init(|| self.parse().unwrap_or_default())
+        self.value.get_or_init(|| Box::new(self.parse().unwrap_or_default()))
     }
 }
 

@@ -1,52 +1,55 @@
 //! No key twice in one object, however it is escaped.
 //!
-//! A small object's keys are compared as they come, by one word each; the whole key is looked at
-//! only where these words agree. A large object's keys go into a set once it is read, so that no
-//! text makes this quadratic.
+//! Each key of an object sets a bit that its text chooses; only where the bit is set already are
+//! keys compared. A large object, in which that happens all the time, has its keys put into a set
+//! once it is read, so that no text makes this quadratic.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use super::{Parser, unescape};
+use super::Parser;
+use super::string::unescape;
 use crate::error::ParseError;
 use crate::tape::{Kind, Node};
 
-/// The heads of the first keys of an object.
+/// What is remembered of the keys of an object while it is read.
 #[derive(Debug, Default)]
-pub(super) struct Heads {
-    heads: [u64; Self::ROOM],
+pub(super) struct SeenKeys {
+    bits: u64,
     has_escapes: bool,
 }
 
-impl Heads {
-    /// Up to this many keys are compared pair by pair; beyond it a set is cheaper.
-    pub(super) const ROOM: usize = 16;
+impl SeenKeys {
+    /// Up to this many keys are compared as they come; beyond it a set is cheaper.
+    pub(super) const COMPARED: usize = 16;
 
-    /// Whether the key after `len` others may be one of them. Keeps it if there is room; if there
-    /// is none, the answer is no, and all keys have to be looked at when the object is read.
+    /// Whether a key may stand before it in the object already. `false` is certain.
     #[inline]
-    pub(super) fn may_repeat(&mut self, key: Node, len: usize) -> bool {
-        let Some((head, before)) = self.heads.get_mut(..=len).and_then(<[u64]>::split_last_mut)
-        else {
-            return false;
-        };
-        // The head of an escaped string is not known.
+    pub(super) fn may_hold(&mut self, key: Node) -> bool {
+        // What an escaped string's bit would be is not known.
         self.has_escapes |= key.kind() == Kind::EscapedString;
-        *head = key.head();
-        len > 0 && (self.has_escapes || before.contains(&key.head()))
+        // The upper bits of a product depend on all bits of its factors; this one is 2^64 divided
+        // by the golden ratio.
+        let hash = (key.head() ^ key.span().len() as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let bit = 1 << (hash >> 58);
+        let seen = self.bits & bit != 0 || self.has_escapes;
+        self.bits |= bit;
+        seen
     }
 }
 
 impl Parser<'_> {
-    /// Refuses the key at the end of the tape, which is node `key`, if it stands before it in the
-    /// object, whose node is `object` and not yet closed.
-    #[cold]
-    pub(super) fn refuse_repeated_key(&self, object: usize, key: usize) -> Result<(), ParseError> {
+    /// Refuses the newest key, which is node `key`, if it stands before it in the object, whose
+    /// node is `object` and not yet closed.
+    pub(super) fn refuse_repeated_key(
+        &self,
+        object: usize,
+        key: usize,
+    ) -> Result<(), Box<ParseError>> {
         let new = self.nodes[key];
-        let text = self.key(new);
-        let keys = self.keys(object).take_while(|node| node.span() != new.span());
-        for earlier in keys {
-            if self.key(earlier) == text {
+        let earlier = self.keys(object).take_while(|(index, _)| *index < key);
+        for (_, earlier) in earlier {
+            if self.same_key(earlier, new) {
                 return Err(self.repeated(new));
             }
         }
@@ -54,25 +57,38 @@ impl Parser<'_> {
     }
 
     /// Refuses an object one of whose `len` keys stands there twice.
-    #[cold]
-    pub(super) fn refuse_repeated_keys(&self, object: usize, len: usize) -> Result<(), ParseError> {
+    pub(super) fn refuse_repeated_keys(
+        &self,
+        object: usize,
+        len: usize,
+    ) -> Result<(), Box<ParseError>> {
         let mut seen = HashSet::with_capacity(len);
-        match self.keys(object).take(len).find(|key| !seen.insert(self.key(*key))) {
+        let mut keys = self.keys(object).take(len).map(|(_, key)| key);
+        match keys.find(|key| !seen.insert(self.key(*key))) {
             Some(key) => Err(self.repeated(key)),
             None => Ok(()),
         }
     }
 
     /// The key nodes of an object, in order; does not end at its end.
-    fn keys(&self, object: usize) -> impl Iterator<Item = Node> {
+    fn keys(&self, object: usize) -> impl Iterator<Item = (usize, Node)> {
         let mut next = object + 1;
         std::iter::from_fn(move || {
-            let key = *self.nodes.get(next)?;
+            let index = next;
+            let key = *self.nodes.get(index)?;
             // A key is one node; the value after it knows where the next key is.
-            let value = u32::try_from(next + 1).ok()?;
-            next = self.nodes.get(next + 1).map_or(usize::MAX, |node| node.after(value) as usize);
-            Some(key)
+            let value = u32::try_from(index + 1).ok()?;
+            next = self.nodes.get(index + 1).map_or(usize::MAX, |node| node.after(value) as usize);
+            Some((index, key))
         })
+    }
+
+    fn same_key(&self, one: Node, other: Node) -> bool {
+        if one.kind() == Kind::String && other.kind() == Kind::String {
+            one.head() == other.head() && self.bytes[one.span()] == self.bytes[other.span()]
+        } else {
+            self.key(one) == self.key(other)
+        }
     }
 
     fn key(&self, node: Node) -> Cow<'_, str> {
@@ -80,10 +96,9 @@ impl Parser<'_> {
         if node.kind() == Kind::String { raw.into() } else { unescape(raw).into() }
     }
 
-    fn repeated(&self, key: Node) -> ParseError {
-        ParseError {
-            problem: format!("the key `{}` is given twice", self.key(key).escape_debug()),
-            offset: key.span().start,
-        }
+    #[cold]
+    fn repeated(&self, key: Node) -> Box<ParseError> {
+        let problem = format!("the key `{}` is given twice", self.key(key).escape_debug());
+        Box::new(ParseError { problem, offset: key.span().start })
     }
 }

@@ -11,7 +11,7 @@ const EXACT_WHOLE: f64 = 9_007_199_254_740_992.0;
 const SAFE_DIGITS: usize = 19;
 
 impl Parser<'_> {
-    pub(super) fn number(&mut self) -> Result<(), ParseError> {
+    pub(super) fn number(&mut self) -> Result<(), Box<ParseError>> {
         let start = self.at;
         let negative = self.peek() == Some(b'-');
         let digits = start + usize::from(negative);
@@ -52,7 +52,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn fraction_and_exponent(&mut self) -> Result<(), ParseError> {
+    fn fraction_and_exponent(&mut self) -> Result<(), Box<ParseError>> {
         if self.peek() == Some(b'.') {
             self.at += 1;
             self.digits()?;
@@ -67,7 +67,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn digits(&mut self) -> Result<(), ParseError> {
+    fn digits(&mut self) -> Result<(), Box<ParseError>> {
         let start = self.at;
         while let Some(b'0'..=b'9') = self.peek() {
             self.at += 1;
@@ -75,7 +75,7 @@ impl Parser<'_> {
         if self.at == start { Err(self.unexpected("a digit")) } else { Ok(()) }
     }
 
-    fn float(&mut self, start: usize) -> Result<(Kind, u64), ParseError> {
+    fn float(&mut self, start: usize) -> Result<(Kind, u64), Box<ParseError>> {
         let value = self.double(start)?;
         let kind = if value.fract() == 0.0 && value.abs() <= EXACT_WHOLE {
             self.has_integral_float = true;
@@ -87,7 +87,7 @@ impl Parser<'_> {
     }
 
     /// The nearest double of what stands between `start` and here.
-    fn double(&mut self, start: usize) -> Result<f64, ParseError> {
+    fn double(&mut self, start: usize) -> Result<f64, Box<ParseError>> {
         let value = self.text[start..self.at].parse().unwrap_or(f64::INFINITY);
         if value.is_finite() {
             return Ok(value);

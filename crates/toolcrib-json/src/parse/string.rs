@@ -11,61 +11,48 @@ const TOPS: u64 = ONES << 7;
 /// characters have their top bit set. Only the lowest set bit is exact: borrows run upwards.
 #[inline]
 fn stops(word: u64) -> u64 {
-    // Subtracting 1 from a byte borrows its top bit exactly if it was 0.
-    let zeros = |word: u64| word.wrapping_sub(ONES) & !word;
-    let quote = zeros(word ^ (ONES * u64::from(b'"')));
-    let backslash = zeros(word ^ (ONES * u64::from(b'\\')));
-    let control = word.wrapping_sub(ONES * 0x20) & !word;
-    (quote | backslash | control) & TOPS
+    // Subtracting n borrows the top bit of a byte below 0x80 exactly if it was less than n.
+    // Flipping this bit swaps quote and blank, and keeps control characters among themselves.
+    let quote_or_control = (word ^ (ONES * 2)).wrapping_sub(ONES * 0x21);
+    let backslash = (word ^ (ONES * u64::from(b'\\'))).wrapping_sub(ONES);
+    (quote_or_control | backslash) & !word & TOPS
 }
 
 impl Parser<'_> {
-    /// The next eight bytes as a little-endian word; `None` at the end of the text.
-    #[inline]
-    fn word_at(&self, at: usize) -> Option<u64> {
-        self.bytes.get(at..)?.first_chunk().map(|chunk| u64::from_le_bytes(*chunk))
-    }
-
     /// A string, standing on its quote.
-    #[inline]
-    pub(super) fn string(&mut self) -> Result<(), ParseError> {
+    pub(super) fn string(&mut self) -> Result<(), Box<ParseError>> {
         let start = self.at + 1;
+        let mut rest = self.bytes.get(start..).unwrap_or_default();
         // Most strings, and nearly all keys, are seen to end in their first or second word.
-        let Some(head) = self.word_at(start) else { return self.string_to_end(start) };
-        let (mut word, mut at) = (head, start);
-        loop {
+        let mut head = None;
+        while let Some((chunk, behind)) = rest.split_first_chunk() {
+            let word = u64::from_le_bytes(*chunk);
             let found = stops(word);
-            if found != 0 {
-                let bits = found.trailing_zeros() & !7;
-                at += bits as usize / 8;
-                if (word >> bits) & 0xFF != u64::from(b'"') {
-                    self.at = at;
-                    return self.odd_string(start);
-                }
-                // Where the first word holds the end, only what stands before it is the head.
-                let head = if at - start < 8 { head & !(u64::MAX << bits) } else { head };
-                self.nodes.push(Node::new(Kind::String, start..at, head));
-                self.at = at + 1;
-                return Ok(());
+            if found == 0 {
+                head.get_or_insert(word);
+                rest = behind;
+                continue;
             }
-            at += 8;
-            match self.word_at(at) {
-                Some(next) => word = next,
-                None => return self.string_to_end(start),
+            let bits = found.trailing_zeros() & !7;
+            let end = self.bytes.len() - rest.len() + bits as usize / 8;
+            if (word >> bits) & 0xFF != u64::from(b'"') {
+                self.at = end;
+                return self.odd_string(start);
             }
+            // Where the first word holds the end, only what stands before it is the head.
+            let head = head.unwrap_or(word & !(u64::MAX << bits));
+            self.nodes.push(Node::new(Kind::String, start..end, head));
+            self.at = end + 1;
+            return Ok(());
         }
-    }
-
-    /// A string that ends within the last bytes of the text, or not at all.
-    #[cold]
-    fn string_to_end(&mut self, start: usize) -> Result<(), ParseError> {
+        // It ends within the last bytes of the text, or not at all.
         self.at = start;
         self.odd_string(start)
     }
 
     /// A string with escapes or with something wrong, or at the very end of the text: byte by byte
     /// from here, where nothing but plain text stands before.
-    fn odd_string(&mut self, start: usize) -> Result<(), ParseError> {
+    fn odd_string(&mut self, start: usize) -> Result<(), Box<ParseError>> {
         let mut kind = Kind::String;
         loop {
             match self.peek() {
@@ -93,8 +80,8 @@ impl Parser<'_> {
     /// Skips a byte that needs no closer look, and others like it behind it.
     fn skip_plain_text(&mut self) {
         self.at += 1;
-        while let Some(word) = self.word_at(self.at) {
-            let found = stops(word);
+        while let Some(chunk) = self.bytes[self.at..].first_chunk() {
+            let found = stops(u64::from_le_bytes(*chunk));
             if found != 0 {
                 self.at += found.trailing_zeros() as usize / 8;
                 return;
@@ -104,7 +91,7 @@ impl Parser<'_> {
     }
 
     /// Checks one escape, standing on its backslash.
-    fn escape(&mut self) -> Result<(), ParseError> {
+    fn escape(&mut self) -> Result<(), Box<ParseError>> {
         self.at += 1;
         match self.peek() {
             Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => {
@@ -119,7 +106,7 @@ impl Parser<'_> {
         }
     }
 
-    fn unicode_escape(&mut self) -> Result<(), ParseError> {
+    fn unicode_escape(&mut self) -> Result<(), Box<ParseError>> {
         let half = |parser: &Self| Err(parser.error("half of a surrogate pair stands alone"));
         match self.hex4()? {
             0xD800..0xDC00 => {
@@ -134,7 +121,7 @@ impl Parser<'_> {
         }
     }
 
-    fn hex4(&mut self) -> Result<u32, ParseError> {
+    fn hex4(&mut self) -> Result<u32, Box<ParseError>> {
         let mut unit = 0;
         for _ in 0..4 {
             let digit = self.peek().and_then(|byte| char::from(byte).to_digit(16));

@@ -7,7 +7,7 @@ use serde::forward_to_deserialize_any;
 
 use crate::error::ReadError;
 use crate::parse::parse;
-use crate::tape::{Cursor, Kind, Number};
+use crate::tape::{Cursor, Number};
 
 /// A key, as the type of a map's keys is read from it.
 pub(super) struct Key<'de>(pub(super) Cursor<'de>);
@@ -15,18 +15,10 @@ pub(super) struct Key<'de>(pub(super) Cursor<'de>);
 impl<'de> Key<'de> {
     /// The number that the key spells, as JSON spells numbers.
     fn number(&self) -> Option<Number> {
-        let text = self.plain()?;
+        let text = self.0.plain()?;
         let tape = parse(text).ok()?;
         // No blanks around it.
         if tape.root().source() == text { tape.root().number() } else { None }
-    }
-
-    /// The key as it is written, if that is without escapes.
-    fn plain(&self) -> Option<&'de str> {
-        match self.0.kind() {
-            Kind::String => std::str::from_utf8(self.0.raw_bytes()).ok(),
-            _ => None,
-        }
     }
 
     fn read_number<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
@@ -42,7 +34,7 @@ impl<'de> Key<'de> {
 
     /// A whole number that may be too wide for a [`Number`].
     fn wide<T: FromStr>(&self) -> Option<T> {
-        self.number().and(self.plain())?.parse().ok()
+        self.number().and(self.0.plain())?.parse().ok()
     }
 
     #[cold]
@@ -90,7 +82,7 @@ impl<'de> Deserializer<'de> for Key<'de> {
     }
 
     fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
-        match self.plain() {
+        match self.0.plain() {
             Some("true") => self.0.here(visitor.visit_bool(true)),
             Some("false") => self.0.here(visitor.visit_bool(false)),
             _ => Err(self.wrong_type(&visitor)),

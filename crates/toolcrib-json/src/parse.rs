@@ -114,9 +114,17 @@ impl Parser<'_> {
         }
     }
 
+    /// Inlined, as strings are most of what there is, and ready for them in few steps.
+    #[inline]
     fn value(&mut self, depth: usize) -> Result<(), Box<ParseError>> {
         match self.token() {
             b'"' => self.string(),
+            token => self.other_value(token, depth),
+        }
+    }
+
+    fn other_value(&mut self, token: u8, depth: usize) -> Result<(), Box<ParseError>> {
+        match token {
             b'{' => self.object(depth),
             b'[' => self.array(depth),
             b'-' | b'0'..=b'9' => self.number(),
@@ -155,6 +163,7 @@ impl Parser<'_> {
         self.nodes[index].close(self.at, next, len);
     }
 
+    #[inline(never)]
     fn array(&mut self, depth: usize) -> Result<(), Box<ParseError>> {
         let index = self.open(Kind::Array, depth)?;
         let mut len = 0;
@@ -173,6 +182,7 @@ impl Parser<'_> {
         Ok(())
     }
 
+    #[inline(never)]
     fn object(&mut self, depth: usize) -> Result<(), Box<ParseError>> {
         let index = self.open(Kind::Object, depth)?;
         let mut seen = SeenKeys::default();
@@ -184,7 +194,8 @@ impl Parser<'_> {
                 }
                 let key = self.nodes.len();
                 self.string()?;
-                if seen.may_hold(self.nodes[key]) && len < SeenKeys::COMPARED {
+                let node = self.nodes[key];
+                if seen.may_hold(node, &self.bytes[node.span()]) && len < SeenKeys::COMPARED {
                     self.refuse_repeated_key(index, key)?;
                 }
                 if self.token() != b':' {

@@ -96,8 +96,7 @@ pub(crate) struct Node {
     place: u32,
     end: u32,
     /// Containers: the index of the first node after this one and its children (upper half), and
-    /// how many items or members there are (lower half). Numbers: the bits of the value. Strings
-    /// without escapes: their [head](Self::head).
+    /// how many items or members there are (lower half). Numbers: the bits of the value.
     payload: u64,
 }
 
@@ -139,13 +138,6 @@ impl Node {
     #[inline]
     pub(crate) fn span(self) -> Range<usize> {
         (self.place >> KIND_BITS) as usize..self.end as usize
-    }
-
-    /// The first eight bytes of a string without escapes, the missing ones as 0: equal strings
-    /// have equal heads.
-    #[inline]
-    pub(crate) fn head(self) -> u64 {
-        self.payload
     }
 
     #[inline]
@@ -271,6 +263,15 @@ impl<'a> Cursor<'a> {
         }
     }
 
+    /// The string, unescaped; empty if this is not a string. For keys, which always are.
+    #[inline]
+    pub fn key_text(self) -> Cow<'a, str> {
+        match self.plain() {
+            Some(plain) => Cow::Borrowed(plain),
+            None => Cow::Owned(self.unescaped().unwrap_or_default()),
+        }
+    }
+
     /// The string, if it is written without escapes.
     #[inline]
     pub(crate) fn plain(self) -> Option<&'a str> {
@@ -279,6 +280,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// The string, if it is written with escapes.
+    #[cold]
     pub(crate) fn unescaped(self) -> Option<String> {
         let node = self.node();
         (node.kind() == Kind::EscapedString).then(|| unescape(&self.tape.text[node.span()]))
@@ -339,7 +341,7 @@ impl<'a> Cursor<'a> {
                     .members()
                     .take_while(|(name, _)| name.index <= self.index)
                     .last()
-                    .map(|(name, value)| (name.as_str().unwrap_or_default(), value)),
+                    .map(|(name, value)| (name.key_text(), value)),
                 _ => place
                     .items()
                     .enumerate()

@@ -167,9 +167,10 @@ pub struct MemberViews<'a>(Members<'a>);
 impl<'a> Iterator for MemberViews<'a> {
     type Item = (Cow<'a, str>, View<'a>);
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         let (key, value) = self.0.next()?;
-        Some((key.as_str().unwrap_or_default(), View::At(value)))
+        Some((key.key_text(), View::At(value)))
     }
 }
 

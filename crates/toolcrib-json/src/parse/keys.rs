@@ -25,12 +25,12 @@ impl SeenKeys {
 
     /// Whether a key may stand before it in the object already. `false` is certain.
     #[inline]
-    pub(super) fn may_hold(&mut self, key: Node) -> bool {
+    pub(super) fn may_hold(&mut self, key: Node, text: &[u8]) -> bool {
         // What an escaped string's bit would be is not known.
         self.has_escapes |= key.kind() == Kind::EscapedString;
         // The upper bits of a product depend on all bits of its factors; this one is 2^64 divided
         // by the golden ratio.
-        let hash = (key.head() ^ key.span().len() as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let hash = (ends(text) ^ text.len() as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let bit = 1 << (hash >> 58);
         let seen = self.bits & bit != 0 || self.has_escapes;
         self.bits |= bit;
@@ -38,9 +38,21 @@ impl SeenKeys {
     }
 }
 
+/// The first and the last four bytes as one number, or all of them if they are fewer.
+#[inline]
+fn ends(text: &[u8]) -> u64 {
+    match (text.first_chunk(), text.last_chunk()) {
+        (Some(first), Some(last)) => {
+            u64::from(u32::from_le_bytes(*first)) << 32 | u64::from(u32::from_le_bytes(*last))
+        }
+        _ => text.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)),
+    }
+}
+
 impl Parser<'_> {
     /// Refuses the newest key, which is node `key`, if it stands before it in the object, whose
     /// node is `object` and not yet closed.
+    #[cold]
     pub(super) fn refuse_repeated_key(
         &self,
         object: usize,
@@ -57,6 +69,7 @@ impl Parser<'_> {
     }
 
     /// Refuses an object one of whose `len` keys stands there twice.
+    #[cold]
     pub(super) fn refuse_repeated_keys(
         &self,
         object: usize,
@@ -85,7 +98,7 @@ impl Parser<'_> {
 
     fn same_key(&self, one: Node, other: Node) -> bool {
         if one.kind() == Kind::String && other.kind() == Kind::String {
-            one.head() == other.head() && self.bytes[one.span()] == self.bytes[other.span()]
+            self.bytes[one.span()] == self.bytes[other.span()]
         } else {
             self.key(one) == self.key(other)
         }

@@ -11,6 +11,7 @@ const EXACT_WHOLE: f64 = 9_007_199_254_740_992.0;
 const SAFE_DIGITS: usize = 19;
 
 impl Parser<'_> {
+    #[inline(never)]
     pub(super) fn number(&mut self) -> Result<(), Box<ParseError>> {
         let start = self.at;
         let negative = self.peek() == Some(b'-');

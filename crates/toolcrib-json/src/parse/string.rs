@@ -22,14 +22,12 @@ impl Parser<'_> {
     /// A string, standing on its quote.
     pub(super) fn string(&mut self) -> Result<(), Box<ParseError>> {
         let start = self.at + 1;
-        let mut rest = self.bytes.get(start..).unwrap_or_default();
-        // Most strings, and nearly all keys, are seen to end in their first or second word.
-        let mut head = None;
+        self.at = start;
+        let (_, mut rest) = self.bytes.split_at(start);
         while let Some((chunk, behind)) = rest.split_first_chunk() {
             let word = u64::from_le_bytes(*chunk);
             let found = stops(word);
             if found == 0 {
-                head.get_or_insert(word);
                 rest = behind;
                 continue;
             }
@@ -37,21 +35,19 @@ impl Parser<'_> {
             let end = self.bytes.len() - rest.len() + bits as usize / 8;
             if (word >> bits) & 0xFF != u64::from(b'"') {
                 self.at = end;
-                return self.odd_string(start);
+                break;
             }
-            // Where the first word holds the end, only what stands before it is the head.
-            let head = head.unwrap_or(word & !(u64::MAX << bits));
-            self.nodes.push(Node::new(Kind::String, start..end, head));
+            self.nodes.push(Node::new(Kind::String, start..end, 0));
             self.at = end + 1;
             return Ok(());
         }
-        // It ends within the last bytes of the text, or not at all.
-        self.at = start;
+        // It holds something else, or ends within the last bytes of the text, or not at all.
         self.odd_string(start)
     }
 
     /// A string with escapes or with something wrong, or at the very end of the text: byte by byte
     /// from here, where nothing but plain text stands before.
+    #[cold]
     fn odd_string(&mut self, start: usize) -> Result<(), Box<ParseError>> {
         let mut kind = Kind::String;
         loop {
@@ -68,11 +64,7 @@ impl Parser<'_> {
                 None => return Err(self.unexpected("the end of a string (`\"`)")),
             }
         }
-        let mut head = [0; 8];
-        for (to, from) in head.iter_mut().zip(&self.bytes[start..self.at]) {
-            *to = *from;
-        }
-        self.nodes.push(Node::new(kind, start..self.at, u64::from_le_bytes(head)));
+        self.nodes.push(Node::new(kind, start..self.at, 0));
         self.at += 1;
         Ok(())
     }

@@ -20,7 +20,6 @@ use toolcrib_tool::{
 
 use crate::admission::{Lineage, Permit};
 use crate::answers::{Answers, Asked, Flights, Key, Run, Scope};
-use crate::arguments::parse::parse;
 use crate::cancel::Cancellation;
 use crate::checking::{Mending, checked_arguments, listed};
 use crate::execution::{Deadline, Held, PanicMessage, execute, poll_once, timed_out, validate};
@@ -247,12 +246,10 @@ impl Way<'_> {
         if !Answers::concern(definition) {
             return Ok(None);
         }
-        let text = checked.arguments.as_str();
-        let tape = parse(text)
-            .map_err(|error| ToolError::internal(format!("reading the arguments: {error}")))?;
         let turn = self.turn;
+        let arguments = checked.arguments.tape()?.root();
         let key =
-            Key::of(&checked.compiled.callee, tape.root(), &turn.state.values, &turn.state.context);
+            Key::of(&checked.compiled.callee, arguments, &turn.state.values, &turn.state.context);
         let ask = turn.state.shared.answers.ask(&key, self.scope());
         match turn.state.shared.config.limit(definition.timeout()) {
             None => Ok(Some(ask.await)),

@@ -11,6 +11,7 @@ mod admission;
 mod answers;
 #[doc(hidden)]
 pub mod arguments;
+pub mod audit;
 mod batch;
 mod cancel;
 mod checking;
@@ -18,18 +19,30 @@ mod config;
 mod execution;
 mod executor;
 mod host;
+mod identity;
+pub mod masking;
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "for the pipeline, which still cuts without a store")
+)]
 mod output_budget;
 mod pipeline;
+#[cfg_attr(not(test), expect(dead_code, reason = "for the pipeline's log and audit"))]
+mod redaction;
 mod registry;
 mod schema;
+pub mod spill;
 mod statistics;
 pub mod stored;
+#[cfg_attr(not(test), expect(dead_code, reason = "for the pipeline"))]
+mod telemetry;
 mod turn;
 mod violation;
 
 pub use answers::CacheStats;
 pub use config::ExecutorConfig;
 pub use executor::Executor;
+pub use redaction::redact;
 pub use registry::{Conflict, Registration, Registry, RegistryBuilder, RegistrySnapshot};
 pub use statistics::{OTHER_TOOLS, Statistics, ToolStatistics, UNKNOWN_TOOLS};
 pub use turn::{Turn, TurnOptions};

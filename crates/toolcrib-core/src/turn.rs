@@ -12,6 +12,7 @@ use toolcrib_tool::{
 use crate::admission::Lineage;
 use crate::cancel::Cancellation;
 use crate::executor::Shared;
+use crate::identity::identity;
 use crate::{Executor, RegistrySnapshot, batch, pipeline};
 
 /// What a host attaches to a turn.
@@ -176,14 +177,6 @@ impl Turn {
 fn canonical_context(values: &ContextValues) -> Arc<str> {
     let pairs: Vec<_> = values.iter().map(|(key, value)| json!([key, value])).collect();
     if pairs.is_empty() { "".into() } else { canonical_json(&pairs.into()).into() }
-}
-
-/// Tenant and user as one text; empty where the host names neither.
-fn identity(values: &ContextValues) -> Arc<str> {
-    match (values.get("tenant"), values.get("user")) {
-        (None, None) => "".into(),
-        (tenant, user) => canonical_json(&json!([tenant, user])).into(),
-    }
 }
 
 impl fmt::Debug for Turn {

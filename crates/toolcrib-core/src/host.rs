@@ -10,6 +10,7 @@ use toolcrib_tool::{
 
 use crate::admission::{Descent, Lineage, Permit};
 use crate::cancel::Cancellation;
+use crate::pipeline::Origin;
 use crate::{Turn, pipeline};
 
 /// The host of one call.
@@ -66,9 +67,11 @@ impl CallHost for Host {
     }
 
     fn call(&self, call: ToolCall) -> BoxFuture<'_, ToolResult> {
-        Box::pin(
-            async move { pipeline::run(&self.turn, call, &self.descent.lineage(), None).await },
-        )
+        Box::pin(async move {
+            let lineage = self.descent.lineage();
+            let origin = Origin { lineage: &lineage, batch: None };
+            pipeline::run(&self.turn, call, origin).await.result
+        })
     }
 
     fn deadline(&self) -> Option<std::time::Instant> {

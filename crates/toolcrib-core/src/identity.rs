@@ -41,7 +41,6 @@ impl Owner {
     }
 
     /// The owner by what a turn has worked out already.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for turns, which know their identity"))]
     pub(crate) fn known(identity: &Arc<str>, session: Option<&Arc<str>>) -> Self {
         Self { identity: Arc::clone(identity), session: session.cloned() }
     }

@@ -20,28 +20,19 @@ mod execution;
 mod executor;
 mod host;
 mod identity;
-pub mod masking;
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "for the pipeline, which still cuts without a store")
-)]
-#[allow(dead_code, unused_imports, reason = "what only the pipeline will call")]
 mod lifecycle;
-#[allow(dead_code, unused_imports, reason = "what only the pipeline will call")]
+pub mod masking;
 mod middleware;
 mod output_budget;
 mod panics;
 mod pipeline;
-#[cfg_attr(not(test), expect(dead_code, reason = "for the pipeline's log and audit"))]
 mod redaction;
 mod registry;
-#[allow(dead_code, reason = "what only the pipeline will call")]
 mod retry;
 mod schema;
 pub mod spill;
 mod statistics;
 pub mod stored;
-#[cfg_attr(not(test), expect(dead_code, reason = "for the pipeline"))]
 mod telemetry;
 #[cfg(feature = "tower")]
 mod tower_service;
@@ -50,14 +41,12 @@ mod violation;
 
 pub use answers::CacheStats;
 pub use config::ExecutorConfig;
-pub use executor::Executor;
+pub use executor::{Executor, ExecutorBuilder};
+pub use lifecycle::{RefreshReport, Refreshed, Refresher, ShutdownReport};
+pub use middleware::{Middleware, Next, after, before};
 pub use redaction::redact;
 pub use registry::{Conflict, Registration, Registry, RegistryBuilder, RegistrySnapshot};
 pub use statistics::{OTHER_TOOLS, Statistics, ToolStatistics, UNKNOWN_TOOLS};
-pub use lifecycle::{RefreshReport, Refreshed, Refresher, ShutdownReport};
-pub use middleware::{Middleware, Next, after, before};
-pub use registry::{Conflict, Registration, Registry, RegistryBuilder, RegistrySnapshot};
-pub use statistics::{Ending, InFlight, OTHER_TOOLS, Statistics, ToolStatistics, UNKNOWN_TOOLS};
 #[cfg(feature = "tower")]
 pub use tower_service::ExecutorService;
 pub use turn::{Turn, TurnOptions};

@@ -232,6 +232,12 @@ impl Slot {
         self.live.as_ref()
     }
 
+    /// The definition's fingerprint, where a call has been made.
+    pub(crate) fn fingerprint(&self) -> Option<String> {
+        let compiled = self.compiled.get()?.as_ref().ok()?;
+        Some(format!("{:016x}", compiled.fingerprint))
+    }
+
     /// Where the tool's calls are counted.
     pub(crate) fn counter(&self, statistics: &Statistics) -> &Counter {
         self.counter.get_or_init(|| statistics.counter(&self.entry.definition))
@@ -241,12 +247,14 @@ impl Slot {
     pub(crate) fn compiled(&self, schemas: &SchemaCache) -> Result<&Compiled, ToolError> {
         let compile = || {
             let definition = &self.entry.definition;
-            let Body::Shared(tool) = &self.entry.body else {
-                return Err(ToolError::internal("this version cannot run a body of that kind"));
+            // Another instance may do something else under the same definition.
+            let instance = match &self.entry.body {
+                Body::Shared(tool) => format!("{:p}", Arc::as_ptr(tool)),
+                Body::PerUse(factory) => format!("{:p}", Arc::as_ptr(factory)),
+                _ => String::new(),
             };
             Ok(Compiled {
-                // Another instance may do something else under the same definition.
-                callee: Callee::of(&self.entry, format!("{:p}", Arc::as_ptr(tool))),
+                callee: Callee::of(&self.entry, instance),
                 fingerprint: admission::fingerprint(definition),
                 preparation: Preparation::of(definition),
                 input: schemas.input(definition.input_schema())?,
@@ -321,7 +329,6 @@ impl Registry {
     }
 
     /// Closes all bodies that no other registry has; what calls them then is `unavailable`.
-    #[cfg_attr(not(test), expect(dead_code, reason = "what only a shutdown will call"))]
     pub(crate) async fn close(&self) {
         self.bodies.close_all(self.current.load().bodies());
         Bodies::settled().await;

@@ -32,7 +32,7 @@ pub(crate) struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    fn label(self) -> &'a str {
+    pub(crate) fn label(self) -> &'a str {
         if self.known { self.name } else { UNKNOWN_TOOLS }
     }
 

@@ -13,6 +13,7 @@ use crate::admission::Lineage;
 use crate::cancel::Cancellation;
 use crate::executor::Shared;
 use crate::identity::identity;
+use crate::pipeline::Origin;
 use crate::{Executor, RegistrySnapshot, batch, pipeline};
 
 /// What a host attaches to a turn.
@@ -153,7 +154,8 @@ impl Turn {
     /// Dropping the future cancels the call and ends what it started. Needs a tokio runtime with
     /// its timer.
     pub async fn call(&self, call: ToolCall) -> ToolResult {
-        pipeline::run(self, call, &Lineage::root(), None).await
+        let lineage = Lineage::root();
+        pipeline::run(self, call, Origin { lineage: &lineage, batch: None }).await.result
     }
 
     /// Withdraws the calls of this turn and all its clones, those to come too: their work is ended,

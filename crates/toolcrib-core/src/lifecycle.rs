@@ -23,9 +23,10 @@ mod shutdown;
 mod tests;
 
 pub(crate) use self::bodies::Bodies;
-pub(crate) use self::lease::Lease;
+pub(crate) use self::lease::{Instance, Lease};
 pub(crate) use self::live_body::LiveBody;
 pub(crate) use self::poll_watch::PollWatch;
 pub use self::refresh::{RefreshReport, Refreshed, Refresher};
 pub use self::shutdown::ShutdownReport;
+pub(crate) use self::shutdown::withdrawn;
 pub(crate) use self::shutdown::{Entered, Shutdown};

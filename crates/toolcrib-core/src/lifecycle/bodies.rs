@@ -49,7 +49,10 @@ impl Bodies {
             return;
         }
         for body in come {
-            body.place();
+            if !body.place() {
+                // Only a snapshot made from an old one can have it: its calls are `unavailable`.
+                tracing::error!(?body, "a tool is published that was closed: register it again");
+            }
         }
         for body in gone {
             let Some(since) = body.withdraw() else { continue };

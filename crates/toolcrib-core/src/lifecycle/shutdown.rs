@@ -58,16 +58,16 @@ impl Shutdown {
         self.state.load(Ordering::Acquire) & ENDING != 0
     }
 
-    /// Runs the work of a call; `None`: it was withdrawn, because the executor's grace was over. The
-    /// caller still has the work and may wind it down.
+    /// Runs the work of a call; `None`: the executor's grace is over, the call is to be answered with
+    /// [`withdrawn`] and its work to be dropped.
     ///
     /// Work that is through at its first poll pays nothing for this.
-    pub(crate) async fn unless_cancelled<T>(
+    pub(crate) async fn unless_cancelled<F: Future>(
         &self,
-        mut work: impl Future<Output = T> + Unpin,
-    ) -> Option<T> {
+        mut work: Pin<&mut F>,
+    ) -> Option<F::Output> {
         let mut cancelled = pin!(self.cancelled());
-        poll_fn(|cx| match Pin::new(&mut work).poll(cx) {
+        poll_fn(|cx| match work.as_mut().poll(cx) {
             Poll::Ready(output) => Poll::Ready(Some(output)),
             Poll::Pending => cancelled.as_mut().poll(cx).map(|()| None),
         })

@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::time::timeout;
 use toolcrib_tool::{
-    Arguments, BoxFuture, CallContext, ErrorKind, Tool, ToolError, ToolFactory, tool_factory,
+    Arguments, Body, BoxFuture, CallContext, ErrorKind, Tool, ToolError, ToolFactory, tool_factory,
     tool_fn,
 };
 
-use super::{Counted, Counts, counted, definition, quiet, settled};
-use crate::lifecycle::Lease;
+use super::{Counted, Counts, counted, definition, quiet, settled, snapshot};
+use crate::Registry;
+use crate::lifecycle::{Instance, Lease};
 
 fn cx() -> CallContext {
     CallContext::builder("1", definition("per_use")).build()
@@ -40,7 +41,7 @@ async fn success_and_failure_close_the_instance_once() {
     let works: [super::Work; 2] = [quiet, |_| Box::pin(async { Err(ToolError::execution("no")) })];
     for work in works {
         let (factory, counts) = one(work);
-        let lease = Lease::take(&factory, &cx()).await.unwrap();
+        let lease = Lease::take(&factory, &cx(), None).await.unwrap();
         let _ = run(&lease).await;
         settled().await;
         assert_eq!(counts.closed(), 0, "the call still has it");
@@ -53,7 +54,7 @@ async fn success_and_failure_close_the_instance_once() {
 #[tokio::test]
 async fn a_panic_a_timeout_and_a_cancellation_close_the_instance_once() {
     let (factory, counts) = one(|_| Box::pin(async { panic!("no") }));
-    let lease = Lease::take(&factory, &cx()).await.unwrap();
+    let lease = Lease::take(&factory, &cx(), None).await.unwrap();
     let panicked = tokio::spawn(async move { run(&lease).await }).await;
     assert!(panicked.unwrap_err().is_panic());
     settled().await;
@@ -61,7 +62,7 @@ async fn a_panic_a_timeout_and_a_cancellation_close_the_instance_once() {
 
     let (factory, counts) = one(|_| Box::pin(std::future::pending()));
     let call = async {
-        let lease = Lease::take(&factory, &cx()).await?;
+        let lease = Lease::take(&factory, &cx(), None).await?;
         run(&lease).await
     };
     timeout(Duration::from_millis(20), call).await.unwrap_err();
@@ -69,7 +70,7 @@ async fn a_panic_a_timeout_and_a_cancellation_close_the_instance_once() {
     assert_eq!(counts.closed(), 1);
 
     let (factory, counts) = one(|_| Box::pin(std::future::pending()));
-    let lease = Lease::take(&factory, &cx()).await.unwrap();
+    let lease = Lease::take(&factory, &cx(), None).await.unwrap();
     let running = tokio::spawn(async move { run(&lease).await });
     tokio::task::yield_now().await;
     running.abort();
@@ -81,7 +82,7 @@ async fn a_panic_a_timeout_and_a_cancellation_close_the_instance_once() {
 #[tokio::test]
 async fn a_thread_that_cannot_be_stopped_keeps_the_instance_open() {
     let (factory, counts) = one(quiet);
-    let lease = Lease::take(&factory, &cx()).await.unwrap();
+    let lease = Lease::take(&factory, &cx(), None).await.unwrap();
     let (done, wait) = std::sync::mpsc::channel::<()>();
     let held = lease.clone();
     let thread = tokio::task::spawn_blocking(move || {
@@ -106,8 +107,10 @@ async fn every_call_has_an_instance_of_its_own() {
         counter.fetch_add(1, Ordering::SeqCst);
         async { Ok(tool_fn(|_: serde_json::Value, _| async { "done" })) }
     });
-    let (first, second) =
-        (Lease::take(&factory, &cx()).await.unwrap(), Lease::take(&factory, &cx()).await.unwrap());
+    let (first, second) = (
+        Lease::take(&factory, &cx(), None).await.unwrap(),
+        Lease::take(&factory, &cx(), None).await.unwrap(),
+    );
     assert!(!Arc::ptr_eq(&first, &second));
     assert_eq!(made.load(Ordering::SeqCst), 2);
 }
@@ -115,13 +118,15 @@ async fn every_call_has_an_instance_of_its_own() {
 #[tokio::test]
 async fn a_factory_that_keeps_its_instance_has_it_closed_once() {
     let (factory, counts) = one(quiet);
-    let (first, second) =
-        (Lease::take(&factory, &cx()).await.unwrap(), Lease::take(&factory, &cx()).await.unwrap());
+    let (first, second) = (
+        Lease::take(&factory, &cx(), None).await.unwrap(),
+        Lease::take(&factory, &cx(), None).await.unwrap(),
+    );
     drop(first);
     settled().await;
     assert_eq!(counts.closed(), 0, "another call has it");
     drop(second);
-    drop(Lease::take(&factory, &cx()).await.unwrap());
+    drop(Lease::take(&factory, &cx(), None).await.unwrap());
     settled().await;
     assert_eq!(counts.closed(), 1);
 }
@@ -146,15 +151,34 @@ impl ToolFactory for Slow {
 async fn a_factory_may_fail_panic_or_be_slow() {
     let failing =
         tool_factory(|_| async { Err::<Counted, _>(ToolError::unavailable("no database")) });
-    let error = Lease::take(&failing, &cx()).await.unwrap_err();
+    let error = Lease::take(&failing, &cx(), None).await.unwrap_err();
     assert_eq!((error.kind(), error.message()), (ErrorKind::Unavailable, "no database"));
 
-    let error = Lease::take(&Panics, &cx()).await.unwrap_err();
+    let error = Lease::take(&Panics, &cx(), None).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Panic);
 
-    let cx = CallContext::builder("1", definition("per_use"))
-        .deadline(Instant::now() + Duration::from_millis(20))
-        .build();
-    let error = Lease::take(&Slow, &cx).await.unwrap_err();
+    let error = Lease::take(&Slow, &cx(), Some(Duration::from_millis(20))).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Timeout);
+}
+
+#[tokio::test]
+async fn a_call_runs_on_the_shared_instance_until_it_is_closed() {
+    let (tool, counts) = counted(quiet);
+    let registry = Registry::with_grace(snapshot([("a", &tool)]), Duration::ZERO);
+    let pinned = registry.snapshot();
+    let slot = pinned.slot("a").unwrap();
+    let (body, live) = (&slot.entry.body, slot.live().map(AsRef::as_ref));
+    let shared = Instance::of(body, live, &cx(), None).await.unwrap();
+    assert!(Arc::ptr_eq(shared.tool(), &tool) && shared.lease().is_none());
+
+    registry.publish(snapshot([]));
+    settled().await;
+    assert_eq!(counts.closed(), 1);
+    let error = Instance::of(body, live, &cx(), None).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+
+    let factory: Arc<dyn ToolFactory> = Arc::new(One(tool));
+    let leased = Instance::of(&Body::PerUse(factory), None, &cx(), None).await.unwrap();
+    assert!(leased.lease().is_some());
+    assert!(Instance::of(&Body::Client, None, &cx(), None).await.is_err());
 }

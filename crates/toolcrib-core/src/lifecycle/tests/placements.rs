@@ -7,7 +7,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use toolcrib_tool::Tool;
 
-use super::{Counts, counted, quiet, settled, snapshot};
+use super::{Counts, counted, quiet, settled, snapshot, until};
 use crate::{Registry, RegistrySnapshot};
 
 const TOOLS: usize = 5;
@@ -48,6 +48,8 @@ async fn check(steps: Vec<Step>, grace: Duration) -> Result<(), TestCaseError> {
     // What a reload brings back after its end is a second life: it is called, and not closed again.
     let mut ever = [false; TOOLS];
     let mut current: Vec<usize> = Vec::new();
+    // Removed, and not taken up again since by a snapshot that may yet be published.
+    let mut removed = [false; TOOLS];
     let mut closed_before_publish = [0; TOOLS];
     let registry = Registry::with_grace(of(&tools, &[]), grace);
     let mut pinned = std::collections::VecDeque::new();
@@ -64,17 +66,28 @@ async fn check(steps: Vec<Step>, grace: Duration) -> Result<(), TestCaseError> {
                     }
                 }
                 registry.publish(next);
+                for &tool in &current {
+                    removed[tool] = true;
+                }
+                for &tool in &chosen {
+                    removed[tool] = false;
+                }
                 current = chosen;
             }
             Step::Build(chosen) => {
                 for &tool in &chosen {
                     ever[tool] = true;
+                    removed[tool] = false;
                 }
                 drop(of(&tools, &chosen));
             }
             Step::Pin => pinned.push_back(registry.snapshot()),
             Step::Unpin => drop(pinned.pop_front()),
-            Step::Wait => tokio::time::sleep(grace + Duration::from_millis(5)).await,
+            Step::Wait => {
+                for tool in (0..TOOLS).filter(|&tool| removed[tool]) {
+                    until(async || tools[tool].1.closed() == 1).await;
+                }
+            }
         }
         settled().await;
         for &tool in &current {

@@ -7,13 +7,12 @@ use toolcrib_tool::ErrorKind;
 
 use super::{counted, quiet, settled, snapshot};
 use crate::Registry;
-use crate::lifecycle::Shutdown;
-use crate::lifecycle::shutdown::{ShutdownReport, withdrawn};
+use crate::lifecycle::{Shutdown, ShutdownReport, withdrawn};
 
 /// A call as the pipeline makes it: its answer, and how it ended.
 async fn call(shutdown: Arc<Shutdown>, takes: Duration) -> Result<(), ErrorKind> {
     let _entered = shutdown.enter().map_err(|error| error.kind())?;
-    let work = Box::pin(tokio::time::sleep(takes));
+    let work = std::pin::pin!(tokio::time::sleep(takes));
     shutdown.unless_cancelled(work).await.ok_or_else(|| withdrawn(false).kind())
 }
 

@@ -136,6 +136,11 @@ impl Executor {
         report
     }
 
+    /// Whether it is being shut down, or has been.
+    pub fn is_shutting_down(&self) -> bool {
+        self.shared.shutdown.has_begun()
+    }
+
     /// The settings.
     pub fn config(&self) -> &ExecutorConfig {
         &self.shared.config

@@ -29,4 +29,4 @@ pub(crate) use self::poll_watch::PollWatch;
 pub use self::refresh::{RefreshReport, Refreshed, Refresher};
 pub use self::shutdown::ShutdownReport;
 pub(crate) use self::shutdown::withdrawn;
-pub(crate) use self::shutdown::{Entered, Shutdown};
+pub(crate) use self::shutdown::Shutdown;

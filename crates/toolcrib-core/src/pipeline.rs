@@ -27,6 +27,7 @@ use crate::admission::{Lineage, Permit};
 use crate::answers::{Asked, Flights, Run, Scope};
 use crate::execution::{Deadline, Held, execute, poll_once};
 use crate::host::Host;
+use crate::lifecycle::{Instance, withdrawn};
 use crate::output_budget::{OutputLimits, Place, Whole, allows, fit_outcome};
 use crate::panics::PanicMessage;
 use crate::registry::{Compiled, Slot};
@@ -105,7 +106,7 @@ async fn answer(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answered {
         match unless_cancelled(state, work).await {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(panic)) => Err(host_failed(panic.as_ref())),
-            Err(Withdrawn) => Err(cancelled(started)),
+            Err(by) => Err(by.error(started, slot)),
         }
     };
     let source = way.source;
@@ -141,8 +142,31 @@ enum Source {
     Shared,
 }
 
-/// The call's turn was cancelled, or its executor's grace is over.
-struct Withdrawn;
+/// Who has withdrawn a call.
+enum Withdrawn {
+    /// Its turn was cancelled, or its future dropped.
+    ByCaller,
+    /// The executor's grace is over.
+    ByShutdown,
+}
+
+impl Withdrawn {
+    fn error(self, started: Instant, slot: Option<&Slot>) -> ToolError {
+        let read_only = slot.is_none_or(|slot| slot.entry.definition.annotations().read_only);
+        match self {
+            Self::ByShutdown => withdrawn(read_only),
+            Self::ByCaller => {
+                let spent = started.elapsed();
+                let message = format!("it was withdrawn after {spent:.1?}");
+                let error = ToolError::new(ErrorKind::Cancelled, message);
+                if read_only {
+                    return error;
+                }
+                error.with_hint("Whether it took effect is unknown: look before you call it again.")
+            }
+        }
+    }
+}
 
 /// Runs `work` until the call is withdrawn. Work that is through at once pays nothing for that.
 async fn unless_cancelled<F: Future>(
@@ -150,7 +174,7 @@ async fn unless_cancelled<F: Future>(
     mut work: Pin<&mut F>,
 ) -> Result<F::Output, Withdrawn> {
     if state.cancellation.is_cancelled() {
-        return Err(Withdrawn);
+        return Err(Withdrawn::ByCaller);
     }
     if let Poll::Ready(output) = poll_once(work.as_mut()).await {
         return Ok(output);
@@ -159,14 +183,9 @@ async fn unless_cancelled<F: Future>(
     let executor = pin!(state.shared.shutdown.cancelled());
     match select(work, select(turn, executor)).await {
         Either::Left((output, _)) => Ok(output),
-        Either::Right(_) => Err(Withdrawn),
+        Either::Right((Either::Left(_), _)) => Err(Withdrawn::ByCaller),
+        Either::Right((Either::Right(_), _)) => Err(Withdrawn::ByShutdown),
     }
-}
-
-fn cancelled(started: Instant) -> ToolError {
-    let spent = started.elapsed();
-    ToolError::new(ErrorKind::Cancelled, format!("it was withdrawn after {spent:.1?}"))
-        .with_hint("Whether it took effect is unknown: look before you call it again.")
 }
 
 /// Tools' panics are caught where tools run; any other is a fault of the host's code, and its call
@@ -303,7 +322,7 @@ impl<'a> Way<'a> {
         let held = Held {
             slot: work.permit.slot().cloned(),
             writing: shared.answers.writing(resources),
-            lease: work.tool.lease().cloned(),
+            lease: work.tool.lease(),
         };
         let running = execute(work.tool.tool(), arguments, work.context, work.deadline, held);
         let outcome = if self.origin.batch.is_some() {
@@ -318,7 +337,7 @@ impl<'a> Way<'a> {
 
 /// What a call runs with.
 struct Work<'w> {
-    tool: &'w ready::Instance<'w>,
+    tool: &'w Instance<'w>,
     context: &'w CallContext,
     hosted: &'w HostedContext<Host>,
     permit: &'w Permit<'w>,

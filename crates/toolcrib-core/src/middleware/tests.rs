@@ -12,6 +12,7 @@ use toolcrib_tool::{
 
 use super::{Middleware, Next, Stack, after, before};
 use crate::admission::Lineage;
+use crate::pipeline::Origin;
 use crate::{Executor, ExecutorConfig, Registry, RegistryBuilder, Turn, TurnOptions, pipeline};
 
 type Log = Arc<Mutex<Vec<String>>>;
@@ -40,8 +41,10 @@ fn turn() -> Turn {
 /// A call as the pipeline will make it.
 async fn through(stack: &Stack, turn: &Turn, call: ToolCall) -> ToolResult {
     let lineage = Lineage::root();
-    let innermost =
-        |call| -> BoxFuture<'_, ToolResult> { Box::pin(pipeline::run(turn, call, &lineage, None)) };
+    let origin = Origin { lineage: &lineage, batch: None };
+    let innermost = |call| -> BoxFuture<'_, ToolResult> {
+        Box::pin(async move { pipeline::run(turn, call, origin).await.result })
+    };
     stack.run(turn, call, &innermost).await
 }
 

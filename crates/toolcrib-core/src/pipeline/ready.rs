@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use toolcrib_fuzzy::near_names;
 use toolcrib_tool::{
-    Arguments, Body, CallContext, CallContextBuilder, CallId, ErrorKind, HostedContext,
-    RawArguments, Tool, ToolCall, ToolDefinition, ToolError,
+    Arguments, CallContext, CallContextBuilder, CallId, ErrorKind, HostedContext, RawArguments,
+    ToolCall, ToolDefinition, ToolError,
 };
 
 use super::Way;
@@ -13,7 +13,7 @@ use crate::answers::{Answers, Asked, Key};
 use crate::checking::{Mending, checked_arguments};
 use crate::execution::{timed_out, validate};
 use crate::host::Host;
-use crate::lifecycle::Lease;
+use crate::lifecycle::Instance;
 use crate::registry::{Compiled, Slot};
 use crate::turn::Turn;
 
@@ -24,31 +24,6 @@ pub(super) struct Ready<'t> {
     pub(super) context: CallContext,
     pub(super) tool: Instance<'t>,
     pub(super) asked: Option<Asked>,
-}
-
-/// The instance that answers a call.
-pub(super) enum Instance<'t> {
-    /// One for all calls.
-    Shared(&'t Arc<dyn Tool>),
-    /// Its own.
-    Leased(Lease),
-}
-
-impl Instance<'_> {
-    pub(super) fn tool(&self) -> &Arc<dyn Tool> {
-        match self {
-            Self::Shared(tool) => tool,
-            Self::Leased(lease) => lease,
-        }
-    }
-
-    /// To be kept by whatever goes on with the instance after its call was answered.
-    pub(super) fn lease(&self) -> Option<&Lease> {
-        match self {
-            Self::Shared(_) => None,
-            Self::Leased(lease) => Some(lease),
-        }
-    }
 }
 
 impl<'a> Way<'a> {
@@ -66,13 +41,8 @@ impl<'a> Way<'a> {
         let hosted = context(turn, slot, self.id).host(host).build_hosted();
         let context = hosted.context();
         let limit = turn.state.shared.config.limit(definition.timeout());
-        let tool = match &slot.entry.body {
-            Body::Shared(tool) => Instance::Shared(tool),
-            Body::PerUse(factory) => {
-                Instance::Leased(Lease::take(factory.as_ref(), &context, limit).await?)
-            }
-            _ => return Err(ToolError::internal("this version cannot run a body of that kind")),
-        };
+        let live = slot.live().map(|live| &**live);
+        let tool = Instance::of(&slot.entry.body, live, &context, limit).await?;
         validate(tool.tool().as_ref(), &checked.arguments, &context, limit).await?;
         let asked = self.ask(slot, &checked).await?;
         Ok(Ready { checked, hosted, context, tool, asked })
@@ -136,21 +106,13 @@ pub(super) fn unknown(turn: &Turn, name: &str) -> ToolError {
     .with_hint(format!("For the user: tool {name} is unavailable."))
 }
 
-/// Fails if the tool cannot run here, or no more.
+/// Fails if the tool cannot run here.
 fn available(slot: &Slot) -> Result<(), ToolError> {
-    let unavailable = |reason: &str| {
-        let name = slot.entry.name();
-        ToolError::unavailable(reason)
-            .with_hint("Use another tool; this one cannot run here.")
-            .with_hint(format!("For the user: tool {name} is unavailable."))
-    };
-    if let Some(reason) = slot.entry.unavailable_reason() {
-        return Err(unavailable(reason));
-    }
-    match slot.live() {
-        Some(body) if body.is_closed() => Err(unavailable("it was removed")),
-        _ => Ok(()),
-    }
+    let Some(reason) = slot.entry.unavailable_reason() else { return Ok(()) };
+    let name = slot.entry.name();
+    Err(ToolError::unavailable(reason)
+        .with_hint("Use another tool; this one cannot run here.")
+        .with_hint(format!("For the user: tool {name} is unavailable.")))
 }
 
 /// Fails if the host has not supplied what the tool needs.

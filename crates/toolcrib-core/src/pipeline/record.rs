@@ -6,7 +6,7 @@ use tokio::time::Instant;
 use toolcrib_tool::{CallId, RawArguments, ToolError};
 use tracing::Span;
 
-use super::{Source, cancelled};
+use super::{Source, Withdrawn};
 use crate::audit::{AuditArguments, AuditOutcome, AuditRecord, Decision, arguments_hash};
 use crate::redaction::redact_text;
 use crate::registry::Slot;
@@ -94,7 +94,7 @@ impl<'a> Record<'a> {
 impl Drop for Record<'_> {
     fn drop(&mut self) {
         if !self.ended {
-            let error = cancelled(self.started);
+            let error = Withdrawn::ByCaller.error(self.started, self.slot);
             self.write(Some(&error), Source::Own);
         }
     }

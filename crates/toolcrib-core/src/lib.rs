@@ -9,21 +9,26 @@ compile_error!(
 
 mod admission;
 mod answers;
+pub mod approval;
 #[doc(hidden)]
 pub mod arguments;
 mod batch;
 mod cancel;
 mod checking;
+pub mod clock;
 mod config;
 mod execution;
 mod executor;
+pub mod fingerprint;
 mod host;
 mod output_budget;
 mod pipeline;
+pub mod policy;
 mod registry;
 mod schema;
 mod statistics;
 pub mod stored;
+pub mod suspension;
 mod turn;
 mod violation;
 

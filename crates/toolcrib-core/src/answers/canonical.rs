@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::arguments::tape::{Cursor, Kind};
 
 /// Appends the value's one spelling.
-pub(super) fn write(value: Cursor<'_>, out: &mut String) {
+pub(crate) fn write(value: Cursor<'_>, out: &mut String) {
     match value.kind() {
         Kind::Null | Kind::True | Kind::False => out.push_str(value.source()),
         Kind::Integer | Kind::Float | Kind::IntegralFloat => write_number(value.source(), out),

@@ -12,7 +12,7 @@
 //! A tool that has declared neither goes straight through.
 
 mod cache;
-mod canonical;
+pub(crate) mod canonical;
 mod flights;
 mod history;
 mod key;

@@ -9,15 +9,18 @@ compile_error!(
 
 mod admission;
 mod answers;
+pub mod approval;
 #[doc(hidden)]
 pub mod arguments;
 pub mod audit;
 mod batch;
 mod cancel;
 mod checking;
+pub mod clock;
 mod config;
 mod execution;
 mod executor;
+pub mod fingerprint;
 mod host;
 mod identity;
 mod lifecycle;
@@ -27,6 +30,7 @@ mod output_budget;
 mod panics;
 mod pipeline;
 mod redaction;
+pub mod policy;
 mod registry;
 mod retry;
 mod schema;
@@ -36,6 +40,7 @@ pub mod stored;
 mod telemetry;
 #[cfg(feature = "tower")]
 mod tower_service;
+pub mod suspension;
 mod turn;
 mod violation;
 

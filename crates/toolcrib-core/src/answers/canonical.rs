@@ -10,7 +10,7 @@ use serde_json::Value;
 use toolcrib_json::{Cursor, Kind};
 
 /// Appends the value's one spelling.
-pub(super) fn write(value: Cursor<'_>, out: &mut String) {
+pub(crate) fn write(value: Cursor<'_>, out: &mut String) {
     match value.kind() {
         Kind::Null | Kind::True | Kind::False => out.push_str(value.source()),
         Kind::String | Kind::EscapedString => write_string(value, out),

@@ -1,0 +1,97 @@
+//! One question, with a clock of its own: whatever happens, there is a decision.
+
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+
+use super::{ApprovalRequest, Approver, Decision};
+
+/// How long a call waits for a decision, where the host does not say.
+pub const APPROVAL_TIMEOUT: Duration = Duration::from_secs(600);
+
+/// Asks, and denies if there is no decision in time or the approver panics.
+///
+/// `timeout` is the question's own: no time limit of the call runs meanwhile. `None` waits for as
+/// long as it takes. Needs a tokio runtime with its timer.
+pub async fn ask(
+    approver: &dyn Approver,
+    request: &ApprovalRequest,
+    timeout: Option<Duration>,
+) -> Decision {
+    let decision = AssertUnwindSafe(async { approver.decide(request).await }).catch_unwind();
+    let decided = match timeout {
+        None => decision.await,
+        Some(limit) => match tokio::time::timeout(limit, decision).await {
+            Ok(decided) => decided,
+            Err(_) => {
+                return Decision::deny(format!(
+                    "nobody approved the call within {limit:?}, which counts as no"
+                ));
+            }
+        },
+    };
+    decided.unwrap_or_else(|_| {
+        tracing::error!(
+            tool = request.definition.name(),
+            call_id = %request.call_id,
+            "the approver panicked; the call is denied"
+        );
+        Decision::deny("the call could not be approved, because the approver failed")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use toolcrib_tool::{Arguments, BoxFuture, CallId, ToolDefinition};
+
+    use super::*;
+    use crate::clock::Timestamp;
+
+    fn request() -> ApprovalRequest {
+        let definition = ToolDefinition::builder("rm").description("Remove.").build();
+        ApprovalRequest {
+            call_id: CallId::new("1"),
+            definition: Arc::new(definition.expect("it is right")),
+            arguments: Arguments::from_validated("{}".to_owned()),
+            shown: serde_json::json!({}),
+            identity: "".into(),
+            session: None,
+            rule: "policy.rules[0]".to_owned(),
+            reason: "because".to_owned(),
+            expires_at: Timestamp::NEVER,
+        }
+    }
+
+    /// Never decides.
+    struct Absent;
+
+    impl Approver for Absent {
+        fn decide<'a>(&'a self, _: &'a ApprovalRequest) -> BoxFuture<'a, Decision> {
+            Box::pin(std::future::pending())
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_decision_in_time_is_a_denial() {
+        let decision = ask(&Absent, &request(), Some(APPROVAL_TIMEOUT)).await;
+        let message = "nobody approved the call within 600s, which counts as no";
+        assert_eq!(decision, Decision::deny(message));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_approver_that_panics_has_denied() {
+        let panics = |_: &ApprovalRequest| -> Decision { panic!("out of coffee") };
+        let decision = ask(&panics, &request(), None).await;
+        assert!(matches!(decision, Decision::Deny { .. }));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_decision_in_time_is_the_decision() {
+        let changes = |_: &ApprovalRequest| Decision::approve_changed("{\"dry\":true}");
+        let decision = ask(&changes, &request(), Some(APPROVAL_TIMEOUT)).await;
+        assert_eq!(decision, Decision::approve_changed("{\"dry\":true}"));
+    }
+}

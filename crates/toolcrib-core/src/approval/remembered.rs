@@ -1,0 +1,161 @@
+//! Approvals that hold for a session.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::{Mutex, PoisonError};
+
+use super::Remember;
+use crate::fingerprint::Fingerprint;
+
+/// Approvals kept at once, over all sessions. The oldest are forgotten first: then somebody is
+/// asked once more.
+const MAX_APPROVALS: usize = 10_000;
+
+/// What has been approved for the rest of a session.
+///
+/// An approval holds for one session, one identity and one definition: a tool that changed is asked
+/// for again. Without a session nothing is remembered.
+///
+/// ```
+/// use toolcrib_core::approval::{Remember, SessionApprovals};
+/// use toolcrib_core::fingerprint::Fingerprint;
+/// use toolcrib_tool::{Arguments, Layer, Source, ToolDefinition, ToolEntry};
+///
+/// let definition = ToolDefinition::builder("rm").description("Remove.").build()?;
+/// let tool = Fingerprint::of_definition(&ToolEntry::client(definition, Source::new(Layer::Host, "doc")));
+/// let arguments = |text: &str| Fingerprint::of_arguments(&Arguments::from_validated(text.into()));
+///
+/// let approvals = SessionApprovals::new();
+/// approvals.remember("s1", "ada", tool, arguments(r#"{"path":"a"}"#), Remember::SameCall);
+/// assert!(approvals.holds("s1", "ada", tool, || arguments(r#"{"path":"a"}"#)));
+/// assert!(!approvals.holds("s1", "ada", tool, || arguments(r#"{"path":"b"}"#)));
+/// assert!(!approvals.holds("s1", "bob", tool, || arguments(r#"{"path":"a"}"#)));
+///
+/// approvals.forget_session("s1");
+/// assert!(!approvals.holds("s1", "ada", tool, || arguments(r#"{"path":"a"}"#)));
+/// # Ok::<(), toolcrib_tool::DefinitionError>(())
+/// ```
+#[derive(Debug, Default)]
+pub struct SessionApprovals(Mutex<Kept>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    sessions: HashMap<Box<str>, HashSet<Approved>>,
+    /// The same, oldest first.
+    order: VecDeque<(Box<str>, Approved)>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Approved {
+    identity: Box<str>,
+    definition: Fingerprint,
+    /// `None`: whatever the arguments.
+    arguments: Option<Fingerprint>,
+}
+
+impl SessionApprovals {
+    /// Nothing approved.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Keeps an approval as far as `scope` says.
+    pub fn remember(
+        &self,
+        session: &str,
+        identity: &str,
+        definition: Fingerprint,
+        arguments: Fingerprint,
+        scope: Remember,
+    ) {
+        let arguments = match scope {
+            Remember::Nothing => return,
+            Remember::SameCall => Some(arguments),
+            Remember::Tool => None,
+        };
+        let approved = Approved { identity: identity.into(), definition, arguments };
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.sessions.entry(session.into()).or_default().insert(approved.clone()) {
+            kept.order.push_back((session.into(), approved));
+        }
+        while kept.order.len() > MAX_APPROVALS {
+            kept.forget_oldest();
+        }
+    }
+
+    /// Whether a call is approved already. The fingerprint of its arguments is made only if there
+    /// is something to compare it with.
+    pub fn holds(
+        &self,
+        session: &str,
+        identity: &str,
+        definition: Fingerprint,
+        arguments: impl FnOnce() -> Fingerprint,
+    ) -> bool {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(session) = kept.sessions.get(session) else { return false };
+        let whole = Approved { identity: identity.into(), definition, arguments: None };
+        session.contains(&whole)
+            || session.contains(&Approved { arguments: Some(arguments()), ..whole })
+    }
+
+    /// Forgets what was approved in a session that is over.
+    pub fn forget_session(&self, session: &str) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.sessions.remove(session).is_some() {
+            kept.order.retain(|(of, _)| &**of != session);
+        }
+    }
+}
+
+impl Kept {
+    fn forget_oldest(&mut self) {
+        let Some((session, approved)) = self.order.pop_front() else { return };
+        if let Some(of_session) = self.sessions.get_mut(&session) {
+            of_session.remove(&approved);
+            if of_session.is_empty() {
+                self.sessions.remove(&session);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use toolcrib_tool::Arguments;
+
+    use super::*;
+
+    fn fingerprint(n: usize) -> Fingerprint {
+        Fingerprint::of_arguments(&Arguments::from_validated(n.to_string()))
+    }
+
+    #[test]
+    fn a_tool_approved_as_a_whole_needs_no_look_at_arguments() {
+        let approvals = SessionApprovals::new();
+        approvals.remember("s", "", fingerprint(1), fingerprint(9), Remember::Tool);
+        let unread = || -> Fingerprint { panic!("nobody needs the arguments") };
+        assert!(approvals.holds("s", "", fingerprint(1), unread));
+        assert!(!approvals.holds("other", "", fingerprint(1), unread));
+        assert!(!approvals.holds("s", "", fingerprint(2), || fingerprint(9)));
+    }
+
+    #[test]
+    fn an_approval_of_this_once_is_not_kept() {
+        let approvals = SessionApprovals::new();
+        approvals.remember("s", "", fingerprint(1), fingerprint(9), Remember::Nothing);
+        assert!(!approvals.holds("s", "", fingerprint(1), || fingerprint(9)));
+    }
+
+    #[test]
+    fn the_oldest_approvals_make_room() {
+        let approvals = SessionApprovals::new();
+        for n in 0..=MAX_APPROVALS {
+            let session = if n == 0 { "first" } else { "then" };
+            approvals.remember(session, "", fingerprint(n), fingerprint(n), Remember::Tool);
+        }
+        assert!(!approvals.holds("first", "", fingerprint(0), || fingerprint(0)));
+        assert!(approvals.holds("then", "", fingerprint(1), || fingerprint(1)));
+        let kept = approvals.0.lock().expect("nobody panicked");
+        assert_eq!((kept.sessions.len(), kept.order.len()), (1, MAX_APPROVALS));
+    }
+}

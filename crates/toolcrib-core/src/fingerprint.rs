@@ -1,0 +1,131 @@
+//! Fingerprints of definitions and of arguments: what a decision about a call is bound to.
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::json;
+use toolcrib_tool::{Arguments, ToolEntry, canonical_json};
+
+use crate::answers::canonical;
+use crate::arguments::parse::parse;
+
+/// 256 bits (BLAKE3) that stand for a definition or for arguments. Written as 64 hexadecimal
+/// digits.
+///
+/// ```
+/// use toolcrib_core::fingerprint::Fingerprint;
+/// use toolcrib_tool::Arguments;
+///
+/// let of = |text: &str| Fingerprint::of_arguments(&Arguments::from_validated(text.to_owned()));
+/// assert_eq!(of(r#"{"a":1,"b":2}"#), of(r#"{"b": 2.0, "a": 1}"#));
+/// assert_ne!(of(r#"{"a":1}"#), of(r#"{"a":"1"}"#));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Fingerprint(blake3::Hash);
+
+impl Fingerprint {
+    /// Of a tool: all that its definition says, and who declares it.
+    ///
+    /// Whatever changes for a model, for a person who approves, or in what the host fills in makes
+    /// another fingerprint; so does another source that declares the same.
+    pub fn of_definition(entry: &ToolEntry) -> Self {
+        let definition = &entry.definition;
+        let injections: Vec<_> = definition
+            .injections()
+            .iter()
+            .map(|known| json!([known.parameter(), known.context_key(), known.required()]))
+            .collect();
+        let all = json!({
+            "definition": definition.to_value(),
+            "injections": injections,
+            "empty_as_absent": definition.empty_as_absent(),
+            "layer": entry.source.layer.as_str(),
+            "unit": entry.source.unit,
+        });
+        Self(blake3::hash(canonical_json(&all).as_bytes()))
+    }
+
+    /// Of arguments: equal for equal values, however their members are ordered and their numbers
+    /// are spelt, and for no others.
+    pub fn of_arguments(arguments: &Arguments) -> Self {
+        let text = arguments.as_str();
+        match parse(text) {
+            Ok(tape) => {
+                let mut spelling = String::with_capacity(text.len());
+                canonical::write(tape.root(), &mut spelling);
+                Self(blake3::hash(spelling.as_bytes()))
+            }
+            // Not what a tool is ever given; the bytes stand for themselves.
+            Err(_) => Self(blake3::hash(text.as_bytes())),
+        }
+    }
+}
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.to_hex())
+    }
+}
+
+impl fmt::Debug for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Fingerprint({self})")
+    }
+}
+
+impl Serialize for Fingerprint {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Fingerprint {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        blake3::Hash::from_hex(&text).map(Self).map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use toolcrib_tool::{Injection, Layer, Source, ToolDefinition};
+
+    use super::*;
+
+    fn entry(description: &str, injections: Vec<Injection>, unit: &str) -> ToolEntry {
+        let definition = ToolDefinition::builder("t")
+            .description(description)
+            .injections(injections)
+            .build()
+            .expect("it is right");
+        ToolEntry::client(definition, Source::new(Layer::Manifest, unit))
+    }
+
+    #[test]
+    fn whatever_changes_in_a_tool_changes_its_fingerprint() {
+        let first = Fingerprint::of_definition(&entry("A.", vec![], "a"));
+        assert_eq!(first, Fingerprint::of_definition(&entry("A.", vec![], "a")));
+        for other in [
+            entry("B.", vec![], "a"),
+            entry("A.", vec![Injection::new("x", "y")], "a"),
+            entry("A.", vec![], "b"),
+        ] {
+            assert_ne!(first, Fingerprint::of_definition(&other));
+        }
+    }
+
+    #[test]
+    fn integers_beyond_a_double_stay_apart() {
+        let of = |text: &str| Fingerprint::of_arguments(&Arguments::from_validated(text.into()));
+        assert_ne!(of(r#"{"n":123456789012345678901}"#), of(r#"{"n":123456789012345678902}"#));
+    }
+
+    #[test]
+    fn a_fingerprint_is_written_and_read() {
+        let one = Fingerprint::of_definition(&entry("A.", vec![], "a"));
+        let text = serde_json::to_string(&one).expect("it is text");
+        assert_eq!(text.len(), 66);
+        assert_eq!(serde_json::from_str::<Fingerprint>(&text).expect("it is one"), one);
+        assert!(serde_json::from_str::<Fingerprint>("\"abc\"").is_err());
+    }
+}

@@ -1,0 +1,176 @@
+//! Policy: which calls run, which wait for a person, and which are refused.
+
+mod error;
+mod glob;
+mod matching;
+mod rule;
+mod source;
+#[cfg(test)]
+mod tests;
+mod verdict;
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use toolcrib_tool::{Approval, Arguments, ToolDefinition, ToolEntry};
+
+pub use error::PolicyError;
+use matching::CompiledRule;
+pub use rule::{Action, AnnotationPattern, ArgumentPattern, PolicyRule};
+pub use verdict::{DecidedBy, Verdict};
+
+/// What becomes of a verdict to ask.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum PolicyMode {
+    /// The call waits for a decision.
+    #[default]
+    Guarded,
+    /// The call runs unasked. What is denied stays denied.
+    Yolo,
+}
+
+/// The host's rules, in order, and the mode.
+///
+/// The first rule that matches a call decides it; where none does, the tool's own
+/// [`approval`](ToolDefinition::approval) decides. The default has no rules.
+///
+/// ```
+/// use std::sync::Arc;
+/// use serde_json::Value;
+/// use toolcrib_core::policy::{ArgumentPattern, Policy, PolicyMode, PolicyRule, Verdict};
+/// use toolcrib_tool::{Arguments, Layer, Source, ToolDefinition, ToolEntry, tool_fn};
+///
+/// let policy = Policy::new(PolicyMode::Guarded, [
+///     PolicyRule::deny()
+///         .tool("db_*")
+///         .argument("sql", ArgumentPattern::regex(r"(?i)\bdrop\b"))
+///         .message("Nothing is dropped here."),
+///     PolicyRule::ask().tool("db_*"),
+/// ])?;
+///
+/// let definition = ToolDefinition::builder("db_query").description("Query.").build()?;
+/// let body = Arc::new(tool_fn(|_: Value, _| async { "rows" }));
+/// let entry = ToolEntry::new(definition, body, Source::new(Layer::Host, "doc"));
+///
+/// let harmless = Arguments::from_validated(r#"{"sql": "select 1"}"#.to_owned());
+/// assert!(matches!(policy.decide(&entry, &harmless), Verdict::Ask { .. }));
+///
+/// let drop = Arguments::from_validated(r#"{"sql": "DROP TABLE users"}"#.to_owned());
+/// let Verdict::Deny { message, .. } = policy.decide(&entry, &drop) else { panic!("it is denied") };
+/// assert_eq!(message, "Nothing is dropped here.");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// In a config file the same reads
+///
+/// ```yaml
+/// policy:
+///   mode: guarded
+///   rules:
+///     - tool: db_*
+///       arguments: { sql: { regex: '(?i)\bdrop\b' } }
+///       action: deny
+///       message: Nothing is dropped here.
+///     - { tool: db_*, action: ask }
+/// ```
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(try_from = "Written")]
+#[schemars(with = "Written")]
+pub struct Policy {
+    mode: PolicyMode,
+    rules: Arc<[CompiledRule]>,
+}
+
+/// A policy as a config file has it.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[schemars(rename = "Policy")]
+#[serde(default, deny_unknown_fields)]
+struct Written {
+    /// What becomes of calls that would wait for a person.
+    mode: PolicyMode,
+    /// The rules; the first that matches a call decides it.
+    rules: Vec<PolicyRule>,
+}
+
+impl TryFrom<Written> for Policy {
+    type Error = PolicyError;
+
+    fn try_from(written: Written) -> Result<Self, PolicyError> {
+        Self::new(written.mode, written.rules)
+    }
+}
+
+impl Policy {
+    /// Compiles the rules. Fails at the first pattern that is none, naming rule and place.
+    pub fn new(
+        mode: PolicyMode,
+        rules: impl IntoIterator<Item = PolicyRule>,
+    ) -> Result<Self, PolicyError> {
+        let rules = rules
+            .into_iter()
+            .enumerate()
+            .map(|(position, rule)| CompiledRule::compile(position, rule))
+            .collect::<Result<_, _>>()?;
+        Ok(Self { mode, rules })
+    }
+
+    /// The mode.
+    pub fn mode(&self) -> PolicyMode {
+        self.mode
+    }
+
+    /// Whether [`decide`](Self::decide) could say anything but yes to a call of this tool, so that
+    /// a call which nothing concerns pays two comparisons.
+    pub fn needs_look(&self, definition: &ToolDefinition) -> bool {
+        !self.rules.is_empty() || self.mode == PolicyMode::Guarded && asks_by_itself(definition)
+    }
+
+    /// Decides a call. `arguments` are those the tool would get.
+    ///
+    /// Patterns see the arguments as text and know nothing of what it means: a rule that allows
+    /// `src/*` also allows `src/../secrets`. Rules are a sieve before tools that guard themselves.
+    pub fn decide(&self, entry: &ToolEntry, arguments: &Arguments) -> Verdict {
+        let matching = self.rules.iter().find(|rule| rule.matches(entry, arguments));
+        let Some(rule) = matching else {
+            let by = DecidedBy::Definition;
+            if !asks_by_itself(&entry.definition) {
+                return Verdict::Allow { by };
+            }
+            let reason = match entry.definition.approval() {
+                Approval::Destructive => "the tool may destroy something",
+                _ => "the tool asks for approval of every call",
+            };
+            return self.asked(by, || reason.to_owned());
+        };
+        let by = rule.decided_by();
+        let message = |fallback: &str| rule.message.clone().unwrap_or_else(|| fallback.to_owned());
+        match rule.action {
+            Action::Allow => Verdict::Allow { by },
+            Action::Deny => Verdict::Deny {
+                by,
+                message: message("a rule of the host does not allow this call"),
+            },
+            Action::Ask => {
+                self.asked(by, || message("a rule of the host asks for approval of this call"))
+            }
+        }
+    }
+
+    fn asked(&self, by: DecidedBy, reason: impl FnOnce() -> String) -> Verdict {
+        match self.mode {
+            PolicyMode::Guarded => Verdict::Ask { by, reason: reason() },
+            PolicyMode::Yolo => Verdict::Allow { by },
+        }
+    }
+}
+
+/// Whether the definition asks where no rule says otherwise.
+fn asks_by_itself(definition: &ToolDefinition) -> bool {
+    match definition.approval() {
+        Approval::Never => false,
+        Approval::Destructive => definition.annotations().may_destroy(),
+        Approval::Always => true,
+    }
+}

@@ -1,0 +1,36 @@
+//! Why a policy is none.
+
+/// A rule that cannot be used: which one, where in it, and why.
+///
+/// ```
+/// use toolcrib_core::policy::{ArgumentPattern, Policy, PolicyMode, PolicyRule};
+///
+/// let rule = PolicyRule::ask().argument("sql", ArgumentPattern::regex("("));
+/// let error = Policy::new(PolicyMode::Guarded, [rule]).unwrap_err();
+/// assert!(error.to_string().starts_with("policy.rules[0].arguments.sql: `(` is no regular expression"));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PolicyError {
+    position: usize,
+    place: String,
+    problem: String,
+}
+
+impl PolicyError {
+    pub(super) fn new(position: usize, place: impl Into<String>, problem: String) -> Self {
+        Self { position, place: place.into(), problem }
+    }
+
+    /// The rule's place among the rules, from 0.
+    pub fn position(&self) -> usize {
+        self.position
+    }
+}
+
+impl std::fmt::Display for PolicyError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "policy.rules[{}].{}: {}", self.position, self.place, self.problem)
+    }
+}
+
+impl std::error::Error for PolicyError {}

@@ -1,0 +1,134 @@
+//! A rule ready for use: every pattern compiled.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use regex::Regex;
+use serde_json::Value;
+use toolcrib_tool::{Annotations, Arguments, ToolEntry, canonical_json};
+
+use super::glob::Glob;
+use super::source::SourcePattern;
+use super::{Action, AnnotationPattern, ArgumentPattern, DecidedBy, PolicyError, PolicyRule};
+
+#[derive(Debug, Clone)]
+pub(super) struct CompiledRule {
+    position: usize,
+    name: Option<Arc<str>>,
+    tool: Glob,
+    source: Option<SourcePattern>,
+    annotations: AnnotationPattern,
+    arguments: Vec<(String, Matcher)>,
+    pub(super) action: Action,
+    pub(super) message: Option<String>,
+}
+
+#[derive(Debug, Clone)]
+enum Matcher {
+    Glob(Glob),
+    Regex(Regex),
+    Equals(Value),
+}
+
+impl CompiledRule {
+    pub(super) fn compile(position: usize, rule: PolicyRule) -> Result<Self, PolicyError> {
+        let at = |place: &str| {
+            let place = place.to_owned();
+            move |problem| PolicyError::new(position, place, problem)
+        };
+        let tool = Glob::new(rule.tool.as_deref().unwrap_or("*")).map_err(at("tool"))?;
+        let source = rule.source.as_deref().map(SourcePattern::new).transpose();
+        let mut arguments = Vec::with_capacity(rule.arguments.len());
+        for (place, pattern) in rule.arguments {
+            let matcher = Matcher::new(pattern).map_err(at(&format!("arguments.{place}")))?;
+            arguments.push((place, matcher));
+        }
+        Ok(Self {
+            position,
+            name: rule.name.map(Arc::from),
+            tool,
+            source: source.map_err(at("source"))?,
+            annotations: rule.annotations,
+            arguments,
+            action: rule.action,
+            message: rule.message,
+        })
+    }
+
+    pub(super) fn decided_by(&self) -> DecidedBy {
+        DecidedBy::Rule { position: self.position, name: self.name.clone() }
+    }
+
+    /// The cheap questions come first: a `Value` of the arguments is built only if all else holds.
+    pub(super) fn matches(&self, entry: &ToolEntry, arguments: &Arguments) -> bool {
+        self.tool.matches(entry.name())
+            && self.source.as_ref().is_none_or(|source| source.matches(&entry.source))
+            && self.annotations.matches(entry.definition.annotations())
+            && self.arguments.iter().all(|(place, matcher)| {
+                at(arguments.value(), place).is_some_and(|value| matcher.matches(value))
+            })
+    }
+}
+
+impl AnnotationPattern {
+    fn matches(self, annotations: Annotations) -> bool {
+        [
+            (self.read_only, annotations.read_only),
+            (self.destructive, annotations.may_destroy()),
+            (self.idempotent, annotations.idempotent),
+            (self.open_world, annotations.open_world),
+        ]
+        .into_iter()
+        .all(|(wanted, is)| wanted.is_none_or(|wanted| wanted == is))
+    }
+}
+
+impl Matcher {
+    fn new(pattern: ArgumentPattern) -> Result<Self, String> {
+        match pattern {
+            ArgumentPattern::Glob(glob) => Glob::new(&glob).map(Self::Glob),
+            ArgumentPattern::Regex(pattern) => Regex::new(&pattern)
+                .map(Self::Regex)
+                .map_err(|error| format!("`{pattern}` is no regular expression: {error}")),
+            ArgumentPattern::Equals(value) => Ok(Self::Equals(value)),
+        }
+    }
+
+    fn matches(&self, value: &Value) -> bool {
+        match self {
+            Self::Glob(glob) => glob.matches(&text(value)),
+            Self::Regex(pattern) => pattern.is_match(&text(value)),
+            Self::Equals(wanted) => same(wanted, value),
+        }
+    }
+}
+
+fn at<'v>(arguments: &'v Value, place: &str) -> Option<&'v Value> {
+    if place.starts_with('/') { arguments.pointer(place) } else { arguments.get(place) }
+}
+
+fn text(value: &Value) -> Cow<'_, str> {
+    match value {
+        Value::String(text) => Cow::Borrowed(text),
+        other => Cow::Owned(canonical_json(other)),
+    }
+}
+
+/// Equality by value: a config file may say `3.0` where a model says `3`.
+fn same(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Number(one), Value::Number(other)) => {
+            one == other || (one.is_f64() || other.is_f64()) && one.as_f64() == other.as_f64()
+        }
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other))
+        }
+        (Value::Object(one), Value::Object(other)) => {
+            one.len() == other.len()
+                && one
+                    .iter()
+                    .all(|(name, one)| other.get(name).is_some_and(|other| same(one, other)))
+        }
+        _ => one == other,
+    }
+}

@@ -1,0 +1,176 @@
+//! A rule as it is written.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// One rule of a policy: whatever it says must all hold of a call for it to match.
+///
+/// A rule that says nothing but its action matches every call.
+///
+/// ```
+/// use toolcrib_core::policy::{AnnotationPattern, PolicyRule};
+///
+/// // Nothing that an upstream server calls destructive runs unasked.
+/// let rule = PolicyRule::ask()
+///     .named("upstream writes")
+///     .source("upstream")
+///     .annotations(AnnotationPattern { destructive: Some(true), ..Default::default() });
+/// ```
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PolicyRule {
+    /// What to call the rule in messages.
+    #[serde(default)]
+    pub(super) name: Option<String>,
+    /// The tool's name, as a glob: `*` is any text, `?` any one character.
+    #[serde(default)]
+    pub(super) tool: Option<String>,
+    /// Where the tool comes from: a layer (host, native, manifest, upstream, fallback), a glob of
+    /// units (crate, file or upstream name), or both as layer:glob.
+    #[serde(default)]
+    pub(super) source: Option<String>,
+    /// What the tool says of its effects.
+    #[serde(default)]
+    pub(super) annotations: AnnotationPattern,
+    /// What the arguments are, by the name of a property or a JSON pointer. An argument that is
+    /// absent matches nothing.
+    #[serde(default)]
+    pub(super) arguments: BTreeMap<String, ArgumentPattern>,
+    /// What becomes of the call.
+    pub(super) action: Action,
+    /// For deny: what the model is told. For ask: what the person who decides is told.
+    #[serde(default)]
+    pub(super) message: Option<String>,
+}
+
+/// What a rule does with a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Action {
+    /// It runs.
+    Allow,
+    /// It waits for a decision.
+    Ask,
+    /// It is refused.
+    Deny,
+}
+
+/// What a rule asks of a tool's annotations; what is absent does not matter.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct AnnotationPattern {
+    /// The call changes nothing.
+    pub read_only: Option<bool>,
+    /// The call may destroy something. Never true of a read-only tool, whatever it says.
+    pub destructive: Option<bool>,
+    /// Calling twice is calling once.
+    pub idempotent: Option<bool>,
+    /// The call reaches things outside the host's control.
+    pub open_world: Option<bool>,
+}
+
+/// What a rule asks of one argument.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ArgumentPattern {
+    /// The value's text matches a glob from end to end; `*` also matches `/`. The text of a value
+    /// that is no string is its JSON without blanks.
+    Glob(String),
+    /// Somewhere in the value's text a regular expression matches (linear time, no look-around).
+    Regex(String),
+    /// The value is this one; numbers are compared by value.
+    Equals(Value),
+}
+
+impl ArgumentPattern {
+    /// The value's text matches a glob.
+    pub fn glob(glob: impl Into<String>) -> Self {
+        Self::Glob(glob.into())
+    }
+
+    /// A regular expression matches somewhere in the value's text.
+    pub fn regex(pattern: impl Into<String>) -> Self {
+        Self::Regex(pattern.into())
+    }
+
+    /// The value is this one.
+    pub fn equals(value: impl Into<Value>) -> Self {
+        Self::Equals(value.into())
+    }
+}
+
+impl PolicyRule {
+    /// A rule of that action that matches every call.
+    pub fn new(action: Action) -> Self {
+        Self {
+            name: None,
+            tool: None,
+            source: None,
+            annotations: AnnotationPattern::default(),
+            arguments: BTreeMap::new(),
+            action,
+            message: None,
+        }
+    }
+
+    /// Lets calls run.
+    pub fn allow() -> Self {
+        Self::new(Action::Allow)
+    }
+
+    /// Lets calls wait for a decision.
+    pub fn ask() -> Self {
+        Self::new(Action::Ask)
+    }
+
+    /// Refuses calls.
+    pub fn deny() -> Self {
+        Self::new(Action::Deny)
+    }
+
+    /// Names the rule, for messages.
+    #[must_use]
+    pub fn named(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Restricts the rule to tools whose name matches a glob.
+    #[must_use]
+    pub fn tool(mut self, glob: impl Into<String>) -> Self {
+        self.tool = Some(glob.into());
+        self
+    }
+
+    /// Restricts the rule to sources: `LAYER`, `UNIT-GLOB` or `LAYER:UNIT-GLOB`.
+    #[must_use]
+    pub fn source(mut self, pattern: impl Into<String>) -> Self {
+        self.source = Some(pattern.into());
+        self
+    }
+
+    /// Restricts the rule to tools that say this of their effects.
+    #[must_use]
+    pub fn annotations(mut self, annotations: AnnotationPattern) -> Self {
+        self.annotations = annotations;
+        self
+    }
+
+    /// Restricts the rule to calls with such an argument. `place` is a JSON pointer if it begins
+    /// with `/`, and else the name of a top-level property.
+    #[must_use]
+    pub fn argument(mut self, place: impl Into<String>, pattern: ArgumentPattern) -> Self {
+        self.arguments.insert(place.into(), pattern);
+        self
+    }
+
+    /// Sets what the model (deny) or the person who decides (ask) is told.
+    #[must_use]
+    pub fn message(mut self, message: impl Into<String>) -> Self {
+        self.message = Some(message.into());
+        self
+    }
+}

@@ -1,0 +1,230 @@
+#![doc = include_str!("docs/suspension.md")]
+
+mod grant;
+mod id;
+mod memory;
+mod redeem;
+mod store;
+mod submission;
+#[cfg(test)]
+mod tests;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use toolcrib_tool::{Arguments, CallId, InputRequest, Ticket, ToolCall, ToolEntry, ToolResult};
+
+use crate::clock::Timestamp;
+use crate::fingerprint::Fingerprint;
+
+pub use grant::{Grant, Granted};
+pub use id::{NoRandomness, SuspensionId};
+pub use memory::MemorySuspensions;
+pub use redeem::{RedeemError, Resolution, redeem};
+pub use store::{StoreError, SuspensionStore};
+pub use submission::{NO_OUTPUT, Submission, SubmitError, check_submissions, client_output};
+
+/// What has become of a call: its final answer, or that it waits.
+#[derive(Debug)]
+pub enum Answer {
+    /// The final answer.
+    Done(ToolResult),
+    /// It waits, and its final answer is still to come.
+    Suspended(Box<Suspension>),
+}
+
+/// A call that waits for somebody: plain data, which survives the process that made it.
+///
+/// Its arguments have been checked; it is bound to them, to the definition they were checked
+/// against, and to the identity that called. [`redeem`] turns it into a [`Grant`] once.
+///
+/// ```
+/// use toolcrib_core::clock::Timestamp;
+/// use toolcrib_core::suspension::{Suspension, Waiting};
+/// use toolcrib_tool::{Arguments, CallId, Layer, Source, ToolDefinition, ToolEntry};
+///
+/// let definition = ToolDefinition::builder("pick_file").description("Ask for a file.").build()?;
+/// let entry = ToolEntry::client(definition, Source::new(Layer::Host, "doc"));
+/// let arguments = Arguments::from_validated(r#"{"filter":"*.txt"}"#.to_owned());
+/// let now = Timestamp::from_unix_millis(0);
+/// let call = CallId::new("call_1");
+/// let suspension = Suspension::new(&call, &entry, &arguments, Waiting::Client, now, Timestamp::NEVER)?
+///     .for_identity("ada");
+///
+/// // Another process reads what this one wrote.
+/// let kept = serde_json::to_string(&suspension)?;
+/// assert_eq!(serde_json::from_str::<Suspension>(&kept)?, suspension);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Suspension {
+    id: SuspensionId,
+    call_id: String,
+    tool: String,
+    arguments: String,
+    waiting: Waiting,
+    definition_hash: Fingerprint,
+    argument_hash: Fingerprint,
+    identity: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    session: Option<String>,
+    created_at: Timestamp,
+    expires_at: Timestamp,
+}
+
+/// What a suspended call waits for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "for", rename_all = "snake_case", deny_unknown_fields)]
+#[non_exhaustive]
+pub enum Waiting {
+    /// A decision whether it may run.
+    Approval {
+        /// Why somebody is asked.
+        reason: String,
+        /// Which rule asks.
+        rule: String,
+    },
+    /// The output of a tool that the client runs.
+    Client,
+    /// An answer to a question that the tool has asked.
+    Input {
+        /// The question.
+        message: String,
+        /// JSON Schema of the answer.
+        schema: Value,
+    },
+    /// Work that goes on elsewhere.
+    Pending {
+        /// The id under which that work is known.
+        ticket: String,
+    },
+}
+
+impl Waiting {
+    /// The stable word for it.
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Approval { .. } => "approval",
+            Self::Client => "client",
+            Self::Input { .. } => "input",
+            Self::Pending { .. } => "pending",
+        }
+    }
+}
+
+impl From<InputRequest> for Waiting {
+    fn from(request: InputRequest) -> Self {
+        Self::Input { message: request.message, schema: request.schema }
+    }
+}
+
+impl From<Ticket> for Waiting {
+    fn from(ticket: Ticket) -> Self {
+        Self::Pending { ticket: ticket.id }
+    }
+}
+
+impl Suspension {
+    /// Suspends a call of `entry` with arguments that have passed every check.
+    pub fn new(
+        call: &CallId,
+        entry: &ToolEntry,
+        arguments: &Arguments,
+        waiting: Waiting,
+        created_at: Timestamp,
+        expires_at: Timestamp,
+    ) -> Result<Self, NoRandomness> {
+        Ok(Self {
+            id: SuspensionId::random()?,
+            call_id: call.as_str().to_owned(),
+            tool: entry.name().to_owned(),
+            arguments: arguments.as_str().to_owned(),
+            waiting,
+            definition_hash: Fingerprint::of_definition(entry),
+            argument_hash: Fingerprint::of_arguments(arguments),
+            identity: String::new(),
+            session: None,
+            created_at,
+            expires_at,
+        })
+    }
+
+    /// Binds it to an identity. Without one it is bound to callers that have none.
+    #[must_use]
+    pub fn for_identity(mut self, identity: impl Into<String>) -> Self {
+        self.identity = identity.into();
+        self
+    }
+
+    /// Notes the session the call belongs to.
+    #[must_use]
+    pub fn in_session(mut self, session: impl Into<String>) -> Self {
+        self.session = Some(session.into());
+        self
+    }
+
+    /// Its own id, which cannot be guessed.
+    pub fn id(&self) -> &SuspensionId {
+        &self.id
+    }
+
+    /// The caller's id of the call.
+    pub fn call_id(&self) -> &str {
+        &self.call_id
+    }
+
+    /// The tool that is called.
+    pub fn tool(&self) -> &str {
+        &self.tool
+    }
+
+    /// The arguments, as checked: JSON text.
+    pub fn arguments(&self) -> &str {
+        &self.arguments
+    }
+
+    /// The call, as it would be made again.
+    pub fn call(&self) -> ToolCall {
+        ToolCall::new(self.call_id.as_str(), self.tool.as_str(), self.arguments.as_str())
+    }
+
+    /// What it waits for.
+    pub fn waiting(&self) -> &Waiting {
+        &self.waiting
+    }
+
+    /// The tool's fingerprint at the time of the call.
+    pub fn definition_hash(&self) -> Fingerprint {
+        self.definition_hash
+    }
+
+    /// The arguments' fingerprint.
+    pub fn argument_hash(&self) -> Fingerprint {
+        self.argument_hash
+    }
+
+    /// On whose behalf the call was made; empty where the host named nobody.
+    pub fn identity(&self) -> &str {
+        &self.identity
+    }
+
+    /// The session the call belongs to.
+    pub fn session(&self) -> Option<&str> {
+        self.session.as_deref()
+    }
+
+    /// Since when it waits.
+    pub fn created_at(&self) -> Timestamp {
+        self.created_at
+    }
+
+    /// Until when it waits.
+    pub fn expires_at(&self) -> Timestamp {
+        self.expires_at
+    }
+
+    /// Whether it has waited long enough.
+    pub fn is_expired(&self, now: Timestamp) -> bool {
+        now >= self.expires_at
+    }
+}

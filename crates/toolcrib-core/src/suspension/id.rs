@@ -1,0 +1,94 @@
+//! Ids of suspensions and runs: 128 random bits.
+
+use std::fmt;
+use std::fmt::Write as _;
+
+use serde::{Deserialize, Serialize};
+
+/// The id of a suspended call: 32 hexadecimal digits that nobody can guess.
+///
+/// Nothing else is one, so that an id can be used in a file's name as it is.
+///
+/// ```
+/// use toolcrib_core::suspension::SuspensionId;
+///
+/// let id = SuspensionId::random()?;
+/// assert_eq!(id.as_str().parse(), Ok(id));
+/// assert!("../../etc/passwd".parse::<SuspensionId>().is_err());
+/// # Ok::<(), toolcrib_core::suspension::NoRandomness>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String")]
+pub struct SuspensionId(Box<str>);
+
+/// The length of an id, in hexadecimal digits.
+const DIGITS: usize = 32;
+
+impl SuspensionId {
+    /// A fresh id.
+    pub fn random() -> Result<Self, NoRandomness> {
+        let mut bits = [0_u8; DIGITS / 2];
+        getrandom::fill(&mut bits).map_err(NoRandomness)?;
+        let mut id = String::with_capacity(DIGITS);
+        for byte in bits {
+            let _ = write!(id, "{byte:02x}");
+        }
+        Ok(Self(id.into()))
+    }
+
+    /// The digits.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for SuspensionId {
+    type Error = InvalidId;
+
+    fn try_from(text: String) -> Result<Self, InvalidId> {
+        let digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+        if text.len() == DIGITS && text.bytes().all(digit) {
+            Ok(Self(text.into()))
+        } else {
+            Err(InvalidId(()))
+        }
+    }
+}
+
+impl std::str::FromStr for SuspensionId {
+    type Err = InvalidId;
+
+    fn from_str(text: &str) -> Result<Self, InvalidId> {
+        text.to_owned().try_into()
+    }
+}
+
+impl fmt::Display for SuspensionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A text that is no id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InvalidId(());
+
+impl fmt::Display for InvalidId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "an id has {DIGITS} hexadecimal digits, in lower case")
+    }
+}
+
+impl std::error::Error for InvalidId {}
+
+/// The system gave no random bits, without which there is no id.
+#[derive(Debug)]
+pub struct NoRandomness(getrandom::Error);
+
+impl fmt::Display for NoRandomness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the system has no random numbers to give: {}", self.0)
+    }
+}
+
+impl std::error::Error for NoRandomness {}

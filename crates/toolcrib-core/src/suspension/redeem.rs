@@ -1,0 +1,146 @@
+//! From a resolution to a grant, once.
+
+use std::fmt;
+
+use serde_json::Value;
+use toolcrib_tool::ToolOutput;
+
+use super::{Grant, Granted, StoreError, Suspension, SuspensionId, SuspensionStore, Waiting};
+use crate::approval::{Decision, Remember};
+use crate::clock::Timestamp;
+
+/// How a suspended call is resolved.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Resolution {
+    /// A decision. Approval is for calls that wait for approval; a denial ends any call.
+    Decision(Decision),
+    /// The output of a tool that the client ran, or of work that was done elsewhere.
+    Output(ToolOutput),
+    /// The answer to a tool's question. The caller has held it against the question's schema.
+    Answer(Value),
+    /// The time is over.
+    Expire,
+    /// Nobody wants the answer any more.
+    Cancel,
+}
+
+impl From<Decision> for Resolution {
+    fn from(decision: Decision) -> Self {
+        Self::Decision(decision)
+    }
+}
+
+/// Why a suspended call could not be resolved. Nothing was taken from the store.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum RedeemError {
+    /// No call waits under that id on behalf of that identity: there is none, it belongs to
+    /// somebody else, or it has been resolved.
+    Unknown,
+    /// Somebody else has resolved it just now.
+    AlreadyResolved,
+    /// It has expired; only [`Resolution::Expire`] and [`Resolution::Cancel`] end it.
+    Expired,
+    /// It has not expired yet.
+    NotExpired,
+    /// A call that waits for one thing was resolved with another.
+    Unfit {
+        /// What it waits for.
+        waiting: &'static str,
+    },
+    /// The store failed.
+    Store(StoreError),
+}
+
+impl fmt::Display for RedeemError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown => f.write_str("no call waits under this id"),
+            Self::AlreadyResolved => f.write_str("the call has been resolved already"),
+            Self::Expired => f.write_str("the call has expired; make it again"),
+            Self::NotExpired => f.write_str("the call has not expired; cancel it instead"),
+            Self::Unfit { waiting: "approval" } => {
+                f.write_str("the call waits for approval: approve or deny it")
+            }
+            Self::Unfit { waiting: "input" } => {
+                f.write_str("the call waits for an answer to its question: answer or deny it")
+            }
+            Self::Unfit { .. } => f.write_str("the call waits for its output: submit or deny it"),
+            Self::Store(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for RedeemError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Store(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<StoreError> for RedeemError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+/// Resolves a suspended call: takes it out of the store and makes the one grant for it.
+///
+/// Fails without touching the store if nothing waits under `id` for `identity`, if it has expired,
+/// or if the resolution is not of the kind it waits for.
+pub async fn redeem(
+    store: &dyn SuspensionStore,
+    id: &SuspensionId,
+    identity: &str,
+    now: Timestamp,
+    resolution: Resolution,
+) -> Result<Grant, RedeemError> {
+    let found = store.find(id).await?.ok_or(RedeemError::Unknown)?;
+    let (granted, changed) = granted(&found, identity, now, resolution)?;
+    // Only the taker holds a grant; what was looked at above is what was put, for nothing is ever
+    // put again under an id.
+    let taken = store.take(id).await?.ok_or(RedeemError::AlreadyResolved)?;
+    if taken != found {
+        return Err(RedeemError::AlreadyResolved);
+    }
+    Ok(Grant::new(taken, granted, changed, now))
+}
+
+fn granted(
+    found: &Suspension,
+    identity: &str,
+    now: Timestamp,
+    resolution: Resolution,
+) -> Result<(Granted, Option<String>), RedeemError> {
+    if found.identity() != identity {
+        return Err(RedeemError::Unknown);
+    }
+    let expired = found.is_expired(now);
+    match &resolution {
+        Resolution::Expire if !expired => return Err(RedeemError::NotExpired),
+        Resolution::Expire | Resolution::Cancel => {}
+        _ if expired => return Err(RedeemError::Expired),
+        _ => {}
+    }
+    let granted = match (resolution, found.waiting()) {
+        (Resolution::Cancel, _) => Granted::Cancelled,
+        (Resolution::Expire, _) => Granted::Expired,
+        (Resolution::Decision(Decision::Deny { message }), _) => Granted::Denied { message },
+        (Resolution::Decision(Decision::Approve { remember }), Waiting::Approval { .. }) => {
+            Granted::Run { remember }
+        }
+        (
+            Resolution::Decision(Decision::ApproveChanged { arguments }),
+            Waiting::Approval { .. },
+        ) => return Ok((Granted::Run { remember: Remember::Nothing }, Some(arguments))),
+        (Resolution::Output(output), Waiting::Client | Waiting::Pending { .. }) => {
+            Granted::Output(output)
+        }
+        (Resolution::Answer(answer), Waiting::Input { .. }) => Granted::Answer(answer),
+        (_, waiting) => return Err(RedeemError::Unfit { waiting: waiting.as_str() }),
+    };
+    Ok((granted, None))
+}

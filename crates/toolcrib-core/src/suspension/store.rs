@@ -1,0 +1,83 @@
+//! Where suspended calls wait.
+
+use std::fmt;
+
+use toolcrib_tool::BoxFuture;
+
+use super::{Suspension, SuspensionId};
+
+/// Keeps suspended calls until they are resolved. Shared by all who may resolve them.
+///
+/// [`MemorySuspensions`](super::MemorySuspensions) forgets with its process; the facade has one
+/// over files.
+pub trait SuspensionStore: Send + Sync {
+    /// Keeps a suspension. When this returns, another process may find it.
+    fn put<'a>(&'a self, suspension: &'a Suspension) -> BoxFuture<'a, Result<(), StoreError>>;
+
+    /// Looks at one without taking it.
+    fn find<'a>(
+        &'a self,
+        id: &'a SuspensionId,
+    ) -> BoxFuture<'a, Result<Option<Suspension>, StoreError>>;
+
+    /// Takes one out. Of all who ask for one id, in all processes, exactly one gets it.
+    fn take<'a>(
+        &'a self,
+        id: &'a SuspensionId,
+    ) -> BoxFuture<'a, Result<Option<Suspension>, StoreError>>;
+
+    /// All that wait on behalf of an identity, the oldest first.
+    fn list<'a>(&'a self, identity: &'a str) -> BoxFuture<'a, Result<Vec<Suspension>, StoreError>>;
+}
+
+/// Why a store could not do its work.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// It holds as much as it may.
+    Full {
+        /// So many.
+        entries: usize,
+    },
+    /// What it holds cannot be read. It is left as it is, for somebody to look at.
+    Corrupt {
+        /// Where it is.
+        place: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// Somebody else has changed it since it was read.
+    Conflict,
+    /// The store's own medium failed.
+    Failed {
+        /// What was tried, with the place.
+        action: String,
+        /// What came of it.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Full { entries } => write!(
+                f,
+                "{entries} are waiting already, which is the limit: resolve or cancel some first"
+            ),
+            Self::Corrupt { place, problem } => {
+                write!(f, "{place} cannot be read and is left as it is: {problem}")
+            }
+            Self::Conflict => f.write_str("somebody else has changed it since it was read"),
+            Self::Failed { action, source } => write!(f, "cannot {action}: {source}"),
+        }
+    }
+}
+
+impl std::error::Error for StoreError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Failed { source, .. } => Some(&**source),
+            _ => None,
+        }
+    }
+}

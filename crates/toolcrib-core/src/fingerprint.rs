@@ -7,7 +7,6 @@ use serde_json::json;
 use toolcrib_tool::{Arguments, ToolEntry, canonical_json};
 
 use crate::answers::canonical;
-use crate::arguments::parse::parse;
 
 /// 256 bits (BLAKE3) that stand for a definition or for arguments. Written as 64 hexadecimal
 /// digits.
@@ -49,7 +48,7 @@ impl Fingerprint {
     /// are spelt, and for no others.
     pub fn of_arguments(arguments: &Arguments) -> Self {
         let text = arguments.as_str();
-        match parse(text) {
+        match arguments.tape() {
             Ok(tape) => {
                 let mut spelling = String::with_capacity(text.len());
                 canonical::write(tape.root(), &mut spelling);

@@ -29,18 +29,18 @@ mod middleware;
 mod output_budget;
 mod panics;
 mod pipeline;
-mod redaction;
 pub mod policy;
+mod redaction;
 mod registry;
 mod retry;
 mod schema;
 pub mod spill;
 mod statistics;
 pub mod stored;
+pub mod suspension;
 mod telemetry;
 #[cfg(feature = "tower")]
 mod tower_service;
-pub mod suspension;
 mod turn;
 mod violation;
 
@@ -52,6 +52,7 @@ pub use middleware::{Middleware, Next, after, before};
 pub use redaction::redact;
 pub use registry::{Conflict, Registration, Registry, RegistryBuilder, RegistrySnapshot};
 pub use statistics::{OTHER_TOOLS, Statistics, ToolStatistics, UNKNOWN_TOOLS};
+pub use suspension::Answer;
 #[cfg(feature = "tower")]
 pub use tower_service::ExecutorService;
 pub use turn::{Turn, TurnOptions};

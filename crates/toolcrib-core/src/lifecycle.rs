@@ -27,6 +27,6 @@ pub(crate) use self::lease::{Instance, Lease};
 pub(crate) use self::live_body::LiveBody;
 pub(crate) use self::poll_watch::PollWatch;
 pub use self::refresh::{RefreshReport, Refreshed, Refresher};
+pub(crate) use self::shutdown::Shutdown;
 pub use self::shutdown::ShutdownReport;
 pub(crate) use self::shutdown::withdrawn;
-pub(crate) use self::shutdown::Shutdown;

@@ -12,6 +12,7 @@ mod names;
 mod openai;
 mod prompt;
 mod report;
+pub mod responses;
 mod results;
 mod schema;
 mod strict;

@@ -21,7 +21,7 @@ mod target;
 pub use arguments::{from_gemini, from_strict};
 pub use declaration::Declaration;
 pub use export::{Export, export};
-pub use mcp::McpData;
+pub use mcp::{McpData, mcp_output_schema};
 pub use names::NameMap;
 pub use prompt::prompt_text;
 pub use report::{Note, Reason, Refusal};

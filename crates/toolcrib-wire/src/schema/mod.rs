@@ -1,5 +1,6 @@
 //! JSON Schemas, read and rewritten.
 
+pub(crate) mod conversion;
 pub(crate) mod inside;
 pub(crate) mod kinds;
 pub(crate) mod merge;

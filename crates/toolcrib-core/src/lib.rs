@@ -11,6 +11,7 @@ mod admission;
 mod answers;
 #[doc(hidden)]
 pub mod arguments;
+#[cfg_attr(not(test), expect(dead_code, reason = "the trail is for the pipeline"))]
 pub mod audit;
 mod batch;
 mod cancel;
@@ -27,7 +28,6 @@ pub mod masking;
 )]
 mod output_budget;
 mod pipeline;
-#[cfg_attr(not(test), expect(dead_code, reason = "for the pipeline's log and audit"))]
 mod redaction;
 mod registry;
 mod schema;

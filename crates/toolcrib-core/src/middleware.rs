@@ -1,5 +1,7 @@
 //! Middleware: a host's own hooks around every call.
 
+#![allow(dead_code, unused_imports, reason = "what only the pipeline calls")]
+
 mod adapters;
 mod stack;
 

@@ -18,12 +18,15 @@ mod config;
 mod execution;
 mod executor;
 mod host;
+#[allow(dead_code, unused_imports, reason = "what only the pipeline will call")]
 mod lifecycle;
+#[allow(dead_code, unused_imports, reason = "what only the pipeline will call")]
 mod middleware;
 mod output_budget;
 mod panics;
 mod pipeline;
 mod registry;
+#[allow(dead_code, reason = "what only the pipeline will call")]
 mod retry;
 mod schema;
 mod statistics;

@@ -11,8 +11,6 @@
 //! A call pays nothing for this: its turn pins the snapshot, and the snapshot holds the body. Only an
 //! instance made for one call has a [`Lease`] of its own.
 
-#![allow(dead_code, unused_imports, reason = "what only the pipeline calls")]
-
 mod bodies;
 mod known;
 mod lease;

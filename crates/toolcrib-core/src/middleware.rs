@@ -1,7 +1,5 @@
 //! Middleware: a host's own hooks around every call.
 
-#![allow(dead_code, unused_imports, reason = "what only the pipeline calls")]
-
 mod adapters;
 mod stack;
 

@@ -1,7 +1,5 @@
 //! Trying a failed call again: whether, and after how long.
 
-#![allow(dead_code, reason = "what only the pipeline calls")]
-
 use std::future::Future;
 use std::time::Duration;
 

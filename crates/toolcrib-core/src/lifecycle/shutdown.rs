@@ -51,6 +51,11 @@ impl Shutdown {
         if before & ENDING == 0 { Ok(entered) } else { Err(shutting_down()) }
     }
 
+    /// Whether no new calls are let in.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.state.load(Ordering::Acquire) & ENDING != 0
+    }
+
     /// Completes when running calls are to end, because the grace is over: they are answered with
     /// [`withdrawn`] and their work is dropped. Not worth setting up for work that is ready at once.
     pub(crate) async fn cancelled(&self) {

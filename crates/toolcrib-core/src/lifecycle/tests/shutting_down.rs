@@ -30,6 +30,7 @@ async fn running_calls_finish_within_the_grace_and_new_ones_are_refused() {
         tokio::spawn(async move { shutdown.run(Duration::from_secs(5)).await })
     };
     tokio::task::yield_now().await;
+    assert!(shutdown.has_begun());
     assert_eq!(call(Arc::clone(&shutdown), Duration::ZERO).await, Err(ErrorKind::Unavailable));
     assert_eq!(running.await.unwrap(), Ok(()));
     assert_eq!(ending.await.unwrap(), ShutdownReport::default());

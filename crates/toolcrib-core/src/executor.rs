@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::admission::Admission;
 use crate::answers::{Answers, CacheStats};
 use crate::approval::{Approver, SessionApprovals};
-use crate::audit::{AuditArguments, AuditSink};
+use crate::audit::AuditTrail;
 use crate::clock::{Clock, Timestamp};
 use crate::lifecycle::{PollWatch, Shutdown, ShutdownReport};
 use crate::masking::Mask;
@@ -36,7 +36,7 @@ pub(crate) struct Shared {
     pub(crate) middleware: Stack,
     pub(crate) mask: Mask,
     pub(crate) spill: Option<Arc<dyn SpillStore>>,
-    pub(crate) audit: Option<Audit>,
+    pub(crate) audit: Option<AuditTrail>,
     pub(crate) policy: Policy,
     pub(crate) approver: Option<Arc<dyn Approver>>,
     pub(crate) approvals: SessionApprovals,
@@ -44,12 +44,6 @@ pub(crate) struct Shared {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) shutdown: Shutdown,
     pub(crate) polls: PollWatch,
-}
-
-/// The audit log of an executor.
-pub(crate) struct Audit {
-    pub(crate) sink: Arc<dyn AuditSink>,
-    pub(crate) arguments: AuditArguments,
 }
 
 impl Shared {

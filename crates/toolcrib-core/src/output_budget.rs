@@ -119,16 +119,6 @@ pub(crate) fn json_bytes(value: &Value) -> usize {
     }
 }
 
-/// Cuts the text parts of an output to `budget` characters in all, shared max-min fairly.
-/// Returns whether anything was cut.
-pub(crate) fn fit(output: ToolOutput, budget: usize) -> (ToolOutput, bool) {
-    if text_fits(&output, budget) {
-        return (output, false);
-    }
-    let content = Whole::of(&output).cut(budget);
-    (output.replace_content(content), true)
-}
-
 async fn fit_text(
     output: ToolOutput,
     budget: usize,

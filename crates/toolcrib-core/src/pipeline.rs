@@ -117,10 +117,9 @@ fn refused(turn: &Turn, call: ToolCall, error: ToolError) -> Answered {
     let started = Instant::now();
     let (id, name, raw) = call.into_parts();
     let known = turn.state.snapshot.slot(&name);
-    let mut record = Record::begin(&turn.state, &id, &name, known, &raw, started);
-    record.decision = Decision::Undecided;
-    record.end(Some(&error), Source::Own);
-    let result = ToolResult::failure(id, name, error, started.elapsed());
+    let record = Record::begin(&turn.state, &id, &name, known, &raw, started);
+    let result = ToolResult::failure(id.clone(), Arc::clone(&name), error, started.elapsed());
+    record.end(&result);
     let limit = turn.state.shared.config.output_chars;
     Answered { result, whole: None, limit, suspension: None }
 }
@@ -173,14 +172,16 @@ async fn answer(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answered {
         let fitted = fit_outcome(outcome, limits, place).await;
         (fitted.outcome, fitted.whole)
     };
-    let duration = record.end(outcome.as_ref().err(), source);
+    let duration = started.elapsed();
+    let (call_id, tool) = (id.clone(), Arc::clone(&name));
     let result = match outcome {
-        Ok(output) => ToolResult::success(id, name, output, duration),
-        Err(error) => ToolResult::failure(id, name, error, duration),
+        Ok(output) => ToolResult::success(call_id, tool, output, duration),
+        Err(error) => ToolResult::failure(call_id, tool, error, duration),
     }
     .with_truncated(whole.is_some())
     .with_cached(source == Source::Kept)
     .with_skipped(source == Source::Shared);
+    record.end(&result);
     Answered { result, whole, limit: limits.chars, suspension }
 }
 
@@ -411,6 +412,8 @@ impl<'a> Way<'a> {
             running.await?
         };
         let output = finished(self.name, outcome, work.hosted.host())?;
+        // Before anything keeps it, and before it is cut: half a secret is not found.
+        let output = shared.mask.outcome(Ok(output))?;
         check_data(compiled, output, shared.config.data_bytes)
     }
 }

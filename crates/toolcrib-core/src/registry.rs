@@ -232,12 +232,6 @@ impl Slot {
         self.live.as_ref()
     }
 
-    /// The definition's fingerprint, where a call has been made.
-    pub(crate) fn fingerprint(&self) -> Option<String> {
-        let compiled = self.compiled.get()?.as_ref().ok()?;
-        Some(format!("{:016x}", compiled.fingerprint))
-    }
-
     /// Where the tool's calls are counted.
     pub(crate) fn counter(&self, statistics: &Statistics) -> &Counter {
         self.counter.get_or_init(|| statistics.counter(&self.entry.definition))

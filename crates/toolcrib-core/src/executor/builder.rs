@@ -3,11 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::{Audit, Executor, Shared};
+use super::{Executor, Shared};
 use crate::admission::Admission;
 use crate::answers::{AnswerCache, Answers, HistoryLimits};
 use crate::approval::{Approver, SessionApprovals};
-use crate::audit::{AuditArguments, AuditSink};
+use crate::audit::AuditTrail;
 use crate::clock::{Clock, SystemClock};
 use crate::lifecycle::{PollWatch, Shutdown};
 use crate::masking::Mask;
@@ -45,7 +45,7 @@ pub struct ExecutorBuilder {
     middleware: Stack,
     mask: Mask,
     spill: Option<Arc<dyn SpillStore>>,
-    audit: Option<Audit>,
+    audit: Option<AuditTrail>,
     policy: Policy,
     approver: Option<Arc<dyn Approver>>,
     suspensions: Option<Arc<dyn SuspensionStore>>,
@@ -98,10 +98,10 @@ impl ExecutorBuilder {
         self
     }
 
-    /// Who is told of every call, and what of its arguments.
+    /// The audit log, which is told of every call.
     #[must_use]
-    pub fn audit(mut self, sink: Arc<dyn AuditSink>, arguments: AuditArguments) -> Self {
-        self.audit = Some(Audit { sink, arguments });
+    pub fn audit(mut self, trail: AuditTrail) -> Self {
+        self.audit = Some(trail);
         self
     }
 
@@ -127,7 +127,7 @@ impl ExecutorBuilder {
         self
     }
 
-    /// The time of day, for what expires and for the audit log. Default: the system's.
+    /// The time of day, for what expires. Default: the system's.
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;

@@ -7,6 +7,8 @@ use serde_json::json;
 use toolcrib_tool::{CallId, ContextValues, ToolResult};
 
 use super::batch::{BatchAnswer, batch_budget, fit_batch};
+use futures_util::FutureExt;
+
 use super::*;
 use crate::spill::{Handle, MemorySpill, SpillFormat, SpillLimits};
 
@@ -40,6 +42,17 @@ fn kept_chars(output: &ToolOutput) -> usize {
         }
     };
     output.content().iter().map(|part| of(text_of(part))).sum()
+}
+
+/// An output cut where nothing keeps the rest, and whether it was.
+fn fit(output: ToolOutput, chars: usize) -> (ToolOutput, bool) {
+    let limits = OutputLimits { chars, data_bytes: usize::MAX };
+    let outcome = Ok(output);
+    if allows(&outcome, limits) {
+        return (outcome.unwrap(), false);
+    }
+    let fitted = fit_outcome(outcome, limits, None).now_or_never().unwrap();
+    (fitted.outcome.unwrap(), fitted.whole.is_some())
 }
 
 #[test]

@@ -1,13 +1,12 @@
 //! What is written down of every call, also of one that is dropped: spans, log and audit.
 
-use std::time::Duration;
-
 use tokio::time::Instant;
-use toolcrib_tool::{CallId, RawArguments, ToolError};
+use toolcrib_tool::{CallId, RawArguments, ToolResult};
 use tracing::Span;
 
-use super::{Source, Withdrawn};
-use crate::audit::{AuditArguments, AuditOutcome, AuditRecord, Decision, arguments_hash};
+use super::Withdrawn;
+use crate::audit::Decision;
+use crate::audit::trail::{Audited, AuditedArguments};
 use crate::redaction::redact_text;
 use crate::registry::Slot;
 use crate::telemetry::{self, Call};
@@ -16,20 +15,16 @@ use crate::turn::State;
 /// The record of a call under way. Dropped without an end, the call was withdrawn.
 pub(super) struct Record<'a> {
     state: &'a State,
+    id: &'a CallId,
     call: Call<'a>,
     slot: Option<&'a Slot>,
     started: Instant,
     span: Span,
     /// What the audit log says of the arguments, where there is one.
-    arguments: Option<Arguments>,
+    arguments: Option<AuditedArguments>,
     /// What was decided about it.
     pub(super) decision: Decision,
     ended: bool,
-}
-
-enum Arguments {
-    Hash(String),
-    Redacted(serde_json::Value),
 }
 
 impl<'a> Record<'a> {
@@ -42,18 +37,15 @@ impl<'a> Record<'a> {
         started: Instant,
     ) -> Self {
         let call = Call { name, known: slot.is_some(), id: id.as_str() };
-        let redacted = || {
-            let definition = slot.map(|slot| &*slot.entry.definition);
-            redact_text(definition, raw.as_str(), &state.shared.mask)
-        };
+        let definition = slot.map(|slot| &*slot.entry.definition);
+        let mask = &state.shared.mask;
         let span = telemetry::span(call);
+        let redacted = || redact_text(definition, raw.as_str(), mask);
         span.in_scope(|| telemetry::started(call, redacted));
-        let arguments = state.shared.audit.as_ref().map(|audit| match audit.arguments {
-            AuditArguments::Hash => Arguments::Hash(arguments_hash(raw.as_str())),
-            AuditArguments::Redacted => Arguments::Redacted(redacted()),
-        });
+        let audit = state.shared.audit.as_ref();
+        let arguments = audit.map(|audit| audit.arguments(definition, raw.as_str(), mask));
         let decision = Decision::Undecided;
-        Self { state, call, slot, started, span, arguments, decision, ended: false }
+        Self { state, id, call, slot, started, span, arguments, decision, ended: false }
     }
 
     /// The span of the call.
@@ -61,37 +53,25 @@ impl<'a> Record<'a> {
         &self.span
     }
 
-    /// The call has ended; how long it took.
-    pub(super) fn end(mut self, error: Option<&ToolError>, source: Source) -> Duration {
+    /// The call has been answered.
+    pub(super) fn end(mut self, result: &ToolResult) {
         self.ended = true;
-        self.write(error, source)
+        self.write(result);
     }
 
-    fn write(&mut self, error: Option<&ToolError>, source: Source) -> Duration {
-        let duration = self.started.elapsed();
-        telemetry::ended(&self.span, self.call, duration, error);
-        let Some(audit) = &self.state.shared.audit else { return duration };
-        let mut record =
-            AuditRecord::new(self.state.shared.now().into(), self.call.id, self.call.label())
-                .with_caller(&self.state.values, self.state.session.as_deref());
-        if let Some(slot) = self.slot {
-            record.source = Some(slot.entry.source.to_string());
-            record.version = slot.entry.definition.version().map(str::to_owned);
-            record.definition = slot.fingerprint();
+    fn write(&mut self, result: &ToolResult) {
+        telemetry::ended(&self.span, self.call, result.duration(), result.error());
+        if let (Some(audit), Some(arguments)) = (&self.state.shared.audit, self.arguments.take()) {
+            audit.record(Audited {
+                entry: self.slot.map(|slot| &slot.entry),
+                values: &self.state.values,
+                session: self.state.session.as_deref(),
+                arguments,
+                decision: std::mem::take(&mut self.decision),
+                result,
+                mask: &self.state.shared.mask,
+            });
         }
-        match self.arguments.take() {
-            Some(Arguments::Hash(hash)) => record.arguments_hash = Some(hash),
-            Some(Arguments::Redacted(arguments)) => record.arguments = Some(arguments),
-            None => {}
-        }
-        record.decision = std::mem::take(&mut self.decision);
-        record.outcome =
-            error.map_or(AuditOutcome::Success, |error| AuditOutcome::Failure(error.kind()));
-        record.cached = source == Source::Kept;
-        record.skipped = source == Source::Shared;
-        record.duration = duration;
-        audit.sink.record(&record);
-        duration
     }
 }
 
@@ -99,7 +79,8 @@ impl Drop for Record<'_> {
     fn drop(&mut self) {
         if !self.ended {
             let error = Withdrawn::ByCaller.error(self.started, self.slot);
-            self.write(Some(&error), Source::Own);
+            let duration = self.started.elapsed();
+            self.write(&ToolResult::failure(self.id.clone(), self.call.label(), error, duration));
         }
     }
 }

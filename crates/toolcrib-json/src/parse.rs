@@ -105,12 +105,14 @@ impl Parser<'_> {
     }
 
     #[cold]
+    #[expect(clippy::unnecessary_box_returns, reason = "errors of one word keep parsing short")]
     fn error(&self, problem: impl Into<String>) -> Box<ParseError> {
         let offset = self.at.min(self.bytes.len());
         Box::new(ParseError { problem: problem.into(), offset })
     }
 
     #[cold]
+    #[expect(clippy::unnecessary_box_returns, reason = "errors of one word keep parsing short")]
     fn unexpected(&self, expected: &str) -> Box<ParseError> {
         match self.text[self.at.min(self.text.len())..].chars().next() {
             Some(found) => {

@@ -118,6 +118,7 @@ impl Parser<'_> {
     }
 
     #[cold]
+    #[expect(clippy::unnecessary_box_returns, reason = "errors of one word keep parsing short")]
     fn repeated(&self, key: Node) -> Box<ParseError> {
         let problem = format!("the key `{}` is given twice", self.key(key).escape_debug());
         Box::new(ParseError { problem, offset: key.span().start })

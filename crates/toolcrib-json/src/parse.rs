@@ -89,22 +89,30 @@ impl Parser<'_> {
     /// nothing and separates nothing.
     #[inline]
     fn token(&mut self) -> u8 {
-        loop {
-            match self.peek() {
-                Some(b' ' | b'\n' | b'\t' | b'\r') => self.at += 1,
-                Some(byte) => return byte,
-                None => return 0,
-            }
+        match self.peek() {
+            Some(byte) if byte > b' ' => byte,
+            _ => self.token_after_blanks(),
         }
     }
 
+    /// Kept apart: between compact JSON's tokens there is nothing.
+    #[inline(never)]
+    fn token_after_blanks(&mut self) -> u8 {
+        while let Some(b' ' | b'\n' | b'\t' | b'\r') = self.peek() {
+            self.at += 1;
+        }
+        self.peek().unwrap_or(0)
+    }
+
     #[cold]
+    #[expect(clippy::unnecessary_box_returns, reason = "errors of one word keep parsing short")]
     fn error(&self, problem: impl Into<String>) -> Box<ParseError> {
         let offset = self.at.min(self.bytes.len());
         Box::new(ParseError { problem: problem.into(), offset })
     }
 
     #[cold]
+    #[expect(clippy::unnecessary_box_returns, reason = "errors of one word keep parsing short")]
     fn unexpected(&self, expected: &str) -> Box<ParseError> {
         match self.text[self.at.min(self.text.len())..].chars().next() {
             Some(found) => {

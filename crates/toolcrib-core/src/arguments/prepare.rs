@@ -113,22 +113,19 @@ impl Preparation {
     }
 
     fn drops(&self, name: Cursor<'_>, value: Cursor<'_>) -> bool {
-        if self.injected.iter().any(|known| name.equals(known)) {
-            return true;
-        }
-        if value.kind() == Kind::String
-            && value.source() == "\"\""
-            && self.empty_as_absent.iter().any(|known| name.equals(known))
-        {
-            return true;
-        }
         // An escape may spell an underscore; anything else is told by its first byte.
         let is_private = match name.raw_bytes().first() {
             Some(b'_') => true,
-            Some(b'\\') => name.as_str().is_some_and(|name| name.starts_with('_')),
+            Some(b'\\') => name.key_text().starts_with('_'),
             _ => false,
         };
-        is_private && !self.declared_private.iter().any(|known| name.equals(known))
+        let names = |known: &[String]| known.iter().any(|known| name.equals(known));
+        is_private && !names(&self.declared_private)
+            || names(&self.injected)
+            || !self.empty_as_absent.is_empty()
+                && value.kind() == Kind::String
+                && value.raw_bytes().is_empty()
+                && names(&self.empty_as_absent)
     }
 }
 

@@ -15,7 +15,7 @@ use crate::tape::{Kind, Node};
 /// What is remembered of the keys of an object while it is read.
 #[derive(Debug, Default)]
 pub(super) struct SeenKeys {
-    bits: u64,
+    bits: [u64; 4],
     has_escapes: bool,
 }
 
@@ -28,14 +28,22 @@ impl SeenKeys {
     pub(super) fn may_hold(&mut self, key: Node, text: &[u8]) -> bool {
         // What an escaped string's bit would be is not known.
         self.has_escapes |= key.kind() == Kind::EscapedString;
-        // The upper bits of a product depend on all bits of its factors; this one is 2^64 divided
-        // by the golden ratio.
-        let hash = (ends(text) ^ text.len() as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let bit = 1 << (hash >> 58);
-        let seen = self.bits & bit != 0 || self.has_escapes;
-        self.bits |= bit;
+        let bit = mixed(ends(text) ^ text.len() as u64);
+        let word = &mut self.bits[usize::from(bit >> 6)];
+        let bit = 1 << (bit & 63);
+        let seen = *word & bit != 0 || self.has_escapes;
+        *word |= bit;
         seen
     }
+}
+
+/// A byte that depends on all bits of a number: both halves of its product with 2^64 divided by the
+/// golden ratio, laid over each other.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "the lower bits are what is meant")]
+fn mixed(number: u64) -> u8 {
+    let product = u128::from(number) * 0x9E37_79B9_7F4A_7C15;
+    (product >> 64) as u8 ^ product as u8
 }
 
 /// The first and the last four bytes as one number, or all of them if they are fewer.
@@ -110,6 +118,7 @@ impl Parser<'_> {
     }
 
     #[cold]
+    #[expect(clippy::unnecessary_box_returns, reason = "errors of one word keep parsing short")]
     fn repeated(&self, key: Node) -> Box<ParseError> {
         let problem = format!("the key `{}` is given twice", self.key(key).escape_debug());
         Box::new(ParseError { problem, offset: key.span().start })

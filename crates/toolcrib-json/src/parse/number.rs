@@ -16,18 +16,19 @@ impl Parser<'_> {
         let start = self.at;
         let negative = self.peek() == Some(b'-');
         let digits = start + usize::from(negative);
+        let (_, rest) = self.bytes.split_at(digits);
         let mut magnitude = 0_u64;
-        self.at = digits;
-        while let Some(digit @ b'0'..=b'9') = self.peek() {
+        let mut len = 0;
+        while let Some(digit @ b'0'..=b'9') = rest.get(len) {
             // Meaningless if there are too many digits: then it is not used.
             magnitude = magnitude.wrapping_mul(10).wrapping_add(u64::from(digit - b'0'));
-            self.at += 1;
+            len += 1;
         }
-        let len = self.at - digits;
+        self.at = digits + len;
         if len == 0 {
             return Err(self.unexpected("a digit"));
         }
-        if len > 1 && self.bytes[digits] == b'0' {
+        if len > 1 && rest[0] == b'0' {
             self.at = digits + 1;
             return Err(self.error("a number cannot begin with 0"));
         }

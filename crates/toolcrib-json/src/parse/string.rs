@@ -18,37 +18,43 @@ fn stops(word: u64) -> u64 {
     (quote_or_control | backslash) & !word & TOPS
 }
 
+/// Where the string that starts at `start` ends, if nothing but plain text stands before its
+/// quote. May not find the end of one within the last bytes of the text.
+fn end_of_plain(bytes: &[u8], start: usize) -> Option<usize> {
+    let (_, mut rest) = bytes.split_at_checked(start)?;
+    while let Some((chunk, behind)) = rest.split_first_chunk() {
+        let word = u64::from_le_bytes(*chunk);
+        let found = stops(word);
+        if found != 0 {
+            let bits = found.trailing_zeros() & !7;
+            let end = bytes.len() - rest.len() + bits as usize / 8;
+            let is_quote = (word >> bits) & 0xFF == u64::from(b'"');
+            return is_quote.then_some(end);
+        }
+        rest = behind;
+    }
+    None
+}
+
 impl Parser<'_> {
     /// A string, standing on its quote.
+    #[inline]
     pub(super) fn string(&mut self) -> Result<(), Box<ParseError>> {
         let start = self.at + 1;
-        self.at = start;
-        let (_, mut rest) = self.bytes.split_at(start);
-        while let Some((chunk, behind)) = rest.split_first_chunk() {
-            let word = u64::from_le_bytes(*chunk);
-            let found = stops(word);
-            if found == 0 {
-                rest = behind;
-                continue;
+        match end_of_plain(self.bytes, start) {
+            Some(end) => {
+                self.nodes.push(Node::new(Kind::String, start..end, 0));
+                self.at = end + 1;
+                Ok(())
             }
-            let bits = found.trailing_zeros() & !7;
-            let end = self.bytes.len() - rest.len() + bits as usize / 8;
-            if (word >> bits) & 0xFF != u64::from(b'"') {
-                self.at = end;
-                break;
-            }
-            self.nodes.push(Node::new(Kind::String, start..end, 0));
-            self.at = end + 1;
-            return Ok(());
+            None => self.odd_string(start),
         }
-        // It holds something else, or ends within the last bytes of the text, or not at all.
-        self.odd_string(start)
     }
 
-    /// A string with escapes or with something wrong, or at the very end of the text: byte by byte
-    /// from here, where nothing but plain text stands before.
+    /// A string with escapes or with something wrong, or at the very end of the text.
     #[cold]
     fn odd_string(&mut self, start: usize) -> Result<(), Box<ParseError>> {
+        self.at = start;
         let mut kind = Kind::String;
         loop {
             match self.peek() {

@@ -18,19 +18,29 @@ mod config;
 mod execution;
 mod executor;
 mod host;
+mod mock;
 mod output_budget;
 mod pipeline;
+mod recording;
 mod registry;
 mod schema;
 mod statistics;
 pub mod stored;
+mod toolset;
 mod turn;
 mod violation;
 
 pub use answers::CacheStats;
 pub use config::ExecutorConfig;
 pub use executor::Executor;
-pub use registry::{Conflict, Registration, Registry, RegistryBuilder, RegistrySnapshot};
+pub use mock::{Mock, MockCall};
+pub use recording::{RecordedCall, Recorder, Recording, RecordingError, Replay};
+pub use registry::{
+    Applied, Change, Conflict, Divergence, OVERRIDABLE, OnDuplicate, Registration, Registry,
+    RegistryBuilder, RegistryError, RegistrySnapshot, Reservation, Scratch, SourceUnit,
+    exposed_name,
+};
 pub use statistics::{OTHER_TOOLS, Statistics, ToolStatistics, UNKNOWN_TOOLS};
+pub use toolset::{AnnotationFilter, Pattern, ToolFilter, Toolset, ToolsetView};
 pub use turn::{Turn, TurnOptions};
 pub use violation::Violation;

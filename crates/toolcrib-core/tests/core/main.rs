@@ -4,4 +4,8 @@
 mod batches;
 mod cancelling;
 mod context;
+mod doubles;
 mod harness;
+mod names;
+mod registry;
+mod toolsets;

@@ -22,8 +22,8 @@ pub(crate) async fn run(
     let mut answers = Vec::with_capacity(calls.len());
     let mut group = Vec::new();
     for call in calls {
-        let entry = turn.state.snapshot.get(call.name());
-        if entry.is_some_and(|entry| !entry.definition.parallel()) {
+        let slot = turn.state.slot(call.name());
+        if slot.is_some_and(|slot| !slot.entry.definition.parallel()) {
             let before = std::mem::take(&mut group);
             answers.extend(batch.side_by_side(before, max_concurrency).await);
             answers.push(batch.one(call).await);

@@ -26,10 +26,12 @@ mod identity;
 mod lifecycle;
 pub mod masking;
 mod middleware;
+mod mock;
 mod output_budget;
 mod panics;
 mod pipeline;
 pub mod policy;
+mod recording;
 mod redaction;
 mod registry;
 mod retry;
@@ -39,6 +41,7 @@ mod statistics;
 pub mod stored;
 pub mod suspension;
 mod telemetry;
+mod toolset;
 #[cfg(feature = "tower")]
 mod tower_service;
 mod turn;
@@ -49,10 +52,17 @@ pub use config::ExecutorConfig;
 pub use executor::{Executor, ExecutorBuilder};
 pub use lifecycle::{RefreshReport, Refreshed, Refresher, ShutdownReport};
 pub use middleware::{Middleware, Next, after, before};
+pub use mock::{Mock, MockCall};
+pub use recording::{RecordedCall, Recorder, Recording, RecordingError, Replay};
 pub use redaction::redact;
-pub use registry::{Conflict, Registration, Registry, RegistryBuilder, RegistrySnapshot};
+pub use registry::{
+    Applied, Change, Conflict, Divergence, OVERRIDABLE, OnDuplicate, Registration, Registry,
+    RegistryBuilder, RegistryError, RegistrySnapshot, Reservation, Scratch, SourceUnit,
+    exposed_name,
+};
 pub use statistics::{OTHER_TOOLS, Statistics, ToolStatistics, UNKNOWN_TOOLS};
 pub use suspension::Answer;
+pub use toolset::{AnnotationFilter, Pattern, ToolFilter, Toolset, ToolsetView};
 #[cfg(feature = "tower")]
 pub use tower_service::ExecutorService;
 pub use turn::{Turn, TurnOptions};

@@ -116,7 +116,7 @@ pub(crate) async fn run(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answ
 fn refused(turn: &Turn, call: ToolCall, error: ToolError) -> Answered {
     let started = Instant::now();
     let (id, name, raw) = call.into_parts();
-    let known = turn.state.snapshot.slot(&name);
+    let known = turn.state.slot(&name).map(|slot| &**slot);
     let record = Record::begin(&turn.state, &id, &name, known, &raw, started);
     let result = ToolResult::failure(id.clone(), Arc::clone(&name), error, started.elapsed());
     record.end(&result);
@@ -129,7 +129,7 @@ async fn answer(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answered {
     let state = &*turn.state;
     let started = Instant::now();
     let (id, name, raw) = call.into_parts();
-    let slot = state.snapshot.slot(&name);
+    let slot = state.slot(&name).map(|slot| &**slot);
     let mut record = Record::begin(state, &id, &name, slot, &raw, started);
     let own_chars = slot.and_then(|slot| slot.entry.definition.output_chars());
     let limits = OutputLimits {

@@ -15,8 +15,9 @@ use crate::cancel::Cancellation;
 use crate::executor::Shared;
 use crate::identity::identity;
 use crate::pipeline::{Answered, Origin};
+use crate::registry::Slot;
 use crate::suspension::{Answer, Grant, RedeemError, Resolution, SuspensionId, redeem};
-use crate::{Executor, RegistrySnapshot, batch, pipeline};
+use crate::{Executor, RegistrySnapshot, Toolset, ToolsetView, batch, pipeline};
 
 /// What a host attaches to a turn.
 #[derive(Clone, Default)]
@@ -26,6 +27,7 @@ pub struct TurnOptions {
     services: Services,
     files: ToolFiles,
     approver: Option<Arc<dyn Approver>>,
+    toolset: Option<Toolset>,
     max_concurrency: Option<usize>,
 }
 
@@ -63,6 +65,14 @@ impl TurnOptions {
     #[must_use]
     pub fn approver(mut self, approver: Arc<dyn Approver>) -> Self {
         self.approver = Some(approver);
+        self
+    }
+
+    /// The tools this turn is about: no others are listed, described, suggested or called. Default:
+    /// all.
+    #[must_use]
+    pub fn toolset(mut self, toolset: Toolset) -> Self {
+        self.toolset = Some(toolset);
         self
     }
 
@@ -110,7 +120,9 @@ pub struct Turn {
 /// What a turn pins.
 pub(crate) struct State {
     pub(crate) shared: Arc<Shared>,
-    pub(crate) snapshot: Arc<RegistrySnapshot>,
+    snapshot: Arc<RegistrySnapshot>,
+    /// The snapshot through the toolset, if there is one.
+    view: Option<ToolsetView>,
     pub(crate) values: ContextValues,
     /// Whose calls these are, as far as the host said: what is counted for one is not held against
     /// another.
@@ -126,6 +138,22 @@ pub(crate) struct State {
 }
 
 impl State {
+    /// What a call of that name resolves to.
+    pub(crate) fn slot(&self, name: &str) -> Option<&Arc<Slot>> {
+        match &self.view {
+            None => self.snapshot.slot(name),
+            Some(view) => view.slot(name),
+        }
+    }
+
+    /// The names that may have been meant.
+    pub(crate) fn near(&self, name: &str) -> Vec<&str> {
+        match &self.view {
+            None => self.snapshot.near(name, |_| true),
+            Some(view) => view.near(name),
+        }
+    }
+
     /// Who is asked about calls, if anybody is.
     pub(crate) fn approver(&self) -> Option<&Arc<dyn Approver>> {
         self.approver.as_ref().or(self.shared.approver.as_ref())
@@ -134,9 +162,11 @@ impl State {
 
 impl Turn {
     pub(crate) fn new(executor: &Executor, options: TurnOptions) -> Self {
+        let snapshot = executor.shared.registry.snapshot();
         let state = State {
             shared: Arc::clone(&executor.shared),
-            snapshot: executor.shared.registry.snapshot(),
+            view: options.toolset.map(|toolset| toolset.view(&snapshot)),
+            snapshot,
             identity: identity(&options.values),
             context: canonical_context(&options.values),
             session: options.session,
@@ -154,13 +184,18 @@ impl Turn {
 
     /// The definitions a model may be shown, sorted by name; the same from call to call.
     pub fn definitions(&self) -> &[Arc<ToolDefinition>] {
-        self.state.snapshot.definitions()
+        match &self.state.view {
+            None => self.state.snapshot.definitions(),
+            Some(view) => view.definitions(),
+        }
     }
 
     /// One definition.
     pub fn describe(&self, name: &str) -> Option<&Arc<ToolDefinition>> {
-        let entry = self.state.snapshot.get(name)?;
-        entry.unavailable_reason().is_none().then_some(&entry.definition)
+        match &self.state.view {
+            None => self.state.snapshot.describe(name),
+            Some(view) => view.describe(name),
+        }
     }
 
     /// Which snapshot this is; equal numbers mean equal definitions.

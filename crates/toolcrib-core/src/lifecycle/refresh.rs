@@ -10,11 +10,11 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::stream::{self, StreamExt};
 use tokio::time::timeout;
-use toolcrib_tool::{Body, ErrorKind, Tool, ToolDefinition, ToolEntry, ToolError};
+use toolcrib_tool::{Body, ErrorKind, Tool, ToolDefinition, ToolError};
 
+use crate::Executor;
 use crate::executor::Shared;
 use crate::panics::PanicMessage;
-use crate::{Executor, RegistryBuilder, RegistrySnapshot};
 
 /// How long a tool may take to say its definition.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -190,12 +190,12 @@ impl Refresher {
             if let Err(error) = usable(&shared, &definition, &fresh) {
                 return kept(name, error);
             }
-            let published = shared.registry.update(|current| {
+            let published = shared.registry.try_update(|current| {
                 // Another entry, or another definition: what was answered is not about it.
                 let unchanged = current
                     .get(name)
                     .is_some_and(|entry| Arc::ptr_eq(&entry.definition, &definition));
-                unchanged.then(|| redefined(current, name, fresh))
+                unchanged.then(|| current.refreshed([Arc::new(fresh)]))
             });
             if published {
                 tracing::info!(tool = name, "the tool has a new definition");
@@ -246,27 +246,4 @@ fn usable(
     schemas.input(fresh.input_schema())?;
     fresh.output_schema().map(|schema| schemas.output(schema)).transpose()?;
     Ok(())
-}
-
-/// The snapshot with one definition replaced: same body, same source, same owner.
-fn redefined(
-    current: &RegistrySnapshot,
-    name: &str,
-    definition: ToolDefinition,
-) -> RegistrySnapshot {
-    let mut builder = RegistryBuilder::new();
-    let definition = Arc::new(definition);
-    // Owners come first, so that they win again what they own.
-    let losers = current.conflicts().iter().map(|conflict| &conflict.loser);
-    for entry in current.entries() {
-        let mut entry: ToolEntry = entry.clone();
-        if entry.name() == name {
-            entry.definition = Arc::clone(&definition);
-        }
-        let _ = builder.register(entry);
-    }
-    for loser in losers {
-        let _ = builder.register(loser.clone());
-    }
-    builder.build()
 }

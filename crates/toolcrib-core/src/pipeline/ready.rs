@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use toolcrib_fuzzy::near_names;
 use toolcrib_tool::{
     Arguments, CallContext, CallContextBuilder, CallId, ErrorKind, HostedContext, RawArguments,
     Tool, ToolCall, ToolDefinition, ToolError,
@@ -118,7 +117,7 @@ pub(super) fn checked<'t>(
 /// Does everything but running the tool.
 pub(crate) fn dry_run(turn: &Turn, call: ToolCall) -> Result<(Arguments, CallContext), ToolError> {
     let (id, name, raw) = call.into_parts();
-    let slot = turn.state.snapshot.slot(&name).ok_or_else(|| unknown(turn, &name))?;
+    let slot = turn.state.slot(&name).ok_or_else(|| unknown(turn, &name))?;
     available(slot)?;
     let checked = checked(turn, slot, raw)?;
     Ok((checked.arguments, context(turn, slot, &id).build()))
@@ -126,8 +125,7 @@ pub(crate) fn dry_run(turn: &Turn, call: ToolCall) -> Result<(Arguments, CallCon
 
 /// There is no such tool; which ones are near.
 pub(super) fn unknown(turn: &Turn, name: &str) -> ToolError {
-    let known = turn.definitions().iter().map(|definition| definition.name());
-    let near: Vec<_> = near_names(name, known).iter().map(|near| format!("`{near}`")).collect();
+    let near: Vec<_> = turn.state.near(name).iter().map(|near| format!("`{near}`")).collect();
     let error = ToolError::new(ErrorKind::NotFound, "there is no tool of that name");
     match near.as_slice() {
         [] => error.with_hint("Use one of the listed tools, spelt exactly."),

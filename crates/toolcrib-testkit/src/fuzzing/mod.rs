@@ -7,13 +7,19 @@ mod ambiguity;
 mod load_manifest;
 mod parse_arguments;
 mod preparation_model;
+mod registry_model;
+mod registry_operations;
 
 pub use load_manifest::load_manifest;
 pub use parse_arguments::parse_arguments;
+pub use registry_operations::registry_operations;
 
 /// A target: its name and its body.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target, under the name of its folder of seeds.
-pub const TARGETS: &[Target] =
-    &[("parse_arguments", parse_arguments), ("load_manifest", load_manifest)];
+pub const TARGETS: &[Target] = &[
+    ("parse_arguments", parse_arguments),
+    ("load_manifest", load_manifest),
+    ("registry_operations", registry_operations),
+];

@@ -95,7 +95,7 @@ async fn a_turn_keeps_a_removed_body_open_for_the_grace_and_no_longer() {
     assert!(turn.call(ToolCall::new("1", "a", "{}")).await.is_success());
     assert_eq!(counts.closed(), 0);
     until(async || counts.closed() == 1).await;
-    let slot = turn.state.snapshot.slot("a").unwrap();
+    let slot = turn.state.slot("a").unwrap();
     assert!(slot.live().unwrap().is_closed());
     drop((turn, executor));
     settled().await;

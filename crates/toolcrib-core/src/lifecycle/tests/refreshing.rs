@@ -131,7 +131,7 @@ async fn changes_of_the_registry_meanwhile_are_not_lost() {
         let fresh = described(&format!("{} Refreshed.", current.description()));
         Box::pin(async move {
             if round == 0 {
-                executor.registry().update(|current| Some(with(current, &other, "Replaced.")));
+                executor.registry().update(|current| with(current, &other, "Replaced."));
             }
             Ok(Some(fresh))
         })
@@ -179,7 +179,7 @@ async fn a_storm_of_refreshes_and_registrations_loses_nothing() {
                         let _ = builder.register(known.clone());
                     }
                     let _ = builder.register(entry(&name, &tool));
-                    Some(builder.build())
+                    builder.build()
                 });
             }
         })

@@ -1,5 +1,4 @@
 //! Who owns a name: the layer decides, then the order of registration, and never anything else.
-#![expect(clippy::expect_used, reason = "a test that cannot be set up fails")]
 
 use std::sync::Arc;
 

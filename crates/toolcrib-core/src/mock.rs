@@ -1,0 +1,188 @@
+//! Tools that do as a test says and remember how they were called.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+use toolcrib_tool::{
+    Arguments, Body, BoxFuture, CallContext, ContextValues, ErrorKind, IntoOutcome, Layer, Source,
+    Tool, ToolDefinition, ToolEntry, ToolError, ToolOutcome, ToolOutput,
+};
+
+use crate::registry::SourceUnit;
+
+/// A tool for tests. It answers call after call with what it was told, in order; the last answer
+/// stays for all further calls. All clones are one mock.
+///
+/// ```
+/// use toolcrib_core::{Executor, ExecutorConfig, Mock, Registry, TurnOptions};
+/// use toolcrib_tool::{ErrorKind, ToolCall, ToolDefinition};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), toolcrib_tool::DefinitionError> {
+/// let definition = ToolDefinition::builder("weather")
+///     .description("Tell the weather.")
+///     .input_schema(serde_json::json!({"properties": {"town": {"type": "string"}}}))
+///     .build()?;
+/// let weather = Mock::tool(definition)
+///     .fails(ErrorKind::Unavailable, "no satellite")
+///     .answers_with(|args| format!("rain in {}", args["town"].as_str().unwrap_or("town")));
+///
+/// let registry = Registry::scratch().mock(&weather).build()?;
+/// let turn = Executor::new(registry, ExecutorConfig::default()).turn(TurnOptions::default());
+/// assert!(!turn.call(ToolCall::new("1", "weather", "{}")).await.is_success());
+/// let second = turn.call(ToolCall::new("2", "weather", r#"{"town": "Rome"}"#)).await;
+/// assert_eq!(second.text(), "rain in Rome");
+/// assert_eq!(weather.calls().len(), 2);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct Mock {
+    definition: Arc<ToolDefinition>,
+    script: Arc<Script>,
+}
+
+/// A call a mock got.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct MockCall {
+    /// The caller's id.
+    pub call_id: String,
+    /// The arguments, as checked and completed by the pipeline.
+    pub arguments: Value,
+    /// What the host put into the context.
+    pub values: ContextValues,
+}
+
+type Step = Box<dyn Fn(&Value) -> Result<ToolOutcome, ToolError> + Send + Sync>;
+
+#[derive(Default)]
+struct Script(Mutex<Progress>);
+
+#[derive(Default)]
+struct Progress {
+    steps: Vec<Arc<Step>>,
+    calls: Vec<MockCall>,
+}
+
+impl Mock {
+    /// A mock of that definition.
+    pub fn tool(definition: ToolDefinition) -> Self {
+        Self { definition: Arc::new(definition), script: Arc::default() }
+    }
+
+    /// A mock of a tool that exists, with its definition.
+    pub fn of(definition: &Arc<ToolDefinition>) -> Self {
+        Self { definition: Arc::clone(definition), script: Arc::default() }
+    }
+
+    /// Answers the next call, and those after it if this is the last answer.
+    #[must_use]
+    pub fn answers(self, output: impl Into<ToolOutput>) -> Self {
+        let output = output.into();
+        self.then(move |_| Ok(ToolOutcome::Done(output.clone())))
+    }
+
+    /// Answers the next call with what the closure makes of its arguments.
+    #[must_use]
+    pub fn answers_with<F, R>(self, answer: F) -> Self
+    where
+        F: Fn(&Value) -> R + Send + Sync + 'static,
+        R: IntoOutcome,
+    {
+        self.then(move |arguments| answer(arguments).into_outcome())
+    }
+
+    /// Fails the next call.
+    #[must_use]
+    pub fn fails(self, kind: ErrorKind, message: impl Into<String>) -> Self {
+        self.fails_with(ToolError::new(kind, message))
+    }
+
+    /// Fails the next call with this error.
+    #[must_use]
+    pub fn fails_with(self, error: ToolError) -> Self {
+        self.then(move |_| Err(error.clone()))
+    }
+
+    fn then(
+        self,
+        step: impl Fn(&Value) -> Result<ToolOutcome, ToolError> + Send + Sync + 'static,
+    ) -> Self {
+        self.script.progress().steps.push(Arc::new(Box::new(step)));
+        self
+    }
+
+    /// The calls it got so far, in their order. Calls that were refused before the tool ran, or
+    /// answered from a cache, are none of them.
+    pub fn calls(&self) -> Vec<MockCall> {
+        self.script.progress().calls.clone()
+    }
+
+    /// The tool's name.
+    pub fn name(&self) -> &str {
+        self.definition.name()
+    }
+
+    /// The mock as an entry of host code.
+    pub fn entry(&self) -> ToolEntry {
+        self.entry_of(&SourceUnit::new(Layer::Host, "mock"))
+    }
+
+    /// The mock as an entry that this unit declares.
+    pub fn entry_of(&self, unit: &SourceUnit) -> ToolEntry {
+        let source = Source::new(unit.layer(), unit.name());
+        ToolEntry::new(Arc::clone(&self.definition), Arc::clone(&self.script) as _, source)
+    }
+
+    pub(crate) fn body(&self) -> Body {
+        Body::Shared(Arc::clone(&self.script) as _)
+    }
+}
+
+impl Script {
+    fn progress(&self) -> MutexGuard<'_, Progress> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Script {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let progress = self.progress();
+        f.debug_struct("Script")
+            .field("steps", &progress.steps.len())
+            .field("calls", &progress.calls)
+            .finish()
+    }
+}
+
+impl Tool for Script {
+    fn call<'a>(
+        &'a self,
+        arguments: Arguments,
+        cx: &'a CallContext,
+    ) -> BoxFuture<'a, Result<ToolOutcome, ToolError>> {
+        Box::pin(async move {
+            let arguments = arguments.value();
+            let step = {
+                let mut progress = self.progress();
+                let number = progress.calls.len();
+                progress.calls.push(MockCall {
+                    call_id: cx.call_id().as_str().to_owned(),
+                    arguments: arguments.clone(),
+                    values: cx.values().clone(),
+                });
+                progress.steps.get(number).or(progress.steps.last()).map(Arc::clone)
+            };
+            // Out of the lock: the closure is the test's.
+            match step {
+                Some(step) => step(arguments),
+                None => Err(ToolError::unavailable(format!(
+                    "the mock of `{}` was not told what to answer: call `answers` or `fails` on it",
+                    cx.definition().name()
+                ))),
+            }
+        })
+    }
+}

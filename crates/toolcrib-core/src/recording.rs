@@ -1,0 +1,161 @@
+//! Calls that really ran, kept, and played back without running anything.
+
+mod recorder;
+mod replay;
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use toolcrib_tool::{InputRequest, Ticket, ToolError, ToolOutcome, canonical_json};
+
+use crate::stored::{StoredError, StoredOutput};
+pub use recorder::Recorder;
+pub use replay::Replay;
+
+/// What tools were asked and what they answered, in the order in which they answered.
+///
+/// As text it is one JSON object a line, to be kept beside a test.
+///
+/// ```
+/// use toolcrib_core::{Executor, ExecutorConfig, Recorder, Recording, Registry, Replay, TurnOptions};
+/// use toolcrib_tool::ToolCall;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let live = Registry::scratch().tool("now", |_, _| async { "12:00" }).build()?;
+/// let call = || ToolCall::new("1", "now", "{}");
+///
+/// let recorder = Recorder::new();
+/// let recorded = Registry::new(recorder.wrap(&live.snapshot()));
+/// Executor::new(recorded, ExecutorConfig::default()).turn(TurnOptions::default()).call(call()).await;
+/// let text = recorder.recording().to_jsonl();
+///
+/// let replay = Replay::new(Recording::from_jsonl(&text)?);
+/// let replayed = Registry::new(replay.wrap(&live.snapshot()));
+/// let turn = Executor::new(replayed, ExecutorConfig::default()).turn(TurnOptions::default());
+/// assert_eq!(turn.call(call()).await.text(), "12:00");
+/// // It was recorded once, and so it is answered once.
+/// assert!(turn.call(call()).await.text().contains("no further call of `now` with {}"));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Recording {
+    calls: Vec<RecordedCall>,
+}
+
+/// One call that ran.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RecordedCall {
+    tool: String,
+    arguments: Value,
+    outcome: RecordedOutcome,
+}
+
+/// How it ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+enum RecordedOutcome {
+    Done(StoredOutput),
+    Failed(StoredError),
+    /// By the tool's own check: it did not run.
+    Refused(StoredError),
+    NeedsInput {
+        message: String,
+        schema: Value,
+    },
+    Pending {
+        ticket: String,
+    },
+}
+
+impl Recording {
+    /// The calls, in the order in which they were answered.
+    pub fn calls(&self) -> &[RecordedCall] {
+        &self.calls
+    }
+
+    /// The recording as text: a JSON object a line, keys in order, so that equal recordings are equal
+    /// texts.
+    pub fn to_jsonl(&self) -> String {
+        self.calls.iter().fold(String::new(), |mut text, call| {
+            // Plain data with text keys: there is nothing that JSON could not say.
+            let line = serde_json::to_value(call).unwrap_or_default();
+            text.push_str(&canonical_json(&line));
+            text.push('\n');
+            text
+        })
+    }
+
+    /// Reads [`to_jsonl`](Self::to_jsonl)'s text; empty lines are passed over.
+    pub fn from_jsonl(text: &str) -> Result<Self, RecordingError> {
+        let lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
+        let calls = lines.map(|(line, text)| {
+            serde_json::from_str(text)
+                .map_err(|error| RecordingError { line, problem: error.to_string() })
+        });
+        Ok(Self { calls: calls.collect::<Result<_, _>>()? })
+    }
+}
+
+impl RecordedCall {
+    /// The tool's name.
+    pub fn tool(&self) -> &str {
+        &self.tool
+    }
+
+    /// The arguments the tool got.
+    pub fn arguments(&self) -> &Value {
+        &self.arguments
+    }
+
+    fn key(&self) -> (String, String) {
+        (self.tool.clone(), canonical_json(&self.arguments))
+    }
+}
+
+impl RecordedOutcome {
+    /// `None` for an outcome this version does not know how to keep.
+    fn of(outcome: &Result<ToolOutcome, ToolError>) -> Option<Self> {
+        Some(match outcome {
+            Ok(ToolOutcome::Done(output)) => Self::Done(output.into()),
+            Ok(ToolOutcome::NeedsInput(request)) => Self::NeedsInput {
+                message: request.message.clone(),
+                schema: request.schema.clone(),
+            },
+            Ok(ToolOutcome::Pending(ticket)) => Self::Pending { ticket: ticket.id.clone() },
+            Err(error) => Self::Failed(error.into()),
+            Ok(_) => return None,
+        })
+    }
+
+    fn into_outcome(self) -> Result<ToolOutcome, ToolError> {
+        Ok(match self {
+            Self::Done(output) => ToolOutcome::Done(output.into()),
+            Self::NeedsInput { message, schema } => {
+                ToolOutcome::NeedsInput(InputRequest::new(message, schema))
+            }
+            Self::Pending { ticket } => ToolOutcome::Pending(Ticket::new(ticket)),
+            Self::Failed(error) | Self::Refused(error) => return Err(error.into()),
+        })
+    }
+}
+
+/// A line that is no recorded call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordingError {
+    /// From 1.
+    line: usize,
+    problem: String,
+}
+
+impl fmt::Display for RecordingError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { line, problem } = self;
+        write!(f, "line {line} of the recording is no recorded call: {problem}; record it again")
+    }
+}
+
+impl std::error::Error for RecordingError {}

@@ -1,0 +1,107 @@
+//! Answering from a recording: no tool runs.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use toolcrib_tool::{
+    Arguments, Body, BoxFuture, CallContext, Tool, ToolError, ToolOutcome, canonical_json,
+};
+
+use super::{RecordedOutcome, Recording};
+use crate::RegistrySnapshot;
+
+/// Answers calls with what was recorded for the same tool and arguments, in the order in which it was
+/// recorded. A call that was not recorded, or not as often, fails with kind `unavailable` and says
+/// which it is. All clones are one replay.
+///
+/// Arguments are the same if they mean the same: neither the order of keys nor blanks count.
+#[derive(Debug, Clone)]
+pub struct Replay {
+    rest: Arc<Mutex<Rest>>,
+}
+
+/// Tool and canonical arguments → the answers that are left.
+type Rest = HashMap<(String, String), VecDeque<RecordedOutcome>>;
+
+impl Replay {
+    /// Plays this recording, from its beginning.
+    pub fn new(recording: Recording) -> Self {
+        let mut rest = Rest::new();
+        for call in recording.calls {
+            rest.entry(call.key()).or_default().push_back(call.outcome);
+        }
+        Self { rest: Arc::new(Mutex::new(rest)) }
+    }
+
+    /// A copy of a snapshot, for a registry of its own, in which every tool answers from the
+    /// recording, those that could not run here too. Tools the client runs stay with the client.
+    pub fn wrap(&self, snapshot: &RegistrySnapshot) -> RegistrySnapshot {
+        snapshot.copied(|entry| match entry.body {
+            Body::Client => None,
+            _ => Some(Body::Shared(Arc::new(self.clone()) as _)),
+        })
+    }
+
+    /// The calls nobody has made: tool, arguments as JSON, and how often; sorted.
+    pub fn unused(&self) -> Vec<(String, String, usize)> {
+        let rest = self.rest();
+        let left = rest.iter().filter(|(_, answers)| !answers.is_empty());
+        let mut unused: Vec<_> = left
+            .map(|((tool, arguments), answers)| (tool.clone(), arguments.clone(), answers.len()))
+            .collect();
+        unused.sort();
+        unused
+    }
+
+    fn rest(&self) -> MutexGuard<'_, Rest> {
+        self.rest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next answer, if it is one that is wanted here.
+    fn next(
+        &self,
+        arguments: &Arguments,
+        cx: &CallContext,
+        wanted: impl FnOnce(&RecordedOutcome) -> bool,
+    ) -> Option<RecordedOutcome> {
+        let key = (cx.definition().name().to_owned(), canonical_json(arguments.value()));
+        let mut rest = self.rest();
+        let answers = rest.get_mut(&key)?;
+        if answers.front().is_some_and(wanted) { answers.pop_front() } else { None }
+    }
+}
+
+impl Tool for Replay {
+    fn call<'a>(
+        &'a self,
+        arguments: Arguments,
+        cx: &'a CallContext,
+    ) -> BoxFuture<'a, Result<ToolOutcome, ToolError>> {
+        Box::pin(async move {
+            let Some(outcome) = self.next(&arguments, cx, |_| true) else {
+                return Err(ToolError::unavailable(format!(
+                    "the recording has no further call of `{}` with {}",
+                    cx.definition().name(),
+                    canonical_json(arguments.value())
+                ))
+                .with_hint("For the developer: record the session again."));
+            };
+            outcome.into_outcome()
+        })
+    }
+
+    fn validate<'a>(
+        &'a self,
+        arguments: &'a Arguments,
+        cx: &'a CallContext,
+    ) -> BoxFuture<'a, Result<(), ToolError>> {
+        Box::pin(async move {
+            let refused =
+                |outcome: &RecordedOutcome| matches!(outcome, RecordedOutcome::Refused(_));
+            match self.next(arguments, cx, refused) {
+                Some(refused) => refused.into_outcome().map(|_| ()),
+                None => Ok(()),
+            }
+        })
+    }
+}

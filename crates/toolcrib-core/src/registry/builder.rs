@@ -1,0 +1,173 @@
+//! Entries in, the first snapshot out.
+
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+use hashbrown::hash_map::Entry;
+use toolcrib_tool::{DefinitionError, Layer, Source, ToolEntry, ToolName, native_tools};
+
+use super::change::check_entries;
+use super::conflict;
+use super::error::RegistryError;
+use super::rules::{OVERRIDABLE, Rules};
+use super::slot::Slot;
+use super::snapshot::{Parts, RegistrySnapshot};
+use super::unit::{Place, SourceUnit};
+
+/// Collects entries and decides who owns which name.
+///
+/// The layer decides first (host, native, manifest, upstream), then the place within it: entries
+/// that were registered by themselves in the order of registration, then those of declared units by
+/// the units' rank and name and the entries' position. Others never take a name over; they stay
+/// visible as [`Conflict`](crate::Conflict)s.
+///
+/// ```
+/// use std::sync::Arc;
+/// use toolcrib_core::{Registration, RegistryBuilder};
+/// use toolcrib_tool::{Layer, Source, ToolDefinition, ToolEntry, tool_fn};
+///
+/// let entry = |layer, unit: &str| -> Result<ToolEntry, toolcrib_tool::DefinitionError> {
+///     let definition = ToolDefinition::builder("ping").description("Answer.").build()?;
+///     let body = tool_fn(|_: serde_json::Value, _| async { "pong" });
+///     Ok(ToolEntry::new(definition, Arc::new(body), Source::new(layer, unit)))
+/// };
+///
+/// let mut builder = RegistryBuilder::new();
+/// assert!(matches!(builder.register(entry(Layer::Native, "a")?), Registration::Registered));
+/// assert!(matches!(builder.register(entry(Layer::Manifest, "b.yaml")?), Registration::Shadowed { .. }));
+/// let snapshot = builder.build();
+/// assert_eq!(snapshot.conflicts().len(), 1);
+/// # Ok::<(), toolcrib_tool::DefinitionError>(())
+/// ```
+#[derive(Debug, Default)]
+pub struct RegistryBuilder {
+    slots: Vec<Arc<Slot>>,
+    /// Name → the entry that would own it if nothing more came.
+    owners: HashMap<ToolName, usize>,
+    rules: Rules,
+    registered: u64,
+}
+
+/// What became of an entry when it was registered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use = "a shadowed or refused tool is not callable: say so to somebody"]
+pub enum Registration {
+    /// The name is the entry's, unless, in a builder, one that comes first is still to come.
+    Registered,
+    /// Another entry owns the name.
+    Shadowed {
+        /// The owner; the last one, if the name is reserved.
+        by: Source,
+    },
+    /// The entry was not taken at all.
+    Refused {
+        /// Why, and what to do.
+        reason: String,
+    },
+}
+
+impl RegistryBuilder {
+    /// An empty builder.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Names the manifest and upstream tools that may take the place of a fallback: `unit:name`, for
+    /// example `tools.d/own.yaml:new_task`. Host and linked-in tools always may.
+    ///
+    /// Comes before what it is about is registered: [`register`](Self::register) answers by it.
+    #[must_use]
+    pub fn allow_override<S: Into<String>>(mut self, entries: impl IntoIterator<Item = S>) -> Self {
+        self.rules.allow_override.extend(entries.into_iter().map(Into::into));
+        self
+    }
+
+    /// Adds an entry. A fallback of a name that is not one of the system's own is refused.
+    pub fn register(&mut self, entry: ToolEntry) -> Registration {
+        if entry.source.layer == Layer::Fallback && !OVERRIDABLE.contains(&entry.name()) {
+            let error = RegistryError::NoFallback { tool: entry.name().to_owned() };
+            return Registration::Refused { reason: error.to_string() };
+        }
+        self.registered += 1;
+        self.add(Slot::new(entry, Place::Registered(self.registered)))
+    }
+
+    /// Adds all entries of a unit, in their order: those of a manifest file, for example. Such a unit
+    /// can be replaced later ([`Change`](crate::Change)).
+    ///
+    /// Losers are listed by the snapshot's [`conflicts`](RegistrySnapshot::conflicts). Fails, without
+    /// adding anything, if an entry's source is not the unit, and for the fallback layer.
+    pub fn declare(
+        &mut self,
+        unit: &SourceUnit,
+        entries: Vec<ToolEntry>,
+    ) -> Result<(), RegistryError> {
+        if unit.layer() == Layer::Fallback {
+            return Err(RegistryError::Fixed { unit: unit.clone() });
+        }
+        check_entries(unit, &entries)?;
+        for (position, entry) in (0..).zip(entries) {
+            let _ = self.add(Slot::new(entry, Place::Declared { rank: unit.rank, position }));
+        }
+        Ok(())
+    }
+
+    /// Adds every tool linked into this binary, in an order that does not depend on the linker.
+    pub fn register_native(&mut self) -> Result<(), DefinitionError> {
+        for tool in native_tools() {
+            // Losers are listed by the snapshot's `conflicts`.
+            let _ = self.register(tool.entry()?);
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, slot: Slot) -> Registration {
+        let position = self.slots.len();
+        let registration = match self.owners.entry(slot.entry.definition.tool_name().clone()) {
+            Entry::Vacant(vacant) => {
+                vacant.insert(position);
+                Registration::Registered
+            }
+            Entry::Occupied(mut occupied) => {
+                let owner = &self.slots[*occupied.get()];
+                if owner.standing(&self.rules) <= slot.standing(&self.rules) {
+                    Registration::Shadowed { by: owner.entry.source.clone() }
+                } else {
+                    occupied.insert(position);
+                    Registration::Registered
+                }
+            }
+        };
+        self.slots.push(Arc::new(slot));
+        registration
+    }
+
+    /// Decides every name: the first keeps it, and conflicts are logged and listed. Whether they are
+    /// an error is for [`OnDuplicate::check`](crate::OnDuplicate::check) to say.
+    pub fn build(self) -> RegistrySnapshot {
+        let Self { slots, owners, rules, registered } = self;
+        let mut owned = Vec::with_capacity(owners.len());
+        let mut waiting = Vec::with_capacity(slots.len() - owners.len());
+        for (position, slot) in slots.into_iter().enumerate() {
+            if owners.get(slot.name()) == Some(&position) {
+                owned.push(slot);
+            } else {
+                waiting.push(slot);
+            }
+        }
+        owned.sort_unstable_by(|a, b| a.name().cmp(b.name()));
+        waiting.sort_by(|a, b| (a.name(), a.standing(&rules)).cmp(&(b.name(), b.standing(&rules))));
+        let snapshot = RegistrySnapshot::assemble(
+            Parts {
+                slots: owned,
+                waiting,
+                reserved: Vec::new(),
+                rules: Arc::new(rules),
+                registered,
+            },
+            None,
+        );
+        conflict::log(snapshot.conflicts(), &[]);
+        snapshot
+    }
+}

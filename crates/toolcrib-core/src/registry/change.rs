@@ -1,0 +1,173 @@
+//! What can happen to the declarations of a registry that is in use.
+
+use hashbrown::{HashMap, HashSet};
+use toolcrib_tool::{Layer, Source, ToolEntry};
+
+use super::error::RegistryError;
+use super::unit::{SourceUnit, UnitKey};
+
+/// A change of what one unit declares. Changes are applied as a set: their order means nothing.
+///
+/// Linked-in and fallback tools never change; neither can be named here.
+#[derive(Debug, Clone)]
+pub enum Change {
+    /// The unit declares exactly these, in this order, whether it was known before or not.
+    Replace {
+        /// The unit. Its rank may be another than before.
+        unit: SourceUnit,
+        /// Its entries; their [`Source`] names the unit.
+        entries: Vec<ToolEntry>,
+    },
+    /// The unit is gone. Nothing happens if there was none.
+    Remove {
+        /// The unit.
+        unit: SourceUnit,
+    },
+    /// The unit has another name and keeps the names it owns. What it declares moves with it, unless
+    /// the set also replaces the unit under its new name. Nothing happens if it declared nothing.
+    ///
+    /// All units of a set are those of before: after `a → b` and `b → c`, what was `a` is `b` and
+    /// what was `b` is `c`. What the target had declared is gone, as with files.
+    Rename {
+        /// As it was called.
+        from: SourceUnit,
+        /// As it is called now.
+        to: SourceUnit,
+    },
+}
+
+/// What becomes of a unit's declarations.
+#[derive(Debug)]
+pub(super) enum Content {
+    Entries {
+        rank: u32,
+        entries: Vec<ToolEntry>,
+    },
+    /// What the unit of this key declared.
+    MovedFrom {
+        from: UnitKey,
+        rank: u32,
+    },
+    Nothing,
+    /// What it declares already, and this one.
+    More(Box<ToolEntry>),
+    /// What it declares already, but for this name.
+    Less(String),
+}
+
+/// A checked set of changes.
+#[derive(Debug, Default)]
+pub(super) struct Edit {
+    pub(super) contents: HashMap<UnitKey, Content>,
+    /// Old name → new name.
+    pub(super) renames: HashMap<UnitKey, UnitKey>,
+    pub(super) released: Option<String>,
+}
+
+impl Edit {
+    /// Checks a set and forgets its order.
+    pub(super) fn of(changes: impl IntoIterator<Item = Change>) -> Result<Self, RegistryError> {
+        let mut edit = Self::default();
+        let mut moved = Vec::new();
+        let mut targets = HashSet::new();
+        for change in changes {
+            match change {
+                Change::Replace { unit, entries } => {
+                    changeable(&unit.key)?;
+                    check_entries(&unit, &entries)?;
+                    let content = Content::Entries { rank: unit.rank, entries };
+                    if edit.contents.insert(unit.key.clone(), content).is_some() {
+                        return Err(RegistryError::Repeated { unit });
+                    }
+                }
+                Change::Remove { unit } => {
+                    changeable(&unit.key)?;
+                    if edit.contents.insert(unit.key.clone(), Content::Nothing).is_some() {
+                        return Err(RegistryError::Repeated { unit });
+                    }
+                }
+                Change::Rename { from, to } => {
+                    changeable(&from.key)?;
+                    if from.key.layer != to.key.layer {
+                        return Err(RegistryError::OtherLayer { from, to });
+                    }
+                    let repeated = !targets.insert(to.key.clone());
+                    if repeated || edit.renames.insert(from.key.clone(), to.key.clone()).is_some() {
+                        return Err(RegistryError::Repeated { unit: from });
+                    }
+                    moved.push((from, to));
+                }
+            }
+        }
+        // After all others, so that their order does not matter.
+        for (from, to) in moved {
+            let rank = to.rank;
+            edit.contents
+                .entry(to.key)
+                .or_insert_with(|| Content::MovedFrom { from: from.key.clone(), rank });
+            if !targets.contains(&from.key) {
+                edit.contents.entry(from.key).or_insert(Content::Nothing);
+            }
+        }
+        Ok(edit)
+    }
+
+    /// Host code registers one more.
+    pub(super) fn register(entry: ToolEntry) -> Result<Self, RegistryError> {
+        let unit = UnitKey::of(&entry.source);
+        host_only(&unit)?;
+        Ok(Self::add(entry))
+    }
+
+    /// One more of any layer.
+    pub(super) fn add(entry: ToolEntry) -> Self {
+        let unit = UnitKey::of(&entry.source);
+        Self {
+            contents: HashMap::from_iter([(unit, Content::More(Box::new(entry)))]),
+            ..Self::default()
+        }
+    }
+
+    /// Host code takes one back.
+    pub(super) fn unregister(source: &Source, name: &str) -> Result<Self, RegistryError> {
+        let unit = UnitKey::of(source);
+        host_only(&unit)?;
+        Ok(Self {
+            contents: HashMap::from_iter([(unit, Content::Less(name.to_owned()))]),
+            ..Self::default()
+        })
+    }
+
+    /// A reserved name is for everybody again.
+    pub(super) fn release(name: &str) -> Self {
+        Self { released: Some(name.to_owned()), ..Self::default() }
+    }
+}
+
+/// Refuses entries that say they come from elsewhere.
+pub(super) fn check_entries(unit: &SourceUnit, entries: &[ToolEntry]) -> Result<(), RegistryError> {
+    match entries.iter().find(|entry| !unit.key.is_of(&entry.source)) {
+        None => Ok(()),
+        Some(entry) => Err(RegistryError::Foreign {
+            tool: entry.name().to_owned(),
+            source: Box::new(entry.source.clone()),
+            unit: unit.clone(),
+        }),
+    }
+}
+
+fn changeable(unit: &UnitKey) -> Result<(), RegistryError> {
+    match unit.layer {
+        Layer::Native | Layer::Fallback => {
+            Err(RegistryError::Fixed { unit: SourceUnit { key: unit.clone(), rank: 0 } })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn host_only(unit: &UnitKey) -> Result<(), RegistryError> {
+    if unit.layer == Layer::Host {
+        return Ok(());
+    }
+    Err(RegistryError::NotHost { unit: SourceUnit { key: unit.clone(), rank: 0 } })
+}

@@ -1,0 +1,114 @@
+//! Names that more than one entry asked for, and what is said about them.
+
+use std::fmt;
+
+use serde::Deserialize;
+use toolcrib_tool::{Layer, Source, ToolEntry, ToolName};
+
+use super::error::RegistryError;
+use super::snapshot::RegistrySnapshot;
+
+/// A name two entries asked for.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Conflict {
+    /// The entry that lost.
+    pub loser: ToolEntry,
+    /// Where the owner comes from; for a [`reserved`](Self::reserved) name, its last owner.
+    pub winner: Source,
+    /// Whether the owner has given the name up since, and it is kept for the owner's layer.
+    pub reserved: bool,
+}
+
+impl fmt::Display for Conflict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, loser, winner) = (self.loser.name(), &self.loser.source, &self.winner);
+        if self.reserved {
+            write!(f, "`{name}` of {loser}: the name is reserved since {winner} gave it up")
+        } else {
+            write!(f, "`{name}` of {loser}: the name belongs to {winner}")
+        }
+    }
+}
+
+/// A name that was given up and that nobody of its owner's layer wanted.
+///
+/// It is not callable, and no other layer gets it, until a unit of the layer declares it again, the
+/// program restarts, or [`Registry::release`](crate::Registry::release).
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Reservation {
+    /// The name.
+    pub name: ToolName,
+    /// Where its last owner came from; the layer is the one it is reserved for.
+    pub owner: Source,
+}
+
+impl Reservation {
+    pub(super) fn layer(&self) -> Layer {
+        self.owner.layer
+    }
+}
+
+/// A name whose owner would be another one after a restart with the same declarations.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Divergence {
+    /// The name.
+    pub name: ToolName,
+    /// Who owns it now; nobody, if it is reserved.
+    pub live: Option<Source>,
+    /// Who would own it.
+    pub fresh: Source,
+}
+
+/// What a name that is declared twice means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnDuplicate {
+    /// The first keeps the name; the conflict is logged and listed.
+    #[default]
+    Warn,
+    /// Nothing is built and no change applied.
+    Error,
+}
+
+impl OnDuplicate {
+    /// Fails with every conflict of the snapshot, if there are any and they are refused.
+    ///
+    /// ```
+    /// use toolcrib_core::{OnDuplicate, RegistryBuilder};
+    ///
+    /// let snapshot = RegistryBuilder::new().build();
+    /// assert!(OnDuplicate::Error.check(&snapshot).is_ok());
+    /// ```
+    pub fn check(self, snapshot: &RegistrySnapshot) -> Result<(), RegistryError> {
+        match self {
+            Self::Error if !snapshot.conflicts().is_empty() => {
+                Err(RegistryError::Duplicates { conflicts: snapshot.conflicts().to_vec() })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Logs the conflicts that were not known before.
+pub(super) fn log(conflicts: &[Conflict], known: &[Conflict]) {
+    let is_known = |conflict: &Conflict| {
+        known.iter().any(|known| {
+            known.winner == conflict.winner
+                && known.reserved == conflict.reserved
+                && known.loser.source == conflict.loser.source
+                && known.loser.name() == conflict.loser.name()
+        })
+    };
+    for conflict in conflicts.iter().filter(|conflict| !is_known(conflict)) {
+        tracing::warn!(
+            tool = conflict.loser.name(),
+            kept = %conflict.winner,
+            shadowed = %conflict.loser.source,
+            reserved = conflict.reserved,
+            "two sources declare one name; the first keeps it"
+        );
+    }
+}

@@ -1,0 +1,244 @@
+//! One snapshot and a set of changes give the next snapshot.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+use toolcrib_tool::{ToolEntry, ToolName};
+
+use super::change::{Change, Content, Edit};
+use super::conflict::Reservation;
+use super::error::RegistryError;
+use super::rules::{Standings, decide};
+use super::slot::Slot;
+use super::snapshot::{Parts, RegistrySnapshot};
+use super::unit::{Place, UnitKey, UnitRef};
+
+/// What a change came to, by name, each list sorted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Applied {
+    /// Names that have an owner now and had none.
+    pub added: Vec<ToolName>,
+    /// Names that had an owner and have none now.
+    pub removed: Vec<ToolName>,
+    /// Names whose tool is another one now: its definition, its body or its origin.
+    pub changed: Vec<ToolName>,
+}
+
+impl Applied {
+    /// Whether every tool is as it was.
+    pub fn is_empty(&self) -> bool {
+        self.added.is_empty() && self.removed.is_empty() && self.changed.is_empty()
+    }
+}
+
+/// All that is known of a name that a change touches.
+#[derive(Debug, Default)]
+struct Name {
+    claims: Vec<Arc<Slot>>,
+    before: Standings,
+    owner: Option<Arc<Slot>>,
+}
+
+/// Who had a name, and who has it.
+struct Succession {
+    before: Option<Arc<Slot>>,
+    now: Option<Arc<Slot>>,
+}
+
+impl RegistrySnapshot {
+    /// The snapshot after a set of changes; their order means nothing. See [`Change`].
+    ///
+    /// An owner keeps a name as long as its unit declares it, whoever else does. A name given up goes
+    /// to the first that waits for it in the same layer; if nobody does, it is
+    /// [`reserved`](Self::reserved).
+    ///
+    /// Fails, without any effect, if the set names linked-in or fallback tools, says two things about
+    /// one unit, or has entries of another unit than the one that declares them.
+    pub fn evolve(
+        &self,
+        changes: impl IntoIterator<Item = Change>,
+    ) -> Result<(Self, Applied), RegistryError> {
+        Ok(self.edited(Edit::of(changes)?))
+    }
+
+    pub(super) fn edited(&self, edit: Edit) -> (Self, Applied) {
+        let Edit { contents, renames, released } = edit;
+        let mut registered = self.registered();
+        let mut names = BTreeMap::<ToolName, Name>::new();
+
+        // What the changed units declared, and what they declare from now on.
+        let mut declared = HashMap::<UnitKey, Vec<Arc<Slot>>>::new();
+        let is_changed = |slot: &Slot| {
+            let key = UnitRef::of(&slot.entry.source);
+            contents.get_key_value(&key).map(|(unit, _)| unit)
+        };
+        for slot in self.slots().iter().chain(self.waiting()) {
+            if let Some(unit) = is_changed(slot) {
+                names.entry(slot.entry.definition.tool_name().clone()).or_default();
+                declared.entry(unit.clone()).or_default().push(Arc::clone(slot));
+            }
+        }
+        for unsorted in declared.values_mut() {
+            unsorted.sort_by_key(|slot| slot.place);
+        }
+        for (unit, content) in &contents {
+            for slot in declare(unit, content, &declared, &mut registered) {
+                let name = slot.entry.definition.tool_name().clone();
+                names.entry(name).or_default().claims.push(slot);
+            }
+        }
+        let released = released.and_then(|name| self.reservation(&name));
+        if let Some(released) = released {
+            names.entry(released.name.clone()).or_default();
+        }
+
+        // What the others declare, and who has the names so far.
+        let changed = |slot: &Slot| is_changed(slot).is_some();
+        for (name, known) in &mut names {
+            if let Some(owner) = self.slot(name.as_str()) {
+                if !owner.is_fallback() {
+                    let unit = UnitKey::of(&owner.entry.source);
+                    known.before.holder = Some(renames.get(&unit).cloned().unwrap_or(unit));
+                }
+                if !changed(owner) {
+                    known.claims.push(Arc::clone(owner));
+                }
+                known.owner = Some(Arc::clone(owner));
+            }
+            let is_released = released.is_some_and(|released| released.name == *name);
+            known.before.reserved = self.reserved_for(name.as_str()).filter(|_| !is_released);
+            let start = self.waiting().partition_point(|slot| slot.name() < name.as_str());
+            let waiting = self.waiting()[start..].iter().take_while(|w| w.name() == name.as_str());
+            known.claims.extend(waiting.filter(|slot| !changed(slot)).cloned());
+        }
+        self.decided(names, registered)
+    }
+
+    /// Decides the names and puts the outcome in the place of what was.
+    fn decided(&self, names: BTreeMap<ToolName, Name>, registered: u64) -> (Self, Applied) {
+        let rules = self.rules();
+        let mut applied = Applied::default();
+        let mut owners = Vec::with_capacity(names.len());
+        let mut waiting = Vec::new();
+        let mut reserved = Vec::new();
+        let touched = |name: &ToolName| names.contains_key(name);
+        let untouched_waiting: Vec<_> = self
+            .waiting()
+            .iter()
+            .filter(|slot| !touched(slot.entry.definition.tool_name()))
+            .cloned()
+            .collect();
+        reserved.extend(self.reserved().iter().filter(|held| !touched(&held.name)).cloned());
+
+        for (name, known) in names {
+            let Name { mut claims, before, owner } = known;
+            let decision = decide(rules, &claims, &before);
+            if let Some(layer) = decision.reserved {
+                let last = owner.as_ref().map(|owner| owner.entry.source.clone());
+                let last = last.filter(|source| source.layer == layer);
+                let held = self.reservation(name.as_str()).map(|held| held.owner.clone());
+                // One of them there is: nothing else makes a name reserved.
+                if let Some(owner) = last.or(held) {
+                    reserved.push(Reservation { name: name.clone(), owner });
+                }
+            }
+            let now = decision.owner.map(|position| claims.swap_remove(position));
+            claims.sort_by(|a, b| a.standing(rules).cmp(&b.standing(rules)));
+            waiting.extend(claims);
+            match (&owner, &now) {
+                (None, Some(_)) => applied.added.push(name),
+                (Some(_), None) => applied.removed.push(name),
+                (Some(before), Some(now)) if !Arc::ptr_eq(before, now) => {
+                    applied.changed.push(name);
+                }
+                _ => {}
+            }
+            owners.push(Succession { before: owner, now });
+        }
+        let slots = spliced(self.slots(), owners, &applied);
+        let waiting = merged(untouched_waiting, waiting);
+        reserved.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+
+        let same_names = applied.added.is_empty() && applied.removed.is_empty();
+        let parts = Parts { slots, waiting, reserved, rules: Arc::clone(rules), registered };
+        (Self::assemble(parts, same_names.then_some(self)), applied)
+    }
+}
+
+/// What a unit declares from now on.
+fn declare(
+    unit: &UnitKey,
+    content: &Content,
+    declared: &HashMap<UnitKey, Vec<Arc<Slot>>>,
+    registered: &mut u64,
+) -> Vec<Arc<Slot>> {
+    let before = |unit| declared.get(unit).map(Vec::as_slice).unwrap_or_default();
+    match content {
+        Content::Nothing => Vec::new(),
+        Content::Entries { rank, entries } => {
+            let known = before(unit);
+            (0..)
+                .zip(entries)
+                .map(|(position, entry)| {
+                    let place = Place::Declared { rank: *rank, position };
+                    let new = Slot::new(entry.clone(), place);
+                    // What has not changed stays, with all that was made from it.
+                    let same = known.iter().find(|known| known.is_same(&new));
+                    same.map_or_else(|| Arc::new(new), Arc::clone)
+                })
+                .collect()
+        }
+        // A unit of which nothing is known takes nothing from the one whose name it gets.
+        Content::MovedFrom { from, .. } if before(from).is_empty() => before(unit).to_vec(),
+        Content::MovedFrom { from, rank } => (0..)
+            .zip(before(from))
+            .map(|(position, slot)| {
+                let place = Place::Declared { rank: *rank, position };
+                Arc::new(Slot::new(renamed(&slot.entry, from, unit), place))
+            })
+            .collect(),
+        Content::More(entry) => {
+            *registered += 1;
+            let new = Slot::new((**entry).clone(), Place::Registered(*registered));
+            before(unit).iter().cloned().chain([Arc::new(new)]).collect()
+        }
+        Content::Less(name) => {
+            before(unit).iter().filter(|slot| slot.name() != name).cloned().collect()
+        }
+    }
+}
+
+fn renamed(entry: &ToolEntry, from: &UnitKey, to: &UnitKey) -> ToolEntry {
+    let mut entry = entry.clone();
+    entry.source.unit.clone_from(&to.name);
+    if let Some(origin) = entry.source.origin.as_mut().filter(|origin| origin.file == from.name) {
+        origin.file.clone_from(&to.name);
+    }
+    entry
+}
+
+/// The owners, with those of the touched names in place of what was; both sides sorted by name.
+fn spliced(slots: &[Arc<Slot>], touched: Vec<Succession>, applied: &Applied) -> Vec<Arc<Slot>> {
+    let mut all = Vec::with_capacity(slots.len() + applied.added.len());
+    let mut rest = slots;
+    for Succession { before, now } in touched {
+        let Some(slot) = before.as_ref().or(now.as_ref()) else { continue };
+        let here = rest.partition_point(|other| other.name() < slot.name());
+        all.extend_from_slice(&rest[..here]);
+        all.extend(now);
+        rest = &rest[here + usize::from(before.is_some())..];
+    }
+    all.extend_from_slice(rest);
+    all
+}
+
+/// Two lists sorted by name that share none, as one.
+fn merged(one: Vec<Arc<Slot>>, other: Vec<Arc<Slot>>) -> Vec<Arc<Slot>> {
+    let mut all = one;
+    all.extend(other);
+    // Stable, and linear for two sorted runs.
+    all.sort_by(|a, b| a.name().cmp(b.name()));
+    all
+}

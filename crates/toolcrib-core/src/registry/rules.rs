@@ -1,0 +1,81 @@
+//! Who gets a name: the one place where that is decided.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use toolcrib_tool::{Layer, ToolEntry};
+
+use super::slot::Slot;
+use super::unit::UnitKey;
+
+/// The names of the system's own tools that others may replace.
+pub const OVERRIDABLE: [&str; 2] = ["attempt_completion", "new_task"];
+
+/// What a registry is told once, when it is built.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Rules {
+    /// `unit:name` of the manifest and upstream tools that may take a fallback's place.
+    pub(super) allow_override: HashSet<String>,
+}
+
+impl Rules {
+    /// Whether the entry comes before a fallback of its name.
+    pub(super) fn may_override(&self, entry: &ToolEntry) -> bool {
+        match entry.source.layer {
+            Layer::Host | Layer::Native => true,
+            _ if !OVERRIDABLE.contains(&entry.name()) => true,
+            _ => self.allow_override.contains(&format!("{}:{}", entry.source.unit, entry.name())),
+        }
+    }
+}
+
+/// What was decided about a name before.
+#[derive(Debug, Default)]
+pub(super) struct Standings {
+    /// The unit that owns it, fallbacks apart.
+    pub(super) holder: Option<UnitKey>,
+    /// The layer for which it is reserved.
+    pub(super) reserved: Option<Layer>,
+}
+
+/// Who has a name from now on.
+#[derive(Debug)]
+pub(super) struct Decision {
+    /// The owner's position among the claims.
+    pub(super) owner: Option<usize>,
+    /// The layer for which the name is reserved.
+    pub(super) reserved: Option<Layer>,
+}
+
+/// Decides a name from all that declare it now and from what was decided before.
+///
+/// The owner stays as long as its unit declares the name. A name given up goes to the first of its
+/// layer; without one it is reserved, and only that layer can have it. A fallback serves wherever
+/// no other that may has the name.
+pub(super) fn decide(rules: &Rules, claims: &[Arc<Slot>], before: &Standings) -> Decision {
+    let fallback = claims.iter().position(|claim| claim.is_fallback());
+    let candidates = || {
+        claims.iter().enumerate().filter(|(_, claim)| {
+            !claim.is_fallback() && (fallback.is_none() || rules.may_override(&claim.entry))
+        })
+    };
+    let first = |layer: Option<Layer>, unit: Option<&UnitKey>| {
+        candidates()
+            .filter(|(_, claim)| layer.is_none_or(|layer| claim.entry.source.layer == layer))
+            .filter(|(_, claim)| unit.is_none_or(|unit| unit.is_of(&claim.entry.source)))
+            .min_by_key(|(_, claim)| claim.standing(rules))
+            .map(|(position, _)| position)
+    };
+    let (main, reserved) = match (&before.holder, before.reserved) {
+        (None, None) => (first(None, None), None),
+        (Some(holder), _) => {
+            let heir = first(None, Some(holder)).or_else(|| first(Some(holder.layer), None));
+            (heir, heir.is_none().then_some(holder.layer))
+        }
+        (None, Some(layer)) => {
+            let heir = first(Some(layer), None);
+            (heir, heir.is_none().then_some(layer))
+        }
+    };
+    Decision { owner: main.or(fallback), reserved }
+}

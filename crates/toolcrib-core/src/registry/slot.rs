@@ -1,0 +1,158 @@
+//! An entry in its place, with what is derived from its definition at its first call.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use toolcrib_tool::{Body, Layer, ToolEntry, ToolError};
+
+use super::rules::Rules;
+use super::unit::Place;
+use crate::admission;
+use crate::answers::Callee;
+use crate::arguments::prepare::Preparation;
+use crate::lifecycle::LiveBody;
+use crate::schema::{InputValidator, OutputValidator, SchemaCache};
+use crate::statistics::{Counter, Statistics};
+
+/// An entry, whether it owns its name or waits for it.
+///
+/// Snapshots share the slots that do not change between them, so that what was compiled stays.
+#[derive(Debug)]
+// In this order, because a call reads from the top: the count of references, which is in front,
+// and all a call needs lie side by side. Where the entry comes from is read by nobody in a hurry.
+#[repr(C)]
+pub(crate) struct Slot {
+    counter: OnceLock<Counter>,
+    compiled: OnceLock<Result<Compiled, ToolError>>,
+    pub(crate) entry: ToolEntry,
+    live: Option<Arc<LiveBody>>,
+    pub(super) place: Place,
+}
+
+/// What a call needs beyond the entry.
+#[derive(Debug)]
+pub(crate) struct Compiled {
+    /// Which tool it is, for answers that are kept.
+    pub(crate) callee: Callee,
+    /// Changes with everything a definition says.
+    pub(crate) fingerprint: u64,
+    pub(crate) preparation: Preparation,
+    pub(crate) input: Arc<InputValidator>,
+    pub(crate) output: Option<Arc<OutputValidator>>,
+}
+
+impl Slot {
+    pub(super) fn new(entry: ToolEntry, place: Place) -> Self {
+        let live = match &entry.body {
+            Body::Shared(tool) => Some(LiveBody::of(tool, entry.definition.tool_name())),
+            _ => None,
+        };
+        Self { counter: OnceLock::new(), compiled: OnceLock::new(), entry, live, place }
+    }
+
+    /// The instance that answers the tool's calls, where all calls share one.
+    pub(crate) fn live(&self) -> Option<&Arc<LiveBody>> {
+        self.live.as_ref()
+    }
+
+    /// Where the tool's calls are counted.
+    pub(crate) fn counter(&self, statistics: &Statistics) -> &Counter {
+        self.counter.get_or_init(|| statistics.counter(&self.entry.definition))
+    }
+
+    /// Compiles at the first call; a schema that cannot be compiled fails every call alike.
+    pub(crate) fn compiled(&self, schemas: &SchemaCache) -> Result<&Compiled, ToolError> {
+        let compile = || {
+            let definition = &self.entry.definition;
+            Ok(Compiled {
+                callee: Callee::of(&self.entry, revision(&self.entry.body)),
+                fingerprint: admission::fingerprint(definition),
+                preparation: Preparation::of(definition),
+                input: schemas.input(definition.input_schema())?,
+                output: definition
+                    .output_schema()
+                    .map(|schema| schemas.output(schema))
+                    .transpose()?,
+            })
+        };
+        self.compiled.get_or_init(compile).as_ref().map_err(Clone::clone)
+    }
+
+    pub(super) fn name(&self) -> &str {
+        self.entry.name()
+    }
+
+    pub(super) fn is_fallback(&self) -> bool {
+        self.entry.source.layer == Layer::Fallback
+    }
+
+    pub(super) fn is_available(&self) -> bool {
+        self.entry.unavailable_reason().is_none()
+    }
+
+    /// Its place among all that declare its name: the least is the owner of a fresh registry.
+    pub(super) fn standing<'a>(&'a self, rules: &Rules) -> Standing<'a> {
+        let source = &self.entry.source;
+        let class = match source.layer {
+            Layer::Fallback => Class::Fallback,
+            _ if rules.may_override(&self.entry) => Class::Main,
+            _ => Class::Refused,
+        };
+        let (rank, unit, position) = match self.place {
+            Place::Registered(number) => (None, "", number),
+            Place::Declared { rank, position } => {
+                (Some(rank), source.unit.as_str(), position.into())
+            }
+        };
+        Standing { class, layer: source.layer, rank, unit, position }
+    }
+
+    /// Whether the other says and does the same in the same place.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        let (one, two) = (&self.entry, &other.entry);
+        self.place == other.place
+            && same_body(&one.body, &two.body)
+            && one.source == two.source
+            && one.availability == two.availability
+            && (Arc::ptr_eq(&one.definition, &two.definition) || one.definition == two.definition)
+    }
+}
+
+/// The order in which entries of one name are heard.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Standing<'a> {
+    class: Class,
+    layer: Layer,
+    /// Entries that were registered by themselves come before those of units.
+    rank: Option<u32>,
+    unit: &'a str,
+    position: u64,
+}
+
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Class {
+    Main,
+    Fallback,
+    /// May not take the place of a fallback.
+    Refused,
+}
+
+fn same_body(one: &Body, other: &Body) -> bool {
+    match (one, other) {
+        (Body::Shared(one), Body::Shared(other)) => Arc::ptr_eq(one, other),
+        (Body::PerUse(one), Body::PerUse(other)) => Arc::ptr_eq(one, other),
+        (Body::Client, Body::Client) => true,
+        _ => false,
+    }
+}
+
+/// Tells bodies apart that the definition does not. A number and not an address: a body of a later
+/// snapshot may stand where one of an earlier one stood, and must not give its answers.
+fn revision(body: &Body) -> String {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+
+    match body {
+        Body::Client => "client".to_owned(),
+        _ => NEXT.fetch_add(1, Ordering::Relaxed).to_string(),
+    }
+}

@@ -1,0 +1,274 @@
+//! Who owns which name at one moment.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use toolcrib_fuzzy::{Fingerprint, near_names_with};
+use toolcrib_tool::{Availability, Body, Layer, ToolDefinition, ToolEntry};
+
+use super::conflict::{Conflict, Divergence, Reservation};
+use super::index::NameIndex;
+use super::rules::Rules;
+use super::selection::Selection;
+use super::slot::Slot;
+use crate::lifecycle::LiveBody;
+
+/// Who owns which name at one moment. Never changes.
+#[derive(Debug)]
+pub struct RegistrySnapshot {
+    generation: u64,
+    /// The owners, sorted by name.
+    slots: Vec<Arc<Slot>>,
+    index: Arc<NameIndex>,
+    available: Selection,
+    callable: Vec<Arc<ToolDefinition>>,
+    /// By position of the owners; made when somebody first asks for a name that is not there.
+    fingerprints: OnceLock<Vec<Fingerprint>>,
+    /// Those that did not get their name, by name and then in the order in which they would.
+    waiting: Vec<Arc<Slot>>,
+    /// Sorted by name.
+    reserved: Vec<Reservation>,
+    conflicts: Vec<Conflict>,
+    rules: Arc<Rules>,
+    registered: u64,
+}
+
+/// What a snapshot is made of; the rest follows.
+#[derive(Debug)]
+pub(super) struct Parts {
+    pub(super) slots: Vec<Arc<Slot>>,
+    pub(super) waiting: Vec<Arc<Slot>>,
+    pub(super) reserved: Vec<Reservation>,
+    pub(super) rules: Arc<Rules>,
+    /// How many entries were registered by themselves so far.
+    pub(super) registered: u64,
+}
+
+impl RegistrySnapshot {
+    /// `same_names` is a snapshot with the same names, whose index is used again.
+    pub(super) fn assemble(parts: Parts, same_names: Option<&Self>) -> Self {
+        static GENERATION: AtomicU64 = AtomicU64::new(1);
+
+        let Parts { slots, waiting, reserved, rules, registered } = parts;
+        let index = same_names.map_or_else(
+            || Arc::new(NameIndex::new(slots.iter().map(|slot| slot.entry.definition.tool_name()))),
+            |same| Arc::clone(&same.index),
+        );
+        let available = Selection::of(slots.len(), |position| slots[position].is_available());
+        let mut callable = Vec::with_capacity(slots.len());
+        callable.extend(
+            slots
+                .iter()
+                .filter(|slot| slot.is_available())
+                .map(|slot| Arc::clone(&slot.entry.definition)),
+        );
+        let mut snapshot = Self {
+            generation: GENERATION.fetch_add(1, Ordering::Relaxed),
+            slots,
+            index,
+            available,
+            callable,
+            fingerprints: OnceLock::new(),
+            waiting,
+            reserved,
+            conflicts: Vec::new(),
+            rules,
+            registered,
+        };
+        snapshot.conflicts =
+            snapshot.waiting.iter().filter_map(|slot| snapshot.conflict(slot)).collect();
+        snapshot
+    }
+
+    fn conflict(&self, waiting: &Slot) -> Option<Conflict> {
+        // A fallback whose place is taken is as it should be.
+        if waiting.is_fallback() {
+            return None;
+        }
+        let owner = self.slot(waiting.name()).map(|slot| slot.entry.source.clone());
+        let reserved = owner.is_none();
+        let winner = owner.or_else(|| Some(self.reservation(waiting.name())?.owner.clone()))?;
+        Some(Conflict { loser: waiting.entry.clone(), winner, reserved })
+    }
+
+    /// A number no other snapshot of this process has; later snapshots have larger ones.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// The owner of a name: one hash probe, no lock, no allocation.
+    #[inline]
+    pub fn get(&self, name: &str) -> Option<&ToolEntry> {
+        self.slot(name).map(|slot| &slot.entry)
+    }
+
+    #[inline]
+    pub(crate) fn slot(&self, name: &str) -> Option<&Arc<Slot>> {
+        self.slots.get(self.index.find(name)?)
+    }
+
+    #[inline]
+    pub(crate) fn position(&self, name: &str) -> Option<usize> {
+        self.index.find(name)
+    }
+
+    #[inline]
+    pub(crate) fn slot_at(&self, position: usize) -> Option<&Arc<Slot>> {
+        self.slots.get(position)
+    }
+
+    /// The definition of a tool that can run here: [`get`](Self::get), for what a model may see.
+    #[inline]
+    pub fn describe(&self, name: &str) -> Option<&Arc<ToolDefinition>> {
+        let position = self.index.find(name)?;
+        let slot = self.slots.get(position).filter(|_| self.available.contains(position))?;
+        Some(&slot.entry.definition)
+    }
+
+    /// All owners, sorted by name, unavailable ones included.
+    pub fn entries(&self) -> impl ExactSizeIterator<Item = &ToolEntry> {
+        self.slots.iter().map(|slot| &slot.entry)
+    }
+
+    /// The definitions a model may be shown, sorted by name: those of available tools.
+    pub fn definitions(&self) -> &[Arc<ToolDefinition>] {
+        &self.callable
+    }
+
+    /// The names of available tools that may have been meant by an unknown one, the likeliest first,
+    /// at most three; only those that `filter` lets pass.
+    ///
+    /// ```
+    /// use toolcrib_core::Registry;
+    /// let registry = Registry::scratch().tool("read_file", |_, _| async { "text" }).build()?;
+    /// assert_eq!(registry.snapshot().near("readfile", |_| true), ["read_file"]);
+    /// assert!(registry.snapshot().near("readfile", |tool| tool.name() == "x").is_empty());
+    /// # Ok::<(), toolcrib_tool::DefinitionError>(())
+    /// ```
+    pub fn near(&self, name: &str, filter: impl Fn(&ToolEntry) -> bool) -> Vec<&str> {
+        self.near_at(name, |position| {
+            self.slots.get(position).is_some_and(|slot| filter(&slot.entry))
+        })
+    }
+
+    pub(crate) fn near_at(&self, name: &str, wanted: impl Fn(usize) -> bool) -> Vec<&str> {
+        let fingerprints = self.fingerprints.get_or_init(|| {
+            (0..self.slots.len()).map(|at| Fingerprint::of(self.index.name(at))).collect()
+        });
+        let candidates = fingerprints
+            .iter()
+            .enumerate()
+            .filter(|&(position, _)| self.available.contains(position) && wanted(position))
+            .map(|(position, &fingerprint)| (self.index.name(position), fingerprint));
+        near_names_with(name, candidates)
+    }
+
+    /// Every entry that did not get its name, with the owner's origin, sorted by name.
+    pub fn conflicts(&self) -> &[Conflict] {
+        &self.conflicts
+    }
+
+    /// The fallbacks whose place another tool has taken, as it may. No conflicts.
+    pub fn overridden(&self) -> impl Iterator<Item = &ToolEntry> {
+        self.waiting.iter().filter(|slot| slot.is_fallback()).map(|slot| &slot.entry)
+    }
+
+    /// Names that were given up and are kept for their last owner's layer, sorted.
+    pub fn reserved(&self) -> &[Reservation] {
+        &self.reserved
+    }
+
+    /// Names whose owner would be another one if the same declarations were loaded afresh, sorted.
+    pub fn would_differ(&self) -> Vec<Divergence> {
+        let of_one_name = self.waiting.chunk_by(|a, b| a.name() == b.name());
+        of_one_name
+            .filter_map(|waiting| {
+                let first = waiting.first()?;
+                let live = self.slot(first.name());
+                let fresh = live.into_iter().chain([first]);
+                let fresh = fresh.min_by_key(|slot| slot.standing(&self.rules))?;
+                let same = live.is_some_and(|live| Arc::ptr_eq(live, fresh));
+                (!same).then(|| Divergence {
+                    name: first.entry.definition.tool_name().clone(),
+                    live: live.map(|slot| slot.entry.source.clone()),
+                    fresh: fresh.entry.source.clone(),
+                })
+            })
+            .collect()
+    }
+
+    /// A copy in which some tools have other definitions, and everything else is as it was. Those of
+    /// names that nobody owns are left out. For what [`Tool::refresh`](toolcrib_tool::Tool::refresh)
+    /// returns.
+    #[must_use]
+    pub fn refreshed(&self, definitions: impl IntoIterator<Item = Arc<ToolDefinition>>) -> Self {
+        let mut slots = self.slots.clone();
+        for definition in definitions {
+            let Some(position) = self.index.find(definition.name()) else { continue };
+            let Slot { entry, place, .. } = &*slots[position];
+            let entry = ToolEntry { definition, ..entry.clone() };
+            slots[position] = Arc::new(Slot::new(entry, *place));
+        }
+        self.with_slots(slots)
+    }
+
+    /// A copy that shares nothing but bodies, for a registry of its own. A tool that `replace` gives
+    /// another body can run anywhere. The names stay.
+    pub(crate) fn copied(&self, replace: impl Fn(&ToolEntry) -> Option<Body>) -> Self {
+        let slots = self.slots.iter().map(|slot| {
+            let mut entry = slot.entry.clone();
+            if let Some(body) = replace(&entry) {
+                entry.body = body;
+                entry.availability = Availability::Available;
+            }
+            Arc::new(Slot::new(entry, slot.place))
+        });
+        self.with_slots(slots.collect())
+    }
+
+    fn with_slots(&self, slots: Vec<Arc<Slot>>) -> Self {
+        Self::assemble(Parts { slots, ..self.parts() }, Some(self))
+    }
+
+    /// All but the owners.
+    fn parts(&self) -> Parts {
+        Parts {
+            slots: Vec::new(),
+            waiting: self.waiting.clone(),
+            reserved: self.reserved.clone(),
+            rules: Arc::clone(&self.rules),
+            registered: self.registered,
+        }
+    }
+
+    /// The bodies of all entries that have one, owners and those that wait.
+    pub(crate) fn bodies(&self) -> impl Iterator<Item = &Arc<LiveBody>> {
+        self.slots.iter().chain(&self.waiting).filter_map(|slot| slot.live())
+    }
+
+    pub(super) fn slots(&self) -> &[Arc<Slot>] {
+        &self.slots
+    }
+
+    pub(super) fn waiting(&self) -> &[Arc<Slot>] {
+        &self.waiting
+    }
+
+    pub(super) fn rules(&self) -> &Arc<Rules> {
+        &self.rules
+    }
+
+    pub(super) fn registered(&self) -> u64 {
+        self.registered
+    }
+
+    pub(super) fn reservation(&self, name: &str) -> Option<&Reservation> {
+        let found = self.reserved.binary_search_by(|held| held.name.as_str().cmp(name)).ok()?;
+        self.reserved.get(found)
+    }
+
+    /// The layer that may have a name nobody has.
+    pub(super) fn reserved_for(&self, name: &str) -> Option<Layer> {
+        self.reservation(name).map(Reservation::layer)
+    }
+}

@@ -1,0 +1,131 @@
+//! Toolsets: which tools somebody may list, search, describe and call, by one filter.
+
+mod filter;
+mod pattern;
+mod view;
+
+use std::fmt;
+use std::sync::Arc;
+
+use arc_swap::ArcSwapOption;
+use serde::Deserialize;
+use toolcrib_tool::ToolEntry;
+
+use crate::registry::RegistrySnapshot;
+pub use filter::{AnnotationFilter, ToolFilter};
+pub use pattern::Pattern;
+use view::Chosen;
+pub use view::ToolsetView;
+
+/// A filter over tools: what at least one `include` takes and no `exclude`. Without an `include`, all
+/// are taken. Cloning it is cheap.
+///
+/// One filter decides everything: what a toolset does not allow is not listed, not found, not
+/// described and not callable, as if it were not there.
+///
+/// ```
+/// use toolcrib_core::{Registry, ToolFilter, Toolset};
+///
+/// let registry = Registry::scratch()
+///     .tool("read_file", |_, _| async { "text" })
+///     .tool("remove_file", |_, _| async { "gone" })
+///     .build()?;
+///
+/// let reader = Toolset::new().include(ToolFilter::new().name("*_file")).exclude(ToolFilter::new().name("remove_*"));
+/// let view = reader.view(&registry.snapshot());
+/// assert_eq!(view.definitions().len(), 1);
+/// assert!(view.get("read_file").is_some() && view.get("remove_file").is_none());
+/// # Ok::<(), toolcrib_tool::DefinitionError>(())
+/// ```
+///
+/// In a configuration:
+///
+/// ```
+/// # use toolcrib_core::Toolset;
+/// let toolset: Toolset = serde_json::from_value(serde_json::json!({
+///     "include": [{"categories": ["file"], "annotations": {"read_only": true}}, {"names": ["ping"]}],
+///     "exclude": [{"sources": ["upstream:*"]}],
+/// }))?;
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(from = "Rules")]
+pub struct Toolset(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    rules: Rules,
+    /// What was chosen of the snapshot that was asked about last: turns come in rows.
+    last: ArcSwapOption<Chosen>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Rules {
+    include: Vec<ToolFilter>,
+    exclude: Vec<ToolFilter>,
+}
+
+impl Toolset {
+    /// All tools.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes what the filter takes, beside what other `include`s do.
+    #[must_use]
+    pub fn include(self, filter: ToolFilter) -> Self {
+        self.with(|rules| rules.include.push(filter))
+    }
+
+    /// Leaves out what the filter takes, whatever includes it.
+    #[must_use]
+    pub fn exclude(self, filter: ToolFilter) -> Self {
+        self.with(|rules| rules.exclude.push(filter))
+    }
+
+    fn with(self, change: impl FnOnce(&mut Rules)) -> Self {
+        let mut rules = self.0.rules.clone();
+        change(&mut rules);
+        Self::from(rules)
+    }
+
+    /// Whether the tool is part of it.
+    pub fn allows(&self, entry: &ToolEntry) -> bool {
+        let Rules { include, exclude } = &self.0.rules;
+        (include.is_empty() || include.iter().any(|filter| filter.takes(entry)))
+            && !exclude.iter().any(|filter| filter.takes(entry))
+    }
+
+    /// A snapshot, seen through the toolset. The filter is asked once per snapshot and tool.
+    pub fn view(&self, snapshot: &Arc<RegistrySnapshot>) -> ToolsetView {
+        let last = self.0.last.load_full();
+        let known = last.filter(|chosen| chosen.is_of(snapshot));
+        let chosen = known.unwrap_or_else(|| {
+            let chosen = Arc::new(Chosen::of(snapshot, |entry| self.allows(entry)));
+            self.0.last.store(Some(Arc::clone(&chosen)));
+            chosen
+        });
+        ToolsetView::new(Arc::clone(snapshot), chosen)
+    }
+}
+
+impl PartialEq for Toolset {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.rules == other.0.rules
+    }
+}
+
+impl Eq for Toolset {}
+
+impl From<Rules> for Toolset {
+    fn from(rules: Rules) -> Self {
+        Self(Arc::new(Inner { rules, last: ArcSwapOption::empty() }))
+    }
+}
+
+impl fmt::Debug for Inner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.rules.fmt(f)
+    }
+}

@@ -1,10 +1,14 @@
-//! Several calls at once: run side by side, answered in their order.
+//! Several calls at once: run side by side, answered in their order, within one budget.
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use toolcrib_tool::{ToolCall, ToolResult};
 
 use crate::admission::Lineage;
 use crate::answers::Flights;
+use crate::output_budget::Place;
+use crate::output_budget::batch::{BatchAnswer, batch_budget, fit_batch};
+use crate::pipeline::{Answered, Origin};
+use crate::spill::Owner;
 use crate::{Turn, pipeline};
 
 /// Runs the calls, at most `max_concurrency` at once (0: all). A tool with `parallel: false` runs
@@ -14,45 +18,62 @@ pub(crate) async fn run(
     calls: Vec<ToolCall>,
     max_concurrency: usize,
 ) -> Vec<ToolResult> {
-    let flights = Flights::for_batch();
+    let batch = Batch { turn, flights: Flights::for_batch(), lineage: Lineage::root() };
     let mut answers = Vec::with_capacity(calls.len());
     let mut group = Vec::new();
     for call in calls {
-        let barrier =
-            turn.state.snapshot.get(call.name()).is_some_and(|entry| !entry.definition.parallel());
-        if barrier {
-            answers.extend(
-                side_by_side(turn, &flights, std::mem::take(&mut group), max_concurrency).await,
-            );
-            answers.push(one(turn, &flights, call).await);
+        let entry = turn.state.snapshot.get(call.name());
+        if entry.is_some_and(|entry| !entry.definition.parallel()) {
+            let before = std::mem::take(&mut group);
+            answers.extend(batch.side_by_side(before, max_concurrency).await);
+            answers.push(batch.one(call).await);
         } else {
             group.push(call);
         }
     }
-    answers.extend(side_by_side(turn, &flights, group, max_concurrency).await);
-    answers
+    answers.extend(batch.side_by_side(group, max_concurrency).await);
+    batch.fitted(answers).await
 }
 
-/// Polled inside the caller's task: a batch of quick calls pays for no task switch.
-async fn side_by_side(
-    turn: &Turn,
-    flights: &Flights,
-    calls: Vec<ToolCall>,
-    max_concurrency: usize,
-) -> Vec<ToolResult> {
-    let at_once = if max_concurrency == 0 { calls.len() } else { max_concurrency };
-    let numbered = |(position, call)| async move { (position, one(turn, flights, call).await) };
-    let mut waiting = calls.into_iter().enumerate();
-    let mut running: FuturesUnordered<_> = waiting.by_ref().take(at_once).map(numbered).collect();
-    let mut answers = Vec::new();
-    while let Some(answer) = running.next().await {
-        answers.push(answer);
-        running.extend(waiting.next().map(numbered));
+struct Batch<'a> {
+    turn: &'a Turn,
+    flights: Flights,
+    lineage: Lineage,
+}
+
+impl Batch<'_> {
+    /// Polled inside the caller's task: a batch of quick calls pays for no task switch.
+    async fn side_by_side(&self, calls: Vec<ToolCall>, max_concurrency: usize) -> Vec<Answered> {
+        let at_once = if max_concurrency == 0 { calls.len() } else { max_concurrency };
+        let numbered = |(position, call)| async move { (position, self.one(call).await) };
+        let mut waiting = calls.into_iter().enumerate();
+        let mut running: FuturesUnordered<_> =
+            waiting.by_ref().take(at_once).map(numbered).collect();
+        let mut answers = Vec::new();
+        while let Some(answer) = running.next().await {
+            answers.push(answer);
+            running.extend(waiting.next().map(numbered));
+        }
+        answers.sort_unstable_by_key(|(position, _)| *position);
+        answers.into_iter().map(|(_, answered)| answered).collect()
     }
-    answers.sort_unstable_by_key(|(position, _)| *position);
-    answers.into_iter().map(|(_, result)| result).collect()
-}
 
-async fn one(turn: &Turn, flights: &Flights, call: ToolCall) -> ToolResult {
-    pipeline::run(turn, call, &Lineage::root(), Some(flights)).await
+    async fn one(&self, call: ToolCall) -> Answered {
+        let origin = Origin { lineage: &self.lineage, batch: Some(&self.flights) };
+        pipeline::run(self.turn, call, origin).await
+    }
+
+    /// The answers within the budget they share.
+    async fn fitted(&self, answers: Vec<Answered>) -> Vec<ToolResult> {
+        let state = &self.turn.state;
+        let limits = answers.iter().map(|answered| answered.limit);
+        let budget = batch_budget(state.shared.config.batch_output_chars, limits);
+        let owner = Owner::known(&state.identity, state.session.as_ref());
+        let place = state.shared.spill.as_deref().map(|store| Place { store, owner: &owner });
+        let answers = answers.into_iter();
+        let answers = answers
+            .map(|Answered { result, whole, limit }| BatchAnswer { result, whole, limit })
+            .collect();
+        fit_batch(answers, budget, place).await
+    }
 }

@@ -2,12 +2,11 @@
 //! coerce and validate again.
 
 use serde_json::Value;
+use toolcrib_json::{ParseError, Tape, parse_owned};
 use toolcrib_tool::{Arguments, ErrorKind, RawArguments, ToolError, ToolOutput};
 
 use crate::arguments::coerce::{Coercion, coerce};
-use crate::arguments::parse::{ParseError, parse};
 use crate::arguments::repair::{Repair, Unrepairable, repair};
-use crate::arguments::tape::Tape;
 use crate::registry::Compiled;
 use crate::violation::{SHOWN_VIOLATIONS, Violation};
 
@@ -15,23 +14,31 @@ use crate::violation::{SHOWN_VIOLATIONS, Violation};
 /// should be numbers takes two rounds.
 const COERCION_ROUNDS: usize = 4;
 
-/// What was done to a model's text before it was accepted.
+/// What was done to a model's text before it was accepted; mostly nothing.
 #[derive(Debug, Default)]
-pub(crate) struct Mending {
+pub(crate) struct Mending(Option<Box<Mended>>);
+
+#[derive(Debug, Default)]
+struct Mended {
     repairs: Vec<Repair>,
     coercions: Vec<Coercion>,
 }
 
 impl Mending {
+    fn mended(&mut self) -> &mut Mended {
+        self.0.get_or_insert_default()
+    }
+
     /// Says it in the result: the model meant something else than it wrote.
     pub(crate) fn noted_in(&self, mut output: ToolOutput) -> ToolOutput {
+        let Self(Some(mended)) = self else { return output };
         let list = |items: Vec<String>| Value::from(items);
-        if !self.repairs.is_empty() {
-            let repairs = self.repairs.iter().map(ToString::to_string).collect();
+        if !mended.repairs.is_empty() {
+            let repairs = mended.repairs.iter().map(ToString::to_string).collect();
             output = output.with_meta("repaired", list(repairs));
         }
-        if !self.coercions.is_empty() {
-            let coercions = self.coercions.iter().map(ToString::to_string).collect();
+        if !mended.coercions.is_empty() {
+            let coercions = mended.coercions.iter().map(ToString::to_string).collect();
             output = output.with_meta("coerced", list(coercions));
         }
         output
@@ -39,6 +46,9 @@ impl Mending {
 }
 
 /// Text → arguments. `may_close` lets text that was cut off be closed.
+///
+/// A text that is accepted as it came is parsed once and never copied: the tool gets the tape that
+/// was validated.
 pub(crate) fn checked_arguments(
     compiled: &Compiled,
     raw: RawArguments,
@@ -49,96 +59,78 @@ pub(crate) fn checked_arguments(
     if text.trim().is_empty() {
         "{}".clone_into(&mut text);
     }
-    let attempt = match attempt(compiled, &text) {
-        Ok(attempt) => attempt,
-        Err(error) => {
+    let tape = match parse_owned(text) {
+        Ok(tape) => tape,
+        Err((error, text)) => {
             let (mended, repairs) = repair(&text, may_close)
                 .map_err(|unrepairable| invalid_json(&text, &error, unrepairable))?;
-            mending.repairs = repairs;
-            text = mended;
-            attempt(compiled, &text).map_err(|error| unexpected(&error))?
+            mending.mended().repairs = repairs;
+            rewritten(mended)?
         }
     };
-    match attempt {
-        Attempt::Valid(None) => Ok((Arguments::from_validated(text), mending)),
-        Attempt::Valid(Some(rewritten)) => Ok((Arguments::from_validated(rewritten), mending)),
-        Attempt::Invalid(rewritten) => {
-            let text = rewritten.unwrap_or(text);
-            match coerced(compiled, &text)? {
-                Some((text, coercions)) => {
-                    mending.coercions = coercions;
-                    Ok((Arguments::from_validated(text), mending))
-                }
-                None => Err(refused(compiled, &text)?),
-            }
+    let tape = prepared(compiled, tape)?;
+    if compiled.input.accepts(&tape) {
+        return Ok((Arguments::from_tape(tape), mending));
+    }
+    match coerced(compiled, &tape)? {
+        Some((tape, coercions)) => {
+            mending.mended().coercions = coercions;
+            Ok((Arguments::from_tape(tape), mending))
         }
+        None => Err(refused(compiled, &tape)),
     }
 }
 
-/// A text after stripping and filling in; `None` if that changed nothing.
-enum Attempt {
-    Valid(Option<String>),
-    Invalid(Option<String>),
-}
-
-fn attempt(compiled: &Compiled, text: &str) -> Result<Attempt, ParseError> {
-    let judge = |tape: &Tape<'_>, rewritten| {
-        if compiled.input.accepts(tape) {
-            Attempt::Valid(rewritten)
-        } else {
-            Attempt::Invalid(rewritten)
-        }
-    };
-    let tape = parse(text)?;
+/// The arguments after stripping and filling in.
+fn prepared(compiled: &Compiled, tape: Tape<'static>) -> Result<Tape<'static>, ToolError> {
     match compiled.preparation.rewrite(&tape) {
-        None => Ok(judge(&tape, None)),
-        Some(rewritten) => {
-            let tape = parse(&rewritten)?;
-            // Judged before the text moves: the tape borrows from it.
-            Ok(match judge(&tape, None) {
-                Attempt::Valid(_) => Attempt::Valid(Some(rewritten)),
-                Attempt::Invalid(_) => Attempt::Invalid(Some(rewritten)),
-            })
-        }
+        None => Ok(tape),
+        Some(text) => rewritten(text),
     }
 }
 
-/// The text with the types the schema asks for, if it is valid then.
-fn coerced(compiled: &Compiled, text: &str) -> Result<Option<(String, Vec<Coercion>)>, ToolError> {
-    let mut text = text.to_owned();
+/// The arguments with the types the schema asks for, if they are valid then.
+fn coerced(
+    compiled: &Compiled,
+    tape: &Tape<'_>,
+) -> Result<Option<(Tape<'static>, Vec<Coercion>)>, ToolError> {
     let mut all: Vec<Coercion> = Vec::new();
+    let mut last = None;
     for _ in 0..COERCION_ROUNDS {
-        let tape = parse(&text).map_err(|error| unexpected(&error))?;
-        let Some((next, coercions)) = coerce(&tape, compiled.input.errors(&tape)) else {
+        let tape = last.as_ref().unwrap_or(tape);
+        let Some((next, coercions)) = coerce(tape, compiled.input.errors(tape)) else {
             return Ok(None);
         };
         for coercion in coercions {
             all.retain(|earlier| earlier.pointer != coercion.pointer);
             all.push(coercion);
         }
-        match attempt(compiled, &next).map_err(|error| unexpected(&error))? {
-            Attempt::Valid(rewritten) => return Ok(Some((rewritten.unwrap_or(next), all))),
-            Attempt::Invalid(rewritten) => text = rewritten.unwrap_or(next),
+        let next = prepared(compiled, rewritten(next)?)?;
+        if compiled.input.accepts(&next) {
+            return Ok(Some((next, all)));
         }
+        last = Some(next);
     }
     Ok(None)
 }
 
 /// Everything that is wrong with what the model sent.
-fn refused(compiled: &Compiled, text: &str) -> Result<ToolError, ToolError> {
-    let tape = parse(text).map_err(|error| unexpected(&error))?;
-    let violations = compiled.input.violations(&tape);
+fn refused(compiled: &Compiled, tape: &Tape<'_>) -> ToolError {
+    let violations = compiled.input.violations(tape);
     let message = match violations.len() {
         1 => "the arguments do not fit the tool's schema".to_owned(),
         count => format!("the arguments do not fit the tool's schema in {count} places"),
     };
-    Ok(listed(ToolError::invalid_args(message), &violations)
-        .with_hint("Nothing was run. Correct the arguments and call again."))
+    listed(ToolError::invalid_args(message), &violations)
+        .with_hint("Nothing was run. Correct the arguments and call again.")
 }
 
-/// Our own rewriting is made of checked pieces; if it does not parse, the fault is ours.
-fn unexpected(error: &ParseError) -> ToolError {
-    ToolError::internal(format!("rewriting the arguments failed: {error}"))
+/// Parses what we have written ourselves, which is made of checked pieces: if it does not parse,
+/// the fault is ours.
+fn rewritten(text: String) -> Result<Tape<'static>, ToolError> {
+    parse_owned(text).map_err(|(error, _)| {
+        ToolError::internal(format!("rewriting the arguments failed: {error}"))
+    })
 }
 
 fn invalid_json(text: &str, error: &ParseError, unrepairable: Unrepairable) -> ToolError {

@@ -31,6 +31,10 @@ pub struct ExecutorConfig {
     pub cache_bytes: usize,
     /// Characters of text that reach the model, for tools that declare no budget. Default 24,000.
     pub output_chars: usize,
+    /// Characters of text that reach the model from all calls of one batch together, shared max-min
+    /// fairly. Default `None`: as many as the largest of the calls may have alone, so 24,000 where
+    /// no tool declares a budget.
+    pub batch_output_chars: Option<usize>,
     /// Bytes of structured data, as JSON, that a result may carry. Default 1 MiB.
     pub data_bytes: usize,
 }
@@ -49,6 +53,7 @@ impl Default for ExecutorConfig {
             cache_entries: 10_000,
             cache_bytes: 64 * 1024 * 1024,
             output_chars: 24_000,
+            batch_output_chars: None,
             data_bytes: 1024 * 1024,
         }
     }

@@ -14,6 +14,8 @@ use toolcrib_tool::{
 
 use crate::admission;
 use crate::answers::Writing;
+use crate::lifecycle::Lease;
+use crate::panics::PanicMessage;
 
 /// When a call ends at the latest, and how long that was from its start.
 #[derive(Debug, Clone, Copy)]
@@ -29,6 +31,8 @@ pub(crate) struct Held {
     pub(crate) slot: Option<Arc<admission::Slot>>,
     /// That what the tool writes may be changing.
     pub(crate) writing: Option<Writing>,
+    /// The instance, if it is the call's own.
+    pub(crate) lease: Option<Lease>,
 }
 
 /// Cancels a call when dropped: one that nobody waits for any more must not go on unseen, and a
@@ -142,32 +146,10 @@ async fn caught<T>(work: impl Future<Output = Result<T, ToolError>>) -> Result<T
 }
 
 fn panicked(panic: &(dyn std::any::Any + Send)) -> ToolError {
-    ToolError::new(ErrorKind::Panic, "the tool crashed on this input")
+    PanicMessage::of(panic)
+        .into_error(ErrorKind::Panic, "the tool crashed on this input")
         .with_hint("Try other arguments or another tool.")
-        .with_source(PanicMessage::of(panic))
 }
-
-/// What a panic said; for the operator's log.
-#[derive(Debug)]
-pub(crate) struct PanicMessage(String);
-
-impl PanicMessage {
-    pub(crate) fn of(panic: &(dyn std::any::Any + Send)) -> Self {
-        let said = panic
-            .downcast_ref::<&str>()
-            .copied()
-            .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-        Self(said.unwrap_or("no message").to_owned())
-    }
-}
-
-impl std::fmt::Display for PanicMessage {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "panicked: {}", self.0)
-    }
-}
-
-impl std::error::Error for PanicMessage {}
 
 pub(crate) fn timed_out(definition: &ToolDefinition, limit: Duration) -> ToolError {
     let error = ToolError::new(

@@ -1,11 +1,21 @@
 //! The executor: a registry, settings, and turns over them.
 
+mod builder;
+
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use crate::admission::Admission;
-use crate::answers::{AnswerCache, Answers, CacheStats, HistoryLimits};
+use crate::answers::{Answers, CacheStats};
+use crate::audit::{AuditArguments, AuditSink};
+use crate::lifecycle::{PollWatch, Shutdown, ShutdownReport};
+use crate::masking::Mask;
+use crate::middleware::Stack;
+use crate::spill::SpillStore;
 use crate::statistics::Statistics;
 use crate::{ExecutorConfig, Registry, Turn, TurnOptions};
+
+pub use builder::ExecutorBuilder;
 
 /// Runs calls. Cloning it is cheap; all clones share one registry.
 #[derive(Debug, Clone)]
@@ -13,22 +23,42 @@ pub struct Executor {
     pub(crate) shared: Arc<Shared>,
 }
 
-#[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) registry: Registry,
     pub(crate) config: ExecutorConfig,
     pub(crate) admission: Admission,
     pub(crate) answers: Answers,
     pub(crate) statistics: Statistics,
+    pub(crate) middleware: Stack,
+    pub(crate) mask: Mask,
+    pub(crate) spill: Option<Arc<dyn SpillStore>>,
+    pub(crate) audit: Option<Audit>,
+    pub(crate) shutdown: Shutdown,
+    pub(crate) polls: PollWatch,
+}
+
+/// The audit log of an executor.
+pub(crate) struct Audit {
+    pub(crate) sink: Arc<dyn AuditSink>,
+    pub(crate) arguments: AuditArguments,
+    clock: fn() -> SystemTime,
+}
+
+impl Audit {
+    pub(crate) fn now(&self) -> SystemTime {
+        (self.clock)()
+    }
 }
 
 impl Executor {
-    /// An executor over a registry.
+    /// An executor over a registry, with nothing but settings.
     pub fn new(registry: Registry, config: ExecutorConfig) -> Self {
-        let admission = Admission::new(config.admission());
-        let answers = Answers::new(AnswerCache::new(config.cache()), HistoryLimits::default());
-        let statistics = Statistics::new();
-        Self { shared: Arc::new(Shared { registry, config, admission, answers, statistics }) }
+        Self::builder(registry).config(config).build()
+    }
+
+    /// Starts an executor over a registry.
+    pub fn builder(registry: Registry) -> ExecutorBuilder {
+        ExecutorBuilder::new(registry)
     }
 
     /// Opens a turn: one pinned snapshot for one agent turn or one request.
@@ -51,6 +81,12 @@ impl Executor {
         self.shared.answers.stats()
     }
 
+    /// How often an async tool of a batch held its thread for 100 ms or more: others and time limits
+    /// stood still meanwhile, and the log names it. Such a tool should be declared `blocking`.
+    pub fn long_polls(&self) -> u64 {
+        self.shared.polls.long_polls()
+    }
+
     /// Forgets what tools have read from a resource: it was changed by other ways than a call.
     pub fn invalidate_resource(&self, name: &str) {
         self.shared.answers.invalidate_resource(name);
@@ -71,8 +107,48 @@ impl Executor {
         self.shared.admission.reset_breaker(tool);
     }
 
+    /// Ends it: calls that come now are `unavailable`, those that run have `grace` to end and are
+    /// then `cancelled`, and at last every tool is closed.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use std::time::Duration;
+    /// # use toolcrib_core::{Executor, ExecutorConfig, Registry, RegistryBuilder, TurnOptions};
+    /// # use toolcrib_tool::{ErrorKind, Layer, Source, ToolCall, ToolDefinition, ToolEntry, tool_fn};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), toolcrib_tool::DefinitionError> {
+    /// # let definition = ToolDefinition::builder("ping").description("Answer.").build()?;
+    /// # let body = tool_fn(|_: serde_json::Value, _| async { "pong" });
+    /// # let mut builder = RegistryBuilder::new();
+    /// # let _ = builder.register(ToolEntry::new(definition, Arc::new(body), Source::new(Layer::Host, "doc")));
+    /// # let executor = Executor::new(Registry::new(builder.build()), ExecutorConfig::default());
+    /// let turn = executor.turn(TurnOptions::default());
+    /// let report = executor.shutdown(Duration::from_secs(5)).await;
+    /// assert_eq!((report.cancelled, report.abandoned), (0, 0));
+    /// let late = turn.call(ToolCall::new("1", "ping", "{}")).await;
+    /// assert_eq!(late.error_kind(), Some(ErrorKind::Unavailable));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn shutdown(&self, grace: Duration) -> ShutdownReport {
+        let report = self.shared.shutdown.run(grace).await;
+        self.shared.registry.close().await;
+        report
+    }
+
+    /// Whether it is being shut down, or has been.
+    pub fn is_shutting_down(&self) -> bool {
+        self.shared.shutdown.has_begun()
+    }
+
     /// The settings.
     pub fn config(&self) -> &ExecutorConfig {
         &self.shared.config
+    }
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").field("config", &self.config).finish_non_exhaustive()
     }
 }

@@ -4,10 +4,10 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::json;
+use toolcrib_json::parse;
 use toolcrib_tool::{Arguments, ToolEntry, canonical_json};
 
 use crate::answers::canonical;
-use crate::arguments::parse::parse;
 
 /// 256 bits (BLAKE3) that stand for a definition or for arguments. Written as 64 hexadecimal
 /// digits.

@@ -4,10 +4,13 @@
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use tokio::time::Instant;
-use toolcrib_tool::{BoxFuture, CallHost, Services, ToolCall, ToolName, ToolOutput, ToolResult};
+use toolcrib_tool::{
+    BoxFuture, CallHost, Services, ToolCall, ToolFile, ToolName, ToolOutput, ToolResult,
+};
 
 use crate::admission::{Descent, Lineage, Permit};
 use crate::cancel::Cancellation;
+use crate::pipeline::Origin;
 use crate::{Turn, pipeline};
 
 /// The host of one call.
@@ -64,9 +67,11 @@ impl CallHost for Host {
     }
 
     fn call(&self, call: ToolCall) -> BoxFuture<'_, ToolResult> {
-        Box::pin(
-            async move { pipeline::run(&self.turn, call, &self.descent.lineage(), None).await },
-        )
+        Box::pin(async move {
+            let lineage = self.descent.lineage();
+            let origin = Origin { lineage: &lineage, batch: None };
+            pipeline::run(&self.turn, call, origin).await.result
+        })
     }
 
     fn deadline(&self) -> Option<std::time::Instant> {
@@ -79,6 +84,10 @@ impl CallHost for Host {
 
     fn services(&self) -> Option<&Services> {
         Some(&self.turn.state.services)
+    }
+
+    fn files(&self, tool_type: &str) -> &[ToolFile] {
+        self.turn.state.files.of(tool_type)
     }
 
     fn session(&self) -> Option<&str> {

@@ -12,6 +12,7 @@ mod answers;
 pub mod approval;
 #[doc(hidden)]
 pub mod arguments;
+pub mod audit;
 mod batch;
 mod cancel;
 mod checking;
@@ -22,22 +23,38 @@ mod execution;
 mod executor;
 pub mod fingerprint;
 mod host;
+mod identity;
+mod lifecycle;
+pub mod masking;
+mod middleware;
 mod output_budget;
+mod panics;
 mod pipeline;
 pub mod policy;
+mod redaction;
 mod registry;
+mod retry;
 pub mod run;
 mod schema;
+pub mod spill;
 mod statistics;
 pub mod stored;
 pub mod suspension;
+mod telemetry;
+#[cfg(feature = "tower")]
+mod tower_service;
 mod turn;
 mod violation;
 
 pub use answers::CacheStats;
 pub use config::ExecutorConfig;
-pub use executor::Executor;
+pub use executor::{Executor, ExecutorBuilder};
+pub use lifecycle::{RefreshReport, Refreshed, Refresher, ShutdownReport};
+pub use middleware::{Middleware, Next, after, before};
+pub use redaction::redact;
 pub use registry::{Conflict, Registration, Registry, RegistryBuilder, RegistrySnapshot};
 pub use statistics::{OTHER_TOOLS, Statistics, ToolStatistics, UNKNOWN_TOOLS};
+#[cfg(feature = "tower")]
+pub use tower_service::ExecutorService;
 pub use turn::{Turn, TurnOptions};
 pub use violation::Violation;

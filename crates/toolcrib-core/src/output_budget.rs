@@ -1,34 +1,158 @@
-//! Fits a result's text to what the model can take: the beginning and the end stay, the middle
-//! goes, and a marker says how much.
+//! Fits a result to what the model can take: the beginning and the end stay, the middle goes into
+//! the spill, and a marker says how much and how to read it.
+//!
+//! Per call: [`allows`] is asked first and costs no more than adding up lengths; only where it says
+//! no, [`fit_outcome`] cuts. Per batch: [`batch::fit_batch`] shares one budget among the answers,
+//! each of which had its own.
+//!
+//! What comes here has been masked: a secret that is cut in two could not be found any more.
 
-use std::borrow::Cow;
+pub(crate) mod batch;
+mod shares;
+mod whole;
 
-use toolcrib_tool::{Content, ToolOutput};
+use std::io;
+
+use serde_json::Value;
+use toolcrib_tool::{Content, ErrorKind, ToolError, ToolOutput};
+
+use crate::spill::{Owner, READ_OUTPUT, SpillStore, Spilled};
+pub(crate) use whole::Whole;
+
+/// What the answer to one call may hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct OutputLimits {
+    /// Characters of text.
+    pub(crate) chars: usize,
+    /// Bytes of data, as JSON.
+    pub(crate) data_bytes: usize,
+}
+
+/// Where the rest goes.
+#[derive(Clone, Copy)]
+pub(crate) struct Place<'a> {
+    pub(crate) store: &'a dyn SpillStore,
+    pub(crate) owner: &'a Owner,
+}
+
+/// A call's outcome within its limits.
+#[derive(Debug)]
+pub(crate) struct Fitted {
+    pub(crate) outcome: Result<ToolOutput, ToolError>,
+    /// What was there before the text was cut; `None` if it was not.
+    pub(crate) whole: Option<Whole>,
+}
+
+/// Whether the outcome may stay as it is. The data of a success has been held against its limit
+/// before ([`oversized`]).
+pub(crate) fn allows(outcome: &Result<ToolOutput, ToolError>, limits: OutputLimits) -> bool {
+    match outcome {
+        Ok(output) => text_fits(output, limits.chars),
+        Err(error) => error.partial().is_none_or(|partial| {
+            text_fits(partial, limits.chars)
+                && partial.data().is_none_or(|data| json_bytes(data) <= limits.data_bytes)
+        }),
+    }
+}
+
+/// Brings an outcome within its limits: text is cut, and so is what had been produced before a
+/// failure. Data is never cut: beyond its limit it goes into the spill, and the failure says where.
+pub(crate) async fn fit_outcome(
+    outcome: Result<ToolOutput, ToolError>,
+    limits: OutputLimits,
+    place: Option<Place<'_>>,
+) -> Fitted {
+    match outcome {
+        Ok(output) => {
+            let (output, whole) = fit_text(output, limits.chars, place).await;
+            Fitted { outcome: Ok(output), whole }
+        }
+        Err(mut error) => {
+            let Some(mut partial) = error.take_partial() else {
+                return Fitted { outcome: Err(error), whole: None };
+            };
+            if let Some(data) = partial.data()
+                && json_bytes(data) > limits.data_bytes
+            {
+                if let Some(hint) = put_data(data, place).await {
+                    error = error.with_hint(hint);
+                }
+                partial = without_data(&partial);
+            }
+            let (partial, whole) = fit_text(partial, limits.chars, place).await;
+            if !partial.content().is_empty() || partial.data().is_some() {
+                error = error.with_partial(partial);
+            }
+            Fitted { outcome: Err(error), whole }
+        }
+    }
+}
+
+/// The failure of a call whose data is `size` bytes and may be `limit`. It carries the whole output;
+/// [`fit_outcome`] puts the data where the model can read it.
+pub(crate) fn oversized(output: ToolOutput, size: usize, limit: usize) -> ToolError {
+    ToolError::new(
+        ErrorKind::InvalidOutput,
+        format!("the result's data is {size} bytes, more than the limit of {limit}"),
+    )
+    .with_hint("Ask for less at a time.")
+    .with_partial(output)
+}
+
+/// Bytes of the value as compact JSON, without writing it anywhere.
+pub(crate) fn json_bytes(value: &Value) -> usize {
+    struct Count(usize);
+    impl io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    match serde_json::to_writer(&mut count, value) {
+        Ok(()) => count.0,
+        // A value that is no JSON text cannot be sent: no limit allows it.
+        Err(_) => usize::MAX,
+    }
+}
 
 /// Cuts the text parts of an output to `budget` characters in all, shared max-min fairly.
 /// Returns whether anything was cut.
 pub(crate) fn fit(output: ToolOutput, budget: usize) -> (ToolOutput, bool) {
-    // Bytes bound characters from above: most outputs need no counting at all.
-    let bytes: usize = output.content().iter().map(|part| text_of(part).len()).sum();
-    if bytes <= budget {
+    if text_fits(&output, budget) {
         return (output, false);
     }
-    let sizes: Vec<usize> =
-        output.content().iter().map(|part| text_of(part).chars().count()).collect();
-    if sizes.iter().sum::<usize>() <= budget {
-        return (output, false);
-    }
-    let shares = fair_shares(&sizes, budget);
-    let content = output
-        .content()
-        .iter()
-        .zip(shares)
-        .map(|(part, share)| match part {
-            Content::Text(text) => Content::Text(cut(text, share).into_owned()),
-            other => other.clone(),
-        })
-        .collect();
+    let content = Whole::of(&output).cut(budget);
     (output.replace_content(content), true)
+}
+
+async fn fit_text(
+    output: ToolOutput,
+    budget: usize,
+    place: Option<Place<'_>>,
+) -> (ToolOutput, Option<Whole>) {
+    if text_fits(&output, budget) {
+        return (output, None);
+    }
+    let mut whole = Whole::of(&output);
+    whole.spill(place).await;
+    (output.replace_content(whole.cut(budget)), Some(whole))
+}
+
+/// Bytes bound characters from above: most outputs need no counting at all.
+fn text_fits(output: &ToolOutput, budget: usize) -> bool {
+    if output.content().is_empty() {
+        // The model reads the data as JSON.
+        return output
+            .data()
+            .is_none_or(|data| json_bytes(data) <= budget || Whole::of(output).chars() <= budget);
+    }
+    let parts = || output.content().iter().map(text_of);
+    parts().map(str::len).sum::<usize>() <= budget
+        || parts().map(|text| text.chars().count()).sum::<usize>() <= budget
 }
 
 fn text_of(part: &Content) -> &str {
@@ -38,94 +162,29 @@ fn text_of(part: &Content) -> &str {
     }
 }
 
-/// Splits a budget so that nobody gets more than it needs and no two that need more get different
-/// amounts by more than one (max-min fairness).
-pub(crate) fn fair_shares(needs: &[usize], budget: usize) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..needs.len()).collect();
-    order.sort_unstable_by_key(|&index| needs[index]);
-    let mut shares = vec![0; needs.len()];
-    let mut left = budget;
-    for (done, &index) in order.iter().enumerate() {
-        let waiting = needs.len() - done;
-        shares[index] = needs[index].min(left / waiting);
-        left -= shares[index];
+fn without_data(output: &ToolOutput) -> ToolOutput {
+    let mut rest = ToolOutput::new().replace_content(output.content().to_vec());
+    for (key, value) in output.meta() {
+        rest = rest.with_meta(key.as_str(), value.clone());
     }
-    shares
+    rest
 }
 
-/// Keeps the first 70 % and the last 30 % of `budget` characters, with a marker between them that
-/// states the sizes. Characters are code points and are never split. The marker comes on top.
-pub(crate) fn cut(text: &str, budget: usize) -> Cow<'_, str> {
-    let total = text.chars().count();
-    if total <= budget {
-        return Cow::Borrowed(text);
+/// Puts data into the spill and says how to read it.
+async fn put_data(data: &Value, place: Option<Place<'_>>) -> Option<String> {
+    let place = place?;
+    let text = toolcrib_tool::canonical_json(data);
+    match place.store.put(place.owner, Spilled::json(text)).await {
+        Ok(handle) => Some(format!(
+            "The data is kept as JSON text: call {READ_OUTPUT} with {{\"handle\":\"{handle}\"}} to \
+             read it page by page."
+        )),
+        Err(error) => {
+            tracing::warn!(%error, "an output's data was not kept");
+            None
+        }
     }
-    let head = budget * 7 / 10;
-    let tail = budget - head;
-    let head_end = byte_index(text, head);
-    let tail_start = byte_index(text, total - tail);
-    Cow::Owned(format!(
-        "{}\n[… {} of {total} characters left out …]\n{}",
-        &text[..head_end],
-        total - budget,
-        &text[tail_start..]
-    ))
-}
-
-fn byte_index(text: &str, chars: usize) -> usize {
-    text.char_indices().nth(chars).map_or(text.len(), |(index, _)| index)
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    #[test]
-    fn a_short_text_is_left_alone() {
-        let (output, truncated) = fit(ToolOutput::from("short"), 10);
-        assert_eq!((output.text().as_ref(), truncated), ("short", false));
-    }
-
-    #[test]
-    fn head_and_tail_stay_and_the_marker_states_the_sizes() {
-        let text = "0123456789".repeat(10);
-        assert_eq!(cut(&text, 10), "0123456\n[… 90 of 100 characters left out …]\n789");
-    }
-
-    #[test]
-    fn parts_share_the_budget_so_that_small_ones_stay_whole() {
-        assert_eq!(fair_shares(&[5, 100, 100], 65), [5, 30, 30]);
-        let output = ToolOutput::from("small").with_content("x".repeat(1000));
-        let (output, truncated) = fit(output, 105);
-        assert!(truncated);
-        assert_eq!(output.content()[0], Content::text("small"));
-    }
-
-    proptest! {
-        #[test]
-        fn cutting_never_splits_a_character(text in "\\PC{0,200}", budget in 0usize..200) {
-            let cut = cut(&text, budget);
-            let kept: String = cut.chars().filter(|_| true).collect();
-            prop_assert_eq!(kept.as_str(), cut.as_ref());
-            if text.chars().count() <= budget {
-                prop_assert_eq!(cut.as_ref(), text.as_str());
-            } else {
-                let head: String = text.chars().take(budget * 7 / 10).collect();
-                prop_assert!(cut.starts_with(&head));
-            }
-        }
-
-        #[test]
-        fn shares_never_exceed_budget_or_need(needs in prop::collection::vec(0usize..50, 0..8), budget in 0usize..200) {
-            let shares = fair_shares(&needs, budget);
-            let given: usize = shares.iter().sum();
-            prop_assert!(given <= budget);
-            prop_assert!(shares.iter().zip(&needs).all(|(share, need)| share <= need));
-            // Nothing is left over while somebody waits.
-            let unmet: usize = needs.iter().zip(&shares).map(|(need, share)| need - share).sum();
-            prop_assert!(unmet == 0 || budget == given);
-        }
-    }
-}
+mod tests;

@@ -1,38 +1,139 @@
 //! The one way a call takes, top to bottom: resolve → parse (or repair) → strip → defaults →
-//! validate (or coerce) → context → answered before? → breaker, permits and rate → the tool's own
-//! check → run within its limit → check the output → fit the budget.
+//! validate (or coerce) → context → the tool's own check → answered before? → breaker, permits and
+//! rate → run within its limit → check the output → mask → fit the budget → record.
+
+mod finish;
+mod ready;
+mod record;
 
 use std::panic::AssertUnwindSafe;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::{Either, select};
 use tokio::time::Instant;
-use toolcrib_fuzzy::near_names;
 use toolcrib_tool::{
-    Arguments, Body, CallContext, CallContextBuilder, CallId, ErrorKind, HostedContext,
-    RawArguments, ToolCall, ToolDefinition, ToolError, ToolOutcome, ToolOutput, ToolResult,
-    canonical_json,
+    Arguments, BoxFuture, CallContext, CallId, ErrorKind, HostedContext, RawArguments, ToolCall,
+    ToolError, ToolOutput, ToolResult,
 };
+use tracing::Instrument;
 
+use self::finish::{check_data, finished};
+use self::ready::{Checked, Ready};
+use self::record::Record;
 use crate::admission::{Lineage, Permit};
-use crate::answers::{Answers, Asked, Flights, Key, Run, Scope};
-use crate::arguments::parse::parse;
-use crate::cancel::Cancellation;
-use crate::checking::{Mending, checked_arguments, listed};
-use crate::execution::{Deadline, Held, PanicMessage, execute, poll_once, timed_out, validate};
+use crate::answers::{Asked, Flights, Run, Scope};
+use crate::execution::{Deadline, Held, execute, poll_once};
 use crate::host::Host;
-use crate::output_budget;
+use crate::lifecycle::{Instance, withdrawn};
+use crate::output_budget::{OutputLimits, Place, Whole, allows, fit_outcome};
+use crate::panics::PanicMessage;
 use crate::registry::{Compiled, Slot};
+use crate::retry;
+use crate::spill::Owner;
 use crate::statistics::Ending;
-use crate::turn::Turn;
+use crate::turn::{State, Turn};
+
+pub(crate) use self::ready::dry_run;
+
+/// Where a call comes from.
+#[derive(Clone, Copy)]
+pub(crate) struct Origin<'a> {
+    /// The calls it was made from.
+    pub(crate) lineage: &'a Lineage,
+    /// The flights of the batch it is part of.
+    pub(crate) batch: Option<&'a Flights>,
+}
+
+/// A call's answer, and what its batch needs to know of it.
+pub(crate) struct Answered {
+    pub(crate) result: ToolResult,
+    /// What was there before the text was cut.
+    pub(crate) whole: Option<Whole>,
+    /// The call's own text budget, in characters.
+    pub(crate) limit: usize,
+}
+
+/// Answers one call, through the host's middleware.
+pub(crate) async fn run(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answered {
+    let shared = &turn.state.shared;
+    // Calls made from a call that is in belong to it.
+    let entered = (origin.lineage.depth() == 0).then(|| shared.shutdown.enter()).transpose();
+    let _entered = match entered {
+        Ok(entered) => entered,
+        Err(error) => return refused(turn, call, error),
+    };
+    if shared.middleware.is_empty() {
+        return answer(turn, call, origin).await;
+    }
+    let innermost = move |call| -> BoxFuture<'_, ToolResult> {
+        Box::pin(async move { answer(turn, call, origin).await.result })
+    };
+    let result = shared.middleware.run(turn, call, &innermost).await;
+    // What middleware hands on is taken as it is.
+    Answered { result, whole: None, limit: shared.config.output_chars }
+}
+
+/// The answer to a call that is not let in.
+fn refused(turn: &Turn, call: ToolCall, error: ToolError) -> Answered {
+    let started = Instant::now();
+    let (id, name, raw) = call.into_parts();
+    let known = turn.state.snapshot.slot(&name);
+    Record::begin(&turn.state, &id, &name, known, &raw, started).end(Some(&error), Source::Own);
+    let result = ToolResult::failure(id, name, error, started.elapsed());
+    Answered { result, whole: None, limit: turn.state.shared.config.output_chars }
+}
+
+/// Answers one call, whatever happens.
+async fn answer(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answered {
+    let state = &*turn.state;
+    let started = Instant::now();
+    let (id, name, raw) = call.into_parts();
+    let slot = state.snapshot.slot(&name);
+    let record = Record::begin(state, &id, &name, slot, &raw, started);
+    let own_chars = slot.and_then(|slot| slot.entry.definition.output_chars());
+    let limits = OutputLimits {
+        chars: own_chars.unwrap_or(state.shared.config.output_chars),
+        data_bytes: state.shared.config.data_bytes,
+    };
+    let mut way = Way { turn, origin, id: &id, name: &name, started, source: Source::Own };
+    let outcome = {
+        // Pinned here and lent: a call's future is large, and each hand-over would copy it.
+        let work = AssertUnwindSafe(way.go(slot, raw)).catch_unwind();
+        let work = pin!(work.instrument(record.span().clone()));
+        match unless_cancelled(state, work).await {
+            Ok(Ok(outcome)) => outcome,
+            Ok(Err(panic)) => Err(host_failed(panic.as_ref())),
+            Err(by) => Err(by.error(started, slot)),
+        }
+    };
+    let source = way.source;
+    let outcome = state.shared.mask.outcome(outcome);
+    let (outcome, whole) = if allows(&outcome, limits) {
+        (outcome, None)
+    } else {
+        let owner = Owner::known(&state.identity, state.session.as_ref());
+        let place = state.shared.spill.as_deref();
+        let place = place.map(|store| Place { store, owner: &owner });
+        let fitted = fit_outcome(outcome, limits, place).await;
+        (fitted.outcome, fitted.whole)
+    };
+    let duration = record.end(outcome.as_ref().err(), source);
+    let result = match outcome {
+        Ok(output) => ToolResult::success(id, name, output, duration),
+        Err(error) => ToolResult::failure(id, name, error, duration),
+    }
+    .with_truncated(whole.is_some())
+    .with_cached(source == Source::Kept)
+    .with_skipped(source == Source::Shared);
+    Answered { result, whole, limit: limits.chars }
+}
 
 /// Where an answer comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Origin {
+enum Source {
     /// The tool ran, or the call was refused.
     Own,
     /// An earlier call.
@@ -41,146 +142,101 @@ enum Origin {
     Shared,
 }
 
-/// Answers one call. `lineage` is that of the call it was made from; `batch` has the flights of
-/// the batch it is part of.
-pub(crate) async fn run(
-    turn: &Turn,
-    call: ToolCall,
-    lineage: &Lineage,
-    batch: Option<&Flights>,
-) -> ToolResult {
-    let started = Instant::now();
-    let (id, name, raw) = call.into_parts();
-    tracing::debug!(tool = %name, call_id = %id, "execute_start");
-    let record = Record { id: &id, name: &name, started, ended: false };
-    let mut way = Way {
-        turn,
-        lineage,
-        batch,
-        id: &id,
-        name: &name,
-        started,
-        origin: Origin::Own,
-        output_chars: turn.state.shared.config.output_chars,
-    };
-    let outcome = {
-        // Pinned here and lent: a call's future is large, and each hand-over would copy it.
-        let work = pin!(AssertUnwindSafe(way.go(raw)).catch_unwind());
-        match unless_cancelled(&turn.state.cancellation, work).await {
-            Some(Ok(outcome)) => outcome,
-            Some(Err(panic)) => Err(host_failed(panic.as_ref())),
-            None => Err(cancelled(started)),
-        }
-    };
-    let (origin, budget) = (way.origin, way.output_chars);
-    let duration = started.elapsed();
-    record.ended(duration, outcome.as_ref().err());
-    answer(id, name, outcome, budget, duration)
-        .with_cached(origin == Origin::Kept)
-        .with_skipped(origin == Origin::Shared)
+/// Who has withdrawn a call.
+enum Withdrawn {
+    /// Its turn was cancelled, or its future dropped.
+    ByCaller,
+    /// The executor's grace is over.
+    ByShutdown,
 }
 
-/// Runs `work` until the turn is cancelled; `None` if it was.
+impl Withdrawn {
+    fn error(self, started: Instant, slot: Option<&Slot>) -> ToolError {
+        let read_only = slot.is_none_or(|slot| slot.entry.definition.annotations().read_only);
+        match self {
+            Self::ByShutdown => withdrawn(read_only),
+            Self::ByCaller => {
+                let spent = started.elapsed();
+                let message = format!("it was withdrawn after {spent:.1?}");
+                let error = ToolError::new(ErrorKind::Cancelled, message);
+                if read_only {
+                    return error;
+                }
+                error.with_hint("Whether it took effect is unknown: look before you call it again.")
+            }
+        }
+    }
+}
+
+/// Runs `work` until the call is withdrawn. Work that is through at once pays nothing for that.
 async fn unless_cancelled<F: Future>(
-    cancellation: &Cancellation,
+    state: &State,
     mut work: Pin<&mut F>,
-) -> Option<F::Output> {
-    if cancellation.is_cancelled() {
-        return None;
+) -> Result<F::Output, Withdrawn> {
+    if state.cancellation.is_cancelled() {
+        return Err(Withdrawn::ByCaller);
     }
     if let Poll::Ready(output) = poll_once(work.as_mut()).await {
-        return Some(output);
+        return Ok(output);
     }
-    let cancelled = pin!(cancellation.cancelled());
-    match select(work, cancelled).await {
-        Either::Left((output, _)) => Some(output),
-        Either::Right(_) => None,
+    let turn = pin!(state.cancellation.cancelled());
+    let executor = pin!(state.shared.shutdown.cancelled());
+    match select(work, select(turn, executor)).await {
+        Either::Left((output, _)) => Ok(output),
+        Either::Right((Either::Left(_), _)) => Err(Withdrawn::ByCaller),
+        Either::Right((Either::Right(_), _)) => Err(Withdrawn::ByShutdown),
     }
-}
-
-fn cancelled(started: Instant) -> ToolError {
-    let spent = started.elapsed();
-    ToolError::new(ErrorKind::Cancelled, format!("it was withdrawn after {spent:.1?}"))
-        .with_hint("Whether it took effect is unknown: look before you call it again.")
 }
 
 /// Tools' panics are caught where tools run; any other is a fault of the host's code, and its call
 /// is answered too.
 fn host_failed(panic: &(dyn std::any::Any + Send)) -> ToolError {
-    ToolError::internal("the host failed while it answered this call")
-        .with_source(PanicMessage::of(panic))
-}
-
-/// Writes down how a call ended, also if it is dropped.
-struct Record<'a> {
-    id: &'a CallId,
-    name: &'a str,
-    started: Instant,
-    ended: bool,
-}
-
-impl Record<'_> {
-    fn ended(mut self, duration: Duration, error: Option<&ToolError>) {
-        self.ended = true;
-        log(self.name, self.id.as_str(), duration, error);
-    }
-}
-
-impl Drop for Record<'_> {
-    fn drop(&mut self) {
-        if !self.ended {
-            let error = cancelled(self.started);
-            log(self.name, self.id.as_str(), self.started.elapsed(), Some(&error));
-        }
-    }
+    let text = "the host failed while it answered this call";
+    PanicMessage::of(panic).into_error(ErrorKind::Internal, text)
 }
 
 /// A call on its way.
 struct Way<'a> {
     turn: &'a Turn,
-    lineage: &'a Lineage,
-    batch: Option<&'a Flights>,
+    origin: Origin<'a>,
     id: &'a CallId,
     name: &'a str,
     started: Instant,
-    origin: Origin,
-    /// Characters of text the model gets.
-    output_chars: usize,
+    source: Source,
 }
 
-impl Way<'_> {
+impl<'a> Way<'a> {
     /// The whole way, and its place in the statistics.
-    async fn go(&mut self, raw: RawArguments) -> Result<ToolOutput, ToolError> {
+    async fn go(
+        &mut self,
+        slot: Option<&'a Slot>,
+        raw: RawArguments,
+    ) -> Result<ToolOutput, ToolError> {
         let shared = &self.turn.state.shared;
-        let slot = resolve(self.turn, self.name).inspect_err(|error| {
-            if error.kind() == ErrorKind::NotFound {
-                shared.statistics.unknown();
-            }
-        })?;
+        let Some(slot) = slot else {
+            shared.statistics.unknown();
+            return Err(ready::unknown(self.turn, self.name));
+        };
         let definition = &slot.entry.definition;
-        if let Some(own) = definition.output_chars() {
-            self.output_chars = own;
-        }
         let counted = slot.counter(&shared.statistics).begin(self.started.into_std());
-        let ready = match self.ready(slot, raw).await {
+        let Ready { checked, hosted, context, tool, asked } = match self.ready(slot, raw).await {
             Ok(ready) => ready,
             Err(error) => {
                 counted.refuse(error.kind());
                 return Err(error);
             }
         };
-        let Ready { checked, hosted, asked } = ready;
         let Checked { compiled, arguments, mending } = checked;
         let kept = match asked {
             None => None,
             Some(Asked::Run(run)) => Some(run),
             Some(Asked::Kept(output)) => {
-                self.origin = Origin::Kept;
+                self.source = Source::Kept;
                 counted.cache_hit();
                 return Ok(mending.noted_in(Arc::unwrap_or_clone(output)));
             }
             Some(Asked::Shared(outcome)) => {
-                self.origin = Origin::Shared;
+                self.source = Source::Shared;
                 counted.cache_hit();
                 return outcome
                     .map(|output| mending.noted_in(Arc::unwrap_or_clone(output)))
@@ -192,7 +248,7 @@ impl Way<'_> {
             definition,
             compiled.fingerprint,
             &self.turn.state.identity,
-            self.lineage,
+            self.origin.lineage,
         );
         let permit = match admitted.await {
             Ok(permit) => permit,
@@ -204,7 +260,12 @@ impl Way<'_> {
         // Waiting is no part of the limit; where there was none, one look at the clock will do.
         let waited = kept.is_some() || permit.waited();
         let runs_from = if waited { Instant::now() } else { self.started };
-        let outcome = self.run(slot, compiled, arguments, &hosted, &permit, runs_from).await;
+        let limit = shared.config.limit(definition.timeout());
+        let deadline = limit.map(|limit| Deadline { limit, at: runs_from + limit });
+        hosted.host().begin(&permit, deadline.map(|deadline| deadline.at));
+        let work =
+            Work { tool: &tool, context: &context, hosted: &hosted, permit: &permit, deadline };
+        let outcome = self.run(compiled, arguments, work).await;
         let failure = outcome.as_ref().err().map(ToolError::kind);
         permit.finish(failure);
         counted.finish(Ending::of(&outcome), runs_from.elapsed());
@@ -215,51 +276,11 @@ impl Way<'_> {
         outcome.map(|output| mending.noted_in(output))
     }
 
-    /// Everything before the permit: what is checked, asked, and answered already.
-    async fn ready<'t>(&self, slot: &'t Slot, raw: RawArguments) -> Result<Ready<'t>, ToolError>
-    where
-        Self: 't,
-    {
-        let checked = checked(self.turn, slot, raw)?;
-        let host = Host::new(self.turn, slot.entry.definition.tool_name(), self.lineage);
-        let hosted = context(self.turn, slot, self.id).host(host).build_hosted();
-        let Body::Shared(tool) = &slot.entry.body else {
-            return Err(ToolError::internal("this version cannot run a body of that kind"));
-        };
-        let limit = self.turn.state.shared.config.limit(slot.entry.definition.timeout());
-        validate(tool.as_ref(), &checked.arguments, &hosted.context(), limit).await?;
-        let asked = self.ask(slot, &checked).await?;
-        Ok(Ready { checked, hosted, asked })
-    }
-
     fn scope(&self) -> Scope<'_> {
         Scope {
             session: self.turn.state.session.as_deref(),
-            batch: self.batch,
-            nested: self.lineage.depth() > 0,
-        }
-    }
-
-    /// Whether the call was answered before or is being answered; `None` for tools whose calls
-    /// always run.
-    async fn ask(&self, slot: &Slot, checked: &Checked<'_>) -> Result<Option<Asked>, ToolError> {
-        let definition = &slot.entry.definition;
-        if !Answers::concern(definition) {
-            return Ok(None);
-        }
-        let text = checked.arguments.as_str();
-        let tape = parse(text)
-            .map_err(|error| ToolError::internal(format!("reading the arguments: {error}")))?;
-        let turn = self.turn;
-        let key =
-            Key::of(&checked.compiled.callee, tape.root(), &turn.state.values, &turn.state.context);
-        let ask = turn.state.shared.answers.ask(&key, self.scope());
-        match turn.state.shared.config.limit(definition.timeout()) {
-            None => Ok(Some(ask.await)),
-            Some(limit) => match tokio::time::timeout(limit, ask).await {
-                Ok(asked) => Ok(Some(asked)),
-                Err(_) => Err(timed_out(definition, limit)),
-            },
+            batch: self.origin.batch,
+            nested: self.origin.lineage.depth() > 0,
         }
     }
 
@@ -274,206 +295,51 @@ impl Way<'_> {
         outcome.map(Arc::unwrap_or_clone).map_err(Arc::unwrap_or_clone)
     }
 
-    /// Runs the tool and checks what it hands back.
+    /// Runs the tool, again if it may be, and checks what it hands back.
     async fn run(
         &self,
-        slot: &Slot,
         compiled: &Compiled,
         arguments: Arguments,
-        hosted: &HostedContext<Host>,
-        permit: &Permit<'_>,
-        runs_from: Instant,
+        work: Work<'_>,
+    ) -> Result<ToolOutput, ToolError> {
+        let Some(policy) = retry::policy(work.context.definition()) else {
+            return self.attempt(compiled, arguments, &work).await;
+        };
+        let attempt = || self.attempt(compiled, arguments.clone(), &work);
+        let latest = work.deadline.map(|deadline| deadline.at);
+        let (outcome, attempts) = retry::with_retries(policy, latest, attempt).await;
+        retry::noted(outcome, attempts)
+    }
+
+    async fn attempt(
+        &self,
+        compiled: &Compiled,
+        arguments: Arguments,
+        work: &Work<'_>,
     ) -> Result<ToolOutput, ToolError> {
         let shared = &self.turn.state.shared;
-        let definition = &slot.entry.definition;
-        let Body::Shared(tool) = &slot.entry.body else {
-            return Err(ToolError::internal("this version cannot run a body of that kind"));
-        };
-        let deadline = shared
-            .config
-            .limit(definition.timeout())
-            .map(|limit| Deadline { limit, at: runs_from + limit });
-        hosted.host().begin(permit, deadline.map(|deadline| deadline.at));
+        let resources = work.context.definition().resources();
         let held = Held {
-            slot: permit.slot().cloned(),
-            writing: shared.answers.writing(definition.resources()),
+            slot: work.permit.slot().cloned(),
+            writing: shared.answers.writing(resources),
+            lease: work.tool.lease(),
         };
-        let outcome = execute(tool, arguments, &hosted.context(), deadline, held).await?;
-        let output = finished(self.name, outcome, hosted.host())?;
+        let running = execute(work.tool.tool(), arguments, work.context, work.deadline, held);
+        let outcome = if self.origin.batch.is_some() {
+            shared.polls.watch(self.name, running).await?
+        } else {
+            running.await?
+        };
+        let output = finished(self.name, outcome, work.hosted.host())?;
         check_data(compiled, output, shared.config.data_bytes)
     }
 }
 
-/// A call that only needs its permit.
-struct Ready<'t> {
-    checked: Checked<'t>,
-    hosted: HostedContext<Host>,
-    asked: Option<Asked>,
-}
-
-/// A call all of whose checks that need no tool have passed.
-struct Checked<'t> {
-    compiled: &'t Compiled,
-    arguments: Arguments,
-    mending: Mending,
-}
-
-fn checked<'t>(turn: &Turn, slot: &'t Slot, raw: RawArguments) -> Result<Checked<'t>, ToolError> {
-    let definition = &slot.entry.definition;
-    let compiled = slot.compiled(turn.state.shared.registry.schemas())?;
-    let (arguments, mending) =
-        checked_arguments(compiled, raw, definition.annotations().read_only)?;
-    require_context(turn, definition)?;
-    Ok(Checked { compiled, arguments, mending })
-}
-
-/// Does everything but running the tool.
-pub(crate) fn dry_run(turn: &Turn, call: ToolCall) -> Result<(Arguments, CallContext), ToolError> {
-    let (id, name, raw) = call.into_parts();
-    let slot = resolve(turn, &name)?;
-    let checked = checked(turn, slot, raw)?;
-    Ok((checked.arguments, context(turn, slot, &id).build()))
-}
-
-/// Finds the tool, or says which ones are near.
-fn resolve<'t>(turn: &'t Turn, name: &str) -> Result<&'t Slot, ToolError> {
-    let Some(slot) = turn.state.snapshot.slot(name) else {
-        let known = turn.definitions().iter().map(|definition| definition.name());
-        let near: Vec<_> = near_names(name, known).iter().map(|near| format!("`{near}`")).collect();
-        let error = ToolError::new(ErrorKind::NotFound, "there is no tool of that name");
-        return Err(match near.as_slice() {
-            [] => error.with_hint("Use one of the listed tools, spelt exactly."),
-            near => error.with_hint(format!("Did you mean {}?", near.join(" or "))),
-        }
-        .with_hint(format!("For the user: tool {name} is unavailable.")));
-    };
-    match slot.entry.unavailable_reason() {
-        None => Ok(slot),
-        Some(reason) => Err(ToolError::unavailable(reason)
-            .with_hint("Use another tool; this one cannot run here.")
-            .with_hint(format!("For the user: tool {name} is unavailable."))),
-    }
-}
-
-/// Fails if the host has not supplied what the tool needs.
-fn require_context(turn: &Turn, definition: &ToolDefinition) -> Result<(), ToolError> {
-    let missing = definition.injections().iter().find(|injection| {
-        injection.required() && turn.state.values.get(injection.context_key()).is_none()
-    });
-    let Some(injection) = missing else { return Ok(()) };
-    Err(ToolError::new(
-        ErrorKind::MissingContext,
-        format!(
-            "the host has not supplied `{}`, which this tool takes from the context",
-            injection.context_key()
-        ),
-    )
-    .with_hint("It cannot be given as an argument. Tell the user that the host must set it."))
-}
-
-fn context(turn: &Turn, slot: &Slot, id: &CallId) -> CallContextBuilder {
-    let definition = &slot.entry.definition;
-    CallContext::builder(id.clone(), Arc::clone(definition))
-        .values(turn.state.values.clone())
-        .output_chars(definition.output_chars().unwrap_or(turn.state.shared.config.output_chars))
-}
-
-/// Output, or the reason why waiting is not possible here.
-fn finished(name: &str, outcome: ToolOutcome, host: &Host) -> Result<ToolOutput, ToolError> {
-    match outcome {
-        ToolOutcome::Done(output) if !output.is_empty() => Ok(output),
-        ToolOutcome::Done(_) => host.take_result().ok_or_else(|| {
-            ToolError::execution("the tool ended with no output")
-                .with_hint("Nothing is known of what it did. Try another tool.")
-        }),
-        ToolOutcome::NeedsInput(request) => Err(ToolError::unavailable(format!(
-            "it needs an answer from a person, and this host keeps no waiting calls: {}",
-            request.message
-        ))),
-        ToolOutcome::Pending(ticket) => Err(ToolError::unavailable(format!(
-            "its work goes on elsewhere as {}, and this host keeps no waiting calls",
-            ticket.id
-        ))),
-        _ => Err(ToolError::internal(format!("{name} ended in a way this version does not know"))),
-    }
-}
-
-/// Holds `data` against its size limit and the declared output schema.
-fn check_data(
-    compiled: &Compiled,
-    output: ToolOutput,
-    data_bytes: usize,
-) -> Result<ToolOutput, ToolError> {
-    if let Some(data) = output.data() {
-        let size = canonical_json(data).len();
-        if size > data_bytes {
-            return Err(ToolError::new(
-                ErrorKind::InvalidOutput,
-                format!("the result's data is {size} bytes, more than the limit of {data_bytes}"),
-            )
-            .with_hint("Ask for less at a time."));
-        }
-    }
-    let Some(validator) = &compiled.output else { return Ok(output) };
-    let Some(data) = output.data() else {
-        return Err(ToolError::new(
-            ErrorKind::InvalidOutput,
-            "the tool declares an output schema and returned no data",
-        )
-        .with_partial(output));
-    };
-    let violations = validator.violations(data);
-    if violations.is_empty() {
-        return Ok(output);
-    }
-    let error = ToolError::new(
-        ErrorKind::InvalidOutput,
-        "the tool's data does not fit the output schema it declares",
-    );
-    Err(listed(error, &violations))
-}
-
-/// The final answer, with its text fitted to the budget.
-fn answer(
-    id: CallId,
-    name: Arc<str>,
-    outcome: Result<ToolOutput, ToolError>,
-    budget: usize,
-    duration: Duration,
-) -> ToolResult {
-    match outcome {
-        Ok(output) => {
-            let (output, truncated) = output_budget::fit(output, budget);
-            ToolResult::success(id, name, output, duration).with_truncated(truncated)
-        }
-        Err(mut error) => {
-            let mut truncated = false;
-            if let Some(partial) = error.take_partial() {
-                let (partial, cut) = output_budget::fit(partial, budget);
-                truncated = cut;
-                error = error.with_partial(partial);
-            }
-            ToolResult::failure(id, name, error, duration).with_truncated(truncated)
-        }
-    }
-}
-
-fn log(tool: &str, call_id: &str, duration: Duration, error: Option<&ToolError>) {
-    let Some(error) = error else {
-        tracing::info!(tool, call_id, ?duration, "execute_done");
-        return;
-    };
-    let kind = error.kind().as_str();
-    let source = error.source().map(ToString::to_string);
-    match error.kind() {
-        ErrorKind::NotFound
-        | ErrorKind::Panic
-        | ErrorKind::Timeout
-        | ErrorKind::Unavailable
-        | ErrorKind::InvalidOutput
-        | ErrorKind::Internal => {
-            tracing::error!(tool, call_id, ?duration, kind, source, %error, "execute_done");
-        }
-        _ => tracing::warn!(tool, call_id, ?duration, kind, source, %error, "execute_done"),
-    }
+/// What a call runs with.
+struct Work<'w> {
+    tool: &'w Instance<'w>,
+    context: &'w CallContext,
+    hosted: &'w HostedContext<Host>,
+    permit: &'w Permit<'w>,
+    deadline: Option<Deadline>,
 }

@@ -1,7 +1,8 @@
 //! Who owns which name: entries in, an immutable snapshot out, the first one wins.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use hashbrown::HashMap;
@@ -12,6 +13,7 @@ use toolcrib_tool::{
 use crate::admission;
 use crate::answers::Callee;
 use crate::arguments::prepare::Preparation;
+use crate::lifecycle::{Bodies, LiveBody};
 use crate::schema::{InputValidator, OutputValidator, SchemaCache};
 use crate::statistics::{Counter, Statistics};
 
@@ -138,7 +140,9 @@ impl RegistryBuilder {
             .filter(|slot| slot.entry.unavailable_reason().is_none())
             .map(|slot| Arc::clone(&slot.entry.definition))
             .collect();
+        let losers = conflicts.iter().filter_map(|conflict| live(&conflict.loser));
         RegistrySnapshot {
+            shadowed: losers.collect(),
             generation: GENERATION.fetch_add(1, Ordering::Relaxed),
             slots,
             index,
@@ -156,6 +160,8 @@ pub struct RegistrySnapshot {
     index: HashMap<ToolName, usize>,
     callable: Vec<Arc<ToolDefinition>>,
     conflicts: Vec<Conflict>,
+    /// Those of the losers, which hold resources as well and may win another day.
+    shadowed: Vec<Arc<LiveBody>>,
 }
 
 impl RegistrySnapshot {
@@ -171,6 +177,11 @@ impl RegistrySnapshot {
 
     pub(crate) fn slot(&self, name: &str) -> Option<&Slot> {
         self.index.get(name).map(|&position| &self.slots[position])
+    }
+
+    /// The bodies of all entries that have one, owners and losers.
+    pub(crate) fn bodies(&self) -> impl Iterator<Item = &Arc<LiveBody>> {
+        self.slots.iter().filter_map(Slot::live).chain(&self.shadowed)
     }
 
     /// All owners, sorted by name, unavailable ones included.
@@ -193,6 +204,7 @@ impl RegistrySnapshot {
 #[derive(Debug)]
 pub(crate) struct Slot {
     pub(crate) entry: ToolEntry,
+    live: Option<Arc<LiveBody>>,
     counter: OnceLock<Counter>,
     compiled: OnceLock<Result<Compiled, ToolError>>,
 }
@@ -211,7 +223,19 @@ pub(crate) struct Compiled {
 
 impl Slot {
     fn new(entry: ToolEntry) -> Self {
-        Self { entry, counter: OnceLock::new(), compiled: OnceLock::new() }
+        let live = live(&entry);
+        Self { entry, live, counter: OnceLock::new(), compiled: OnceLock::new() }
+    }
+
+    /// The instance that answers the tool's calls, where all calls share one.
+    pub(crate) fn live(&self) -> Option<&Arc<LiveBody>> {
+        self.live.as_ref()
+    }
+
+    /// The definition's fingerprint, where a call has been made.
+    pub(crate) fn fingerprint(&self) -> Option<String> {
+        let compiled = self.compiled.get()?.as_ref().ok()?;
+        Some(format!("{:016x}", compiled.fingerprint))
     }
 
     /// Where the tool's calls are counted.
@@ -223,12 +247,14 @@ impl Slot {
     pub(crate) fn compiled(&self, schemas: &SchemaCache) -> Result<&Compiled, ToolError> {
         let compile = || {
             let definition = &self.entry.definition;
-            let Body::Shared(tool) = &self.entry.body else {
-                return Err(ToolError::internal("this version cannot run a body of that kind"));
+            // Another instance may do something else under the same definition.
+            let instance = match &self.entry.body {
+                Body::Shared(tool) => format!("{:p}", Arc::as_ptr(tool)),
+                Body::PerUse(factory) => format!("{:p}", Arc::as_ptr(factory)),
+                _ => String::new(),
             };
             Ok(Compiled {
-                // Another instance may do something else under the same definition.
-                callee: Callee::of(&self.entry, format!("{:p}", Arc::as_ptr(tool))),
+                callee: Callee::of(&self.entry, instance),
                 fingerprint: admission::fingerprint(definition),
                 preparation: Preparation::of(definition),
                 input: schemas.input(definition.input_schema())?,
@@ -242,17 +268,41 @@ impl Slot {
     }
 }
 
+fn live(entry: &ToolEntry) -> Option<Arc<LiveBody>> {
+    let Body::Shared(tool) = &entry.body else { return None };
+    Some(LiveBody::of(tool, entry.definition.tool_name()))
+}
+
 /// The live registry: one snapshot at a time, read without a lock.
 #[derive(Debug)]
 pub struct Registry {
     current: ArcSwap<RegistrySnapshot>,
     schemas: SchemaCache,
+    bodies: Bodies,
+    /// Held from reading the current snapshot to putting the next in place.
+    writer: Mutex<()>,
 }
 
 impl Registry {
     /// A registry that starts with this snapshot.
     pub fn new(snapshot: RegistrySnapshot) -> Self {
-        Self { current: ArcSwap::from_pointee(snapshot), schemas: SchemaCache::default() }
+        Self::with_bodies(snapshot, Bodies::default())
+    }
+
+    fn with_bodies(snapshot: RegistrySnapshot, bodies: Bodies) -> Self {
+        bodies.replace([], snapshot.bodies());
+        Self {
+            current: ArcSwap::from_pointee(snapshot),
+            schemas: SchemaCache::default(),
+            bodies,
+            writer: Mutex::default(),
+        }
+    }
+
+    /// As [`new`](Self::new); a tool that is removed stays open for `grace` for turns that still
+    /// hold it. Default: 30 s.
+    pub fn with_grace(snapshot: RegistrySnapshot, grace: Duration) -> Self {
+        Self::with_bodies(snapshot, Bodies::with_grace(grace))
     }
 
     /// The current snapshot, to keep as long as needed.
@@ -262,10 +312,35 @@ impl Registry {
 
     /// Puts another snapshot in place at once. Whoever holds the old one keeps it.
     pub fn publish(&self, snapshot: RegistrySnapshot) {
-        self.current.store(Arc::new(snapshot));
+        self.update(|_| Some(snapshot));
+    }
+
+    /// Puts the snapshot in place that is made of the current one; no other change comes between.
+    pub(crate) fn update(
+        &self,
+        make: impl FnOnce(&RegistrySnapshot) -> Option<RegistrySnapshot>,
+    ) -> bool {
+        let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let current = self.current.load_full();
+        let Some(next) = make(&current) else { return false };
+        self.bodies.replace(current.bodies(), next.bodies());
+        self.current.store(Arc::new(next));
+        true
+    }
+
+    /// Closes all bodies that no other registry has; what calls them then is `unavailable`.
+    pub(crate) async fn close(&self) {
+        self.bodies.close_all(self.current.load().bodies());
+        Bodies::settled().await;
     }
 
     pub(crate) fn schemas(&self) -> &SchemaCache {
         &self.schemas
+    }
+}
+
+impl Drop for Registry {
+    fn drop(&mut self) {
+        self.bodies.withdraw(self.current.load().bodies());
     }
 }

@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
+use toolcrib_json::Tape;
 use toolcrib_tool::{ToolError, canonical_json};
 
 use crate::arguments::json_view::{TapeJson, View};
-use crate::arguments::tape::Tape;
 use crate::violation::Violation;
 
 /// A compiled input schema. Regular expressions run in linear time, nothing is fetched, and

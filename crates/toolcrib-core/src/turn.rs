@@ -6,12 +6,14 @@ use std::sync::Arc;
 use serde_json::json;
 use toolcrib_tool::{
     Arguments, CallContext, ContextValues, Services, ToolCall, ToolDefinition, ToolError,
-    ToolResult, canonical_json,
+    ToolFiles, ToolResult, canonical_json,
 };
 
 use crate::admission::Lineage;
 use crate::cancel::Cancellation;
 use crate::executor::Shared;
+use crate::identity::identity;
+use crate::pipeline::Origin;
 use crate::{Executor, RegistrySnapshot, batch, pipeline};
 
 /// What a host attaches to a turn.
@@ -20,6 +22,7 @@ pub struct TurnOptions {
     values: ContextValues,
     session: Option<Arc<str>>,
     services: Services,
+    files: ToolFiles,
     max_concurrency: Option<usize>,
 }
 
@@ -43,6 +46,13 @@ impl TurnOptions {
     #[must_use]
     pub fn services(mut self, services: Services) -> Self {
         self.services = services;
+        self
+    }
+
+    /// The files the request brings for its tools.
+    #[must_use]
+    pub fn files(mut self, files: ToolFiles) -> Self {
+        self.files = files;
         self
     }
 
@@ -99,6 +109,7 @@ pub(crate) struct State {
     pub(crate) context: Arc<str>,
     pub(crate) session: Option<Arc<str>>,
     pub(crate) services: Services,
+    pub(crate) files: ToolFiles,
     pub(crate) cancellation: Cancellation,
     max_concurrency: usize,
 }
@@ -112,6 +123,7 @@ impl Turn {
             context: canonical_context(&options.values),
             session: options.session,
             services: options.services,
+            files: options.files,
             cancellation: Cancellation::default(),
             values: options.values,
             max_concurrency: options
@@ -142,7 +154,8 @@ impl Turn {
     /// Dropping the future cancels the call and ends what it started. Needs a tokio runtime with
     /// its timer.
     pub async fn call(&self, call: ToolCall) -> ToolResult {
-        pipeline::run(self, call, &Lineage::root(), None).await
+        let lineage = Lineage::root();
+        pipeline::run(self, call, Origin { lineage: &lineage, batch: None }).await.result
     }
 
     /// Withdraws the calls of this turn and all its clones, those to come too: their work is ended,
@@ -166,14 +179,6 @@ impl Turn {
 fn canonical_context(values: &ContextValues) -> Arc<str> {
     let pairs: Vec<_> = values.iter().map(|(key, value)| json!([key, value])).collect();
     if pairs.is_empty() { "".into() } else { canonical_json(&pairs.into()).into() }
-}
-
-/// Tenant and user as one text; empty where the host names neither.
-fn identity(values: &ContextValues) -> Arc<str> {
-    match (values.get("tenant"), values.get("user")) {
-        (None, None) => "".into(),
-        (tenant, user) => canonical_json(&json!([tenant, user])).into(),
-    }
 }
 
 impl fmt::Debug for Turn {

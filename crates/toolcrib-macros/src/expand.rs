@@ -4,10 +4,10 @@ use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
-use syn::{Error, Ident, ItemFn};
+use syn::{Error, Ident, Index, ItemFn, Path};
 
 use crate::function::{Function, Parameter};
-use crate::settings::{Inject, Settings, check_name};
+use crate::settings::{Cached, Inject, Settings, check_name};
 use crate::{contract, description, function};
 
 /// The fn as it was written, followed by its registration or by what is wrong.
@@ -20,6 +20,7 @@ pub(crate) fn expand(settings: TokenStream, item: &TokenStream) -> TokenStream {
         return quote!(#item #error);
     };
     let generated = registration(settings, &function).unwrap_or_else(Error::into_compile_error);
+    let function = function::without_marks(&function);
     // A tool takes its arguments by value because this attribute calls it so.
     quote!(#[allow(clippy::needless_pass_by_value)] #function #generated)
 }
@@ -44,7 +45,9 @@ fn registration(settings: TokenStream, item: &ItemFn) -> syn::Result<TokenStream
     };
     let contract = contract::contract()?;
     let definition = definition(&name, &description, &settings, &function, item, &contract);
-    let body = body(&function, item, &contract);
+    let states: Vec<_> =
+        function.states().iter().map(|_| quote!(::core::default::Default::default())).collect();
+    let body = body(&function, &settings, item, &contract);
     // A fn that is configured out takes its registration with it.
     let cfgs = item.attrs.iter().filter(|attribute| attribute.path().is_ident("cfg"));
     let line = u32::try_from(item.sig.ident.span().unwrap().line()).unwrap_or(u32::MAX);
@@ -60,7 +63,7 @@ fn registration(settings: TokenStream, item: &ItemFn) -> syn::Result<TokenStream
                     file: ::core::file!(),
                     line: #line,
                     definition: __definition,
-                    body: || ::std::sync::Arc::new(__Body),
+                    body: || ::std::sync::Arc::new(__Body(#(#states,)*)),
                 }
             }
         };
@@ -129,10 +132,18 @@ fn definition(
         let millis = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
         quote!(.timeout(::core::time::Duration::from_millis(#millis)))
     });
-    let output_chars = settings.output_chars.map(|count| quote!(.output_chars(#count)));
-    let injections = settings.inject.iter().map(|inject| injection(inject, contract));
+    let policies = policies(settings, contract);
+    let declared = settings.inject.iter().map(|inject| injection(inject, contract));
+    let marked = function.parameters.iter().filter_map(|parameter| match parameter {
+        Parameter::Value { parameter, key, required, .. } => {
+            let (parameter, context_key) = (parameter.clone(), key.clone());
+            Some(injection(&Inject { parameter, context_key, required: *required }, contract))
+        }
+        _ => None,
+    });
+    let injections: Vec<_> = declared.chain(marked).collect();
     let injections =
-        (!settings.inject.is_empty()).then(|| quote!(.injections(::std::vec![#(#injections),*])));
+        (!injections.is_empty()).then(|| quote!(.injections(::std::vec![#(#injections),*])));
     // The texts were parsed when this code was generated, so that none becomes `null` here; if one
     // did, `build` would refuse it.
     let examples = &settings.examples;
@@ -156,7 +167,7 @@ fn definition(
                 #(#lists)*
                 #(#switches)*
                 #timeout
-                #output_chars
+                #policies
                 #injections
                 #examples;
             match #output_schema {
@@ -168,28 +179,94 @@ fn definition(
     }
 }
 
+/// The setters for limits, caching, approval and the like.
+fn policies(settings: &Settings, contract: &TokenStream) -> TokenStream {
+    let output_chars = settings.output_chars.map(|count| quote!(.output_chars(#count)));
+    let max_concurrent = settings.max_concurrent.map(|count| quote!(.max_concurrent(#count)));
+    let rate = settings.rate.as_ref().map(|(calls, constructor)| {
+        quote! {
+            // More than zero: that was checked when this code was generated.
+            .rate(#contract::RateLimit::#constructor(
+                ::core::num::NonZeroU32::new(#calls).unwrap_or(::core::num::NonZeroU32::MIN),
+            ))
+        }
+    });
+    let cache = settings.cache.map(|cached| {
+        let ttl = match cached {
+            Cached::ByDefault => None,
+            Cached::For(ttl) => {
+                let millis = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
+                Some(quote!(.with_ttl(::core::time::Duration::from_millis(#millis))))
+            }
+        };
+        quote!(.cache(#contract::CachePolicy::new() #ttl))
+    });
+    let dedupe = settings.dedupe.as_ref().map(|word| quote!(.dedupe(#contract::Dedupe::#word)));
+    let approval =
+        settings.approval.as_ref().map(|word| quote!(.approval(#contract::Approval::#word)));
+    let retry = settings.retry.map(|max| quote!(.retry(#contract::RetryPolicy::new(#max))));
+    let refresh_every = settings.refresh_every.map(|period| {
+        let millis = u64::try_from(period.as_millis()).unwrap_or(u64::MAX);
+        quote!(.refresh_every(::core::time::Duration::from_millis(#millis)))
+    });
+    let (reads, writes) = (&settings.reads, &settings.writes);
+    let resources = (!reads.is_empty() || !writes.is_empty()).then(
+        || quote!(.resources(#contract::Resources::new() #(.reads(#reads))* #(.writes(#writes))*)),
+    );
+    quote! {
+        #output_chars #max_concurrent #rate #cache #dedupe #approval #retry #refresh_every
+        #resources
+    }
+}
+
 fn injection(inject: &Inject, contract: &TokenStream) -> TokenStream {
     let Inject { parameter, context_key, required } = inject;
     let optional = (!required).then(|| quote!(.optional()));
     quote!(#contract::Injection::new(#parameter, #context_key) #optional)
 }
 
-/// `struct __Body`, which is the `Tool`.
-fn body(function: &Function<'_>, item: &ItemFn, contract: &TokenStream) -> TokenStream {
+/// `struct __Body`, which is the `Tool`, with the state it keeps.
+fn body(
+    function: &Function<'_>,
+    settings: &Settings,
+    item: &ItemFn,
+    contract: &TokenStream,
+) -> TokenStream {
     let name = &item.sig.ident;
     let parse = function
         .arguments()
         .map(|ty| quote_spanned!(ty.span()=> let __args = __arguments.parse::<#ty>()?;));
+    let mut states = 0_usize;
     let values = function.parameters.iter().map(|parameter| match parameter {
         Parameter::Arguments(_) => quote!(__args),
         Parameter::Context => quote!(__cx),
+        Parameter::Service { ty, name } => {
+            let name = name.as_ref().map_or_else(
+                || quote!(::core::option::Option::None),
+                |name| quote!(::core::option::Option::Some(#name)),
+            );
+            quote_spanned! {ty.span()=>
+                <#ty as #contract::__private::FromServices>::from_services(__cx, #name)?
+            }
+        }
+        Parameter::Value { ty, parameter, .. } => quote_spanned! {ty.span()=>
+            #contract::__private::from_context::<#ty>(__cx, #parameter)?
+        },
+        Parameter::State(_) => {
+            let index = Index::from(states);
+            states += 1;
+            quote!(&self.#index)
+        }
     });
+    let values: Vec<_> = values.collect();
+    let states = function.states();
     let wait = item.sig.asyncness.map(|_| quote!(.await));
     let output = function.output;
     let outcome =
         quote_spanned!(output.span()=> <#output as #contract::IntoOutcome>::into_outcome(__output));
+    let validate = settings.validate.as_ref().map(|check| validate(check, function, contract));
     quote! {
-        struct __Body;
+        struct __Body(#(#states,)*);
 
         #[automatically_derived]
         impl #contract::Tool for __Body {
@@ -207,6 +284,32 @@ fn body(function: &Function<'_>, item: &ItemFn, contract: &TokenStream) -> Token
                     #outcome
                 })
             }
+
+            #validate
+        }
+    }
+}
+
+/// `Tool::validate`, with a fn of the author's.
+fn validate(check: &Path, function: &Function<'_>, contract: &TokenStream) -> TokenStream {
+    let (parse, arguments) = match function.arguments() {
+        Some(ty) => (
+            quote_spanned!(ty.span()=> let __args = __arguments.parse::<#ty>()?;),
+            quote!(&__args,),
+        ),
+        None => (TokenStream::new(), TokenStream::new()),
+    };
+    let call = quote_spanned!(check.span()=> #check(#arguments __cx));
+    quote! {
+        fn validate<'a>(
+            &'a self,
+            __arguments: &'a #contract::Arguments,
+            __cx: &'a #contract::CallContext,
+        ) -> #contract::BoxFuture<'a, ::core::result::Result<(), #contract::ToolError>> {
+            ::std::boxed::Box::pin(async move {
+                #parse
+                #call
+            })
         }
     }
 }

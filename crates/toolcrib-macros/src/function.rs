@@ -1,7 +1,11 @@
 //! The fn below `#[tool]`: what of its signature matters, and what it may not be.
 
+use syn::ext::IdentExt;
 use syn::spanned::Spanned;
-use syn::{Error, FnArg, ItemFn, ReturnType, Safety, Signature, Type};
+use syn::{
+    Attribute, Error, FnArg, ItemFn, LitStr, Meta, Pat, PatType, ReturnType, Safety, Signature,
+    Type,
+};
 
 /// One parameter of the fn, in the order written.
 pub(crate) enum Parameter<'a> {
@@ -9,7 +13,16 @@ pub(crate) enum Parameter<'a> {
     Arguments(&'a Type),
     /// `&CallContext`.
     Context,
+    /// `#[service]`: lent by the host, found by type or by this name.
+    Service { ty: &'a Type, name: Option<String> },
+    /// `#[context("key")]`: a value of the host's context.
+    Value { ty: &'a Type, parameter: String, key: String, required: bool },
+    /// `#[state]`: kept by the tool from call to call; the type behind the reference.
+    State(&'a Type),
 }
+
+/// The attributes of parameters, which the compiler does not know and must not see.
+const MARKS: [&str; 3] = ["service", "context", "state"];
 
 /// What of a signature the generated code needs.
 pub(crate) struct Function<'a> {
@@ -22,9 +35,33 @@ impl Function<'_> {
     pub(crate) fn arguments(&self) -> Option<&Type> {
         self.parameters.iter().find_map(|parameter| match parameter {
             Parameter::Arguments(ty) => Some(*ty),
-            Parameter::Context => None,
+            _ => None,
         })
     }
+
+    /// The types of the tool's own state, in order.
+    pub(crate) fn states(&self) -> Vec<&Type> {
+        let states = self.parameters.iter().filter_map(|parameter| match parameter {
+            Parameter::State(ty) => Some(*ty),
+            _ => None,
+        });
+        states.collect()
+    }
+}
+
+/// The fn as the compiler may see it: without the marks of its parameters.
+pub(crate) fn without_marks(item: &ItemFn) -> ItemFn {
+    let mut item = item.clone();
+    for input in &mut item.sig.inputs {
+        if let FnArg::Typed(input) = input {
+            input.attrs.retain(|attribute| mark_of(attribute).is_none());
+        }
+    }
+    item
+}
+
+fn mark_of(attribute: &Attribute) -> Option<&'static str> {
+    MARKS.into_iter().find(|mark| attribute.path().is_ident(mark))
 }
 
 /// Reads the signature; everything that is wrong with it is reported at once.
@@ -88,11 +125,30 @@ fn read_parameters<'a>(signature: &'a Signature, problems: &mut Problems) -> Vec
                 );
                 continue;
             }
-            FnArg::Typed(input) => &*input.ty,
+            FnArg::Typed(input) => {
+                let marks: Vec<_> = input.attrs.iter().filter(|a| mark_of(a).is_some()).collect();
+                match marks.as_slice() {
+                    [] => &*input.ty,
+                    [mark] => {
+                        match marked(input, mark) {
+                            Ok(parameter) => parameters.push(parameter),
+                            Err(error) => problems.add(error),
+                        }
+                        continue;
+                    }
+                    [_, second, ..] => {
+                        problems.push(second, "a parameter comes from one place");
+                        continue;
+                    }
+                }
+            }
         };
         let is_context = names_context(ty);
-        let taken =
-            parameters.iter().any(|known| matches!(known, Parameter::Context) == is_context);
+        let taken = parameters.iter().any(|known| match known {
+            Parameter::Context => is_context,
+            Parameter::Arguments(_) => !is_context,
+            _ => false,
+        });
         match (is_context, taken) {
             (true, false) => parameters.push(Parameter::Context),
             (false, false) => {
@@ -105,7 +161,8 @@ fn read_parameters<'a>(signature: &'a Signature, problems: &mut Problems) -> Vec
             (false, true) => problems.push(
                 input,
                 "a tool takes one arguments type and, if it likes, a `&CallContext`: make these \
-                 parameters the fields of one struct that derives `Deserialize` and `JsonSchema`",
+                 parameters the fields of one struct that derives `Deserialize` and `JsonSchema`, \
+                 or mark what the host gives: `#[service]`, `#[context(\"key\")]`, `#[state]`",
             ),
         }
         if let Type::Path(path) = ty
@@ -115,6 +172,52 @@ fn read_parameters<'a>(signature: &'a Signature, problems: &mut Problems) -> Vec
         }
     }
     parameters
+}
+
+/// A parameter whose mark says where it comes from.
+fn marked<'a>(input: &'a PatType, mark: &Attribute) -> syn::Result<Parameter<'a>> {
+    let ty = &*input.ty;
+    let text = match &mark.meta {
+        Meta::Path(_) => None,
+        Meta::List(_) => Some(mark.parse_args::<LitStr>()?),
+        Meta::NameValue(meta) => {
+            return Err(Error::new_spanned(meta, "write the name in parentheses: `(\"…\")`"));
+        }
+    };
+    match (mark_of(mark), text) {
+        (Some("service"), name) => Ok(Parameter::Service { ty, name: name.map(|n| n.value()) }),
+        (Some("state"), None) => match ty {
+            Type::Reference(reference) if reference.mutability.is_none() => {
+                Ok(Parameter::State(&reference.elem))
+            }
+            _ => Err(Error::new_spanned(
+                ty,
+                "calls share the tool's state: take `&T`, with `T: Default + Send + Sync`, and an \
+                 atomic or a lock for what changes",
+            )),
+        },
+        (Some("state"), Some(text)) => {
+            Err(Error::new_spanned(text, "the state has no name: write `#[state]`"))
+        }
+        (_, Some(key)) => match &*input.pat {
+            Pat::Ident(pattern) => Ok(Parameter::Value {
+                ty,
+                parameter: pattern.ident.unraw().to_string(),
+                key: key.value(),
+                required: !is_option(ty),
+            }),
+            other => Err(Error::new_spanned(other, "give the parameter a plain name")),
+        },
+        (_, None) => {
+            Err(Error::new_spanned(mark, "say which value of the context: `#[context(\"key\")]`"))
+        }
+    }
+}
+
+/// Whether a type is written `Option<…>`.
+fn is_option(ty: &Type) -> bool {
+    let Type::Path(path) = ty else { return false };
+    path.path.segments.last().is_some_and(|last| last.ident == "Option")
 }
 
 /// Whether a type is a reference to something called `CallContext`.
@@ -129,7 +232,10 @@ struct Problems(Option<Error>);
 
 impl Problems {
     fn push(&mut self, at: &(impl Spanned + quote::ToTokens), message: &str) {
-        let error = Error::new_spanned(at, message);
+        self.add(Error::new_spanned(at, message));
+    }
+
+    fn add(&mut self, error: Error) {
         match &mut self.0 {
             Some(known) => known.combine(error),
             none => *none = Some(error),

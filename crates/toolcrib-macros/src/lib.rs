@@ -42,7 +42,8 @@ use proc_macro::TokenStream;
 ///
 /// - It may be `async`. It has no generics, no `self` and is neither `unsafe` nor `extern`.
 /// - It takes at most one arguments type (`Deserialize + JsonSchema`; it may borrow from the
-///   call) and at most one `&CallContext`, in either order.
+///   call) and at most one `&CallContext`, in any order.
+/// - Other parameters are marked with where they come from; see [below](#parameters-the-host-fills-in).
 /// - It returns anything that is `IntoOutcome`: `String`, `serde_json::Value`, `ToolOutput`,
 ///   `Json<T>` (whose schema becomes the output schema), or a `Result` of one of these.
 /// - Its doc comment is the description a model reads. Lines of a paragraph are joined.
@@ -70,16 +71,57 @@ use proc_macro::TokenStream;
 /// | `blocking = …` | whether calls run on the blocking pool | `true` for a sync fn |
 /// | `timeout = "30s"` | the tool's own limit: a whole number of `ms`, `s` or `m` | the executor's |
 /// | `output_chars = N` | characters of text a model gets | the executor's |
+/// | `max_concurrent = N` | calls that run at once in this process | no limit |
+/// | `rate = "30/min"` | calls that start per `s`, `min` or `h` | no limit |
+/// | `cache`, `cache = "60s"` | successful answers are used again; for `read_only`, `idempotent` tools | never |
+/// | `dedupe = "session"` | the same call again is answered from the first: in its `session`, or in its `batch` | `none` |
+/// | `retry = N` | after an error that says so, up to N times more; for `idempotent` tools | never |
+/// | `reads("…", …)`, `writes("…", …)` | resources; a call that writes one makes what others read from it forgotten | none |
+/// | `approval = "always"` | calls wait for a person: `never`, `always`, or `destructive` ones | `never` |
+/// | `refresh_every = "5m"` | how often `Tool::refresh` is asked | never |
+/// | `validate = path` | a `fn(&Args, &CallContext) -> Result<(), ToolError>` that says what the schema cannot; it must not block | none |
 /// | `inject(parameter = "context_key", …)` | values the host fills in; `parameter?` makes one optional | none |
 /// | `empty_as_absent("…", …)` | properties for which `""` means "not given" | none |
 /// | `examples("…", …)` | argument objects that are right, as JSON, parsed at compile time | none |
 ///
 /// A switch stands alone or takes `= true` or `= false`.
 ///
-/// # Injected values
+/// # Parameters the host fills in
 ///
-/// An injected parameter is in no schema a model sees and never in the arguments type: read it
-/// with `cx.injected("parameter")`.
+/// No model sees or sets them:
+///
+/// - `#[context("user")] user: String` is a value of the host's context; without it the call is
+///   answered `missing_context`, unless the type is an `Option`.
+/// - `#[service] db: Arc<Database>` is what the host lends, found by its type, or by name with
+///   `#[service("archive")]`; without it the call is answered `unavailable`, unless the type is an
+///   `Option<Arc<…>>`.
+/// - `#[state] seen: &Counter` is kept by the tool itself from call to call; it begins as
+///   `Default`. Calls run at once, so it is shared: what changes is an atomic or behind a lock.
+///
+/// ```standalone_crate
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicU64, Ordering};
+/// use toolcrib_macros::tool;
+///
+/// struct Tickets;
+///
+/// /// Say how often each user's tickets were looked at.
+/// #[tool(read_only, cache = "60s", idempotent, reads("tickets"), rate = "30/min")]
+/// fn looks(
+///     #[context("user")] user: String,
+///     #[service] tickets: Option<Arc<Tickets>>,
+///     #[state] looks: &AtomicU64,
+/// ) -> String {
+///     let looks = looks.fetch_add(1, Ordering::Relaxed) + 1;
+///     format!("{user}: {looks}, tickets here: {}", tickets.is_some())
+/// }
+/// # let definition = (toolcrib_tool::native_tools()[0].definition)()?;
+/// # assert_eq!(definition.injections()[0].context_key(), "user");
+/// # assert_eq!(definition.rate().map(|rate| rate.to_string()).as_deref(), Some("30/min"));
+/// # Ok::<(), toolcrib_tool::DefinitionError>(())
+/// ```
+///
+/// A parameter declared with `inject(…)` is read with `cx.injected("parameter")`.
 #[proc_macro_attribute]
 pub fn tool(settings: TokenStream, item: TokenStream) -> TokenStream {
     expand::expand(settings.into(), &item.into()).into()

@@ -1,12 +1,15 @@
 //! What stands between the parentheses of `#[tool(…)]`.
 
+use std::fmt::Display;
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::str::FromStr;
 use std::time::Duration;
 
 use serde_json::Value;
 use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
-use syn::{Error, Ident, LitBool, LitInt, LitStr, Token, bracketed, parenthesized};
+use syn::{Error, Ident, LitBool, LitInt, LitStr, Path, Token, bracketed, parenthesized};
 
 /// Every setting, in the order of the documentation.
 const KNOWN: &[&str] = &[
@@ -26,6 +29,16 @@ const KNOWN: &[&str] = &[
     "blocking",
     "timeout",
     "output_chars",
+    "max_concurrent",
+    "rate",
+    "cache",
+    "dedupe",
+    "retry",
+    "reads",
+    "writes",
+    "approval",
+    "refresh_every",
+    "validate",
     "inject",
     "empty_as_absent",
     "examples",
@@ -36,6 +49,14 @@ pub(crate) struct Inject {
     pub(crate) parameter: String,
     pub(crate) context_key: String,
     pub(crate) required: bool,
+}
+
+/// How long answers are used again.
+#[derive(Clone, Copy)]
+pub(crate) enum Cached {
+    /// For the executor's time.
+    ByDefault,
+    For(Duration),
 }
 
 /// The settings as written; `None` and empty mean "not said".
@@ -51,6 +72,20 @@ pub(crate) struct Settings {
     pub(crate) blocking: Option<bool>,
     pub(crate) timeout: Option<Duration>,
     pub(crate) output_chars: Option<usize>,
+    pub(crate) max_concurrent: Option<usize>,
+    /// Calls, and the constructor for the time they are counted in.
+    pub(crate) rate: Option<(u32, Ident)>,
+    pub(crate) cache: Option<Cached>,
+    /// The variant's name.
+    pub(crate) dedupe: Option<Ident>,
+    pub(crate) retry: Option<u32>,
+    pub(crate) reads: Vec<String>,
+    pub(crate) writes: Vec<String>,
+    /// The variant's name.
+    pub(crate) approval: Option<Ident>,
+    pub(crate) refresh_every: Option<Duration>,
+    /// A fn that checks the arguments.
+    pub(crate) validate: Option<Path>,
     pub(crate) inject: Vec<Inject>,
     pub(crate) empty_as_absent: Vec<String>,
     /// JSON objects, as compact text.
@@ -85,6 +120,18 @@ impl Parse for Settings {
         if let Some(key) = contradiction {
             return Err(Error::new(key.span(), "a `read_only` tool destroys nothing"));
         }
+        let key_of = |name: &str| seen.iter().find(|key| *key == name);
+        let idempotent = settings.switch("idempotent") == Some(true);
+        if let Some(key) = key_of("cache")
+            && !(idempotent && settings.switch("read_only") == Some(true))
+        {
+            let problem = "only a tool that is `read_only` and `idempotent` may be cached";
+            return Err(Error::new(key.span(), problem));
+        }
+        if let Some(key) = key_of("retry").filter(|_| !idempotent) {
+            let problem = "only an `idempotent` tool may be tried again";
+            return Err(Error::new(key.span(), problem));
+        }
         Ok(settings)
     }
 }
@@ -108,10 +155,32 @@ impl Settings {
             }
             "blocking" => self.blocking = Some(switch(input)?),
             "timeout" => self.timeout = Some(duration(&text(input)?)?),
-            "output_chars" => {
+            "refresh_every" => self.refresh_every = Some(duration(&text(input)?)?),
+            "output_chars" => self.output_chars = Some(number(input)?),
+            "max_concurrent" => self.max_concurrent = Some(number::<NonZeroUsize>(input)?.get()),
+            "retry" => self.retry = Some(number::<NonZeroU32>(input)?.get()),
+            "rate" => self.rate = Some(rate(&text(input)?)?),
+            "cache" => {
+                self.cache = Some(if input.peek(Token![=]) {
+                    Cached::For(duration(&text(input)?)?)
+                } else {
+                    Cached::ByDefault
+                });
+            }
+            "dedupe" => {
+                let words = [("session", "Session"), ("batch", "Batch"), ("none", "None")];
+                self.dedupe = Some(word(&text(input)?, &words)?);
+            }
+            "approval" => {
+                let words =
+                    [("never", "Never"), ("destructive", "Destructive"), ("always", "Always")];
+                self.approval = Some(word(&text(input)?, &words)?);
+            }
+            "reads" => self.reads = values(&texts(input)?),
+            "writes" => self.writes = values(&texts(input)?),
+            "validate" => {
                 input.parse::<Token![=]>()?;
-                let count: LitInt = input.parse()?;
-                self.output_chars = Some(count.base10_parse()?);
+                self.validate = Some(input.parse()?);
             }
             "inject" => self.inject = injections(input)?,
             "examples" => {
@@ -161,6 +230,41 @@ fn switch(input: ParseStream<'_>) -> syn::Result<bool> {
     }
     input.parse::<Token![=]>()?;
     Ok(input.parse::<LitBool>()?.value)
+}
+
+/// `= N`.
+fn number<N: FromStr<Err: Display>>(input: ParseStream<'_>) -> syn::Result<N> {
+    input.parse::<Token![=]>()?;
+    input.parse::<LitInt>()?.base10_parse()
+}
+
+/// One of the words, as the variant it stands for.
+fn word(literal: &LitStr, words: &[(&str, &str)]) -> syn::Result<Ident> {
+    let text = literal.value();
+    let known = words.iter().find(|(word, _)| *word == text);
+    known.map(|(_, variant)| Ident::new(variant, literal.span())).ok_or_else(|| {
+        let known: Vec<_> = words.iter().map(|(word, _)| format!("{word:?}")).collect();
+        Error::new(literal.span(), format!("write one of {}", known.join(", ")))
+    })
+}
+
+/// Calls per `s`, `min` or `h`.
+fn rate(literal: &LitStr) -> syn::Result<(u32, Ident)> {
+    let text = literal.value();
+    let parts = text.split_once('/').and_then(|(calls, unit)| {
+        let constructor = match unit.trim() {
+            "s" => "per_second",
+            "min" => "per_minute",
+            "h" => "per_hour",
+            _ => return None,
+        };
+        let calls = calls.trim().parse::<NonZeroU32>().ok()?.get();
+        Some((calls, Ident::new(constructor, literal.span())))
+    });
+    parts.ok_or_else(|| {
+        let problem = "is not a rate limit: write calls per s, min or h, like \"30/min\"";
+        Error::new(literal.span(), format!("{text:?} {problem}"))
+    })
 }
 
 /// A whole number of `ms`, `s` or `m`, more than zero.

@@ -1,6 +1,8 @@
 //! What `#[tool]` promises: the tool is found, says what it was told to say, and runs.
 
 use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -9,8 +11,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use toolcrib_macros::tool;
 use toolcrib_tool::{
-    Arguments, CallContext, ContextValues, ErrorKind, Json, NativeTool, ToolDefinition, ToolError,
-    ToolOutcome, ToolOutput, native_tools,
+    Approval, Arguments, BoxFuture, CachePolicy, CallContext, CallHost, ContextValues, Dedupe,
+    ErrorKind, Json, NativeTool, RetryPolicy, Services, ToolDefinition, ToolError, ToolOutcome,
+    ToolOutput, native_tools,
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -99,6 +102,43 @@ fn configured_out_below() -> String {
     String::new()
 }
 
+struct Ledger(&'static str);
+
+fn even(args: &Add, cx: &CallContext) -> Result<(), ToolError> {
+    let even = (args.a + args.b) % 2 == 0;
+    let refuse = || ToolError::new(ErrorKind::Constraint, format!("{} is odd", cx.call_id()));
+    even.then_some(()).ok_or_else(refuse)
+}
+
+/// Has every policy and every kind of parameter.
+#[tool(
+    read_only,
+    idempotent,
+    max_concurrent = 3,
+    rate = "30/min",
+    cache = "90s",
+    dedupe = "session",
+    retry = 2,
+    reads("tickets", "users"),
+    writes("log"),
+    approval = "destructive",
+    refresh_every = "5m",
+    validate = even
+)]
+async fn everything(
+    #[state] calls: &AtomicUsize,
+    #[service] ledger: Arc<Ledger>,
+    #[service("archive")] archive: Option<Arc<Ledger>>,
+    args: Add,
+    #[context("user")] user: String,
+    cx: &CallContext,
+    #[context("limit")] limit: Option<u32>,
+) -> Value {
+    std::future::ready(()).await;
+    let calls = calls.fetch_add(1, Ordering::Relaxed) + 1;
+    json!([calls, ledger.0, archive.map(|a| a.0), args.a, user, cx.call_id().as_str(), limit])
+}
+
 fn find(name: &str) -> &'static NativeTool {
     let tool = native_tools().into_iter().find(|tool| tool.name == name);
     tool.unwrap_or_else(|| panic!("{name} is not linked in"))
@@ -130,7 +170,7 @@ fn poll_once<F: Future>(future: std::pin::Pin<&mut F>) -> F::Output {
 #[test]
 fn every_tool_is_found_with_crate_file_and_line() {
     let names: Vec<_> = native_tools().iter().map(|tool| tool.name).collect();
-    assert_eq!(names, ["add", "echo-word", "match", "nothing", "which_call"]);
+    assert_eq!(names, ["add", "echo-word", "everything", "match", "nothing", "which_call"]);
 
     let found = find("nothing");
     assert_eq!(found.krate, "toolcrib-macros");
@@ -225,4 +265,85 @@ fn the_fn_stays_callable_as_written() {
     let Ok(Json(sum)) = add(Add { a: 1, b: 2 }) else { panic!("1 + 2") };
     assert_eq!(sum.total, 3);
     assert_eq!(nothing(), "here");
+}
+
+/// Lends services and nothing else.
+struct Lender(Services);
+
+impl CallHost for Lender {
+    fn cancelled(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::pending())
+    }
+
+    fn is_cancelled(&self) -> bool {
+        false
+    }
+
+    fn services(&self) -> Option<&Services> {
+        Some(&self.0)
+    }
+}
+
+#[test]
+fn policies_are_in_the_definition() {
+    let definition = definition("everything");
+    assert_eq!(definition.max_concurrent(), Some(3));
+    assert_eq!(definition.rate().map(|rate| rate.to_string()).as_deref(), Some("30/min"));
+    assert_eq!(definition.cache().and_then(CachePolicy::ttl), Some(Duration::from_secs(90)));
+    assert_eq!(definition.dedupe(), Dedupe::Session);
+    assert_eq!(definition.retry().map(RetryPolicy::max), Some(2));
+    assert_eq!(definition.resources().read(), ["tickets", "users"]);
+    assert_eq!(definition.resources().written(), ["log"]);
+    assert_eq!(definition.approval(), Approval::Destructive);
+    assert_eq!(definition.refresh_every(), Some(Duration::from_secs(300)));
+    let injected: Vec<_> = definition
+        .injections()
+        .iter()
+        .map(|i| (i.parameter(), i.context_key(), i.required()))
+        .collect();
+    assert_eq!(injected, [("user", "user", true), ("limit", "limit", false)]);
+}
+
+#[test]
+fn parameters_come_from_the_host_and_state_stays_from_call_to_call() {
+    let body = (find("everything").body)();
+    let ask = |services: Services, user: Value| {
+        let cx = CallContext::builder("call_7", definition("everything"))
+            .values(ContextValues::new().with("user", user))
+            .host(Lender(services))
+            .build();
+        let arguments = Arguments::from_validated(r#"{"a": 1, "b": 2}"#.to_owned());
+        let future = std::pin::pin!(body.call(arguments, &cx));
+        match poll_once(future) {
+            Ok(ToolOutcome::Done(output)) => Ok(output),
+            Ok(other) => panic!("not done: {other:?}"),
+            Err(error) => Err(error),
+        }
+    };
+    let lent = || Services::new().with(Arc::new(Ledger("main")));
+    let first = ask(lent(), json!("ada")).unwrap();
+    assert_eq!(first.data(), Some(&json!([1, "main", null, 1, "ada", "call_7", null])));
+    let named = lent().with_named("archive", Arc::new(Ledger("old")));
+    let second = ask(named, json!("bob")).unwrap();
+    assert_eq!(second.data(), Some(&json!([2, "main", "old", 1, "bob", "call_7", null])));
+
+    let absent = ask(Services::new(), json!("ada")).unwrap_err();
+    assert_eq!(absent.kind(), ErrorKind::Unavailable);
+    assert!(absent.message().contains("Ledger"), "{absent}");
+    let wrong = ask(lent(), json!(7)).unwrap_err();
+    assert_eq!(wrong.kind(), ErrorKind::MissingContext);
+    assert!(wrong.message().contains("`user`"), "{wrong}");
+}
+
+#[test]
+fn a_validating_fn_is_asked_before_the_call() {
+    let body = (find("everything").body)();
+    let cx = CallContext::builder("call_7", definition("everything")).build();
+    let check = |text: &str| {
+        let arguments = Arguments::from_validated(text.to_owned());
+        poll_once(std::pin::pin!(body.validate(&arguments, &cx)))
+    };
+    assert!(check(r#"{"a": 1, "b": 3}"#).is_ok());
+    let refused = check(r#"{"a": 1, "b": 2}"#).unwrap_err();
+    assert_eq!((refused.kind(), refused.message()), (ErrorKind::Constraint, "call_7 is odd"));
 }

@@ -4,9 +4,9 @@ use std::sync::OnceLock;
 
 use serde::Deserialize;
 use serde_json::Value;
+use toolcrib_json::{ParseError, Tape, parse_owned};
 
 use crate::ToolError;
-use crate::json::from_accepted;
 
 /// JSON text as it came from a model: unparsed, untrusted.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -51,8 +51,8 @@ impl From<Value> for RawArguments {
 /// Arguments a tool may rely on: checked against its schema, with defaults filled in and with
 /// everything removed that a model must not set.
 ///
-/// The bytes that were validated are the bytes [`parse`](Self::parse) reads, so a tool and its
-/// schema cannot see two different values.
+/// They are parsed once. What the validator has walked is what [`parse`](Self::parse) and
+/// [`value`](Self::value) read, so a tool and its schema cannot see two different values.
 ///
 /// ```
 /// use serde::Deserialize;
@@ -71,31 +71,52 @@ impl From<Value> for RawArguments {
 /// ```
 #[derive(Debug, Clone)]
 pub struct Arguments {
-    json: String,
-    value: OnceLock<Value>,
+    /// Or why the text is not JSON, and the text.
+    tape: Result<Tape<'static>, (ParseError, String)>,
+    /// Boxed, as it is seldom asked for and arguments are moved about.
+    value: OnceLock<Box<Value>>,
 }
 
 impl Arguments {
-    /// Wraps JSON text that has already passed validation.
+    /// Parses JSON text that is known to fit the tool's schema: in a test of a single tool, for
+    /// example.
     ///
-    /// The executor calls this; in a test of a single tool, so may you. Text that is not JSON
-    /// makes [`parse`](Self::parse) fail and [`value`](Self::value) read as `null`; how deep it is
-    /// nested is no longer checked.
+    /// Text that is not JSON makes [`parse`](Self::parse) fail and [`value`](Self::value) read as
+    /// `null`.
     pub fn from_validated(json: String) -> Self {
-        Self { json, value: OnceLock::new() }
+        Self { tape: parse_owned(json), value: OnceLock::new() }
+    }
+
+    /// The text as it was parsed for validation, which it has passed. The executor calls this.
+    pub fn from_tape(tape: Tape<'static>) -> Self {
+        Self { tape: Ok(tape), value: OnceLock::new() }
     }
 
     /// The JSON text.
     pub fn as_str(&self) -> &str {
-        &self.json
+        match &self.tape {
+            Ok(tape) => tape.text(),
+            Err((_, text)) => text,
+        }
+    }
+
+    /// The parsed text, to be read in place.
+    ///
+    /// Fails with kind `internal` if [`from_validated`](Self::from_validated) was given text that
+    /// is not JSON.
+    pub fn tape(&self) -> Result<&Tape<'static>, ToolError> {
+        self.tape.as_ref().map_err(|(error, _)| {
+            ToolError::internal(format!("what was passed off as valid arguments is not: {error}"))
+        })
     }
 
     /// Reads the arguments into a type; borrowed fields borrow from the text.
     ///
     /// Fails with kind `internal` if the type asks for more than the tool's schema promises:
     /// the schema and the type have come apart, which is the tool's fault and not the model's.
+    /// The message names the place as a JSON pointer.
     pub fn parse<'a, T: Deserialize<'a>>(&'a self) -> Result<T, ToolError> {
-        from_accepted(&self.json).map_err(|error| {
+        T::deserialize(self.tape()?.root()).map_err(|error| {
             ToolError::internal(format!(
                 "the tool's schema allows what its code cannot read: {error}"
             ))
@@ -104,6 +125,39 @@ impl Arguments {
 
     /// The arguments as a [`Value`], built at the first use.
     pub fn value(&self) -> &Value {
-        self.value.get_or_init(|| from_accepted(&self.json).unwrap_or_default())
+        self.value.get_or_init(|| Box::new(self.parse().unwrap_or_default()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ErrorKind;
+
+    #[test]
+    fn a_type_that_asks_for_more_than_there_is_is_told_where() {
+        let arguments = Arguments::from_validated(r#"{"at":[1,"two"]}"#.to_owned());
+        let read = arguments.parse::<std::collections::BTreeMap<String, Vec<u8>>>();
+        let error = read.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Internal);
+        assert_eq!(
+            error.message(),
+            "the tool's schema allows what its code cannot read: invalid type: string \"two\", \
+             expected u8 at `/at/1`"
+        );
+    }
+
+    #[test]
+    fn text_that_is_not_json_is_kept_and_cannot_be_read() {
+        let arguments = Arguments::from_validated("[1".to_owned());
+        assert_eq!((arguments.as_str(), arguments.value()), ("[1", &Value::Null));
+        assert_eq!(arguments.parse::<Value>().unwrap_err().kind(), ErrorKind::Internal);
+    }
+
+    #[test]
+    fn the_deepest_arguments_that_are_accepted_can_be_read() {
+        let levels = toolcrib_json::MAX_DEPTH;
+        let text = format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+        assert_eq!(Arguments::from_validated(text.clone()).value().to_string(), text);
     }
 }

@@ -64,6 +64,27 @@ impl ToolCall {
         Self { id: CallId::new(id), name: name.into(), arguments: arguments.into() }
     }
 
+    /// The call under another id.
+    #[must_use]
+    pub fn with_id(mut self, id: CallId) -> Self {
+        self.id = id;
+        self
+    }
+
+    /// The call of another name.
+    #[must_use]
+    pub fn with_name(mut self, name: impl Into<Arc<str>>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// The call with other arguments.
+    #[must_use]
+    pub fn with_arguments(mut self, arguments: impl Into<RawArguments>) -> Self {
+        self.arguments = arguments.into();
+        self
+    }
+
     /// The caller's id.
     pub fn id(&self) -> &CallId {
         &self.id

@@ -9,8 +9,8 @@ use std::time::Instant;
 use serde_json::Value;
 
 use crate::{
-    CallHost, CallId, Content, NoHost, StatusUpdate, ToolCall, ToolDefinition, ToolOutput,
-    ToolResult,
+    CallHost, CallId, Content, NoHost, StatusUpdate, ToolCall, ToolDefinition, ToolFile,
+    ToolOutput, ToolResult,
 };
 
 /// Values the host attached to a session or request: `user`, `tenant`, `project_id` and its own.
@@ -176,6 +176,15 @@ impl CallContext {
     /// A service the host lends, by name and type.
     pub fn named_service<T: Any + Send + Sync>(&self, name: &str) -> Option<Arc<T>> {
         self.0.host.services()?.named(name)
+    }
+
+    /// The files the request brought for this tool: those for its name, or else for its category.
+    pub fn files(&self) -> &[ToolFile] {
+        let definition = self.definition();
+        match self.0.host.files(definition.name()) {
+            [] => self.0.host.files(definition.category()),
+            files => files,
+        }
     }
 
     /// The session the call belongs to, if there is one.

@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use crate::{
-    BoxFuture, Content, Services, StatusUpdate, ToolCall, ToolError, ToolOutput, ToolResult,
+    BoxFuture, Content, Services, StatusUpdate, ToolCall, ToolError, ToolFile, ToolOutput,
+    ToolResult,
 };
 
 /// What the executor offers a running call. New methods come with defaults.
@@ -44,6 +45,12 @@ pub trait CallHost: Send + Sync + 'static {
     /// What the host lends to its tools.
     fn services(&self) -> Option<&Services> {
         None
+    }
+
+    /// The files the request brought for tools of a type.
+    fn files(&self, tool_type: &str) -> &[ToolFile] {
+        let _ = tool_type;
+        &[]
     }
 
     /// When the call will be ended, if it has a limit and its work has begun.

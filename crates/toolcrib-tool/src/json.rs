@@ -1,19 +1,6 @@
-//! JSON text in and out: the same bytes on every run and in every build.
+//! JSON text out: the same bytes on every run and in every build.
 
-use serde::Deserialize;
 use serde_json::Value;
-
-/// Reads JSON text that toolcrib's own parser has accepted.
-///
-/// That parser allows 128 levels of nesting; `serde_json` stops one short of it, and a text that was
-/// accepted must be readable.
-pub(crate) fn from_accepted<'a, T: Deserialize<'a>>(text: &'a str) -> serde_json::Result<T> {
-    let mut deserializer = serde_json::Deserializer::from_str(text);
-    deserializer.disable_recursion_limit();
-    let value = T::deserialize(&mut deserializer)?;
-    deserializer.end()?;
-    Ok(value)
-}
 
 /// Compact JSON with object keys in byte order, whatever map the graph's `serde_json` uses.
 ///

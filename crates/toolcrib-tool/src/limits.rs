@@ -26,6 +26,21 @@ impl RateLimit {
         (!per.is_zero()).then_some(Self { calls, per })
     }
 
+    /// At most `calls` in every second.
+    pub const fn per_second(calls: NonZeroU32) -> Self {
+        Self { calls, per: Duration::from_secs(1) }
+    }
+
+    /// At most `calls` in every minute.
+    pub const fn per_minute(calls: NonZeroU32) -> Self {
+        Self { calls, per: Duration::from_secs(60) }
+    }
+
+    /// At most `calls` in every hour.
+    pub const fn per_hour(calls: NonZeroU32) -> Self {
+        Self { calls, per: Duration::from_secs(3600) }
+    }
+
     /// How many calls.
     pub fn calls(self) -> NonZeroU32 {
         self.calls
@@ -66,14 +81,13 @@ impl std::str::FromStr for RateLimit {
     fn from_str(text: &str) -> Result<Self, InvalidRateLimit> {
         let refuse = || InvalidRateLimit(text.to_owned());
         let (calls, unit) = text.split_once('/').ok_or_else(refuse)?;
-        let seconds = match unit.trim() {
-            "s" => 1,
-            "min" => 60,
-            "h" => 3600,
-            _ => return Err(refuse()),
-        };
         let calls = calls.trim().parse().map_err(|_| refuse())?;
-        Ok(Self { calls, per: Duration::from_secs(seconds) })
+        match unit.trim() {
+            "s" => Ok(Self::per_second(calls)),
+            "min" => Ok(Self::per_minute(calls)),
+            "h" => Ok(Self::per_hour(calls)),
+            _ => Err(refuse()),
+        }
     }
 }
 

@@ -92,6 +92,13 @@ impl ToolResult {
         self
     }
 
+    /// The answer as that of another call.
+    #[must_use]
+    pub fn with_call_id(mut self, call_id: CallId) -> Self {
+        self.call_id = call_id;
+        self
+    }
+
     /// The id of the call this answers.
     pub fn call_id(&self) -> &CallId {
         &self.call_id

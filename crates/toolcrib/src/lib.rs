@@ -8,6 +8,8 @@ mod crib;
 pub mod manifest_tests;
 #[cfg(feature = "manifests")]
 pub mod manifests;
+#[cfg(unix)]
+pub mod stores;
 
 pub use crib::{BuildError, Toolcrib, ToolcribBuilder};
 

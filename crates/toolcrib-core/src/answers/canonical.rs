@@ -7,14 +7,12 @@
 use std::borrow::Cow;
 
 use serde_json::Value;
-
-use crate::arguments::tape::{Cursor, Kind};
+use toolcrib_json::{Cursor, Kind};
 
 /// Appends the value's one spelling.
 pub(crate) fn write(value: Cursor<'_>, out: &mut String) {
     match value.kind() {
         Kind::Null | Kind::True | Kind::False => out.push_str(value.source()),
-        Kind::Integer | Kind::Float | Kind::IntegralFloat => write_number(value.source(), out),
         Kind::String | Kind::EscapedString => write_string(value, out),
         Kind::Array => {
             out.push('[');
@@ -25,6 +23,7 @@ pub(crate) fn write(value: Cursor<'_>, out: &mut String) {
             out.push(']');
         }
         Kind::Object => write_object(value, out),
+        _ => write_number(value.source(), out),
     }
 }
 
@@ -132,8 +131,7 @@ mod tests {
 
     use proptest::prelude::*;
     use serde_json::{Map, Number, Value};
-
-    use crate::arguments::parse::parse;
+    use toolcrib_json::parse;
 
     fn canonical(text: &str) -> String {
         let tape = parse(text).unwrap();

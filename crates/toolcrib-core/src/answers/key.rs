@@ -4,10 +4,10 @@ use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::{Arc, LazyLock};
 
 use hashbrown::DefaultHashBuilder;
+use toolcrib_json::Cursor;
 use toolcrib_tool::{ContextValues, Layer, ToolDefinition, ToolEntry, canonical_json};
 
 use super::canonical;
-use crate::arguments::tape::Cursor;
 
 /// The tool a call is for, made once per registry entry; cloning it is cheap.
 ///
@@ -128,12 +128,12 @@ impl Hash for Key {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use toolcrib_json::parse;
     use toolcrib_tool::{
         ContextValues, Injection, Layer, Source, ToolDefinition, ToolEntry, tool_fn,
     };
 
     use super::{Callee, Key};
-    use crate::arguments::parse::parse;
 
     fn entry(description: &str, unit: &str) -> ToolEntry {
         let definition = ToolDefinition::builder("look")

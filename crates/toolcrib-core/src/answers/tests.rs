@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use serde_json::json;
+use toolcrib_json::parse;
 use toolcrib_tool::{
     Annotations, CachePolicy, ContextValues, Dedupe, ErrorKind, Layer, Resources, Source,
     ToolDefinition, ToolEntry, ToolError, ToolOutput, tool_fn,
@@ -19,7 +20,6 @@ use toolcrib_tool::{
 use super::{
     AnswerCache, Answers, Asked, CacheLimits, Callee, Flights, HistoryLimits, Key, Outcome, Scope,
 };
-use crate::arguments::parse::parse;
 
 /// A tool that only its policies tell from others.
 #[derive(Debug, Clone, Default)]

@@ -10,9 +10,7 @@ use jsonschema::JsonType;
 use jsonschema::ValidationError;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use serde_json::Value;
-
-use super::parse::parse;
-use super::tape::{Cursor, Kind, Tape};
+use toolcrib_json::{Cursor, Kind, Tape, parse};
 
 /// One value that was given another type.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -111,30 +109,28 @@ fn wants(error: &ValidationError<'_>, pointer: &str, out: &mut Vec<Want>) {
 /// The one table of coercions.
 fn change(place: Cursor<'_>, want: &Want) -> Option<(Change, &'static str)> {
     let text = || place.as_str();
-    let parsed = |kinds: &[Kind]| {
+    let parsed = |wanted: fn(Kind) -> bool| {
         let text = text()?;
         let text = text.trim();
         let tape = parse(text).ok()?;
-        kinds.contains(&tape.root().kind()).then(|| Change::Text(text.to_owned()))
+        wanted(tape.root().kind()).then(|| Change::Text(text.to_owned()))
     };
     match (want, place.kind()) {
         (Want::Type(JsonType::Boolean), Kind::String) => {
-            Some((parsed(&[Kind::True, Kind::False])?, "boolean"))
+            Some((parsed(|kind| matches!(kind, Kind::True | Kind::False))?, "boolean"))
         }
         (Want::Integer, Kind::String) => {
-            Some((parsed(&[Kind::Integer, Kind::IntegralFloat])?, "integer"))
+            Some((parsed(|kind| kind.is_integer() || kind == Kind::IntegralFloat)?, "integer"))
         }
-        (Want::Type(JsonType::Number), Kind::String) => {
-            Some((parsed(&[Kind::Integer, Kind::IntegralFloat, Kind::Float])?, "number"))
-        }
-        (Want::Type(JsonType::String), Kind::Integer | Kind::Float | Kind::IntegralFloat) => {
+        (Want::Type(JsonType::Number), Kind::String) => Some((parsed(Kind::is_number)?, "number")),
+        (Want::Type(JsonType::String), kind) if kind.is_number() => {
             Some((Change::Text(format!("\"{}\"", place.source())), "string"))
         }
         (Want::Type(JsonType::Object), Kind::String | Kind::EscapedString) => {
-            Some((parsed(&[Kind::Object])?, "object"))
+            Some((parsed(|kind| kind == Kind::Object)?, "object"))
         }
         (Want::Type(JsonType::Array), Kind::String | Kind::EscapedString) => {
-            let change = parsed(&[Kind::Array]).unwrap_or_else(|| wrapped(place));
+            let change = parsed(|kind| kind == Kind::Array).unwrap_or_else(|| wrapped(place));
             Some((change, "array"))
         }
         (Want::Type(JsonType::Array), kind) if !matches!(kind, Kind::Array | Kind::Object) => {
@@ -145,7 +141,7 @@ fn change(place: Cursor<'_>, want: &Want) -> Option<(Change, &'static str)> {
             let found = options.iter().find(|option| **option == value && !option.is_string())?;
             Some((Change::Text(found.to_string()), "the listed value"))
         }
-        (Want::OneOf(options), Kind::Integer | Kind::Float) => {
+        (Want::OneOf(options), kind) if kind.is_integer() || kind == Kind::Float => {
             let spelt = Value::from(place.source());
             options.contains(&spelt).then(|| (Change::Text(spelt.to_string()), "the listed value"))
         }

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use jsonschema::JsonType;
 use jsonschema::json::{Array, Json, JsonNumber, Node, NodeIdentity, Object, cmp};
+use serde::Deserialize as _;
 use serde_json::Value;
-
-use super::tape::{Cursor, Items, Kind, Members};
+use toolcrib_json::{Cursor, Items, Kind, Members, Number};
 
 /// The representation: instances are places in a tape.
 #[derive(Debug)]
@@ -66,8 +66,10 @@ impl<'a> Node<'a, TapeJson> for View<'a> {
 
     fn as_number(&self) -> Option<NumberView<'a>> {
         match self {
-            Self::At(cursor) if self.is_number() => Some(NumberView(cursor.source())),
-            _ => None,
+            Self::At(cursor) => {
+                cursor.number().map(|number| NumberView { number, cursor: *cursor })
+            }
+            Self::Name(_) => None,
         }
     }
 
@@ -84,7 +86,14 @@ impl<'a> Node<'a, TapeJson> for View<'a> {
     }
 
     fn is_number(&self) -> bool {
-        self.json_type() == JsonType::Number
+        matches!(self, Self::At(cursor) if cursor.kind().is_number())
+    }
+
+    fn is_string(&self) -> bool {
+        match self {
+            Self::At(cursor) => cursor.kind().is_string(),
+            Self::Name(_) => true,
+        }
     }
 
     fn json_type(&self) -> JsonType {
@@ -92,10 +101,10 @@ impl<'a> Node<'a, TapeJson> for View<'a> {
         match cursor.kind() {
             Kind::Null => JsonType::Null,
             Kind::True | Kind::False => JsonType::Boolean,
-            Kind::Integer | Kind::Float | Kind::IntegralFloat => JsonType::Number,
             Kind::String | Kind::EscapedString => JsonType::String,
             Kind::Array => JsonType::Array,
             Kind::Object => JsonType::Object,
+            _ => JsonType::Number,
         }
     }
 
@@ -112,7 +121,8 @@ impl<'a> Node<'a, TapeJson> for View<'a> {
 
     fn to_value(&self) -> Cow<'a, Value> {
         Cow::Owned(match self {
-            Self::At(cursor) => value_of(*cursor),
+            // The tape is read without a type's demands, so that nothing can fail.
+            Self::At(cursor) => Value::deserialize(*cursor).unwrap_or_default(),
             Self::Name(name) => Value::from(*name),
         })
     }
@@ -125,18 +135,6 @@ impl<'a> Node<'a, TapeJson> for View<'a> {
             }
             Self::Name(_) => None,
         }
-    }
-}
-
-fn value_of(cursor: Cursor<'_>) -> Value {
-    match cursor.kind() {
-        Kind::Object => cursor
-            .members()
-            .map(|(name, value)| (name.as_str().unwrap_or_default().into_owned(), value_of(value)))
-            .collect(),
-        Kind::Array => cursor.items().map(value_of).collect(),
-        // The parser is stricter than serde_json, so the text of a scalar always parses.
-        _ => serde_json::from_str(cursor.source()).unwrap_or_default(),
     }
 }
 
@@ -169,9 +167,10 @@ pub struct MemberViews<'a>(Members<'a>);
 impl<'a> Iterator for MemberViews<'a> {
     type Item = (Cow<'a, str>, View<'a>);
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         let (key, value) = self.0.next()?;
-        Some((key.text(), View::At(value)))
+        Some((key.key_text(), View::At(value)))
     }
 }
 
@@ -192,45 +191,68 @@ impl<'a> Array<'a, TapeJson> for ArrayView<'a> {
     }
 }
 
-/// A number's own text.
+/// A number in a tape.
 #[derive(Debug, Clone, Copy)]
-pub struct NumberView<'a>(&'a str);
+pub struct NumberView<'a> {
+    number: Number,
+    cursor: Cursor<'a>,
+}
 
 impl JsonNumber for NumberView<'_> {
     fn as_u64(&self) -> Option<u64> {
-        self.0.parse().ok()
+        match self.number {
+            Number::Unsigned(value) => Some(value),
+            _ => None,
+        }
     }
 
     fn as_i64(&self) -> Option<i64> {
-        self.0.parse().ok()
+        match self.number {
+            Number::Unsigned(value) => value.try_into().ok(),
+            Number::Negative(value) => Some(value),
+            Number::Float(_) => None,
+        }
     }
 
     fn as_f64(&self) -> Option<f64> {
-        self.0.parse().ok()
+        #[expect(clippy::cast_precision_loss, reason = "the nearest double is what is meant")]
+        Some(match self.number {
+            Number::Unsigned(value) => value as f64,
+            Number::Negative(value) => value as f64,
+            Number::Float(value) => value,
+        })
     }
 
     fn as_str(&self) -> Cow<'_, str> {
-        Cow::Borrowed(self.0)
+        Cow::Borrowed(self.cursor.source())
     }
 
     fn to_number(&self) -> Cow<'_, serde_json::Number> {
-        // The parser has checked the grammar and the range.
-        Cow::Owned(serde_json::from_str(self.0).unwrap_or_else(|_| 0.into()))
+        Cow::Owned(match self.number {
+            Number::Unsigned(value) => value.into(),
+            Number::Negative(value) => value.into(),
+            // The parser has refused what is not finite.
+            Number::Float(value) => serde_json::Number::from_f64(value).unwrap_or_else(|| 0.into()),
+        })
     }
 
     fn is_integer(&self) -> bool {
-        if self.0.contains(['.', 'e', 'E']) {
-            self.as_f64().is_some_and(|value| value.fract() == 0.0)
-        } else {
-            true
+        match self.number {
+            Number::Float(value) => value.fract() == 0.0,
+            _ => true,
         }
+    }
+
+    fn is_written_as_integer(&self) -> bool {
+        self.cursor.kind().is_integer()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use toolcrib_json::parse;
+
     use super::*;
-    use crate::arguments::parse::parse;
 
     #[test]
     fn the_tape_keeps_the_validators_contract() {

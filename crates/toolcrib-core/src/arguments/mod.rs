@@ -1,8 +1,7 @@
-//! Arguments from text to a validated value: parsed once, checked where they lie.
+//! Arguments from text to a validated value: parsed once, checked where they lie. The parser and its
+//! tape are `toolcrib-json`.
 
 pub mod coerce;
 pub mod json_view;
-pub mod parse;
 pub mod prepare;
 pub mod repair;
-pub mod tape;

@@ -5,11 +5,11 @@
 //! A text that needs none of this is used as it came; any other is written anew and parsed again,
 //! so that there is always one text that is both validated and handed to the tool.
 
-use serde_json::{Map, Value};
-use toolcrib_tool::{ToolDefinition, canonical_json};
+use std::fmt::Write as _;
 
-use super::parse::parse;
-use super::tape::{Cursor, Kind, Tape};
+use serde_json::{Map, Value};
+use toolcrib_json::{Cursor, Kind, Number, Tape, parse};
+use toolcrib_tool::{ToolDefinition, canonical_json};
 
 /// What to do with the arguments of one tool; made once per tool.
 #[derive(Debug, Clone, Default)]
@@ -123,9 +123,9 @@ impl Preparation {
             return true;
         }
         // An escape may spell an underscore; anything else is told by its first byte.
-        let is_private = match name.first_raw_byte() {
+        let is_private = match name.raw_bytes().first() {
             Some(b'_') => true,
-            Some(b'\\') => name.text().starts_with('_'),
+            Some(b'\\') => name.as_str().is_some_and(|name| name.starts_with('_')),
             _ => false,
         };
         is_private && !self.declared_private.iter().any(|known| name.equals(known))
@@ -173,10 +173,10 @@ fn write_value(value: Cursor<'_>, defaults: Option<&Defaults>, out: &mut String)
             out.push(']');
         }
         Kind::IntegralFloat => {
-            // The parser has checked that the value is whole and within ±2^53.
-            #[expect(clippy::cast_possible_truncation, reason = "whole and within ±2^53")]
-            let whole = value.source().parse::<f64>().unwrap_or_default() as i64;
-            out.push_str(&whole.to_string());
+            if let Some(Number::Float(whole)) = value.number() {
+                // Writing to a String cannot fail. Adding 0 makes -0 the zero it equals.
+                let _ = write!(out, "{:.0}", whole + 0.0);
+            }
         }
         _ => out.push_str(value.source()),
     }

@@ -7,7 +7,7 @@
 
 use std::fmt::{self, Write as _};
 
-use super::parse::parse;
+use toolcrib_json::parse;
 
 /// One kind of mending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolcrib_core::TurnOptions;
-use toolcrib_tool::{CallContext, ErrorKind, Services, ToolError, ToolOutput, tool_fn};
+use toolcrib_tool::{
+    CallContext, ErrorKind, Services, ToolError, ToolFile, ToolFiles, ToolOutput, tool_fn,
+};
 
 use crate::harness::{call, define, entry, executor, turn};
 
@@ -63,4 +65,27 @@ async fn a_tool_that_ends_without_output_has_failed() {
     assert_eq!(nothing.error_kind(), Some(ErrorKind::Execution));
     assert!(nothing.text().contains("no output"), "{}", nothing.text());
     assert!(call(&turn, "empty", json!({})).await.is_success(), "an empty text is output");
+}
+
+#[tokio::test]
+async fn a_tool_sees_the_files_of_its_own_name_or_category_and_no_others() {
+    let look = || {
+        tool_fn(|_: Value, cx: CallContext| async move {
+            json!(cx.files().iter().map(ToolFile::id).collect::<Vec<_>>())
+        })
+    };
+    let executor = executor([
+        entry(define("named").category("code"), look()),
+        entry(define("of_category").category("code"), look()),
+        entry(define("other"), look()),
+    ]);
+    let files = ToolFiles::new()
+        .with("code", ToolFile::File("f1".into()))
+        .with("named", ToolFile::File("f2".into()));
+    let turn = executor.turn(TurnOptions::default().files(files));
+    for (name, seen) in
+        [("named", json!(["f2"])), ("of_category", json!(["f1"])), ("other", json!([]))]
+    {
+        assert_eq!(call(&turn, name, json!({})).await.data(), Some(&seen), "{name}");
+    }
 }

@@ -7,10 +7,9 @@ use std::sync::{Arc, LazyLock};
 use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
 use tokio::runtime::Runtime;
-use toolcrib_core::arguments::parse::{MAX_DEPTH, parse};
 use toolcrib_core::arguments::prepare::Preparation;
-use toolcrib_core::arguments::tape::{Cursor, Kind, Tape};
 use toolcrib_core::{Executor, ExecutorConfig, Registry, RegistryBuilder, Turn, TurnOptions};
+use toolcrib_json::{Cursor, Kind, MAX_DEPTH, Number, Tape, parse};
 use toolcrib_tool::{ErrorKind, Layer, Source, ToolCall, ToolDefinition, ToolEntry, tool_fn};
 
 use super::ambiguity;
@@ -98,13 +97,18 @@ fn assert_same(cursor: Cursor<'_>, value: &Value) {
         (Kind::Null, Value::Null)
         | (Kind::True, Value::Bool(true))
         | (Kind::False, Value::Bool(false)) => true,
-        (Kind::Integer, Value::Number(number)) => {
-            serde_json::from_str::<Value>(cursor.source()).ok().as_ref() == Some(value)
-                && number.as_f64().is_some_and(|double| double.fract() == 0.0)
-        }
-        (Kind::Float, Value::Number(number)) => number.is_f64(),
-        (Kind::IntegralFloat, Value::Number(number)) => {
-            number.as_f64().is_some_and(|double| double.fract() == 0.0)
+        (kind, Value::Number(number)) => {
+            let whole = number.as_f64().is_some_and(|double| double.fract() == 0.0);
+            let fits = match kind {
+                Kind::Float => number.is_f64(),
+                _ => whole && (kind.is_integer() || kind == Kind::IntegralFloat),
+            };
+            fits && match cursor.number() {
+                Some(Number::Unsigned(value)) => number.as_u64() == Some(value),
+                Some(Number::Negative(value)) => number.as_i64() == Some(value),
+                Some(Number::Float(value)) => number.is_f64() && number.as_f64() == Some(value),
+                None => false,
+            }
         }
         (Kind::String | Kind::EscapedString, Value::String(text)) => {
             cursor.as_str().as_deref() == Some(text) && cursor.equals(text)

@@ -1,0 +1,124 @@
+//! What an executor can be given beyond its registry.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use super::{Audit, Executor, Shared};
+use crate::admission::Admission;
+use crate::answers::{AnswerCache, Answers, HistoryLimits};
+use crate::audit::{AuditArguments, AuditSink};
+use crate::lifecycle::{PollWatch, Shutdown};
+use crate::masking::Mask;
+use crate::middleware::Stack;
+use crate::spill::SpillStore;
+use crate::statistics::Statistics;
+use crate::{ExecutorConfig, Middleware, Registry};
+
+/// Builds an [`Executor`]. All of it may be left out, and what is left out costs a call nothing.
+///
+/// ```
+/// use std::sync::Arc;
+/// use toolcrib_core::masking::Mask;
+/// use toolcrib_core::spill::{MemorySpill, SpillLimits, read_output_entry};
+/// use toolcrib_core::{Executor, ExecutorConfig, Registry, RegistryBuilder};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let outputs = Arc::new(MemorySpill::new(SpillLimits::default()));
+/// let mut registry = RegistryBuilder::new();
+/// let _ = registry.register(read_output_entry(outputs.clone()));
+/// let executor = Executor::builder(Registry::new(registry.build()))
+///     .config(ExecutorConfig::default())
+///     .spill(outputs)
+///     .mask(Mask::new(["hunter2-secret".to_owned()])?)
+///     .build();
+/// # let _ = executor;
+/// # Ok(())
+/// # }
+/// ```
+pub struct ExecutorBuilder {
+    registry: Registry,
+    config: ExecutorConfig,
+    middleware: Stack,
+    mask: Mask,
+    spill: Option<Arc<dyn SpillStore>>,
+    audit: Option<Audit>,
+}
+
+impl ExecutorBuilder {
+    pub(super) fn new(registry: Registry) -> Self {
+        Self {
+            registry,
+            config: ExecutorConfig::default(),
+            middleware: Stack::default(),
+            mask: Mask::default(),
+            spill: None,
+            audit: None,
+        }
+    }
+
+    /// How calls are run.
+    #[must_use]
+    pub fn config(mut self, config: ExecutorConfig) -> Self {
+        self.config = config;
+        self
+    }
+
+    /// A hook around every call, inside those added before.
+    #[must_use]
+    pub fn middleware(mut self, middleware: impl Middleware) -> Self {
+        self.middleware.push(middleware);
+        self
+    }
+
+    /// What must never be shown: the values of secrets.
+    #[must_use]
+    pub fn mask(mut self, mask: Mask) -> Self {
+        self.mask = mask;
+        self
+    }
+
+    /// Where outputs that are cut are kept. Register
+    /// [`read_output_entry`](crate::spill::read_output_entry) over the same store, or a model cannot
+    /// read the rest.
+    #[must_use]
+    pub fn spill(mut self, store: Arc<dyn SpillStore>) -> Self {
+        self.spill = Some(store);
+        self
+    }
+
+    /// Who is told of every call, and what of its arguments.
+    #[must_use]
+    pub fn audit(mut self, sink: Arc<dyn AuditSink>, arguments: AuditArguments) -> Self {
+        self.audit = Some(Audit { sink, arguments, clock: SystemTime::now });
+        self
+    }
+
+    /// Makes the executor.
+    pub fn build(self) -> Executor {
+        let Self { registry, config, middleware, mask, spill, audit } = self;
+        let admission = Admission::new(config.admission());
+        let answers = Answers::new(AnswerCache::new(config.cache()), HistoryLimits::default());
+        Executor {
+            shared: Arc::new(Shared {
+                registry,
+                config,
+                admission,
+                answers,
+                statistics: Statistics::new(),
+                middleware,
+                mask,
+                spill,
+                audit,
+                shutdown: Shutdown::default(),
+                polls: PollWatch::default(),
+            }),
+        }
+    }
+}
+
+impl fmt::Debug for ExecutorBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ExecutorBuilder").field("config", &self.config).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,52 @@
+//! Noticing async tools that hold their thread: what a `blocking` tool may do and they must not.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// A poll that takes longer holds up siblings and time limits noticeably.
+const LONG: Duration = Duration::from_millis(100);
+
+/// Counts the polls that took too long.
+///
+/// An async tool that computes without awaiting cannot be interrupted: the other calls of its batch
+/// stand still and no time limit passes until it is through. All that can be done is to say so
+/// afterwards, with the name of the tool that should be declared `blocking`.
+#[derive(Debug, Default)]
+pub(crate) struct PollWatch {
+    long: AtomicU64,
+}
+
+impl PollWatch {
+    /// Runs the work of a tool and says so when a poll of it was long. Costs two readings of the
+    /// clock per poll, so it is for calls that have siblings.
+    pub(crate) async fn watch<T>(&self, tool: &str, work: impl Future<Output = T>) -> T {
+        let mut work = pin!(work);
+        poll_fn(|cx| {
+            let from = Instant::now();
+            let polled = work.as_mut().poll(cx);
+            let duration = from.elapsed();
+            if duration >= LONG {
+                self.tell(tool, duration);
+            }
+            polled
+        })
+        .await
+    }
+
+    #[cold]
+    fn tell(&self, tool: &str, duration: Duration) {
+        self.long.fetch_add(1, Ordering::Relaxed);
+        tracing::warn!(
+            tool,
+            ?duration,
+            "the tool held its thread; other calls and time limits stood still: declare it blocking"
+        );
+    }
+
+    /// How many polls were too long.
+    pub(crate) fn long_polls(&self) -> u64 {
+        self.long.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,225 @@
+//! The reaper: closes instances, each within a time limit, on threads of its own.
+//!
+//! The last user of an instance may be a drop anywhere: in a thread without a runtime, under a lock,
+//! in a runtime that is going down. So closing happens elsewhere: one thread of the process takes the
+//! instances and runs each `close` on a thread of its pool, where a `close` that blocks holds up
+//! nobody. The thread starts with the first instance and ends when there is nothing to do.
+
+use std::collections::BTreeSet;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use futures_util::FutureExt;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::{Notify, Semaphore};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use toolcrib_tool::{Tool, ToolName};
+
+use super::live_body::Epoch;
+use super::{LiveBody, known};
+use crate::panics::PanicMessage;
+
+/// How long a `close` may take; then its future is dropped and the operator is told.
+const CLOSE_LIMIT: Duration = Duration::from_secs(10);
+
+/// Instances that are closed at once, as long as each is quick: what bounds the threads when ten
+/// thousand tools go at once.
+const QUICK_CLOSES: usize = 4;
+
+/// From then on a `close` is slow: it goes on, and the next may begin beside it.
+const QUICK: Duration = Duration::from_millis(25);
+
+/// How long the thread waits for more before it ends.
+const IDLE: Duration = Duration::from_secs(2);
+
+static WORKER: Mutex<Option<UnboundedSender<Job>>> = Mutex::new(None);
+static UNDER_WAY: Mutex<UnderWay> = Mutex::new(UnderWay { next: 0, numbers: BTreeSet::new() });
+static ENDED: Notify = Notify::const_new();
+
+/// The closings that were asked for and have not ended.
+struct UnderWay {
+    next: u64,
+    numbers: BTreeSet<u64>,
+}
+
+/// One closing that was asked for; it has ended when this is dropped.
+struct Ticket(u64);
+
+impl Ticket {
+    fn draw() -> Self {
+        let mut under_way = lock(&UNDER_WAY);
+        let number = under_way.next;
+        under_way.next += 1;
+        under_way.numbers.insert(number);
+        Self(number)
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        lock(&UNDER_WAY).numbers.remove(&self.0);
+        ENDED.notify_waiters();
+    }
+}
+
+enum Job {
+    Close { tool: Arc<dyn Tool>, name: ToolName, ticket: Ticket },
+    EndOfGrace { body: Weak<LiveBody>, since: Epoch, at: Instant },
+}
+
+/// Closes an instance, soon. Whoever calls this has made sure that nobody else does.
+pub(super) fn close(tool: Arc<dyn Tool>, name: ToolName) {
+    submit(Job::Close { tool, name, ticket: Ticket::draw() });
+}
+
+/// Closes a body when the grace is over, if nothing has happened to it since.
+pub(super) fn end_of_grace(body: Weak<LiveBody>, since: Epoch, grace: Duration) {
+    // A grace beyond what a clock can say never ends.
+    if let Some(at) = Instant::now().checked_add(grace) {
+        submit(Job::EndOfGrace { body, since, at });
+    }
+}
+
+/// Completes when everything that was handed over before has been closed or abandoned.
+pub(super) async fn settled() {
+    let until = lock(&UNDER_WAY).next;
+    loop {
+        let mut ended = std::pin::pin!(ENDED.notified());
+        // Registered before the look, so that an end between the two is not missed.
+        ended.as_mut().enable();
+        if lock(&UNDER_WAY).numbers.first().is_none_or(|&oldest| oldest >= until) {
+            return;
+        }
+        ended.await;
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing panics under these locks that could leave what they guard half changed.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn submit(job: Job) {
+    let mut worker = lock(&WORKER);
+    let job = match worker.as_ref() {
+        None => job,
+        Some(sender) => match sender.send(job) {
+            Ok(()) => return,
+            Err(unsent) => unsent.0,
+        },
+    };
+    let (sender, jobs) = unbounded_channel();
+    let started = std::thread::Builder::new()
+        .name("toolcrib-reaper".to_owned())
+        .spawn(move || serve_on_this_thread(jobs));
+    match started {
+        Ok(_) => {
+            // The receiver is alive as long as its thread is: it leaves under this lock only.
+            let unsent = sender.send(job);
+            *worker = Some(sender);
+            drop(worker);
+            drop(unsent);
+        }
+        Err(error) => {
+            drop(worker);
+            tracing::error!(%error, "a tool is not closed: no thread could be started for it");
+        }
+    }
+}
+
+fn serve_on_this_thread(jobs: UnboundedReceiver<Job>) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .thread_name("toolcrib-close")
+        .thread_keep_alive(IDLE)
+        .build();
+    match runtime {
+        Ok(runtime) => {
+            runtime.block_on(serve(jobs));
+            // A thread that an abandoned `close` blocks is not waited for.
+            runtime.shutdown_background();
+        }
+        Err(error) => tracing::error!(%error, "tools are not closed: no runtime for it"),
+    }
+}
+
+async fn serve(mut jobs: UnboundedReceiver<Job>) {
+    let quick = Arc::new(Semaphore::new(QUICK_CLOSES));
+    let mut running = JoinSet::new();
+    loop {
+        match timeout(IDLE, jobs.recv()).await {
+            Ok(Some(job)) => {
+                running.spawn(serve_one(job, Arc::clone(&quick)));
+            }
+            Ok(None) => return,
+            Err(_) if running.is_empty() => {
+                let mut worker = lock(&WORKER);
+                if jobs.is_empty() {
+                    *worker = None;
+                    return;
+                }
+            }
+            Err(_) => {}
+        }
+        while running.try_join_next().is_some() {}
+    }
+}
+
+async fn serve_one(job: Job, quick: Arc<Semaphore>) {
+    match job {
+        Job::Close { tool, name, ticket } => {
+            close_one(tool, name, &quick).await;
+            drop(ticket);
+        }
+        Job::EndOfGrace { body, since, at } => {
+            tokio::time::sleep_until(at.into()).await;
+            if let Some(body) = body.upgrade() {
+                body.close_unplaced(Some(since));
+            }
+        }
+    }
+}
+
+async fn close_one(tool: Arc<dyn Tool>, name: ToolName, quick: &Semaphore) {
+    // Never closed; and if it were, waiting for a place is only a courtesy.
+    let place = quick.acquire().await.ok();
+    let address = Arc::as_ptr(&tool).addr();
+    let runtime = tokio::runtime::Handle::current();
+    let of = name.clone();
+    let mut work = tokio::task::spawn_blocking(move || {
+        runtime.block_on(close_within_limit(tool.as_ref(), &of));
+        // Here and not above: what the instance does when it is dropped may block, too.
+        drop(tool);
+        known::forget(address);
+    });
+    if timeout(QUICK, &mut work).await.is_ok() {
+        return;
+    }
+    drop(place);
+    // Longer than the limit within, so that only a `close` that blocks its thread gets here.
+    if timeout(CLOSE_LIMIT + QUICK, work).await.is_err() {
+        tracing::error!(
+            tool = name.as_str(),
+            limit = ?CLOSE_LIMIT,
+            "closing the tool blocks a thread beyond its limit; it is left alone"
+        );
+    }
+}
+
+async fn close_within_limit(tool: &dyn Tool, name: &ToolName) {
+    let close = AssertUnwindSafe(async { tool.close().await }).catch_unwind();
+    match timeout(CLOSE_LIMIT, close).await {
+        Ok(Ok(())) => tracing::debug!(tool = name.as_str(), "closed"),
+        Ok(Err(panic)) => {
+            let error = PanicMessage::of(panic.as_ref());
+            tracing::error!(tool = name.as_str(), %error, "closing the tool failed");
+        }
+        Err(_) => tracing::error!(
+            tool = name.as_str(),
+            limit = ?CLOSE_LIMIT,
+            "closing the tool took longer than its limit and was ended"
+        ),
+    }
+}

@@ -1,0 +1,285 @@
+//! Masking: the literal values of configured secrets never leave a call.
+//!
+//! A [`Mask`] is made once of all secrets. It is laid over everything a call hands out: results,
+//! failures, status, logs, and streams, where a [`MaskStream`] also finds a secret that arrives in
+//! pieces. It comes before the output is cut or kept anywhere, for half a secret cannot be found.
+//!
+//! What it finds is the value as it is and as it is spelt inside JSON text. It cannot find a value
+//! that was encoded, compressed or otherwise changed.
+
+mod outcome;
+mod stream;
+
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use aho_corasick::{AhoCorasick, MatchKind};
+use serde_json::{Map, Value};
+
+pub use stream::MaskStream;
+
+/// What is shown instead of a secret.
+pub const MASKED: &str = "[masked]";
+
+/// The shortest value, in bytes, that is masked: masking every `ab` in every text would destroy
+/// outputs and, by where it does so, tell the value.
+pub const SHORTEST_SECRET: usize = 4;
+
+/// Hides secrets. Cloning it is cheap; an empty one costs nothing.
+///
+/// ```
+/// use toolcrib_core::masking::Mask;
+///
+/// let mask = Mask::new(["hunter22".to_owned(), "abc".to_owned()])?;
+/// assert_eq!(mask.text("the password is hunter22!"), "the password is [masked]!");
+///
+/// // Too short to be masked: said, not hidden.
+/// assert_eq!(mask.ignored()[0].to_string(), "secret number 2 has 3 bytes; only values of 4 and \
+///     more are masked, since shorter ones occur everywhere");
+/// # Ok::<(), toolcrib_core::masking::MaskError>(())
+/// ```
+#[derive(Clone, Default)]
+pub struct Mask {
+    patterns: Option<Arc<Patterns>>,
+    ignored: Arc<[IgnoredSecret]>,
+}
+
+struct Patterns {
+    automaton: AhoCorasick,
+    /// Every spelling that is masked, sorted.
+    spellings: Vec<Box<str>>,
+    /// Whether one of them could stand in a JSON number.
+    numeric: bool,
+}
+
+impl Mask {
+    /// A mask over these values; white space around them is not part of them. Values too short to
+    /// be masked are left out and listed by [`ignored`](Self::ignored).
+    pub fn new(secrets: impl IntoIterator<Item = String>) -> Result<Self, MaskError> {
+        let mut ignored = Vec::new();
+        let mut spellings = Vec::new();
+        for (index, secret) in secrets.into_iter().enumerate() {
+            let secret = secret.trim();
+            if secret.len() < SHORTEST_SECRET {
+                ignored.push(IgnoredSecret { number: index + 1, bytes: secret.len() });
+                continue;
+            }
+            spellings.extend(json_spellings(secret));
+            spellings.push(secret.into());
+        }
+        spellings.sort_unstable();
+        spellings.dedup();
+        let patterns = if spellings.is_empty() {
+            None
+        } else {
+            let automaton = AhoCorasick::builder()
+                // The only kind that reports every occurrence, overlapping ones too.
+                .match_kind(MatchKind::Standard)
+                .build(spellings.iter().map(|spelling| spelling.as_bytes()))
+                .map_err(|error| MaskError(error.to_string()))?;
+            let numeric = spellings
+                .iter()
+                .any(|text| text.bytes().all(|byte| b"0123456789+-.eE".contains(&byte)));
+            Some(Arc::new(Patterns { automaton, spellings, numeric }))
+        };
+        Ok(Self { patterns, ignored: ignored.into() })
+    }
+
+    /// Whether there is nothing to hide.
+    pub fn is_empty(&self) -> bool {
+        self.patterns.is_none()
+    }
+
+    /// The values that are not masked, and why.
+    pub fn ignored(&self) -> &[IgnoredSecret] {
+        &self.ignored
+    }
+
+    /// The text with every byte of every secret gone. Where secrets overlap, one mark stands for
+    /// all of them.
+    pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let Some(patterns) = &self.patterns else { return Cow::Borrowed(text) };
+        let found = patterns.merged(text);
+        if found.is_empty() {
+            return Cow::Borrowed(text);
+        }
+        let mut masked = String::with_capacity(text.len());
+        let mut shown = 0;
+        for secret in found {
+            masked.push_str(&text[shown..secret.start]);
+            masked.push_str(MASKED);
+            shown = secret.end;
+        }
+        masked.push_str(&text[shown..]);
+        Cow::Owned(masked)
+    }
+
+    /// Masks the strings and keys of a JSON value, and numbers that spell a secret, which become
+    /// strings.
+    pub fn value(&self, value: Value) -> Value {
+        if !self.finds_in(&value) {
+            return value;
+        }
+        match value {
+            Value::String(text) => Value::String(self.owned(text)),
+            Value::Array(items) => items.into_iter().map(|item| self.value(item)).collect(),
+            Value::Object(members) => Value::Object(self.object(members)),
+            number @ Value::Number(_) => Value::String(self.owned(number.to_string())),
+            other => other,
+        }
+    }
+
+    /// Masks a stream of text.
+    pub fn stream(&self) -> MaskStream {
+        MaskStream::new(self.clone())
+    }
+
+    pub(crate) fn owned(&self, text: String) -> String {
+        match self.text(&text) {
+            Cow::Borrowed(_) => text,
+            Cow::Owned(masked) => masked,
+        }
+    }
+
+    pub(crate) fn object(&self, members: Map<String, Value>) -> Map<String, Value> {
+        let mut masked = Map::new();
+        for (key, member) in members {
+            let mut key = self.owned(key);
+            // Two keys that differ only in secrets stay two members.
+            while masked.contains_key(&key) {
+                key.push('*');
+            }
+            masked.insert(key, self.value(member));
+        }
+        masked
+    }
+
+    pub(crate) fn finds(&self, text: &str) -> bool {
+        self.patterns.as_ref().is_some_and(|patterns| patterns.automaton.is_match(text))
+    }
+
+    pub(crate) fn finds_in(&self, value: &Value) -> bool {
+        let Some(patterns) = &self.patterns else { return false };
+        match value {
+            Value::String(text) => self.finds(text),
+            Value::Array(items) => items.iter().any(|item| self.finds_in(item)),
+            Value::Object(members) => {
+                members.iter().any(|(key, member)| self.finds(key) || self.finds_in(member))
+            }
+            Value::Number(number) => patterns.numeric && self.finds(&number.to_string()),
+            Value::Bool(_) | Value::Null => false,
+        }
+    }
+}
+
+impl Patterns {
+    /// Every occurrence of every secret, in the order in which they begin.
+    fn every(&self, text: &str) -> Vec<Range<usize>> {
+        if !self.automaton.is_match(text) {
+            return Vec::new();
+        }
+        let mut found: Vec<Range<usize>> =
+            self.automaton.find_overlapping_iter(text).map(|secret| secret.range()).collect();
+        found.sort_unstable_by_key(|secret| secret.start);
+        found
+    }
+
+    /// Where secrets are, in order, those that overlap taken together.
+    fn merged(&self, text: &str) -> Vec<Range<usize>> {
+        let mut merged: Vec<Range<usize>> = Vec::new();
+        for secret in self.every(text) {
+            match merged.last_mut() {
+                Some(last) if secret.start < last.end => last.end = last.end.max(secret.end),
+                _ => merged.push(secret),
+            }
+        }
+        merged
+    }
+
+    /// Whether a secret begins with this text and goes on after it.
+    fn may_go_on(&self, text: &str) -> bool {
+        let after = self.spellings.partition_point(|spelling| spelling.as_ref() <= text);
+        self.spellings.get(after).is_some_and(|spelling| spelling.starts_with(text))
+    }
+
+    fn longest(&self) -> usize {
+        self.automaton.max_pattern_len()
+    }
+}
+
+/// How the value is spelt inside JSON text, where that differs: with what JSON must escape, with
+/// slashes escaped too, and with everything escaped that is not ASCII.
+fn json_spellings(secret: &str) -> Vec<Box<str>> {
+    let quoted = Value::from(secret).to_string();
+    let escaped = &quoted[1..quoted.len() - 1];
+    let slashes = escaped.replace('/', "\\/");
+    let ascii = |hexadecimal: fn(u16) -> String| -> String {
+        let mut spelt = String::new();
+        for letter in escaped.chars() {
+            if letter.is_ascii() {
+                spelt.push(letter);
+            } else {
+                letter.encode_utf16(&mut [0; 2]).iter().for_each(|unit| {
+                    spelt.push_str(&hexadecimal(*unit));
+                });
+            }
+        }
+        spelt
+    };
+    [
+        escaped.to_owned(),
+        slashes,
+        ascii(|unit| format!("\\u{unit:04x}")),
+        ascii(|unit| format!("\\u{unit:04X}")),
+    ]
+    .into_iter()
+    .filter(|spelling| spelling != secret)
+    .map(String::into_boxed_str)
+    .collect()
+}
+
+impl fmt::Debug for Mask {
+    /// Says how much is hidden, not what.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let spellings = self.patterns.as_ref().map_or(0, |patterns| patterns.spellings.len());
+        f.debug_struct("Mask").field("spellings", &spellings).finish_non_exhaustive()
+    }
+}
+
+/// A secret that is not masked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct IgnoredSecret {
+    /// Its place in the list, from 1.
+    pub number: usize,
+    /// Its length in bytes, white space around it aside.
+    pub bytes: usize,
+}
+
+impl fmt::Display for IgnoredSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "secret number {} has {} bytes; only values of {SHORTEST_SECRET} and more are masked, \
+             since shorter ones occur everywhere",
+            self.number, self.bytes
+        )
+    }
+}
+
+/// The secrets are more than can be searched for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MaskError(String);
+
+impl fmt::Display for MaskError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the secrets cannot be masked: {}; configure fewer or shorter ones", self.0)
+    }
+}
+
+impl std::error::Error for MaskError {}
+
+#[cfg(test)]
+mod tests;

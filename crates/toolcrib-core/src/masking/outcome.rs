@@ -1,0 +1,142 @@
+//! Masking what a call hands out: its output or failure, its status, and the parts it streams.
+
+use std::error::Error;
+use std::fmt;
+
+use toolcrib_tool::{Content, StatusUpdate, ToolError, ToolOutput};
+
+use super::Mask;
+
+impl Mask {
+    /// Masks a call's outcome.
+    pub fn outcome(&self, outcome: Result<ToolOutput, ToolError>) -> Result<ToolOutput, ToolError> {
+        if self.is_empty() {
+            return outcome;
+        }
+        outcome.map(|output| self.output(output)).map_err(|error| self.error(error))
+    }
+
+    /// Masks text parts, names and addresses of the others, files that are text, data, and notes.
+    pub fn output(&self, output: ToolOutput) -> ToolOutput {
+        if !self.finds_in_output(&output) {
+            return output;
+        }
+        let parts = output.content().iter().map(|part| self.content(part.clone())).collect();
+        let mut masked = ToolOutput::new().replace_content(parts);
+        if let Some(data) = output.data() {
+            masked = masked.with_data(self.value(data.clone()));
+        }
+        for (key, note) in self.object(output.meta().clone()) {
+            masked = masked.with_meta(key, note);
+        }
+        masked
+    }
+
+    /// Masks one part. Bytes of pictures and sounds stay as they are; text is masked here as a
+    /// whole, so a stream of text parts needs [`stream`](Self::stream).
+    pub fn content(&self, part: Content) -> Content {
+        if self.is_empty() {
+            return part;
+        }
+        match part {
+            Content::Text(text) => Content::Text(self.owned(text)),
+            Content::Link { uri, name, mime_type } => {
+                Content::Link { uri: self.owned(uri), name: self.owned(name), mime_type }
+            }
+            Content::Blob { uri, data, mime_type } => {
+                let data = match String::from_utf8(data) {
+                    Ok(text) => self.owned(text).into_bytes(),
+                    Err(binary) => binary.into_bytes(),
+                };
+                Content::Blob { uri: self.owned(uri), data, mime_type }
+            }
+            other => other,
+        }
+    }
+
+    /// Masks a failure: message, hints, what had been produced, and the operator's source.
+    pub fn error(&self, error: ToolError) -> ToolError {
+        if !self.finds_in_error(&error) {
+            return error;
+        }
+        let mut masked = ToolError::new(error.kind(), self.text(error.message()).into_owned())
+            .with_retryable(error.retryable());
+        for hint in error.hints() {
+            masked = masked.with_hint(self.text(hint).into_owned());
+        }
+        if let Some(partial) = error.partial() {
+            masked = masked.with_partial(self.output(partial.clone()));
+        }
+        if let Some(source) = error.source() {
+            masked = masked.with_source(Said(self.text(&chain(source)).into_owned()));
+        }
+        masked
+    }
+
+    /// Masks a status: everything a person is told.
+    pub fn status(&self, mut update: StatusUpdate) -> StatusUpdate {
+        if self.is_empty() {
+            return update;
+        }
+        update.tip = update.tip.map(|tip| self.owned(tip));
+        update.error = update.error.map(|error| self.owned(error));
+        update.result = update.result.map(|result| self.value(result));
+        update.params = self.object(update.params);
+        update.metadata = self.object(update.metadata);
+        update
+    }
+
+    fn finds_in_output(&self, output: &ToolOutput) -> bool {
+        !self.is_empty()
+            && (output.content().iter().any(|part| self.finds_in_content(part))
+                || output.data().is_some_and(|data| self.finds_in(data))
+                || output.meta().iter().any(|(key, note)| self.finds(key) || self.finds_in(note)))
+    }
+
+    fn finds_in_content(&self, part: &Content) -> bool {
+        match part {
+            Content::Text(text) => self.finds(text),
+            Content::Link { uri, name, .. } => self.finds(uri) || self.finds(name),
+            Content::Blob { uri, data, .. } => {
+                self.finds(uri) || std::str::from_utf8(data).is_ok_and(|text| self.finds(text))
+            }
+            _ => false,
+        }
+    }
+
+    fn finds_in_error(&self, error: &ToolError) -> bool {
+        !self.is_empty()
+            && (self.finds(error.message())
+                || error.hints().iter().any(|hint| self.finds(hint))
+                || error.partial().is_some_and(|partial| self.finds_in_output(partial))
+                || error.source().is_some_and(|source| self.finds(&chain(source))))
+    }
+}
+
+/// What an error and its causes say, for the operator.
+fn chain(error: &(dyn Error + Send + Sync + 'static)) -> String {
+    let mut said = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let text = error.to_string();
+        // Many errors repeat their cause.
+        if !said.contains(&text) {
+            said.push_str(": ");
+            said.push_str(&text);
+        }
+        cause = error.source();
+    }
+    said
+}
+
+/// What a masked failure's cause said.
+#[derive(Debug)]
+struct Said(String);
+
+impl fmt::Display for Said {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Error for Said {}

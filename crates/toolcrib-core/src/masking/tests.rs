@@ -1,0 +1,151 @@
+//! No byte of a secret gets through, in one piece or in many.
+
+use proptest::prelude::*;
+use serde_json::json;
+use toolcrib_tool::{Content, ErrorKind, StatusUpdate, ToolError, ToolOutput};
+
+use super::*;
+
+fn mask(secrets: &[&str]) -> Mask {
+    Mask::new(secrets.iter().map(|secret| (*secret).to_owned())).unwrap()
+}
+
+#[test]
+fn overlapping_secrets_go_whole() {
+    let mask = mask(&["abcdef", "defghi", "cdef", "abcdefXYZ"]);
+    assert_eq!(mask.text("-abcdefghi-"), "-[masked]-");
+    assert_eq!(mask.text("-abcdefXY-"), "-[masked]XY-");
+    assert_eq!(mask.text("-abcdefXYZ-"), "-[masked]-");
+    assert_eq!(mask.text("cdefcdef"), "[masked][masked]");
+}
+
+#[test]
+fn short_secrets_are_said_not_masked() {
+    let mask = mask(&["  abc\n", "", "long enough"]);
+    assert_eq!(mask.text("abc"), "abc");
+    let ignored: Vec<_> = mask.ignored().iter().map(|one| (one.number, one.bytes)).collect();
+    assert_eq!(ignored, [(1, 3), (2, 0)]);
+    assert!(!format!("{mask:?}").contains("long enough"));
+}
+
+#[test]
+fn a_secret_read_from_a_file_with_a_line_end_is_found_without_it() {
+    assert_eq!(mask(&["hunter22\n"]).text("pw=hunter22;"), "pw=[masked];");
+}
+
+#[test]
+fn the_spellings_of_json_are_found() {
+    let mask = mask(&["a\"b\\c/é\u{1F600}"]);
+    let secret = Value::from("a\"b\\c/é\u{1F600}");
+    assert_eq!(mask.text(&secret.to_string()), "\"[masked]\"");
+    assert_eq!(mask.text(r#"a\"b\\c\/é😀"#), "[masked]");
+    assert_eq!(mask.text(r#"a\"b\\c/\u00e9\ud83d\ude00"#), "[masked]");
+    assert_eq!(mask.text(r#"a\"b\\c/\u00E9\uD83D\uDE00"#), "[masked]");
+}
+
+#[test]
+fn data_is_masked_in_strings_keys_and_numbers() {
+    let mask = mask(&["12345678", "key-1", "key-2"]);
+    let data = json!({
+        "key-1": 1, "key-2": [2, "x key-1 x"], "pin": 12_345_678, "long": 9_123_456_789_u64,
+        "other": 1234,
+    });
+    assert_eq!(
+        mask.value(data),
+        json!({
+            "[masked]": 1, "[masked]*": [2, "x [masked] x"], "pin": "[masked]",
+            "long": "9[masked]9", "other": 1234,
+        })
+    );
+}
+
+#[test]
+fn outputs_failures_and_status_are_masked_everywhere() {
+    let mask = mask(&["hunter22"]);
+    let output = ToolOutput::from("hunter22")
+        .with_content(Content::Link {
+            uri: "https://u:hunter22@host/".into(),
+            name: "hunter22".into(),
+            mime_type: None,
+        })
+        .with_content(Content::Blob {
+            uri: "f".into(),
+            data: b"pw hunter22".to_vec(),
+            mime_type: "text/plain".into(),
+        })
+        .with_data(json!({"hunter22": ["hunter22"]}))
+        .with_meta("command", "login hunter22");
+    let leaks = |text: String| text.contains("hunter22") || text.contains("104, 117, 110");
+    let masked = mask.output(output.clone());
+    assert!(leaks(format!("{output:?}")) && !leaks(format!("{masked:?}")));
+    assert_eq!(masked.content().len(), 3);
+
+    let error = ToolError::new(ErrorKind::RateLimited, "no hunter22")
+        .with_hint("not hunter22")
+        .with_partial(output)
+        .with_source(std::io::Error::other("hunter22 refused"));
+    let masked = mask.error(error);
+    assert_eq!((masked.kind(), masked.retryable()), (ErrorKind::RateLimited, true));
+    assert_eq!(masked.message(), "no [masked]");
+    assert_eq!(masked.source().unwrap().to_string(), "[masked] refused");
+    assert!(!leaks(format!("{masked:?} {:?}", masked.partial())));
+
+    let status =
+        StatusUpdate::error("hunter22").with_tip("at hunter22").with_param("p", "hunter22");
+    let status = mask.status(status.with_result("hunter22").with_metadata("hunter22", 1));
+    assert!(!leaks(format!("{status:?}")));
+    assert_eq!(status.tip.as_deref(), Some("at [masked]"));
+}
+
+#[test]
+fn an_output_without_secrets_stays_what_it_is() {
+    let output = ToolOutput::from("plain").with_data(json!({"a": [1, null]}));
+    assert_eq!(mask(&["hunter22"]).output(output.clone()), output);
+}
+
+#[test]
+fn a_stream_is_not_held_up_by_what_is_no_beginning() {
+    let mut stream = mask(&["hunter22"]).stream();
+    assert_eq!(stream.push("plain text"), "plain text");
+    assert!(matches!(stream.push("borrowed"), Cow::Borrowed(_)));
+    assert_eq!(stream.push("hunting"), "hunting");
+    assert_eq!(stream.push("h"), "");
+    assert_eq!(stream.push("hunter2"), "h");
+    assert_eq!(stream.push("3"), "hunter23");
+    assert_eq!(stream.finish(), "");
+}
+
+/// Letters that make secrets overlap often and that are in no mark.
+const LETTERS: &str = "[xy\"é]{1,9}";
+
+proptest! {
+    #[test]
+    fn a_stream_shows_what_the_whole_shows(
+        secrets in prop::collection::vec(LETTERS, 0..5),
+        pieces in prop::collection::vec("[xy\"é\\\\ ]{0,12}", 0..8),
+    ) {
+        let mask = Mask::new(secrets.clone()).unwrap();
+        let longest = secrets.iter().flat_map(|secret| {
+            json_spellings(secret).into_iter().map(|spelt| spelt.len()).chain([secret.len()])
+        }).max().unwrap_or(1);
+        let whole: String = pieces.concat();
+        let mut stream = mask.stream();
+        let mut shown = String::new();
+        for piece in &pieces {
+            shown.push_str(&stream.push(piece));
+            prop_assert!(stream.held() < longest);
+        }
+        shown.push_str(&stream.finish());
+        prop_assert_eq!(&shown, &mask.text(&whole).into_owned());
+        for secret in secrets.iter().filter(|secret| secret.len() >= SHORTEST_SECRET) {
+            prop_assert!(!shown.contains(secret.as_str()), "{secret} in {shown}");
+        }
+    }
+
+    #[test]
+    fn whatever_stands_between_secrets_stays(before in "[a-z ]{0,9}", after in "[a-z ]{0,9}") {
+        let text = format!("{before}S3CRET{after}");
+        let masked = format!("{before}[masked]{after}");
+        prop_assert_eq!(mask(&["S3CRET"]).text(&text), masked);
+    }
+}

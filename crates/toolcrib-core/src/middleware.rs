@@ -1,0 +1,64 @@
+//! Middleware: a host's own hooks around every call.
+
+mod adapters;
+mod stack;
+
+use toolcrib_tool::{BoxFuture, ToolCall, ToolResult};
+
+use crate::Turn;
+
+pub use self::adapters::{after, before};
+pub use self::stack::Next;
+pub(crate) use self::stack::Stack;
+
+/// A hook around every call, nested ones too: it sees the call before anything is checked and the
+/// answer after everything is done.
+///
+/// The first one added is the outermost: it sees calls first and answers last. What it hands to
+/// [`Next::run`] is checked like any call a model sent, so that rewriting cannot get round a schema.
+/// It may answer without running anything, run it more than once, or change the answer; the caller
+/// gets one answer, under the id of its call. A middleware that panics fails the call with kind
+/// `internal`.
+///
+/// For hooks on one side only there are [`before`] and [`after`].
+///
+/// ```
+/// use std::time::Instant;
+/// use toolcrib_core::{Middleware, Next, Turn};
+/// use toolcrib_tool::{BoxFuture, ToolCall, ToolResult};
+///
+/// /// Prints what took how long.
+/// struct Stopwatch;
+///
+/// impl Middleware for Stopwatch {
+///     fn around<'a>(
+///         &'a self,
+///         _turn: &'a Turn,
+///         call: ToolCall,
+///         next: Next<'a>,
+///     ) -> BoxFuture<'a, ToolResult> {
+///         Box::pin(async move {
+///             let started = Instant::now();
+///             let result = next.run(call).await;
+///             println!("{} took {:?}", result.tool(), started.elapsed());
+///             result
+///         })
+///     }
+/// }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no middleware",
+    note = "implement `Middleware`, or use `before` or `after` with a closure"
+)]
+pub trait Middleware: Send + Sync + 'static {
+    /// Answers a call; [`Next::run`] answers it as if this middleware were not there.
+    fn around<'a>(
+        &'a self,
+        turn: &'a Turn,
+        call: ToolCall,
+        next: Next<'a>,
+    ) -> BoxFuture<'a, ToolResult>;
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,129 @@
+//! Middleware from closures, for hooks that need one side of a call.
+
+use std::fmt;
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use toolcrib_tool::{BoxFuture, ToolCall, ToolError, ToolOutput, ToolResult};
+
+use super::{Middleware, Next};
+use crate::Turn;
+
+/// Middleware that sees calls before they are checked: it may rewrite the call, answer it itself
+/// (`Break(Ok(..))`) or refuse it (`Break(Err(..))`).
+///
+/// ```
+/// use std::ops::ControlFlow;
+/// use toolcrib_core::before;
+/// use toolcrib_tool::{ToolCall, ToolError};
+///
+/// // An old name goes on working.
+/// let _renamed = before(|_turn, call| {
+///     if call.name() == "search_web" {
+///         *call = call.clone().with_name("web_search");
+///     }
+///     ControlFlow::Continue(())
+/// });
+/// // Nothing that writes at night.
+/// let _quiet = before(|turn, call| {
+///     let writes = turn.describe(call.name()).is_some_and(|tool| !tool.annotations().read_only);
+///     if writes {
+///         return ControlFlow::Break(Err(ToolError::denied("nothing is changed at night")));
+///     }
+///     ControlFlow::Continue(())
+/// });
+/// // Answered from elsewhere; the tool does not run.
+/// let _version = before(|_turn, call| match call.name() {
+///     "version" => ControlFlow::Break(Ok("1.4.2".into())),
+///     _ => ControlFlow::Continue(()),
+/// });
+/// ```
+pub fn before<F>(hook: F) -> impl Middleware
+where
+    F: Fn(&Turn, &mut ToolCall) -> ControlFlow<Result<ToolOutput, ToolError>>
+        + Send
+        + Sync
+        + 'static,
+{
+    Before(hook)
+}
+
+/// Middleware that sees answers, and may replace them.
+///
+/// ```
+/// use toolcrib_core::after;
+/// use toolcrib_tool::ToolError;
+///
+/// let _counted = after(|_turn, result| {
+///     if let Some(kind) = result.error_kind() {
+///         println!("{} failed: {kind}", result.tool());
+///     }
+/// });
+/// ```
+pub fn after<F>(hook: F) -> impl Middleware
+where
+    F: Fn(&Turn, &mut ToolResult) + Send + Sync + 'static,
+{
+    After(hook)
+}
+
+struct Before<F>(F);
+
+impl<F> Middleware for Before<F>
+where
+    F: Fn(&Turn, &mut ToolCall) -> ControlFlow<Result<ToolOutput, ToolError>>
+        + Send
+        + Sync
+        + 'static,
+{
+    fn around<'a>(
+        &'a self,
+        turn: &'a Turn,
+        mut call: ToolCall,
+        next: Next<'a>,
+    ) -> BoxFuture<'a, ToolResult> {
+        match (self.0)(turn, &mut call) {
+            ControlFlow::Continue(()) => next.run(call),
+            ControlFlow::Break(outcome) => {
+                let (id, name, _) = call.into_parts();
+                let answer = match outcome {
+                    Ok(output) => ToolResult::success(id, name, output, Duration::ZERO),
+                    Err(error) => ToolResult::failure(id, name, error, Duration::ZERO),
+                };
+                Box::pin(std::future::ready(answer))
+            }
+        }
+    }
+}
+
+struct After<F>(F);
+
+impl<F> Middleware for After<F>
+where
+    F: Fn(&Turn, &mut ToolResult) + Send + Sync + 'static,
+{
+    fn around<'a>(
+        &'a self,
+        turn: &'a Turn,
+        call: ToolCall,
+        next: Next<'a>,
+    ) -> BoxFuture<'a, ToolResult> {
+        Box::pin(async move {
+            let mut result = next.run(call).await;
+            (self.0)(turn, &mut result);
+            result
+        })
+    }
+}
+
+impl<F> fmt::Debug for Before<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Before")
+    }
+}
+
+impl<F> fmt::Debug for After<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("After")
+    }
+}

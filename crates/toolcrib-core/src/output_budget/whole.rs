@@ -1,0 +1,110 @@
+//! An output's text before it is cut, and the cuts made from it.
+
+use toolcrib_tool::{Content, ToolOutput, canonical_json};
+
+use super::Place;
+use super::shares::fair_shares;
+use super::text_of;
+use crate::spill::{Handle, READ_OUTPUT, SpillFormat, Spilled, byte_index};
+
+/// The note under which tools that capture only a part of what they read say how many bytes they
+/// left out; command tools do.
+const OMITTED_BYTES: &str = "truncated_bytes";
+
+/// All parts of an output, and where they are kept.
+#[derive(Debug)]
+pub(crate) struct Whole {
+    content: Vec<Content>,
+    /// Characters of each part; 0 for those that are no text.
+    sizes: Vec<usize>,
+    format: SpillFormat,
+    omitted_bytes: u64,
+    handle: Option<Handle>,
+}
+
+impl Whole {
+    /// The parts as the model would read them: data without parts reads as its JSON.
+    pub(crate) fn of(output: &ToolOutput) -> Self {
+        let (content, format) = match (output.content(), output.data()) {
+            ([], Some(data)) => (vec![Content::Text(canonical_json(data))], SpillFormat::Json),
+            (parts, _) => (parts.to_vec(), SpillFormat::Text),
+        };
+        let sizes = content.iter().map(|part| text_of(part).chars().count()).collect();
+        let omitted = output.meta().get(OMITTED_BYTES).and_then(serde_json::Value::as_u64);
+        Self { content, sizes, format, omitted_bytes: omitted.unwrap_or(0), handle: None }
+    }
+
+    /// Characters of all text parts.
+    pub(crate) fn chars(&self) -> usize {
+        self.sizes.iter().sum()
+    }
+
+    /// Keeps the text, the parts joined by newlines, so that the cuts can name it. Where there is
+    /// no place, or it does not take the text, the cuts say only what is missing.
+    pub(crate) async fn spill(&mut self, place: Option<Place<'_>>) {
+        let (Some(place), None) = (place, self.handle) else { return };
+        let texts: Vec<&str> = self.texts().map(|(_, text)| text).collect();
+        let mut spilled = Spilled::text(texts.join("\n")).with_omitted_bytes(self.omitted_bytes);
+        spilled.format = self.format;
+        match place.store.put(place.owner, spilled).await {
+            Ok(handle) => self.handle = Some(handle),
+            Err(error) => tracing::warn!(%error, "an output that was cut was not kept"),
+        }
+    }
+
+    /// The parts with at most `budget` characters of text, shared max-min fairly among them; the
+    /// markers come on top.
+    pub(crate) fn cut(&self, budget: usize) -> Vec<Content> {
+        let shares = fair_shares(&self.sizes, budget);
+        let mut content = self.content.clone();
+        let mut begins = 0;
+        let mut omitted = self.omitted_bytes;
+        for (index, text) in self.texts() {
+            if shares[index] < self.sizes[index] {
+                let rest = Rest { handle: self.handle, begins, omitted_bytes: omitted };
+                content[index] = Content::Text(cut(text, self.sizes[index], shares[index], rest));
+                // Said once.
+                omitted = 0;
+            }
+            begins += self.sizes[index] + 1;
+        }
+        content
+    }
+
+    fn texts(&self) -> impl Iterator<Item = (usize, &str)> {
+        self.content.iter().enumerate().filter_map(|(index, part)| match part {
+            Content::Text(text) => Some((index, text.as_str())),
+            _ => None,
+        })
+    }
+}
+
+/// What a marker can say of what is missing.
+#[derive(Debug, Clone, Copy, Default)]
+struct Rest {
+    handle: Option<Handle>,
+    /// Where the part begins in the kept text, in characters.
+    begins: usize,
+    omitted_bytes: u64,
+}
+
+/// Keeps the first 70 % and the last 30 % of `budget` characters, with a marker between them.
+/// Characters are code points and are never split.
+fn cut(text: &str, total: usize, budget: usize, rest: Rest) -> String {
+    let head = budget * 7 / 10;
+    let tail = budget - head;
+    let head_text = &text[..byte_index(text, head)];
+    let tail_text = &text[byte_index(text, total - tail)..];
+    let shown = rest.handle.map_or(String::new(), |handle| {
+        let offset = rest.begins + head;
+        format!(": {READ_OUTPUT} {{\"handle\":\"{handle}\",\"offset\":{offset}}} shows them")
+    });
+    let omitted = match rest.omitted_bytes {
+        0 => String::new(),
+        bytes => format!("; {bytes} bytes more were not captured"),
+    };
+    format!(
+        "{head_text}\n[… {} of {total} characters left out{shown}{omitted} …]\n{tail_text}",
+        total - budget
+    )
+}

@@ -1,0 +1,55 @@
+//! What a tool hands back, as the output of a call.
+
+use toolcrib_tool::{ErrorKind, ToolError, ToolOutcome, ToolOutput};
+
+use crate::checking::listed;
+use crate::host::Host;
+use crate::output_budget::{json_bytes, oversized};
+use crate::registry::Compiled;
+
+/// Output, or the reason why waiting is not possible here.
+pub(super) fn finished(
+    name: &str,
+    outcome: ToolOutcome,
+    host: &Host,
+) -> Result<ToolOutput, ToolError> {
+    match outcome {
+        ToolOutcome::Done(output) if !output.is_empty() => Ok(output),
+        ToolOutcome::Done(_) => host.take_result().ok_or_else(|| {
+            ToolError::execution("the tool ended with no output")
+                .with_hint("Nothing is known of what it did. Try another tool.")
+        }),
+        ToolOutcome::NeedsInput(request) => Err(ToolError::unavailable(format!(
+            "it needs an answer from a person, and this host keeps no waiting calls: {}",
+            request.message
+        ))),
+        ToolOutcome::Pending(ticket) => Err(ToolError::unavailable(format!(
+            "its work goes on elsewhere as {}, and this host keeps no waiting calls",
+            ticket.id
+        ))),
+        _ => Err(ToolError::internal(format!("{name} ended in a way this version does not know"))),
+    }
+}
+
+/// Holds `data` against its size limit and the declared output schema.
+pub(super) fn check_data(
+    compiled: &Compiled,
+    output: ToolOutput,
+    data_bytes: usize,
+) -> Result<ToolOutput, ToolError> {
+    let size = output.data().map_or(0, json_bytes);
+    if size > data_bytes {
+        return Err(oversized(output, size, data_bytes));
+    }
+    let Some(validator) = &compiled.output else { return Ok(output) };
+    let Some(data) = output.data() else {
+        let message = "the tool declares an output schema and returned no data";
+        return Err(ToolError::new(ErrorKind::InvalidOutput, message).with_partial(output));
+    };
+    let violations = validator.violations(data);
+    if violations.is_empty() {
+        return Ok(output);
+    }
+    let message = "the tool's data does not fit the output schema it declares";
+    Err(listed(ToolError::new(ErrorKind::InvalidOutput, message), &violations))
+}

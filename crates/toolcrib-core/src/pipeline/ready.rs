@@ -1,0 +1,139 @@
+//! Everything before the permit: finding the tool, checking the call, and what is answered already.
+
+use std::sync::Arc;
+
+use toolcrib_fuzzy::near_names;
+use toolcrib_tool::{
+    Arguments, CallContext, CallContextBuilder, CallId, ErrorKind, HostedContext, RawArguments,
+    ToolCall, ToolDefinition, ToolError,
+};
+
+use super::Way;
+use crate::answers::{Answers, Asked, Key};
+use crate::checking::{Mending, checked_arguments};
+use crate::execution::{timed_out, validate};
+use crate::host::Host;
+use crate::lifecycle::Instance;
+use crate::registry::{Compiled, Slot};
+use crate::turn::Turn;
+
+/// A call that only needs its permit.
+pub(super) struct Ready<'t> {
+    pub(super) checked: Checked<'t>,
+    pub(super) hosted: HostedContext<Host>,
+    pub(super) context: CallContext,
+    pub(super) tool: Instance<'t>,
+    pub(super) asked: Option<Asked>,
+}
+
+impl<'a> Way<'a> {
+    /// Checks the call and finds out whether it has to run at all.
+    pub(super) async fn ready(
+        &self,
+        slot: &'a Slot,
+        raw: RawArguments,
+    ) -> Result<Ready<'a>, ToolError> {
+        let turn = self.turn;
+        available(slot)?;
+        let checked = checked(turn, slot, raw)?;
+        let definition = &slot.entry.definition;
+        let host = Host::new(turn, definition.tool_name(), self.origin.lineage);
+        let hosted = context(turn, slot, self.id).host(host).build_hosted();
+        let context = hosted.context();
+        let limit = turn.state.shared.config.limit(definition.timeout());
+        let live = slot.live().map(|live| &**live);
+        let tool = Instance::of(&slot.entry.body, live, &context, limit).await?;
+        validate(tool.tool().as_ref(), &checked.arguments, &context, limit).await?;
+        let asked = self.ask(slot, &checked).await?;
+        Ok(Ready { checked, hosted, context, tool, asked })
+    }
+
+    /// Whether the call was answered before or is being answered; `None` for tools whose calls
+    /// always run.
+    async fn ask(&self, slot: &Slot, checked: &Checked<'_>) -> Result<Option<Asked>, ToolError> {
+        let definition = &slot.entry.definition;
+        if !Answers::concern(definition) {
+            return Ok(None);
+        }
+        let state = &self.turn.state;
+        let arguments = checked.arguments.tape()?.root();
+        let key = Key::of(&checked.compiled.callee, arguments, &state.values, &state.context);
+        let ask = state.shared.answers.ask(&key, self.scope());
+        match state.shared.config.limit(definition.timeout()) {
+            None => Ok(Some(ask.await)),
+            Some(limit) => match tokio::time::timeout(limit, ask).await {
+                Ok(asked) => Ok(Some(asked)),
+                Err(_) => Err(timed_out(definition, limit)),
+            },
+        }
+    }
+}
+
+/// A call all of whose checks that need no tool have passed.
+pub(super) struct Checked<'t> {
+    pub(super) compiled: &'t Compiled,
+    pub(super) arguments: Arguments,
+    pub(super) mending: Mending,
+}
+
+fn checked<'t>(turn: &Turn, slot: &'t Slot, raw: RawArguments) -> Result<Checked<'t>, ToolError> {
+    let definition = &slot.entry.definition;
+    let compiled = slot.compiled(turn.state.shared.registry.schemas())?;
+    let (arguments, mending) =
+        checked_arguments(compiled, raw, definition.annotations().read_only)?;
+    require_context(turn, definition)?;
+    Ok(Checked { compiled, arguments, mending })
+}
+
+/// Does everything but running the tool.
+pub(crate) fn dry_run(turn: &Turn, call: ToolCall) -> Result<(Arguments, CallContext), ToolError> {
+    let (id, name, raw) = call.into_parts();
+    let slot = turn.state.snapshot.slot(&name).ok_or_else(|| unknown(turn, &name))?;
+    available(slot)?;
+    let checked = checked(turn, slot, raw)?;
+    Ok((checked.arguments, context(turn, slot, &id).build()))
+}
+
+/// There is no such tool; which ones are near.
+pub(super) fn unknown(turn: &Turn, name: &str) -> ToolError {
+    let known = turn.definitions().iter().map(|definition| definition.name());
+    let near: Vec<_> = near_names(name, known).iter().map(|near| format!("`{near}`")).collect();
+    let error = ToolError::new(ErrorKind::NotFound, "there is no tool of that name");
+    match near.as_slice() {
+        [] => error.with_hint("Use one of the listed tools, spelt exactly."),
+        near => error.with_hint(format!("Did you mean {}?", near.join(" or "))),
+    }
+    .with_hint(format!("For the user: tool {name} is unavailable."))
+}
+
+/// Fails if the tool cannot run here.
+fn available(slot: &Slot) -> Result<(), ToolError> {
+    let Some(reason) = slot.entry.unavailable_reason() else { return Ok(()) };
+    let name = slot.entry.name();
+    Err(ToolError::unavailable(reason)
+        .with_hint("Use another tool; this one cannot run here.")
+        .with_hint(format!("For the user: tool {name} is unavailable.")))
+}
+
+/// Fails if the host has not supplied what the tool needs.
+fn require_context(turn: &Turn, definition: &ToolDefinition) -> Result<(), ToolError> {
+    let missing = definition.injections().iter().find(|injection| {
+        injection.required() && turn.state.values.get(injection.context_key()).is_none()
+    });
+    let Some(injection) = missing else { return Ok(()) };
+    Err(ToolError::new(
+        ErrorKind::MissingContext,
+        format!(
+            "the host has not supplied `{}`, which this tool takes from the context",
+            injection.context_key()
+        ),
+    )
+    .with_hint("It cannot be given as an argument. Tell the user that the host must set it."))
+}
+
+fn context(turn: &Turn, slot: &Slot, id: &CallId) -> CallContextBuilder {
+    let definition = &slot.entry.definition;
+    CallContext::builder(id.clone(), Arc::clone(definition))
+        .values(turn.state.values.clone())
+        .output_chars(definition.output_chars().unwrap_or(turn.state.shared.config.output_chars))
+}

@@ -1,0 +1,115 @@
+//! Arguments as logs and audit may show them: sensitive ones by their keys only, secrets masked,
+//! long ones shortened.
+
+mod sensitive;
+
+use serde_json::{Map, Value};
+use toolcrib_tool::ToolDefinition;
+
+use crate::masking::Mask;
+use sensitive::Place;
+
+/// What is shown instead of a sensitive value.
+pub(crate) const REDACTED: &str = "[redacted]";
+
+/// Characters of a string that are shown.
+const SHOWN_CHARS: usize = 256;
+
+/// Items of a list, and members of an object, that are shown.
+const SHOWN_ITEMS: usize = 32;
+
+/// The arguments of a call as they may be logged.
+///
+/// The value of a property whose schema says `writeOnly: true` or `x-sensitive: true` is replaced
+/// by `[redacted]`, wherever in the schema that is said: nested, in items, behind a `$ref`, in a
+/// branch of `allOf`, `anyOf`, `oneOf`. What a model sent in a place the schema does not know is
+/// replaced too if anything near it is sensitive, for it may be the sensitive value under a
+/// misspelt name. Then secrets are masked, and what is long is shortened.
+///
+/// ```
+/// use serde_json::json;
+/// use toolcrib_core::{masking::Mask, redact};
+/// use toolcrib_tool::ToolDefinition;
+///
+/// let login = ToolDefinition::builder("login")
+///     .description("Log in.")
+///     .input_schema(json!({"properties": {
+///         "user": {"type": "string"},
+///         "password": {"type": "string", "writeOnly": true},
+///     }}))
+///     .build()?;
+/// let arguments = json!({"user": "ada", "password": "hunter22"});
+/// assert_eq!(
+///     redact(&login, &arguments, &Mask::default()),
+///     json!({"user": "ada", "password": "[redacted]"})
+/// );
+/// # Ok::<(), toolcrib_tool::DefinitionError>(())
+/// ```
+pub fn redact(definition: &ToolDefinition, arguments: &Value, mask: &Mask) -> Value {
+    shown(&Place::root(definition.input_schema()), arguments, mask)
+}
+
+/// The same of the text a model sent, which may be no JSON, for a tool that may not exist: what
+/// cannot be judged is described, not shown.
+pub(crate) fn redact_text(definition: Option<&ToolDefinition>, text: &str, mask: &Mask) -> Value {
+    if text.trim().is_empty() {
+        return Value::Object(Map::new());
+    }
+    match (definition, serde_json::from_str(text)) {
+        (Some(definition), Ok(arguments)) => redact(definition, &arguments, mask),
+        (None, Ok(Value::Object(members))) => listed(&members, mask, |_, _| REDACTED.into()),
+        (None, Ok(_)) => REDACTED.into(),
+        (_, Err(_)) => format!("[{} bytes that are no JSON]", text.len()).into(),
+    }
+}
+
+fn shown(place: &Place<'_>, value: &Value, mask: &Mask) -> Value {
+    if place.hides(value) {
+        return REDACTED.into();
+    }
+    match value {
+        Value::Object(members) => {
+            listed(members, mask, |key, member| shown(&place.member(key), member, mask))
+        }
+        Value::Array(items) => {
+            let mut list: Vec<Value> = items
+                .iter()
+                .take(SHOWN_ITEMS)
+                .enumerate()
+                .map(|(index, item)| shown(&place.item(index), item, mask))
+                .collect();
+            if items.len() > SHOWN_ITEMS {
+                list.push(format!("… and {} more", items.len() - SHOWN_ITEMS).into());
+            }
+            Value::Array(list)
+        }
+        Value::String(text) => shortened(&mask.text(text)).into(),
+        other => mask.value(other.clone()),
+    }
+}
+
+fn listed(
+    members: &Map<String, Value>,
+    mask: &Mask,
+    show: impl Fn(&str, &Value) -> Value,
+) -> Value {
+    let mut list: Map<String, Value> = members
+        .iter()
+        .take(SHOWN_ITEMS)
+        .map(|(key, member)| (shortened(&mask.text(key)), show(key, member)))
+        .collect();
+    if members.len() > SHOWN_ITEMS {
+        list.insert("…".into(), format!("and {} more", members.len() - SHOWN_ITEMS).into());
+    }
+    Value::Object(list)
+}
+
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(SHOWN_CHARS) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}… ({} characters)", &text[..end], text.chars().count()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,189 @@
+//! Which values a schema calls sensitive.
+
+use serde_json::Value;
+
+/// Keywords whose value is a schema for the same value.
+const SAME_ONE: [&str; 4] = ["if", "then", "else", "not"];
+
+/// Keywords whose value is a list of schemas for the same value.
+const SAME_MANY: [&str; 3] = ["allOf", "anyOf", "oneOf"];
+
+/// Keywords whose value is an object of schemas: for members, or, in the last, for the same value.
+const MEMBER_MANY: [&str; 2] = ["properties", "patternProperties"];
+const DEPENDENT: &str = "dependentSchemas";
+
+/// Keywords whose value is a schema for members that have none of their own.
+const MEMBER_OTHERS: [&str; 2] = ["additionalProperties", "unevaluatedProperties"];
+
+/// Keywords whose value is a schema, or a list of them, for items.
+const ITEMS: [&str; 5] =
+    ["items", "prefixItems", "additionalItems", "unevaluatedItems", "contains"];
+
+/// All schemas that may speak about one value.
+///
+/// Whether a branch applies is not asked: what one of them calls sensitive is sensitive.
+pub(super) struct Place<'s> {
+    root: &'s Value,
+    schemas: Vec<&'s Value>,
+    /// Whether anything within is sensitive.
+    holds_sensitive: bool,
+}
+
+impl<'s> Place<'s> {
+    /// The arguments themselves.
+    pub(super) fn root(schema: &'s Value) -> Self {
+        Self::new(schema, vec![schema])
+    }
+
+    fn new(root: &'s Value, schemas: Vec<&'s Value>) -> Self {
+        let schemas = with_all_that_apply(root, schemas);
+        let holds_sensitive = any_sensitive(root, &schemas);
+        Self { root, schemas, holds_sensitive }
+    }
+
+    /// Whether a value in this place must not be shown: it is sensitive, or it is not of the shape
+    /// the schema describes while a part of that would be.
+    pub(super) fn hides(&self, value: &Value) -> bool {
+        let has_any = |keywords: &[&str]| {
+            keywords.iter().any(|word| self.schemas.iter().any(|schema| schema.get(word).is_some()))
+        };
+        self.schemas.iter().any(|schema| is_sensitive(schema))
+            || self.holds_sensitive
+                && match value {
+                    Value::Object(_) => !has_any(&MEMBER_MANY) && !has_any(&MEMBER_OTHERS),
+                    Value::Array(_) => !has_any(&ITEMS),
+                    _ => true,
+                }
+    }
+
+    /// The place of a member.
+    pub(super) fn member(&self, key: &str) -> Self {
+        let mut schemas = Vec::new();
+        for schema in &self.schemas {
+            let own = schema.get("properties").and_then(|properties| properties.get(key));
+            schemas.extend(own);
+            if own.is_none() {
+                // Without matching the patterns: each might.
+                let patterns = schema.get("patternProperties").and_then(Value::as_object);
+                schemas.extend(patterns.into_iter().flat_map(|patterns| patterns.values()));
+                schemas.extend(MEMBER_OTHERS.iter().filter_map(|word| schema.get(word)));
+            }
+        }
+        self.within(schemas)
+    }
+
+    /// The place of an item.
+    pub(super) fn item(&self, index: usize) -> Self {
+        let mut schemas = Vec::new();
+        for keyword in ITEMS {
+            for schema in self.schemas.iter().filter_map(|schema| schema.get(keyword)) {
+                match schema {
+                    Value::Array(positions) => schemas.extend(positions.get(index)),
+                    schema => schemas.push(schema),
+                }
+            }
+        }
+        self.within(schemas)
+    }
+
+    fn within(&self, schemas: Vec<&'s Value>) -> Self {
+        let unknown = schemas.iter().all(|schema| !schema.is_object());
+        let mut place = Self::new(self.root, schemas);
+        // Nobody speaks about it: it may be a sensitive neighbour under another name.
+        if unknown && self.holds_sensitive {
+            place.holds_sensitive = true;
+        }
+        place
+    }
+}
+
+fn is_sensitive(schema: &Value) -> bool {
+    ["writeOnly", "x-sensitive"].iter().any(|word| schema.get(word) == Some(&Value::Bool(true)))
+}
+
+/// The schemas and those they refer to for the same value; each once, so that circles end.
+fn with_all_that_apply<'s>(root: &'s Value, mut schemas: Vec<&'s Value>) -> Vec<&'s Value> {
+    let mut next = 0;
+    while let Some(&schema) = schemas.get(next) {
+        next += 1;
+        let one = SAME_ONE.iter().filter_map(|word| schema.get(word));
+        let many = SAME_MANY
+            .iter()
+            .filter_map(|word| schema.get(word).and_then(Value::as_array))
+            .flatten();
+        let dependent = schema.get(DEPENDENT).and_then(Value::as_object);
+        let dependent = dependent.into_iter().flat_map(|schemas| schemas.values());
+        let found: Vec<&Value> =
+            one.chain(many).chain(dependent).chain(referred(root, schema)).collect();
+        for schema in found {
+            if !schemas.iter().any(|known| std::ptr::eq(*known, schema)) {
+                schemas.push(schema);
+            }
+        }
+    }
+    schemas
+}
+
+/// What `$ref` names, within the same document.
+fn referred<'s>(root: &'s Value, schema: &Value) -> Option<&'s Value> {
+    let reference = schema.get("$ref").or_else(|| schema.get("$dynamicRef"))?.as_str()?;
+    let fragment = reference.strip_prefix('#')?;
+    if fragment.is_empty() || fragment.starts_with('/') {
+        return root.pointer(&percent_decoded(fragment));
+    }
+    anchored(root, fragment)
+}
+
+/// The schema that calls itself by that anchor.
+fn anchored<'s>(schema: &'s Value, anchor: &str) -> Option<&'s Value> {
+    let named = |word| schema.get(word).and_then(Value::as_str) == Some(anchor);
+    if named("$anchor") || named("$dynamicAnchor") {
+        return Some(schema);
+    }
+    match schema {
+        Value::Object(members) => members.values().find_map(|member| anchored(member, anchor)),
+        Value::Array(items) => items.iter().find_map(|item| anchored(item, anchor)),
+        _ => None,
+    }
+}
+
+fn percent_decoded(fragment: &str) -> String {
+    let mut bytes = Vec::with_capacity(fragment.len());
+    let mut rest = fragment.as_bytes();
+    while let [first, after @ ..] = rest {
+        let digits = after.get(..2).filter(|_| *first == b'%');
+        let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
+        let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        bytes.push(byte.unwrap_or(*first));
+        rest = if byte.is_some() { &after[2..] } else { after };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Whether these schemas, or any they lead to, call anything sensitive.
+fn any_sensitive<'s>(root: &'s Value, schemas: &[&'s Value]) -> bool {
+    let mut seen: Vec<&Value> = schemas.to_vec();
+    let mut next = 0;
+    while let Some(&schema) = seen.get(next) {
+        next += 1;
+        if is_sensitive(schema) {
+            return true;
+        }
+        let mut found: Vec<&Value> = Vec::new();
+        let one = MEMBER_OTHERS.iter().chain(&ITEMS).chain(&SAME_ONE);
+        found.extend(one.filter_map(|word| schema.get(word)).filter(|found| found.is_object()));
+        let many = ITEMS.iter().chain(&SAME_MANY);
+        found.extend(many.filter_map(|word| schema.get(word)?.as_array()).flatten());
+        let named = MEMBER_MANY.iter().chain([&DEPENDENT]);
+        found.extend(
+            named.filter_map(|word| schema.get(word)?.as_object()).flat_map(|m| m.values()),
+        );
+        found.extend(referred(root, schema));
+        for schema in found {
+            if !seen.iter().any(|known| std::ptr::eq(*known, schema)) {
+                seen.push(schema);
+            }
+        }
+    }
+    false
+}

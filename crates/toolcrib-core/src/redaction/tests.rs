@@ -1,0 +1,98 @@
+//! What the schema calls sensitive is shown by its key only, wherever it stands.
+
+use serde_json::json;
+
+use super::*;
+
+fn tool(schema: Value) -> ToolDefinition {
+    ToolDefinition::builder("t").description("A tool.").input_schema(schema).build().unwrap()
+}
+
+fn redacted(schema: Value, arguments: &Value) -> Value {
+    redact(&tool(schema), arguments, &Mask::default())
+}
+
+#[test]
+fn sensitive_values_are_hidden_at_every_depth() {
+    let secret = json!({"type": "string", "x-sensitive": true});
+    let schema = json!({
+        "$defs": {"log in": {"properties": {"user": {}, "password": {"writeOnly": true}}}},
+        "properties": {
+            "plain": {"type": "string"},
+            "by_ref": {"$ref": "#/$defs/log%20in"},
+            "list": {"type": "array", "items": {"$ref": "#/$defs/log%20in"}},
+            "pair": {"prefixItems": [{"type": "string"}, secret]},
+            "all": {"allOf": [{"properties": {"key": secret}}, {"properties": {"key": {}, "id": {}}}]},
+            "any": {"anyOf": [{"type": "integer"}, secret]},
+            "headers": {"additionalProperties": secret},
+        },
+    });
+    let login = json!({"user": "ada", "password": "hunter22"});
+    let arguments = json!({
+        "plain": "p", "by_ref": login, "list": [login], "pair": ["a", "b"],
+        "all": {"key": "k", "id": 7}, "any": 5, "headers": {"X-Key": "k"},
+    });
+    let hidden = json!({"user": "ada", "password": REDACTED});
+    assert_eq!(
+        redacted(schema, &arguments),
+        json!({
+            "plain": "p", "by_ref": hidden, "list": [hidden], "pair": ["a", REDACTED],
+            "all": {"key": REDACTED, "id": 7}, "any": REDACTED, "headers": {"X-Key": REDACTED},
+        })
+    );
+}
+
+#[test]
+fn what_the_schema_does_not_know_is_hidden_beside_what_is_sensitive() {
+    let schema = json!({"properties": {
+        "login": {
+            "type": "object",
+            "properties": {"user": {"type": "string"}, "password": {"writeOnly": true}},
+        },
+        "note": {"type": "string"},
+    }});
+    let text = r#"{"user":"ada","password":"hunter22"}"#;
+    for login in [json!(text), json!([{"password": "hunter22"}]), json!({"pasword": "hunter22"})] {
+        let arguments = json!({"login": login, "passwd": "hunter22", "note": "n"});
+        let shown = redacted(schema.clone(), &arguments);
+        assert!(!shown.to_string().contains("hunter22"), "{shown}");
+        assert_eq!(shown["note"], "n");
+    }
+    let open = redacted(json!({"properties": {}}), &json!({"any": {"thing": [1]}}));
+    assert_eq!(open, json!({"any": {"thing": [1]}}));
+}
+
+#[test]
+fn a_schema_that_refers_to_itself_ends() {
+    let schema = json!({
+        "$defs": {"node": {"properties": {
+            "next": {"$ref": "#/$defs/node"}, "pin": {"x-sensitive": true}, "name": {},
+        }}},
+        "properties": {"list": {"$ref": "#/$defs/node"}, "self": {"$ref": "#"}},
+    });
+    let arguments = json!({"self": {"list": {"next": {"pin": 1, "name": "n"}}}});
+    let expected = json!({"self": {"list": {"next": {"pin": REDACTED, "name": "n"}}}});
+    assert_eq!(redacted(schema, &arguments), expected);
+}
+
+#[test]
+fn long_arguments_are_shortened_after_masking() {
+    let mask = Mask::new(["S3CRET-VALUE".to_owned()]).unwrap();
+    let text = format!("{}S3CRET-VALUE", "x".repeat(SHOWN_CHARS - 6));
+    let shown = redact(&tool(json!({})), &json!({"t": text, "l": vec![0; 100]}), &mask);
+    let shown_text = shown["t"].as_str().unwrap();
+    assert!(shown_text.ends_with("[maske… (258 characters)"), "{shown_text}");
+    assert_eq!(shown["l"].as_array().unwrap().len(), SHOWN_ITEMS + 1);
+    assert_eq!(shown["l"][SHOWN_ITEMS], "… and 68 more");
+}
+
+#[test]
+fn text_that_cannot_be_judged_is_described() {
+    let mask = Mask::default();
+    assert_eq!(redact_text(None, r#"{"password": "x"}"#, &mask), json!({"password": REDACTED}));
+    assert_eq!(redact_text(None, "[1]", &mask), REDACTED);
+    let known = tool(json!({}));
+    assert_eq!(redact_text(Some(&known), "{pass: x", &mask), "[8 bytes that are no JSON]");
+    assert_eq!(redact_text(Some(&known), " ", &mask), json!({}));
+    assert_eq!(redact_text(Some(&known), r#"{"a":1}"#, &mask), json!({"a": 1}));
+}

@@ -1,0 +1,182 @@
+//! A store in memory: what was kept is gone when the process ends.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::time::Instant;
+use toolcrib_tool::BoxFuture;
+
+use super::{Handle, Owner, Page, SpillError, SpillKey, SpillLimits, SpillStore, Spilled};
+
+/// Keeps outputs in memory, bounded by bytes, number and age. Time is tokio's.
+#[derive(Debug)]
+pub struct MemorySpill {
+    limits: SpillLimits,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    texts: HashMap<SpillKey, Arc<Spilled>>,
+    /// The oldest first. All live equally long, so this is also the order in which they expire.
+    order: VecDeque<(SpillKey, Instant)>,
+    bytes: usize,
+}
+
+impl MemorySpill {
+    /// An empty store.
+    pub fn new(limits: SpillLimits) -> Self {
+        Self { limits, kept: Mutex::default() }
+    }
+
+    /// How many texts are kept, and how many bytes they have.
+    pub fn size(&self) -> (usize, usize) {
+        let kept = self.locked();
+        (kept.texts.len(), kept.bytes)
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn insert(&self, owner: &Owner, spilled: Spilled) -> Result<Handle, SpillError> {
+        let bytes = spilled.text.len();
+        self.limits.admit(bytes)?;
+        let handle = Handle::random()?;
+        let key = SpillKey::of(owner, &handle);
+        let now = Instant::now();
+        let mut kept = self.locked();
+        kept.expire(&self.limits, now);
+        while kept.texts.len() >= self.limits.max_entries
+            || kept.bytes + bytes > self.limits.max_bytes
+        {
+            kept.drop_oldest();
+        }
+        kept.bytes += bytes;
+        kept.order.push_back((key, now));
+        kept.texts.insert(key, Arc::new(spilled));
+        Ok(handle)
+    }
+
+    fn find(&self, key: &SpillKey) -> Option<Arc<Spilled>> {
+        let mut kept = self.locked();
+        kept.expire(&self.limits, Instant::now());
+        kept.texts.get(key).cloned()
+    }
+}
+
+impl Kept {
+    fn expire(&mut self, limits: &SpillLimits, now: Instant) {
+        while let Some((_, since)) = self.order.front()
+            && now.duration_since(*since) >= limits.ttl
+        {
+            self.drop_oldest();
+        }
+    }
+
+    fn drop_oldest(&mut self) {
+        if let Some((key, _)) = self.order.pop_front()
+            && let Some(dropped) = self.texts.remove(&key)
+        {
+            self.bytes -= dropped.text.len();
+        }
+    }
+}
+
+impl SpillStore for MemorySpill {
+    fn put<'a>(
+        &'a self,
+        owner: &'a Owner,
+        spilled: Spilled,
+    ) -> BoxFuture<'a, Result<Handle, SpillError>> {
+        Box::pin(std::future::ready(self.insert(owner, spilled)))
+    }
+
+    fn read<'a>(
+        &'a self,
+        owner: &'a Owner,
+        handle: &'a Handle,
+        offset: usize,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Page, SpillError>> {
+        // The page is cut outside the lock.
+        let found = self.find(&SpillKey::of(owner, handle));
+        let page = found.map(|whole| Page::of(&whole, offset, limit)).ok_or(SpillError::NotFound);
+        Box::pin(std::future::ready(page))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use toolcrib_tool::ContextValues;
+
+    use super::*;
+
+    fn store(max_bytes: usize, max_entries: usize) -> MemorySpill {
+        MemorySpill::new(SpillLimits { max_bytes, max_entries, ..SpillLimits::default() })
+    }
+
+    fn nobody() -> Owner {
+        Owner::of(&ContextValues::new(), None)
+    }
+
+    #[tokio::test]
+    async fn the_oldest_goes_when_bytes_or_places_run_out() {
+        for store in [store(10, 100), store(100, 2)] {
+            let owner = nobody();
+            let mut handles = Vec::new();
+            for text in ["aaaa", "bbbb", "cccc"] {
+                handles.push(store.put(&owner, Spilled::text(text)).await.unwrap());
+            }
+            assert_eq!(store.read(&owner, &handles[0], 0, 9).await, Err(SpillError::NotFound));
+            for handle in &handles[1..] {
+                assert_eq!(store.read(&owner, handle, 0, 9).await.unwrap().total_chars, 4);
+            }
+            assert_eq!(store.size(), (2, 8));
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_too_large_pushes_nothing_out() {
+        let (store, owner) = (store(10, 100), nobody());
+        let handle = store.put(&owner, Spilled::text("kept")).await.unwrap();
+        let refused = store.put(&owner, Spilled::text("x".repeat(11))).await;
+        assert_eq!(refused, Err(SpillError::TooLarge { bytes: 11, limit: 10 }));
+        assert_eq!(store.read(&owner, &handle, 0, 9).await.unwrap().text, "kept");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_text_expires() {
+        let (store, owner) = (store(100, 100), nobody());
+        let handle = store.put(&owner, Spilled::text("old")).await.unwrap();
+        tokio::time::advance(Duration::from_secs(3599)).await;
+        assert!(store.read(&owner, &handle, 0, 9).await.is_ok());
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert_eq!(store.read(&owner, &handle, 0, 9).await, Err(SpillError::NotFound));
+        assert_eq!(store.size(), (0, 0));
+    }
+
+    #[tokio::test]
+    async fn a_handle_is_worth_nothing_to_another_identity_or_session() {
+        let store = store(100, 100);
+        let values = ContextValues::new().with("tenant", "t").with("user", "ada");
+        let owner = Owner::of(&values, Some("s"));
+        let handle = store.put(&owner, Spilled::text("hers")).await.unwrap();
+        let others = [
+            Owner::of(&values, None),
+            Owner::of(&values, Some("s2")),
+            Owner::of(&values.clone().with("user", "bob"), Some("s")),
+            Owner::of(&values.clone().with("tenant", "u"), Some("s")),
+        ];
+        for other in &others {
+            let never = Handle::random().unwrap();
+            assert_eq!(
+                store.read(other, &handle, 0, 9).await,
+                store.read(other, &never, 0, 9).await
+            );
+        }
+        assert_eq!(store.read(&owner, &handle, 0, 9).await.unwrap().text, "hers");
+    }
+}

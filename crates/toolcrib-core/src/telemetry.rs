@@ -1,0 +1,127 @@
+//! Spans and events of calls, named as OpenTelemetry's conventions for generative AI name them.
+//!
+//! A call is a span `execute_tool` (`otel.name` carries the tool) with two events in it:
+//! `execute_start` at debug, and `execute_done` at error, warn or info by what became of the call.
+//! Where nobody listens, a call pays for a look at a flag.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use toolcrib_tool::{ErrorKind, ToolError};
+use tracing::Span;
+use tracing::field::Empty;
+
+use crate::UNKNOWN_TOOLS;
+
+/// Who speaks, as people who filter logs know it.
+const COMPONENT: &str = "AgentTool";
+
+/// Characters of a name that belongs to no tool that are logged.
+const SHOWN_NAME: usize = 64;
+
+/// A call, as its span and its events name it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Call<'a> {
+    /// The name that was called.
+    pub(crate) name: &'a str,
+    /// Whether it belongs to a tool. Names that do not all have one label: a model can make up any
+    /// number of them.
+    pub(crate) known: bool,
+    /// The caller's id.
+    pub(crate) id: &'a str,
+}
+
+impl<'a> Call<'a> {
+    pub(crate) fn label(self) -> &'a str {
+        if self.known { self.name } else { UNKNOWN_TOOLS }
+    }
+
+    /// The name of a call of no tool, so that an operator can find out what a model wanted.
+    fn requested(self) -> Option<&'a str> {
+        let end = self.name.char_indices().nth(SHOWN_NAME).map_or(self.name.len(), |(end, _)| end);
+        (!self.known).then(|| &self.name[..end])
+    }
+}
+
+/// The span of a call, to be entered for all of it; disabled where nobody listens.
+pub(crate) fn span(call: Call<'_>) -> Span {
+    tracing::info_span!(
+        "execute_tool",
+        otel.name = tracing::field::display(format_args!("execute_tool {}", call.label())),
+        otel.kind = "internal",
+        otel.status_code = Empty,
+        gen_ai.operation.name = "execute_tool",
+        gen_ai.tool.name = call.label(),
+        gen_ai.tool.call.id = call.id,
+        gen_ai.tool.r#type = "function",
+        error.r#type = Empty,
+    )
+}
+
+/// Says that a call has begun. The arguments, redacted, are made only if somebody reads them.
+pub(crate) fn started(call: Call<'_>, arguments: impl FnOnce() -> Value) {
+    if tracing::enabled!(tracing::Level::DEBUG) {
+        tracing::debug!(
+            component = COMPONENT,
+            tool = call.label(),
+            requested = call.requested(),
+            call_id = call.id,
+            arguments = tracing::field::display(arguments()),
+            "execute_start"
+        );
+    }
+}
+
+/// Says what became of a call, in `span` and in its own event. Error and source must have been
+/// masked.
+pub(crate) fn ended(span: &Span, call: Call<'_>, duration: Duration, error: Option<&ToolError>) {
+    let Some(error) = error else {
+        tracing::info!(
+            parent: span,
+            component = COMPONENT,
+            tool = call.label(),
+            call_id = call.id,
+            ?duration,
+            "execute_done"
+        );
+        return;
+    };
+    let kind = error.kind().as_str();
+    if !span.is_disabled() {
+        span.record("error.type", kind);
+        span.record("otel.status_code", "ERROR");
+    }
+    macro_rules! done {
+        ($level:ident) => {
+            tracing::$level!(
+                parent: span,
+                component = COMPONENT,
+                tool = call.label(),
+                requested = call.requested(),
+                call_id = call.id,
+                ?duration,
+                error.r#type = kind,
+                error = error.message(),
+                source = error.source().map(tracing::field::display),
+                "execute_done"
+            )
+        };
+    }
+    if is_fault(error.kind()) { done!(error) } else { done!(warn) }
+}
+
+/// Whether a failure is one an operator has to look at; the others are the model's or the user's.
+fn is_fault(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::NotFound
+            | ErrorKind::Panic
+            | ErrorKind::Timeout
+            | ErrorKind::Unavailable
+            | ErrorKind::InvalidOutput
+            | ErrorKind::Internal
+    )
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,117 @@
+//! No key twice in one object, however it is escaped.
+//!
+//! Each key of an object sets a bit that its text chooses; only where the bit is set already are
+//! keys compared. A large object, in which that happens all the time, has its keys put into a set
+//! once it is read, so that no text makes this quadratic.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use super::Parser;
+use super::string::unescape;
+use crate::error::ParseError;
+use crate::tape::{Kind, Node};
+
+/// What is remembered of the keys of an object while it is read.
+#[derive(Debug, Default)]
+pub(super) struct SeenKeys {
+    bits: u64,
+    has_escapes: bool,
+}
+
+impl SeenKeys {
+    /// Up to this many keys are compared as they come; beyond it a set is cheaper.
+    pub(super) const COMPARED: usize = 16;
+
+    /// Whether a key may stand before it in the object already. `false` is certain.
+    #[inline]
+    pub(super) fn may_hold(&mut self, key: Node, text: &[u8]) -> bool {
+        // What an escaped string's bit would be is not known.
+        self.has_escapes |= key.kind() == Kind::EscapedString;
+        // The upper bits of a product depend on all bits of its factors; this one is 2^64 divided
+        // by the golden ratio.
+        let hash = (ends(text) ^ text.len() as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let bit = 1 << (hash >> 58);
+        let seen = self.bits & bit != 0 || self.has_escapes;
+        self.bits |= bit;
+        seen
+    }
+}
+
+/// The first and the last four bytes as one number, or all of them if they are fewer.
+#[inline]
+fn ends(text: &[u8]) -> u64 {
+    match (text.first_chunk(), text.last_chunk()) {
+        (Some(first), Some(last)) => {
+            u64::from(u32::from_le_bytes(*first)) << 32 | u64::from(u32::from_le_bytes(*last))
+        }
+        _ => text.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)),
+    }
+}
+
+impl Parser<'_> {
+    /// Refuses the newest key, which is node `key`, if it stands before it in the object, whose
+    /// node is `object` and not yet closed.
+    #[cold]
+    pub(super) fn refuse_repeated_key(
+        &self,
+        object: usize,
+        key: usize,
+    ) -> Result<(), Box<ParseError>> {
+        let new = self.nodes[key];
+        let earlier = self.keys(object).take_while(|(index, _)| *index < key);
+        for (_, earlier) in earlier {
+            if self.same_key(earlier, new) {
+                return Err(self.repeated(new));
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses an object one of whose `len` keys stands there twice.
+    #[cold]
+    pub(super) fn refuse_repeated_keys(
+        &self,
+        object: usize,
+        len: usize,
+    ) -> Result<(), Box<ParseError>> {
+        let mut seen = HashSet::with_capacity(len);
+        let mut keys = self.keys(object).take(len).map(|(_, key)| key);
+        match keys.find(|key| !seen.insert(self.key(*key))) {
+            Some(key) => Err(self.repeated(key)),
+            None => Ok(()),
+        }
+    }
+
+    /// The key nodes of an object, in order; does not end at its end.
+    fn keys(&self, object: usize) -> impl Iterator<Item = (usize, Node)> {
+        let mut next = object + 1;
+        std::iter::from_fn(move || {
+            let index = next;
+            let key = *self.nodes.get(index)?;
+            // A key is one node; the value after it knows where the next key is.
+            let value = u32::try_from(index + 1).ok()?;
+            next = self.nodes.get(index + 1).map_or(usize::MAX, |node| node.after(value) as usize);
+            Some((index, key))
+        })
+    }
+
+    fn same_key(&self, one: Node, other: Node) -> bool {
+        if one.kind() == Kind::String && other.kind() == Kind::String {
+            self.bytes[one.span()] == self.bytes[other.span()]
+        } else {
+            self.key(one) == self.key(other)
+        }
+    }
+
+    fn key(&self, node: Node) -> Cow<'_, str> {
+        let raw = &self.text[node.span()];
+        if node.kind() == Kind::String { raw.into() } else { unescape(raw).into() }
+    }
+
+    #[cold]
+    fn repeated(&self, key: Node) -> Box<ParseError> {
+        let problem = format!("the key `{}` is given twice", self.key(key).escape_debug());
+        Box::new(ParseError { problem, offset: key.span().start })
+    }
+}

@@ -1,0 +1,201 @@
+//! The audit log as a file of JSON lines.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
+use toolcrib_core::audit::{AuditRecord, AuditSink};
+
+/// Records that may wait for the disk.
+const QUEUE: usize = 4096;
+
+/// Bytes written at once at most.
+const BATCH: usize = 256 * 1024;
+
+/// Appends a line of JSON per call to a file (mode 0600), from a thread of its own.
+///
+/// A call never waits for the disk: when 4,096 records wait, further ones are lost, counted
+/// ([`lost`](AuditSink::lost)) and logged once. When the file is moved away or removed, as log
+/// rotation does, a new one is begun. Dropping it writes what waits. What is written is with the
+/// operating system; it is not forced onto the disk.
+///
+/// ```
+/// use std::time::SystemTime;
+/// use toolcrib::core::audit::{AuditRecord, AuditSink};
+/// use toolcrib::stores::FileAudit;
+///
+/// # fn main() -> std::io::Result<()> {
+/// # let dir = tempfile::tempdir()?;
+/// # let path = dir.path().join("audit.jsonl");
+/// let audit = FileAudit::open(&path)?;
+/// audit.record(&AuditRecord::new(SystemTime::now(), "call_1", "calculator"));
+/// audit.flush();
+/// assert!(std::fs::read_to_string(&path)?.contains(r#""tool":"calculator""#));
+/// assert_eq!(audit.lost(), 0);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct FileAudit {
+    /// `None` only while it is dropped.
+    queue: Option<SyncSender<Message>>,
+    writer: Option<JoinHandle<()>>,
+    losses: Arc<Losses>,
+}
+
+#[derive(Debug)]
+enum Message {
+    Line(String),
+    /// To be answered when everything before it is written.
+    Flush(SyncSender<()>),
+}
+
+#[derive(Debug, Default)]
+struct Losses {
+    records: AtomicU64,
+    said: AtomicBool,
+}
+
+impl Losses {
+    fn add(&self, records: u64, reason: &dyn std::fmt::Display) {
+        self.records.fetch_add(records, Ordering::Relaxed);
+        if !self.said.swap(true, Ordering::Relaxed) {
+            tracing::error!(%reason, "audit records are lost; this is said once");
+        }
+    }
+}
+
+impl FileAudit {
+    /// Opens the file for appending, made if it is not there. A line that an earlier process did
+    /// not finish is ended.
+    pub fn open(path: impl Into<PathBuf>) -> io::Result<Self> {
+        let path = path.into();
+        let log = Log::open(&path).map_err(|error| {
+            io::Error::new(error.kind(), format!("the audit log {}: {error}", path.display()))
+        })?;
+        let losses = Arc::new(Losses::default());
+        let (queue, messages) = sync_channel(QUEUE);
+        let writer = Writer { path, log: Some(log), losses: Arc::clone(&losses) };
+        let writer = std::thread::Builder::new()
+            .name("toolcrib-audit".into())
+            .spawn(move || writer.run(&messages))?;
+        Ok(Self { queue: Some(queue), writer: Some(writer), losses })
+    }
+
+    /// Waits until everything recorded so far is written, or lost and counted. Blocks the thread.
+    pub fn flush(&self) {
+        let (done, written) = sync_channel(1);
+        let asked =
+            self.queue.as_ref().is_some_and(|queue| queue.send(Message::Flush(done)).is_ok());
+        if asked {
+            // An error means that the writer is gone: there is nothing to wait for.
+            let _ = written.recv();
+        }
+    }
+}
+
+impl AuditSink for FileAudit {
+    fn record(&self, record: &AuditRecord) {
+        let Some(queue) = &self.queue else { return };
+        if let Err(error) = queue.try_send(Message::Line(record.to_json())) {
+            self.losses.add(1, &error);
+        }
+    }
+
+    fn lost(&self) -> u64 {
+        self.losses.records.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for FileAudit {
+    fn drop(&mut self) {
+        drop(self.queue.take());
+        if let Some(writer) = self.writer.take() {
+            // A panic of the writer has been reported by its own thread.
+            let _ = writer.join();
+        }
+    }
+}
+
+/// The thread that writes.
+struct Writer {
+    path: PathBuf,
+    /// `None` after a failure, until it can be opened again.
+    log: Option<Log>,
+    losses: Arc<Losses>,
+}
+
+impl Writer {
+    fn run(mut self, messages: &Receiver<Message>) {
+        while let Ok(first) = messages.recv() {
+            let (mut lines, mut count, mut waiting) = (String::new(), 0, Vec::new());
+            let mut next = Some(first);
+            while let Some(message) = next {
+                match message {
+                    Message::Line(line) => {
+                        lines.push_str(&line);
+                        lines.push('\n');
+                        count += 1;
+                    }
+                    Message::Flush(done) => waiting.push(done),
+                }
+                next = if lines.len() < BATCH { messages.try_recv().ok() } else { None };
+            }
+            if count > 0
+                && let Err(error) = self.write(&lines)
+            {
+                self.losses.add(count, &error);
+                self.log = None;
+            }
+            for done in waiting {
+                // Who asked may have stopped waiting.
+                let _ = done.send(());
+            }
+        }
+    }
+
+    fn write(&mut self, lines: &str) -> io::Result<()> {
+        let mut log = match self.log.take() {
+            Some(log) if log.is_at(&self.path) => log,
+            _ => Log::open(&self.path)?,
+        };
+        log.file.write_all(lines.as_bytes())?;
+        self.log = Some(log);
+        Ok(())
+    }
+}
+
+/// The open file, and which one it is.
+struct Log {
+    file: File,
+    identity: (u64, u64),
+}
+
+impl Log {
+    fn open(path: &Path) -> io::Result<Self> {
+        let mut file =
+            OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)?;
+        let found = file.metadata()?;
+        if found.is_file() && found.len() > 0 {
+            let mut last = [0];
+            file.seek(SeekFrom::End(-1))?;
+            file.read_exact(&mut last)?;
+            if last != *b"\n" {
+                file.write_all(b"\n")?;
+            }
+        }
+        Ok(Self { file, identity: (found.dev(), found.ino()) })
+    }
+
+    fn is_at(&self, path: &Path) -> bool {
+        fs::metadata(path).is_ok_and(|found| (found.dev(), found.ino()) == self.identity)
+    }
+}
+
+#[cfg(test)]
+mod tests;

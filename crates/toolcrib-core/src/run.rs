@@ -167,7 +167,8 @@ impl Run {
             return Err(RedeemError::Unknown.into());
         };
         let now = door.now();
-        let grant = redeem(door.store(), id, door.identity(), now, resolution).await?;
+        let store = door.store().ok_or(RedeemError::Unknown)?;
+        let grant = redeem(store, id, door.identity(), now, resolution).await?;
         let answer = door.resume(grant).await;
         self.record.slots[position] = answer.into();
         Ok(())

@@ -22,9 +22,9 @@ pub trait Door: Sealed + Sync {
     #[doc(hidden)]
     fn accept(&self, suspension: &Suspension, output: ToolOutput) -> Result<ToolOutput, ToolError>;
 
-    /// Where suspended calls wait.
+    /// Where suspended calls wait, if anywhere.
     #[doc(hidden)]
-    fn store(&self) -> &dyn SuspensionStore;
+    fn store(&self) -> Option<&dyn SuspensionStore>;
 
     /// On whose behalf.
     #[doc(hidden)]

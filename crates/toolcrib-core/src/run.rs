@@ -1,24 +1,24 @@
 #![doc = include_str!("docs/run.md")]
 
 mod door;
+mod error;
 mod memory;
 mod record;
 mod store;
 #[cfg(test)]
 mod tests;
+mod view;
 
-use std::fmt;
-
-use serde_json::{Value, json};
 use toolcrib_tool::{ToolCall, ToolError, ToolOutput, ToolResult};
 
 use crate::clock::Timestamp;
 use crate::suspension::{
-    Answer, NoRandomness, RedeemError, Resolution, StoreError, Submission, SubmitError, Suspension,
-    SuspensionId, Waiting, check_submissions, redeem,
+    Answer, NoRandomness, RedeemError, Resolution, StoreError, Submission, Suspension,
+    SuspensionId, check_submissions, redeem,
 };
 
 pub use door::Door;
+pub use error::RunError;
 pub use memory::MemoryRuns;
 use record::{Ending, Slot};
 pub use record::{RunId, RunRecord, RunState};
@@ -28,60 +28,6 @@ pub use store::RunStore;
 #[derive(Debug)]
 pub struct Run {
     record: RunRecord,
-}
-
-/// Why a run could not go on. Its calls are as they were.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum RunError {
-    /// The run belongs to another identity.
-    Unknown,
-    /// Outputs were not accepted.
-    Submit(SubmitError),
-    /// A call could not be resolved.
-    Redeem(RedeemError),
-    /// A store failed.
-    Store(StoreError),
-}
-
-impl fmt::Display for RunError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unknown => f.write_str("there is no such run"),
-            Self::Submit(error) => error.fmt(f),
-            Self::Redeem(error) => error.fmt(f),
-            Self::Store(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for RunError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Unknown => None,
-            Self::Submit(error) => Some(error),
-            Self::Redeem(error) => Some(error),
-            Self::Store(error) => Some(error),
-        }
-    }
-}
-
-impl From<SubmitError> for RunError {
-    fn from(error: SubmitError) -> Self {
-        Self::Submit(error)
-    }
-}
-
-impl From<RedeemError> for RunError {
-    fn from(error: RedeemError) -> Self {
-        Self::Redeem(error)
-    }
-}
-
-impl From<StoreError> for RunError {
-    fn from(error: StoreError) -> Self {
-        Self::Store(error)
-    }
 }
 
 impl Run {
@@ -240,57 +186,6 @@ impl Run {
     fn check_owner<D: Door>(&self, door: &D) -> Result<(), RunError> {
         if door.identity() == self.record.identity() { Ok(()) } else { Err(RunError::Unknown) }
     }
-
-    /// The run as protocols show it: `{id, status, required_action?}`, where the action has the type
-    /// `submit_tool_outputs` if calls wait for the client, and lists them in OpenAI's form; calls
-    /// that wait for anything else are listed under `waiting`.
-    pub fn to_value(&self) -> Value {
-        let (client, others): (Vec<_>, Vec<_>) =
-            self.outstanding().partition(|one| matches!(one.waiting(), Waiting::Client));
-        let mut run = json!({"id": self.id().as_str(), "status": self.state().as_str()});
-        if !client.is_empty() {
-            let calls: Vec<_> = client.into_iter().map(tool_call).collect();
-            run["required_action"] = json!({
-                "type": "submit_tool_outputs",
-                "submit_tool_outputs": {"tool_calls": calls},
-            });
-        }
-        if !others.is_empty() {
-            run["waiting"] = others.into_iter().map(waiting).collect();
-        }
-        run
-    }
-}
-
-fn tool_call(suspension: &Suspension) -> Value {
-    json!({
-        "id": suspension.call_id(),
-        "type": "function",
-        "function": {"name": suspension.tool(), "arguments": suspension.arguments()},
-    })
-}
-
-fn waiting(suspension: &Suspension) -> Value {
-    let mut value = json!({
-        "id": suspension.id().as_str(),
-        "call_id": suspension.call_id(),
-        "tool": suspension.tool(),
-        "type": suspension.waiting().as_str(),
-        "expires_at": suspension.expires_at().unix_millis(),
-    });
-    match suspension.waiting() {
-        Waiting::Approval { reason, rule } => {
-            value["reason"] = reason.as_str().into();
-            value["rule"] = rule.as_str().into();
-        }
-        Waiting::Input { message, schema } => {
-            value["message"] = message.as_str().into();
-            value["schema"] = schema.clone();
-        }
-        Waiting::Pending { ticket } => value["ticket"] = ticket.as_str().into(),
-        Waiting::Client => {}
-    }
-    value
 }
 
 impl From<Answer> for Slot {

@@ -14,7 +14,7 @@ use toolcrib_tool::{
 use super::door::Sealed;
 use super::*;
 use crate::approval::Decision;
-use crate::suspension::{Grant, Granted, MemorySuspensions, SuspensionStore};
+use crate::suspension::{Grant, Granted, MemorySuspensions, SuspensionStore, Waiting};
 
 /// `echo` answers, `client` waits for the client, `ask` for approval, `ask_client` for both in turn.
 #[derive(Default)]

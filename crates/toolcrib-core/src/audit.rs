@@ -5,6 +5,7 @@
 //! it counts.
 
 mod timestamp;
+pub(crate) mod trail;
 
 use std::time::{Duration, SystemTime};
 
@@ -13,6 +14,7 @@ use serde_json::Value;
 use toolcrib_tool::{ContextValues, ErrorKind, canonical_json};
 
 pub use timestamp::rfc3339;
+pub use trail::{AuditTrail, definition_hash};
 
 /// Takes the records of calls.
 ///
@@ -140,7 +142,7 @@ pub struct AuditRecord {
     /// The tool's own version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// The fingerprint of the definition, which changes with every change of it.
+    /// The hash of the definition ([`definition_hash`]), which changes with it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub definition: Option<String>,
     /// The hash of the arguments ([`arguments_hash`]).

@@ -1,7 +1,7 @@
 //! Several calls at once: run side by side, answered in their order, within one budget.
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use toolcrib_tool::{ToolCall, ToolResult};
+use toolcrib_tool::ToolCall;
 
 use crate::admission::Lineage;
 use crate::answers::Flights;
@@ -17,7 +17,7 @@ pub(crate) async fn run(
     turn: &Turn,
     calls: Vec<ToolCall>,
     max_concurrency: usize,
-) -> Vec<ToolResult> {
+) -> Vec<Answered> {
     let batch = Batch { turn, flights: Flights::for_batch(), lineage: Lineage::root() };
     let mut answers = Vec::with_capacity(calls.len());
     let mut group = Vec::new();
@@ -59,21 +59,34 @@ impl Batch<'_> {
     }
 
     async fn one(&self, call: ToolCall) -> Answered {
-        let origin = Origin { lineage: &self.lineage, batch: Some(&self.flights) };
+        let origin = Origin { batch: Some(&self.flights), ..Origin::alone(&self.lineage) };
         pipeline::run(self.turn, call, origin).await
     }
 
-    /// The answers within the budget they share.
-    async fn fitted(&self, answers: Vec<Answered>) -> Vec<ToolResult> {
+    /// The answers within the budget they share. What a call that waits says counts like any text.
+    async fn fitted(&self, answers: Vec<Answered>) -> Vec<Answered> {
         let state = &self.turn.state;
-        let limits = answers.iter().map(|answered| answered.limit);
-        let budget = batch_budget(state.shared.config.batch_output_chars, limits);
+        let limits: Vec<_> = answers.iter().map(|answered| answered.limit).collect();
+        let budget = batch_budget(state.shared.config.batch_output_chars, limits.iter().copied());
         let owner = Owner::known(&state.identity, state.session.as_ref());
         let place = state.shared.spill.as_deref().map(|store| Place { store, owner: &owner });
-        let answers = answers.into_iter();
-        let answers = answers
-            .map(|Answered { result, whole, limit }| BatchAnswer { result, whole, limit })
-            .collect();
-        fit_batch(answers, budget, place).await
+        let mut suspensions = Vec::with_capacity(answers.len());
+        let mut texts = Vec::with_capacity(answers.len());
+        for Answered { result, whole, limit, suspension } in answers {
+            suspensions.push(suspension);
+            texts.push(BatchAnswer { result, whole, limit });
+        }
+        let results = fit_batch(texts, budget, place).await;
+        results
+            .into_iter()
+            .zip(limits)
+            .zip(suspensions)
+            .map(|((result, limit), suspension)| Answered {
+                result,
+                whole: None,
+                limit,
+                suspension,
+            })
+            .collect()
     }
 }

@@ -44,6 +44,14 @@ impl Timestamp {
     }
 }
 
+impl From<Timestamp> for SystemTime {
+    fn from(moment: Timestamp) -> Self {
+        let since = Duration::from_millis(moment.0);
+        // Beyond what the system can say there is no difference any more.
+        UNIX_EPOCH.checked_add(since).unwrap_or(UNIX_EPOCH)
+    }
+}
+
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ms since 1970", self.0)

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::admission::AdmissionConfig;
 use crate::answers::CacheLimits;
+use crate::approval::APPROVAL_TIMEOUT;
 
 /// How calls are run. The defaults are those of the shipped `config.yml`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,6 +36,9 @@ pub struct ExecutorConfig {
     /// fairly. Default `None`: as many as the largest of the calls may have alone, so 24,000 where
     /// no tool declares a budget.
     pub batch_output_chars: Option<usize>,
+    /// How long a call waits for approval, or a tool for the answer to its question. Default 600 s;
+    /// `None` means for as long as it takes.
+    pub approval_timeout: Option<Duration>,
     /// Bytes of structured data, as JSON, that a result may carry. Default 1 MiB.
     pub data_bytes: usize,
 }
@@ -54,6 +58,7 @@ impl Default for ExecutorConfig {
             cache_bytes: 64 * 1024 * 1024,
             output_chars: 24_000,
             batch_output_chars: None,
+            approval_timeout: Some(APPROVAL_TIMEOUT),
             data_bytes: 1024 * 1024,
         }
     }

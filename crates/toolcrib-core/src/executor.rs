@@ -3,16 +3,20 @@
 mod builder;
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use crate::admission::Admission;
 use crate::answers::{Answers, CacheStats};
+use crate::approval::{Approver, SessionApprovals};
 use crate::audit::{AuditArguments, AuditSink};
+use crate::clock::{Clock, Timestamp};
 use crate::lifecycle::{PollWatch, Shutdown, ShutdownReport};
 use crate::masking::Mask;
 use crate::middleware::Stack;
+use crate::policy::Policy;
 use crate::spill::SpillStore;
 use crate::statistics::Statistics;
+use crate::suspension::SuspensionStore;
 use crate::{ExecutorConfig, Registry, Turn, TurnOptions};
 
 pub use builder::ExecutorBuilder;
@@ -33,6 +37,11 @@ pub(crate) struct Shared {
     pub(crate) mask: Mask,
     pub(crate) spill: Option<Arc<dyn SpillStore>>,
     pub(crate) audit: Option<Audit>,
+    pub(crate) policy: Policy,
+    pub(crate) approver: Option<Arc<dyn Approver>>,
+    pub(crate) approvals: SessionApprovals,
+    pub(crate) suspensions: Option<Arc<dyn SuspensionStore>>,
+    pub(crate) clock: Arc<dyn Clock>,
     pub(crate) shutdown: Shutdown,
     pub(crate) polls: PollWatch,
 }
@@ -41,12 +50,11 @@ pub(crate) struct Shared {
 pub(crate) struct Audit {
     pub(crate) sink: Arc<dyn AuditSink>,
     pub(crate) arguments: AuditArguments,
-    clock: fn() -> SystemTime,
 }
 
-impl Audit {
-    pub(crate) fn now(&self) -> SystemTime {
-        (self.clock)()
+impl Shared {
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
     }
 }
 
@@ -92,9 +100,15 @@ impl Executor {
         self.shared.answers.invalidate_resource(name);
     }
 
-    /// Forgets the answers kept for a session that is over.
+    /// Forgets a session that is over: the answers kept for it, and what was approved in it.
     pub fn forget_session(&self, session: &str) {
         self.shared.answers.forget_session(session);
+        self.shared.approvals.forget_session(session);
+    }
+
+    /// Where suspended calls wait, if this executor keeps them.
+    pub fn suspensions(&self) -> Option<&Arc<dyn SuspensionStore>> {
+        self.shared.suspensions.as_ref()
     }
 
     /// Forgets all answers kept of earlier calls.

@@ -49,7 +49,7 @@ impl Fingerprint {
     /// are spelt, and for no others.
     pub fn of_arguments(arguments: &Arguments) -> Self {
         let text = arguments.as_str();
-        match parse(text) {
+        match arguments.tape() {
             Ok(tape) => {
                 let mut spelling = String::with_capacity(text.len());
                 canonical::write(tape.root(), &mut spelling);

@@ -5,12 +5,14 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use tokio::time::Instant;
 use toolcrib_tool::{
-    BoxFuture, CallHost, Services, ToolCall, ToolFile, ToolName, ToolOutput, ToolResult,
+    BoxFuture, CallHost, ErrorKind, Services, ToolCall, ToolError, ToolFile, ToolName, ToolOutput,
+    ToolResult,
 };
 
 use crate::admission::{Descent, Lineage, Permit};
 use crate::cancel::Cancellation;
 use crate::pipeline::Origin;
+use crate::suspension::Waiting;
 use crate::{Turn, pipeline};
 
 /// The host of one call.
@@ -22,6 +24,8 @@ pub(crate) struct Host {
     deadline: OnceLock<Instant>,
     /// The result the tool set before it returned.
     result: Mutex<Option<Box<ToolOutput>>>,
+    /// What the tool waits for, if it returned without an end.
+    waiting: Mutex<Option<Box<Waiting>>>,
 }
 
 impl Host {
@@ -33,7 +37,20 @@ impl Host {
             descent: Descent::new(parent, tool),
             deadline: OnceLock::new(),
             result: Mutex::new(None),
+            waiting: Mutex::new(None),
         }
+    }
+
+    /// The tool cannot end yet. The error only ends this run of it.
+    pub(crate) fn wait_for(&self, waiting: Waiting) -> ToolError {
+        *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(waiting));
+        ToolError::new(ErrorKind::RequiresApproval, "the tool waits for an answer")
+    }
+
+    /// What the tool waits for, if it has not ended.
+    pub(crate) fn take_waiting(&self) -> Option<Waiting> {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.take().map(|waiting| *waiting)
     }
 
     /// The result the tool has set, if any.
@@ -69,8 +86,7 @@ impl CallHost for Host {
     fn call(&self, call: ToolCall) -> BoxFuture<'_, ToolResult> {
         Box::pin(async move {
             let lineage = self.descent.lineage();
-            let origin = Origin { lineage: &lineage, batch: None };
-            pipeline::run(&self.turn, call, origin).await.result
+            pipeline::run(&self.turn, call, Origin::alone(&lineage)).await.result
         })
     }
 

@@ -54,6 +54,7 @@ pub use middleware::{Middleware, Next, after, before};
 pub use redaction::redact;
 pub use registry::{Conflict, Registration, Registry, RegistryBuilder, RegistrySnapshot};
 pub use statistics::{OTHER_TOOLS, Statistics, ToolStatistics, UNKNOWN_TOOLS};
+pub use suspension::Answer;
 #[cfg(feature = "tower")]
 pub use tower_service::ExecutorService;
 pub use turn::{Turn, TurnOptions};

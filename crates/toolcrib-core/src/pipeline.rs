@@ -1,14 +1,16 @@
 //! The one way a call takes, top to bottom: resolve → parse (or repair) → strip → defaults →
-//! validate (or coerce) → context → the tool's own check → answered before? → breaker, permits and
-//! rate → run within its limit → check the output → mask → fit the budget → record.
+//! validate (or coerce) → context → the tool's own check → policy and approval → client tools leave →
+//! answered before? → breaker, permits and rate → run within its limit → check the output → mask →
+//! fit the budget → record.
 
+mod consent;
 mod finish;
 mod ready;
 mod record;
 
 use std::panic::AssertUnwindSafe;
 use std::pin::{Pin, pin};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 
 use futures_util::FutureExt;
@@ -20,11 +22,13 @@ use toolcrib_tool::{
 };
 use tracing::Instrument;
 
+use self::consent::waits;
 use self::finish::{check_data, finished};
 use self::ready::{Checked, Ready};
 use self::record::Record;
 use crate::admission::{Lineage, Permit};
 use crate::answers::{Asked, Flights, Run, Scope};
+use crate::audit::Decision;
 use crate::execution::{Deadline, Held, execute, poll_once};
 use crate::host::Host;
 use crate::lifecycle::{Instance, withdrawn};
@@ -34,6 +38,7 @@ use crate::registry::{Compiled, Slot};
 use crate::retry;
 use crate::spill::Owner;
 use crate::statistics::Ending;
+use crate::suspension::{Answer, Grant, Suspension};
 use crate::turn::{State, Turn};
 
 pub(crate) use self::ready::dry_run;
@@ -45,6 +50,15 @@ pub(crate) struct Origin<'a> {
     pub(crate) lineage: &'a Lineage,
     /// The flights of the batch it is part of.
     pub(crate) batch: Option<&'a Flights>,
+    /// It was suspended, and this is what has come of that.
+    pub(crate) grant: Option<&'a Grant>,
+}
+
+impl<'a> Origin<'a> {
+    /// Of a call made by `lineage`, which is no part of a batch.
+    pub(crate) fn alone(lineage: &'a Lineage) -> Self {
+        Self { lineage, batch: None, grant: None }
+    }
 }
 
 /// A call's answer, and what its batch needs to know of it.
@@ -54,6 +68,18 @@ pub(crate) struct Answered {
     pub(crate) whole: Option<Whole>,
     /// The call's own text budget, in characters.
     pub(crate) limit: usize,
+    /// The call waits; the result only says so.
+    pub(crate) suspension: Option<Box<Suspension>>,
+}
+
+impl Answered {
+    /// What has become of the call.
+    pub(crate) fn into_answer(self) -> Answer {
+        match self.suspension {
+            Some(suspension) => Answer::Suspended(suspension),
+            None => Answer::Done(self.result),
+        }
+    }
 }
 
 /// Answers one call, through the host's middleware.
@@ -68,12 +94,22 @@ pub(crate) async fn run(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answ
     if shared.middleware.is_empty() {
         return answer(turn, call, origin).await;
     }
-    let innermost = move |call| -> BoxFuture<'_, ToolResult> {
-        Box::pin(async move { answer(turn, call, origin).await.result })
+    let waiting = Mutex::new(None);
+    let innermost = |call| -> BoxFuture<'_, ToolResult> {
+        let waiting = &waiting;
+        Box::pin(async move {
+            let answered = answer(turn, call, origin).await;
+            *waiting.lock().unwrap_or_else(PoisonError::into_inner) = answered.suspension;
+            answered.result
+        })
     };
     let result = shared.middleware.run(turn, call, &innermost).await;
+    let suspension = waiting.into_inner().unwrap_or_else(PoisonError::into_inner);
+    // A call that waits still does, unless middleware has answered it in another way.
+    let suspension =
+        suspension.filter(|_| result.error_kind() == Some(ErrorKind::RequiresApproval));
     // What middleware hands on is taken as it is.
-    Answered { result, whole: None, limit: shared.config.output_chars }
+    Answered { result, whole: None, limit: shared.config.output_chars, suspension }
 }
 
 /// The answer to a call that is not let in.
@@ -81,9 +117,12 @@ fn refused(turn: &Turn, call: ToolCall, error: ToolError) -> Answered {
     let started = Instant::now();
     let (id, name, raw) = call.into_parts();
     let known = turn.state.snapshot.slot(&name);
-    Record::begin(&turn.state, &id, &name, known, &raw, started).end(Some(&error), Source::Own);
+    let mut record = Record::begin(&turn.state, &id, &name, known, &raw, started);
+    record.decision = Decision::Undecided;
+    record.end(Some(&error), Source::Own);
     let result = ToolResult::failure(id, name, error, started.elapsed());
-    Answered { result, whole: None, limit: turn.state.shared.config.output_chars }
+    let limit = turn.state.shared.config.output_chars;
+    Answered { result, whole: None, limit, suspension: None }
 }
 
 /// Answers one call, whatever happens.
@@ -92,24 +131,38 @@ async fn answer(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answered {
     let started = Instant::now();
     let (id, name, raw) = call.into_parts();
     let slot = state.snapshot.slot(&name);
-    let record = Record::begin(state, &id, &name, slot, &raw, started);
+    let mut record = Record::begin(state, &id, &name, slot, &raw, started);
     let own_chars = slot.and_then(|slot| slot.entry.definition.output_chars());
     let limits = OutputLimits {
         chars: own_chars.unwrap_or(state.shared.config.output_chars),
         data_bytes: state.shared.config.data_bytes,
     };
-    let mut way = Way { turn, origin, id: &id, name: &name, started, source: Source::Own };
+    let mut way = Way {
+        turn,
+        origin,
+        id: &id,
+        name: &name,
+        started,
+        source: Source::Own,
+        decision: Decision::Undecided,
+    };
     let outcome = {
         // Pinned here and lent: a call's future is large, and each hand-over would copy it.
         let work = AssertUnwindSafe(way.go(slot, raw)).catch_unwind();
         let work = pin!(work.instrument(record.span().clone()));
         match unless_cancelled(state, work).await {
             Ok(Ok(outcome)) => outcome,
-            Ok(Err(panic)) => Err(host_failed(panic.as_ref())),
-            Err(by) => Err(by.error(started, slot)),
+            Ok(Err(panic)) => Err(host_failed(panic.as_ref()).into()),
+            Err(by) => Err(by.error(started, slot).into()),
         }
     };
     let source = way.source;
+    record.decision = way.decision;
+    let (outcome, suspension) = match outcome {
+        Ok(output) => (Ok(output), None),
+        Err(Leave::Failed(error)) => (Err(error), None),
+        Err(Leave::Suspended(suspension)) => (Err(waits(&suspension)), Some(suspension)),
+    };
     let outcome = state.shared.mask.outcome(outcome);
     let (outcome, whole) = if allows(&outcome, limits) {
         (outcome, None)
@@ -128,7 +181,21 @@ async fn answer(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answered {
     .with_truncated(whole.is_some())
     .with_cached(source == Source::Kept)
     .with_skipped(source == Source::Shared);
-    Answered { result, whole, limit: limits.chars }
+    Answered { result, whole, limit: limits.chars, suspension }
+}
+
+/// Why a call goes no further.
+enum Leave {
+    /// It has failed.
+    Failed(ToolError),
+    /// It waits, and is kept.
+    Suspended(Box<Suspension>),
+}
+
+impl From<ToolError> for Leave {
+    fn from(error: ToolError) -> Self {
+        Self::Failed(error)
+    }
 }
 
 /// Where an answer comes from.
@@ -203,27 +270,33 @@ struct Way<'a> {
     name: &'a str,
     started: Instant,
     source: Source,
+    /// What was decided, for the audit log.
+    decision: Decision,
 }
 
 impl<'a> Way<'a> {
     /// The whole way, and its place in the statistics.
-    async fn go(
-        &mut self,
-        slot: Option<&'a Slot>,
-        raw: RawArguments,
-    ) -> Result<ToolOutput, ToolError> {
+    async fn go(&mut self, slot: Option<&'a Slot>, raw: RawArguments) -> Result<ToolOutput, Leave> {
         let shared = &self.turn.state.shared;
         let Some(slot) = slot else {
             shared.statistics.unknown();
-            return Err(ready::unknown(self.turn, self.name));
+            return Err(ready::unknown(self.turn, self.name).into());
         };
         let definition = &slot.entry.definition;
         let counted = slot.counter(&shared.statistics).begin(self.started.into_std());
+        if let Some(outcome) = self.origin.grant.and_then(|grant| self.settled(slot, grant)) {
+            counted.finish(Ending::of(&outcome), self.started.elapsed());
+            return Ok(outcome?);
+        }
         let Ready { checked, hosted, context, tool, asked } = match self.ready(slot, raw).await {
             Ok(ready) => ready,
-            Err(error) => {
+            Err(Leave::Failed(error)) => {
                 counted.refuse(error.kind());
-                return Err(error);
+                return Err(error.into());
+            }
+            Err(waiting) => {
+                counted.wait();
+                return Err(waiting);
             }
         };
         let Checked { compiled, arguments, mending } = checked;
@@ -240,7 +313,7 @@ impl<'a> Way<'a> {
                 counted.cache_hit();
                 return outcome
                     .map(|output| mending.noted_in(Arc::unwrap_or_clone(output)))
-                    .map_err(Arc::unwrap_or_clone);
+                    .map_err(|error| Arc::unwrap_or_clone(error).into());
             }
         };
 
@@ -254,7 +327,7 @@ impl<'a> Way<'a> {
             Ok(permit) => permit,
             Err(error) => {
                 counted.refuse(error.kind());
-                return Err(error);
+                return Err(error.into());
             }
         };
         // Waiting is no part of the limit; where there was none, one look at the clock will do.
@@ -265,7 +338,14 @@ impl<'a> Way<'a> {
         hosted.host().begin(&permit, deadline.map(|deadline| deadline.at));
         let work =
             Work { tool: &tool, context: &context, hosted: &hosted, permit: &permit, deadline };
+        // A tool that asks back is suspended with the arguments it was given.
+        let again = shared.suspensions.is_some().then(|| arguments.clone());
         let outcome = self.run(compiled, arguments, work).await;
+        if let Some(waiting) = hosted.host().take_waiting() {
+            permit.finish(None);
+            counted.wait();
+            return Err(self.suspend(slot, again.as_ref(), waiting).await);
+        }
         let failure = outcome.as_ref().err().map(ToolError::kind);
         permit.finish(failure);
         counted.finish(Ending::of(&outcome), runs_from.elapsed());
@@ -273,7 +353,7 @@ impl<'a> Way<'a> {
             Some(run) => self.publish(run, outcome),
             None => outcome,
         };
-        outcome.map(|output| mending.noted_in(output))
+        Ok(mending.noted_in(outcome?))
     }
 
     fn scope(&self) -> Scope<'_> {

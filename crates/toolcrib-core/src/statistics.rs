@@ -299,6 +299,11 @@ impl InFlight<'_> {
         self.tool.counts().refused(kind);
     }
 
+    /// The call waits for somebody; it is counted when it goes on.
+    pub(crate) fn wait(mut self) {
+        self.ended = true;
+    }
+
     /// The call was answered from the cache, or from the same call beside it.
     pub(crate) fn cache_hit(mut self) {
         self.ended = true;

@@ -10,19 +10,22 @@ use toolcrib_tool::{
 };
 
 use crate::admission::Lineage;
+use crate::approval::Approver;
 use crate::cancel::Cancellation;
 use crate::executor::Shared;
 use crate::identity::identity;
-use crate::pipeline::Origin;
+use crate::pipeline::{Answered, Origin};
+use crate::suspension::{Answer, Grant, RedeemError, Resolution, SuspensionId, redeem};
 use crate::{Executor, RegistrySnapshot, batch, pipeline};
 
 /// What a host attaches to a turn.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct TurnOptions {
     values: ContextValues,
     session: Option<Arc<str>>,
     services: Services,
     files: ToolFiles,
+    approver: Option<Arc<dyn Approver>>,
     max_concurrency: Option<usize>,
 }
 
@@ -53,6 +56,13 @@ impl TurnOptions {
     #[must_use]
     pub fn files(mut self, files: ToolFiles) -> Self {
         self.files = files;
+        self
+    }
+
+    /// Who is asked about calls that need approval. Default: the executor's approver.
+    #[must_use]
+    pub fn approver(mut self, approver: Arc<dyn Approver>) -> Self {
+        self.approver = Some(approver);
         self
     }
 
@@ -110,8 +120,16 @@ pub(crate) struct State {
     pub(crate) session: Option<Arc<str>>,
     pub(crate) services: Services,
     pub(crate) files: ToolFiles,
+    approver: Option<Arc<dyn Approver>>,
     pub(crate) cancellation: Cancellation,
     max_concurrency: usize,
+}
+
+impl State {
+    /// Who is asked about calls, if anybody is.
+    pub(crate) fn approver(&self) -> Option<&Arc<dyn Approver>> {
+        self.approver.as_ref().or(self.shared.approver.as_ref())
+    }
 }
 
 impl Turn {
@@ -124,6 +142,7 @@ impl Turn {
             session: options.session,
             services: options.services,
             files: options.files,
+            approver: options.approver,
             cancellation: Cancellation::default(),
             values: options.values,
             max_concurrency: options
@@ -149,13 +168,45 @@ impl Turn {
         self.state.snapshot.generation()
     }
 
-    /// Answers a call. Never fails otherwise: whatever goes wrong is a failed result.
+    /// Answers a call. Never fails otherwise: whatever goes wrong is a failed result, and so is a
+    /// call that waits (`requires_approval`); [`start`](Self::start) tells the two apart.
     ///
     /// Dropping the future cancels the call and ends what it started. Needs a tokio runtime with
     /// its timer.
     pub async fn call(&self, call: ToolCall) -> ToolResult {
         let lineage = Lineage::root();
-        pipeline::run(self, call, Origin { lineage: &lineage, batch: None }).await.result
+        pipeline::run(self, call, Origin::alone(&lineage)).await.result
+    }
+
+    /// Answers a call, or says that it waits for somebody: for approval, for a client, for an answer.
+    pub async fn start(&self, call: ToolCall) -> Answer {
+        let lineage = Lineage::root();
+        pipeline::run(self, call, Origin::alone(&lineage)).await.into_answer()
+    }
+
+    /// Goes on with a call that was suspended, here or in another process: what was granted is
+    /// checked against the call, the tool as it is now, and the identity of this turn. It may come to
+    /// wait again.
+    pub async fn resume(&self, grant: Grant) -> Answer {
+        let lineage = Lineage::root();
+        let origin = Origin { grant: Some(&grant), ..Origin::alone(&lineage) };
+        pipeline::run(self, grant.call(), origin).await.into_answer()
+    }
+
+    /// Resolves a suspended call of this turn's identity and goes on with it.
+    ///
+    /// Fails, and leaves the call waiting, where the executor keeps no calls
+    /// ([`RedeemError::Unknown`]), or as [`redeem`] says.
+    pub async fn resolve(
+        &self,
+        id: &SuspensionId,
+        resolution: Resolution,
+    ) -> Result<Answer, RedeemError> {
+        let shared = &self.state.shared;
+        let store = shared.suspensions.as_ref().ok_or(RedeemError::Unknown)?;
+        let identity = &self.state.identity;
+        let grant = redeem(store.as_ref(), id, identity, shared.now(), resolution).await?;
+        Ok(self.resume(grant).await)
     }
 
     /// Withdraws the calls of this turn and all its clones, those to come too: their work is ended,
@@ -172,13 +223,29 @@ impl Turn {
 
     /// Answers several calls, in their order, running them at once as far as they allow.
     pub async fn call_batch(&self, calls: Vec<ToolCall>) -> Vec<ToolResult> {
-        batch::run(self, calls, self.state.max_concurrency).await
+        let answered = batch::run(self, calls, self.state.max_concurrency).await;
+        answered.into_iter().map(|answered| answered.result).collect()
+    }
+
+    /// Answers several calls as [`call_batch`](Self::call_batch) does, and says which of them wait.
+    pub async fn start_batch(&self, calls: Vec<ToolCall>) -> Vec<Answer> {
+        let answered = batch::run(self, calls, self.state.max_concurrency).await;
+        answered.into_iter().map(Answered::into_answer).collect()
     }
 }
 
 fn canonical_context(values: &ContextValues) -> Arc<str> {
     let pairs: Vec<_> = values.iter().map(|(key, value)| json!([key, value])).collect();
     if pairs.is_empty() { "".into() } else { canonical_json(&pairs.into()).into() }
+}
+
+impl fmt::Debug for TurnOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TurnOptions")
+            .field("session", &self.session)
+            .field("max_concurrency", &self.max_concurrency)
+            .finish_non_exhaustive()
+    }
 }
 
 impl fmt::Debug for Turn {

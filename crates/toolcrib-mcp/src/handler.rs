@@ -9,10 +9,11 @@ use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
 use toolcrib_core::Turn;
 use toolcrib_tool::{ErrorKind, ToolCall, ToolResult};
+use toolcrib_wire::McpData;
 
 use crate::McpServer;
 use crate::result::call_tool_result;
-use crate::revision::Revision;
+use crate::revision;
 
 /// Keeps `rmcp`'s trait off the public type.
 #[derive(Clone)]
@@ -42,14 +43,14 @@ impl ServerHandler for Handler {
             ));
         }
         let tools = self.0.tools(&self.0.turn());
-        Ok(ListToolsResult::with_all_items(tools.tools(Revision::of(&context)).to_vec()))
+        Ok(ListToolsResult::with_all_items(tools.tools(revision::takes(&context)).to_vec()))
     }
 
     /// HTTP requests of 2026-07-28 repeat some arguments in headers (`x-mcp-header`); the schema
     /// found here is what they are checked against.
     fn get_tool(&self, name: &str) -> Option<Tool> {
         let list = self.0.tools(&self.0.turn());
-        list.find(name, Revision::AnyJson).cloned()
+        list.find(name, McpData::Any).cloned()
     }
 
     async fn call_tool(
@@ -77,7 +78,10 @@ impl ServerHandler for Handler {
             return Err(ErrorData::invalid_params(result.text().into_owned(), None));
         }
         let definition = turn.describe(result.tool()).map(AsRef::as_ref);
-        Ok(call_tool_result(&result, definition, Revision::of(&context)).into())
+        let answer = call_tool_result(&result, definition, revision::takes(&context));
+        answer.map(Into::into).map_err(|error| {
+            ErrorData::internal_error(format!("the result cannot be sent: {error}"), None)
+        })
     }
 
     // What is not declared is refused. The trait's defaults would answer with empty lists.

@@ -8,10 +8,9 @@ mod result;
 mod revision;
 mod server;
 mod stdio;
-mod structured;
 mod tool_list;
 
 pub use error::McpError;
 pub use http_service::{McpBody, McpHttpOptions, McpHttpService};
-pub use result::{META_ERROR_KIND, META_NOTES, META_TRUNCATED};
 pub use server::{McpOptions, McpServer};
+pub use toolcrib_wire::{META_ERROR_KIND, META_NOTES, META_TRUNCATED};

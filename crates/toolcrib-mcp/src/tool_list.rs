@@ -8,9 +8,7 @@ use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::Value;
 use toolcrib_core::Turn;
 use toolcrib_tool::ToolDefinition;
-
-use crate::revision::Revision;
-use crate::structured;
+use toolcrib_wire::{McpData, mcp_output_schema};
 
 /// The tools of one generation, each revision's shape made at its first use.
 pub(crate) struct ToolList {
@@ -23,19 +21,19 @@ pub(crate) struct ToolList {
 
 impl ToolList {
     /// The tools in the order of the turn's definitions: by name.
-    pub(crate) fn tools(&self, revision: Revision) -> &[Tool] {
-        let shape = match revision {
-            Revision::Objects => &self.objects,
-            Revision::AnyJson => &self.any_json,
+    pub(crate) fn tools(&self, takes: McpData) -> &[Tool] {
+        let shape = match takes {
+            McpData::Objects => &self.objects,
+            McpData::Any => &self.any_json,
         };
         shape.get_or_init(|| {
-            self.definitions.iter().map(|definition| tool(definition, revision)).collect()
+            self.definitions.iter().map(|definition| tool(definition, takes)).collect()
         })
     }
 
     /// One tool.
-    pub(crate) fn find(&self, name: &str, revision: Revision) -> Option<&Tool> {
-        let tools = self.tools(revision);
+    pub(crate) fn find(&self, name: &str, takes: McpData) -> Option<&Tool> {
+        let tools = self.tools(takes);
         let found = tools.binary_search_by(|tool| tool.name.as_ref().cmp(name)).ok()?;
         tools.get(found)
     }
@@ -67,7 +65,7 @@ impl ToolListCache {
 }
 
 /// One definition as an MCP tool.
-fn tool(definition: &ToolDefinition, revision: Revision) -> Tool {
+fn tool(definition: &ToolDefinition, takes: McpData) -> Tool {
     let hints = definition.annotations();
     let annotations = ToolAnnotations::from_raw(
         definition.title().map(str::to_owned),
@@ -83,9 +81,8 @@ fn tool(definition: &ToolDefinition, revision: Revision) -> Tool {
     )
     .with_annotations(annotations);
     tool.title = definition.title().map(str::to_owned);
-    tool.output_schema = definition
-        .output_schema()
-        .map(|schema| Arc::new(structured::output_schema(schema, revision)));
+    tool.output_schema =
+        definition.output_schema().map(|schema| Arc::new(mcp_output_schema(schema, takes)));
     tool
 }
 

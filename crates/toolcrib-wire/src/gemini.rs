@@ -1,47 +1,17 @@
 //! Gemini's subset of an `OpenAPI` schema: no references, no maps, enums of strings only.
 
-use serde_json::{Map, Value, json};
-use toolcrib_tool::canonical_json;
+mod keywords;
 
+use serde_json::{Map, Value, json};
+
+use self::keywords::{
+    KEPT, READ, add_words, annotate, any_of, format_fits, list_options, scalars, speaks_of,
+};
 use crate::declaration::Declaration;
 use crate::report::{Reason, Refused, Walk};
+use crate::schema::conversion::{Conversion, known_required};
 use crate::schema::kinds::{is_of, kinds};
-use crate::schema::reference::resolve;
-use crate::schema::shape::{Shape, shape};
-use crate::schema::{Object, required, sorted, words};
-
-/// Keywords that mean in Gemini's schema what they mean in JSON Schema.
-const KEPT: [&str; 10] = [
-    "description",
-    "pattern",
-    "minLength",
-    "maxLength",
-    "minItems",
-    "maxItems",
-    "minProperties",
-    "maxProperties",
-    "minimum",
-    "maximum",
-];
-/// Keywords that are read elsewhere, or say nothing to a model.
-const READ: [&str; 16] = [
-    "type",
-    "enum",
-    "const",
-    "properties",
-    "required",
-    "additionalProperties",
-    "unevaluatedProperties",
-    "items",
-    "title",
-    "$defs",
-    "definitions",
-    "$anchor",
-    "$dynamicAnchor",
-    "deprecated",
-    "readOnly",
-    "writeOnly",
-];
+use crate::schema::{Object, sorted, words};
 
 /// One entry of `functionDeclarations`. A tool without parameters has no `parameters`: Gemini
 /// refuses objects without properties.
@@ -91,20 +61,21 @@ struct Gemini<'a> {
     inside: Vec<String>,
 }
 
-impl Gemini<'_> {
-    fn schema(&mut self, schema: &Value, walk: &mut Walk) -> Result<Object, Refused> {
-        match shape(schema, self.root, walk)? {
-            Shape::Bool(true) => Ok(scalars(&Object::new(), walk)),
-            Shape::Bool(false) => Err(walk.refuse(Reason::AdmitsNothing)),
-            Shape::Plain(object) => self.plain(&object, walk),
-            Shape::Reference { reference, annotations } => {
-                self.inlined(&reference, &annotations, walk)
-            }
-            Shape::Union { branches, annotations } => self.union(&branches, &annotations, walk),
-        }
+impl<'a> Conversion<'a> for Gemini<'a> {
+    fn root(&self) -> &'a Value {
+        self.root
     }
 
-    fn inlined(
+    fn inside(&mut self) -> &mut Vec<String> {
+        &mut self.inside
+    }
+
+    fn any_value(&mut self, walk: &mut Walk) -> Result<Object, Refused> {
+        Ok(scalars(&Object::new(), walk))
+    }
+
+    /// There are no references: what one leads to is written in its place.
+    fn reference(
         &mut self,
         reference: &str,
         annotations: &Object,
@@ -113,30 +84,15 @@ impl Gemini<'_> {
         if self.inside.iter().any(|known| known == reference) || reference == "#" {
             return Err(walk.refuse(Reason::Recursive));
         }
-        let Some(target) = resolve(self.root, reference) else {
-            return Err(walk.refuse(Reason::Reference(reference.to_owned())));
-        };
-        self.inside.push(reference.to_owned());
-        let converted = walk.within(&[], |walk| self.schema(target, walk));
-        self.inside.pop();
-        let mut converted = converted?;
-        annotate(&mut converted, annotations, walk);
-        Ok(converted)
+        self.inlined(reference, annotations, walk)
     }
 
     /// `anyOf` without its nulls; nothing may stand beside it, so that every branch carries the
     /// words and the `nullable` of the whole.
-    fn union(
-        &mut self,
-        branches: &[Value],
-        annotations: &Object,
-        walk: &mut Walk,
-    ) -> Result<Object, Refused> {
+    fn union(&mut self, branches: Vec<Object>, annotations: &Object, walk: &mut Walk) -> Object {
         let mut nullable = false;
         let mut converted: Vec<Object> = Vec::with_capacity(branches.len());
-        for (index, branch) in branches.iter().enumerate() {
-            let branch =
-                walk.within(&["anyOf", &index.to_string()], |walk| self.schema(branch, walk))?;
+        for branch in branches {
             if branch.get("type") == Some(&Value::from("null")) {
                 nullable = true;
             } else if let Some(Value::Array(nested)) = branch.get("anyOf") {
@@ -156,7 +112,11 @@ impl Gemini<'_> {
             Err(several) => any_of(several),
         };
         annotate(&mut whole, annotations, walk);
-        Ok(whole)
+        whole
+    }
+
+    fn annotate(&self, converted: &mut Object, annotations: &Object, walk: &mut Walk) {
+        annotate(converted, annotations, walk);
     }
 
     fn plain(&mut self, schema: &Object, walk: &mut Walk) -> Result<Object, Refused> {
@@ -186,7 +146,9 @@ impl Gemini<'_> {
             Err(several) => Ok(any_of(several)),
         }
     }
+}
 
+impl Gemini<'_> {
     /// What the schema says of one type; `None` where none of its `enum` is of that type.
     fn of_kind(
         &mut self,
@@ -244,9 +206,7 @@ impl Gemini<'_> {
         match kind {
             "object" => self.object(schema, &mut converted, walk)?,
             "array" => {
-                let items = schema.get("items").unwrap_or(&Value::Bool(true));
-                let items = walk.within(&["items"], |walk| self.schema(items, walk))?;
-                converted.insert("items".to_owned(), Value::Object(items));
+                converted.insert("items".to_owned(), self.items(schema, walk)?);
             }
             _ => {}
         }
@@ -260,133 +220,26 @@ impl Gemini<'_> {
         converted: &mut Object,
         walk: &mut Walk,
     ) -> Result<(), Refused> {
-        let empty = Object::new();
-        let properties = schema.get("properties").and_then(Value::as_object).unwrap_or(&empty);
-        let required = required(schema);
-        if let Some(name) = required.iter().find(|name| !properties.contains_key(**name)) {
-            return Err(walk.refuse(Reason::UnknownRequired((*name).to_owned())));
-        }
+        let mut required = known_required(schema, walk)?;
         if !walk.at_root() && is_sent_as_text(schema) {
             walk.note("an object of any properties is asked for as JSON text");
             converted.insert("type".to_owned(), "string".into());
             for keyword in ["minProperties", "maxProperties"] {
                 converted.remove(keyword);
             }
-            let own = converted.get("description").and_then(Value::as_str).unwrap_or_default();
-            let text = format!("{own} (A JSON object, written as text.)");
-            converted.insert("description".to_owned(), text.trim_start().into());
+            add_words(converted, "(A JSON object, written as text.)");
             return Ok(());
         }
-        let mut named = Object::new();
-        for (name, property) in sorted(properties) {
-            if property == &Value::Bool(false) && !required.contains(&name) {
-                continue;
-            }
-            let property =
-                walk.within(&["properties", name], |walk| self.schema(property, walk))?;
-            named.insert(name.to_owned(), Value::Object(property));
-        }
+        let properties = self.properties(schema, &required, walk)?;
+        let named: Object = properties
+            .into_iter()
+            .map(|property| (property.name.to_owned(), Value::Object(property.converted)))
+            .collect();
         if !required.is_empty() {
-            let mut required = required;
             required.sort_unstable();
             converted.insert("required".to_owned(), json!(required));
         }
         converted.insert("properties".to_owned(), Value::Object(named));
         Ok(())
-    }
-}
-
-/// `enum` for strings; bounds for one number; words for anything else. Whether any option is of
-/// the type.
-fn list_options(options: &[Value], kind: &str, converted: &mut Object, walk: &mut Walk) -> bool {
-    let kinds = [kind.to_owned()];
-    let fitting: Vec<&Value> = options.iter().filter(|option| is_of(option, &kinds)).collect();
-    match (kind, fitting.as_slice()) {
-        (_, []) => return false,
-        ("string", fitting) => {
-            converted.insert("enum".to_owned(), json!(fitting));
-        }
-        ("integer" | "number", [only]) => {
-            converted.insert("minimum".to_owned(), (*only).clone());
-            converted.insert("maximum".to_owned(), (*only).clone());
-        }
-        // Both values of a boolean say nothing.
-        ("boolean", [_, _]) => {}
-        (_, fitting) => {
-            walk.note(format!("the values of an enum of {kind}s are said in the description"));
-            let list: Vec<String> = fitting.iter().map(|option| canonical_json(option)).collect();
-            let own = converted.get("description").and_then(Value::as_str).unwrap_or_default();
-            let text = format!("{own} One of: {}.", list.join(", "));
-            converted.insert("description".to_owned(), text.trim_start().into());
-        }
-    }
-    true
-}
-
-/// A schema for any value: Gemini must be told a type, and lists and objects need more than that.
-fn scalars(schema: &Object, walk: &mut Walk) -> Object {
-    walk.note("any value fits; lists and objects cannot be sent");
-    let branch = |kind: &str| {
-        let mut branch = Object::from_iter([("type".to_owned(), kind.into())]);
-        if let Some(text) = schema.get("description").or_else(|| schema.get("title")) {
-            branch.insert("description".to_owned(), text.clone());
-        }
-        branch
-    };
-    any_of(["string", "number", "boolean"].into_iter().map(branch).collect())
-}
-
-fn any_of(branches: Vec<Object>) -> Object {
-    let branches = branches.into_iter().map(Value::Object).collect();
-    Object::from_iter([("anyOf".to_owned(), Value::Array(branches))])
-}
-
-/// Puts the place's own words before those of what stands there.
-fn annotate(converted: &mut Object, annotations: &Object, walk: &mut Walk) {
-    if let Some(Value::Array(branches)) = converted.get_mut("anyOf") {
-        for branch in branches.iter_mut().filter_map(Value::as_object_mut) {
-            annotate(branch, annotations, walk);
-        }
-        return;
-    }
-    let said = annotations.get("description").or_else(|| annotations.get("title"));
-    if let Some(said) = said.and_then(Value::as_str) {
-        let text = match converted.get("description").and_then(Value::as_str) {
-            Some(own) if own != said && !own.is_empty() => format!("{said} {own}"),
-            _ => said.to_owned(),
-        };
-        converted.insert("description".to_owned(), text.into());
-    }
-    let kind = converted.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
-    let dropped: Vec<(&str, &Value)> = sorted(annotations)
-        .into_iter()
-        .filter(|(keyword, value)| match *keyword {
-            "default" => !value.is_null() && is_of(value, std::slice::from_ref(&kind)),
-            "example" | "examples" => true,
-            _ => false,
-        })
-        .collect();
-    words::restate(converted, &dropped, walk);
-}
-
-/// The formats Gemini knows; it refuses others.
-fn format_fits(kind: &str, format: &Value) -> bool {
-    let known: &[&str] = match kind {
-        "string" => &["date-time"],
-        "integer" => &["int32", "int64"],
-        "number" => &["float", "double"],
-        _ => &[],
-    };
-    known.iter().any(|known| format == known)
-}
-
-/// Whether a keyword says something of values of a type; Gemini refuses it elsewhere.
-fn speaks_of(keyword: &str, kind: &str) -> bool {
-    match keyword {
-        "pattern" | "minLength" | "maxLength" => kind == "string",
-        "minItems" | "maxItems" => kind == "array",
-        "minProperties" | "maxProperties" => kind == "object",
-        "minimum" | "maximum" => matches!(kind, "integer" | "number"),
-        _ => true,
     }
 }

@@ -4,13 +4,11 @@ use serde_json::{Map, Value, json};
 
 use crate::declaration::Declaration;
 use crate::report::{Refused, Walk};
+use crate::schema::inside::each_inside;
 use crate::schema::tidy::tidy;
 
 /// The property that holds what is not an object.
 const WRAPPER: &str = "result";
-
-/// Keywords whose values are data, so that a `$ref` inside is no reference.
-const LITERAL_KEYWORDS: [&str; 5] = ["const", "enum", "default", "example", "examples"];
 
 /// What a revision of MCP takes as structured data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -42,7 +40,8 @@ pub(crate) fn tool(
     if let Some(schema) = declaration.output_schema {
         let mut own = Walk::default();
         let schema = tidy(schema, &mut own)?;
-        tool.insert("outputSchema".to_owned(), object_schema(&schema));
+        let schema = mcp_output_schema(&schema, McpData::Objects);
+        tool.insert("outputSchema".to_owned(), Value::Object(schema));
         walk.absorb(own);
     }
     if let Some(hints) = declaration.annotations {
@@ -71,20 +70,43 @@ pub(crate) fn structured_content(data: &Value, schema: Option<&Value>, takes: Mc
     if wrapped { json!({ WRAPPER: data }) } else { data.clone() }
 }
 
-/// The output schema as every revision takes it. Definitions stay inside, where references are
-/// led to.
-fn object_schema(schema: &Value) -> Value {
-    if is_object_schema(schema) {
-        return schema.clone();
+/// A tool's output schema as a revision takes it; [`McpData::Objects`] suits every revision.
+///
+/// A schema that is wrapped keeps its definitions inside, where its references are led to.
+///
+/// ```
+/// use serde_json::{Value, json};
+/// use toolcrib_wire::{McpData, mcp_output_schema};
+///
+/// let schema = json!({"type": "array", "items": {"type": "string"}});
+/// let wrapped = mcp_output_schema(&schema, McpData::Objects);
+/// assert_eq!(wrapped["properties"]["result"], schema);
+/// assert_eq!(Value::Object(mcp_output_schema(&schema, McpData::Any)), schema);
+/// ```
+pub fn mcp_output_schema(schema: &Value, takes: McpData) -> Map<String, Value> {
+    match (schema, takes) {
+        (Value::Object(object), _) if is_object_schema(schema) => object.clone(),
+        (Value::Object(object), McpData::Any) => object.clone(),
+        // MCP writes schemas as objects: `true` admits everything, anything else nothing.
+        (Value::Bool(true), McpData::Any) => Map::new(),
+        (_, McpData::Any) => Map::from_iter([("not".to_owned(), json!({}))]),
+        (_, McpData::Objects) => wrapped(schema),
     }
+}
+
+/// `{result: schema}` as a schema.
+fn wrapped(schema: &Value) -> Map<String, Value> {
     let mut inner = schema.clone();
-    rebase_references(&mut inner);
-    json!({
-        "type": "object",
-        "properties": { WRAPPER: inner },
-        "required": [WRAPPER],
-        "additionalProperties": false,
-    })
+    // A schema with its own `$id` is a resource of its own: its references stay right.
+    if inner.get("$id").is_none() {
+        rebase_references(&mut inner);
+    }
+    Map::from_iter([
+        ("type".to_owned(), "object".into()),
+        ("properties".to_owned(), json!({ WRAPPER: inner })),
+        ("required".to_owned(), json!([WRAPPER])),
+        ("additionalProperties".to_owned(), false.into()),
+    ])
 }
 
 /// Whether the schema says outright that it admits objects only.
@@ -94,40 +116,83 @@ fn is_object_schema(schema: &Value) -> bool {
 
 /// Leads references to the schema's root (`#`, `#/…`) to where the root has moved.
 fn rebase_references(schema: &mut Value) {
-    match schema {
-        Value::Object(members) => {
-            for (keyword, value) in members {
-                match value {
-                    Value::String(target) if keyword == "$ref" => {
-                        if target == "#" || target.starts_with("#/") {
-                            target.insert_str(1, &format!("/properties/{WRAPPER}"));
-                        }
-                    }
-                    _ if LITERAL_KEYWORDS.contains(&keyword.as_str()) => {}
-                    _ => rebase_references(value),
-                }
-            }
-        }
-        Value::Array(items) => items.iter_mut().for_each(rebase_references),
-        _ => {}
+    let Value::Object(object) = schema else { return };
+    if let Some(Value::String(target)) = object.get_mut("$ref")
+        && (target == "#" || target.starts_with("#/"))
+    {
+        target.insert_str(1, &format!("/properties/{WRAPPER}"));
     }
+    each_inside(object, &mut rebase_references);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn schema(schema: &Value, takes: McpData) -> Value {
+        Value::Object(mcp_output_schema(schema, takes))
+    }
+
+    #[test]
+    fn an_object_schema_is_the_same_in_every_revision() {
+        let object = json!({"type": "object", "properties": {"total": {"type": "integer"}}});
+        for takes in [McpData::Objects, McpData::Any] {
+            assert_eq!(schema(&object, takes), object);
+            let data = json!({"total": 1});
+            assert_eq!(structured_content(&data, Some(&object), takes), data);
+        }
+    }
+
     #[test]
     fn a_list_is_wrapped_where_only_objects_are_taken() {
-        let schema = json!({"type": "array", "items": {"$ref": "#/$defs/N"}, "$defs": {"N": {"type": "integer"}}});
-        let wrapped = object_schema(&schema);
-        assert_eq!(wrapped["properties"]["result"]["items"]["$ref"], "#/properties/result/$defs/N");
-        let data = json!([1]);
+        let list = json!({"type": "array", "items": {"type": "string"}});
+        let wrapped = schema(&list, McpData::Objects);
+        assert_eq!(wrapped["properties"]["result"], list);
+        assert_eq!(wrapped["required"], json!(["result"]));
+        assert_eq!(schema(&list, McpData::Any), list);
+        let data = json!(["a"]);
         assert_eq!(
-            structured_content(&data, Some(&schema), McpData::Objects),
-            json!({"result": [1]})
+            structured_content(&data, Some(&list), McpData::Objects),
+            json!({"result": ["a"]})
         );
-        assert_eq!(structured_content(&data, Some(&schema), McpData::Any), data);
+        assert_eq!(structured_content(&data, Some(&list), McpData::Any), data);
+    }
+
+    #[test]
+    fn references_follow_a_schema_into_its_wrapper() {
+        let list = json!({
+            "type": "array",
+            "items": {"$ref": "#/$defs/Node"},
+            "$defs": {"Node": {
+                "properties": {
+                    "children": {"$ref": "#"},
+                    "other": {"$ref": "https://a.example/b"},
+                    "default": {"$ref": "#"},
+                    "$ref": {"type": "string"},
+                },
+                "default": {"$ref": "#/not/a/reference"},
+            }},
+        });
+        let wrapped = schema(&list, McpData::Objects);
+        let inner = &wrapped["properties"]["result"];
+        assert_eq!(inner["items"]["$ref"], "#/properties/result/$defs/Node");
+        let node = &inner["$defs"]["Node"];
+        assert_eq!(node["properties"]["children"]["$ref"], "#/properties/result");
+        assert_eq!(node["properties"]["other"]["$ref"], "https://a.example/b");
+        // Of a property that is named like a keyword as well.
+        assert_eq!(node["properties"]["default"]["$ref"], "#/properties/result");
+        assert_eq!(node["properties"]["$ref"], json!({"type": "string"}));
+        assert_eq!(node["default"]["$ref"], "#/not/a/reference");
+        // A resource of its own is left as it is.
+        let own = json!({"$id": "https://a.example/list", "items": {"$ref": "#/$defs/Node"}});
+        assert_eq!(schema(&own, McpData::Objects)["properties"]["result"], own);
+    }
+
+    #[test]
+    fn a_boolean_schema_becomes_an_object_that_means_the_same() {
+        assert_eq!(schema(&json!(true), McpData::Any), json!({}));
+        assert_eq!(schema(&json!(false), McpData::Any), json!({"not": {}}));
+        assert_eq!(schema(&json!(true), McpData::Objects)["properties"]["result"], true);
     }
 
     #[test]

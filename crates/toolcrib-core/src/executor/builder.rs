@@ -2,17 +2,20 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use super::{Audit, Executor, Shared};
 use crate::admission::Admission;
 use crate::answers::{AnswerCache, Answers, HistoryLimits};
+use crate::approval::{Approver, SessionApprovals};
 use crate::audit::{AuditArguments, AuditSink};
+use crate::clock::{Clock, SystemClock};
 use crate::lifecycle::{PollWatch, Shutdown};
 use crate::masking::Mask;
 use crate::middleware::Stack;
+use crate::policy::Policy;
 use crate::spill::SpillStore;
 use crate::statistics::Statistics;
+use crate::suspension::SuspensionStore;
 use crate::{ExecutorConfig, Middleware, Registry};
 
 /// Builds an [`Executor`]. All of it may be left out, and what is left out costs a call nothing.
@@ -43,6 +46,10 @@ pub struct ExecutorBuilder {
     mask: Mask,
     spill: Option<Arc<dyn SpillStore>>,
     audit: Option<Audit>,
+    policy: Policy,
+    approver: Option<Arc<dyn Approver>>,
+    suspensions: Option<Arc<dyn SuspensionStore>>,
+    clock: Arc<dyn Clock>,
 }
 
 impl ExecutorBuilder {
@@ -54,6 +61,10 @@ impl ExecutorBuilder {
             mask: Mask::default(),
             spill: None,
             audit: None,
+            policy: Policy::default(),
+            approver: None,
+            suspensions: None,
+            clock: Arc::new(SystemClock),
         }
     }
 
@@ -90,13 +101,53 @@ impl ExecutorBuilder {
     /// Who is told of every call, and what of its arguments.
     #[must_use]
     pub fn audit(mut self, sink: Arc<dyn AuditSink>, arguments: AuditArguments) -> Self {
-        self.audit = Some(Audit { sink, arguments, clock: SystemTime::now });
+        self.audit = Some(Audit { sink, arguments });
+        self
+    }
+
+    /// Which calls run, which are asked about, and which are refused.
+    #[must_use]
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// Who is asked, where a turn does not say. Without anybody and without
+    /// [`suspensions`](Self::suspensions), calls that would be asked about are `denied`.
+    #[must_use]
+    pub fn approver(mut self, approver: Arc<dyn Approver>) -> Self {
+        self.approver = Some(approver);
+        self
+    }
+
+    /// Where calls wait that nobody can answer at once: for approval, for a client, for an answer.
+    #[must_use]
+    pub fn suspensions(mut self, store: Arc<dyn SuspensionStore>) -> Self {
+        self.suspensions = Some(store);
+        self
+    }
+
+    /// The time of day, for what expires and for the audit log. Default: the system's.
+    #[must_use]
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
         self
     }
 
     /// Makes the executor.
     pub fn build(self) -> Executor {
-        let Self { registry, config, middleware, mask, spill, audit } = self;
+        let Self {
+            registry,
+            config,
+            middleware,
+            mask,
+            spill,
+            audit,
+            policy,
+            approver,
+            suspensions,
+            clock,
+        } = self;
         let admission = Admission::new(config.admission());
         let answers = Answers::new(AnswerCache::new(config.cache()), HistoryLimits::default());
         Executor {
@@ -110,6 +161,11 @@ impl ExecutorBuilder {
                 mask,
                 spill,
                 audit,
+                policy,
+                approver,
+                approvals: SessionApprovals::new(),
+                suspensions,
+                clock,
                 shutdown: Shutdown::default(),
                 polls: PollWatch::default(),
             }),

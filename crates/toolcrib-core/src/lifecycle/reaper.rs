@@ -170,7 +170,7 @@ async fn serve(mut jobs: UnboundedReceiver<Job>) {
 async fn serve_one(job: Job, quick: Arc<Semaphore>) {
     match job {
         Job::Close { tool, name, ticket } => {
-            close_one(tool, name, &quick).await;
+            close_one(tool, name, &quick, CLOSE_LIMIT).await;
             drop(ticket);
         }
         Job::EndOfGrace { body, since, at } => {
@@ -182,14 +182,20 @@ async fn serve_one(job: Job, quick: Arc<Semaphore>) {
     }
 }
 
-async fn close_one(tool: Arc<dyn Tool>, name: ToolName, quick: &Semaphore) {
+/// Closes one instance; when this completes, the `close` has ended or is left alone.
+pub(super) async fn close_one(
+    tool: Arc<dyn Tool>,
+    name: ToolName,
+    quick: &Semaphore,
+    limit: Duration,
+) {
     // Never closed; and if it were, waiting for a place is only a courtesy.
     let place = quick.acquire().await.ok();
     let address = Arc::as_ptr(&tool).addr();
     let runtime = tokio::runtime::Handle::current();
     let of = name.clone();
     let mut work = tokio::task::spawn_blocking(move || {
-        runtime.block_on(close_within_limit(tool.as_ref(), &of));
+        runtime.block_on(close_within(limit, tool.as_ref(), &of));
         // Here and not above: what the instance does when it is dropped may block, too.
         drop(tool);
         known::forget(address);
@@ -199,18 +205,18 @@ async fn close_one(tool: Arc<dyn Tool>, name: ToolName, quick: &Semaphore) {
     }
     drop(place);
     // Longer than the limit within, so that only a `close` that blocks its thread gets here.
-    if timeout(CLOSE_LIMIT + QUICK, work).await.is_err() {
+    if timeout(limit + QUICK, work).await.is_err() {
         tracing::error!(
             tool = name.as_str(),
-            limit = ?CLOSE_LIMIT,
+            ?limit,
             "closing the tool blocks a thread beyond its limit; it is left alone"
         );
     }
 }
 
-async fn close_within_limit(tool: &dyn Tool, name: &ToolName) {
+async fn close_within(limit: Duration, tool: &dyn Tool, name: &ToolName) {
     let close = AssertUnwindSafe(async { tool.close().await }).catch_unwind();
-    match timeout(CLOSE_LIMIT, close).await {
+    match timeout(limit, close).await {
         Ok(Ok(())) => tracing::debug!(tool = name.as_str(), "closed"),
         Ok(Err(panic)) => {
             let error = PanicMessage::of(panic.as_ref());
@@ -218,7 +224,7 @@ async fn close_within_limit(tool: &dyn Tool, name: &ToolName) {
         }
         Err(_) => tracing::error!(
             tool = name.as_str(),
-            limit = ?CLOSE_LIMIT,
+            ?limit,
             "closing the tool took longer than its limit and was ended"
         ),
     }

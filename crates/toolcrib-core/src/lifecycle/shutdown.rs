@@ -1,9 +1,7 @@
 //! Shutting an executor down: no new calls, a grace for those that run, then their cancellation.
 
-use std::future::{Future, poll_fn};
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::task::Poll;
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -58,23 +56,8 @@ impl Shutdown {
         self.state.load(Ordering::Acquire) & ENDING != 0
     }
 
-    /// Runs the work of a call; `None`: the executor's grace is over, the call is to be answered with
-    /// [`withdrawn`] and its work to be dropped.
-    ///
-    /// Work that is through at its first poll pays nothing for this.
-    pub(crate) async fn unless_cancelled<F: Future>(
-        &self,
-        mut work: Pin<&mut F>,
-    ) -> Option<F::Output> {
-        let mut cancelled = pin!(self.cancelled());
-        poll_fn(|cx| match work.as_mut().poll(cx) {
-            Poll::Ready(output) => Poll::Ready(Some(output)),
-            Poll::Pending => cancelled.as_mut().poll(cx).map(|()| None),
-        })
-        .await
-    }
-
-    /// Completes when running calls are to end.
+    /// Completes when running calls are to end, because the grace is over: they are answered with
+    /// [`withdrawn`] and their work is dropped. Not worth setting up for work that is ready at once.
     pub(crate) async fn cancelled(&self) {
         let mut cancel = pin!(self.cancel.notified());
         // Registered before the flag is read, so that a cancellation between the two is not missed.

@@ -4,6 +4,7 @@ mod closing;
 mod leases;
 mod placements;
 mod polls;
+mod reaping;
 mod refreshing;
 mod shutting_down;
 

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use toolcrib_tool::Content;
+
 use super::{MASKED, Mask, Patterns};
 
 /// Masks text piece by piece: what comes out, put together, is what [`Mask::text`] makes of the
@@ -43,10 +45,23 @@ impl MaskStream {
         Cow::Owned(self.release(end))
     }
 
-    /// Ends the stream, and gives what was held back.
-    pub fn finish(mut self) -> String {
+    /// Ends the text, and gives what was held back. What comes next begins a new one.
+    pub fn finish(&mut self) -> String {
         let end = self.held.len();
         self.release(end)
+    }
+
+    /// Takes a part of an output, and gives the parts that can be shown by now: text is masked
+    /// piece by piece, and a part that is none ends the text before it.
+    pub fn part(&mut self, part: Content) -> Vec<Content> {
+        let text_part = |text: String| (!text.is_empty()).then_some(Content::Text(text));
+        match part {
+            Content::Text(piece) => text_part(self.push(&piece).into_owned()).into_iter().collect(),
+            other => {
+                let before = text_part(self.finish());
+                before.into_iter().chain([self.mask.content(other)]).collect()
+            }
+        }
     }
 
     /// How many bytes are held back.

@@ -115,6 +115,18 @@ fn a_stream_is_not_held_up_by_what_is_no_beginning() {
     assert_eq!(stream.finish(), "");
 }
 
+#[test]
+fn a_part_that_is_no_text_ends_the_text_before_it() {
+    let mut stream = mask(&["hunter22"]).stream();
+    let link = Content::Link { uri: "x:hunter22".into(), name: "l".into(), mime_type: None };
+    let masked = Content::Link { uri: "x:[masked]".into(), name: "l".into(), mime_type: None };
+    assert_eq!(stream.part("hun".into()), []);
+    assert_eq!(stream.part("ter22hunt".into()), [Content::text("[masked]")]);
+    assert_eq!(stream.part(link), [Content::text("hunt"), masked]);
+    assert_eq!(stream.part("er22".into()), [Content::text("er22")]);
+    assert_eq!(stream.finish(), "");
+}
+
 /// Letters that make secrets overlap often and that are in no mark.
 const LETTERS: &str = "[xy\"é]{1,9}";
 

@@ -7,7 +7,7 @@ use crate::host::Host;
 use crate::output_budget::{json_bytes, oversized};
 use crate::registry::Compiled;
 
-/// Output, or the reason why waiting is not possible here.
+/// Output; or the call waits, which the host is told.
 pub(super) fn finished(
     name: &str,
     outcome: ToolOutcome,
@@ -19,14 +19,8 @@ pub(super) fn finished(
             ToolError::execution("the tool ended with no output")
                 .with_hint("Nothing is known of what it did. Try another tool.")
         }),
-        ToolOutcome::NeedsInput(request) => Err(ToolError::unavailable(format!(
-            "it needs an answer from a person, and this host keeps no waiting calls: {}",
-            request.message
-        ))),
-        ToolOutcome::Pending(ticket) => Err(ToolError::unavailable(format!(
-            "its work goes on elsewhere as {}, and this host keeps no waiting calls",
-            ticket.id
-        ))),
+        ToolOutcome::NeedsInput(request) => Err(host.wait_for(request.into())),
+        ToolOutcome::Pending(ticket) => Err(host.wait_for(ticket.into())),
         _ => Err(ToolError::internal(format!("{name} ended in a way this version does not know"))),
     }
 }

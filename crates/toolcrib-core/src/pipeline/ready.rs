@@ -1,20 +1,22 @@
 //! Everything before the permit: finding the tool, checking the call, and what is answered already.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use toolcrib_fuzzy::near_names;
 use toolcrib_tool::{
     Arguments, CallContext, CallContextBuilder, CallId, ErrorKind, HostedContext, RawArguments,
-    ToolCall, ToolDefinition, ToolError,
+    Tool, ToolCall, ToolDefinition, ToolError,
 };
 
-use super::Way;
+use super::{Leave, Way};
 use crate::answers::{Answers, Asked, Key};
 use crate::checking::{Mending, checked_arguments};
 use crate::execution::{timed_out, validate};
 use crate::host::Host;
 use crate::lifecycle::Instance;
 use crate::registry::{Compiled, Slot};
+use crate::suspension::{Grant, Granted, Waiting};
 use crate::turn::Turn;
 
 /// A call that only needs its permit.
@@ -27,23 +29,33 @@ pub(super) struct Ready<'t> {
 }
 
 impl<'a> Way<'a> {
-    /// Checks the call and finds out whether it has to run at all.
+    /// Checks the call and finds out whether it has to run at all, and may.
     pub(super) async fn ready(
-        &self,
+        &mut self,
         slot: &'a Slot,
         raw: RawArguments,
-    ) -> Result<Ready<'a>, ToolError> {
+    ) -> Result<Ready<'a>, Leave> {
         let turn = self.turn;
         available(slot)?;
-        let checked = checked(turn, slot, raw)?;
+        let mut checked = checked(turn, slot, raw)?;
         let definition = &slot.entry.definition;
         let host = Host::new(turn, definition.tool_name(), self.origin.lineage);
-        let hosted = context(turn, slot, self.id).host(host).build_hosted();
+        let mut builder = context(turn, slot, self.id);
+        if let Some(Granted::Answer(answer)) = self.origin.grant.map(Grant::granted) {
+            builder = builder.answer(answer.clone());
+        }
+        let hosted = builder.host(host).build_hosted();
         let context = hosted.context();
+        if definition.client() {
+            self.consent(slot, &mut checked, None).await?;
+            return Err(self.suspend(slot, Some(&checked.arguments), Waiting::Client).await);
+        }
         let limit = turn.state.shared.config.limit(definition.timeout());
         let live = slot.live().map(|live| &**live);
         let tool = Instance::of(&slot.entry.body, live, &context, limit).await?;
-        validate(tool.tool().as_ref(), &checked.arguments, &context, limit).await?;
+        let own = OwnCheck { tool: tool.tool().as_ref(), context: &context, limit };
+        own.passes(&checked.arguments).await?;
+        self.consent(slot, &mut checked, Some(own)).await?;
         let asked = self.ask(slot, &checked).await?;
         Ok(Ready { checked, hosted, context, tool, asked })
     }
@@ -69,6 +81,20 @@ impl<'a> Way<'a> {
     }
 }
 
+/// The tool's own check of its arguments.
+#[derive(Clone, Copy)]
+pub(super) struct OwnCheck<'c> {
+    tool: &'c dyn Tool,
+    context: &'c CallContext,
+    limit: Option<Duration>,
+}
+
+impl OwnCheck<'_> {
+    pub(super) async fn passes(self, arguments: &Arguments) -> Result<(), ToolError> {
+        validate(self.tool, arguments, self.context, self.limit).await
+    }
+}
+
 /// A call all of whose checks that need no tool have passed.
 pub(super) struct Checked<'t> {
     pub(super) compiled: &'t Compiled,
@@ -76,7 +102,11 @@ pub(super) struct Checked<'t> {
     pub(super) mending: Mending,
 }
 
-fn checked<'t>(turn: &Turn, slot: &'t Slot, raw: RawArguments) -> Result<Checked<'t>, ToolError> {
+pub(super) fn checked<'t>(
+    turn: &Turn,
+    slot: &'t Slot,
+    raw: RawArguments,
+) -> Result<Checked<'t>, ToolError> {
     let definition = &slot.entry.definition;
     let compiled = slot.compiled(turn.state.shared.registry.schemas())?;
     let (arguments, mending) =

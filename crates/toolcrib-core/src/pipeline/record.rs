@@ -22,6 +22,8 @@ pub(super) struct Record<'a> {
     span: Span,
     /// What the audit log says of the arguments, where there is one.
     arguments: Option<Arguments>,
+    /// What was decided about it.
+    pub(super) decision: Decision,
     ended: bool,
 }
 
@@ -50,7 +52,8 @@ impl<'a> Record<'a> {
             AuditArguments::Hash => Arguments::Hash(arguments_hash(raw.as_str())),
             AuditArguments::Redacted => Arguments::Redacted(redacted()),
         });
-        Self { state, call, slot, started, span, arguments, ended: false }
+        let decision = Decision::Undecided;
+        Self { state, call, slot, started, span, arguments, decision, ended: false }
     }
 
     /// The span of the call.
@@ -68,8 +71,9 @@ impl<'a> Record<'a> {
         let duration = self.started.elapsed();
         telemetry::ended(&self.span, self.call, duration, error);
         let Some(audit) = &self.state.shared.audit else { return duration };
-        let mut record = AuditRecord::new(audit.now(), self.call.id, self.call.label())
-            .with_caller(&self.state.values, self.state.session.as_deref());
+        let mut record =
+            AuditRecord::new(self.state.shared.now().into(), self.call.id, self.call.label())
+                .with_caller(&self.state.values, self.state.session.as_deref());
         if let Some(slot) = self.slot {
             record.source = Some(slot.entry.source.to_string());
             record.version = slot.entry.definition.version().map(str::to_owned);
@@ -80,7 +84,7 @@ impl<'a> Record<'a> {
             Some(Arguments::Redacted(arguments)) => record.arguments = Some(arguments),
             None => {}
         }
-        record.decision = Decision::Allowed;
+        record.decision = std::mem::take(&mut self.decision);
         record.outcome =
             error.map_or(AuditOutcome::Success, |error| AuditOutcome::Failure(error.kind()));
         record.cached = source == Source::Kept;

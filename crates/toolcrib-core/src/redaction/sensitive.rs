@@ -1,5 +1,7 @@
 //! Which values a schema calls sensitive.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 /// Keywords whose value is a schema for the same value.
@@ -87,12 +89,13 @@ impl<'s> Place<'s> {
     }
 
     fn within(&self, schemas: Vec<&'s Value>) -> Self {
+        if !self.holds_sensitive {
+            return Self { root: self.root, schemas: Vec::new(), holds_sensitive: false };
+        }
         let unknown = schemas.iter().all(|schema| !schema.is_object());
         let mut place = Self::new(self.root, schemas);
         // Nobody speaks about it: it may be a sensitive neighbour under another name.
-        if unknown && self.holds_sensitive {
-            place.holds_sensitive = true;
-        }
+        place.holds_sensitive |= unknown;
         place
     }
 }
@@ -101,31 +104,50 @@ fn is_sensitive(schema: &Value) -> bool {
     ["writeOnly", "x-sensitive"].iter().any(|word| schema.get(word) == Some(&Value::Bool(true)))
 }
 
-/// The schemas and those they refer to for the same value; each once, so that circles end.
-fn with_all_that_apply<'s>(root: &'s Value, mut schemas: Vec<&'s Value>) -> Vec<&'s Value> {
+/// The schemas and those that speak about the same value through them.
+fn with_all_that_apply<'s>(root: &'s Value, schemas: Vec<&'s Value>) -> Vec<&'s Value> {
+    all_reached(schemas, |schema| {
+        let one = SAME_ONE.iter().filter_map(|word| schema.get(word));
+        let many = SAME_MANY.iter().filter_map(|word| schema.get(word)?.as_array()).flatten();
+        let dependent = schema.get(DEPENDENT).and_then(Value::as_object);
+        let dependent = dependent.into_iter().flat_map(|schemas| schemas.values());
+        one.chain(many).chain(dependent).chain(referred(root, schema)).collect()
+    })
+}
+
+/// Whether these schemas, or any they lead to, call anything sensitive.
+fn any_sensitive<'s>(root: &'s Value, schemas: &[&'s Value]) -> bool {
+    let reached = all_reached(schemas.to_vec(), |schema| {
+        let one = MEMBER_OTHERS.iter().chain(&ITEMS).chain(&SAME_ONE);
+        let one = one.filter_map(|word| schema.get(word)).filter(|found| found.is_object());
+        let many = ITEMS.iter().chain(&SAME_MANY);
+        let many = many.filter_map(|word| schema.get(word)?.as_array()).flatten();
+        let named = MEMBER_MANY.iter().chain([&DEPENDENT]);
+        let named = named.filter_map(|word| schema.get(word)?.as_object());
+        let named = named.flat_map(|members| members.values());
+        one.chain(many).chain(named).chain(referred(root, schema)).collect()
+    });
+    reached.into_iter().any(is_sensitive)
+}
+
+/// The schemas and all that can be reached from them, each once, so that circles end.
+fn all_reached<'s>(
+    mut schemas: Vec<&'s Value>,
+    next_of: impl Fn(&'s Value) -> Vec<&'s Value>,
+) -> Vec<&'s Value> {
+    let mut seen: HashSet<*const Value> =
+        schemas.iter().map(|schema| std::ptr::from_ref(*schema)).collect();
     let mut next = 0;
     while let Some(&schema) = schemas.get(next) {
         next += 1;
-        let one = SAME_ONE.iter().filter_map(|word| schema.get(word));
-        let many = SAME_MANY
-            .iter()
-            .filter_map(|word| schema.get(word).and_then(Value::as_array))
-            .flatten();
-        let dependent = schema.get(DEPENDENT).and_then(Value::as_object);
-        let dependent = dependent.into_iter().flat_map(|schemas| schemas.values());
-        let found: Vec<&Value> =
-            one.chain(many).chain(dependent).chain(referred(root, schema)).collect();
-        for schema in found {
-            if !schemas.iter().any(|known| std::ptr::eq(*known, schema)) {
-                schemas.push(schema);
-            }
-        }
+        let found = next_of(schema).into_iter();
+        schemas.extend(found.filter(|schema| seen.insert(std::ptr::from_ref(*schema))));
     }
     schemas
 }
 
 /// What `$ref` names, within the same document.
-fn referred<'s>(root: &'s Value, schema: &Value) -> Option<&'s Value> {
+fn referred<'s>(root: &'s Value, schema: &'s Value) -> Option<&'s Value> {
     let reference = schema.get("$ref").or_else(|| schema.get("$dynamicRef"))?.as_str()?;
     let fragment = reference.strip_prefix('#')?;
     if fragment.is_empty() || fragment.starts_with('/') {
@@ -158,32 +180,4 @@ fn percent_decoded(fragment: &str) -> String {
         rest = if byte.is_some() { &after[2..] } else { after };
     }
     String::from_utf8_lossy(&bytes).into_owned()
-}
-
-/// Whether these schemas, or any they lead to, call anything sensitive.
-fn any_sensitive<'s>(root: &'s Value, schemas: &[&'s Value]) -> bool {
-    let mut seen: Vec<&Value> = schemas.to_vec();
-    let mut next = 0;
-    while let Some(&schema) = seen.get(next) {
-        next += 1;
-        if is_sensitive(schema) {
-            return true;
-        }
-        let mut found: Vec<&Value> = Vec::new();
-        let one = MEMBER_OTHERS.iter().chain(&ITEMS).chain(&SAME_ONE);
-        found.extend(one.filter_map(|word| schema.get(word)).filter(|found| found.is_object()));
-        let many = ITEMS.iter().chain(&SAME_MANY);
-        found.extend(many.filter_map(|word| schema.get(word)?.as_array()).flatten());
-        let named = MEMBER_MANY.iter().chain([&DEPENDENT]);
-        found.extend(
-            named.filter_map(|word| schema.get(word)?.as_object()).flat_map(|m| m.values()),
-        );
-        found.extend(referred(root, schema));
-        for schema in found {
-            if !seen.iter().any(|known| std::ptr::eq(*known, schema)) {
-                seen.push(schema);
-            }
-        }
-    }
-    false
 }

@@ -1,5 +1,6 @@
 //! What the schema calls sensitive is shown by its key only, wherever it stands.
 
+use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
@@ -95,4 +96,59 @@ fn text_that_cannot_be_judged_is_described() {
     assert_eq!(redact_text(Some(&known), "{pass: x", &mask), "[8 bytes that are no JSON]");
     assert_eq!(redact_text(Some(&known), " ", &mask), json!({}));
     assert_eq!(redact_text(Some(&known), r#"{"a":1}"#, &mask), json!({"a": 1}));
+}
+
+/// A schema with arguments that fit it; what is sensitive reads `SECRET`, the rest `plain`.
+fn fitting() -> impl Strategy<Value = (Value, Value)> {
+    let leaf = prop_oneof![
+        Just((json!({"type": "string"}), json!("plain"))),
+        Just((json!({"type": "string", "writeOnly": true}), json!("SECRET"))),
+        Just((json!({"x-sensitive": true}), json!({"any": ["SECRET"]}))),
+    ];
+    leaf.prop_recursive(4, 24, 3, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 1..4).prop_map(|members| {
+                let (mut schemas, mut values) = (Map::new(), Map::new());
+                for (index, (schema, value)) in members.into_iter().enumerate() {
+                    schemas.insert(format!("m{index}"), schema);
+                    values.insert(format!("m{index}"), value);
+                }
+                (json!({"properties": schemas}), Value::Object(values))
+            }),
+            inner
+                .clone()
+                .prop_map(|(schema, value)| { (json!({"items": schema}), json!([value, value])) }),
+            inner.clone().prop_map(|(schema, value)| (json!({"allOf": [{}, schema]}), value)),
+            inner.clone().prop_map(|(schema, value)| {
+                (json!({"anyOf": [{"type": "null"}, schema]}), value)
+            }),
+            inner.prop_map(|(schema, value)| {
+                (json!({"additionalProperties": schema}), json!({"k": value}))
+            }),
+        ]
+    })
+}
+
+fn count(value: &Value, text: &str) -> usize {
+    value.to_string().matches(text).count()
+}
+
+proptest! {
+    #[test]
+    fn what_is_sensitive_never_shows_and_what_is_not_does((schema, value) in fitting()) {
+        let shown = redacted(json!({"properties": {"a": schema}}), &json!({"a": value}));
+        prop_assert_eq!(count(&shown, "SECRET"), 0, "{}", shown);
+        prop_assert_eq!(count(&shown, "plain"), count(&value, "plain"), "{}", shown);
+    }
+
+    #[test]
+    fn not_even_in_another_shape((schema, value) in fitting()) {
+        let schema = json!({"properties": {"a": schema}});
+        for other in [json!(value.to_string()), json!([value]), json!({"wrong": value})] {
+            if count(&value, "SECRET") > 0 {
+                let shown = redacted(schema.clone(), &json!({"a": other}));
+                prop_assert_eq!(count(&shown, "SECRET"), 0, "{} by {}", shown, schema);
+            }
+        }
+    }
 }

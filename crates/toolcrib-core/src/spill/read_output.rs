@@ -16,7 +16,7 @@ use super::{Handle, Owner, Page, SpillError, SpillStore};
 pub const READ_OUTPUT: &str = "read_output";
 
 /// The characters of a page at most, and where the call names none. It is also the tool's own
-/// output budget, so that a page is never cut itself.
+/// output budget, so that a page is not cut itself, unless it shares a batch's budget with others.
 pub const READ_OUTPUT_CHARS: usize = 20_000;
 
 /// The tool over a store. Register it wherever outputs are cut: what they are cut to names it.

@@ -1,7 +1,9 @@
 //! What a host sees of the core, capability by capability.
 #![expect(clippy::expect_used, reason = "a test that cannot be set up fails")]
 
+mod approval;
 mod batches;
 mod cancelling;
 mod context;
 mod harness;
+mod suspending;

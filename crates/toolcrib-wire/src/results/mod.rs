@@ -11,12 +11,12 @@ use base64::engine::general_purpose::STANDARD;
 use toolcrib_tool::{Content, ToolOutput, ToolResult};
 
 /// Bytes as every receiver wants them in JSON.
-fn base64(data: &[u8]) -> String {
+pub(crate) fn base64(data: &[u8]) -> String {
     STANDARD.encode(data)
 }
 
 /// Bytes as a URL that holds them.
-fn data_url(data: &[u8], mime_type: &str) -> String {
+pub(crate) fn data_url(data: &[u8], mime_type: &str) -> String {
     format!("data:{mime_type};base64,{}", base64(data))
 }
 

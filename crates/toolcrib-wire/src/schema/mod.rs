@@ -1,5 +1,7 @@
 //! JSON Schemas, read and rewritten.
 
+pub(crate) mod conversion;
+pub(crate) mod inside;
 pub(crate) mod kinds;
 pub(crate) mod merge;
 pub(crate) mod reference;

@@ -2,10 +2,8 @@
 
 use serde_json::Value;
 
+use super::inside::DATA;
 use super::sorted;
-
-/// Keywords whose values are data, in which nothing is a schema.
-const DATA: [&str; 5] = ["const", "enum", "default", "example", "examples"];
 
 /// What a reference leads to; only references into the schema itself lead anywhere.
 pub(crate) fn resolve<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {

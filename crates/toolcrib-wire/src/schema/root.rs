@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::inside::each_inside;
 use super::{Object, required};
 use crate::report::{Reason, Refused, Walk};
 
@@ -73,31 +74,15 @@ fn only_narrows(combined: &Value, root: &Object) -> bool {
 
 /// Gives every list schema an `items`, without which OpenAI refuses the tool.
 pub(crate) fn say_items(schema: &mut Value) {
-    match schema {
-        Value::Object(object) => {
-            let is_list = match object.get("type") {
-                Some(Value::String(kind)) => kind == "array",
-                Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == "array"),
-                _ => false,
-            };
-            for (keyword, inner) in object.iter_mut() {
-                match keyword.as_str() {
-                    "default" | "const" | "enum" | "examples" | "example" => {}
-                    "properties" | "$defs" | "definitions" | "patternProperties"
-                    | "dependentSchemas" => {
-                        if let Value::Object(named) = inner {
-                            named.values_mut().for_each(say_items);
-                        }
-                    }
-                    _ => say_items(inner),
-                }
-            }
-            if is_list && !object.contains_key("items") {
-                object.insert("items".to_owned(), Value::Object(Object::new()));
-            }
-        }
-        Value::Array(several) => several.iter_mut().for_each(say_items),
-        _ => {}
+    let Value::Object(object) = schema else { return };
+    each_inside(object, &mut say_items);
+    let is_list = match object.get("type") {
+        Some(Value::String(kind)) => kind == "array",
+        Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == "array"),
+        _ => false,
+    };
+    if is_list && !object.contains_key("items") {
+        object.insert("items".to_owned(), Value::Object(Object::new()));
     }
 }
 

@@ -2,9 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod answers;
 mod catalogue;
 mod golden;
+mod interleaving;
 mod properties;
+mod responses;
 mod results;
 mod rules;
 mod sample;

@@ -4,12 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use toolcrib_tool::{
-    Arguments, BoxFuture, CallContext, ErrorKind, Layer, Source, Tool, ToolCall, ToolDefinition,
-    ToolEntry, ToolError, ToolOutcome,
-};
+use toolcrib_tool::{ErrorKind, Layer, Source, ToolCall, ToolDefinition, ToolEntry, ToolError};
 
-use super::{Counts, counted, definition, entry, quiet, settled, snapshot, until};
+use super::{counted, definition, entry, quiet, settled, snapshot, until};
 use crate::lifecycle::LiveBody;
 use crate::{Executor, ExecutorConfig, Registry, RegistryBuilder, TurnOptions};
 
@@ -173,41 +170,6 @@ fn the_last_user_may_be_a_thread_without_a_runtime() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(settled());
     assert_eq!(counts.closed(), 1);
-}
-
-/// Panics, or blocks its thread, when it is closed.
-struct Stubborn(fn());
-
-impl Tool for Stubborn {
-    fn call<'a>(
-        &'a self,
-        _: Arguments,
-        _: &'a CallContext,
-    ) -> BoxFuture<'a, Result<ToolOutcome, ToolError>> {
-        Box::pin(async { Ok("done".into()) })
-    }
-
-    fn close(&self) -> BoxFuture<'_, ()> {
-        (self.0)();
-        Box::pin(std::future::ready(()))
-    }
-}
-
-#[tokio::test]
-async fn a_close_that_panics_or_blocks_holds_up_no_other() {
-    let panics: Arc<dyn Tool> = Arc::new(Stubborn(|| panic!("no")));
-    let blocks =
-        || Arc::new(Stubborn(|| std::thread::sleep(Duration::from_secs(3)))) as Arc<dyn Tool>;
-    let blocking: Vec<_> = (0..8).map(|_| blocks()).collect();
-    let name = definition("stubborn");
-    for tool in blocking.iter().chain([&panics]) {
-        drop(LiveBody::of(tool, name.tool_name()));
-    }
-    let (tool, counts): (Arc<dyn Tool>, Arc<Counts>) = counted(quiet);
-    drop(LiveBody::of(&tool, name.tool_name()));
-    tokio::time::timeout(Duration::from_secs(2), until(async || counts.closed() == 1))
-        .await
-        .unwrap();
 }
 
 #[test]

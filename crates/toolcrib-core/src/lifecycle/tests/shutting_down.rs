@@ -12,8 +12,11 @@ use crate::lifecycle::{Shutdown, ShutdownReport, withdrawn};
 /// A call as the pipeline makes it: its answer, and how it ended.
 async fn call(shutdown: Arc<Shutdown>, takes: Duration) -> Result<(), ErrorKind> {
     let _entered = shutdown.enter().map_err(|error| error.kind())?;
-    let work = std::pin::pin!(tokio::time::sleep(takes));
-    shutdown.unless_cancelled(work).await.ok_or_else(|| withdrawn(false).kind())
+    tokio::select! {
+        biased;
+        () = tokio::time::sleep(takes) => Ok(()),
+        () = shutdown.cancelled() => Err(withdrawn(false).kind()),
+    }
 }
 
 #[tokio::test(start_paused = true)]

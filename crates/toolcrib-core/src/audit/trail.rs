@@ -1,0 +1,262 @@
+//! From a call that has ended to its record.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock, Weak};
+use std::time::SystemTime;
+
+use serde_json::Value;
+use toolcrib_tool::{
+    ContextValues, ToolDefinition, ToolEntry, ToolName, ToolResult, canonical_json,
+};
+
+use super::{AuditArguments, AuditOutcome, AuditRecord, AuditSink, Decision, arguments_hash};
+use crate::UNKNOWN_TOOLS;
+use crate::masking::Mask;
+use crate::redaction::redact_text;
+
+/// What an executor writes about its calls, and where to.
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::time::SystemTime;
+/// use toolcrib_core::audit::{AuditArguments, AuditRecord, AuditSink, AuditTrail};
+///
+/// struct Console;
+/// impl AuditSink for Console {
+///     fn record(&self, record: &AuditRecord) {
+///         println!("{}", record.to_json());
+///     }
+/// }
+///
+/// let trail = AuditTrail::new(Arc::new(Console))
+///     .with_arguments(AuditArguments::Redacted)
+///     .with_clock(|| SystemTime::UNIX_EPOCH);
+/// assert_eq!(trail.lost(), 0);
+/// ```
+pub struct AuditTrail {
+    sink: Arc<dyn AuditSink>,
+    arguments: AuditArguments,
+    clock: Box<dyn Fn() -> SystemTime + Send + Sync>,
+    definitions: RwLock<HashMap<ToolName, Hashed>>,
+}
+
+/// A tool's definition, hashed once.
+struct Hashed {
+    definition: Weak<ToolDefinition>,
+    hash: Arc<str>,
+}
+
+impl AuditTrail {
+    /// Records to `sink`, with the hashes of arguments and the system's time.
+    pub fn new(sink: Arc<dyn AuditSink>) -> Self {
+        Self {
+            sink,
+            arguments: AuditArguments::default(),
+            clock: Box::new(SystemTime::now),
+            definitions: RwLock::default(),
+        }
+    }
+
+    /// Sets what is said of arguments.
+    #[must_use]
+    pub fn with_arguments(mut self, arguments: AuditArguments) -> Self {
+        self.arguments = arguments;
+        self
+    }
+
+    /// Sets the clock.
+    #[must_use]
+    pub fn with_clock(mut self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
+        self.clock = Box::new(clock);
+        self
+    }
+
+    /// How many records the sink has lost.
+    pub fn lost(&self) -> u64 {
+        self.sink.lost()
+    }
+
+    /// What is said of a call's arguments, to be made before they are moved into the tool: of the
+    /// text a model sent, or of what was approved in its place.
+    pub(crate) fn arguments(
+        &self,
+        definition: Option<&ToolDefinition>,
+        text: &str,
+        mask: &Mask,
+    ) -> AuditedArguments {
+        match self.arguments {
+            AuditArguments::Hash => AuditedArguments::Hash(arguments_hash(text)),
+            AuditArguments::Redacted => {
+                AuditedArguments::Redacted(redact_text(definition, text, mask))
+            }
+        }
+    }
+
+    /// Records a call that has ended.
+    pub(crate) fn record(&self, call: Audited<'_>) {
+        let tool = call.entry.map_or(UNKNOWN_TOOLS, |entry| entry.definition.name());
+        let id = call.mask.text(call.result.call_id().as_str());
+        let mut record =
+            AuditRecord::new((self.clock)(), id, tool).with_caller(call.values, call.session);
+        if let Some(entry) = call.entry {
+            record.source = Some(entry.source.to_string());
+            record.version = entry.definition.version().map(str::to_owned);
+            record.definition = Some(self.definition_hash(&entry.definition).as_ref().to_owned());
+        }
+        match call.arguments {
+            AuditedArguments::Hash(hash) => record.arguments_hash = Some(hash),
+            AuditedArguments::Redacted(arguments) => record.arguments = Some(arguments),
+        }
+        record.decision = call.decision;
+        record.outcome =
+            call.result.error_kind().map_or(AuditOutcome::Success, AuditOutcome::Failure);
+        record.cached = call.result.cached();
+        record.skipped = call.result.skipped();
+        record.duration = call.result.duration();
+        self.sink.record(&record);
+    }
+
+    fn definition_hash(&self, definition: &Arc<ToolDefinition>) -> Arc<str> {
+        // A weak pointer keeps its place in memory: what is at the same place is the same.
+        let same =
+            |known: &&Hashed| std::ptr::eq(known.definition.as_ptr(), Arc::as_ptr(definition));
+        let hashed = self.definitions.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = hashed.get(definition.tool_name()).filter(same) {
+            return Arc::clone(&known.hash);
+        }
+        drop(hashed);
+        let hash: Arc<str> = definition_hash(definition).into();
+        let known = Hashed { definition: Arc::downgrade(definition), hash: Arc::clone(&hash) };
+        let mut hashed = self.definitions.write().unwrap_or_else(PoisonError::into_inner);
+        hashed.insert(definition.tool_name().clone(), known);
+        hash
+    }
+}
+
+/// The hash of a definition: BLAKE3, in hexadecimal, of its JSON with sorted keys
+/// ([`ToolDefinition::to_value`]). The same from run to run.
+pub fn definition_hash(definition: &ToolDefinition) -> String {
+    blake3::hash(canonical_json(&definition.to_value()).as_bytes()).to_hex().to_string()
+}
+
+/// A call that has ended, as the pipeline knows it.
+#[derive(Debug)]
+pub(crate) struct Audited<'a> {
+    /// The tool; `None` if the name belongs to none.
+    pub(crate) entry: Option<&'a ToolEntry>,
+    pub(crate) values: &'a ContextValues,
+    pub(crate) session: Option<&'a str>,
+    pub(crate) arguments: AuditedArguments,
+    pub(crate) decision: Decision,
+    pub(crate) result: &'a ToolResult,
+    pub(crate) mask: &'a Mask,
+}
+
+/// What is said of arguments.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum AuditedArguments {
+    Hash(String),
+    Redacted(Value),
+}
+
+impl fmt::Debug for AuditTrail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AuditTrail").field("arguments", &self.arguments).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::time::Duration;
+
+    use serde_json::json;
+    use toolcrib_tool::{CallId, ErrorKind, Layer, Source, ToolError, tool_fn};
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Kept(Mutex<Vec<AuditRecord>>);
+
+    impl AuditSink for Kept {
+        fn record(&self, record: &AuditRecord) {
+            self.0.lock().unwrap().push(record.clone());
+        }
+    }
+
+    fn entry(description: &str) -> ToolEntry {
+        let definition = ToolDefinition::builder("login")
+            .description(description)
+            .version("1.2")
+            .input_schema(json!({"properties": {"user": {}, "pin": {"writeOnly": true}}}))
+            .build()
+            .unwrap();
+        let body = tool_fn(|_: Value, _| async { "in" });
+        ToolEntry::new(definition, Arc::new(body), Source::new(Layer::Native, "bank"))
+    }
+
+    fn recorded(arguments: AuditArguments, entry: Option<&ToolEntry>, text: &str) -> AuditRecord {
+        let kept = Arc::new(Kept::default());
+        let sink = Arc::clone(&kept) as Arc<dyn AuditSink>;
+        let trail = AuditTrail::new(sink)
+            .with_arguments(arguments)
+            .with_clock(|| SystemTime::UNIX_EPOCH + Duration::from_secs(1));
+        let mask = Mask::new(["hunter22".to_owned()]).unwrap();
+        let error = ToolError::new(ErrorKind::Denied, "no");
+        let id = CallId::new("c-hunter22");
+        let result =
+            ToolResult::failure(id, "login", error, Duration::from_millis(3)).with_skipped(true);
+        trail.record(Audited {
+            entry,
+            values: &ContextValues::new().with("user", "ada").with("project_id", "p"),
+            session: Some("s"),
+            arguments: trail.arguments(entry.map(|entry| &*entry.definition), text, &mask),
+            decision: Decision::Denied { reason: "rule 1".into() },
+            result: &result,
+            mask: &mask,
+        });
+        kept.0.lock().unwrap().remove(0)
+    }
+
+    #[test]
+    fn a_record_says_who_what_and_how_it_ended() {
+        let text = r#"{"user": "hunter22", "pin": 1234}"#;
+        let record = recorded(AuditArguments::Redacted, Some(&entry("Log in.")), text);
+        let shown: Value = serde_json::from_str(&record.to_json()).unwrap();
+        let definition = record.definition.clone().unwrap();
+        assert_eq!(definition.len(), 64);
+        assert_eq!(
+            shown,
+            json!({
+                "time": "1970-01-01T00:00:01.000Z", "call_id": "c-[masked]", "tool": "login",
+                "user": "ada", "session": "s", "source": "native bank", "version": "1.2",
+                "definition": definition,
+                "arguments": {"user": "[masked]", "pin": "[redacted]"},
+                "decision": {"verdict": "denied", "reason": "rule 1"}, "outcome": "denied",
+                "cached": false, "skipped": true, "duration_ms": 3.0,
+            })
+        );
+    }
+
+    #[test]
+    fn without_a_tool_there_is_one_label_and_nothing_of_the_arguments() {
+        let text = r#"{"pin": 1234}"#;
+        let record = recorded(AuditArguments::Hash, None, text);
+        assert_eq!((record.tool.as_str(), record.source), (UNKNOWN_TOOLS, None));
+        assert_eq!(record.arguments_hash, Some(arguments_hash(text)));
+        let record = recorded(AuditArguments::Redacted, None, text);
+        assert_eq!(record.arguments, Some(json!({"pin": "[redacted]"})));
+    }
+
+    #[test]
+    fn another_definition_has_another_hash() {
+        let trail = AuditTrail::new(Arc::new(Kept::default()));
+        let (one, other) = (entry("One."), entry("Other."));
+        let hash = trail.definition_hash(&one.definition);
+        assert_eq!(trail.definition_hash(&one.definition), hash);
+        assert_ne!(trail.definition_hash(&other.definition), hash);
+        assert_eq!(trail.definition_hash(&entry("One.").definition), hash);
+        assert_eq!(*hash, *definition_hash(&one.definition));
+    }
+}

@@ -1,0 +1,230 @@
+//! Calls that wait: put away, resolved once, and gone on with where their store is.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use toolcrib_core::approval::Decision;
+use toolcrib_core::clock::{Clock, Timestamp};
+use toolcrib_core::suspension::{
+    MemorySuspensions, RedeemError, Resolution, Suspension, SuspensionStore, Waiting,
+};
+use toolcrib_core::{Answer, Executor, Turn, TurnOptions};
+use toolcrib_tool::{
+    Approval, CallContext, ContextValues, ErrorKind, InputRequest, Ticket, ToolCall, ToolEntry,
+    ToolOutcome, ToolOutput, ToolResult, tool_fn,
+};
+
+use crate::harness::{define, entry, registry, source};
+
+/// A clock that stands where it is put.
+#[derive(Default)]
+struct Hands(std::sync::atomic::AtomicU64);
+
+impl Clock for Hands {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_unix_millis(self.0.load(Ordering::SeqCst))
+    }
+}
+
+struct Host {
+    store: Arc<MemorySuspensions>,
+    clock: Arc<Hands>,
+    runs: Arc<AtomicUsize>,
+}
+
+impl Host {
+    fn new() -> Self {
+        Self {
+            store: Arc::new(MemorySuspensions::new()),
+            clock: Arc::default(),
+            runs: Arc::default(),
+        }
+    }
+
+    /// Another process with the same tools and the same store.
+    fn executor(&self) -> Executor {
+        let runs = Arc::clone(&self.runs);
+        let remove = entry(
+            define("remove").approval(Approval::Always),
+            tool_fn(move |_: Value, _| {
+                runs.fetch_add(1, Ordering::SeqCst);
+                async { "removed" }
+            }),
+        );
+        let greet = tool_fn(|_: Value, cx: CallContext| async move {
+            match cx.answer().and_then(|answer| answer["name"].as_str()) {
+                Some(name) => ToolOutcome::Done(ToolOutput::from(format!("Hello, {name}!"))),
+                None => ToolOutcome::NeedsInput(InputRequest::new(
+                    "What is your name?",
+                    json!({"type": "object", "required": ["name"]}),
+                )),
+            }
+        });
+        let delegate = tool_fn(|_: Value, _| async { ToolOutcome::Pending(Ticket::new("job 7")) });
+        let schema = json!({"type": "object", "required": ["path"]});
+        let pick = define("pick")
+            .output_schema(schema)
+            .timeout(Duration::from_secs(60))
+            .build()
+            .expect("valid");
+        let entries = [
+            remove,
+            entry(define("greet"), greet),
+            entry(define("delegate"), delegate),
+            ToolEntry::client(pick, source()),
+        ];
+        Executor::builder(registry(entries))
+            .suspensions(self.store.clone())
+            .clock(self.clock.clone())
+            .build()
+    }
+
+    fn turn(&self) -> Turn {
+        let values = ContextValues::new().with("user", "ada");
+        self.executor().turn(TurnOptions::default().values(values))
+    }
+}
+
+async fn suspended(turn: &Turn, name: &str) -> Suspension {
+    match turn.start(ToolCall::new("call_1", name, "{}")).await {
+        Answer::Suspended(suspension) => *suspension,
+        Answer::Done(result) => panic!("it does not wait: {}", result.text()),
+    }
+}
+
+fn done(answer: Answer) -> ToolResult {
+    match answer {
+        Answer::Done(result) => result,
+        Answer::Suspended(suspension) => panic!("it still waits: {suspension:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_waits_for_approval_goes_on_in_another_process_once() {
+    let host = Host::new();
+    let suspension = suspended(&host.turn(), "remove").await;
+    assert!(matches!(suspension.waiting(), Waiting::Approval { .. }));
+    assert_eq!(host.runs.load(Ordering::SeqCst), 0);
+
+    let other = host.turn();
+    let approve = || Resolution::from(Decision::approve());
+    let result = done(other.resolve(suspension.id(), approve()).await.expect("it is resolved"));
+    assert_eq!((result.call_id().as_str(), result.text().as_ref()), ("call_1", "removed"));
+    let again = other.resolve(suspension.id(), approve()).await;
+    assert!(matches!(again, Err(RedeemError::Unknown)), "{again:?}");
+    assert_eq!(host.runs.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn nobody_else_can_resolve_it_and_a_denial_tells_the_model_why() {
+    let host = Host::new();
+    let suspension = suspended(&host.turn(), "remove").await;
+    let bob = host
+        .executor()
+        .turn(TurnOptions::default().values(ContextValues::new().with("user", "bob")));
+    let stolen = bob.resolve(suspension.id(), Decision::approve().into()).await;
+    assert!(matches!(stolen, Err(RedeemError::Unknown)), "{stolen:?}");
+
+    let denied = host.turn().resolve(suspension.id(), Decision::deny("not today").into()).await;
+    let denied = done(denied.expect("it is resolved"));
+    assert_eq!(denied.error_kind(), Some(ErrorKind::Denied));
+    assert!(denied.text().contains("not today"));
+    assert_eq!(host.runs.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn a_client_tool_is_never_run_here_and_its_output_is_checked() {
+    let host = Host::new();
+    let turn = host.turn();
+    let suspension = suspended(&turn, "pick").await;
+    assert!(matches!(suspension.waiting(), Waiting::Client));
+    let output = |text: &str| Resolution::Output(ToolOutput::from(text));
+    let result = turn.resolve(suspension.id(), output(r#"{"path": "a.txt"}"#)).await;
+    let result = done(result.expect("it is resolved"));
+    assert_eq!(result.data(), Some(&json!({"path": "a.txt"})));
+
+    let suspension = suspended(&turn, "pick").await;
+    let wrong = turn.resolve(suspension.id(), output(r#"{"file": "a.txt"}"#)).await;
+    let wrong = done(wrong.expect("it is resolved"));
+    assert_eq!(wrong.error_kind(), Some(ErrorKind::InvalidOutput));
+}
+
+#[tokio::test]
+async fn a_client_that_is_late_has_let_its_call_expire() {
+    let host = Host::new();
+    let turn = host.turn();
+    let suspension = suspended(&turn, "pick").await;
+    host.clock.0.store(60_000, Ordering::SeqCst);
+    let late = turn.resolve(suspension.id(), Resolution::Output("x".into())).await;
+    assert!(matches!(late, Err(RedeemError::Expired)), "{late:?}");
+    let expired = turn.resolve(suspension.id(), Resolution::Expire).await;
+    let expired = done(expired.expect("it is resolved"));
+    assert_eq!(expired.error_kind(), Some(ErrorKind::Timeout));
+    assert!(expired.text().contains("expired"), "{}", expired.text());
+}
+
+#[tokio::test]
+async fn a_tool_that_asks_back_runs_again_with_the_answer() {
+    let host = Host::new();
+    let turn = host.turn();
+    let suspension = suspended(&turn, "greet").await;
+    assert!(matches!(suspension.waiting(), Waiting::Input { .. }));
+    let answer = Resolution::Answer(json!({"name": "Ada"}));
+    let result = done(host.turn().resolve(suspension.id(), answer).await.expect("resolved"));
+    assert_eq!(result.text(), "Hello, Ada!");
+}
+
+#[tokio::test]
+async fn work_that_goes_on_elsewhere_is_answered_when_it_is_done() {
+    let host = Host::new();
+    let suspension = suspended(&host.turn(), "delegate").await;
+    let Waiting::Pending { ticket } = suspension.waiting() else { panic!("{suspension:?}") };
+    assert_eq!(ticket, "job 7");
+    let output = Resolution::Output("all done".into());
+    let result = done(host.turn().resolve(suspension.id(), output).await.expect("resolved"));
+    assert_eq!(result.text(), "all done");
+}
+
+#[tokio::test]
+async fn a_plain_call_that_waits_says_so_and_is_kept() {
+    let host = Host::new();
+    let turn = host.turn();
+    let result = turn.call(ToolCall::new("call_1", "remove", "{}")).await;
+    assert_eq!(result.error_kind(), Some(ErrorKind::RequiresApproval));
+    let identity = suspended(&turn, "remove").await.identity().to_owned();
+    assert_eq!(host.store.list(&identity).await.expect("a list").len(), 2);
+}
+
+#[tokio::test]
+async fn the_other_calls_of_a_batch_are_answered_while_one_waits() {
+    let host = Host::new();
+    let turn = host.turn();
+    let calls = ["remove", "nobody", "pick", "greet"];
+    let calls = calls.iter().map(|&name| ToolCall::new(name, name, "{}")).collect();
+    let answers = turn.start_batch(calls).await;
+    let waiting: Vec<_> =
+        answers.iter().map(|answer| matches!(answer, Answer::Suspended(_))).collect();
+    assert_eq!(waiting, [true, false, true, true]);
+}
+
+#[tokio::test]
+async fn a_call_whose_tool_has_changed_meanwhile_is_denied() {
+    let host = Host::new();
+    let suspension = suspended(&host.turn(), "remove").await;
+    let changed = entry(
+        define("remove").description("Remove everything.").approval(Approval::Always),
+        tool_fn(|_: Value, _| async { "removed all" }),
+    );
+    let executor = Executor::builder(registry([changed]))
+        .suspensions(host.store.clone())
+        .clock(host.clock.clone())
+        .build();
+    let values = ContextValues::new().with("user", "ada");
+    let turn = executor.turn(TurnOptions::default().values(values));
+    let denied = turn.resolve(suspension.id(), Decision::approve().into()).await;
+    let denied = done(denied.expect("it is resolved"));
+    assert_eq!(denied.error_kind(), Some(ErrorKind::Denied));
+    assert!(denied.text().contains("changed since it was approved"), "{}", denied.text());
+}

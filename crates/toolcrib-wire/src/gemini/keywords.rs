@@ -1,0 +1,146 @@
+//! What Gemini's keywords can say, and words for the rest.
+
+use serde_json::{Value, json};
+use toolcrib_tool::canonical_json;
+
+use crate::report::Walk;
+use crate::schema::kinds::is_of;
+use crate::schema::{Object, sorted, words};
+
+/// Keywords that mean in Gemini's schema what they mean in JSON Schema.
+pub(super) const KEPT: [&str; 10] = [
+    "description",
+    "pattern",
+    "minLength",
+    "maxLength",
+    "minItems",
+    "maxItems",
+    "minProperties",
+    "maxProperties",
+    "minimum",
+    "maximum",
+];
+/// Keywords that are read elsewhere, or say nothing to a model.
+pub(super) const READ: [&str; 16] = [
+    "type",
+    "enum",
+    "const",
+    "properties",
+    "required",
+    "additionalProperties",
+    "unevaluatedProperties",
+    "items",
+    "title",
+    "$defs",
+    "definitions",
+    "$anchor",
+    "$dynamicAnchor",
+    "deprecated",
+    "readOnly",
+    "writeOnly",
+];
+
+/// `enum` for strings; bounds for one number; words for anything else. Whether any option is of
+/// the type.
+pub(super) fn list_options(
+    options: &[Value],
+    kind: &str,
+    converted: &mut Object,
+    walk: &mut Walk,
+) -> bool {
+    let kinds = [kind.to_owned()];
+    let fitting: Vec<&Value> = options.iter().filter(|option| is_of(option, &kinds)).collect();
+    match (kind, fitting.as_slice()) {
+        (_, []) => return false,
+        ("string", fitting) => {
+            converted.insert("enum".to_owned(), json!(fitting));
+        }
+        ("integer" | "number", [only]) => {
+            converted.insert("minimum".to_owned(), (*only).clone());
+            converted.insert("maximum".to_owned(), (*only).clone());
+        }
+        // Both values of a boolean say nothing.
+        ("boolean", [_, _]) => {}
+        (_, fitting) => {
+            walk.note(format!("the values of an enum of {kind}s are said in the description"));
+            let list: Vec<String> = fitting.iter().map(|option| canonical_json(option)).collect();
+            add_words(converted, &format!("One of: {}.", list.join(", ")));
+        }
+    }
+    true
+}
+
+/// Adds words to the end of a description.
+pub(super) fn add_words(converted: &mut Object, words: &str) {
+    let own = converted.get("description").and_then(Value::as_str).unwrap_or_default();
+    let text = format!("{own} {words}");
+    converted.insert("description".to_owned(), text.trim_start().into());
+}
+
+/// A schema for any value: Gemini must be told a type, and lists and objects need more than that.
+pub(super) fn scalars(schema: &Object, walk: &mut Walk) -> Object {
+    walk.note("any value fits; lists and objects cannot be sent");
+    let branch = |kind: &str| {
+        let mut branch = Object::from_iter([("type".to_owned(), kind.into())]);
+        if let Some(text) = schema.get("description").or_else(|| schema.get("title")) {
+            branch.insert("description".to_owned(), text.clone());
+        }
+        branch
+    };
+    any_of(["string", "number", "boolean"].into_iter().map(branch).collect())
+}
+
+pub(super) fn any_of(branches: Vec<Object>) -> Object {
+    let branches = branches.into_iter().map(Value::Object).collect();
+    Object::from_iter([("anyOf".to_owned(), Value::Array(branches))])
+}
+
+/// Puts the place's own words before those of what stands there.
+pub(super) fn annotate(converted: &mut Object, annotations: &Object, walk: &mut Walk) {
+    if let Some(Value::Array(branches)) = converted.get_mut("anyOf") {
+        for branch in branches.iter_mut().filter_map(Value::as_object_mut) {
+            annotate(branch, annotations, walk);
+        }
+        return;
+    }
+    let said = annotations.get("description").or_else(|| annotations.get("title"));
+    if let Some(said) = said.and_then(Value::as_str) {
+        let text = match converted.get("description").and_then(Value::as_str) {
+            Some(own) if own != said && !own.is_empty() => format!("{said} {own}"),
+            _ => said.to_owned(),
+        };
+        converted.insert("description".to_owned(), text.into());
+    }
+    let kind = converted.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let dropped: Vec<(&str, &Value)> = sorted(annotations)
+        .into_iter()
+        .filter(|(keyword, value)| match *keyword {
+            "default" => !value.is_null() && is_of(value, std::slice::from_ref(&kind)),
+            "example" | "examples" => true,
+            _ => false,
+        })
+        .collect();
+    words::restate(converted, &dropped, walk);
+}
+
+/// The formats Gemini knows; it refuses others.
+pub(super) fn format_fits(kind: &str, format: &Value) -> bool {
+    let known: &[&str] = match kind {
+        "string" => &["date-time"],
+        "integer" => &["int32", "int64"],
+        "number" => &["float", "double"],
+        _ => &[],
+    };
+    known.iter().any(|known| format == known)
+}
+
+/// Whether a keyword says something of values of a type; Gemini refuses it elsewhere.
+pub(super) fn speaks_of(keyword: &str, kind: &str) -> bool {
+    match keyword {
+        "pattern" | "minLength" | "maxLength" => kind == "string",
+        "minItems" | "maxItems" => kind == "array",
+        "minProperties" | "maxProperties" => kind == "object",
+        "minimum" | "maximum" => matches!(kind, "integer" | "number"),
+        _ => true,
+    }
+}

@@ -1,0 +1,200 @@
+//! Which kind of item a call is, in the Responses API.
+
+use std::sync::Arc;
+
+use super::event::EventName;
+
+/// The item as which a call appears in a response.
+///
+/// [`CallKind::of_tool`] chooses it for the tools that do one of the API's built-in jobs; a caller
+/// who knows better (a request's `custom` tool, a tool of an MCP server) says so.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum CallKind {
+    /// `function_call`: any tool with JSON arguments.
+    Function,
+    /// `custom_tool_call`: a tool whose input is one text.
+    Custom,
+    /// `file_search_call`: a search through the host's documents.
+    FileSearch,
+    /// `web_search_call`: a search through the web.
+    WebSearch,
+    /// `image_generation_call`: a picture that is made.
+    ImageGeneration,
+    /// `code_interpreter_call`: code that is run.
+    CodeInterpreter,
+    /// `mcp_call`: a tool of an MCP server.
+    Mcp {
+        /// The name by which the request knows the server.
+        server_label: Arc<str>,
+    },
+    /// `local_shell_call`: a command that the client runs.
+    LocalShell,
+}
+
+impl CallKind {
+    /// The kind of the tool's job: `knowledge_search` is a file search, `web_search` a web search,
+    /// `image_generate` an image generation, `execute_python` a code interpreter, `local_shell` a
+    /// local shell, and everything else a function.
+    ///
+    /// ```
+    /// use toolcrib_wire::responses::CallKind;
+    ///
+    /// assert_eq!(CallKind::of_tool("execute_python"), CallKind::CodeInterpreter);
+    /// assert_eq!(CallKind::of_tool("get_weather").as_str(), "function_call");
+    /// ```
+    pub fn of_tool(name: &str) -> Self {
+        match name {
+            "knowledge_search" => Self::FileSearch,
+            "web_search" => Self::WebSearch,
+            "image_generate" => Self::ImageGeneration,
+            "execute_python" => Self::CodeInterpreter,
+            "local_shell" => Self::LocalShell,
+            _ => Self::Function,
+        }
+    }
+
+    /// The item's `type`.
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Function => "function_call",
+            Self::Custom => "custom_tool_call",
+            Self::FileSearch => "file_search_call",
+            Self::WebSearch => "web_search_call",
+            Self::ImageGeneration => "image_generation_call",
+            Self::CodeInterpreter => "code_interpreter_call",
+            Self::Mcp { .. } => "mcp_call",
+            Self::LocalShell => "local_shell_call",
+        }
+    }
+
+    /// What the item's id begins with, as the API's own ids do.
+    pub const fn id_prefix(&self) -> &'static str {
+        match self {
+            Self::Function => "fc_",
+            Self::Custom => "ctc_",
+            Self::FileSearch => "fs_",
+            Self::WebSearch => "ws_",
+            Self::ImageGeneration => "ig_",
+            Self::CodeInterpreter => "ci_",
+            Self::Mcp { .. } => "mcp_",
+            Self::LocalShell => "lsh_",
+        }
+    }
+
+    /// Whether a client can be asked to run the call.
+    pub(crate) const fn is_for_clients(&self) -> bool {
+        matches!(self, Self::Function | Self::Custom | Self::LocalShell)
+    }
+
+    /// The event that says that work on the item has begun, right after the item is added.
+    pub(crate) const fn begun(&self) -> Option<EventName> {
+        match self {
+            Self::Function | Self::Custom | Self::LocalShell => None,
+            Self::FileSearch => Some(EventName::FileSearchInProgress),
+            Self::WebSearch => Some(EventName::WebSearchInProgress),
+            Self::ImageGeneration => Some(EventName::ImageGenerationInProgress),
+            Self::CodeInterpreter => Some(EventName::CodeInterpreterInProgress),
+            Self::Mcp { .. } => Some(EventName::McpInProgress),
+        }
+    }
+
+    /// The event that says that the tool is running, and the status the item has meanwhile.
+    pub(crate) const fn working(&self) -> Option<(EventName, Status)> {
+        match self {
+            Self::FileSearch => Some((EventName::FileSearchSearching, Status::Searching)),
+            Self::WebSearch => Some((EventName::WebSearchSearching, Status::Searching)),
+            Self::ImageGeneration => {
+                Some((EventName::ImageGenerationGenerating, Status::Generating))
+            }
+            Self::CodeInterpreter => {
+                Some((EventName::CodeInterpreterInterpreting, Status::Interpreting))
+            }
+            _ => None,
+        }
+    }
+
+    /// The event that says that the tool has succeeded.
+    pub(crate) const fn completed(&self) -> Option<EventName> {
+        match self {
+            Self::Function | Self::Custom | Self::LocalShell => None,
+            Self::FileSearch => Some(EventName::FileSearchCompleted),
+            Self::WebSearch => Some(EventName::WebSearchCompleted),
+            Self::ImageGeneration => Some(EventName::ImageGenerationCompleted),
+            Self::CodeInterpreter => Some(EventName::CodeInterpreterCompleted),
+            Self::Mcp { .. } => Some(EventName::McpCompleted),
+        }
+    }
+
+    /// The event that says that the tool has failed; most kinds say it in the item's status only.
+    pub(crate) const fn failed(&self) -> Option<EventName> {
+        match self {
+            Self::Mcp { .. } => Some(EventName::McpFailed),
+            _ => None,
+        }
+    }
+
+    /// The events in which what the model wrote is streamed, and the key under which the last of
+    /// them has the whole.
+    pub(crate) const fn written(&self) -> Option<(EventName, EventName, &'static str)> {
+        match self {
+            Self::Function => Some((
+                EventName::FunctionArgumentsDelta,
+                EventName::FunctionArgumentsDone,
+                "arguments",
+            )),
+            Self::Custom => {
+                Some((EventName::CustomInputDelta, EventName::CustomInputDone, "input"))
+            }
+            Self::CodeInterpreter => Some((EventName::CodeDelta, EventName::CodeDone, "code")),
+            Self::Mcp { .. } => {
+                Some((EventName::McpArgumentsDelta, EventName::McpArgumentsDone, "arguments"))
+            }
+            _ => None,
+        }
+    }
+
+    /// The status of an item whose call was cut short.
+    pub(crate) const fn cut_short(&self) -> Status {
+        match self {
+            // These two know no `incomplete`.
+            Self::WebSearch | Self::ImageGeneration => Status::Failed,
+            _ => Status::Incomplete,
+        }
+    }
+
+    /// The status of an item whose tool has failed. A call to a function is complete once it is
+    /// made, and what came of it is its output's matter.
+    pub(crate) const fn after_failure(&self) -> Status {
+        match self {
+            Self::Function | Self::Custom | Self::LocalShell => Status::Completed,
+            _ => Status::Failed,
+        }
+    }
+}
+
+/// An item's `status`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Status {
+    InProgress,
+    Searching,
+    Generating,
+    Interpreting,
+    Completed,
+    Incomplete,
+    Failed,
+}
+
+impl Status {
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::InProgress => "in_progress",
+            Self::Searching => "searching",
+            Self::Generating => "generating",
+            Self::Interpreting => "interpreting",
+            Self::Completed => "completed",
+            Self::Incomplete => "incomplete",
+            Self::Failed => "failed",
+        }
+    }
+}

@@ -1,0 +1,368 @@
+//! The order of a response's events.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+
+use serde_json::{Value, json};
+use toolcrib_tool::{CallId, ErrorKind, ToolCall, ToolResult};
+
+use super::error::{StreamError, StreamErrorKind};
+use super::event::{Body, EventName, ResponseEvent};
+use super::item::{CallItem, written};
+use super::kind::{CallKind, Status};
+use super::numbering::Numbering;
+use super::outcome::{outcome, output, output_item};
+use super::required_action::OutstandingCall;
+use super::shell;
+use crate::results::base64;
+
+/// Makes the events of one response, in an order that every client understands.
+///
+/// Each step of a call gives the events to send for it. The stream owns the numbers:
+/// `sequence_number` rises by one per event, `output_index` by one per item, and an item's id is
+/// made once. A step out of order is a [`StreamError`] and changes nothing.
+///
+/// Calls may be interleaved in any way. Who may speak when is not decided here: send the events in
+/// the order in which they are made.
+pub struct ResponseStream {
+    numbering: Numbering,
+    /// The item of every call; `None` once it is done.
+    calls: HashMap<CallId, Option<CallItem>>,
+    /// The items that are done, by their place in the output.
+    output: BTreeMap<u64, Value>,
+}
+
+/// The end of a call's part in the stream. Send the events, then let the next call speak.
+#[derive(Debug, Clone, PartialEq)]
+#[must_use = "the events are to be sent, and then the next call may speak"]
+#[non_exhaustive]
+pub struct Finished {
+    /// The last events of the call's items.
+    pub events: Vec<ResponseEvent>,
+    /// The call that the client has to answer, if it was handed over.
+    pub outstanding: Option<OutstandingCall>,
+}
+
+impl ResponseStream {
+    /// A stream at its start. `new_id` gives the part of an item's id that follows the prefix:
+    /// random letters and digits in a server, a counter in a test.
+    pub fn new(new_id: impl FnMut() -> String + Send + 'static) -> Self {
+        Self { numbering: Numbering::new(new_id), calls: HashMap::new(), output: BTreeMap::new() }
+    }
+
+    /// Takes the next sequence number for an event that is not of a tool, for example
+    /// `response.created` or a message's text.
+    pub fn take_sequence_number(&mut self) -> u64 {
+        self.numbering.take_sequence_number()
+    }
+
+    /// Takes the next place in the output for an item that is not of a tool, for example a
+    /// message.
+    pub fn take_output_index(&mut self) -> u64 {
+        self.numbering.take_output_index()
+    }
+
+    /// The finished items with their places in the output, in that order: what
+    /// `response.completed` repeats.
+    pub fn output(&self) -> impl Iterator<Item = (u64, &Value)> {
+        self.output.iter().map(|(index, item)| (*index, item))
+    }
+
+    /// Begins a call whose arguments are complete: its item, the event that it has begun, and what
+    /// the model wrote.
+    pub fn prepare(
+        &mut self,
+        call: &ToolCall,
+        kind: CallKind,
+    ) -> Result<Vec<ResponseEvent>, StreamError> {
+        let text = call.arguments().as_str();
+        let arguments = if text.trim().is_empty() { "{}" } else { text };
+        let mut events = self.begin(call.id(), call.name(), kind, Some(arguments))?;
+        events.extend(self.arguments(call.id(), arguments)?);
+        Ok(events)
+    }
+
+    /// Begins a call whose arguments are still being written: its item and the event that it has
+    /// begun. [`write`](Self::write) and [`arguments`](Self::arguments) follow.
+    ///
+    /// A local shell's item shows its command from the start, so that such a call can only be
+    /// [prepared](Self::prepare).
+    pub fn open(
+        &mut self,
+        call_id: &CallId,
+        name: &str,
+        kind: CallKind,
+    ) -> Result<Vec<ResponseEvent>, StreamError> {
+        if kind == CallKind::LocalShell {
+            let step = "cannot be opened without its command; prepare it when it is complete";
+            return Err(no_such_step(call_id, &kind, step));
+        }
+        self.begin(call_id, name, kind, None)
+    }
+
+    /// A piece of what the model writes: of the arguments' JSON text for functions and tools of
+    /// MCP servers, of the input for custom tools, of the code for code interpreters. Searches and
+    /// pictures stream nothing of it.
+    pub fn write(
+        &mut self,
+        call_id: &CallId,
+        delta: &str,
+    ) -> Result<Vec<ResponseEvent>, StreamError> {
+        let item = self.open_item(call_id)?;
+        if item.arguments.is_some() {
+            return Err(refused(call_id, StreamErrorKind::ArgumentsDone));
+        }
+        let Some((name, _, _)) = item.kind.written() else { return Ok(Vec::new()) };
+        if delta.is_empty() {
+            return Ok(Vec::new());
+        }
+        item.written.push_str(delta);
+        let place = item.place.clone();
+        Ok(vec![self.numbering.event(name, &place, Body::Text("delta", delta.to_owned()))])
+    }
+
+    /// The arguments are complete: `arguments` is the JSON text that the tool gets. What of it was
+    /// not streamed yet is, and then comes the whole.
+    pub fn arguments(
+        &mut self,
+        call_id: &CallId,
+        arguments: &str,
+    ) -> Result<Vec<ResponseEvent>, StreamError> {
+        let item = self.open_item(call_id)?;
+        if item.arguments.is_some() {
+            return Err(refused(call_id, StreamErrorKind::ArgumentsDone));
+        }
+        item.arguments = Some(arguments.to_owned());
+        let Some((delta, done, key)) = item.kind.written() else { return Ok(Vec::new()) };
+        let whole = written(&item.kind, arguments);
+        // Arguments that were mended since have no rest, and the whole counts.
+        let rest = whole.strip_prefix(item.written.as_str()).unwrap_or_default().to_owned();
+        item.written.clone_from(&whole);
+        let place = item.place.clone();
+        let mut events = Vec::with_capacity(2);
+        if !rest.is_empty() {
+            events.push(self.numbering.event(delta, &place, Body::Text("delta", rest)));
+        }
+        events.push(self.numbering.event(done, &place, Body::Text(key, whole)));
+        Ok(events)
+    }
+
+    /// The tool is running: `searching`, `generating` or `interpreting`. It is said once, and of
+    /// the kinds that have no such event not at all.
+    pub fn working(&mut self, call_id: &CallId) -> Result<Vec<ResponseEvent>, StreamError> {
+        let item = self.complete_item(call_id)?;
+        match item.kind.working() {
+            Some((name, status)) if item.status != status => {
+                item.status = status;
+                let place = item.place.clone();
+                Ok(vec![self.numbering.event(name, &place, Body::Plain)])
+            }
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// A picture, as far as it is; `data` is the encoded picture's bytes. Only an image generation
+    /// has such a step.
+    pub fn partial_image(
+        &mut self,
+        call_id: &CallId,
+        data: &[u8],
+    ) -> Result<Vec<ResponseEvent>, StreamError> {
+        let item = self.complete_item(call_id)?;
+        if item.kind != CallKind::ImageGeneration {
+            let kind = item.kind.clone();
+            return Err(no_such_step(call_id, &kind, "shows no pictures while it runs"));
+        }
+        let index = item.partial_images;
+        item.partial_images += 1;
+        let place = item.place.clone();
+        let mut events = self.working(call_id)?;
+        let body = Body::PartialImage(base64(data), index);
+        events.push(self.numbering.event(EventName::ImageGenerationPartialImage, &place, body));
+        Ok(events)
+    }
+
+    /// The call has its result: the event that says so, and the item with what came of it.
+    ///
+    /// Only successes are `completed`; of the failures, those of MCP servers have an event, and
+    /// the others stand in the item's status. Calls of functions, custom tools and local shells
+    /// are answered by an item of its own, which follows the call's.
+    pub fn complete(&mut self, result: &ToolResult) -> Result<Finished, StreamError> {
+        let call_id = result.call_id();
+        let item = self.open_item(call_id)?;
+        if result.is_success() && item.arguments.is_none() {
+            return Err(refused(call_id, StreamErrorKind::ArgumentsOpen));
+        }
+        let kind = item.kind.clone();
+        let cancelled = result.error_kind() == Some(ErrorKind::Cancelled);
+        let (event, status) = if result.is_success() {
+            (kind.completed(), Status::Completed)
+        } else if cancelled && !kind.is_for_clients() || item.arguments.is_none() {
+            (None, kind.cut_short())
+        } else {
+            (kind.failed(), kind.after_failure())
+        };
+        item.status = status;
+        item.outcome = outcome(&kind, result);
+        let place = item.place.clone();
+        let mut events = Vec::with_capacity(4);
+        events.extend(event.map(|name| self.numbering.event(name, &place, Body::Plain)));
+        events.push(self.done(call_id)?);
+        if let Some((item_type, prefix)) = output_item(&kind) {
+            let status = if cancelled { Status::Incomplete } else { Status::Completed };
+            let output = output(&kind, result);
+            events.extend(self.answer(call_id, item_type, prefix, status, &output));
+        }
+        Ok(Finished { events, outstanding: None })
+    }
+
+    /// The call is the client's to run: its item is done, and the call waits for an answer. When
+    /// the batch's other calls are finished, a [`RequiredAction`](super::RequiredAction) names all
+    /// that wait.
+    pub fn hand_over(&mut self, call_id: &CallId) -> Result<Finished, StreamError> {
+        let item = self.complete_item(call_id)?;
+        if !item.kind.is_for_clients() {
+            let kind = item.kind.clone();
+            return Err(no_such_step(call_id, &kind, "is not run by clients"));
+        }
+        item.status = Status::Completed;
+        let outstanding = OutstandingCall::new(call_id.clone(), &*item.name, item.arguments_text());
+        Ok(Finished { events: vec![self.done(call_id)?], outstanding: Some(outstanding) })
+    }
+
+    /// The call ends without a result, for example because the client is gone: its item is
+    /// `incomplete`, or `failed` where the kind knows no better.
+    pub fn abandon(&mut self, call_id: &CallId) -> Result<Finished, StreamError> {
+        let item = self.open_item(call_id)?;
+        item.status = item.kind.cut_short();
+        Ok(Finished { events: vec![self.done(call_id)?], outstanding: None })
+    }
+
+    /// Abandons every call that has not ended, in the order of their items. A stream that ends
+    /// this way leaves no item open.
+    pub fn close(&mut self) -> Vec<ResponseEvent> {
+        let mut open: Vec<(u64, CallId)> = self
+            .calls
+            .iter()
+            .filter_map(|(id, item)| Some((item.as_ref()?.place.output_index, id.clone())))
+            .collect();
+        open.sort_unstable();
+        let ended = open.iter().filter_map(|(_, call_id)| self.abandon(call_id).ok());
+        ended.flat_map(|finished| finished.events).collect()
+    }
+
+    /// The item and its first events. `arguments` are those that the item shows from the start.
+    fn begin(
+        &mut self,
+        call_id: &CallId,
+        name: &str,
+        kind: CallKind,
+        arguments: Option<&str>,
+    ) -> Result<Vec<ResponseEvent>, StreamError> {
+        match self.calls.get(call_id) {
+            Some(Some(_)) => return Err(refused(call_id, StreamErrorKind::AlreadyPrepared)),
+            Some(None) => return Err(refused(call_id, StreamErrorKind::AlreadyDone)),
+            None => {}
+        }
+        let action = match (&kind, arguments) {
+            (CallKind::LocalShell, Some(arguments)) => {
+                let action = shell::action(arguments);
+                Some(action.map_err(|why| refused(call_id, StreamErrorKind::Command(why)))?)
+            }
+            _ => None,
+        };
+        let mut item = CallItem {
+            place: self.numbering.place(kind.id_prefix()),
+            call_id: call_id.clone(),
+            name: name.into(),
+            status: Status::InProgress,
+            written: String::new(),
+            arguments: arguments.map(str::to_owned),
+            action,
+            partial_images: 0,
+            outcome: None,
+            kind,
+        };
+        let place = item.place.clone();
+        let mut events =
+            vec![self.numbering.event(EventName::ItemAdded, &place, Body::Item(item.to_value()))];
+        if let Some(begun) = item.kind.begun() {
+            events.push(self.numbering.event(begun, &place, Body::Plain));
+        }
+        // They are complete when `arguments` says so.
+        item.arguments = None;
+        self.calls.insert(call_id.clone(), Some(item));
+        Ok(events)
+    }
+
+    /// The item that answers a call, added and done.
+    fn answer(
+        &mut self,
+        call_id: &CallId,
+        item_type: &str,
+        prefix: &str,
+        status: Status,
+        output: &Value,
+    ) -> [ResponseEvent; 2] {
+        let place = self.numbering.place(prefix);
+        let item = |status: Status, output: &Value| {
+            json!({
+                "id": &*place.item_id,
+                "type": item_type,
+                "status": status.as_str(),
+                "call_id": call_id.as_str(),
+                "output": output,
+            })
+        };
+        let begun = item(Status::InProgress, &"".into());
+        let done = item(status, output);
+        self.output.insert(place.output_index, done.clone());
+        [
+            self.numbering.event(EventName::ItemAdded, &place, Body::Item(begun)),
+            self.numbering.event(EventName::ItemDone, &place, Body::Item(done)),
+        ]
+    }
+
+    /// Ends the call's item.
+    fn done(&mut self, call_id: &CallId) -> Result<ResponseEvent, StreamError> {
+        let item = self.calls.get_mut(call_id).and_then(Option::take);
+        let item = item.ok_or_else(|| refused(call_id, StreamErrorKind::AlreadyDone))?;
+        let value = item.to_value();
+        self.output.insert(item.place.output_index, value.clone());
+        Ok(self.numbering.event(EventName::ItemDone, &item.place, Body::Item(value)))
+    }
+
+    fn open_item(&mut self, call_id: &CallId) -> Result<&mut CallItem, StreamError> {
+        match self.calls.get_mut(call_id) {
+            Some(Some(item)) => Ok(item),
+            Some(None) => Err(refused(call_id, StreamErrorKind::AlreadyDone)),
+            None => Err(refused(call_id, StreamErrorKind::NotPrepared)),
+        }
+    }
+
+    /// The call's item, whose arguments are complete.
+    fn complete_item(&mut self, call_id: &CallId) -> Result<&mut CallItem, StreamError> {
+        let item = self.open_item(call_id)?;
+        if item.arguments.is_none() {
+            return Err(refused(call_id, StreamErrorKind::ArgumentsOpen));
+        }
+        Ok(item)
+    }
+}
+
+impl fmt::Debug for ResponseStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResponseStream")
+            .field("next_sequence_number", &self.numbering.next_sequence_number)
+            .field("next_output_index", &self.numbering.next_output_index)
+            .finish_non_exhaustive()
+    }
+}
+
+fn refused(call_id: &CallId, reason: StreamErrorKind) -> StreamError {
+    StreamError { call_id: call_id.clone(), reason }
+}
+
+fn no_such_step(call_id: &CallId, kind: &CallKind, step: &'static str) -> StreamError {
+    refused(call_id, StreamErrorKind::NoSuchStep { item: kind.as_str(), step })
+}

@@ -4,7 +4,6 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::json;
-use toolcrib_json::parse;
 use toolcrib_tool::{Arguments, ToolEntry, canonical_json};
 
 use crate::answers::canonical;

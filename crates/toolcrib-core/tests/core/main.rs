@@ -6,4 +6,5 @@ mod batches;
 mod cancelling;
 mod context;
 mod harness;
+mod running;
 mod suspending;

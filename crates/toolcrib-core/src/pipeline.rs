@@ -23,7 +23,8 @@ use toolcrib_tool::{
 use tracing::Instrument;
 
 use self::consent::waits;
-use self::finish::{check_data, finished};
+pub(crate) use self::finish::check_data;
+use self::finish::finished;
 use self::ready::{Checked, Ready};
 use self::record::Record;
 use crate::admission::{Lineage, Permit};

@@ -53,7 +53,7 @@ pub(crate) struct OutputValidator {
 }
 
 impl OutputValidator {
-    fn compile(schema: &Value) -> Result<Self, ToolError> {
+    pub(crate) fn compile(schema: &Value) -> Result<Self, ToolError> {
         let validator = jsonschema::options()
             .with_pattern_options(PatternOptions::regex())
             .offline()

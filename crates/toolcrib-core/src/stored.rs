@@ -237,6 +237,13 @@ pub enum StoredOutcome {
     Failure(StoredError),
 }
 
+impl StoredResult {
+    /// The id of the call it answers.
+    pub fn call_id(&self) -> &str {
+        &self.call_id
+    }
+}
+
 impl From<&ToolResult> for StoredResult {
     fn from(result: &ToolResult) -> Self {
         let outcome = match (result.error(), result.output()) {

@@ -1,10 +1,15 @@
-//! Stores in files: outputs that outlive the process, and the audit log.
+//! Stores in files: what outlives the process (outputs, suspended calls, runs), and the audit log.
 //!
 //! The core keeps nothing on disk; these are what a host gives it to do so. Everything is written
 //! for its owner alone: directories have mode 0700, files 0600.
 
 mod audit;
+mod records;
+mod runs;
 mod spill;
+mod suspensions;
 
 pub use audit::FileAudit;
+pub use runs::FileRuns;
 pub use spill::FileSpill;
+pub use suspensions::FileSuspensions;

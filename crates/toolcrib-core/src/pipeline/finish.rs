@@ -26,7 +26,7 @@ pub(super) fn finished(
 }
 
 /// Holds `data` against its size limit and the declared output schema.
-pub(super) fn check_data(
+pub(crate) fn check_data(
     compiled: &Compiled,
     output: ToolOutput,
     data_bytes: usize,

@@ -3,11 +3,13 @@
 use std::fmt;
 
 use serde_json::Value;
-use toolcrib_tool::ToolOutput;
+use toolcrib_tool::{ToolError, ToolOutput};
 
 use super::{Grant, Granted, StoreError, Suspension, SuspensionId, SuspensionStore, Waiting};
 use crate::approval::{Decision, Remember};
+use crate::checking::listed;
 use crate::clock::Timestamp;
+use crate::schema::OutputValidator;
 
 /// How a suspended call is resolved.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,7 +19,7 @@ pub enum Resolution {
     Decision(Decision),
     /// The output of a tool that the client ran, or of work that was done elsewhere.
     Output(ToolOutput),
-    /// The answer to a tool's question. The caller has held it against the question's schema.
+    /// The answer to a tool's question. It is held against the question's schema.
     Answer(Value),
     /// The time is over.
     Expire,
@@ -49,6 +51,8 @@ pub enum RedeemError {
         /// What it waits for.
         waiting: &'static str,
     },
+    /// The answer does not fit the question's schema; the hints say where.
+    Answer(ToolError),
     /// The store failed.
     Store(StoreError),
 }
@@ -67,6 +71,10 @@ impl fmt::Display for RedeemError {
                 f.write_str("the call waits for an answer to its question: answer or deny it")
             }
             Self::Unfit { .. } => f.write_str("the call waits for its output: submit or deny it"),
+            Self::Answer(error) => {
+                error.fmt(f)?;
+                error.hints().iter().try_for_each(|hint| write!(f, "\n{hint}"))
+            }
             Self::Store(error) => error.fmt(f),
         }
     }
@@ -139,8 +147,21 @@ fn granted(
         (Resolution::Output(output), Waiting::Client | Waiting::Pending { .. }) => {
             Granted::Output(output)
         }
-        (Resolution::Answer(answer), Waiting::Input { .. }) => Granted::Answer(answer),
+        (Resolution::Answer(answer), Waiting::Input { schema, .. }) => {
+            check_answer(schema, &answer).map_err(RedeemError::Answer)?;
+            Granted::Answer(answer)
+        }
         (_, waiting) => return Err(RedeemError::Unfit { waiting: waiting.as_str() }),
     };
     Ok((granted, None))
+}
+
+/// A question is asked once: its schema is compiled for its one answer.
+fn check_answer(schema: &Value, answer: &Value) -> Result<(), ToolError> {
+    let violations = OutputValidator::compile(schema)?.violations(answer);
+    if violations.is_empty() {
+        return Ok(());
+    }
+    let error = ToolError::invalid_args("the answer does not fit what the tool asked for");
+    Err(listed(error, &violations))
 }

@@ -202,6 +202,19 @@ async fn what_does_not_fit_takes_nothing_from_the_store() {
 }
 
 #[tokio::test]
+async fn an_answer_must_fit_the_question() {
+    let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
+    let input = Waiting::Input { message: "How many?".to_owned(), schema };
+    let suspension = suspended("1", input, "", "{}");
+    let wrong = granted(&suspension, Resolution::Answer(json!({"n": "few"}))).await;
+    let error = wrong.expect_err("it is no number").to_string();
+    assert!(error.starts_with("the answer does not fit what the tool asked for\n- "), "{error}");
+    let grant = granted(&suspension, Resolution::Answer(json!({"n": 3}))).await.expect("it fits");
+    assert_eq!(grant.granted(), &Granted::Answer(json!({"n": 3})));
+    assert!(grant.is_approved(), "it had been approved before it ran the first time");
+}
+
+#[tokio::test]
 async fn a_grant_that_lay_about_is_good_for_nothing() {
     let suspension = suspended("1", approval(), "", "{}");
     let grant = granted(&suspension, Decision::approve().into()).await.expect("it waits");

@@ -9,5 +9,6 @@ mod doubles;
 mod harness;
 mod names;
 mod registry;
+mod running;
 mod suspending;
 mod toolsets;

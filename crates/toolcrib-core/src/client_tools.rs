@@ -1,0 +1,160 @@
+//! Tools that every client of the field knows and runs itself: the local shell, and custom tools with
+//! free text for input.
+
+use serde_json::json;
+use toolcrib_tool::{DefinitionError, Layer, Source, ToolDefinition, ToolEntry};
+
+/// The name of the parameter that holds a custom tool's input.
+pub const CUSTOM_INPUT: &str = "input_data";
+
+/// `local_shell`: a command that the client runs on its own machine. Nothing is executed here.
+///
+/// `command` is a program and its arguments, one by one; a model that sends one text is taken to
+/// mean a program of that name. `env`, `timeout_ms`, `user` and `working_directory` are the
+/// client's to honour.
+pub fn local_shell_entry() -> Result<ToolEntry, DefinitionError> {
+    let definition = ToolDefinition::builder("local_shell")
+        .title("Local shell")
+        .description(
+            "Run a command on the user's own machine. Give the program and its arguments as a \
+             list; no shell takes them apart.",
+        )
+        .category("code")
+        .input_schema(json!({
+            "type": "object",
+            "properties": {
+                "command": {
+                    "type": "array",
+                    "items": {"type": "string"},
+                    "minItems": 1,
+                    "description": "The program and its arguments, for example [\"ls\", \"-l\"].",
+                },
+                "env": {
+                    "type": "object",
+                    "additionalProperties": {"type": "string"},
+                    "description": "Environment variables to set.",
+                },
+                "timeout_ms": {
+                    "type": "integer",
+                    "minimum": 1,
+                    "description": "When to end the command, in milliseconds.",
+                },
+                "user": {"type": "string", "description": "The user to run it as."},
+                "working_directory": {"type": "string", "description": "Where to run it."},
+            },
+            "required": ["command"],
+            "additionalProperties": false,
+        }))
+        .build()?;
+    Ok(ToolEntry::client(definition, Source::new(Layer::Native, "toolcrib")))
+}
+
+/// What a custom tool's input looks like.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum InputFormat {
+    /// Any text.
+    Text,
+    /// Text that a regular expression matches from end to end. The input is held against it.
+    Regex {
+        /// The expression.
+        definition: String,
+    },
+    /// Text of a Lark grammar. The model is shown the grammar; only the client can check it.
+    Lark {
+        /// The grammar.
+        definition: String,
+    },
+}
+
+/// A custom tool: one text for input, in a format of its own, run by the client.
+///
+/// ```
+/// use toolcrib_core::client_tools::{InputFormat, custom_tool_entry};
+///
+/// let format = InputFormat::Regex { definition: r"\d{4}-\d{2}-\d{2}".to_owned() };
+/// let entry = custom_tool_entry("day", "Open the calendar at a day.", format)?;
+/// assert!(entry.definition.client());
+/// let input = &entry.definition.input_schema()["properties"]["input_data"];
+/// assert_eq!(input["pattern"], r"^(?:\d{4}-\d{2}-\d{2})$");
+/// # Ok::<(), toolcrib_tool::DefinitionError>(())
+/// ```
+pub fn custom_tool_entry(
+    name: &str,
+    description: &str,
+    format: InputFormat,
+) -> Result<ToolEntry, DefinitionError> {
+    let mut input = json!({"type": "string"});
+    // Where a provider knows custom tools, the format goes there as it was given.
+    let (text, given) = match format {
+        InputFormat::Text => ("The input, as free text.".to_owned(), json!({"type": "text"})),
+        InputFormat::Regex { definition } => {
+            input["pattern"] = format!("^(?:{definition})$").into();
+            let text = format!("The input: a text that matches the expression {definition}");
+            (text, json!({"type": "grammar", "syntax": "regex", "definition": definition}))
+        }
+        InputFormat::Lark { definition } => {
+            let text = format!("The input: a text of this Lark grammar:\n{definition}");
+            (text, json!({"type": "grammar", "syntax": "lark", "definition": definition}))
+        }
+    };
+    input["description"] = text.into();
+    let definition = ToolDefinition::builder(name)
+        .description(description)
+        .input_schema(json!({
+            "type": "object",
+            "properties": {CUSTOM_INPUT: input},
+            "required": [CUSTOM_INPUT],
+            "additionalProperties": false,
+            "x-custom-format": given,
+        }))
+        .build()?;
+    Ok(ToolEntry::client(definition, Source::new(Layer::Host, "custom")))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use toolcrib_tool::{Arguments, ErrorKind, ToolCall, ToolError, tool_fn};
+
+    use super::*;
+    use crate::{Executor, ExecutorConfig, Registry, RegistryBuilder, TurnOptions};
+
+    fn checked(entry: ToolEntry, arguments: &str) -> Result<Arguments, ToolError> {
+        let name = entry.name().to_owned();
+        // Somebody who can run it: what is asked here is what its schema lets through.
+        let body = Arc::new(tool_fn(|_: serde_json::Value, _| async { "done" }));
+        let entry = ToolEntry::new(entry.definition, body, entry.source);
+        let mut builder = RegistryBuilder::new();
+        let _ = builder.register(entry);
+        let executor = Executor::new(Registry::new(builder.build()), ExecutorConfig::default());
+        let turn = executor.turn(TurnOptions::default());
+        turn.dry_run(ToolCall::new("1", name, arguments)).map(|(arguments, _)| arguments)
+    }
+
+    #[test]
+    fn a_command_given_as_one_text_is_a_list_of_one() {
+        let shell = || local_shell_entry().expect("it is right");
+        let arguments = checked(shell(), r#"{"command": "ls", "timeout_ms": 100}"#);
+        assert_eq!(arguments.expect("it is mended").value()["command"], json!(["ls"]));
+        let arguments = checked(shell(), r#"{"command": ["ls", "-l"], "env": {"A": "b"}}"#);
+        assert_eq!(arguments.expect("it is right").value()["command"], json!(["ls", "-l"]));
+        for wrong in [r#"{"command": []}"#, "{}", r#"{"command": ["ls"], "cwd": "/"}"#] {
+            let error = checked(shell(), wrong).expect_err("it is wrong");
+            assert_eq!(error.kind(), ErrorKind::InvalidArgs, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_custom_tools_input_is_held_against_its_expression_only() {
+        let tool = |format| custom_tool_entry("t", "A tool.", format).expect("it is right");
+        let regex = || InputFormat::Regex { definition: "a|b".to_owned() };
+        assert!(checked(tool(regex()), r#"{"input_data": "a"}"#).is_ok());
+        assert!(checked(tool(regex()), r#"{"input_data": "ab"}"#).is_err());
+        let lark = InputFormat::Lark { definition: "start: \"x\"".to_owned() };
+        assert!(checked(tool(lark), r#"{"input_data": "anything"}"#).is_ok());
+        assert!(checked(tool(InputFormat::Text), r#"{"input_data": ""}"#).is_ok());
+        assert!(checked(tool(InputFormat::Text), "{}").is_err());
+    }
+}

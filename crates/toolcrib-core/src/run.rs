@@ -1,0 +1,204 @@
+#![doc = include_str!("docs/run.md")]
+
+mod door;
+mod error;
+mod memory;
+mod record;
+mod store;
+#[cfg(test)]
+mod tests;
+mod view;
+
+use toolcrib_tool::{ToolCall, ToolError, ToolOutput, ToolResult};
+
+use crate::clock::Timestamp;
+use crate::suspension::{
+    Answer, NoRandomness, RedeemError, Resolution, StoreError, Submission, Suspension,
+    SuspensionId, check_submissions, redeem,
+};
+
+pub use door::Door;
+pub use error::RunError;
+pub use memory::MemoryRuns;
+use record::{Ending, Slot};
+pub use record::{RunId, RunRecord, RunState};
+pub use store::RunStore;
+
+/// A batch of calls, some of which may wait for somebody, until every one has its final answer.
+#[derive(Debug)]
+pub struct Run {
+    record: RunRecord,
+}
+
+impl Run {
+    /// A run that another process has begun, as its record tells.
+    pub fn from_record(record: RunRecord) -> Self {
+        Self { record }
+    }
+
+    /// What another process needs to go on with the run.
+    pub fn record(&self) -> &RunRecord {
+        &self.record
+    }
+
+    /// The run's id.
+    pub fn id(&self) -> &RunId {
+        self.record.id()
+    }
+
+    /// How far it has come.
+    pub fn state(&self) -> RunState {
+        self.record.state()
+    }
+
+    /// The calls that wait, in the order of the calls.
+    pub fn outstanding(&self) -> impl Iterator<Item = &Suspension> {
+        self.record.outstanding()
+    }
+
+    /// The final answers in the order of the calls, once every call has one.
+    pub fn results(&self) -> Option<Vec<ToolResult>> {
+        self.record
+            .slots
+            .iter()
+            .map(|slot| match slot {
+                Slot::Done(result) => Some(ToolResult::from((**result).clone())),
+                Slot::Waiting(_) => None,
+            })
+            .collect()
+    }
+
+    /// Makes the calls. All that can finish have finished when this returns.
+    pub async fn start<D: Door>(door: &D, calls: Vec<ToolCall>) -> Result<Self, NoRandomness> {
+        let id = RunId::random()?;
+        let created_at = door.now();
+        let answers = door.start_batch(calls).await;
+        let slots = answers.into_iter().map(Slot::from).collect();
+        Ok(Self { record: RunRecord::new(id, door.identity(), created_at, slots) })
+    }
+
+    /// Hands in the outputs of all calls that wait for the client.
+    ///
+    /// Fails, and resolves nothing, if one is missing, unknown, given twice or not what the tool
+    /// promises. Outputs for calls that have their answer are skipped.
+    pub async fn submit<D: Door>(
+        &mut self,
+        door: &D,
+        submitted: Vec<Submission>,
+    ) -> Result<(), RunError> {
+        self.check_owner(door)?;
+        let outstanding: Vec<_> = self.outstanding().collect();
+        let answered: Vec<_> = self.record.answered().collect();
+        let accept = |suspension: &Suspension, output: ToolOutput| door.accept(suspension, output);
+        let outputs: Vec<_> = check_submissions(&outstanding, &answered, submitted, accept)?
+            .into_iter()
+            .map(|(suspension, output)| (suspension.id().clone(), output))
+            .collect();
+        for (id, output) in outputs {
+            self.resolve(door, &id, Resolution::Output(output)).await?;
+        }
+        Ok(())
+    }
+
+    /// Resolves one call that waits.
+    pub async fn resolve<D: Door>(
+        &mut self,
+        door: &D,
+        id: &SuspensionId,
+        resolution: Resolution,
+    ) -> Result<(), RunError> {
+        self.check_owner(door)?;
+        let waiting = |slot: &Slot| matches!(slot, Slot::Waiting(one) if one.id() == id);
+        let Some(position) = self.record.slots.iter().position(waiting) else {
+            return Err(RedeemError::Unknown.into());
+        };
+        let now = door.now();
+        let store = door.store().ok_or(RedeemError::Unknown)?;
+        let grant = redeem(store, id, door.identity(), now, resolution).await?;
+        let answer = door.resume(grant).await;
+        self.record.slots[position] = answer.into();
+        Ok(())
+    }
+
+    /// Answers every call that waits with `cancelled`. A run that is over stays as it is.
+    pub async fn cancel<D: Door>(&mut self, door: &D) -> Result<(), RunError> {
+        self.check_owner(door)?;
+        let waiting: Vec<_> = self.outstanding().map(|one| one.id().clone()).collect();
+        for id in waiting {
+            self.end(door, &id, Resolution::Cancel, Ending::Cancelled).await?;
+        }
+        Ok(())
+    }
+
+    /// Answers the calls whose time is over. Says when to look again: when the next one expires.
+    pub async fn expire<D: Door>(&mut self, door: &D) -> Result<Option<Timestamp>, RunError> {
+        self.check_owner(door)?;
+        let now = door.now();
+        let expired: Vec<_> = self
+            .outstanding()
+            .filter(|one| one.is_expired(now))
+            .map(|one| one.id().clone())
+            .collect();
+        for id in expired {
+            self.end(door, &id, Resolution::Expire, Ending::Expired).await?;
+        }
+        Ok(self.outstanding().map(Suspension::expires_at).min())
+    }
+
+    /// Ends a call that waits, also one whose suspension is gone from the store: whoever took it
+    /// has not lived to record what came of it, and every call has an answer.
+    async fn end<D: Door>(
+        &mut self,
+        door: &D,
+        id: &SuspensionId,
+        resolution: Resolution,
+        ending: Ending,
+    ) -> Result<(), RunError> {
+        match self.resolve(door, id, resolution).await {
+            Ok(()) => {}
+            Err(RunError::Redeem(RedeemError::Unknown | RedeemError::AlreadyResolved)) => {
+                self.record.give_up(id, door.now());
+            }
+            Err(error) => return Err(error),
+        }
+        self.record.ending.get_or_insert(ending);
+        Ok(())
+    }
+
+    /// Saves the run. What another process has saved of it meanwhile is taken over: of every call,
+    /// whichever answer was saved first.
+    pub async fn save(&mut self, store: &dyn RunStore) -> Result<(), RunError> {
+        loop {
+            match store.save(&self.record).await {
+                Ok(version) => {
+                    self.record.version = version;
+                    return Ok(());
+                }
+                Err(StoreError::Conflict) => {
+                    let theirs = store.load(self.id()).await?.ok_or(RunError::Unknown)?;
+                    self.record.merge(theirs);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    fn check_owner<D: Door>(&self, door: &D) -> Result<(), RunError> {
+        if door.identity() == self.record.identity() { Ok(()) } else { Err(RunError::Unknown) }
+    }
+}
+
+impl From<Answer> for Slot {
+    fn from(answer: Answer) -> Self {
+        match answer {
+            Answer::Done(result) => Self::Done(Box::new((&result).into())),
+            Answer::Suspended(suspension) => Self::Waiting(suspension),
+        }
+    }
+}
+
+/// The answer to a call whose waiting record is gone.
+fn lost() -> ToolError {
+    ToolError::internal("the call was resolved by a process that ended before it said with what")
+        .with_hint("Whether the tool ran is unknown. Look before you make the call again.")
+}

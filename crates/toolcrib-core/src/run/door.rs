@@ -1,0 +1,79 @@
+//! What a run needs of the turn it drives.
+
+use std::future::Future;
+
+use toolcrib_tool::{ToolCall, ToolError, ToolOutput};
+
+use crate::Turn;
+use crate::clock::Timestamp;
+use crate::fingerprint::Fingerprint;
+use crate::pipeline::check_data;
+use crate::suspension::{Answer, Grant, Suspension, SuspensionStore, client_output};
+
+/// A turn with a suspension store, as a [`Run`](super::Run) sees it. Sealed: nobody else can resume
+/// calls.
+pub trait Door: Sealed + Sync {
+    /// Makes the calls; answers in their order.
+    #[doc(hidden)]
+    fn start_batch(&self, calls: Vec<ToolCall>) -> impl Future<Output = Vec<Answer>> + Send;
+
+    /// Lets a call go on that was granted something.
+    #[doc(hidden)]
+    fn resume(&self, grant: Grant) -> impl Future<Output = Answer> + Send;
+
+    /// Holds what a client sent against what the tool promises.
+    #[doc(hidden)]
+    fn accept(&self, suspension: &Suspension, output: ToolOutput) -> Result<ToolOutput, ToolError>;
+
+    /// Where suspended calls wait, if anywhere.
+    #[doc(hidden)]
+    fn store(&self) -> Option<&dyn SuspensionStore>;
+
+    /// On whose behalf.
+    #[doc(hidden)]
+    fn identity(&self) -> &str;
+
+    /// The time.
+    #[doc(hidden)]
+    fn now(&self) -> Timestamp;
+}
+
+/// Keeps other crates from being a door.
+pub trait Sealed {}
+
+impl Sealed for Turn {}
+
+impl Door for Turn {
+    fn start_batch(&self, calls: Vec<ToolCall>) -> impl Future<Output = Vec<Answer>> + Send {
+        Turn::start_batch(self, calls)
+    }
+
+    fn resume(&self, grant: Grant) -> impl Future<Output = Answer> + Send {
+        Turn::resume(self, grant)
+    }
+
+    fn accept(&self, suspension: &Suspension, output: ToolOutput) -> Result<ToolOutput, ToolError> {
+        let known =
+            self.state.snapshot.slot(suspension.tool()).filter(|slot| {
+                Fingerprint::of_definition(&slot.entry) == suspension.definition_hash()
+            });
+        // That the tool is gone or has changed is no fault of the output: the call's answer says it.
+        let Some(slot) = known else { return Ok(output) };
+        let shared = &self.state.shared;
+        let output = client_output(&slot.entry.definition, output)?;
+        let compiled = slot.compiled(shared.registry.schemas())?;
+        check_data(compiled, output, shared.config.data_bytes)
+    }
+
+    fn store(&self) -> Option<&dyn SuspensionStore> {
+        self.state.shared.suspensions.as_deref()
+    }
+
+    fn identity(&self) -> &str {
+        &self.state.identity
+    }
+
+    fn now(&self) -> Timestamp {
+        self.state.shared.now()
+    }
+}

@@ -1,0 +1,59 @@
+//! Why a run could not go on.
+
+use std::fmt;
+
+use crate::suspension::{RedeemError, StoreError, SubmitError};
+
+/// Why a run could not go on. Its calls are as they were.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The run belongs to another identity.
+    Unknown,
+    /// Outputs were not accepted.
+    Submit(SubmitError),
+    /// A call could not be resolved.
+    Redeem(RedeemError),
+    /// A store failed.
+    Store(StoreError),
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown => f.write_str("there is no such run"),
+            Self::Submit(error) => error.fmt(f),
+            Self::Redeem(error) => error.fmt(f),
+            Self::Store(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for RunError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Unknown => None,
+            Self::Submit(error) => Some(error),
+            Self::Redeem(error) => Some(error),
+            Self::Store(error) => Some(error),
+        }
+    }
+}
+
+impl From<SubmitError> for RunError {
+    fn from(error: SubmitError) -> Self {
+        Self::Submit(error)
+    }
+}
+
+impl From<RedeemError> for RunError {
+    fn from(error: RedeemError) -> Self {
+        Self::Redeem(error)
+    }
+}
+
+impl From<StoreError> for RunError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}

@@ -15,6 +15,7 @@ mod batch;
 mod cancel;
 mod checking;
 mod config;
+pub mod events;
 mod execution;
 mod executor;
 mod host;

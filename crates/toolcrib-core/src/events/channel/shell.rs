@@ -128,7 +128,7 @@ impl Shell {
             state.detach(Detachment::Stalled);
             state.floor.pending()
         };
-        tracing::warn!(unread, stall = ?self.stall, "the reader of an output channel has stalled");
+        tracing::warn!(unread, stall = ?self.stall, "the reader of a stream of events has stalled and is detached");
         self.after_detaching();
     }
 

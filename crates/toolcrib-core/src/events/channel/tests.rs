@@ -235,7 +235,8 @@ async fn a_waiting_reader_is_woken_by_words_and_by_the_end() {
     drop(channel);
     tokio::task::yield_now().await;
     drop(speaker);
-    assert_eq!(reading.await.unwrap(), (Some("a".to_owned()), None));
+    let read = timeout(Duration::from_secs(10), reading).await.unwrap();
+    assert_eq!(read.unwrap(), (Some("a".to_owned()), None));
 }
 
 #[tokio::test]

@@ -18,7 +18,7 @@ mod history;
 mod key;
 mod ledger;
 mod lru;
-mod size;
+pub(crate) mod size;
 
 use std::sync::Arc;
 

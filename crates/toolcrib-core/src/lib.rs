@@ -19,6 +19,7 @@ mod checking;
 pub mod client_tools;
 pub mod clock;
 mod config;
+pub mod events;
 mod execution;
 mod executor;
 pub mod fingerprint;

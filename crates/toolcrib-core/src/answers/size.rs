@@ -10,7 +10,7 @@ pub(super) fn of(output: &ToolOutput) -> usize {
     content + output.data().map_or(0, of_value) + of_members(output.meta())
 }
 
-fn of_part(part: &Content) -> usize {
+pub(crate) fn of_part(part: &Content) -> usize {
     size_of::<Content>()
         + match part {
             Content::Text(text) => text.len(),
@@ -26,7 +26,7 @@ fn of_part(part: &Content) -> usize {
         }
 }
 
-fn of_value(value: &Value) -> usize {
+pub(crate) fn of_value(value: &Value) -> usize {
     size_of::<Value>()
         + match value {
             Value::String(text) => text.len(),
@@ -36,7 +36,7 @@ fn of_value(value: &Value) -> usize {
         }
 }
 
-fn of_members(members: &Map<String, Value>) -> usize {
+pub(crate) fn of_members(members: &Map<String, Value>) -> usize {
     members.iter().map(|(name, value)| size_of::<String>() + name.len() + of_value(value)).sum()
 }
 

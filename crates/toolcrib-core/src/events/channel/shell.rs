@@ -1,0 +1,273 @@
+//! The floor under its lock: what waits, wakes and gives up waiting.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout_at};
+
+use super::floor::{Floor, Moment, Room, Said, SpeakerId, Taken};
+use super::{ChannelOptions, ChannelReport, ChannelSpill, Detachment};
+use crate::events::event::{Event, Occurrence, Payload};
+use crate::events::json;
+
+/// One channel, shared by its speakers and its reader.
+pub(crate) struct Shell {
+    state: Mutex<State>,
+    /// Told when a speaker that waits may look again.
+    room: Notify,
+    stall: Duration,
+    started: Instant,
+}
+
+struct State {
+    floor: Floor<Arc<Occurrence>>,
+    spill: Option<Box<dyn ChannelSpill>>,
+    /// The reader, while it waits.
+    reader: Option<Waker>,
+    /// Which reader is attached; those before it are detached.
+    generation: u64,
+    /// When the reader last took something, or last had something to take after it had all.
+    moved: Instant,
+    report: ChannelReport,
+}
+
+impl Shell {
+    pub(crate) fn new(options: &ChannelOptions, spill: Option<Box<dyn ChannelSpill>>) -> Self {
+        let now = Instant::now();
+        Self {
+            state: Mutex::new(State {
+                floor: Floor::new(Room { words: options.events, bytes: options.bytes }),
+                spill,
+                reader: None,
+                generation: 0,
+                moved: now,
+                report: ChannelReport::default(),
+            }),
+            room: Notify::new(),
+            stall: options.stall,
+            started: now,
+        }
+    }
+
+    pub(crate) fn join(&self, position: usize) -> SpeakerId {
+        self.lock().floor.join(position)
+    }
+
+    /// Whether there is a reader.
+    pub(crate) fn is_attended(&self) -> bool {
+        self.lock().floor.is_attended()
+    }
+
+    pub(crate) fn announce(&self, id: SpeakerId, occurrence: Arc<Occurrence>) {
+        let weight = occurrence.weight();
+        self.change(|state| {
+            let said = state.floor.announce(id, occurrence, weight);
+            state.settle(id, said);
+        });
+    }
+
+    pub(crate) fn say(&self, id: SpeakerId, occurrence: Arc<Occurrence>) {
+        let weight = occurrence.weight();
+        let since = self.started.elapsed().as_millis();
+        // Within one millisecond nobody can tell who was first: then the calls' own order counts.
+        let at = Moment(u64::try_from(since).unwrap_or(u64::MAX));
+        self.change(|state| {
+            let said = state.floor.say(id, at, occurrence, weight);
+            state.settle(id, said);
+        });
+    }
+
+    pub(crate) fn end(&self, id: SpeakerId) {
+        self.change(|state| {
+            for key in state.floor.end(id) {
+                state.spill.as_mut().and_then(|spill| spill.take(key));
+            }
+        });
+        self.room.notify_waiters();
+    }
+
+    pub(crate) fn close(&self) {
+        self.change(|state| state.floor.close());
+    }
+
+    /// Completes when the speaker may say more: at once, unless it holds the floor and the reader
+    /// is behind. A reader that takes nothing for too long meanwhile is detached.
+    pub(crate) async fn room(&self, id: SpeakerId) {
+        loop {
+            let changed = self.room.notified();
+            tokio::pin!(changed);
+            // Registered before the floor is looked at, so that a change in between is not missed.
+            changed.as_mut().enable();
+            let moved = {
+                let state = self.lock();
+                if !state.floor.must_wait(id) {
+                    return;
+                }
+                state.moved
+            };
+            let Some(patience) = moved.checked_add(self.stall) else {
+                changed.await;
+                continue;
+            };
+            if timeout_at(patience, changed).await.is_err() {
+                self.give_up(id, moved);
+            }
+        }
+    }
+
+    /// Detaches a reader that has not moved since.
+    fn give_up(&self, id: SpeakerId, since: Instant) {
+        let unread = {
+            let mut state = self.lock();
+            if state.moved != since || !state.floor.must_wait(id) {
+                return;
+            }
+            state.detach(Detachment::Stalled);
+            state.floor.pending()
+        };
+        tracing::warn!(unread, stall = ?self.stall, "the reader of a stream of events has stalled and is detached");
+        self.after_detaching();
+    }
+
+    /// Attaches a reader, if there is none. Returns its generation.
+    pub(crate) fn attach(&self) -> Option<u64> {
+        let mut state = self.lock();
+        if state.floor.is_attended() {
+            return None;
+        }
+        state.floor.attach();
+        state.moved = Instant::now();
+        state.report.detached = None;
+        Some(state.generation)
+    }
+
+    /// The reader of that generation went away.
+    pub(crate) fn left(&self, generation: u64) {
+        {
+            let mut state = self.lock();
+            if state.generation != generation {
+                return;
+            }
+            state.reader = None;
+            state.detach(Detachment::Dropped);
+        }
+        self.after_detaching();
+    }
+
+    fn after_detaching(&self) {
+        self.room.notify_waiters();
+        let reader = self.lock().reader.take();
+        reader.into_iter().for_each(Waker::wake);
+    }
+
+    /// The next event for the reader of that generation; `Err` with how many it does not get, if
+    /// it has been detached.
+    pub(crate) fn poll_next(
+        &self,
+        generation: u64,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<Event>, Event>> {
+        let next = {
+            let mut state = self.lock();
+            if state.generation != generation {
+                let unread = u64::try_from(state.floor.pending()).unwrap_or(u64::MAX);
+                let notice = Occurrence::of_host(Payload::Detached { unread });
+                // Not counted: another reader may be reading on.
+                return Poll::Ready(Err(Event::new(state.report.presented + 1, notice)));
+            }
+            let next = state.next();
+            match &next {
+                Poll::Pending => state.reader = Some(cx.waker().clone()),
+                Poll::Ready(_) => state.moved = Instant::now(),
+            }
+            next
+        };
+        if next.is_ready() {
+            self.room.notify_waiters();
+        }
+        next.map(Ok)
+    }
+
+    pub(crate) fn report(&self) -> ChannelReport {
+        let state = self.lock();
+        ChannelReport { unread: state.floor.pending(), ..state.report }
+    }
+
+    /// Changes the floor, and wakes the reader if there is something for it to see.
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        let reader = {
+            let mut state = self.lock();
+            let had_nothing = state.floor.unread() == 0;
+            change(&mut state);
+            if had_nothing {
+                // It could not have moved before.
+                state.moved = Instant::now();
+            }
+            if state.floor.has_news() { state.reader.take() } else { None }
+        };
+        // Outside the lock: whoever is woken may look at once.
+        reader.into_iter().for_each(Waker::wake);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Puts into the spill what the floor wants there.
+    fn settle(&mut self, id: SpeakerId, said: Said<Arc<Occurrence>>) {
+        let Said::Spill(key, occurrence) = said else { return };
+        if !self.spill(key, &occurrence) {
+            self.floor.lose_last(id);
+        }
+    }
+
+    fn spill(&mut self, key: u64, occurrence: &Arc<Occurrence>) -> bool {
+        let kept =
+            self.spill.as_mut().is_some_and(|spill| spill.put(key, json::encode(occurrence)));
+        let counter = if kept { &mut self.report.spilled } else { &mut self.report.lost };
+        *counter += 1;
+        kept
+    }
+
+    fn detach(&mut self, why: Detachment) {
+        if !self.floor.is_attended() {
+            return;
+        }
+        self.generation += 1;
+        self.report.detached = Some(why);
+        let mut refused = HashSet::new();
+        for (key, occurrence) in self.floor.detach() {
+            if !self.spill(key, &occurrence) {
+                refused.insert(key);
+            }
+        }
+        self.floor.lose(&refused);
+    }
+
+    fn next(&mut self) -> Poll<Option<Event>> {
+        let occurrence = match self.floor.take() {
+            Taken::Word(occurrence) => occurrence,
+            Taken::Spilled(key) => {
+                let bytes = self.spill.as_mut().and_then(|spill| spill.take(key));
+                bytes.and_then(|bytes| json::decode(&bytes)).unwrap_or_else(|| {
+                    self.report.lost += 1;
+                    Occurrence::of_host(Payload::Lagged { lost: 1 })
+                })
+            }
+            Taken::Lost(lost) => Occurrence::of_host(Payload::Lagged { lost }),
+            Taken::Nothing => return Poll::Pending,
+            Taken::End => return Poll::Ready(None),
+        };
+        Poll::Ready(Some(self.numbered(occurrence)))
+    }
+
+    fn numbered(&mut self, occurrence: Arc<Occurrence>) -> Event {
+        self.report.presented += 1;
+        Event::new(self.report.presented, occurrence)
+    }
+}

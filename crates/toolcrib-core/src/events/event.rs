@@ -1,0 +1,234 @@
+//! One thing that happened, as everybody who watches is told of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use toolcrib_tool::{
+    CallId, Content, ErrorKind, StatusUpdate, ToolDefinition, ToolName, ToolResult,
+};
+
+use crate::answers::size;
+
+/// How far the call was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Stage {
+    /// It is about to run.
+    Prepare,
+    /// It runs, and says how far it is.
+    Processing,
+    /// It runs, and a part of its output is here.
+    Output,
+    /// It is over.
+    Completed,
+}
+
+impl Stage {
+    /// The stable word for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Prepare => "prepare",
+            Self::Processing => "processing",
+            Self::Output => "output",
+            Self::Completed => "completed",
+        }
+    }
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "the flags of a result, under their names")]
+pub struct Completion {
+    /// Whether it succeeded.
+    pub success: bool,
+    /// Why it failed.
+    pub error: Option<ErrorKind>,
+    /// How long it took.
+    pub duration: Duration,
+    /// Whether the answer was kept from an earlier call.
+    pub cached: bool,
+    /// Whether the same call ran at the same time and this is its answer.
+    pub skipped: bool,
+    /// Whether the content was cut to fit its budget.
+    pub truncated: bool,
+}
+
+impl From<&ToolResult> for Completion {
+    fn from(result: &ToolResult) -> Self {
+        Self {
+            success: result.is_success(),
+            error: result.error_kind(),
+            duration: result.duration(),
+            cached: result.cached(),
+            skipped: result.skipped(),
+            truncated: result.truncated(),
+        }
+    }
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Payload {
+    /// The call was accepted and is about to run. Stage `prepare`.
+    Prepare {
+        /// The arguments, with what must not be shown taken out; `None` where they are not shown.
+        arguments: Option<Value>,
+    },
+    /// How far the call is: everything its status updates said so far, merged. Stage `processing`.
+    Status(StatusUpdate),
+    /// The call waits for somebody and is not over; it may go on much later. Stage `processing`.
+    Suspended {
+        /// What it waits for, for example `approval`.
+        reason: String,
+    },
+    /// A part of the output, ahead of the result. Stage `output`.
+    Output(Content),
+    /// The call is over and its result is recorded. Stage `completed`.
+    Completed(Completion),
+    /// A tool is paused for an identity after repeated timeouts.
+    Paused {
+        /// The tool's name.
+        tool: String,
+        /// For whom.
+        identity: String,
+    },
+    /// Whoever reads this was too slow: events are missing here.
+    Lagged {
+        /// How many.
+        lost: u64,
+    },
+    /// Whoever reads this was too slow and gets no more. The last event of its reader.
+    Detached {
+        /// How many events it has not been given.
+        unread: u64,
+    },
+}
+
+/// The call an event belongs to. Made once per call.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Subject {
+    pub(crate) call_id: CallId,
+    pub(crate) tool: ToolName,
+    pub(crate) hidden: bool,
+    pub(crate) final_output: bool,
+}
+
+impl Subject {
+    pub(crate) fn new(call_id: &CallId, definition: &ToolDefinition) -> Arc<Self> {
+        Arc::new(Self {
+            call_id: call_id.clone(),
+            tool: definition.tool_name().clone(),
+            hidden: definition.hidden(),
+            final_output: definition.final_output(),
+        })
+    }
+}
+
+/// What happened and to which call: an [`Event`] before a stream gave it a number.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Occurrence {
+    pub(crate) subject: Option<Arc<Subject>>,
+    pub(crate) payload: Payload,
+}
+
+impl Occurrence {
+    /// Something that happened to no call in particular.
+    pub(crate) fn of_host(payload: Payload) -> Arc<Self> {
+        Arc::new(Self { subject: None, payload })
+    }
+
+    /// What it takes in memory, in bytes, roughly.
+    pub(crate) fn weight(&self) -> usize {
+        size_of::<Self>()
+            + match &self.payload {
+                Payload::Prepare { arguments } => arguments.as_ref().map_or(0, size::of_value),
+                Payload::Status(status) => {
+                    let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+                    text(&status.tip)
+                        + text(&status.error)
+                        + status.result.as_ref().map_or(0, size::of_value)
+                        + size::of_members(&status.params)
+                        + size::of_members(&status.metadata)
+                }
+                Payload::Suspended { reason } => reason.len(),
+                Payload::Output(part) => size::of_part(part),
+                Payload::Paused { tool, identity } => tool.len() + identity.len(),
+                Payload::Completed(_) | Payload::Lagged { .. } | Payload::Detached { .. } => 0,
+            }
+    }
+}
+
+/// One event of one stream. Cloning it is cheap.
+///
+/// Which call it belongs to is absent on events of the host and of the stream itself
+/// ([`Payload::Paused`], [`Payload::Lagged`], [`Payload::Detached`]).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Event {
+    sequence: u64,
+    occurrence: Arc<Occurrence>,
+}
+
+impl Event {
+    pub(crate) fn new(sequence: u64, occurrence: Arc<Occurrence>) -> Self {
+        Self { sequence, occurrence }
+    }
+
+    /// Its number in the stream it was read from: 1, 2, 3 and so on. The same happening has another
+    /// number in another stream.
+    pub fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    /// The call it belongs to.
+    pub fn call_id(&self) -> Option<&CallId> {
+        self.occurrence.subject.as_ref().map(|subject| &subject.call_id)
+    }
+
+    /// The tool that was called.
+    pub fn tool(&self) -> Option<&str> {
+        self.occurrence.subject.as_ref().map(|subject| subject.tool.as_str())
+    }
+
+    /// Whether the call is kept out of what people are shown. Such events are on the bus only.
+    pub fn hidden(&self) -> bool {
+        self.occurrence.subject.as_ref().is_some_and(|subject| subject.hidden)
+    }
+
+    /// Whether the tool's output is the assistant's message.
+    pub fn final_output(&self) -> bool {
+        self.occurrence.subject.as_ref().is_some_and(|subject| subject.final_output)
+    }
+
+    /// What happened.
+    pub fn payload(&self) -> &Payload {
+        &self.occurrence.payload
+    }
+
+    /// How far the call was; `None` where no call is concerned.
+    pub fn stage(&self) -> Option<Stage> {
+        match self.payload() {
+            Payload::Prepare { .. } => Some(Stage::Prepare),
+            Payload::Status(_) | Payload::Suspended { .. } => Some(Stage::Processing),
+            Payload::Output(_) => Some(Stage::Output),
+            Payload::Completed(_) => Some(Stage::Completed),
+            Payload::Paused { .. } | Payload::Lagged { .. } | Payload::Detached { .. } => None,
+        }
+    }
+
+    /// The stable name of what happened, for example as the event name of a server-sent event:
+    /// `call.prepare`, `call.status`, `call.suspended`, `call.output`, `call.completed`,
+    /// `task.paused`, `stream.lagged` or `stream.detached`.
+    pub fn name(&self) -> &'static str {
+        match self.payload() {
+            Payload::Prepare { .. } => "call.prepare",
+            Payload::Status(_) => "call.status",
+            Payload::Suspended { .. } => "call.suspended",
+            Payload::Output(_) => "call.output",
+            Payload::Completed(_) => "call.completed",
+            Payload::Paused { .. } => "task.paused",
+            Payload::Lagged { .. } => "stream.lagged",
+            Payload::Detached { .. } => "stream.detached",
+        }
+    }
+}

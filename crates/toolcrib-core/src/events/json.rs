@@ -1,0 +1,302 @@
+//! Events as JSON, for streams to programs, and back again, for what waited in a spill.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use serde_json::{Map, Value, json};
+use toolcrib_tool::{CallId, Content, ErrorKind, Phase, StatusUpdate, ToolName};
+
+use super::event::{Completion, Event, Occurrence, Payload, Subject};
+
+impl Event {
+    /// The event as a JSON object with stable names: `{sequence, event, payload}`, and for events
+    /// of a call `call_id`, `tool`, `stage`, and `hidden` and `final_output` where they are true.
+    /// Bytes are base64.
+    ///
+    /// ```json
+    /// {"sequence": 4, "event": "call.output", "call_id": "call_1", "tool": "bash",
+    ///  "stage": "output", "payload": {"type": "text", "text": "compiling"}}
+    /// ```
+    pub fn to_value(&self) -> Value {
+        let mut object = Map::new();
+        object.insert("sequence".into(), self.sequence().into());
+        object.insert("event".into(), self.name().into());
+        if let Some(call_id) = self.call_id() {
+            object.insert("call_id".into(), call_id.as_str().into());
+        }
+        if let Some(tool) = self.tool() {
+            object.insert("tool".into(), tool.into());
+        }
+        if let Some(stage) = self.stage() {
+            object.insert("stage".into(), stage.as_str().into());
+        }
+        if self.hidden() {
+            object.insert("hidden".into(), true.into());
+        }
+        if self.final_output() {
+            object.insert("final_output".into(), true.into());
+        }
+        object.insert("payload".into(), payload_to_value(self.payload()));
+        Value::Object(object)
+    }
+}
+
+/// The bytes under which a spill keeps an event.
+pub(crate) fn encode(occurrence: &Arc<Occurrence>) -> Vec<u8> {
+    Event::new(0, Arc::clone(occurrence)).to_value().to_string().into_bytes()
+}
+
+/// What [`encode`] was given. `None` for anything else.
+pub(crate) fn decode(bytes: &[u8]) -> Option<Arc<Occurrence>> {
+    let value: Value = serde_json::from_slice(bytes).ok()?;
+    let flag = |name: &str| value.get(name) == Some(&Value::Bool(true));
+    let subject = match value.get("call_id") {
+        None => None,
+        Some(call_id) => Some(Arc::new(Subject {
+            call_id: CallId::new(call_id.as_str()?),
+            tool: ToolName::new(value.get("tool")?.as_str()?).ok()?,
+            hidden: flag("hidden"),
+            final_output: flag("final_output"),
+        })),
+    };
+    let payload = payload_from_value(value.get("event")?.as_str()?, value.get("payload")?)?;
+    Some(Arc::new(Occurrence { subject, payload }))
+}
+
+fn payload_to_value(payload: &Payload) -> Value {
+    match payload {
+        Payload::Prepare { arguments } => {
+            let mut object = Map::new();
+            put(&mut object, "arguments", arguments.clone());
+            Value::Object(object)
+        }
+        Payload::Status(status) => status_to_value(status),
+        Payload::Suspended { reason } => json!({ "reason": reason }),
+        Payload::Output(part) => content_to_value(part),
+        Payload::Completed(completion) => {
+            let Completion { success, error, duration, cached, skipped, truncated } = completion;
+            let mut object = Map::new();
+            object.insert("success".into(), (*success).into());
+            put(&mut object, "error", error.map(|kind| kind.as_str().into()));
+            object.insert("duration_seconds".into(), duration.as_secs_f64().into());
+            for (name, flag) in [("cached", cached), ("skipped", skipped), ("truncated", truncated)]
+            {
+                object.insert(name.into(), (*flag).into());
+            }
+            Value::Object(object)
+        }
+        Payload::Paused { tool, identity } => json!({ "tool": tool, "identity": identity }),
+        Payload::Lagged { lost } => json!({ "lost": lost }),
+        Payload::Detached { unread } => json!({ "unread": unread }),
+    }
+}
+
+fn payload_from_value(event: &str, value: &Value) -> Option<Payload> {
+    let text = |name: &str| value.get(name)?.as_str().map(str::to_owned);
+    let flag = |name: &str| value.get(name)?.as_bool();
+    Some(match event {
+        "call.prepare" => Payload::Prepare { arguments: value.get("arguments").cloned() },
+        "call.status" => Payload::Status(status_from_value(value)?),
+        "call.suspended" => Payload::Suspended { reason: text("reason")? },
+        "call.output" => Payload::Output(content_from_value(value)?),
+        "call.completed" => Payload::Completed(Completion {
+            success: flag("success")?,
+            error: match text("error") {
+                None => None,
+                Some(kind) => {
+                    Some(ErrorKind::ALL.iter().copied().find(|known| known.as_str() == kind)?)
+                }
+            },
+            duration: Duration::try_from_secs_f64(value.get("duration_seconds")?.as_f64()?).ok()?,
+            cached: flag("cached")?,
+            skipped: flag("skipped")?,
+            truncated: flag("truncated")?,
+        }),
+        "task.paused" => Payload::Paused { tool: text("tool")?, identity: text("identity")? },
+        "stream.lagged" => Payload::Lagged { lost: value.get("lost")?.as_u64()? },
+        "stream.detached" => Payload::Detached { unread: value.get("unread")?.as_u64()? },
+        _ => return None,
+    })
+}
+
+fn status_to_value(status: &StatusUpdate) -> Value {
+    let members = |map: &Map<String, Value>| (!map.is_empty()).then(|| Value::Object(map.clone()));
+    let mut object = Map::new();
+    object.insert("phase".into(), status.phase.as_str().into());
+    put(&mut object, "tip", status.tip.clone().map(Value::from));
+    put(&mut object, "params", members(&status.params));
+    put(&mut object, "result", status.result.clone());
+    put(&mut object, "error", status.error.clone().map(Value::from));
+    put(&mut object, "metadata", members(&status.metadata));
+    Value::Object(object)
+}
+
+fn status_from_value(value: &Value) -> Option<StatusUpdate> {
+    let text = |name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
+    let members =
+        |name: &str| value.get(name).and_then(Value::as_object).cloned().unwrap_or_default();
+    let phase = value.get("phase")?.as_str()?;
+    let mut status = StatusUpdate::new(
+        [Phase::Wait, Phase::Doing, Phase::Success, Phase::Error]
+            .into_iter()
+            .find(|known| known.as_str() == phase)?,
+    );
+    status.tip = text("tip");
+    status.params = members("params");
+    status.result = value.get("result").cloned();
+    status.error = text("error");
+    status.metadata = members("metadata");
+    Some(status)
+}
+
+fn content_to_value(part: &Content) -> Value {
+    match part {
+        Content::Image { data, mime_type } => {
+            json!({ "type": "image", "data": BASE64.encode(data), "mime_type": mime_type })
+        }
+        Content::Audio { data, mime_type } => {
+            json!({ "type": "audio", "data": BASE64.encode(data), "mime_type": mime_type })
+        }
+        Content::Link { uri, name, mime_type } => {
+            let mut object = Map::new();
+            object.insert("type".into(), "link".into());
+            object.insert("uri".into(), uri.clone().into());
+            object.insert("name".into(), name.clone().into());
+            put(&mut object, "mime_type", mime_type.clone().map(Value::from));
+            Value::Object(object)
+        }
+        Content::Blob { uri, data, mime_type } => json!({
+            "type": "blob", "uri": uri, "data": BASE64.encode(data), "mime_type": mime_type,
+        }),
+        // A part this version does not know has a transcript at least.
+        other => json!({ "type": "text", "text": other.as_text() }),
+    }
+}
+
+fn content_from_value(value: &Value) -> Option<Content> {
+    let text = |name: &str| value.get(name)?.as_str().map(str::to_owned);
+    let bytes = || BASE64.decode(value.get("data")?.as_str()?).ok();
+    Some(match value.get("type")?.as_str()? {
+        "text" => Content::Text(text("text")?),
+        "image" => Content::Image { data: bytes()?, mime_type: text("mime_type")? },
+        "audio" => Content::Audio { data: bytes()?, mime_type: text("mime_type")? },
+        "link" => {
+            Content::Link { uri: text("uri")?, name: text("name")?, mime_type: text("mime_type") }
+        }
+        "blob" => {
+            Content::Blob { uri: text("uri")?, data: bytes()?, mime_type: text("mime_type")? }
+        }
+        _ => return None,
+    })
+}
+
+/// Absent members are left out: a client need not tell `null` from nothing.
+fn put(object: &mut Map<String, Value>, name: &str, value: Option<Value>) {
+    if let Some(value) = value {
+        object.insert(name.to_owned(), value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn subject(hidden: bool, final_output: bool) -> Arc<Subject> {
+        let (call_id, tool) = (CallId::new("call \"1\""), ToolName::new("bash").unwrap());
+        Arc::new(Subject { call_id, tool, hidden, final_output })
+    }
+
+    fn every_payload() -> Vec<Payload> {
+        let completion = Completion {
+            success: false,
+            error: Some(ErrorKind::RateLimited),
+            duration: Duration::new(12, 345_678_901),
+            cached: false,
+            skipped: true,
+            truncated: true,
+        };
+        let mime_type = "image/png".to_owned();
+        let uri = "file:a".to_owned();
+        vec![
+            Payload::Prepare { arguments: None },
+            Payload::Prepare { arguments: Some(json!({"a": [1, null, "é\n"]})) },
+            Payload::Status(StatusUpdate::wait()),
+            Payload::Status(
+                StatusUpdate::error("broke")
+                    .with_tip("half way")
+                    .with_param("a", json!({"b": 1}))
+                    .with_result(Value::Null)
+                    .with_metadata("m", 2.5),
+            ),
+            Payload::Suspended { reason: "approval".to_owned() },
+            Payload::Output(Content::text("line\u{2028}\n")),
+            Payload::Output(Content::Image { data: vec![0, 255, 7], mime_type: mime_type.clone() }),
+            Payload::Output(Content::Audio { data: vec![], mime_type: mime_type.clone() }),
+            Payload::Output(Content::Link {
+                uri: uri.clone(),
+                name: "a".to_owned(),
+                mime_type: None,
+            }),
+            Payload::Output(Content::Blob { uri, data: vec![1], mime_type }),
+            Payload::Completed(completion),
+            Payload::Completed(Completion { success: true, error: None, ..completion }),
+            Payload::Paused { tool: "bash".to_owned(), identity: "ada".to_owned() },
+            Payload::Lagged { lost: 7 },
+            Payload::Detached { unread: 3 },
+        ]
+    }
+
+    #[test]
+    fn every_event_survives_a_spill() {
+        for payload in every_payload() {
+            for subject in [None, Some(subject(true, false)), Some(subject(false, true))] {
+                let occurrence = Arc::new(Occurrence { subject, payload: payload.clone() });
+                assert_eq!(decode(&encode(&occurrence)).as_ref(), Some(&occurrence));
+            }
+        }
+        for torn in [&b"{}"[..], b"", b"{\"event\":\"call.output\",\"payload\":{\"type\":\"x\"}}"] {
+            assert_eq!(decode(torn), None);
+        }
+    }
+
+    #[test]
+    fn the_json_of_an_event_is_stable() {
+        let event =
+            |subject, payload| Event::new(4, Arc::new(Occurrence { subject, payload })).to_value();
+        assert_eq!(
+            event(Some(subject(false, true)), Payload::Output(Content::text("hi"))),
+            json!({
+                "sequence": 4, "event": "call.output", "call_id": "call \"1\"", "tool": "bash",
+                "stage": "output", "final_output": true, "payload": {"type": "text", "text": "hi"},
+            })
+        );
+        assert_eq!(
+            event(None, Payload::Paused { tool: "bash".to_owned(), identity: "ada".to_owned() }),
+            json!({
+                "sequence": 4, "event": "task.paused",
+                "payload": {"tool": "bash", "identity": "ada"},
+            })
+        );
+        let completion = Completion {
+            success: false,
+            error: Some(ErrorKind::Timeout),
+            duration: Duration::from_millis(1500),
+            cached: false,
+            skipped: false,
+            truncated: true,
+        };
+        assert_eq!(
+            event(Some(subject(true, false)), Payload::Completed(completion)),
+            json!({
+                "sequence": 4, "event": "call.completed", "call_id": "call \"1\"", "tool": "bash",
+                "stage": "completed", "hidden": true,
+                "payload": {
+                    "success": false, "error": "timeout", "duration_seconds": 1.5,
+                    "cached": false, "skipped": false, "truncated": true,
+                },
+            })
+        );
+    }
+}

@@ -1,0 +1,20 @@
+#![doc = include_str!("../docs/events.md")]
+
+mod bus;
+mod channel;
+mod event;
+mod json;
+mod status;
+mod stream;
+#[cfg(test)]
+mod tests;
+mod voice;
+
+pub use bus::{EventBus, Subscription};
+pub use channel::{
+    ChannelOptions, ChannelReport, ChannelSpill, Detachment, EventReader, MemorySpill,
+    OutputChannel,
+};
+pub use event::{Completion, Event, Payload, Stage};
+pub use stream::CallStream;
+pub use voice::{Listeners, Voice, VoiceHandle};

@@ -1,0 +1,267 @@
+//! What one call says, to everybody who listens.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+use tokio::time::Instant;
+use toolcrib_tool::{
+    BoxFuture, CallId, Content, ErrorKind, StatusUpdate, ToolDefinition, ToolResult,
+};
+
+use super::bus::EventBus;
+use super::channel::{OutputChannel, Speaker};
+use super::event::{Completion, Occurrence, Payload, Subject};
+use super::status::{Closing, StatusMachine};
+use super::stream::CallStream;
+
+/// Who is told of a call. Cloning it is cheap; the default is nobody.
+#[derive(Debug, Clone, Default)]
+pub struct Listeners {
+    bus: Option<EventBus>,
+    channel: Option<OutputChannel>,
+    stream: Option<CallStream>,
+}
+
+impl Listeners {
+    /// Nobody.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Tells the subscribers of a bus.
+    #[must_use]
+    pub fn with_bus(mut self, bus: EventBus) -> Self {
+        self.bus = Some(bus);
+        self
+    }
+
+    /// Presents the calls on an ordered channel.
+    #[must_use]
+    pub fn with_channel(mut self, channel: OutputChannel) -> Self {
+        self.channel = Some(channel);
+        self
+    }
+
+    /// Tells the client of one request.
+    #[must_use]
+    pub fn with_stream(mut self, stream: CallStream) -> Self {
+        self.stream = Some(stream);
+        self
+    }
+
+    /// The bus, for what happens to no call in particular.
+    pub fn bus(&self) -> Option<&EventBus> {
+        self.bus.as_ref()
+    }
+
+    /// Whether nobody at all would hear a call that begins now. A call then needs no voice.
+    pub fn is_silent(&self) -> bool {
+        self.channel.is_none()
+            && self.stream.is_none()
+            && !self.bus.as_ref().is_some_and(EventBus::is_watched)
+    }
+
+    /// The voice of a call; `position` is its place among the calls of its batch, from 0.
+    ///
+    /// Of hidden tools, only the bus is told that they began and how they ended.
+    pub fn voice(&self, position: usize, call_id: &CallId, definition: &ToolDefinition) -> Voice {
+        let subject = Subject::new(call_id, definition);
+        let channel = self.channel.as_ref();
+        let sinks = Sinks {
+            speaker: channel.and_then(|channel| channel.join(position, &subject)).map(Arc::new),
+            stream: self.stream.clone().filter(|_| !subject.hidden),
+            bus: self.bus.clone(),
+        };
+        let progress = Progress { sinks: Some(sinks), status: StatusMachine::default() };
+        Voice {
+            call: Arc::new(Call { subject, progress: Mutex::new(progress) }),
+            began: Instant::now(),
+        }
+    }
+}
+
+/// The voice of one call, held by whoever runs it. It ends with [`record`](Self::record) or
+/// [`suspend`](Self::suspend); one that is dropped before says that its call was cancelled.
+///
+/// Whatever happens, it releases the floor of its channel, also while a [`VoiceHandle`] lives on in
+/// a thread that could not be stopped: nothing that is said after the end is heard.
+pub struct Voice {
+    call: Arc<Call>,
+    began: Instant,
+}
+
+/// What a running call speaks through. Cloning it is cheap.
+#[derive(Clone)]
+pub struct VoiceHandle(Arc<Call>);
+
+struct Call {
+    subject: Arc<Subject>,
+    /// Locked while something is said, so that everybody hears the call in one order. Saying
+    /// something never waits.
+    progress: Mutex<Progress>,
+}
+
+struct Progress {
+    /// `None` after the end.
+    sinks: Option<Sinks>,
+    status: StatusMachine,
+}
+
+/// Who hears the call.
+#[derive(Clone)]
+struct Sinks {
+    bus: Option<EventBus>,
+    speaker: Option<Arc<Speaker>>,
+    stream: Option<CallStream>,
+}
+
+impl Voice {
+    /// The call was accepted and is about to run. `arguments` is what may be shown of them. On a
+    /// channel this goes ahead of the call's first word and does not ask for the floor, or every
+    /// batch would be presented in the order of its calls.
+    pub fn prepare(&self, arguments: Option<Value>) {
+        if let Some(sinks) = &self.call.lock().sinks {
+            sinks.tell(&self.call.subject, Payload::Prepare { arguments });
+        }
+    }
+
+    /// What the call speaks through while it runs.
+    pub fn handle(&self) -> VoiceHandle {
+        VoiceHandle(Arc::clone(&self.call))
+    }
+
+    /// The call is over, and this is its recorded result: ends an open status, publishes one that
+    /// was held, and says how the call ended.
+    pub fn record(&self, result: &ToolResult) {
+        let closing = match result.error() {
+            None => Closing::Success,
+            Some(error) => Closing::Error(error.message()),
+        };
+        self.call.end(closing, Completion::from(result));
+    }
+
+    /// The call waits for somebody and ends here for now. A status stays open.
+    pub fn suspend(&self, reason: impl Into<String>) {
+        let mut progress = self.call.lock();
+        if let Some(sinks) = progress.sinks.take() {
+            sinks.tell(&self.call.subject, Payload::Suspended { reason: reason.into() });
+            sinks.end();
+        }
+    }
+}
+
+impl Drop for Voice {
+    fn drop(&mut self) {
+        let completion = Completion {
+            success: false,
+            error: Some(ErrorKind::Cancelled),
+            duration: self.began.elapsed(),
+            cached: false,
+            skipped: false,
+            truncated: false,
+        };
+        self.call.end(Closing::Error("the call was cancelled"), completion);
+    }
+}
+
+impl VoiceHandle {
+    /// Says how far the call is. Never waits. `SUCCESS` and `ERROR` are held until the result is
+    /// recorded.
+    pub fn status(&self, update: StatusUpdate) {
+        let mut progress = self.0.lock();
+        let Progress { sinks: Some(sinks), status } = &mut *progress else { return };
+        let before = status.ignored();
+        if let Some(known) = status.update(update) {
+            sinks.tell(&self.0.subject, Payload::Status(known));
+        } else if status.ignored() > before {
+            tracing::debug!(
+                tool = %self.0.subject.tool,
+                call_id = %self.0.subject.call_id,
+                "a status after the last one is ignored"
+            );
+        }
+    }
+
+    /// Streams a part of the output. It is said when this is first polled; then it waits for a slow
+    /// reader, if the call holds the floor.
+    pub fn stream(&self, part: Content) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            let sinks = {
+                let progress = self.0.lock();
+                let Some(sinks) = &progress.sinks else { return };
+                sinks.tell(&self.0.subject, Payload::Output(part));
+                sinks.clone()
+            };
+            if let Some(speaker) = &sinks.speaker {
+                speaker.room().await;
+            }
+            if let Some(stream) = &sinks.stream {
+                stream.room().await;
+            }
+        })
+    }
+}
+
+impl Call {
+    fn end(&self, closing: Closing<'_>, completion: Completion) {
+        let mut progress = self.lock();
+        let Some(sinks) = progress.sinks.take() else { return };
+        if let Some(last) = progress.status.close(closing) {
+            sinks.tell(&self.subject, Payload::Status(last));
+        }
+        sinks.tell(&self.subject, Payload::Completed(completion));
+        sinks.end();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Sinks {
+    fn tell(&self, subject: &Arc<Subject>, payload: Payload) {
+        let is_preparing = matches!(payload, Payload::Prepare { .. });
+        let is_shown = !subject.hidden
+            || matches!(
+                payload,
+                Payload::Prepare { .. } | Payload::Suspended { .. } | Payload::Completed(_)
+            );
+        let bus = self.bus.as_ref().filter(|bus| is_shown && bus.is_watched());
+        if bus.is_none() && self.speaker.is_none() && self.stream.is_none() {
+            return;
+        }
+        let subject = Some(Arc::clone(subject));
+        let occurrence = Arc::new(Occurrence { subject, payload });
+        if let Some(bus) = bus {
+            bus.tell(Arc::clone(&occurrence));
+        }
+        if let Some(stream) = &self.stream {
+            stream.say(Arc::clone(&occurrence));
+        }
+        if let Some(speaker) = &self.speaker {
+            if is_preparing { speaker.announce(occurrence) } else { speaker.say(occurrence) }
+        }
+    }
+
+    /// A part that is being streamed may hold the speaker still: it ends here, not when dropped.
+    fn end(&self) {
+        if let Some(speaker) = &self.speaker {
+            speaker.end();
+        }
+    }
+}
+
+impl fmt::Debug for Voice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Voice").field("call_id", &self.call.subject.call_id).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for VoiceHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("VoiceHandle")
+            .field("call_id", &self.0.subject.call_id)
+            .finish_non_exhaustive()
+    }
+}

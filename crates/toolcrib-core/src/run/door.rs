@@ -54,7 +54,7 @@ impl Door for Turn {
 
     fn accept(&self, suspension: &Suspension, output: ToolOutput) -> Result<ToolOutput, ToolError> {
         let known =
-            self.state.snapshot.slot(suspension.tool()).filter(|slot| {
+            self.state.slot(suspension.tool()).filter(|slot| {
                 Fingerprint::of_definition(&slot.entry) == suspension.definition_hash()
             });
         // That the tool is gone or has changed is no fault of the output: the call's answer says it.

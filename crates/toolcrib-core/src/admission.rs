@@ -202,13 +202,14 @@ impl Permit<'_> {
 
     /// Gives the permit back; `failure` is the kind of the failed call. Only `timeout` counts
     /// towards a pause, a `cancelled` call says nothing, and everything else ends a row of
-    /// timeouts.
-    pub(crate) fn finish(self, failure: Option<ErrorKind>) {
+    /// timeouts. Whether the tool is paused from now on.
+    pub(crate) fn finish(self, failure: Option<ErrorKind>) -> bool {
         match failure {
-            Some(ErrorKind::Timeout) => self.watch.timed_out(),
+            Some(ErrorKind::Timeout) => return self.watch.timed_out(),
             Some(ErrorKind::Cancelled) => drop(self.watch),
             _ => self.watch.ended(),
         }
+        false
     }
 }
 

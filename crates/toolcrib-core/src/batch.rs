@@ -21,14 +21,14 @@ pub(crate) async fn run(
     let batch = Batch { turn, flights: Flights::for_batch(), lineage: Lineage::root() };
     let mut answers = Vec::with_capacity(calls.len());
     let mut group = Vec::new();
-    for call in calls {
+    for (position, call) in calls.into_iter().enumerate() {
         let slot = turn.state.slot(call.name());
         if slot.is_some_and(|slot| !slot.entry.definition.parallel()) {
             let before = std::mem::take(&mut group);
             answers.extend(batch.side_by_side(before, max_concurrency).await);
-            answers.push(batch.one(call).await);
+            answers.push(batch.one(position, call).await);
         } else {
-            group.push(call);
+            group.push((position, call));
         }
     }
     answers.extend(batch.side_by_side(group, max_concurrency).await);
@@ -43,10 +43,14 @@ struct Batch<'a> {
 
 impl Batch<'_> {
     /// Polled inside the caller's task: a batch of quick calls pays for no task switch.
-    async fn side_by_side(&self, calls: Vec<ToolCall>, max_concurrency: usize) -> Vec<Answered> {
+    async fn side_by_side(
+        &self,
+        calls: Vec<(usize, ToolCall)>,
+        max_concurrency: usize,
+    ) -> Vec<Answered> {
         let at_once = if max_concurrency == 0 { calls.len() } else { max_concurrency };
-        let numbered = |(position, call)| async move { (position, self.one(call).await) };
-        let mut waiting = calls.into_iter().enumerate();
+        let numbered = |(position, call)| async move { (position, self.one(position, call).await) };
+        let mut waiting = calls.into_iter();
         let mut running: FuturesUnordered<_> =
             waiting.by_ref().take(at_once).map(numbered).collect();
         let mut answers = Vec::new();
@@ -58,8 +62,9 @@ impl Batch<'_> {
         answers.into_iter().map(|(_, answered)| answered).collect()
     }
 
-    async fn one(&self, call: ToolCall) -> Answered {
-        let origin = Origin { batch: Some(&self.flights), ..Origin::alone(&self.lineage) };
+    async fn one(&self, position: usize, call: ToolCall) -> Answered {
+        let origin =
+            Origin { batch: Some(&self.flights), position, ..Origin::alone(&self.lineage) };
         pipeline::run(self.turn, call, origin).await
     }
 

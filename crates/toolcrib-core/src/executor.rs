@@ -10,6 +10,7 @@ use crate::answers::{Answers, CacheStats};
 use crate::approval::{Approver, SessionApprovals};
 use crate::audit::AuditTrail;
 use crate::clock::{Clock, Timestamp};
+use crate::events::EventBus;
 use crate::lifecycle::{PollWatch, Shutdown, ShutdownReport};
 use crate::masking::Mask;
 use crate::middleware::Stack;
@@ -42,6 +43,7 @@ pub(crate) struct Shared {
     pub(crate) approvals: SessionApprovals,
     pub(crate) suspensions: Option<Arc<dyn SuspensionStore>>,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) bus: Option<EventBus>,
     pub(crate) shutdown: Shutdown,
     pub(crate) polls: PollWatch,
 }
@@ -98,6 +100,11 @@ impl Executor {
     pub fn forget_session(&self, session: &str) {
         self.shared.answers.forget_session(session);
         self.shared.approvals.forget_session(session);
+    }
+
+    /// The bus that is told of all calls, if there is one.
+    pub fn events(&self) -> Option<&EventBus> {
+        self.shared.bus.as_ref()
     }
 
     /// Where suspended calls wait, if this executor keeps them.

@@ -5,13 +5,15 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use tokio::time::Instant;
 use toolcrib_tool::{
-    BoxFuture, CallHost, ErrorKind, Services, ToolCall, ToolError, ToolFile, ToolName, ToolOutput,
-    ToolResult,
+    BoxFuture, CallHost, Content, ErrorKind, Services, StatusUpdate, ToolCall, ToolError, ToolFile,
+    ToolName, ToolOutput, ToolResult,
 };
 
 use crate::admission::{Descent, Lineage, Permit};
 use crate::cancel::Cancellation;
+use crate::events::VoiceHandle;
 use crate::pipeline::Origin;
+use crate::speech::Speech;
 use crate::suspension::Waiting;
 use crate::{Turn, pipeline};
 
@@ -26,12 +28,22 @@ pub(crate) struct Host {
     result: Mutex<Option<Box<ToolOutput>>>,
     /// What the tool waits for, if it returned without an end.
     waiting: Mutex<Option<Box<Waiting>>>,
+    /// Where somebody listens.
+    speech: Option<Box<Speech>>,
 }
 
 impl Host {
     /// Of a call of `tool`, made from the calls of `parent`.
-    pub(crate) fn new(turn: &Turn, tool: &ToolName, parent: &Lineage) -> Self {
+    pub(crate) fn new(
+        turn: &Turn,
+        tool: &ToolName,
+        parent: &Lineage,
+        voice: Option<VoiceHandle>,
+    ) -> Self {
+        let mask = &turn.state.shared.mask;
+        let speech = voice.map(|voice| Box::new(Speech::new(voice, mask.clone())));
         Self {
+            speech,
             cancellation: Cancellation::default(),
             turn: turn.clone(),
             descent: Descent::new(parent, tool),
@@ -57,6 +69,13 @@ impl Host {
     pub(crate) fn take_result(&self) -> Option<ToolOutput> {
         let mut result = self.result.lock().unwrap_or_else(PoisonError::into_inner);
         result.take().map(|output| *output)
+    }
+
+    /// Says what masking has held back of a stream: the work is over.
+    pub(crate) async fn finish_speech(&self) {
+        if let Some(speech) = &self.speech {
+            speech.finish().await;
+        }
     }
 
     /// The call has its permit, and its time runs. A call begins once: tried again, it keeps both.
@@ -92,6 +111,19 @@ impl CallHost for Host {
 
     fn deadline(&self) -> Option<std::time::Instant> {
         self.deadline.get().copied().map(Instant::into_std)
+    }
+
+    fn status(&self, update: StatusUpdate) {
+        if let Some(speech) = &self.speech {
+            speech.status(update);
+        }
+    }
+
+    fn stream(&self, part: Content) -> BoxFuture<'_, ()> {
+        match &self.speech {
+            None => Box::pin(std::future::ready(())),
+            Some(speech) => Box::pin(speech.stream(part)),
+        }
     }
 
     fn set_result(&self, output: ToolOutput) {

@@ -39,6 +39,7 @@ mod registry;
 mod retry;
 pub mod run;
 mod schema;
+mod speech;
 pub mod spill;
 mod statistics;
 pub mod stored;

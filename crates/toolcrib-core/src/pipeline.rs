@@ -30,6 +30,7 @@ use self::record::Record;
 use crate::admission::{Lineage, Permit};
 use crate::answers::{Asked, Flights, Run, Scope};
 use crate::audit::Decision;
+use crate::events::Voice;
 use crate::execution::{Deadline, Held, execute, poll_once};
 use crate::host::Host;
 use crate::lifecycle::{Instance, withdrawn};
@@ -51,6 +52,8 @@ pub(crate) struct Origin<'a> {
     pub(crate) lineage: &'a Lineage,
     /// The flights of the batch it is part of.
     pub(crate) batch: Option<&'a Flights>,
+    /// Its place in that batch, from 0.
+    pub(crate) position: usize,
     /// It was suspended, and this is what has come of that.
     pub(crate) grant: Option<&'a Grant>,
 }
@@ -58,7 +61,7 @@ pub(crate) struct Origin<'a> {
 impl<'a> Origin<'a> {
     /// Of a call made by `lineage`, which is no part of a batch.
     pub(crate) fn alone(lineage: &'a Lineage) -> Self {
-        Self { lineage, batch: None, grant: None }
+        Self { lineage, batch: None, position: 0, grant: None }
     }
 }
 
@@ -137,8 +140,12 @@ async fn answer(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answered {
         chars: own_chars.unwrap_or(state.shared.config.output_chars),
         data_bytes: state.shared.config.data_bytes,
     };
+    let voice = slot
+        .filter(|_| !state.listeners.is_silent())
+        .map(|slot| state.listeners.voice(origin.position, &id, &slot.entry.definition));
     let mut way = Way {
         turn,
+        voice: voice.as_ref(),
         origin,
         id: &id,
         name: &name,
@@ -183,6 +190,12 @@ async fn answer(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answered {
     .with_cached(source == Source::Kept)
     .with_skipped(source == Source::Shared);
     record.end(&result);
+    // Recorded first: whoever hears of the end finds it written down.
+    match (&voice, &suspension) {
+        (None, _) => {}
+        (Some(voice), None) => voice.record(&result),
+        (Some(voice), Some(suspension)) => voice.suspend(suspension.waiting().as_str()),
+    }
     Answered { result, whole, limit: limits.chars, suspension }
 }
 
@@ -267,6 +280,8 @@ fn host_failed(panic: &(dyn std::any::Any + Send)) -> ToolError {
 /// A call on its way.
 struct Way<'a> {
     turn: &'a Turn,
+    /// Where somebody listens.
+    voice: Option<&'a Voice>,
     origin: Origin<'a>,
     id: &'a CallId,
     name: &'a str,
@@ -343,13 +358,20 @@ impl<'a> Way<'a> {
         // A tool that asks back is suspended with the arguments it was given.
         let again = shared.suspensions.is_some().then(|| arguments.clone());
         let outcome = self.run(compiled, arguments, work).await;
-        if let Some(waiting) = hosted.host().take_waiting() {
+        if self.voice.is_some() {
+            hosted.host().finish_speech().await;
+        }
+        if outcome.is_err()
+            && let Some(waiting) = hosted.host().take_waiting()
+        {
             permit.finish(None);
             counted.wait();
             return Err(self.suspend(slot, again.as_ref(), waiting).await);
         }
         let failure = outcome.as_ref().err().map(ToolError::kind);
-        permit.finish(failure);
+        if permit.finish(failure) {
+            self.turn.state.paused(self.name);
+        }
         counted.finish(Ending::of(&outcome), runs_from.elapsed());
         let outcome = match kept {
             Some(run) => self.publish(run, outcome),

@@ -12,6 +12,7 @@ use toolcrib_tool::{
 use crate::admission::Lineage;
 use crate::approval::Approver;
 use crate::cancel::Cancellation;
+use crate::events::{Listeners, Payload};
 use crate::executor::Shared;
 use crate::identity::identity;
 use crate::pipeline::{Answered, Origin};
@@ -28,6 +29,7 @@ pub struct TurnOptions {
     files: ToolFiles,
     approver: Option<Arc<dyn Approver>>,
     toolset: Option<Toolset>,
+    listeners: Listeners,
     max_concurrency: Option<usize>,
 }
 
@@ -73,6 +75,13 @@ impl TurnOptions {
     #[must_use]
     pub fn toolset(mut self, toolset: Toolset) -> Self {
         self.toolset = Some(toolset);
+        self
+    }
+
+    /// Who is told of the calls while they run. The executor's bus, if it has one, is told anyway.
+    #[must_use]
+    pub fn listeners(mut self, listeners: Listeners) -> Self {
+        self.listeners = listeners;
         self
     }
 
@@ -133,6 +142,7 @@ pub(crate) struct State {
     pub(crate) services: Services,
     pub(crate) files: ToolFiles,
     approver: Option<Arc<dyn Approver>>,
+    pub(crate) listeners: Listeners,
     pub(crate) cancellation: Cancellation,
     max_concurrency: usize,
 }
@@ -151,6 +161,14 @@ impl State {
         match &self.view {
             None => self.snapshot.near(name, |_| true),
             Some(view) => view.near(name),
+        }
+    }
+
+    /// Tells that a tool rests for this identity.
+    pub(crate) fn paused(&self, tool: &str) {
+        if let Some(bus) = self.listeners.bus() {
+            let (tool, identity) = (tool.to_owned(), self.identity.as_ref().to_owned());
+            bus.publish(Payload::Paused { tool, identity });
         }
     }
 
@@ -173,6 +191,10 @@ impl Turn {
             services: options.services,
             files: options.files,
             approver: options.approver,
+            listeners: match (&executor.shared.bus, options.listeners.bus()) {
+                (Some(bus), None) => options.listeners.with_bus(bus.clone()),
+                _ => options.listeners,
+            },
             cancellation: Cancellation::default(),
             values: options.values,
             max_concurrency: options

@@ -143,15 +143,18 @@ impl Breaker {
         self.entries.store(table.map.len(), Ordering::Relaxed);
     }
 
-    fn timed_out(&self, key: &KeyRef<'_>, trial: Option<u64>) {
+    /// Whether this opens it.
+    fn timed_out(&self, key: &KeyRef<'_>, trial: Option<u64>) -> bool {
         if self.threshold == 0 {
-            return;
+            return false;
         }
         let opened = State::Open { until: later(self.cooldown) };
         let after = |timeouts| {
             if timeouts >= self.threshold { opened } else { State::Closed { timeouts } }
         };
         let mut table = self.lock();
+        let is_open = |entry: &Entry| matches!(entry.state, State::Open { .. });
+        let was_open = table.map.get(key).is_some_and(is_open);
         match (table.touch(key), trial) {
             (Some(entry), trial) => match (entry.state, trial) {
                 (State::HalfOpen { trial: current }, Some(trial)) if current == trial => {
@@ -165,9 +168,11 @@ impl Breaker {
             },
             (None, None) => table.insert(key, after(1)),
             // A trial of an entry that was reset meanwhile.
-            (None, Some(_)) => {}
+            (None, Some(_)) => return false,
         }
         self.entries.store(table.map.len(), Ordering::Relaxed);
+        // Those that come late find it open.
+        !was_open && table.map.get(key).is_some_and(is_open)
     }
 
     fn ended(&self, key: &KeyRef<'_>, trial: Option<u64>) {
@@ -245,9 +250,9 @@ impl Watch<'_> {
         self.trial.is_some()
     }
 
-    /// The call ran into its time limit.
-    pub(super) fn timed_out(mut self) {
-        self.breaker.timed_out(&self.key, self.trial.take());
+    /// The call ran into its time limit; whether that pauses the tool.
+    pub(super) fn timed_out(mut self) -> bool {
+        self.breaker.timed_out(&self.key, self.trial.take())
     }
 
     /// The call ended by itself, however.

@@ -23,7 +23,9 @@ async fn story(threshold: u32, story: &str) {
         let check = || breaker.check(&tool, "ada", fingerprint);
         let passes = || check().unwrap_or_else(|e| panic!("{story}: {place}: paused: {e:?}"));
         match step {
-            't' => passes().timed_out(),
+            't' => {
+                passes().timed_out();
+            }
             'o' => passes().ended(),
             'd' => drop(passes()),
             'p' => assert!(check().is_err(), "{story}: {place}: not paused"),
@@ -33,7 +35,9 @@ async fn story(threshold: u32, story: &str) {
                 trial = Some(watch);
             }
             'D' => drop(trial.take().unwrap()),
-            'X' => trial.take().unwrap().timed_out(),
+            'X' => {
+                trial.take().unwrap().timed_out();
+            }
             'O' => trial.take().unwrap().ended(),
             '.' => advance(COOLDOWN / 2).await,
             'r' => breaker.reset("slow"),

@@ -9,6 +9,7 @@ use crate::answers::{AnswerCache, Answers, HistoryLimits};
 use crate::approval::{Approver, SessionApprovals};
 use crate::audit::AuditTrail;
 use crate::clock::{Clock, SystemClock};
+use crate::events::EventBus;
 use crate::lifecycle::{PollWatch, Shutdown};
 use crate::masking::Mask;
 use crate::middleware::Stack;
@@ -50,6 +51,7 @@ pub struct ExecutorBuilder {
     approver: Option<Arc<dyn Approver>>,
     suspensions: Option<Arc<dyn SuspensionStore>>,
     clock: Arc<dyn Clock>,
+    bus: Option<EventBus>,
 }
 
 impl ExecutorBuilder {
@@ -65,6 +67,7 @@ impl ExecutorBuilder {
             approver: None,
             suspensions: None,
             clock: Arc::new(SystemClock),
+            bus: None,
         }
     }
 
@@ -134,6 +137,13 @@ impl ExecutorBuilder {
         self
     }
 
+    /// The bus that is told of all calls, for consoles and logs of events.
+    #[must_use]
+    pub fn events(mut self, bus: EventBus) -> Self {
+        self.bus = Some(bus);
+        self
+    }
+
     /// Makes the executor.
     pub fn build(self) -> Executor {
         let Self {
@@ -147,6 +157,7 @@ impl ExecutorBuilder {
             approver,
             suspensions,
             clock,
+            bus,
         } = self;
         let admission = Admission::new(config.admission());
         let answers = Answers::new(AnswerCache::new(config.cache()), HistoryLimits::default());
@@ -166,6 +177,7 @@ impl ExecutorBuilder {
                 approvals: SessionApprovals::new(),
                 suspensions,
                 clock,
+                bus,
                 shutdown: Shutdown::default(),
                 polls: PollWatch::default(),
             }),

@@ -47,11 +47,10 @@ fn kept_chars(output: &ToolOutput) -> usize {
 /// An output cut where nothing keeps the rest, and whether it was.
 fn fit(output: ToolOutput, chars: usize) -> (ToolOutput, bool) {
     let limits = OutputLimits { chars, data_bytes: usize::MAX };
-    let outcome = Ok(output);
-    if allows(&outcome, limits) {
-        return (outcome.unwrap(), false);
+    if allows(&Ok(output.clone()), limits) {
+        return (output, false);
     }
-    let fitted = fit_outcome(outcome, limits, None).now_or_never().unwrap();
+    let fitted = fit_outcome(Ok(output), limits, None).now_or_never().unwrap();
     (fitted.outcome.unwrap(), fitted.whole.is_some())
 }
 

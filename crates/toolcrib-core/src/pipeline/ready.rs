@@ -11,9 +11,11 @@ use toolcrib_tool::{
 use super::{Leave, Way};
 use crate::answers::{Answers, Asked, Key};
 use crate::checking::{Mending, checked_arguments};
+use crate::events::Voice;
 use crate::execution::{timed_out, validate};
 use crate::host::Host;
 use crate::lifecycle::Instance;
+use crate::redaction::redact;
 use crate::registry::{Compiled, Slot};
 use crate::suspension::{Grant, Granted, Waiting};
 use crate::turn::Turn;
@@ -38,13 +40,18 @@ impl<'a> Way<'a> {
         available(slot)?;
         let mut checked = checked(turn, slot, raw)?;
         let definition = &slot.entry.definition;
-        let host = Host::new(turn, definition.tool_name(), self.origin.lineage);
+        let voice = self.voice.map(Voice::handle);
+        let host = Host::new(turn, definition.tool_name(), self.origin.lineage, voice);
         let mut builder = context(turn, slot, self.id);
         if let Some(Granted::Answer(answer)) = self.origin.grant.map(Grant::granted) {
             builder = builder.answer(answer.clone());
         }
         let hosted = builder.host(host).build_hosted();
         let context = hosted.context();
+        if let Some(voice) = self.voice {
+            let arguments = checked.arguments.value();
+            voice.prepare(Some(redact(definition, arguments, &turn.state.shared.mask)));
+        }
         if definition.client() {
             self.consent(slot, &mut checked, None).await?;
             return Err(self.suspend(slot, Some(&checked.arguments), Waiting::Client).await);

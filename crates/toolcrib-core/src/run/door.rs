@@ -53,10 +53,10 @@ impl Door for Turn {
     }
 
     fn accept(&self, suspension: &Suspension, output: ToolOutput) -> Result<ToolOutput, ToolError> {
-        let known =
-            self.state.slot(suspension.tool()).filter(|slot| {
-                Fingerprint::of_definition(&slot.entry) == suspension.definition_hash()
-            });
+        let known = self
+            .state
+            .slot(suspension.tool())
+            .filter(|slot| Fingerprint::of_definition(&slot.entry) == suspension.definition_hash());
         // That the tool is gone or has changed is no fault of the output: the call's answer says it.
         let Some(slot) = known else { return Ok(output) };
         let shared = &self.state.shared;

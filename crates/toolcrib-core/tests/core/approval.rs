@@ -1,8 +1,8 @@
 //! Calls that need consent: who is asked, what is remembered, and what no approval can do.
 
 use std::sync::Arc;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -50,15 +50,19 @@ impl Asked {
         Arc::new(Self { decisions: Mutex::new(decisions), requests: Mutex::default() })
     }
 
+    fn requests(&self) -> MutexGuard<'_, Vec<ApprovalRequest>> {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn count(&self) -> usize {
-        self.requests.lock().unwrap().len()
+        self.requests().len()
     }
 }
 
 impl Approver for Asked {
     fn decide<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, Decision> {
-        self.requests.lock().unwrap().push(request.clone());
-        let decision = self.decisions.lock().unwrap().pop();
+        self.requests().push(request.clone());
+        let decision = self.decisions.lock().unwrap_or_else(PoisonError::into_inner).pop();
         Box::pin(async move { decision.unwrap_or_else(|| Decision::deny("asked too often")) })
     }
 }
@@ -87,10 +91,10 @@ async fn arguments_are_checked_before_anybody_is_asked_and_secrets_are_not_shown
     assert_eq!(invalid.error_kind(), Some(ErrorKind::InvalidArgs));
     assert_eq!(approver.count(), 0);
 
-    let approved = call(&turn, "remove", json!({"path": "a", "token": "t0ken"})).await;
-    assert!(approved.is_success(), "{}", approved.text());
+    let ran = call(&turn, "remove", json!({"path": "a", "token": "t0ken"})).await;
+    assert!(ran.is_success(), "{}", ran.text());
     assert_eq!(runs.load(Ordering::SeqCst), 1);
-    let requests = approver.requests.lock().unwrap();
+    let requests = approver.requests();
     assert_eq!(requests[0].shown, json!({"path": "a", "token": "[redacted]"}));
     assert_eq!(requests[0].arguments.value()["token"], "t0ken");
 }

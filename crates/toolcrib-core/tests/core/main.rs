@@ -7,6 +7,7 @@ mod cancelling;
 mod context;
 mod doubles;
 mod harness;
+mod listening;
 mod names;
 mod registry;
 mod running;

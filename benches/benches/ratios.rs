@@ -1,12 +1,16 @@
-//! Ours beside the peer and the limits, turn by turn in one run, as a Markdown table.
+//! Ours beside the peers and the limits, turn by turn in one run, as a Markdown table.
 //!
-//! `cargo bench -p toolcrib-benches --bench ratios [-- lookup|call|process …]`
+//! `cargo bench -p toolcrib-benches --bench ratios [-- process|lookup|call|cached|batch|concurrency …]`
 
 #![expect(clippy::print_stdout, reason = "the table is what this program is for")]
 
 use std::time::Duration;
 
-use toolcrib_benches::{Contender, Rounds, SIZES, call, interleaved, lookup, process};
+use toolcrib_benches::concurrency::Work;
+use toolcrib_benches::target::{Target, verdicts};
+use toolcrib_benches::{
+    Contender, Rounds, SIZES, batch, cached, call, concurrency, interleaved, lookup, process,
+};
 use toolcrib_testkit::search_tool::Schemas;
 
 /// Rounds of each comparison; their median is shown.
@@ -15,53 +19,118 @@ const ROUNDS: usize = 9;
 fn main() {
     // cargo itself passes `--bench`.
     let asked: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
-    let wanted = |part: &str| asked.is_empty() || asked.iter().any(|asked| asked == part);
     println!("Medians of {ROUNDS} interleaved rounds; only the ratios inside one run count.");
-    // First: starting a process is dearer in a process that has grown.
-    if wanted("process") {
-        // Before anything else has run: memory once held is reused unseen.
-        let drained = |contender: &mut Contender| process::peak_growth(|| contender.run(1));
-        println!("\nMemory that draining 100 MB adds to the process's peak (VmHWM):\n");
-        for mut contender in process::drain_contenders() {
-            let name = contender.name();
-            println!("- {name}: {}", growth(drained(&mut contender)));
-        }
-        header("Processes", "ms", "ours");
-        let rounds = interleaved(&mut process::spawn_contenders(), ROUNDS, 50);
-        rows("one spawn of `true`", &rounds, "ours", 1e6);
-        let rounds = interleaved(&mut process::drain_contenders(), ROUNDS, 1);
-        rows("100 MB of output drained", &rounds, "ours", 1e6);
-    }
-    if wanted("lookup") {
-        header("Lookup by name", "ns", "ours/turn");
-        for size in SIZES {
-            let rounds = interleaved(&mut lookup::contenders(size), ROUNDS, 200_000);
-            rows(&format!("{size} tools"), &rounds, "ours/turn", 1.0);
-        }
-    }
-    if wanted("call") {
-        header("Validated call", "ns", "ours");
-        for schemas in [Schemas::Shared, Schemas::Distinct] {
-            for size in SIZES {
-                let rounds = interleaved(&mut call::contenders(size, schemas), ROUNDS, 20_000);
-                rows(&format!("{size} tools, {} schemas", schemas.as_str()), &rounds, "ours", 1.0);
-            }
+    // Processes first: starting one is dearer in a process that has grown, and memory once held is
+    // reused unseen.
+    let parts: [(&str, fn()); 6] = [
+        ("process", processes),
+        ("lookup", lookups),
+        ("call", calls),
+        ("cached", cached_calls),
+        ("batch", batches),
+        ("concurrency", concurrencies),
+    ];
+    for (name, print) in parts {
+        if asked.is_empty() || asked.iter().any(|asked| asked == name) {
+            print();
         }
     }
 }
 
-fn header(title: &str, unit: &str, ours: &str) {
-    println!("\n## {title}\n");
-    println!("| work | contender | {unit} | `{ours}` ÷ this |");
-    println!("|---|---|---:|---:|");
+fn processes() {
+    let drained = |contender: &mut Contender| process::peak_growth(|| contender.run(1));
+    println!("\nMemory that draining 100 MB adds to the process's peak (VmHWM):\n");
+    for mut contender in process::drain_contenders() {
+        let name = contender.name();
+        println!("- {name}: {}", growth(drained(&mut contender)));
+    }
+    let table = Table::begin("Processes", MILLISECONDS, "ours");
+    let rounds = interleaved(&mut process::spawn_contenders(), ROUNDS, 50);
+    table.rows("one spawn of `true`", &rounds, &[Target::Times(1.05, "std")]);
+    let rounds = interleaved(&mut process::drain_contenders(), ROUNDS, 1);
+    table.rows("100 MB of output drained", &rounds, &[Target::Times(1.25, "limit")]);
 }
 
-fn rows(work: &str, rounds: &Rounds, ours: &str, unit: f64) {
-    let digits = if unit > 1.0 { 2 } else { 0 };
-    for name in rounds.names() {
-        let time = rounds.median(name) / unit;
-        let ratio = rounds.ratio(ours, name);
-        println!("| {work} | {name} | {time:.digits$} | {ratio:.2} |");
+fn lookups() {
+    let table = Table::begin("Lookup by name", NANOSECONDS, "ours/turn");
+    for size in SIZES {
+        let rounds = interleaved(&mut lookup::contenders(size), ROUNDS, 200_000);
+        table.rows(&format!("{size} tools"), &rounds, &[Target::Nanoseconds(40.0)]);
+    }
+}
+
+fn calls() {
+    let table = Table::begin("Validated call", NANOSECONDS, "ours");
+    for schemas in [Schemas::Shared, Schemas::Distinct] {
+        let limit = match schemas {
+            Schemas::Shared => 700.0,
+            Schemas::Distinct => 1_600.0,
+        };
+        for &size in call::sizes(schemas) {
+            let rounds = interleaved(&mut call::contenders(size, schemas), ROUNDS, 20_000);
+            let work = format!("{size} tools, {} schemas", schemas.as_str());
+            table.rows(&work, &rounds, &[Target::Nanoseconds(limit), Target::Below("rmcp")]);
+        }
+    }
+}
+
+fn cached_calls() {
+    let table = Table::begin("Call answered from the cache", NANOSECONDS, "ours/hit");
+    for size in SIZES {
+        let rounds = interleaved(&mut cached::contenders(size), ROUNDS, 20_000);
+        table.rows(&format!("{size} tools"), &rounds, &[Target::Nanoseconds(1_000.0)]);
+    }
+}
+
+fn batches() {
+    let title = format!("Batch of {} ready calls", batch::CALLS);
+    let table = Table::begin(&title, MICROSECONDS, "ours/batch");
+    let targets = [Target::Below("ours/spawned"), Target::Below("rmcp/joined")];
+    for size in SIZES {
+        let rounds = interleaved(&mut batch::contenders(size), ROUNDS, 500);
+        table.rows(&format!("{size} tools"), &rounds, &targets);
+    }
+}
+
+fn concurrencies() {
+    let title = format!("Batch of {} calls, so many at once (0: all)", concurrency::CALLS);
+    let table = Table::begin(&title, MILLISECONDS, "4");
+    for work in Work::ALL {
+        let rounds = interleaved(&mut concurrency::contenders(work), ROUNDS, 20);
+        table.rows(work.as_str(), &rounds, &[]);
+    }
+}
+
+/// A unit of time: its sign, its nanoseconds, and how many digits are shown of it.
+type Unit = (&'static str, f64, usize);
+
+const NANOSECONDS: Unit = ("ns", 1.0, 0);
+const MICROSECONDS: Unit = ("µs", 1e3, 1);
+const MILLISECONDS: Unit = ("ms", 1e6, 2);
+
+/// A table whose header is printed; the targets are those of `ours`.
+struct Table<'a> {
+    unit: Unit,
+    ours: &'a str,
+}
+
+impl<'a> Table<'a> {
+    fn begin(title: &str, unit: Unit, ours: &'a str) -> Self {
+        println!("\n## {title}\n");
+        println!("| work | contender | {} | `{ours}` ÷ this | target |", unit.0);
+        println!("|---|---|---:|---:|---|");
+        Self { unit, ours }
+    }
+
+    fn rows(&self, work: &str, rounds: &Rounds, targets: &[Target]) {
+        let (_, nanoseconds, digits) = self.unit;
+        for name in rounds.names() {
+            let time = rounds.median(name) / nanoseconds;
+            let ratio = rounds.ratio(self.ours, name);
+            let verdicts =
+                if *name == self.ours { verdicts(targets, rounds, name) } else { String::new() };
+            println!("| {work} | {name} | {time:.digits$} | {ratio:.2} | {verdicts} |");
+        }
     }
 }
 

@@ -2,13 +2,14 @@
 //!
 //! Each side starts from the same three texts (an id, a name, 301 bytes of arguments) and
 //! ends with a result that holds the path the tool was given. Ours validates against the schema;
-//! rmcp's router does not.
+//! the peers do not.
 
 use std::hint::black_box;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use jsonschema::Validator;
+use rmcp::handler::server::router::tool::ToolRouter;
 use rmcp::model::JsonObject;
 use serde_json::Value;
 use tokio::runtime::Runtime;
@@ -20,15 +21,24 @@ use toolcrib_tool::ToolCall;
 
 use crate::order::Order;
 use crate::peer::{Connection, Server};
-use crate::{Contender, peer};
+use crate::{Contender, SIZES, peer};
 
 /// The id every call carries.
-const CALL_ID: &str = "call_0123456789";
+pub(crate) const CALL_ID: &str = "call_0123456789";
 
 /// Calls of the peer that are made ready before the clock starts.
 const PREPARED: u64 = 64;
 
-fn runtime() -> Runtime {
+/// Sizes of the registries, in tools. 100,000 compiled validators would need more than 4 GiB on our
+/// side alone, so distinct schemas end at 10,000.
+pub const fn sizes(schemas: Schemas) -> &'static [usize] {
+    match schemas {
+        Schemas::Shared => &SIZES,
+        Schemas::Distinct => SIZES.split_at(SIZES.len() - 1).0,
+    }
+}
+
+pub(crate) fn runtime() -> Runtime {
     tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime")
 }
 
@@ -36,15 +46,19 @@ fn runtime() -> Runtime {
 ///
 /// - `ours`: `Turn::call`, everything that the pipeline does;
 /// - `rmcp`: the arguments parsed into rmcp's map, its context made, `ToolRouter::call`;
+/// - `rig`: `ToolSet::execute` with its context made (with the feature `rig`);
 /// - `rmcp/router-only`: `ToolRouter::call` alone, on arguments that are already parsed;
 /// - `limit/value+validator`: parsed into a `serde_json::Value` and validated; no tool, no result;
 /// - `limit/typed`: parsed into the tool's own type;
 /// - `limit/borrowed`: parsed into a type that borrows from the text.
 pub fn contenders(size: usize, schemas: Schemas) -> Vec<Contender> {
+    let router = Rc::new(peer::router(size, schemas));
     vec![
-        ours(size, schemas),
-        rmcp(size, schemas),
-        rmcp_router_only(size, schemas),
+        ours_with("ours", size, schemas),
+        rmcp(Rc::clone(&router), size),
+        #[cfg(feature = "rig")]
+        rig(size, schemas),
+        rmcp_router_only(router, size),
         value_and_validator(size, schemas),
         parse_only("limit/typed", |text| {
             serde_json::from_str::<SearchArguments>(text).is_ok_and(|args| args.recursive)
@@ -55,11 +69,12 @@ pub fn contenders(size: usize, schemas: Schemas) -> Vec<Contender> {
     ]
 }
 
-fn names(size: usize) -> (Vec<String>, Order) {
+pub(crate) fn names(size: usize) -> (Vec<String>, Order) {
     ((0..size).map(search_tool::name).collect(), Order::new(size))
 }
 
-fn ours(size: usize, schemas: Schemas) -> Contender {
+/// `Turn::call` under a name.
+pub(crate) fn ours_with(contender: &'static str, size: usize, schemas: Schemas) -> Contender {
     let registry = Registry::new(search_tool::snapshot(size, schemas));
     let turn = Executor::new(registry, ExecutorConfig::default()).turn(TurnOptions::default());
     let runtime = runtime();
@@ -78,11 +93,10 @@ fn ours(size: usize, schemas: Schemas) -> Contender {
     };
     // The first call of a tool compiles its schema: not what is measured here.
     run(size as u64);
-    Contender::new("ours", run)
+    Contender::new(contender, run)
 }
 
-fn rmcp(size: usize, schemas: Schemas) -> Contender {
-    let router = peer::router(size, schemas);
+fn rmcp(router: Rc<ToolRouter<Server>>, size: usize) -> Contender {
     let runtime = runtime();
     let connection = Connection::open(&runtime);
     let (names, mut order) = names(size);
@@ -103,8 +117,25 @@ fn rmcp(size: usize, schemas: Schemas) -> Contender {
     Contender::new("rmcp", run)
 }
 
-fn rmcp_router_only(size: usize, schemas: Schemas) -> Contender {
-    let router = peer::router(size, schemas);
+#[cfg(feature = "rig")]
+fn rig(size: usize, schemas: Schemas) -> Contender {
+    let set = crate::rig::set(size, schemas);
+    let runtime = runtime();
+    let (names, mut order) = names(size);
+    let mut run = move |times: u64| {
+        runtime.block_on(async {
+            let start = Instant::now();
+            for _ in 0..times {
+                assert!(crate::rig::call(&set, &names[order.next()]).await);
+            }
+            start.elapsed()
+        })
+    };
+    run(size as u64);
+    Contender::new("rig", run)
+}
+
+fn rmcp_router_only(router: Rc<ToolRouter<Server>>, size: usize) -> Contender {
     let runtime = runtime();
     let connection = Connection::open(&runtime);
     let arguments: JsonObject = serde_json::from_str(ARGUMENTS).expect("JSON");

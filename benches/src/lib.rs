@@ -1,7 +1,7 @@
-//! What is measured, apart from how: every piece of work as a [`Contender`], ours beside the peer
+//! What is measured, apart from how: every piece of work as a [`Contender`], ours beside the peers
 //! and the limit, so that criterion and the table of ratios run the same code.
 //!
-//! Registries of 10,000 tools are visited in a fixed shuffled order: a loop over one hot tool
+//! Large registries are visited in a fixed shuffled order: a loop over one hot tool
 //! would measure the processor's caches and nothing else.
 
 #![forbid(unsafe_code)]
@@ -11,16 +11,24 @@
     reason = "a bench that cannot set up its work has nothing to measure"
 )]
 
+pub mod batch;
+pub mod cached;
 pub mod call;
+pub mod concurrency;
 mod contender;
 pub mod lookup;
 mod order;
 mod peer;
 pub mod process;
+pub mod registration;
+#[cfg(feature = "rig")]
+mod rig;
 mod rounds;
+pub mod target;
 
 pub use contender::Contender;
 pub use rounds::{Rounds, interleaved};
+pub use target::Target;
 
 /// Sizes of the registries, in tools.
-pub const SIZES: [usize; 3] = [10, 1_000, 10_000];
+pub const SIZES: [usize; 4] = [10, 1_000, 10_000, 100_000];

@@ -46,6 +46,7 @@ fn contender(
 /// - `ours/registry`: the live snapshot is taken, asked, and let go again;
 /// - `ours/turn`: the turn's pinned snapshot is asked;
 /// - `rmcp`: `ToolRouter::get`;
+/// - `rig`: `ToolSet::get` (with the feature `rig`);
 /// - `limit`: one probe of a map with the fastest hash at hand, and nothing behind it.
 pub fn contenders(size: usize) -> Vec<Contender> {
     let registry = Registry::new(search_tool::snapshot(size, Schemas::Shared));
@@ -55,10 +56,14 @@ pub fn contenders(size: usize) -> Vec<Contender> {
     let router = peer::router(size, Schemas::Shared);
     let map: HashMap<String, usize> =
         (0..size).map(|number| (search_tool::name(number), number)).collect();
+    #[cfg(feature = "rig")]
+    let set = crate::rig::set(size, Schemas::Shared);
     vec![
         contender("ours/turn", size, move |name| turn.describe(name).is_some()),
         contender("ours/registry", size, move |name| registry.snapshot().get(name).is_some()),
         contender("rmcp", size, move |name| router.get(name).is_some()),
+        #[cfg(feature = "rig")]
+        contender("rig", size, move |name| set.get(name).is_some()),
         contender("limit", size, move |name| map.contains_key(name)),
     ]
 }

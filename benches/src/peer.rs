@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use rmcp::ServerHandler;
-use rmcp::handler::server::tool::{ToolCallContext, ToolRouter};
+use rmcp::handler::server::router::tool::{IntoToolRoute, ToolRoute, ToolRouter};
+use rmcp::handler::server::tool::ToolCallContext;
 use rmcp::handler::server::wrapper::Parameters;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, JsonObject, NumberOrString, Tool, object,
@@ -18,22 +19,31 @@ pub(crate) struct Server;
 
 impl ServerHandler for Server {}
 
-/// A router of `count` tools that answer with the path they were given.
+/// The definition of the tool of that number.
+pub(crate) fn definition(number: usize, schemas: Schemas, shared: &Arc<JsonObject>) -> Tool {
+    let schema = match schemas {
+        Schemas::Shared => Arc::clone(shared),
+        Schemas::Distinct => Arc::new(object(schemas.schema(number))),
+    };
+    Tool::new(
+        search_tool::name(number),
+        "Search the files of a folder for names or content. Read-only.",
+        schema,
+    )
+}
+
+/// The tool with its body, which answers with the path it was given.
+pub(crate) fn route(tool: Tool) -> ToolRoute<Server> {
+    let body = |Parameters(args): Parameters<SearchArguments>| std::future::ready(args.path);
+    (tool, body).into_tool_route()
+}
+
+/// A router of `count` tools.
 pub(crate) fn router(count: usize, schemas: Schemas) -> ToolRouter<Server> {
     let shared = Arc::new(object(search_tool::schema()));
     let mut router = ToolRouter::new();
     for number in 0..count {
-        let schema = match schemas {
-            Schemas::Shared => Arc::clone(&shared),
-            Schemas::Distinct => Arc::new(object(schemas.schema(number))),
-        };
-        let tool = Tool::new(
-            search_tool::name(number),
-            "Search the files of a folder for names or content. Read-only.",
-            schema,
-        );
-        let body = |Parameters(args): Parameters<SearchArguments>| std::future::ready(args.path);
-        router = router.with_route((tool, body));
+        router.add_route(route(definition(number, schemas, &shared)));
     }
     router
 }

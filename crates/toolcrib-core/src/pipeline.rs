@@ -154,8 +154,9 @@ async fn answer(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answered {
         decision: Decision::Undecided,
     };
     let outcome = {
-        // Pinned here and lent: a call's future is large, and each hand-over would copy it.
-        let work = AssertUnwindSafe(way.go(slot, raw)).catch_unwind();
+        // Pinned first and lent: a call's future is large, and each hand-over would copy it.
+        let work = pin!(way.go(slot, raw));
+        let work = AssertUnwindSafe(work).catch_unwind();
         let work = pin!(work.instrument(record.span().clone()));
         match unless_cancelled(state, work).await {
             Ok(Ok(outcome)) => outcome,

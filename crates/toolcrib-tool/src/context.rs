@@ -14,9 +14,9 @@ use crate::{
 };
 
 /// Values the host attached to a session or request: `user`, `tenant`, `project_id` and its own.
-/// They never come from a model.
+/// They never come from a model. Cloning is cheap, and no values take no memory.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct ContextValues(Arc<BTreeMap<String, Value>>);
+pub struct ContextValues(Option<Arc<BTreeMap<String, Value>>>);
 
 impl ContextValues {
     /// No values.
@@ -27,25 +27,25 @@ impl ContextValues {
     /// Adds or replaces a value.
     #[must_use]
     pub fn with(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
-        Arc::make_mut(&mut self.0).insert(key.into(), value.into());
+        Arc::make_mut(self.0.get_or_insert_default()).insert(key.into(), value.into());
         self
     }
 
     /// The value under a key.
     pub fn get(&self, key: &str) -> Option<&Value> {
-        self.0.get(key)
+        self.0.as_ref()?.get(key)
     }
 
     /// All values, sorted by key.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
-        self.0.iter().map(|(key, value)| (key.as_str(), value))
+        self.0.iter().flat_map(|values| values.iter()).map(|(key, value)| (key.as_str(), value))
     }
 }
 
 impl<K: Into<String>, V: Into<Value>> FromIterator<(K, V)> for ContextValues {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(pairs: I) -> Self {
-        let map = pairs.into_iter().map(|(key, value)| (key.into(), value.into())).collect();
-        Self(Arc::new(map))
+        let pairs = pairs.into_iter();
+        pairs.fold(Self::new(), |values, (key, value)| values.with(key, value))
     }
 }
 

@@ -150,6 +150,7 @@ async fn answer(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answered {
         id: &id,
         name: &name,
         started,
+        ended: None,
         source: Source::Own,
         decision: Decision::Undecided,
     };
@@ -164,7 +165,7 @@ async fn answer(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answered {
             Err(by) => Err(by.error(started, slot).into()),
         }
     };
-    let source = way.source;
+    let (source, ended) = (way.source, way.ended);
     record.decision = way.decision;
     let (outcome, suspension) = match outcome {
         Ok(output) => (Ok(output), None),
@@ -181,7 +182,7 @@ async fn answer(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answered {
         let fitted = fit_outcome(outcome, limits, place).await;
         (fitted.outcome, fitted.whole)
     };
-    let duration = started.elapsed();
+    let duration = ended.unwrap_or_else(Instant::now) - started;
     let (call_id, tool) = (id.clone(), Arc::clone(&name));
     let result = match outcome {
         Ok(output) => ToolResult::success(call_id, tool, output, duration),
@@ -287,6 +288,8 @@ struct Way<'a> {
     id: &'a CallId,
     name: &'a str,
     started: Instant,
+    /// When the tool had done its work: one look at the clock serves all who ask.
+    ended: Option<Instant>,
     source: Source,
     /// What was decided, for the audit log.
     decision: Decision,
@@ -373,7 +376,9 @@ impl<'a> Way<'a> {
         if permit.finish(failure) {
             self.turn.state.paused(self.name);
         }
-        counted.finish(Ending::of(&outcome), runs_from.elapsed());
+        let ended = Instant::now();
+        self.ended = Some(ended);
+        counted.finish(Ending::of(&outcome), ended - runs_from);
         let outcome = match kept {
             Some(run) => self.publish(run, outcome),
             None => outcome,

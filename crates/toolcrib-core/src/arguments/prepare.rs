@@ -102,7 +102,7 @@ impl Preparation {
             return None;
         }
         let changes = tape.has_integral_float()
-            || root.members().any(|(name, value)| self.drops(name, value))
+            || self.may_drop(root) && root.members().any(|(name, value)| self.drops(name, value))
             || self.defaults.missing_in(root);
         if !changes {
             return None;
@@ -110,6 +110,16 @@ impl Preparation {
         let mut out = String::with_capacity(tape.text().len() + 64);
         write_object(root, Some(&self.defaults), |name, value| !self.drops(name, value), &mut out);
         Some(out)
+    }
+
+    /// Whether a closer look at each member is called for: mostly no name is removed by its own, and
+    /// none begins like a private one.
+    fn may_drop(&self, root: Cursor<'_>) -> bool {
+        let may_be_private =
+            |name: Cursor<'_>| matches!(name.raw_bytes().first(), Some(b'_' | b'\\'));
+        !self.injected.is_empty()
+            || !self.empty_as_absent.is_empty()
+            || root.members().any(|(name, _)| may_be_private(name))
     }
 
     fn drops(&self, name: Cursor<'_>, value: Cursor<'_>) -> bool {

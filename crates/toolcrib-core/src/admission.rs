@@ -92,35 +92,51 @@ impl Admission {
         identity: &'a str,
         lineage: &'a Lineage,
     ) -> Result<Permit<'a>, ToolError> {
-        if lineage.depth() > MAX_DEPTH {
-            return Err(refusal::too_deep());
-        }
+        let mut permit = self.admit_unlimited(definition, fingerprint, identity, lineage)?;
         let tool = definition.tool_name();
-        let check = || {
-            let checked = self.breaker.check(tool, identity, fingerprint);
-            checked.map_err(|paused| refusal::paused(paused, self.config.consecutive_timeouts))
-        };
-        let mut watch = check()?;
-
-        let mut slot = None;
-        let mut waited = false;
         if let Some(limit) = definition.max_concurrent() {
-            let (taken, has_waited) = match lineage.slot_of(tool) {
+            let (taken, waited) = match lineage.slot_of(tool) {
                 Some(inherited) => (inherited, false),
                 None => self.slot(tool, limit, lineage).await?,
             };
-            slot = Some(taken);
-            waited = has_waited;
+            permit.slot = Some(taken);
+            permit.waited = waited;
             // Those in front may have timed out meanwhile; a whole queue must not follow them.
-            if waited && !watch.is_trial() {
-                watch = check()?;
+            if waited && !permit.watch.is_trial() {
+                permit.watch = self.watch(tool, fingerprint, identity)?;
             }
         }
         // Last, so that a call that does not start uses up nothing.
         if let Some(limit) = definition.rate() {
             self.take_token(tool, limit)?;
         }
-        Ok(Permit { slot, watch, waited })
+        Ok(permit)
+    }
+
+    /// As [`admit`](Self::admit), for tools that state no limit ([`is_limited`]): there is nothing
+    /// to wait for.
+    pub(crate) fn admit_unlimited<'a>(
+        &'a self,
+        definition: &'a ToolDefinition,
+        fingerprint: u64,
+        identity: &'a str,
+        lineage: &Lineage,
+    ) -> Result<Permit<'a>, ToolError> {
+        if lineage.depth() > MAX_DEPTH {
+            return Err(refusal::too_deep());
+        }
+        let watch = self.watch(definition.tool_name(), fingerprint, identity)?;
+        Ok(Permit { slot: None, watch, waited: false })
+    }
+
+    fn watch<'a>(
+        &'a self,
+        tool: &'a ToolName,
+        fingerprint: u64,
+        identity: &'a str,
+    ) -> Result<Watch<'a>, ToolError> {
+        let checked = self.breaker.check(tool, identity, fingerprint);
+        checked.map_err(|paused| refusal::paused(paused, self.config.consecutive_timeouts))
     }
 
     /// Forgets the timeouts of a tool, for every identity: paused calls pass again.
@@ -174,6 +190,11 @@ impl Admission {
             Arc::clone(tools.entry(name.clone()).or_default())
         })
     }
+}
+
+/// Whether calls of this tool may have to wait, or be told to come again.
+pub(crate) fn is_limited(definition: &ToolDefinition) -> bool {
+    definition.max_concurrent().is_some() || definition.rate().is_some()
 }
 
 /// A call that may run. Keep it until the call has ended, then say how with [`finish`]; dropped

@@ -1,12 +1,12 @@
 //! What a running call can ask of its executor: whether it is cancelled, services, and calls of its
 //! own.
 
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use tokio::time::Instant;
 use toolcrib_tool::{
-    BoxFuture, CallHost, Content, ErrorKind, Services, StatusUpdate, ToolCall, ToolError, ToolFile,
-    ToolName, ToolOutput, ToolResult,
+    BoxFuture, CallHost, Content, ErrorKind, Services, StatusUpdate, ToolCall, ToolDefinition,
+    ToolError, ToolFile, ToolOutput, ToolResult,
 };
 
 use crate::admission::{Descent, Lineage, Permit};
@@ -33,10 +33,10 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// Of a call of `tool`, made from the calls of `parent`.
+    /// Of a call of this tool, made from the calls of `parent`.
     pub(crate) fn new(
         turn: &Turn,
-        tool: &ToolName,
+        definition: &Arc<ToolDefinition>,
         parent: &Lineage,
         voice: Option<VoiceHandle>,
     ) -> Self {
@@ -46,7 +46,7 @@ impl Host {
             speech,
             cancellation: Cancellation::default(),
             turn: turn.clone(),
-            descent: Descent::new(parent, tool),
+            descent: Descent::new(parent, definition),
             deadline: OnceLock::new(),
             result: Mutex::new(None),
             waiting: Mutex::new(None),

@@ -27,7 +27,7 @@ pub(crate) use self::finish::check_data;
 use self::finish::finished;
 use self::ready::{Checked, Ready};
 use self::record::Record;
-use crate::admission::{Lineage, Permit};
+use crate::admission::{Lineage, Permit, is_limited};
 use crate::answers::{Asked, Flights, Run, Scope};
 use crate::audit::Decision;
 use crate::events::Voice;
@@ -305,6 +305,13 @@ impl<'a> Way<'a> {
         };
         let definition = &slot.entry.definition;
         let counted = slot.counter(&shared.statistics).begin(self.started.into_std());
+        // What was decided on must still be what it was, before anything else is said about it.
+        if let Some(grant) = self.origin.grant
+            && let Err(error) = grant.check_definition(&slot.entry)
+        {
+            counted.refuse(error.kind());
+            return Err(error.into());
+        }
         if let Some(outcome) = self.origin.grant.and_then(|grant| self.settled(slot, grant)) {
             counted.finish(Ending::of(&outcome), self.started.elapsed());
             return Ok(outcome?);
@@ -338,13 +345,14 @@ impl<'a> Way<'a> {
             }
         };
 
-        let admitted = shared.admission.admit(
-            definition,
-            compiled.fingerprint,
-            &self.turn.state.identity,
-            self.origin.lineage,
-        );
-        let permit = match admitted.await {
+        let (admission, fingerprint) = (&shared.admission, compiled.fingerprint);
+        let (identity, lineage) = (&*self.turn.state.identity, self.origin.lineage);
+        let admitted = if is_limited(definition) {
+            admission.admit(definition, fingerprint, identity, lineage).await
+        } else {
+            admission.admit_unlimited(definition, fingerprint, identity, lineage)
+        };
+        let permit = match admitted {
             Ok(permit) => permit,
             Err(error) => {
                 counted.refuse(error.kind());

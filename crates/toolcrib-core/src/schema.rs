@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
 use toolcrib_json::Tape;
-use toolcrib_tool::{ToolError, canonical_json};
+use toolcrib_tool::{ToolDefinition, ToolError, canonical_json};
 
 use crate::arguments::json_view::{TapeJson, View};
+use crate::arguments::prepare::Preparation;
 use crate::violation::Violation;
 
 /// A compiled input schema. Regular expressions run in linear time, nothing is fetched, and
@@ -17,6 +18,8 @@ use crate::violation::Violation;
 pub(crate) struct InputValidator {
     validator: Validator<TapeJson>,
     schema: Arc<Value>,
+    /// What the schema alone says of what comes before validation.
+    preparation: Arc<Preparation>,
 }
 
 impl InputValidator {
@@ -26,7 +29,18 @@ impl InputValidator {
             .offline()
             .build(schema)
             .map_err(|error| unusable(&error))?;
-        Ok(Self { validator, schema: Arc::new(schema.clone()) })
+        let preparation = Arc::new(Preparation::of_schema(schema));
+        Ok(Self { validator, schema: Arc::new(schema.clone()), preparation })
+    }
+
+    /// What happens to the arguments of a tool with this schema before they are validated. Tools
+    /// that add nothing to what the schema says share it.
+    pub(crate) fn preparation(&self, definition: &ToolDefinition) -> Arc<Preparation> {
+        if definition.injections().is_empty() && definition.empty_as_absent().is_empty() {
+            Arc::clone(&self.preparation)
+        } else {
+            Arc::new(Preparation::of(definition))
+        }
     }
 
     /// Whether the arguments fit; the fast path, which builds no message.

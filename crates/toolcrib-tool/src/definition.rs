@@ -3,7 +3,9 @@
 mod builder;
 mod error;
 mod injection;
+mod shared_schema;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
@@ -36,40 +38,51 @@ pub const DESCRIPTION_MAX: usize = 16 * 1024;
 /// # Ok::<(), toolcrib_tool::DefinitionError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "independent switches, one per documented behaviour"
-)]
+// In this order: what every call looks at comes first and lies together, behind the count of the
+// `Arc` a definition lives in. With thousands of tools, each line of memory a call touches is one
+// it waits for.
+#[repr(C)]
 pub struct ToolDefinition {
+    timeout: Option<Duration>,
+    output_chars: Option<usize>,
+    /// What few tools state; `None` where it is all default.
+    seldom: Option<Box<Seldom>>,
+    annotations: Annotations,
+    dedupe: Dedupe,
+    approval: Approval,
+    blocking: bool,
+    parallel: bool,
+    client: bool,
+    hidden: bool,
+    final_output: bool,
+    terminal: bool,
+    injections: Vec<Injection>,
     name: ToolName,
     title: Option<String>,
     description: String,
     category: String,
     tags: Vec<String>,
     version: Option<String>,
-    input_schema: Value,
-    output_schema: Option<Value>,
+    /// Equal schemas are one.
+    input_schema: Arc<Value>,
+    output_schema: Option<Arc<Value>>,
     input_examples: Vec<Value>,
-    annotations: Annotations,
-    injections: Vec<Injection>,
-    empty_as_absent: Vec<String>,
-    timeout: Option<Duration>,
-    output_chars: Option<usize>,
+}
+
+/// Limits and policies that few tools state.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Seldom {
     max_concurrent: Option<usize>,
     rate: Option<RateLimit>,
     cache: Option<CachePolicy>,
-    dedupe: Dedupe,
-    resources: Resources,
-    blocking: bool,
-    parallel: bool,
-    approval: Approval,
     retry: Option<RetryPolicy>,
     refresh_every: Option<Duration>,
-    client: bool,
-    hidden: bool,
-    final_output: bool,
-    terminal: bool,
+    resources: Resources,
+    empty_as_absent: Vec<String>,
 }
+
+/// What a tool reads and writes that states nothing.
+static NO_RESOURCES: Resources = Resources::NONE;
 
 impl ToolDefinition {
     /// Starts a definition of that name.
@@ -124,7 +137,7 @@ impl ToolDefinition {
 
     /// JSON Schema of the result's `data`.
     pub fn output_schema(&self) -> Option<&Value> {
-        self.output_schema.as_ref()
+        self.output_schema.as_deref()
     }
 
     /// Argument objects that are right, to show a model.
@@ -144,7 +157,7 @@ impl ToolDefinition {
 
     /// Properties for which an empty string means "not given".
     pub fn empty_as_absent(&self) -> &[String] {
-        &self.empty_as_absent
+        self.seldom.as_ref().map_or(&[], |seldom| &seldom.empty_as_absent)
     }
 
     /// The tool's own time limit; the executor's default where there is none.
@@ -159,17 +172,17 @@ impl ToolDefinition {
 
     /// How many calls may run at once in this process; no limit where there is none.
     pub fn max_concurrent(&self) -> Option<usize> {
-        self.max_concurrent
+        self.seldom.as_ref()?.max_concurrent
     }
 
     /// How many calls may start in a time; no limit where there is none.
     pub fn rate(&self) -> Option<RateLimit> {
-        self.rate
+        self.seldom.as_ref()?.rate
     }
 
     /// Whether successful answers may be used again.
     pub fn cache(&self) -> Option<CachePolicy> {
-        self.cache
+        self.seldom.as_ref()?.cache
     }
 
     /// How a repeated call is told from a new one. Default: every call runs.
@@ -179,7 +192,7 @@ impl ToolDefinition {
 
     /// What the tool reads and writes.
     pub fn resources(&self) -> &Resources {
-        &self.resources
+        self.seldom.as_ref().map_or(&NO_RESOURCES, |seldom| &seldom.resources)
     }
 
     /// Whether a call may block its thread, and so runs on the blocking pool.
@@ -199,12 +212,12 @@ impl ToolDefinition {
 
     /// Whether a failed call is tried again; `None`: never.
     pub fn retry(&self) -> Option<RetryPolicy> {
-        self.retry
+        self.seldom.as_ref()?.retry
     }
 
     /// How often the definition is asked for again; `None`: only when its source says so.
     pub fn refresh_every(&self) -> Option<Duration> {
-        self.refresh_every
+        self.seldom.as_ref()?.refresh_every
     }
 
     /// Whether the client runs the tool: a call is handed to it and nothing is executed here.
@@ -242,8 +255,8 @@ impl ToolDefinition {
         optional("category", Some(self.category.clone().into()));
         optional("tags", (!self.tags.is_empty()).then(|| json!(self.tags)));
         optional("version", self.version.clone().map(Value::from));
-        optional("input_schema", Some(self.input_schema.clone()));
-        optional("output_schema", self.output_schema.clone());
+        optional("input_schema", Some(self.input_schema().clone()));
+        optional("output_schema", self.output_schema().cloned());
         optional(
             "input_examples",
             (!self.input_examples.is_empty()).then(|| json!(self.input_examples)),
@@ -262,17 +275,17 @@ impl ToolDefinition {
         optional("output_chars", self.output_chars.map(Value::from));
         optional("blocking", self.blocking.then_some(true.into()));
         optional("parallel", (!self.parallel).then_some(false.into()));
-        optional("max_concurrent", self.max_concurrent.map(Value::from));
-        optional("rate", self.rate.map(|rate| rate.to_string().into()));
+        optional("max_concurrent", self.max_concurrent().map(Value::from));
+        optional("rate", self.rate().map(|rate| rate.to_string().into()));
         optional(
             "cache",
-            self.cache.map(|cache| match cache.ttl() {
+            self.cache().map(|cache| match cache.ttl() {
                 None => true.into(),
                 Some(ttl) => json!({"ttl_seconds": ttl.as_secs_f64()}),
             }),
         );
         optional("dedupe", (self.dedupe != Dedupe::None).then(|| self.dedupe.as_str().into()));
-        let Resources { reads, writes } = &self.resources;
+        let Resources { reads, writes } = self.resources();
         optional(
             "resources",
             (!reads.is_empty() || !writes.is_empty())
@@ -282,7 +295,7 @@ impl ToolDefinition {
             "approval",
             (self.approval != Approval::Never).then(|| self.approval.as_str().into()),
         );
-        optional("retry", self.retry.map(|retry| json!({"max": retry.max()})));
+        optional("retry", self.retry().map(|retry| json!({"max": retry.max()})));
         optional("client", self.client.then_some(true.into()));
         optional("hidden", self.hidden.then_some(true.into()));
         optional("final_output", self.final_output.then_some(true.into()));

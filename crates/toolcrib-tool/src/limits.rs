@@ -209,6 +209,8 @@ pub struct Resources {
 }
 
 impl Resources {
+    pub(crate) const NONE: Self = Self { reads: Vec::new(), writes: Vec::new() };
+
     /// Nothing that others know of.
     pub fn new() -> Self {
         Self::default()

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock, Weak};
 
-use toolcrib_tool::ToolName;
+use toolcrib_tool::{ToolDefinition, ToolName};
 
 use super::gate::Slot;
 
@@ -26,15 +26,16 @@ struct Node {
 #[derive(Debug)]
 pub(crate) struct Descent {
     parent: Lineage,
-    tool: ToolName,
+    definition: Arc<ToolDefinition>,
     /// Empty until the call has its permit, and where the tool states no limit.
     slot: OnceLock<Weak<Slot>>,
 }
 
 impl Descent {
-    /// Of a call of `tool` that was made from the calls of `parent`.
-    pub(crate) fn new(parent: &Lineage, tool: &ToolName) -> Self {
-        Self { parent: parent.clone(), tool: tool.clone(), slot: OnceLock::new() }
+    /// Of a call of this tool that was made from the calls of `parent`.
+    pub(crate) fn new(parent: &Lineage, definition: &Arc<ToolDefinition>) -> Self {
+        let definition = Arc::clone(definition);
+        Self { parent: parent.clone(), definition, slot: OnceLock::new() }
     }
 
     /// The call holds this slot, which those it makes may share.
@@ -46,7 +47,7 @@ impl Descent {
     /// What calls made from this one are admitted with.
     pub(crate) fn lineage(&self) -> Lineage {
         Lineage(Some(Arc::new(Node {
-            tool: self.tool.clone(),
+            tool: self.definition.tool_name().clone(),
             slot: self.slot.get().cloned().unwrap_or_default(),
             depth: self.parent.depth() + 1,
             parent: self.parent.clone(),

@@ -76,21 +76,31 @@ impl Defaults {
 impl Preparation {
     /// Reads a definition.
     pub fn of(definition: &ToolDefinition) -> Self {
-        let properties = definition.input_schema().get("properties").and_then(Value::as_object);
         Self {
             injected: definition
                 .injections()
                 .iter()
                 .map(|injection| injection.parameter().to_owned())
                 .collect(),
+            empty_as_absent: definition.empty_as_absent().to_vec(),
+            ..Self::of_schema(definition.input_schema())
+        }
+    }
+
+    /// What a schema alone says: all there is for tools without injected parameters and without
+    /// empty strings that mean "not given".
+    pub(crate) fn of_schema(schema: &Value) -> Self {
+        let properties = schema.get("properties").and_then(Value::as_object);
+        Self {
+            injected: Vec::new(),
             declared_private: properties
                 .into_iter()
                 .flat_map(Map::keys)
                 .filter(|name| name.starts_with('_'))
                 .cloned()
                 .collect(),
-            empty_as_absent: definition.empty_as_absent().to_vec(),
-            defaults: Defaults::of(definition.input_schema()),
+            empty_as_absent: Vec::new(),
+            defaults: Defaults::of(schema),
         }
     }
 

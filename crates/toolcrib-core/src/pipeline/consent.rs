@@ -16,6 +16,16 @@ use crate::registry::Slot;
 use crate::suspension::{Grant, Granted, Suspension, Waiting, client_output};
 
 impl<'a> Way<'a> {
+    /// Whether anything but yes could be said to the call; if not, it is allowed.
+    pub(super) fn needs_consent(&mut self, slot: &Slot) -> bool {
+        let policy = &self.turn.state.shared.policy;
+        let needed = self.origin.grant.is_some() || policy.needs_look(&slot.entry.definition);
+        if !needed {
+            self.decision = Decision::Allowed;
+        }
+        needed
+    }
+
     /// Passes a call that may run. Whoever approves it may change its arguments, which are checked
     /// like any others. `own` is the tool's own check, where there is a tool here.
     pub(super) async fn consent(
@@ -26,10 +36,6 @@ impl<'a> Way<'a> {
     ) -> Result<(), Leave> {
         let state = &self.turn.state;
         let policy = &state.shared.policy;
-        if self.origin.grant.is_none() && !policy.needs_look(&slot.entry.definition) {
-            self.decision = Decision::Allowed;
-            return Ok(());
-        }
         let (by, reason) = match policy.decide(&slot.entry, &checked.arguments) {
             Verdict::Deny { by, message } => return Err(self.denied(&by, message).into()),
             Verdict::Allow { by } if self.origin.grant.is_none() => {
@@ -96,7 +102,8 @@ impl<'a> Way<'a> {
         slot: &Slot,
         grant: &Grant,
     ) -> Option<Result<ToolOutput, ToolError>> {
-        if grant.suspension().identity() != &*self.turn.state.identity {
+        let kept = grant.suspension();
+        if kept.identity() != &*self.turn.state.identity || kept.call_id() != self.id.as_str() {
             return Some(Err(ToolError::denied("the decision was about another call")));
         }
         if let Some(refusal) = grant.refusal() {
@@ -106,18 +113,12 @@ impl<'a> Way<'a> {
         }
         let Granted::Output(output) = grant.granted() else { return None };
         self.decision = Decision::Allowed;
-        Some(self.delivered(slot, grant, output.clone()))
+        Some(self.delivered(slot, output.clone()))
     }
 
     /// Holds what a client delivered against what the tool declares.
-    fn delivered(
-        &self,
-        slot: &Slot,
-        grant: &Grant,
-        output: ToolOutput,
-    ) -> Result<ToolOutput, ToolError> {
+    fn delivered(&self, slot: &Slot, output: ToolOutput) -> Result<ToolOutput, ToolError> {
         let shared = &self.turn.state.shared;
-        grant.check_definition(&slot.entry)?;
         let output = client_output(&slot.entry.definition, output)?;
         let compiled = slot.compiled(shared.registry.schemas())?;
         check_data(compiled, output, shared.config.data_bytes)

@@ -41,7 +41,7 @@ impl<'a> Way<'a> {
         let mut checked = checked(turn, slot, raw)?;
         let definition = &slot.entry.definition;
         let voice = self.voice.map(Voice::handle);
-        let host = Host::new(turn, definition.tool_name(), self.origin.lineage, voice);
+        let host = Host::new(turn, definition, self.origin.lineage, voice);
         let mut builder = context(turn, slot, self.id);
         if let Some(Granted::Answer(answer)) = self.origin.grant.map(Grant::granted) {
             builder = builder.answer(answer.clone());
@@ -53,7 +53,9 @@ impl<'a> Way<'a> {
             voice.prepare(Some(redact(definition, arguments, &turn.state.shared.mask)));
         }
         if definition.client() {
-            self.consent(slot, &mut checked, None).await?;
+            if self.needs_consent(slot) {
+                self.consent(slot, &mut checked, None).await?;
+            }
             return Err(self.suspend(slot, Some(&checked.arguments), Waiting::Client).await);
         }
         let limit = turn.state.shared.config.limit(definition.timeout());
@@ -61,7 +63,9 @@ impl<'a> Way<'a> {
         let tool = Instance::of(&slot.entry.body, live, &context, limit).await?;
         let own = OwnCheck { tool: tool.tool().as_ref(), context: &context, limit };
         own.passes(&checked.arguments).await?;
-        self.consent(slot, &mut checked, Some(own)).await?;
+        if self.needs_consent(slot) {
+            self.consent(slot, &mut checked, Some(own)).await?;
+        }
         let asked = self.ask(slot, &checked).await?;
         Ok(Ready { checked, hosted, context, tool, asked })
     }

@@ -23,22 +23,23 @@ use crate::statistics::{Counter, Statistics};
 #[repr(C)]
 pub(crate) struct Slot {
     counter: OnceLock<Counter>,
+    live: Option<Arc<LiveBody>>,
     compiled: OnceLock<Result<Compiled, ToolError>>,
     pub(crate) entry: ToolEntry,
-    live: Option<Arc<LiveBody>>,
     pub(super) place: Place,
 }
 
-/// What a call needs beyond the entry.
+/// What a call needs beyond the entry: in all, what fits two lines of memory.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Compiled {
-    /// Which tool it is, for answers that are kept.
-    pub(crate) callee: Callee,
+    pub(crate) input: Arc<InputValidator>,
+    pub(crate) preparation: Arc<Preparation>,
+    pub(crate) output: Option<Arc<OutputValidator>>,
     /// Changes with everything a definition says.
     pub(crate) fingerprint: u64,
-    pub(crate) preparation: Preparation,
-    pub(crate) input: Arc<InputValidator>,
-    pub(crate) output: Option<Arc<OutputValidator>>,
+    /// Which tool it is, for answers that are kept.
+    pub(crate) callee: Callee,
 }
 
 impl Slot {
@@ -47,7 +48,7 @@ impl Slot {
             Body::Shared(tool) => Some(LiveBody::of(tool, entry.definition.tool_name())),
             _ => None,
         };
-        Self { counter: OnceLock::new(), compiled: OnceLock::new(), entry, live, place }
+        Self { counter: OnceLock::new(), live, compiled: OnceLock::new(), entry, place }
     }
 
     /// The instance that answers the tool's calls, where all calls share one.
@@ -64,15 +65,14 @@ impl Slot {
     pub(crate) fn compiled(&self, schemas: &SchemaCache) -> Result<&Compiled, ToolError> {
         let compile = || {
             let definition = &self.entry.definition;
+            let input = schemas.input(definition.input_schema())?;
+            let output = definition.output_schema().map(|schema| schemas.output(schema));
             Ok(Compiled {
-                callee: Callee::of(&self.entry, revision(&self.entry.body)),
+                preparation: input.preparation(definition),
+                input,
+                output: output.transpose()?,
                 fingerprint: admission::fingerprint(definition),
-                preparation: Preparation::of(definition),
-                input: schemas.input(definition.input_schema())?,
-                output: definition
-                    .output_schema()
-                    .map(|schema| schemas.output(schema))
-                    .transpose()?,
+                callee: Callee::of(&self.entry, revision(&self.entry.body)),
             })
         };
         self.compiled.get_or_init(compile).as_ref().map_err(Clone::clone)

@@ -1,10 +1,12 @@
 //! Building a definition, and the checks it has to pass.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{DESCRIPTION_MAX, DefinitionError, Injection, ToolDefinition};
+use super::shared_schema::shared_schema;
+use super::{DESCRIPTION_MAX, DefinitionError, Injection, Seldom, ToolDefinition};
 use crate::{
     Annotations, Approval, CachePolicy, Dedupe, RateLimit, Resources, RetryPolicy, ToolName,
 };
@@ -14,6 +16,7 @@ use crate::{
 pub struct ToolDefinitionBuilder {
     name: String,
     draft: ToolDefinition,
+    input_schema: Value,
 }
 
 /// Setters that store one value under their own name.
@@ -28,41 +31,48 @@ macro_rules! setters {
     )*};
 }
 
+/// The same for what few tools state.
+macro_rules! seldom_setters {
+    ($($(#[$doc:meta])* $name:ident: $type:ty => $store:expr;)*) => {$(
+        $(#[$doc])*
+        #[must_use]
+        pub fn $name(mut self, $name: $type) -> Self {
+            self.draft.seldom.get_or_insert_default().$name = $store;
+            self
+        }
+    )*};
+}
+
 impl ToolDefinitionBuilder {
     pub(super) fn new(name: String) -> Self {
         let placeholder = ToolName::placeholder();
         Self {
             name,
             draft: ToolDefinition {
+                timeout: None,
+                output_chars: None,
+                seldom: None,
+                annotations: Annotations::default(),
+                dedupe: Dedupe::None,
+                approval: Approval::Never,
+                blocking: false,
+                parallel: true,
+                client: false,
+                hidden: false,
+                final_output: false,
+                terminal: false,
+                injections: Vec::new(),
                 name: placeholder,
                 title: None,
                 description: String::new(),
                 category: "custom".to_owned(),
                 tags: Vec::new(),
                 version: None,
-                input_schema: json!({"type": "object", "properties": {}, "additionalProperties": false}),
+                input_schema: Arc::default(),
                 output_schema: None,
                 input_examples: Vec::new(),
-                annotations: Annotations::default(),
-                injections: Vec::new(),
-                empty_as_absent: Vec::new(),
-                timeout: None,
-                output_chars: None,
-                max_concurrent: None,
-                rate: None,
-                cache: None,
-                dedupe: Dedupe::None,
-                resources: Resources::new(),
-                blocking: false,
-                parallel: true,
-                approval: Approval::Never,
-                retry: None,
-                refresh_every: None,
-                client: false,
-                hidden: false,
-                final_output: false,
-                terminal: false,
             },
+            input_schema: json!({"type": "object", "properties": {}, "additionalProperties": false}),
         }
     }
 
@@ -73,31 +83,16 @@ impl ToolDefinitionBuilder {
         input_examples: Vec<Value> => input_examples;
         /// Sets the parameters the host fills in.
         injections: Vec<Injection> => injections;
-        /// Sets the properties for which `""` means "not given".
-        empty_as_absent: Vec<String> => empty_as_absent;
         /// Sets the free labels.
         tags: Vec<String> => tags;
         /// Sets the tool's own time limit.
         timeout: Duration => Some(timeout);
         /// Sets how many characters of text the model gets.
         output_chars: usize => Some(output_chars);
-        /// Sets how many calls may run at once in this process; at least 1.
-        max_concurrent: usize => Some(max_concurrent);
-        /// Sets how many calls may start in a time.
-        rate: RateLimit => Some(rate);
-        /// Lets successful answers be used again. Only for tools that are read-only and idempotent.
-        cache: CachePolicy => Some(cache);
         /// Sets how a repeated call is told from a new one.
         dedupe: Dedupe => dedupe;
-        /// Sets what the tool reads and writes.
-        resources: Resources => resources;
         /// Sets when a call waits for a person.
         approval: Approval => approval;
-        /// Lets a failed call be tried again. Only for idempotent tools, and only after errors that
-        /// say that the same call may succeed later.
-        retry: RetryPolicy => Some(retry);
-        /// Sets how often the definition is asked for again ([`Tool::refresh`](crate::Tool::refresh)).
-        refresh_every: Duration => Some(refresh_every);
         /// Sends calls to the blocking pool.
         blocking: bool => blocking;
         /// `false`: nothing of a batch runs beside this call.
@@ -109,7 +104,25 @@ impl ToolDefinitionBuilder {
         /// Makes the call end an agent's loop.
         terminal: bool => terminal;
         /// Sets the schema of the result's `data`.
-        output_schema: Value => Some(output_schema);
+        output_schema: Value => Some(Arc::new(output_schema));
+    }
+
+    seldom_setters! {
+        /// Sets the properties for which `""` means "not given".
+        empty_as_absent: Vec<String> => empty_as_absent;
+        /// Sets how many calls may run at once in this process; at least 1.
+        max_concurrent: usize => Some(max_concurrent);
+        /// Sets how many calls may start in a time.
+        rate: RateLimit => Some(rate);
+        /// Lets successful answers be used again. Only for tools that are read-only and idempotent.
+        cache: CachePolicy => Some(cache);
+        /// Sets what the tool reads and writes.
+        resources: Resources => resources;
+        /// Lets a failed call be tried again. Only for idempotent tools, and only after errors that
+        /// say that the same call may succeed later.
+        retry: RetryPolicy => Some(retry);
+        /// Sets how often the definition is asked for again ([`Tool::refresh`](crate::Tool::refresh)).
+        refresh_every: Duration => Some(refresh_every);
     }
 
     /// Sets the name for people.
@@ -148,7 +161,7 @@ impl ToolDefinitionBuilder {
         {
             root.insert("type".into(), "object".into());
         }
-        self.draft.input_schema = schema;
+        self.input_schema = schema;
         self
     }
 
@@ -182,7 +195,7 @@ impl ToolDefinitionBuilder {
 
     /// Checks everything and makes the definition.
     pub fn build(self) -> Result<ToolDefinition, DefinitionError> {
-        let Self { name, mut draft } = self;
+        let Self { name, mut draft, mut input_schema } = self;
         draft.name = ToolName::new(&name).map_err(DefinitionError::Name)?;
         let fail =
             |problem: &'static str| Err(DefinitionError::Field { name: name.clone(), problem });
@@ -192,7 +205,7 @@ impl ToolDefinitionBuilder {
         if draft.description.len() > DESCRIPTION_MAX {
             return fail("its description is longer than 16 KiB");
         }
-        if draft.input_schema.get("type").and_then(Value::as_str) != Some("object") {
+        if input_schema.get("type").and_then(Value::as_str) != Some("object") {
             return fail("its input schema is not an object schema (`type: object`)");
         }
         if draft
@@ -206,28 +219,31 @@ impl ToolDefinitionBuilder {
             return fail("one of its input examples is not an object of arguments");
         }
         let annotations = draft.annotations;
-        if draft.cache.is_some() && !(annotations.read_only && annotations.idempotent) {
+        if draft.cache().is_some() && !(annotations.read_only && annotations.idempotent) {
             return fail("it is cached, which only read-only and idempotent tools may be");
         }
-        if draft.max_concurrent == Some(0) {
+        if draft.max_concurrent() == Some(0) {
             return fail("its limit of calls at once is 0, so that none could run");
         }
-        if draft.retry.is_some() && !annotations.idempotent {
+        if draft.retry().is_some() && !annotations.idempotent {
             return fail("it is tried again, which only idempotent tools may be");
         }
-        if draft.refresh_every.is_some_and(|period| period.is_zero()) {
+        if draft.refresh_every().is_some_and(|period| period.is_zero()) {
             return fail("its refresh period is zero");
         }
-        hide_injected(&mut draft);
+        hide_injected(&mut input_schema, &draft.injections);
+        draft.input_schema = shared_schema(input_schema);
+        draft.output_schema =
+            draft.output_schema.map(|schema| shared_schema(Arc::unwrap_or_clone(schema)));
+        draft.seldom = draft.seldom.filter(|seldom| **seldom != Seldom::default());
         Ok(draft)
     }
 }
 
 /// Removes injected parameters from what a model sees.
-fn hide_injected(draft: &mut ToolDefinition) {
-    let hidden =
-        |name: &str| draft.injections.iter().any(|injection| injection.parameter() == name);
-    let Some(root) = draft.input_schema.as_object_mut() else { return };
+fn hide_injected(schema: &mut Value, injections: &[Injection]) {
+    let hidden = |name: &str| injections.iter().any(|injection| injection.parameter() == name);
+    let Some(root) = schema.as_object_mut() else { return };
     if let Some(Value::Object(properties)) = root.get_mut("properties") {
         properties.retain(|name, _| !hidden(name));
     }

@@ -12,7 +12,7 @@ use toolcrib_tool::{Approval, CachePolicy, Dedupe, RateLimit, RetryPolicy, ToolD
 fn only(text: &str) -> Declaration {
     let loaded = load_str("t.yaml", text);
     assert_eq!(loaded.diagnostics, []);
-    let [declaration] = <[_; 1]>::try_from(loaded.declarations).unwrap();
+    let Ok([declaration]) = <[_; 1]>::try_from(loaded.declarations) else { panic!("one tool") };
     declaration
 }
 
@@ -29,8 +29,8 @@ const WRITER: &str = "run: {argv: [touch, x]}";
 const EVERYTHING: &str = "cache: {ttl: 5s}, dedupe: session, retry: {max: 2, backoff: 50ms}, \
      resources: {reads: [a, b], writes: []}, approval: always, concurrent: 4, rate: 30/min";
 
-fn rate(calls: u32) -> RateLimit {
-    RateLimit::per_minute(NonZeroU32::new(calls).unwrap())
+fn rate(calls: u32) -> Option<RateLimit> {
+    NonZeroU32::new(calls).map(RateLimit::per_minute)
 }
 
 fn assert_everything(definition: &ToolDefinition) {
@@ -42,7 +42,7 @@ fn assert_everything(definition: &ToolDefinition) {
     assert_eq!(definition.resources().written(), [""; 0]);
     assert_eq!(definition.approval(), Approval::Always);
     assert_eq!(definition.max_concurrent(), Some(4));
-    assert_eq!(definition.rate(), Some(rate(30)));
+    assert_eq!(definition.rate(), rate(30));
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn defaults_hold_for_every_tool_that_says_nothing_else() {
     assert_eq!(definition.retry(), Some(RetryPolicy::new(1)));
     assert!(definition.resources().read().is_empty());
     assert_eq!(definition.approval(), Approval::Never);
-    assert_eq!((definition.max_concurrent(), definition.rate()), (Some(1), Some(rate(1))));
+    assert_eq!((definition.max_concurrent(), definition.rate()), (Some(1), rate(1)));
 }
 
 #[test]

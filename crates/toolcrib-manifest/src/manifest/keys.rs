@@ -265,3 +265,37 @@ const ERROR_KINDS: [&str; ErrorKind::ALL.len()] = {
     }
     names
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reference_names_every_key() {
+        let reference = include_str!("../docs/manifest.md");
+        let tables = [
+            &FILE,
+            &DEFAULTS,
+            &TOOL,
+            &ANNOTATIONS,
+            &RUN,
+            &LIMITS,
+            &CACHE,
+            &RETRY,
+            &RESOURCES,
+            &NEEDS,
+            &OUTPUT,
+            &TEST,
+            &EXPECT,
+        ];
+        let keys =
+            tables.iter().flat_map(|keys| keys.table.iter().map(|key| (keys.what, key.name)));
+        let missing: Vec<_> = keys
+            .filter(|(_, name)| {
+                let written = [format!("`{name}`"), format!("{name}:"), format!(".{name}`")];
+                !written.iter().any(|written| reference.contains(written))
+            })
+            .collect();
+        assert!(missing.is_empty(), "{missing:?}");
+    }
+}

@@ -112,8 +112,9 @@ impl Policies {
         if let Some(dedupe) = self.dedupe.or(shared.dedupe) {
             builder = builder.dedupe(dedupe);
         }
-        if let Some(resources) = self.resources.as_ref().or(shared.resources.as_ref()) {
-            builder = builder.resources(resources.clone());
+        let shared_resources = || shared.resources.as_ref().map(|named| held(named, annotations));
+        if let Some(resources) = self.resources.clone().or_else(shared_resources) {
+            builder = builder.resources(resources);
         }
         self.apply_approval(shared, builder)
     }
@@ -128,6 +129,15 @@ impl Policies {
             Some(approval) => builder.approval(approval),
             None => builder,
         }
+    }
+}
+
+/// Of the resources that a file names for its tools, those of this one: a read-only tool writes none.
+fn held(shared: &Resources, annotations: Annotations) -> Resources {
+    if annotations.read_only {
+        shared.read().iter().fold(Resources::new(), Resources::reads)
+    } else {
+        shared.clone()
     }
 }
 

@@ -86,6 +86,18 @@ fn a_default_never_lets_a_writer_be_cached_or_tried_again() {
 }
 
 #[test]
+fn what_a_file_writes_is_not_what_its_readers_write() {
+    let defaults = "resources: {reads: [a], writes: [b]}";
+    let resources = |lines: &str| {
+        let definition = only(&file(defaults, lines)).definition;
+        let resources = definition.resources();
+        (resources.read().to_vec(), resources.written().to_vec())
+    };
+    assert_eq!(resources(WRITER), (vec!["a".to_owned()], vec!["b".to_owned()]));
+    assert_eq!(resources(READER), (vec!["a".to_owned()], vec![]));
+}
+
+#[test]
 fn nothing_is_cached_repeated_limited_or_asked_about_unless_it_is_written() {
     let definition = only(&file("", READER)).definition;
     assert_eq!((definition.cache(), definition.retry()), (None, None));

@@ -14,8 +14,8 @@ use crate::template::Template;
 pub struct Declaration {
     /// What the tool says about itself, exposed name included.
     pub definition: Arc<ToolDefinition>,
-    /// What runs.
-    pub command: CommandSpec,
+    /// What a call does.
+    pub body: DeclaredBody,
     /// What must be there for the tool to be available.
     pub needs: Needs,
     /// How the program's output becomes a result.
@@ -28,6 +28,28 @@ pub struct Declaration {
     pub owner: Option<String>,
     /// Where the tool's name stands.
     pub origin: Origin,
+}
+
+impl Declaration {
+    /// The program, if the tool runs one.
+    pub fn command(&self) -> Option<&CommandSpec> {
+        match &self.body {
+            DeclaredBody::Command(command) => Some(command),
+            DeclaredBody::Client => None,
+        }
+    }
+}
+
+/// What a call of a declared tool does.
+///
+/// Exhaustive on purpose: what a runner does not know must not be passed over.
+#[derive(Debug, Clone, PartialEq)]
+pub enum DeclaredBody {
+    /// It starts a program.
+    Command(CommandSpec),
+    /// It is handed to the client; nothing runs here. `needs`, `output` and `context` of such a
+    /// declaration are empty.
+    Client,
 }
 
 /// A program and how to start it.
@@ -43,6 +65,9 @@ pub struct CommandSpec {
     pub pass_env: Vec<String>,
     /// Exit codes that mean success. Default `[0]`.
     pub ok_exit: Vec<i32>,
+    /// Exit codes of failures after which the same call may succeed later. Default `[75]`, the
+    /// `EX_TEMPFAIL` of `sysexits.h`.
+    pub retry_exit: Vec<i32>,
     /// The working directory; the workspace root without.
     pub cwd: Option<PathBuf>,
     /// Bytes of each output stream that are kept. Default 64 KiB.

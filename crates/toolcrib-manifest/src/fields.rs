@@ -1,6 +1,8 @@
 //! Mappings with known keys: one table per mapping says which keys there are, what they hold and
 //! which are required, and drives every message about them.
 
+use toolcrib_tool::RateLimit;
+
 use crate::diagnostic::{Diagnostic, Findings, did_you_mean};
 use crate::document::{Entry, Node, NodeValue, Style, other_reading, shortened};
 use crate::source::{Span, first_line};
@@ -14,10 +16,14 @@ pub(crate) enum Expected {
     Integer,
     Duration,
     Size,
+    /// So many calls in so much time.
+    Rate,
     List,
     /// A list of texts.
     Texts,
     Mapping,
+    /// A mapping such as this one, which people often write as a single value.
+    MappingLike(&'static str),
     /// A mapping from names to texts.
     TextMapping,
     /// A JSON Schema: a mapping.
@@ -191,7 +197,10 @@ fn check(key: &Key, entry: &Entry, findings: &mut Findings<'_>) -> bool {
         | (Expected::Text, NodeValue::String(_))
         | (Expected::Bool, NodeValue::Bool(_))
         | (Expected::List, NodeValue::Sequence(_))
-        | (Expected::Mapping | Expected::Schema, NodeValue::Mapping(_)) => true,
+        | (
+            Expected::Mapping | Expected::MappingLike(_) | Expected::Schema,
+            NodeValue::Mapping(_),
+        ) => true,
         (Expected::Text, NodeValue::Null | NodeValue::Bool(_) | NodeValue::Number(_)) => {
             let written = raw();
             let help = (!written.is_empty()).then(|| format!("quote it: \"{written}\""));
@@ -218,6 +227,11 @@ fn check(key: &Key, entry: &Entry, findings: &mut Findings<'_>) -> bool {
             let help = "write a whole number with B, KiB, MiB or GiB: 64KiB".to_owned();
             matches!(parsed, Some(Ok(_))) || refuse(findings, "a size", Some(help))
         }
+        (Expected::Rate, value) => {
+            let parsed = value_text(value).map(str::parse::<RateLimit>);
+            let help = "write calls per s, min or h: 5/s, 30/min".to_owned();
+            matches!(parsed, Some(Ok(_))) || refuse(findings, "a rate", Some(help))
+        }
         (Expected::List, _) => refuse(findings, "a list", None),
         (Expected::Texts, NodeValue::Sequence(items)) => {
             check_texts(key.name, items.iter().map(|item| (item, None)), findings)
@@ -231,6 +245,10 @@ fn check(key: &Key, entry: &Entry, findings: &mut Findings<'_>) -> bool {
             check_texts(key.name, values, findings)
         }
         (Expected::Mapping | Expected::TextMapping, _) => refuse(findings, "a mapping", None),
+        (Expected::MappingLike(example), _) => {
+            let help = format!("write `{}: {example}`", key.name);
+            refuse(findings, "a mapping", Some(help))
+        }
         (Expected::Schema, _) => refuse(findings, "a JSON Schema, which is a mapping", None),
         (Expected::Choice(choices), value) => {
             let written = value_text(value);

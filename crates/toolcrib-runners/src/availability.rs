@@ -34,8 +34,9 @@ pub(crate) fn missing(declaration: &Declaration) -> Vec<String> {
 /// The program of the declaration, if it can be looked for before a call: not one relative to a
 /// working directory, and not one on a PATH of the declaration's own.
 fn own_program(declaration: &Declaration) -> Option<&str> {
-    let Some(ArgvEntry::One(template)) = declaration.command.argv.first() else { return None };
+    let command = declaration.command()?;
+    let Some(ArgvEntry::One(template)) = command.argv.first() else { return None };
     let [Piece::Literal(program)] = template.pieces.as_slice() else { return None };
-    let bare = !program.contains('/') && !declaration.command.env.contains_key("PATH");
+    let bare = !program.contains('/') && !command.env.contains_key("PATH");
     (bare || program.starts_with('/')).then_some(program)
 }

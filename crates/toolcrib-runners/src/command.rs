@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use toolcrib_manifest::declaration::{Declaration, Keep};
+use toolcrib_manifest::declaration::{CommandSpec, Declaration, Keep};
 use toolcrib_sandbox::{Command, SpawnError, run};
 use toolcrib_tool::{Arguments, BoxFuture, CallContext, ErrorKind, Tool, ToolError, ToolOutcome};
 
@@ -17,7 +17,11 @@ const GRACE: Duration = Duration::from_millis(500);
 /// For ending its descendants and collecting what was printed.
 const COLLECT: Duration = Duration::from_millis(500);
 
-/// Runs the program of a declaration, once per call.
+/// Runs the program of a declaration, once per try of a call.
+///
+/// Failures after which the same call may succeed later say so
+/// ([`retryable`](ToolError::retryable)): the program ended with one of the declaration's
+/// `retry_exit`, or could not be started because the system was short of processes or memory.
 #[derive(Debug)]
 pub struct CommandRunner {
     declaration: Declaration,
@@ -28,15 +32,18 @@ pub struct CommandRunner {
 
 #[derive(Debug)]
 struct Compiled {
+    spec: CommandSpec,
     checks: ContextChecks,
     redaction: Redaction,
 }
 
 impl CommandRunner {
-    /// A runner of the declaration's command.
+    /// A runner of the declaration's command. Of a tool that the client runs, every call fails.
     pub fn new(declaration: &Declaration, host: &RunnerHost) -> Self {
         let compile = || {
+            let spec = declaration.command().ok_or("the client runs this tool, not this server")?;
             Ok(Compiled {
+                spec: spec.clone(),
                 checks: ContextChecks::new(&declaration.context)?,
                 redaction: Redaction::new(&declaration.output.redact)?,
             })
@@ -62,8 +69,7 @@ impl CommandRunner {
     }
 
     /// The command as the sandbox takes it.
-    fn command(&self, invocation: Invocation) -> Command {
-        let spec = &self.declaration.command;
+    fn command(&self, spec: &CommandSpec, invocation: Invocation) -> Command {
         let mut command = Command::new(invocation.program)
             .args(invocation.args)
             .pass_env(invocation.pass_env)
@@ -81,16 +87,16 @@ impl CommandRunner {
 
     async fn run(&self, arguments: Arguments, cx: &CallContext) -> Result<ToolOutcome, ToolError> {
         let invocation = self.invocation(arguments.value(), cx)?;
-        let redaction = &self.compiled()?.redaction;
+        let Compiled { spec, redaction, .. } = self.compiled()?;
         let program = invocation.program.clone();
-        let finished = run(self.command(invocation), cx.cancelled()).await.map_err(not_started)?;
+        let command = self.command(spec, invocation);
+        let finished = run(command, cx.cancelled()).await.map_err(not_started)?;
         if finished.stopped {
             let late = cx.deadline().is_some_and(|deadline| Instant::now() >= deadline);
             let kind = if late { ErrorKind::Timeout } else { ErrorKind::Cancelled };
             return Err(outcome::stopped(&program, kind, &finished, redaction));
         }
-        let ok_exit = &self.declaration.command.ok_exit;
-        outcome::outcome(&program, &finished, ok_exit, &self.declaration.output, redaction)
+        outcome::outcome(&program, &finished, spec, &self.declaration.output, redaction)
             .map(ToolOutcome::Done)
     }
 }

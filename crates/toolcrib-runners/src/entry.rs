@@ -2,17 +2,21 @@
 
 use std::sync::Arc;
 
-use toolcrib_manifest::declaration::Declaration;
-use toolcrib_tool::{Layer, Source, ToolEntry};
+use toolcrib_manifest::declaration::{Declaration, DeclaredBody};
+use toolcrib_tool::{Layer, Source, ToolDefinition, ToolEntry};
 
 use crate::availability::missing;
 use crate::{CommandRunner, RunnerHost};
 
 /// Makes the tool a declaration describes. What keeps it from running here becomes the reason of
-/// its being unavailable; it is never given an empty or made-up value instead.
+/// its being unavailable; it is never given an empty or made-up value instead. A tool that the client
+/// runs is always available.
 pub fn entry(declaration: &Declaration, host: &RunnerHost) -> ToolEntry {
     let source = Source::new(Layer::Manifest, declaration.origin.file.clone())
         .at(declaration.origin.clone());
+    if declaration.body == DeclaredBody::Client {
+        return ToolEntry::client(ToolDefinition::clone(&declaration.definition), source);
+    }
     let runner = CommandRunner::new(declaration, host);
     let mut missing = missing(declaration);
     missing.extend(runner.defect().map(str::to_owned));

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use serde_json::Value;
-use toolcrib_manifest::declaration::{ArgvEntry, Declaration};
+use toolcrib_manifest::declaration::{ArgvEntry, CommandSpec, Declaration};
 use toolcrib_manifest::is_dangerous_env;
 use toolcrib_manifest::template::{Piece, Reference, Template};
 use toolcrib_tool::{CallContext, ToolError};
@@ -65,10 +65,10 @@ impl Invocation {
 /// # let literal = |text: &str| Template { pieces: vec![Piece::Literal(text.into())] };
 /// # let path = Template { pieces: vec![Piece::Reference(Reference::Arg("path".into()))] };
 /// # let argv = vec![literal("wc"), literal("--"), path].into_iter().map(ArgvEntry::One).collect();
-/// # let command = CommandSpec { argv, stdin: None, env: BTreeMap::new(), pass_env: vec![], ok_exit: vec![0], cwd: None, capture_bytes: 65536 };
+/// # let command = CommandSpec { argv, stdin: None, env: BTreeMap::new(), pass_env: vec![], ok_exit: vec![0], retry_exit: vec![75], cwd: None, capture_bytes: 65536 };
 /// # let output = OutputSpec { format: OutputFormat::Text, keep: Keep::Both, redact: vec![] };
 /// # let origin = Origin { file: "count.yaml".into(), line: 1, column: 1 };
-/// # let declaration = Declaration { definition: definition.clone(), command, needs: Needs::default(), output, context: vec![], tests: vec![], owner: None, origin };
+/// # let declaration = Declaration { definition: definition.clone(), body: DeclaredBody::Command(command), needs: Needs::default(), output, context: vec![], tests: vec![], owner: None, origin };
 /// // argv: [wc, "--", "${args.path}"]
 /// let cx = CallContext::builder("call_1", definition).build();
 /// let arguments = serde_json::json!({"path": "-rf; ls"});
@@ -82,8 +82,10 @@ pub fn expand(
     cx: &CallContext,
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Invocation, ToolError> {
-    let expansion = Expansion { declaration, arguments, cx, env };
-    let command = &declaration.command;
+    let Some(command) = declaration.command() else {
+        return Err(ToolError::unavailable("the client runs this tool: there is no command here"));
+    };
+    let expansion = Expansion { declaration, command, arguments, cx, env };
     let (program, args) = expansion.argv(&command.argv)?;
     let stdin = match &command.stdin {
         Some(template) => expansion.template(template, Place::Stream)?.map(|filled| filled.text),
@@ -102,6 +104,7 @@ pub fn expand(
 /// One expansion's surroundings.
 struct Expansion<'a> {
     declaration: &'a Declaration,
+    command: &'a CommandSpec,
     arguments: &'a Value,
     cx: &'a CallContext,
     env: &'a dyn Fn(&str) -> Option<String>,
@@ -205,7 +208,7 @@ impl Expansion<'_> {
 
     fn variables(&self) -> Result<Vec<(String, String)>, ToolError> {
         let mut variables = Vec::new();
-        for (name, template) in &self.declaration.command.env {
+        for (name, template) in &self.command.env {
             // The host's own values may: they are the operator's word.
             let steered = template.references().any(|found| matches!(found, Reference::Arg(_)));
             if steered && is_dangerous_env(name) {

@@ -1,7 +1,7 @@
 //! A program's end and output become a result, or a failure that holds all of it.
 
 use serde_json::Value;
-use toolcrib_manifest::declaration::{OutputFormat, OutputSpec};
+use toolcrib_manifest::declaration::{CommandSpec, OutputFormat, OutputSpec};
 use toolcrib_sandbox::{Finished, Status};
 use toolcrib_tool::{Content, ErrorKind, ToolError, ToolOutput, canonical_json};
 
@@ -16,12 +16,12 @@ const EXCERPT: usize = 2_000;
 pub(crate) fn outcome(
     program: &str,
     finished: &Finished,
-    ok_exit: &[i32],
+    spec: &CommandSpec,
     output: &OutputSpec,
     redaction: &Redaction,
 ) -> Result<ToolOutput, ToolError> {
     let end = match finished.status {
-        Status::Exited(code) if ok_exit.contains(&code) => {
+        Status::Exited(code) if spec.ok_exit.contains(&code) => {
             return success(program, finished, output, redaction);
         }
         Status::Exited(code) => format!("{program} exited with code {code}"),
@@ -31,7 +31,10 @@ pub(crate) fn outcome(
         },
         _ => format!("{program} ended in a way that could not be observed"),
     };
-    Err(ToolError::execution(end).with_partial(partial(finished, redaction)))
+    let retryable = finished.status.code().is_some_and(|code| spec.retry_exit.contains(&code));
+    Err(ToolError::execution(end)
+        .with_retryable(retryable)
+        .with_partial(partial(finished, redaction)))
 }
 
 /// The failure of a call whose program was stopped, with what it had printed. `kind` is `timeout`

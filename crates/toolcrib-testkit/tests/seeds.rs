@@ -40,7 +40,14 @@ fn every_target_takes_what_is_no_text_at_all() {
 #[test]
 fn the_good_manifests_among_the_seeds_are_good() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/load_manifest");
-    for file in ["minimal.yaml", "full.yaml", "toml_minimal.toml", "toml_full.toml"] {
+    for file in [
+        "minimal.yaml",
+        "full.yaml",
+        "policies.yaml",
+        "policies.toml",
+        "toml_minimal.toml",
+        "toml_full.toml",
+    ] {
         let text = fs::read_to_string(folder.join(file)).expect("a readable seed");
         let loaded = toolcrib_manifest::load_str(file, &text);
         let problems: Vec<_> =

@@ -12,6 +12,9 @@ use crate::environment::is_dangerous_env;
 use crate::fields::{Fields, wrong_type};
 use crate::template::{Reference, Template};
 
+/// "Temporary failure; the user is invited to retry", says `sysexits.h`.
+const EX_TEMPFAIL: i32 = 75;
+
 /// Reads `run`, with `cwd` and the capture limit that stand beside it.
 pub(super) fn read(
     entry: &Entry,
@@ -43,13 +46,29 @@ pub(super) fn read(
             check_name(name.as_str().unwrap_or_default(), &name.span, findings);
         }
     }
-    let ok_exit = fields.node("ok_exit").map_or_else(|| vec![0], |node| exit_codes(node, findings));
+    let codes = |key: &str, default: i32, findings: &mut Findings<'_>| {
+        fields.node(key).map_or_else(|| vec![default], |node| exit_codes(key, node, findings))
+    };
+    let ok_exit = codes("ok_exit", 0, findings);
+    if let Some(node) = fields.node("ok_exit").filter(|node| node.items().is_empty()) {
+        let message = "no exit code means success, so every call would fail";
+        findings.add(
+            Diagnostic::error("out-of-range", &node.span, message).help("write `ok_exit: [0]`"),
+        );
+    }
+    let mut retry_exit = codes("retry_exit", EX_TEMPFAIL, findings);
+    if let Some(node) = fields.node("retry_exit") {
+        check_retried(node, &ok_exit, findings);
+    }
+    // Where nothing is said of it, an author's success is one.
+    retry_exit.retain(|code| !ok_exit.contains(code));
     Some(CommandSpec {
         argv: argv?.entries?,
         stdin,
         env,
         pass_env: fields.texts("pass_env").unwrap_or_default(),
         ok_exit,
+        retry_exit,
         cwd: cwd.map(PathBuf::from),
         capture_bytes,
     })
@@ -106,11 +125,26 @@ fn check_name(name: &str, place: &crate::source::Span, findings: &mut Findings<'
     fits
 }
 
-fn exit_codes(node: &Node, findings: &mut Findings<'_>) -> Vec<i32> {
+/// A code that is a success is no failure to try again.
+fn check_retried(retry_exit: &Node, ok_exit: &[i32], findings: &mut Findings<'_>) {
+    for item in retry_exit.items() {
+        if let NodeValue::Number(number) = &item.value
+            && ok_exit.iter().any(|code| number.as_i64() == Some(i64::from(*code)))
+        {
+            let message = format!("the exit code {number} means success, which is not tried again");
+            findings.add(
+                Diagnostic::error("retried-success", &item.span, message)
+                    .help("name it in `ok_exit` or in `retry_exit`; 0 is in `ok_exit` by default"),
+            );
+        }
+    }
+}
+
+fn exit_codes(key: &str, node: &Node, findings: &mut Findings<'_>) -> Vec<i32> {
     let mut codes = Vec::new();
     for item in node.items() {
         let NodeValue::Number(number) = &item.value else {
-            findings.add(wrong_type(item, None, "`ok_exit` expects whole numbers"));
+            findings.add(wrong_type(item, None, &format!("`{key}` expects whole numbers")));
             continue;
         };
         let code = number.as_i64();
@@ -122,12 +156,6 @@ fn exit_codes(node: &Node, findings: &mut Findings<'_>) -> Vec<i32> {
                 "an exit code is a whole number from 0 to 255",
             )),
         }
-    }
-    if node.items().is_empty() {
-        let message = "no exit code means success, so every call would fail";
-        findings.add(
-            Diagnostic::error("out-of-range", &node.span, message).help("write `ok_exit: [0]`"),
-        );
     }
     codes
 }

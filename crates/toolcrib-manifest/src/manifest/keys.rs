@@ -1,9 +1,10 @@
 //! The keys of the format, one table per mapping.
 
-use toolcrib_tool::ErrorKind;
+use toolcrib_tool::{Approval, Dedupe, ErrorKind};
 
 use crate::fields::Expected::{
-    Any, Bool, Choice, Duration, Integer, List, Mapping, Schema, Size, Text, TextMapping, Texts,
+    Any, Bool, Choice, Duration, Integer, List, Mapping, MappingLike, Rate, Schema, Size, Text,
+    TextMapping, Texts,
 };
 use crate::fields::{Key, Keys, not_yet, optional, required};
 
@@ -32,15 +33,38 @@ pub(super) const FILE: Keys = Keys {
     ],
 };
 
-/// What the tools of a file have in common.
-pub(super) const DEFAULTS: Keys = table(
-    "`defaults`",
-    &[
+/// What the tools of a file have in common. Limits stand in it directly.
+pub(super) const DEFAULTS: Keys = Keys {
+    what: "`defaults`",
+    table: &[
         optional("timeout", Duration),
         optional("output", Size),
+        optional("concurrent", Integer),
+        optional("rate", Rate),
         optional("tags", Texts),
         optional("category", Text),
+        CACHE_KEY,
+        DEDUPE_KEY,
+        RETRY_KEY,
+        RESOURCES_KEY,
+        APPROVAL_KEY,
     ],
+    instead: &[
+        ("limits", "limits stand in `defaults` directly: `defaults: {timeout: 20s, rate: 30/min}`"),
+        ("max_concurrent", "write `concurrent: 4`"),
+    ],
+};
+
+const CACHE_KEY: Key = optional("cache", MappingLike("{ttl: 30s}"));
+const DEDUPE_KEY: Key = optional(
+    "dedupe",
+    Choice(&[Dedupe::None.as_str(), Dedupe::Batch.as_str(), Dedupe::Session.as_str()]),
+);
+const RETRY_KEY: Key = optional("retry", MappingLike("{max: 2}"));
+const RESOURCES_KEY: Key = optional("resources", MappingLike("{reads: [tickets]}"));
+const APPROVAL_KEY: Key = optional(
+    "approval",
+    Choice(&[Approval::Never.as_str(), Approval::Destructive.as_str(), Approval::Always.as_str()]),
 );
 
 /// A tool.
@@ -74,24 +98,18 @@ pub(super) const TOOL: Keys = Keys {
         optional("terminal", Bool),
         optional("hidden", Bool),
         optional("parallel", Bool),
+        optional("client", Bool),
+        CACHE_KEY,
+        DEDUPE_KEY,
+        RETRY_KEY,
+        RESOURCES_KEY,
+        APPROVAL_KEY,
         not_yet("http", "this version runs commands only; call a program such as curl with `run`"),
-        not_yet("client", "this version runs commands only; remove the tool"),
         not_yet(
             "sandbox",
             "this version cannot confine a program further; remove the key only if the program may run without",
         ),
         not_yet("constraints", "this version cannot check them; say it in the schema of `input`"),
-        not_yet("cache", "this version runs every call; remove the key"),
-        not_yet(
-            "approval",
-            "this version cannot ask anyone; do not serve a tool that needs approval",
-        ),
-        not_yet("dedupe", "this version runs every call; remove the key"),
-        not_yet("retry", "this version runs a call once; remove the key"),
-        not_yet(
-            "resources",
-            "this version cannot keep calls apart; `parallel: false` runs the tool alone",
-        ),
     ],
     instead: &[
         ("args", "the schema of the arguments is `input`; the program's are `run: {argv: […]}`"),
@@ -99,12 +117,21 @@ pub(super) const TOOL: Keys = Keys {
         ("argv", "write it inside `run: {argv: […]}`"),
         ("cmd", "write `run: {argv: […]}`"),
         ("command", "write `run: {argv: […]}`"),
+        ("confirm", "write `approval: always`"),
         ("env", "write it inside `run: {env: …}`"),
+        ("concurrent", "write `limits: {concurrent: 4}`"),
         ("inputSchema", "the schema of the arguments is `input`"),
         ("input_schema", "the schema of the arguments is `input`"),
+        ("max_concurrent", "write `limits: {concurrent: 4}`"),
         ("parameters", "the schema of the arguments is `input`"),
+        ("rate", "write `limits: {rate: 30/min}`"),
+        ("rate_limit", "write `limits: {rate: 30/min}`"),
         ("read_only", "write `annotations: {read_only: true}`"),
+        ("reads", "write `resources: {reads: […]}`"),
+        ("retries", "write `retry: {max: 2}`"),
         ("timeout", "write `limits: {timeout: 30s}`"),
+        ("ttl", "write `cache: {ttl: 30s}`"),
+        ("writes", "write `resources: {writes: […]}`"),
     ],
 };
 
@@ -128,6 +155,7 @@ pub(super) const RUN: Keys = Keys {
         optional("env", TextMapping),
         optional("pass_env", Texts),
         optional("ok_exit", List),
+        optional("retry_exit", List),
         not_yet(
             "script",
             "this version runs argument vectors only: write `argv: [sh, script.sh, …]`",
@@ -151,19 +179,41 @@ pub(super) const ARGV_ENTRY: Keys = table(
     &[optional("if", Text), optional("then", Texts), optional("each", Text)],
 );
 
-/// Limits of one call.
-pub(super) const LIMITS: Keys = table(
-    "`limits`",
-    &[
+/// Limits of a call, and of how many there may be.
+pub(super) const LIMITS: Keys = Keys {
+    what: "`limits`",
+    table: &[
         optional("timeout", Duration),
         optional("output", Size),
-        not_yet(
-            "concurrent",
-            "this version cannot limit it; `parallel: false` runs the tool alone",
-        ),
-        not_yet("rate", "this version cannot limit it; remove the key"),
+        optional("concurrent", Integer),
+        optional("rate", Rate),
     ],
-);
+    instead: &[
+        ("concurrency", "write `concurrent: 4`"),
+        ("max_concurrent", "write `concurrent: 4`"),
+        ("rate_limit", "write `rate: 30/min`"),
+    ],
+};
+
+/// How long answers are kept.
+pub(super) const CACHE: Keys = table("`cache`", &[optional("ttl", Duration)]);
+
+/// How often a failed call is tried again.
+pub(super) const RETRY: Keys = Keys {
+    what: "`retry`",
+    table: &[
+        required("max", Integer, "say how many times more: `retry: {max: 2}`"),
+        optional("backoff", Duration),
+    ],
+    instead: &[
+        ("exit", "the exit codes worth another try stand in `run: {retry_exit: [75]}`"),
+        ("times", "write `max: 2`"),
+    ],
+};
+
+/// What calls read and change.
+pub(super) const RESOURCES: Keys =
+    table("`resources`", &[optional("reads", Texts), optional("writes", Texts)]);
 
 /// What must be there.
 pub(super) const NEEDS: Keys = table(
@@ -215,3 +265,37 @@ const ERROR_KINDS: [&str; ErrorKind::ALL.len()] = {
     }
     names
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reference_names_every_key() {
+        let reference = include_str!("../docs/manifest.md");
+        let tables = [
+            &FILE,
+            &DEFAULTS,
+            &TOOL,
+            &ANNOTATIONS,
+            &RUN,
+            &LIMITS,
+            &CACHE,
+            &RETRY,
+            &RESOURCES,
+            &NEEDS,
+            &OUTPUT,
+            &TEST,
+            &EXPECT,
+        ];
+        let keys =
+            tables.iter().flat_map(|keys| keys.table.iter().map(|key| (keys.what, key.name)));
+        let missing: Vec<_> = keys
+            .filter(|(_, name)| {
+                let written = [format!("`{name}`"), format!("{name}:"), format!(".{name}`")];
+                !written.iter().any(|written| reference.contains(written))
+            })
+            .collect();
+        assert!(missing.is_empty(), "{missing:?}");
+    }
+}

@@ -2,8 +2,11 @@
 
 mod argv;
 mod cases;
+mod client;
 mod command;
 mod keys;
+mod limits;
+mod policies;
 mod schema;
 mod scope;
 mod scripts;
@@ -12,6 +15,8 @@ mod version;
 
 use std::collections::HashMap;
 
+use self::limits::Limits;
+use self::policies::Policies;
 use crate::declaration::Declaration;
 use crate::diagnostic::{Diagnostic, Findings, Severity};
 use crate::document::{Format, Node, parse};
@@ -81,6 +86,8 @@ struct Shared<'a> {
     namespace: Option<&'a str>,
     owner: Option<&'a str>,
     defaults: Option<Fields<'a>>,
+    limits: Limits<'a>,
+    policies: Policies,
 }
 
 fn load_root(file: &str, root: &Node, findings: &mut Findings<'_>) -> Vec<Declaration> {
@@ -88,12 +95,16 @@ fn load_root(file: &str, root: &Node, findings: &mut Findings<'_>) -> Vec<Declar
     if !version::check(&fields, findings) {
         return Vec::new();
     }
+    let defaults = fields.node("defaults").and_then(|n| Fields::read(n, &keys::DEFAULTS, findings));
+    let given = defaults.as_ref();
     let shared = Shared {
         file,
         lines: Lines::new(findings.text),
         namespace: fields.text("namespace"),
         owner: fields.text("owner"),
-        defaults: fields.node("defaults").and_then(|n| Fields::read(n, &keys::DEFAULTS, findings)),
+        limits: given.map(|fields| Limits::read(fields, findings)).unwrap_or_default(),
+        policies: given.map(|fields| Policies::read(fields, findings)).unwrap_or_default(),
+        defaults,
     };
     check_namespace(&fields, findings);
     let mut declarations = Vec::new();

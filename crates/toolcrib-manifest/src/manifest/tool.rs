@@ -1,30 +1,25 @@
 //! One tool of a manifest.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use toolcrib_tool::{Annotations, DESCRIPTION_MAX, Injection, ToolDefinition, ToolName};
+use toolcrib_tool::{
+    Annotations, DESCRIPTION_MAX, Injection, ToolDefinition, ToolDefinitionBuilder, ToolName,
+};
 
 use super::cases::{Surroundings, origin};
+use super::limits::Limits;
+use super::policies::Policies;
 use super::schema::{self, Checked, bad_pattern};
 use super::scope::Scope;
-use super::{Shared, command, keys};
+use super::{Shared, client, command, keys};
 use crate::declaration::{
-    ArgvEntry, ContextParameter, Declaration, Keep, Needs, OutputFormat, OutputSpec,
+    ArgvEntry, ContextParameter, Declaration, DeclaredBody, Keep, Needs, OutputFormat, OutputSpec,
 };
 use crate::diagnostic::{Diagnostic, Findings, did_you_mean};
 use crate::document::{Node, NodeValue, Style};
 use crate::fields::{Fields, wrong_type};
 use crate::source::{Span, first_line};
 use crate::template::{Piece, Template};
-use crate::units::{ByteSize, HumanDuration};
-
-/// The time limit of a tool that names none.
-const TIMEOUT: Duration = Duration::from_secs(30);
-/// Bytes of each output stream kept for a tool that does not say how many.
-const CAPTURE_BYTES: usize = 64 * 1024;
-/// The most a tool may ask for: what the process runner keeps at all.
-const CAPTURE_MAX: u64 = 1024 * 1024;
 
 /// Reads a tool; none if something in it keeps a declaration from being made.
 pub(super) fn read(
@@ -45,8 +40,20 @@ pub(super) fn read(
         .node("output_schema")
         .map(|node| schema::check(node, node.to_value(), findings).map(|checked| checked.value));
 
-    let (timeout, capture_bytes) = limits(&fields, shared, findings);
-    if !["run", "http", "client"].iter().any(|key| fields.has(key)) {
+    let annotations = annotations(&fields, findings);
+    let limit_fields =
+        fields.node("limits").and_then(|node| Fields::read(node, &keys::LIMITS, findings));
+    let limits = limit_fields.as_ref().map(|fields| Limits::read(fields, findings));
+    let limits = limits.unwrap_or_default().or(shared.limits);
+    let policies = Policies::read(&fields, findings);
+    policies.check_approval(&fields, annotations, findings);
+
+    let is_client = client::is_client(&fields, limit_fields.as_ref(), findings);
+    if !is_client {
+        policies.check_repeats(&fields, annotations, findings);
+    }
+    let unclear = fields.has("client") && fields.flag("client").is_none();
+    if !is_client && !unclear && !["run", "http"].iter().any(|key| fields.has(key)) {
         let place = fields.node("name").map_or(&fields.span, |name| &name.span);
         let place = first_line(findings.text, place);
         findings.add(
@@ -55,12 +62,14 @@ pub(super) fn read(
         );
     }
     let command = fields.entry("run").and_then(|run| {
-        command::read(run, fields.text("cwd"), capture_bytes, &mut scope, findings)
+        command::read(run, fields.text("cwd"), limits.capture_bytes(), &mut scope, findings)
     });
     // A misspelt reference is told once, and not as an unused argument too.
     if command.is_some() && !scope.undeclared {
         warn_of_unused(&scope, findings);
     }
+    let timeout =
+        if is_client { limits.of_client(findings) } else { Some(limits.of_command(findings)) };
 
     let surroundings = Surroundings {
         file: shared.file,
@@ -75,42 +84,36 @@ pub(super) fn read(
     let tests =
         fields.node("tests").map(|list| surroundings.tests(list, findings)).unwrap_or_default();
     let output = output(&fields, findings);
-    let annotations = annotations(&fields, findings);
-    let (command, name_node) = (command?, fields.node("name")?);
-    let needs = needs(&fields, &command.argv, &scope, findings);
+    let body = if is_client { DeclaredBody::Client } else { DeclaredBody::Command(command?) };
+    let name_node = fields.node("name")?;
+    let needs = needs(&fields, &body, &scope, findings);
 
     let mut builder = ToolDefinition::builder(name?)
         .description(description?)
         .annotations(annotations)
-        .tags(tags(&fields, shared))
         .injections(context.iter().map(injection).collect())
         .empty_as_absent(empty_as_absent)
-        .input_examples(examples)
-        .timeout(timeout)
-        .parallel(fields.flag("parallel").unwrap_or(true))
-        .hidden(fields.flag("hidden").unwrap_or(false))
-        .final_output(fields.flag("final_output").unwrap_or(false))
-        .terminal(fields.flag("terminal").unwrap_or(false));
+        .input_examples(examples);
+    builder = labelled(builder, &fields, shared);
     if input_given {
         builder = builder.input_schema(input?.value);
     }
     if let Some(schema) = output_schema {
         builder = builder.output_schema(schema?);
     }
-    if let Some(title) = fields.text("title") {
-        builder = builder.title(title);
+    if let Some(timeout) = timeout {
+        builder = builder.timeout(timeout);
     }
-    let shared_category = shared.defaults.as_ref().and_then(|defaults| defaults.text("category"));
-    if let Some(category) = fields.text("category").or(shared_category) {
-        builder = builder.category(category);
-    }
-    if let Some(version) = fields.text("version") {
-        builder = builder.version(version);
-    }
+    builder = match &body {
+        DeclaredBody::Client => policies.apply_approval(&shared.policies, builder),
+        DeclaredBody::Command(_) => {
+            limits.apply(policies.apply(&shared.policies, annotations, builder))
+        }
+    };
     match builder.build() {
         Ok(definition) => Some(Declaration {
             definition: Arc::new(definition),
-            command,
+            body,
             needs,
             output,
             context,
@@ -123,6 +126,31 @@ pub(super) fn read(
             None
         }
     }
+}
+
+/// Puts a tool's labels and switches into its definition.
+fn labelled(
+    builder: ToolDefinitionBuilder,
+    fields: &Fields<'_>,
+    shared: &Shared<'_>,
+) -> ToolDefinitionBuilder {
+    let mut builder = builder
+        .tags(tags(fields, shared))
+        .parallel(fields.flag("parallel").unwrap_or(true))
+        .hidden(fields.flag("hidden").unwrap_or(false))
+        .final_output(fields.flag("final_output").unwrap_or(false))
+        .terminal(fields.flag("terminal").unwrap_or(false));
+    if let Some(title) = fields.text("title") {
+        builder = builder.title(title);
+    }
+    let shared_category = shared.defaults.as_ref().and_then(|defaults| defaults.text("category"));
+    if let Some(category) = fields.text("category").or(shared_category) {
+        builder = builder.category(category);
+    }
+    if let Some(version) = fields.text("version") {
+        builder = builder.version(version);
+    }
+    builder
 }
 
 /// The name models see: the namespace and the tool's own, checked together.
@@ -308,40 +336,6 @@ fn warn_of_unused(scope: &Scope, findings: &mut Findings<'_>) {
     }
 }
 
-/// The time limit and the bytes kept of each output stream.
-fn limits(
-    fields: &Fields<'_>,
-    shared: &Shared<'_>,
-    findings: &mut Findings<'_>,
-) -> (Duration, usize) {
-    let own = fields.node("limits").and_then(|node| Fields::read(node, &keys::LIMITS, findings));
-    let levels = [own.as_ref(), shared.defaults.as_ref()];
-    let first = |key: &str| levels.iter().flatten().find_map(|fields| fields.node(key));
-
-    let timeout = first("timeout").map_or(TIMEOUT, |node| {
-        let duration: Option<HumanDuration> = node.as_str().and_then(|text| text.parse().ok());
-        match duration {
-            Some(HumanDuration(Some(duration))) if !duration.is_zero() => duration,
-            _ => {
-                let message = "a command always has a time limit, of more than nothing";
-                let diagnostic = Diagnostic::error("out-of-range", &node.span, message);
-                findings.add(diagnostic.help("write the longest time a call may take: 10m"));
-                TIMEOUT
-            }
-        }
-    });
-    let output = first("output").map_or(CAPTURE_BYTES, |node| {
-        let size: Option<ByteSize> = node.as_str().and_then(|text| text.parse().ok());
-        let size = size.map(|size| size.0).filter(|size| (1..=CAPTURE_MAX).contains(size));
-        size.and_then(|size| usize::try_from(size).ok()).unwrap_or_else(|| {
-            let message = "a tool keeps from 1B to 1MiB of each output stream";
-            findings.add(Diagnostic::error("out-of-range", &node.span, message));
-            CAPTURE_BYTES
-        })
-    });
-    (timeout, output)
-}
-
 fn annotations(fields: &Fields<'_>, findings: &mut Findings<'_>) -> Annotations {
     let unknown = Annotations::default();
     let Some(given) = fields
@@ -373,7 +367,7 @@ fn tags(fields: &Fields<'_>, shared: &Shared<'_>) -> Vec<String> {
 /// What `needs` names, and what the command itself shows that it needs.
 fn needs(
     fields: &Fields<'_>,
-    argv: &[ArgvEntry],
+    body: &DeclaredBody,
     scope: &Scope,
     findings: &mut Findings<'_>,
 ) -> Needs {
@@ -385,7 +379,8 @@ fn needs(
             list.push(name.to_owned());
         }
     };
-    if let Some(ArgvEntry::One(Template { pieces })) = argv.first()
+    if let DeclaredBody::Command(command) = body
+        && let Some(ArgvEntry::One(Template { pieces })) = command.argv.first()
         && let [Piece::Literal(program)] = pieces.as_slice()
         && !program.contains('/')
     {

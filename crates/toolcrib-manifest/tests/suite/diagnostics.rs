@@ -120,7 +120,7 @@ fn versions() {
     yaml("bad_requirement", "toolcrib: 1\nrequires: latest\ntools: []\n", &["bad-requirement"]);
     yaml(
         "not_supported_yet",
-        &tail("sandbox: {profile: pure}\napproval: always\nlimits: {rate: 30/min}"),
+        &tail("sandbox: {profile: pure}\nconstraints: []\nhttp: {url: 'https://example.com'}"),
         &["not-supported-yet", "not-supported-yet", "not-supported-yet"],
     );
 }
@@ -351,4 +351,88 @@ fn the_machine_readable_form_has_both_ends_of_the_place() {
             "help": "did you mean `tools`?",
         })
     );
+}
+
+#[test]
+fn answers_that_must_not_be_kept_and_calls_that_must_not_be_repeated() {
+    yaml("uncacheable", &tail("cache: {ttl: 5s}"), &["uncacheable-tool"]);
+    yaml(
+        "uncacheable_said",
+        &tail("annotations: {read_only: true}\ncache: {ttl: 5s}"),
+        &["uncacheable-tool"],
+    );
+    yaml(
+        "unrepeatable",
+        &tail("annotations: {idempotent: false}\nretry: {max: 2}"),
+        &["unrepeatable-tool"],
+    );
+    yaml(
+        "read_only_writes",
+        &tail("annotations: {read_only: true}\nresources: {reads: [logs], writes: [logs]}"),
+        &["read-only-writes"],
+    );
+    yaml("bad_resource", &tail("resources: {reads: ['']}"), &["bad-resource"]);
+    yaml(
+        "idle_approval",
+        &tail("annotations: {destructive: false}\napproval: destructive"),
+        &["idle-approval"],
+    );
+    yaml(
+        "retried_success",
+        &run("argv: [tail, \"${args.path}\", {each: names}]\nretry_exit: [7, 0]"),
+        &["retried-success"],
+    );
+}
+
+#[test]
+fn policies_and_limits_of_the_wrong_shape() {
+    const REPEATABLE: &str = "annotations: {read_only: true, idempotent: true}";
+    let tail = |lines: &str| tail(&format!("{REPEATABLE}\n{lines}"));
+    yaml("wrong_type_cache", &tail("cache: 5s"), &["wrong-type"]);
+    yaml("wrong_type_ttl", &tail("cache: {ttl: 5}"), &["wrong-type"]);
+    yaml(
+        "out_of_range_ttl",
+        &tail("cache: {ttl: none}\nretry: {max: 0}"),
+        &["out-of-range", "out-of-range"],
+    );
+    yaml("out_of_range_backoff", &tail("retry: {max: 2, backoff: 5m}"), &["out-of-range"]);
+    yaml("retry_without_max", &tail("retry: {backoff: 1s}"), &["missing-key"]);
+    yaml("unknown_key_retry", &tail("retry: {max: 2, exit: [7]}"), &["unknown-key"]);
+    yaml("unknown_key_cache", &tail("cache: {tll: 5s}"), &["unknown-key"]);
+    yaml("unknown_key_concurrent", &tail("max_concurrent: 2"), &["unknown-key"]);
+    yaml("wrong_type_dedupe", &tail("dedupe: sesion"), &["wrong-type"]);
+    yaml("wrong_type_approval", &tail("approval: true"), &["wrong-type"]);
+    yaml("wrong_type_resources", &tail("resources: [logs]"), &["wrong-type"]);
+    yaml("wrong_type_rate", &tail("limits: {rate: 30/minute}"), &["wrong-type"]);
+    yaml("out_of_range_concurrent", &tail("limits: {concurrent: 0}"), &["out-of-range"]);
+}
+
+#[test]
+fn defaults_are_checked_though_no_tool_uses_them() {
+    let text = "toolcrib: 1
+defaults: {concurrent: 0, cache: {ttl: 0s}, limits: {rate: 1/s}, aproval: always}
+tools: []
+";
+    yaml("defaults", text, &["out-of-range", "out-of-range", "unknown-key", "unknown-key"]);
+}
+
+#[test]
+fn tools_that_the_client_runs() {
+    let ask = "input: {properties: {filter: {type: string}}}\nclient: true";
+    yaml("client_and_run", &tail("client: true"), &["client-and-run"]);
+    yaml(
+        "not_for_client",
+        &tool(&format!("{ask}\ncache: {{}}\ncwd: /\nlimits: {{timeout: 5m, rate: 1/s}}")),
+        &["not-for-client", "not-for-client", "not-for-client"],
+    );
+    yaml(
+        "test_of_client",
+        &tool(&format!(
+            "{ask}\ntests:\n  - {{name: a, expect: {{}}}}\n  - {{name: b, expect: {{error: invalid_args, argv: []}}}}"
+        )),
+        &["test-of-client", "test-of-client"],
+    );
+    yaml("out_of_range_client", &tool("client: true\nlimits: {timeout: 0s}"), &["out-of-range"]);
+    yaml("wrong_type_client", &tool("client: yes"), &["wrong-type"]);
+    yaml("client_false", &tool("client: false"), &["missing-key"]);
 }

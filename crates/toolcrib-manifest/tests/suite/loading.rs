@@ -89,10 +89,10 @@ fn every_key_reaches_the_declaration() {
     assert_eq!(tool.context[0].key, "cluster_name");
     assert_eq!(tool.context[0].schema, Some(json!({"enum": ["dev", "stage"]})));
     assert_eq!(tool.context[1].schema, None);
-    assert_eq!(tool.command.argv.len(), 9);
-    assert_eq!(tool.command.argv[8], ArgvEntry::Each { argument: "names".to_owned() });
-    assert_eq!(tool.command.capture_bytes, 128 * 1024);
-    assert_eq!(tool.command.ok_exit, [0, 1]);
+    assert_eq!(tool.command().unwrap().argv.len(), 9);
+    assert_eq!(tool.command().unwrap().argv[8], ArgvEntry::Each { argument: "names".to_owned() });
+    assert_eq!(tool.command().unwrap().capture_bytes, 128 * 1024);
+    assert_eq!(tool.command().unwrap().ok_exit, [0, 1]);
     assert_eq!(tool.needs.bins, ["getent", "kubectl"]);
     assert_eq!(tool.needs.env, ["TZ"]);
     assert_eq!(tool.needs.secrets, ["other", "kubeconfig_path"]);
@@ -112,7 +112,7 @@ fn meaning(loaded: &Loaded) -> Vec<String> {
                 tool.tests.iter().map(|t| (&t.name, &t.args, &t.ctx, &t.expect)).collect();
             format!(
                 "{:#?}",
-                (&tool.definition, &tool.command, &tool.needs, &tool.output, &tool.context, tests)
+                (&tool.definition, &tool.body, &tool.needs, &tool.output, &tool.context, tests)
             )
         })
         .collect()
@@ -210,7 +210,7 @@ tools:
     assert_eq!(loaded.declarations[0].definition.description(), "From the base.");
     assert_eq!(loaded.declarations[1].definition.description(), "Its own.");
     assert_eq!(loaded.declarations[1].definition.title(), Some("T"));
-    assert_eq!(loaded.declarations[0].command, loaded.declarations[1].command);
+    assert_eq!(loaded.declarations[0].body, loaded.declarations[1].body);
 }
 
 #[test]
@@ -262,7 +262,9 @@ tools:
 ";
     let loaded = load("t.yaml", text);
     assert_eq!(loaded.declarations[0].definition.title(), Some("on"));
-    let ArgvEntry::One(escaped) = &loaded.declarations[0].command.argv[3] else { panic!() };
+    let ArgvEntry::One(escaped) = &loaded.declarations[0].command().unwrap().argv[3] else {
+        panic!()
+    };
     assert_eq!(escaped.references().count(), 0);
 }
 

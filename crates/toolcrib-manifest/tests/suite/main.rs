@@ -4,4 +4,5 @@ mod config;
 mod diagnostics;
 mod directories;
 mod loading;
+mod policies;
 mod robustness;

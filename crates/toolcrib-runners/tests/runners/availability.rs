@@ -2,9 +2,10 @@
 
 use serde_json::json;
 use toolcrib_runners::{RunnerHost, entry};
-use toolcrib_tool::{ErrorKind, Layer};
+use toolcrib_tool::{Body, ErrorKind, Layer};
 
-use crate::declare::{call, command, one, parameter, sh, template};
+use crate::declare::{call, command, context, one, parameter, runner, sh, spec, template};
+use toolcrib_manifest::declaration::DeclaredBody;
 
 fn reason(declaration: &toolcrib_manifest::declaration::Declaration) -> Option<String> {
     entry(declaration, &RunnerHost::new("/")).unavailable_reason().map(str::to_owned)
@@ -45,7 +46,7 @@ fn a_program_by_path_must_be_there_too() {
     // Relative to a working directory, or on a PATH of its own: only a call can tell.
     assert_eq!(reason(&command([one("./tool")])), None);
     let mut own_path = command([one("my-tool")]);
-    own_path.command.env.insert("PATH".into(), template("/opt/mine/bin"));
+    spec(&mut own_path).env.insert("PATH".into(), template("/opt/mine/bin"));
     assert_eq!(reason(&own_path), None);
 }
 
@@ -65,4 +66,20 @@ async fn a_program_that_vanished_is_unavailable_when_called() {
     let error = call(&command([one("no-such-program")]), json!({})).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     assert!(error.message().starts_with("the program `no-such-program` was not found"), "{error}");
+}
+
+#[tokio::test]
+async fn a_tool_of_the_client_is_always_available_and_nothing_here_runs_it() {
+    let mut declaration = sh("true");
+    declaration.body = DeclaredBody::Client;
+    let entry = entry(&declaration, &RunnerHost::new("/"));
+    assert!(entry.definition.client());
+    assert!(matches!(entry.body, Body::Client));
+    assert_eq!(entry.unavailable_reason(), None);
+    assert_eq!(entry.source.to_string(), "manifest tools.d/demo.yaml:3:11");
+
+    let error = call(&declaration, json!({})).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    let cx = context(&declaration, []);
+    assert!(runner(&declaration).invocation(&json!({}), &cx).is_err());
 }

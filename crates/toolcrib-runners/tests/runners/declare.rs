@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolcrib_manifest::declaration::{
-    ArgvEntry, CommandSpec, ContextParameter, Declaration, Keep, Needs, OutputFormat, OutputSpec,
+    ArgvEntry, CommandSpec, ContextParameter, Declaration, DeclaredBody, Keep, Needs, OutputFormat,
+    OutputSpec,
 };
 use toolcrib_manifest::template::{Piece, Reference, Template};
 use toolcrib_runners::{CommandRunner, RunnerHost};
@@ -29,21 +30,30 @@ pub(crate) fn command<const N: usize>(argv: [ArgvEntry; N]) -> Declaration {
         .unwrap();
     Declaration {
         definition: Arc::new(definition),
-        command: CommandSpec {
+        body: DeclaredBody::Command(CommandSpec {
             argv: Vec::from(argv),
             stdin: None,
             env: BTreeMap::new(),
             pass_env: Vec::new(),
             ok_exit: vec![0],
+            retry_exit: vec![75],
             cwd: None,
             capture_bytes: 64 * 1024,
-        },
+        }),
         needs: Needs::default(),
         output: OutputSpec { format: OutputFormat::Text, keep: Keep::Both, redact: Vec::new() },
         context: Vec::new(),
         tests: Vec::new(),
         owner: None,
         origin: Origin { file: "tools.d/demo.yaml".into(), line: 3, column: 11 },
+    }
+}
+
+/// The command, to be changed.
+pub(crate) fn spec(declaration: &mut Declaration) -> &mut CommandSpec {
+    match &mut declaration.body {
+        DeclaredBody::Command(command) => command,
+        DeclaredBody::Client => panic!("the client runs it"),
     }
 }
 

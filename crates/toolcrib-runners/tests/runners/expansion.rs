@@ -7,7 +7,7 @@ use toolcrib_runners::{Invocation, expand};
 use toolcrib_tool::{ErrorKind, ToolError};
 
 use crate::declare::{
-    call, call_with, command, context, each, one, parameter, runner, template, when,
+    call, call_with, command, context, each, one, parameter, runner, spec, template, when,
 };
 
 fn expanded(declaration: &Declaration, arguments: &Value) -> Result<Invocation, ToolError> {
@@ -22,7 +22,7 @@ fn args<const N: usize>(
     arguments: &Value,
 ) -> Result<Vec<String>, ToolError> {
     let mut declaration = command([one("prog")]);
-    declaration.command.argv.extend(entries);
+    spec(&mut declaration).argv.extend(entries);
     expanded(&declaration, arguments).map(|invocation| invocation.args)
 }
 
@@ -154,14 +154,14 @@ fn nul_is_refused_everywhere() {
         assert_eq!(error.kind(), ErrorKind::InvalidArgs);
     }
     let mut declaration = command([one("prog")]);
-    declaration.command.stdin = Some(template("${args.raw}"));
+    spec(&mut declaration).stdin = Some(template("${args.raw}"));
     assert_eq!(expanded(&declaration, &arguments).unwrap_err().kind(), ErrorKind::InvalidArgs);
 }
 
 #[test]
 fn standard_input_takes_lines_but_no_other_control_characters() {
     let mut declaration = command([one("prog")]);
-    declaration.command.stdin = Some(template("<${args.s}>"));
+    spec(&mut declaration).stdin = Some(template("<${args.s}>"));
     let stdin = |text: &str| expanded(&declaration, &json!({"s": text})).map(|found| found.stdin);
     assert_eq!(stdin("-a\n\tb\r\n").unwrap().as_deref(), Some("<-a\n\tb\r\n>"));
     assert_eq!(stdin("\u{1b}").unwrap_err().kind(), ErrorKind::InvalidArgs);
@@ -178,7 +178,7 @@ fn variables_are_set_dropped_or_refused_like_arguments() {
         ("S", "${env.SERVER}"),
         ("HOME", "/home/${ctx.user}"),
     ] {
-        declaration.command.env.insert(name.to_owned(), template(value));
+        spec(&mut declaration).env.insert(name.to_owned(), template(value));
     }
     let env = expanded(&declaration, &json!({"s": "-x"})).unwrap().env;
     let env: Vec<_> = env.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
@@ -194,7 +194,7 @@ fn variables_are_set_dropped_or_refused_like_arguments() {
     let newline = expanded(&declaration, &json!({"s": "a\nb"})).unwrap_err();
     assert_eq!(newline.kind(), ErrorKind::InvalidArgs);
 
-    declaration.command.env.insert("BASH_ENV".to_owned(), template("${args.s}"));
+    spec(&mut declaration).env.insert("BASH_ENV".to_owned(), template("${args.s}"));
     let error = expanded(&declaration, &json!({"s": "x"})).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Denied);
     assert!(error.message().contains("`BASH_ENV`"), "{error}");
@@ -265,8 +265,8 @@ fn printing(entries: impl IntoIterator<Item = ArgvEntry>) -> Declaration {
         one(r#"for a; do printf '%s' "$a" | od -An -v -tx1 | tr -d ' \n'; echo; done"#),
         one("sh"),
     ]);
-    declaration.command.argv.extend(entries);
-    declaration.command.capture_bytes = 1024 * 1024;
+    spec(&mut declaration).argv.extend(entries);
+    spec(&mut declaration).capture_bytes = 1024 * 1024;
     declaration
 }
 
@@ -325,8 +325,8 @@ proptest! {
 #[tokio::test]
 async fn variables_and_input_reach_the_program_as_they_are() {
     let mut declaration = command([one("sh"), one("-c"), one(r#"printf '%s|' "$POD"; cat"#)]);
-    declaration.command.env.insert("POD".to_owned(), template("${args.s}"));
-    declaration.command.stdin = Some(template("${args.text}\n"));
+    spec(&mut declaration).env.insert("POD".to_owned(), template("${args.s}"));
+    spec(&mut declaration).stdin = Some(template("${args.text}\n"));
     let arguments = json!({"s": "$(id) '\"", "text": "one\n${ctx.user}"});
     let cx = context(&declaration, [("user", json!("ada"))]);
     let output = call_with(&declaration, arguments, &cx).await.unwrap();

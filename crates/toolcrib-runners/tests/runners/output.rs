@@ -4,7 +4,7 @@ use serde_json::json;
 use toolcrib_manifest::declaration::{Declaration, Keep, OutputFormat};
 use toolcrib_tool::ErrorKind;
 
-use crate::declare::{call, sh};
+use crate::declare::{call, sh, spec};
 
 fn printing(script: &str, format: OutputFormat) -> Declaration {
     let mut declaration = sh(script);
@@ -59,7 +59,7 @@ async fn what_is_not_json_fails_with_its_place_and_the_head_of_the_output() {
     assert_eq!(nothing.message(), "sh printed nothing where JSON was expected");
 
     let mut large = printing("printf '[1,2,3,4,5,6,7,8]'", OutputFormat::Json);
-    large.command.capture_bytes = 8;
+    spec(&mut large).capture_bytes = 8;
     let error = call(&large, json!({})).await.unwrap_err();
     assert_eq!(error.message(), "sh printed 17 bytes of JSON, more than the 8 that are kept");
 }
@@ -82,7 +82,7 @@ async fn the_declared_part_of_a_long_output_is_kept() {
         (Keep::Both, "012345\n[… 12 bytes omitted …]\nij"),
     ] {
         let mut declaration = sh("printf 0123456789abcdefghij");
-        declaration.command.capture_bytes = 8;
+        spec(&mut declaration).capture_bytes = 8;
         declaration.output.keep = keep;
         let output = call(&declaration, json!({})).await.unwrap();
         assert_eq!(output.text(), text, "{keep:?}");
@@ -99,7 +99,7 @@ async fn secrets_are_redacted_in_text_data_standard_error_and_failures() {
     let output = call(&text, json!({})).await.unwrap();
     assert_eq!(output.text(), "[redacted] ok\n[stderr]\nsent [redacted]\n");
 
-    text.command.ok_exit = vec![1];
+    spec(&mut text).ok_exit = vec![1];
     let error = call(&text, json!({})).await.unwrap_err();
     assert_eq!(error.partial().unwrap().text(), "[redacted] ok\n[stderr]\nsent [redacted]\n");
 
@@ -132,10 +132,25 @@ async fn a_failure_tells_the_exit_code_and_holds_both_streams() {
 #[tokio::test]
 async fn declared_exit_codes_mean_success() {
     let mut declaration = sh("echo none; exit 1");
-    declaration.command.ok_exit = vec![0, 1];
+    spec(&mut declaration).ok_exit = vec![0, 1];
     let output = call(&declaration, json!({})).await.unwrap();
     assert_eq!(output.text(), "none\n");
     assert_eq!(output.meta()["exit_code"], 1);
+}
+
+#[tokio::test]
+async fn a_temporary_failure_says_that_another_try_may_succeed() {
+    let temporary = call(&sh("exit 75"), json!({})).await.unwrap_err();
+    assert!(temporary.retryable());
+    assert_eq!(temporary.kind(), ErrorKind::Execution);
+    assert!(!call(&sh("exit 1"), json!({})).await.unwrap_err().retryable());
+    assert!(!call(&sh("kill -TERM $$"), json!({})).await.unwrap_err().retryable());
+
+    let mut declaration = sh("exit 7");
+    spec(&mut declaration).retry_exit = vec![6, 7];
+    assert!(call(&declaration, json!({})).await.unwrap_err().retryable());
+    spec(&mut declaration).retry_exit = vec![];
+    assert!(!call(&declaration, json!({})).await.unwrap_err().retryable());
 }
 
 #[tokio::test]
@@ -145,9 +160,9 @@ async fn a_program_starts_in_the_workspace_or_the_declared_directory() {
     assert_eq!(output.text().trim_end(), root.to_str().unwrap());
 
     let mut declaration = sh("pwd -P");
-    declaration.command.cwd = Some("/".into());
+    spec(&mut declaration).cwd = Some("/".into());
     assert_eq!(call(&declaration, json!({})).await.unwrap().text(), "/\n");
-    declaration.command.cwd = Some("no-such-folder-here".into());
+    spec(&mut declaration).cwd = Some("no-such-folder-here".into());
     let error = call(&declaration, json!({})).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     assert!(error.message().contains("working directory"), "{error}");

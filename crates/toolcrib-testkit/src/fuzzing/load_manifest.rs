@@ -13,7 +13,7 @@ use toolcrib_manifest::{Diagnostic, Loaded, load_str};
 /// - Every place named lies inside the text, on character boundaries; problems come in the order
 ///   of the text; and each can be shown to people and to programs.
 /// - What is declared can be used: names differ, schemas compile, and every argument a command
-///   refers to is declared.
+///   refers to is declared; nothing is cached, tried again or run for ever that must not be.
 /// - The same text is answered alike each time, and a byte order mark changes nothing.
 pub fn load_manifest(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
@@ -66,6 +66,7 @@ fn assert_declarations(declarations: &[Declaration]) {
                 .build(schema);
             assert!(compiled.is_ok(), "{schema} is declared and does not compile");
         }
+        assert_promises(declaration);
         let properties = definition.input_schema().get("properties");
         for argument in arguments_of(declaration) {
             let declared = properties.and_then(|properties| properties.get(argument)).is_some();
@@ -74,10 +75,28 @@ fn assert_declarations(declarations: &[Declaration]) {
     }
 }
 
+/// What the executor is asked to do about a tool's calls is what it may do.
+fn assert_promises(declaration: &Declaration) {
+    let definition = &declaration.definition;
+    let annotations = definition.annotations();
+    let repeatable = annotations.idempotent;
+    assert!(definition.cache().is_none() || (annotations.read_only && repeatable));
+    assert!(definition.retry().is_none_or(|retry| repeatable && retry.max() > 0));
+    assert_ne!(definition.max_concurrent(), Some(0));
+    if let Some(command) = declaration.command() {
+        assert!(definition.timeout().is_some(), "{} may run for ever", definition.name());
+        let retried = |code| command.retry_exit.contains(code);
+        assert!(!command.ok_exit.iter().any(retried), "a success is tried again");
+    } else {
+        assert!(definition.cache().is_none() && definition.retry().is_none());
+        assert!(definition.rate().is_none() && definition.max_concurrent().is_none());
+    }
+}
+
 /// Every argument the command of a tool refers to.
 fn arguments_of(declaration: &Declaration) -> HashSet<&str> {
-    let command = &declaration.command;
     let mut arguments = HashSet::new();
+    let Some(command) = declaration.command() else { return arguments };
     let mut templates: Vec<&Template> = command.env.values().chain(&command.stdin).collect();
     for entry in &command.argv {
         match entry {

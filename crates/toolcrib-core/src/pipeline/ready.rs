@@ -1,6 +1,8 @@
 //! Everything before the permit: finding the tool, checking the call, and what is answered already.
 
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use toolcrib_tool::{
@@ -12,7 +14,7 @@ use super::{Leave, Way};
 use crate::answers::{Answers, Asked, Key};
 use crate::checking::{Mending, checked_arguments};
 use crate::events::Voice;
-use crate::execution::{timed_out, validate};
+use crate::execution::{poll_once, timed_out, validate};
 use crate::host::Host;
 use crate::lifecycle::Instance;
 use crate::redaction::redact;
@@ -80,13 +82,17 @@ impl<'a> Way<'a> {
         let state = &self.turn.state;
         let arguments = checked.arguments.tape()?.root();
         let key = Key::of(&checked.compiled.callee, arguments, &state.values, &state.context);
-        let ask = state.shared.answers.ask(&key, self.scope());
-        match state.shared.config.limit(definition.timeout()) {
-            None => Ok(Some(ask.await)),
-            Some(limit) => match tokio::time::timeout(limit, ask).await {
-                Ok(asked) => Ok(Some(asked)),
-                Err(_) => Err(timed_out(definition, limit)),
-            },
+        let mut ask = pin!(state.shared.answers.ask(&key, self.scope()));
+        // An answer that is there, or is nowhere under way, needs no timer.
+        if let Poll::Ready(asked) = poll_once(ask.as_mut()).await {
+            return Ok(Some(asked));
+        }
+        let Some(limit) = state.shared.config.limit(definition.timeout()) else {
+            return Ok(Some(ask.await));
+        };
+        match tokio::time::timeout(limit, ask).await {
+            Ok(asked) => Ok(Some(asked)),
+            Err(_) => Err(timed_out(definition, limit)),
         }
     }
 }

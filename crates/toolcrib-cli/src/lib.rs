@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(unused_crate_dependencies))]
 
+mod approval;
 mod arguments;
 mod command;
 mod exit;

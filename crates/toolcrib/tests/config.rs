@@ -1,6 +1,9 @@
 //! The shipped `config.yml` is the defaults, written down.
-#![expect(clippy::expect_used, reason = "a test that cannot be set up fails")]
 #![cfg(feature = "http")]
+#![cfg_attr(
+    feature = "http",
+    expect(clippy::expect_used, reason = "a test that cannot be set up fails")
+)]
 
 use toolcrib::config::Config;
 use toolcrib::manifest::decode;

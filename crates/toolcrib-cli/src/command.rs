@@ -64,7 +64,7 @@ pub(crate) enum Command {
     /// Check manifests and names without running anything
     Check(check::CheckOptions),
     /// Serve MCP on standard input and output
-    Mcp(mcp::ServeStdioOptions),
+    Mcp(mcp::StdioOptions),
     /// Serve MCP over HTTP
     Serve(serve::ServeOptions),
 }

@@ -13,12 +13,12 @@ use crate::startup::{self, Started};
   toolcrib mcp --toolset reader      only the tools of one toolset of the config
 
 Asked to stop (Ctrl-C, SIGTERM), it takes no more calls and gives those that run 5 s to end.")]
-pub(crate) struct ServeStdioOptions {
+pub(crate) struct StdioOptions {
     #[command(flatten)]
     toolset: ToolsetChoice,
 }
 
-pub(super) fn run(options: &Options, own: &ServeStdioOptions) -> anyhow::Result<Exit> {
+pub(super) fn run(options: &Options, own: &StdioOptions) -> anyhow::Result<Exit> {
     let started = startup::serve(options)?;
     let server = server(&started, &own.toolset)?;
     super::block_on(async {

@@ -93,8 +93,7 @@ impl ToolcribBuilder {
         }
         if let Some(path) = &config.audit.file {
             let file = FileAudit::open(path).map_err(open("audit.file"))?;
-            let arguments = config.audit.arguments.into();
-            builder = builder.audit_file(file, |trail| trail.with_arguments(arguments));
+            builder = builder.audit_file(file, config.audit.arguments.into());
         }
         Ok(builder)
     }

@@ -48,6 +48,9 @@ fn a_rule_that_is_none_names_itself_and_an_unknown_key_its_place() {
     assert!(said.contains("config.yml:4:9") && said.contains("did you mean `names`?"), "{said}");
     let said = problems("audit:\n  arguments: all\n");
     assert!(said.contains("config.yml:2:14"), "{said}");
+    assert!(said.contains("expected one of hash, redacted, found the text `all`"), "{said}");
+    let said = problems("policy: {mode: yollo}\n");
+    assert!(said.contains("did you mean `yolo`?"), "{said}");
 }
 
 #[test]

@@ -5,6 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use toolcrib_core::approval::Approver;
+#[cfg(all(unix, feature = "manifests"))]
+use toolcrib_core::audit::AuditArguments;
 use toolcrib_core::audit::AuditTrail;
 use toolcrib_core::clock::Clock;
 use toolcrib_core::masking::Mask;
@@ -221,15 +223,10 @@ impl ToolcribBuilder {
 
     /// Sets the audit log to a file that the crib writes out when it is shut down.
     #[cfg(all(unix, feature = "manifests"))]
-    pub(crate) fn audit_file(
-        self,
-        file: FileAudit,
-        shape: impl FnOnce(AuditTrail) -> AuditTrail,
-    ) -> Self {
+    pub(crate) fn audit_file(self, file: FileAudit, arguments: AuditArguments) -> Self {
         let file = Arc::new(file);
-        let mut builder = self.audit(shape(AuditTrail::new(Arc::clone(&file) as _)));
-        builder.audit_file = Some(file);
-        builder
+        let trail = AuditTrail::new(Arc::clone(&file) as _).with_arguments(arguments);
+        Self { audit_file: Some(file), ..self.audit(trail) }
     }
 
     /// Adds a hook around every call, inside those added before.

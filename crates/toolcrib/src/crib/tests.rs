@@ -9,7 +9,10 @@ use toolcrib_core::approval::{ApprovalRequest, Decision};
 use toolcrib_core::audit::{AuditRecord, AuditSink, AuditTrail};
 use toolcrib_core::masking::Mask;
 use toolcrib_core::policy::{Policy, PolicyMode, PolicyRule};
-use toolcrib_core::{ExecutorConfig, OnDuplicate, ToolFilter, Toolset, after, before};
+use toolcrib_core::{
+    Change, ExecutorConfig, OnDuplicate, RegistryError, SourceUnit, ToolFilter, Toolset, after,
+    before,
+};
 use toolcrib_tool::{
     CallContext, ErrorKind, Layer, Services, Source, Tool, ToolCall, ToolDefinition, ToolEntry,
     ToolResult, tool_fn,
@@ -83,6 +86,14 @@ fn a_name_that_is_declared_twice_is_an_error_where_that_is_wanted() {
     assert!(matches!(error, BuildError::Registry(_)));
     let said = error.to_string();
     assert!(said.contains("a.yaml") && said.contains("b.yaml"), "{said}");
+
+    // It holds for what comes later, too.
+    let strict = Toolcrib::builder().on_duplicate(OnDuplicate::Error);
+    let crib = strict.entry(host("t", says("one"))).build().expect("nothing is declared twice");
+    let unit = SourceUnit::new(Layer::Manifest, "b.yaml");
+    let entries = vec![from(Layer::Manifest, "b.yaml", "t", says("two"))];
+    let applied = crib.executor().registry().apply([Change::Replace { unit, entries }]);
+    assert!(matches!(applied, Err(RegistryError::Duplicates { .. })), "{applied:?}");
 }
 
 #[tokio::test]

@@ -6,10 +6,12 @@ mod list;
 mod mcp;
 mod serve;
 mod show;
+mod stop;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use toolcrib::{ToolEntry, Toolcrib, TurnOptions, UnknownToolset};
 
 use crate::Exit;
 
@@ -62,7 +64,7 @@ pub(crate) enum Command {
     /// Check manifests and names without running anything
     Check(check::CheckOptions),
     /// Serve MCP on standard input and output
-    Mcp,
+    Mcp(mcp::StdioOptions),
     /// Serve MCP over HTTP
     Serve(serve::ServeOptions),
 }
@@ -75,6 +77,33 @@ pub(crate) struct JsonOutput {
     pub(crate) json: bool,
 }
 
+/// Which tools the command is about.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ToolsetChoice {
+    /// Only the tools of this toolset of the config
+    #[arg(long, value_name = "NAME")]
+    toolset: Option<String>,
+}
+
+impl ToolsetChoice {
+    /// What a turn over these tools is opened with.
+    fn turn_options(&self, crib: &Toolcrib) -> Result<TurnOptions, UnknownToolset> {
+        let options = crib.turn_options();
+        Ok(match &self.toolset {
+            None => options,
+            Some(name) => options.toolset(crib.toolset(name)?.clone()),
+        })
+    }
+
+    /// Whether a tool is one of them.
+    fn allows(&self, crib: &Toolcrib, tool: &ToolEntry) -> Result<bool, UnknownToolset> {
+        match &self.toolset {
+            None => Ok(true),
+            Some(name) => Ok(crib.toolset(name)?.allows(tool)),
+        }
+    }
+}
+
 /// Runs one command.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Exit> {
     match &options.command {
@@ -82,7 +111,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Exit> {
         Command::Show(own) => show::run(options, own),
         Command::Call(own) => call::run(options, own),
         Command::Check(own) => check::run(options, own),
-        Command::Mcp => mcp::run(options),
+        Command::Mcp(own) => mcp::run(options, own),
         Command::Serve(own) => serve::run(options, own),
     }
 }
@@ -95,20 +124,4 @@ fn block_on<T>(command: impl Future<Output = T>) -> anyhow::Result<T> {
     // stopped; it ends with the process.
     runtime.shutdown_background();
     Ok(outcome)
-}
-
-/// Completes when somebody asks the process to stop: Ctrl-C or SIGTERM.
-async fn stop_requested() {
-    use tokio::signal::unix::{SignalKind, signal};
-
-    match signal(SignalKind::terminate()) {
-        Ok(mut terminate) => {
-            tokio::select! {
-                _ = tokio::signal::ctrl_c() => {}
-                _ = terminate.recv() => {}
-            }
-        }
-        // Without a handler SIGTERM ends the process by itself.
-        Err(_) => drop(tokio::signal::ctrl_c().await),
-    }
 }

@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(unused_crate_dependencies))]
 
+mod approval;
 mod arguments;
 mod command;
 mod exit;
@@ -46,7 +47,8 @@ pub fn main_with(arguments: impl IntoIterator<Item = impl Into<OsString> + Clone
             return error.print().map_or(Exit::Usage, |()| code).into();
         }
     };
-    logging::start(options.verbose, matches!(options.command, Command::Serve(_)));
+    let is_server = matches!(options.command, Command::Serve(_) | Command::Mcp(_));
+    logging::start(options.verbose, is_server);
     let exit = match command::run(&options) {
         Ok(exit) => exit,
         // Somebody closed the pipe we print to, as `| head` does: nothing is wrong.

@@ -4,11 +4,11 @@ use std::io::IsTerminal;
 
 use tracing_subscriber::EnvFilter;
 
-/// Starts logging. `RUST_LOG` wins; without it servers say what they do and commands only what
-/// goes wrong, and every `-v` says more.
+/// Starts logging. `RUST_LOG` wins; without it servers say what goes wrong, and commands only which
+/// secrets cannot be hidden: the rest they print themselves. Every `-v` says more.
 pub(crate) fn start(verbose: u8, server: bool) {
     let level = match (verbose, server) {
-        (0, false) => "off",
+        (0, false) => "off,toolcrib::config=warn",
         (0, true) => "warn,rmcp=error",
         (1, _) => "info",
         (2, _) => "debug",

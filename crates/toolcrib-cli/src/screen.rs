@@ -41,6 +41,13 @@ pub(crate) fn note(text: impl AsRef<str>) {
     let _ = writeln!(stderr, "{}", text.as_ref().trim_end());
 }
 
+/// Prints a question to standard error, with the answer to come on its last line.
+pub(crate) fn ask(question: impl AsRef<str>) {
+    let mut stderr = anstream::stderr().lock();
+    // Whoever cannot see the question will not say yes to it.
+    let _ = stderr.write_all(question.as_ref().as_bytes()).and_then(|()| stderr.flush());
+}
+
 /// Prints why a command could not run.
 pub(crate) fn failure(error: &anyhow::Error) {
     note(format!("{ERROR}error{ERROR:#}: {error:#}"));

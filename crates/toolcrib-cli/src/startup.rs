@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use toolcrib::Toolcrib;
-use toolcrib::config::{Config, OnDuplicate};
+use toolcrib::config::{Config, SetupError};
 use toolcrib::manifest::{self, Severity};
 use toolcrib::manifests::Manifests;
+use toolcrib::{Toolcrib, ToolcribBuilder};
 
 use crate::command::Options;
 use crate::{arguments, screen};
@@ -23,19 +23,29 @@ pub(crate) struct Started {
 
 /// Builds the crib for a server, and shows on standard error all that is wrong with manifests.
 pub(crate) fn serve(options: &Options) -> anyhow::Result<Started> {
-    let started = build(options)?;
+    let started = build(options, ToolcribBuilder::resources)?;
     screen::diagnostics(started.manifests.files(), |problem| problem.severity == Severity::Error);
     Ok(started)
 }
 
-/// Builds the crib for one command, and names on standard error the files that are left out.
-pub(crate) fn start(options: &Options) -> anyhow::Result<Started> {
-    let started = build(options)?;
+/// Builds the crib for one call, and names on standard error the files that are left out.
+pub(crate) fn call(options: &Options) -> anyhow::Result<Started> {
+    let started = build(options, ToolcribBuilder::resources)?;
     screen::broken_files(started.manifests.files());
     Ok(started)
 }
 
-fn build(options: &Options) -> anyhow::Result<Started> {
+/// Builds the crib to look at: as for a call, but nothing is opened and nothing made.
+pub(crate) fn look(options: &Options) -> anyhow::Result<Started> {
+    let started = build(options, |builder, _| Ok(builder))?;
+    screen::broken_files(started.manifests.files());
+    Ok(started)
+}
+
+fn build(
+    options: &Options,
+    open: impl FnOnce(ToolcribBuilder, &Config) -> Result<ToolcribBuilder, SetupError>,
+) -> anyhow::Result<Started> {
     let mut config = config(options)?;
     if !options.tools_dir.is_empty() {
         config.manifests.dirs.clone_from(&options.tools_dir);
@@ -45,13 +55,8 @@ fn build(options: &Options) -> anyhow::Result<Started> {
         config.context.insert(key, value);
     }
     let manifests = Manifests::load(&config.manifests.dirs, &config.workspace.root);
-    let crib = Toolcrib::builder()
-        .executor(config.executor_config())
-        .context(config.context_values())
-        .native_tools()
-        .entries(manifests.entries())
-        .refuse_duplicates(config.registry.on_duplicate == OnDuplicate::Error)
-        .build()?;
+    let builder = Toolcrib::builder().settings(&config).native_tools().entries(manifests.entries());
+    let crib = open(builder, &config)?.build()?;
     Ok(Started { crib, config, manifests })
 }
 

@@ -101,6 +101,11 @@ impl Subject<'_> {
             return;
         }
         let (node, _) = self.node.at_pointer(here);
+        if let Some(values) = values(branches, here) {
+            let (message, help) = one_of(&values, node);
+            findings.add(self.diagnostic("invalid-value", place, &message).maybe_help(help));
+            return;
+        }
         let mut types: Vec<String> = Vec::new();
         for error in branches.iter().flatten() {
             if let ValidationErrorKind::Type { kind } = error.kind()
@@ -133,16 +138,8 @@ impl Subject<'_> {
                 (format!("expected {expected}, found {found}"), None)
             }
             ValidationErrorKind::Enum { options } => {
-                let allowed: Vec<String> = options
-                    .as_array()
-                    .into_iter()
-                    .flatten()
-                    .map(|option| option.as_str().map_or_else(|| option.to_string(), str::to_owned))
-                    .collect();
-                let help = node
-                    .as_str()
-                    .and_then(|written| did_you_mean(written, allowed.iter().map(String::as_str)));
-                (format!("expected one of {}, found {found}", allowed.join(", ")), help)
+                let values: Vec<_> = options.as_array().into_iter().flatten().collect();
+                one_of(&values, node)
             }
             ValidationErrorKind::Constant { expected_value } => {
                 (format!("expected {expected_value}, found {found}"), None)
@@ -202,6 +199,31 @@ impl Subject<'_> {
 
 fn types_is_single(branches: &[Vec<ValidationError<'static>>]) -> bool {
     branches.len() == 1
+}
+
+/// The values that would be right, where every form is one value: an enumeration whose values have
+/// descriptions.
+fn values<'e>(branches: &'e [Vec<ValidationError<'static>>], here: &str) -> Option<Vec<&'e Value>> {
+    let value = |branch: &'e Vec<ValidationError<'static>>| {
+        branch.iter().find_map(|error| match error.kind() {
+            ValidationErrorKind::Constant { expected_value } => {
+                (error.instance_path().as_str() == here).then_some(&**expected_value)
+            }
+            _ => None,
+        })
+    };
+    branches.iter().map(value).collect()
+}
+
+/// Names the values that would be right, and the one that was probably meant.
+fn one_of(values: &[&Value], node: &Node) -> (String, Option<String>) {
+    let allowed: Vec<String> = values
+        .iter()
+        .map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned))
+        .collect();
+    let help =
+        node.as_str().and_then(|written| did_you_mean(written, allowed.iter().map(String::as_str)));
+    (format!("expected one of {}, found {}", allowed.join(", "), node.describe()), help)
 }
 
 /// The types of a schema in the words of people who write files.

@@ -16,7 +16,7 @@ pub struct McpOptions {
     pub(crate) title: String,
     pub(crate) version: String,
     pub(crate) instructions: Option<String>,
-    values: ContextValues,
+    turn: TurnOptions,
 }
 
 impl Default for McpOptions {
@@ -27,7 +27,7 @@ impl Default for McpOptions {
             title: "toolcrib: guarded tools for agents".to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             instructions: None,
-            values: ContextValues::new(),
+            turn: TurnOptions::default(),
         }
     }
 }
@@ -65,7 +65,16 @@ impl McpOptions {
     /// change them.
     #[must_use]
     pub fn values(mut self, values: ContextValues) -> Self {
-        self.values = values;
+        self.turn = self.turn.values(values);
+        self
+    }
+
+    /// Sets all that every request's turn is opened with: the host's values, services, and the
+    /// toolset, beyond which clients see and call nothing. Replaces what [`values`](Self::values)
+    /// has set.
+    #[must_use]
+    pub fn turn(mut self, options: TurnOptions) -> Self {
+        self.turn = options;
         self
     }
 }
@@ -108,7 +117,7 @@ impl McpServer {
 
     /// One request works on one turn, so that what is listed and what is called cannot differ.
     pub(crate) fn turn(&self) -> Turn {
-        self.0.executor.turn(TurnOptions::default().values(self.0.options.values.clone()))
+        self.0.executor.turn(self.0.options.turn.clone())
     }
 
     pub(crate) fn tools(&self, turn: &Turn) -> Arc<ToolList> {

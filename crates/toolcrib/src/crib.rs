@@ -1,122 +1,40 @@
-//! Putting the parts together: entries in, every name decided, an executor out.
+//! A crib: an executor, and what its host attaches to every turn.
 
+mod builder;
+mod error;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
 
-use toolcrib_core::{
-    Conflict, Executor, ExecutorConfig, Registry, RegistryBuilder, Turn, TurnOptions,
-};
-use toolcrib_tool::{ContextValues, DefinitionError, ToolEntry};
+use toolcrib_core::run::RunStore;
+use toolcrib_core::{Executor, ShutdownReport, Toolset, Turn, TurnOptions};
+use toolcrib_tool::{ContextValues, Services};
 
-/// Collects entries and settings; [`build`](Self::build) decides every name.
-///
-/// ```
-/// use std::sync::Arc;
-/// use toolcrib::tool::{Layer, Source};
-/// use toolcrib::{ToolCall, ToolDefinition, ToolEntry, Toolcrib, tool_fn};
-///
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let definition = ToolDefinition::builder("greet")
-///     .description("Greet somebody by name.")
-///     .input_schema(serde_json::json!({
-///         "properties": {"name": {"type": "string"}},
-///         "required": ["name"],
-///     }))
-///     .build()?;
-/// let body = tool_fn(|args: serde_json::Value, _| async move {
-///     format!("Hello, {}!", args["name"].as_str().unwrap_or_default())
-/// });
-/// let crib = Toolcrib::builder()
-///     .entry(ToolEntry::new(definition, Arc::new(body), Source::new(Layer::Host, "my-host")))
-///     .build()?;
-///
-/// let result = crib.turn().call(ToolCall::new("call_1", "greet", r#"{"name": "Ada"}"#)).await;
-/// assert_eq!(result.text(), "Hello, Ada!");
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Debug, Default)]
-pub struct ToolcribBuilder {
-    entries: Vec<ToolEntry>,
-    native: bool,
-    refuse_duplicates: bool,
-    executor: ExecutorConfig,
-    context: ContextValues,
-}
+#[cfg(unix)]
+use crate::stores::FileAudit;
 
-impl ToolcribBuilder {
-    /// Adds a tool.
-    #[must_use]
-    pub fn entry(mut self, entry: ToolEntry) -> Self {
-        self.entries.push(entry);
-        self
-    }
-
-    /// Adds the tools of a source, for example of
-    /// [`Manifests::entries`](crate::manifests::Manifests::entries), in their order.
-    #[must_use]
-    pub fn entries(mut self, entries: impl IntoIterator<Item = ToolEntry>) -> Self {
-        self.entries.extend(entries);
-        self
-    }
-
-    /// Adds every tool linked into this binary (`#[tool]`).
-    #[must_use]
-    pub fn native_tools(mut self) -> Self {
-        self.native = true;
-        self
-    }
-
-    /// Makes a name that is declared twice an error. Default: the first keeps it, and the other
-    /// is listed by [`conflicts`](toolcrib_core::RegistrySnapshot::conflicts).
-    #[must_use]
-    pub fn refuse_duplicates(mut self, refuse: bool) -> Self {
-        self.refuse_duplicates = refuse;
-        self
-    }
-
-    /// Sets how calls are run.
-    #[must_use]
-    pub fn executor(mut self, config: ExecutorConfig) -> Self {
-        self.executor = config;
-        self
-    }
-
-    /// Sets the values every turn of [`Toolcrib::turn`] has in its context.
-    #[must_use]
-    pub fn context(mut self, values: ContextValues) -> Self {
-        self.context = values;
-        self
-    }
-
-    /// Decides every name and makes the executor.
-    pub fn build(self) -> Result<Toolcrib, BuildError> {
-        let mut registry = RegistryBuilder::new();
-        if self.native {
-            registry.register_native()?;
-        }
-        for entry in self.entries {
-            // The snapshot lists who lost a name: only it knows the final owners.
-            let _ = registry.register(entry);
-        }
-        let snapshot = registry.build();
-        if self.refuse_duplicates
-            && let [first, ..] = snapshot.conflicts()
-        {
-            return Err(BuildError::Duplicate(Box::new(first.clone())));
-        }
-        Ok(Toolcrib {
-            executor: Executor::new(Registry::new(snapshot), self.executor),
-            context: self.context,
-        })
-    }
-}
+pub use builder::ToolcribBuilder;
+pub use error::{BuildError, UnknownToolset};
 
 /// A crib of tools, ready to hand them out. Cloning it is cheap.
-#[derive(Debug, Clone)]
+///
+/// Calls go through turns: [`turn`](Self::turn), [`turn_in`](Self::turn_in) a toolset, or
+/// [`turn_options`](Self::turn_options) with more said. At the end,
+/// [`shutdown`](Self::shutdown).
+#[derive(Clone)]
 pub struct Toolcrib {
     executor: Executor,
     context: ContextValues,
+    services: Services,
+    toolsets: Arc<BTreeMap<String, Toolset>>,
+    runs: Option<Arc<dyn RunStore>>,
+    /// The log that [`resources`](ToolcribBuilder::resources) opened, to be written out at the end.
+    #[cfg(unix)]
+    audit_file: Option<Arc<FileAudit>>,
 }
 
 impl Toolcrib {
@@ -125,9 +43,43 @@ impl Toolcrib {
         ToolcribBuilder::default()
     }
 
-    /// Opens a turn with the crib's own context.
+    /// Opens a turn over all tools, with the crib's own context and services.
     pub fn turn(&self) -> Turn {
-        self.executor.turn(TurnOptions::default().values(self.context.clone()))
+        self.executor.turn(self.turn_options())
+    }
+
+    /// Opens a turn over the tools of a toolset: no others are listed, described or called.
+    ///
+    /// ```
+    /// use toolcrib::{ToolFilter, Toolcrib, Toolset};
+    ///
+    /// let reader = Toolset::new().include(ToolFilter::new().name("read_*"));
+    /// let crib = Toolcrib::builder().toolset("reader", reader).build()?;
+    /// assert!(crib.turn_in("reader")?.describe("read_output").is_some());
+    ///
+    /// let unknown = crib.turn_in("writer").unwrap_err();
+    /// assert_eq!(unknown.to_string(), "there is no toolset `writer`; there is `reader`");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn turn_in(&self, toolset: &str) -> Result<Turn, UnknownToolset> {
+        let toolset = self.toolset(toolset)?.clone();
+        Ok(self.executor.turn(self.turn_options().toolset(toolset)))
+    }
+
+    /// What [`turn`](Self::turn) opens turns with, to say more: a session, files, an approver, the
+    /// context of one request. The turn itself is the executor's to open.
+    pub fn turn_options(&self) -> TurnOptions {
+        TurnOptions::default().values(self.context.clone()).services(self.services.clone())
+    }
+
+    /// A toolset by its name.
+    pub fn toolset(&self, name: &str) -> Result<&Toolset, UnknownToolset> {
+        self.toolsets.get(name).ok_or_else(|| UnknownToolset::new(name, self.toolsets.keys()))
+    }
+
+    /// All toolsets, sorted by name.
+    pub fn toolsets(&self) -> impl ExactSizeIterator<Item = (&str, &Toolset)> {
+        self.toolsets.iter().map(|(name, toolset)| (name.as_str(), toolset))
     }
 
     /// The executor, for turns with a context of their own and for servers.
@@ -139,38 +91,46 @@ impl Toolcrib {
     pub fn context(&self) -> &ContextValues {
         &self.context
     }
-}
 
-/// Why a crib could not be built.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum BuildError {
-    /// A linked-in tool's definition is wrong.
-    Definition(DefinitionError),
-    /// A name is declared twice, and duplicates are refused.
-    Duplicate(Box<Conflict>),
-}
+    /// Where [`Run`](toolcrib_core::run::Run)s are saved, if anywhere.
+    pub fn runs(&self) -> Option<&Arc<dyn RunStore>> {
+        self.runs.as_ref()
+    }
 
-impl fmt::Display for BuildError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Definition(error) => error.fmt(f),
-            Self::Duplicate(conflict) => write!(
-                f,
-                "the tool name `{}` is declared twice: by {} and by {}. Rename one of them, or set \
-                 registry.on_duplicate to `warn` to let the first keep the name",
-                conflict.loser.name(),
-                conflict.winner,
-                conflict.loser.source
-            ),
+    /// Ends it: calls that come now are `unavailable`, those that run have `grace` to end and are
+    /// then `cancelled`, and every tool is closed. When this returns, the audit log that
+    /// [`resources`](ToolcribBuilder::resources) opened is written. Doing it again does no harm.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use toolcrib::{ErrorKind, ToolCall, Toolcrib};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let crib = Toolcrib::builder().build()?;
+    /// let turn = crib.turn();
+    /// assert_eq!(crib.shutdown(Duration::from_secs(5)).await.cancelled, 0);
+    /// let late = turn.call(ToolCall::new("1", "read_output", r#"{"handle": "00"}"#)).await;
+    /// assert_eq!(late.error_kind(), Some(ErrorKind::Unavailable));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn shutdown(&self, grace: Duration) -> ShutdownReport {
+        let report = self.executor.shutdown(grace).await;
+        #[cfg(unix)]
+        if let Some(audit) = self.audit_file.clone() {
+            // Fails only if the runtime is ending, too: then the log is written when it is dropped.
+            let _ = tokio::task::spawn_blocking(move || audit.flush()).await;
         }
+        report
     }
 }
 
-impl std::error::Error for BuildError {}
-
-impl From<DefinitionError> for BuildError {
-    fn from(error: DefinitionError) -> Self {
-        Self::Definition(error)
+impl fmt::Debug for Toolcrib {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Toolcrib")
+            .field("executor", &self.executor)
+            .field("toolsets", &self.toolsets)
+            .finish_non_exhaustive()
     }
 }

@@ -11,7 +11,7 @@ pub mod manifests;
 #[cfg(unix)]
 pub mod stores;
 
-pub use crib::{BuildError, Toolcrib, ToolcribBuilder};
+pub use crib::{BuildError, Toolcrib, ToolcribBuilder, UnknownToolset};
 
 pub use toolcrib_core as core;
 #[cfg(feature = "http")]
@@ -27,11 +27,12 @@ pub use toolcrib_tool as tool;
 pub use toolcrib_tools as builtins;
 
 pub use toolcrib_core::{
-    Executor, ExecutorConfig, Registration, Registry, RegistryBuilder, Turn, TurnOptions,
+    Executor, ExecutorConfig, Middleware, OnDuplicate, Registration, Registry, RegistryBuilder,
+    ShutdownReport, ToolFilter, Toolset, Turn, TurnOptions,
 };
 #[cfg(feature = "macros")]
 pub use toolcrib_macros::tool;
 pub use toolcrib_tool::{
-    Annotations, Arguments, CallContext, Content, ContextValues, ErrorKind, Json, Tool, ToolCall,
-    ToolDefinition, ToolEntry, ToolError, ToolOutcome, ToolOutput, ToolResult, tool_fn,
+    Annotations, Arguments, CallContext, Content, ContextValues, ErrorKind, Json, Services, Tool,
+    ToolCall, ToolDefinition, ToolEntry, ToolError, ToolOutcome, ToolOutput, ToolResult, tool_fn,
 };

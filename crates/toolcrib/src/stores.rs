@@ -4,12 +4,15 @@
 //! for its owner alone: directories have mode 0700, files 0600.
 
 mod audit;
+mod private_dir;
 mod records;
 mod runs;
 mod spill;
+mod state_dir;
 mod suspensions;
 
 pub use audit::FileAudit;
 pub use runs::FileRuns;
 pub use spill::FileSpill;
+pub use state_dir::StateDir;
 pub use suspensions::FileSuspensions;

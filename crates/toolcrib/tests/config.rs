@@ -1,21 +1,27 @@
 //! The shipped `config.yml` is the defaults, written down.
 #![cfg(feature = "http")]
+#![cfg_attr(
+    feature = "http",
+    expect(clippy::expect_used, reason = "a test that cannot be set up fails")
+)]
 
 use toolcrib::config::Config;
 use toolcrib::manifest::decode;
 
+fn shipped() -> String {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../config.yml");
+    std::fs::read_to_string(path).expect("the shipped config")
+}
+
 #[test]
 fn the_shipped_config_parses_and_equals_the_built_in_defaults() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../config.yml");
-    let text = std::fs::read_to_string(path).expect("the shipped config");
-    let shipped: Config = decode("config.yml", &text).expect("no mistakes");
+    let shipped: Config = decode("config.yml", &shipped()).expect("no mistakes");
     assert_eq!(format!("{shipped:#?}"), format!("{:#?}", Config::default()));
 }
 
 #[test]
 fn every_key_of_the_config_is_shown_in_the_shipped_file() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../config.yml");
-    let text = std::fs::read_to_string(path).expect("the shipped config");
+    let text = shipped();
     let schema = toolcrib::tool::schema_for::<Config>();
     let definitions = schema["$defs"].as_object().expect("sections");
     let properties = schema["properties"].as_object().expect("keys").keys().chain(
@@ -26,5 +32,30 @@ fn every_key_of_the_config_is_shown_in_the_shipped_file() {
     );
     for key in properties {
         assert!(text.contains(&format!("{key}:")), "`{key}` is not in config.yml");
+    }
+}
+
+#[test]
+fn every_example_in_the_shipped_config_is_right() {
+    let text = shipped();
+    let mut section = "";
+    let mut examples: Vec<(&str, Vec<&str>)> = Vec::new();
+    for line in text.lines() {
+        if let Some(example) = line.strip_prefix('#').filter(|rest| rest.starts_with("  ")) {
+            match examples.last_mut().filter(|(last, _)| *last == section) {
+                Some((_, lines)) => lines.push(example),
+                None => examples.push((section, vec![example])),
+            }
+        } else if line.starts_with(|first: char| first.is_ascii_lowercase()) {
+            section = line.split(':').next().unwrap_or(line);
+        }
+    }
+    let sections: Vec<_> = examples.iter().map(|(section, _)| *section).collect();
+    assert_eq!(sections, ["policy", "secrets", "registry", "toolsets"]);
+    for (section, lines) in examples {
+        let text = format!("{section}:\n{}\n", lines.join("\n"));
+        let config: Result<Config, _> = decode("config.yml", &text);
+        let config = config.unwrap_or_else(|problems| panic!("{text}\n{problems:#?}"));
+        assert_ne!(format!("{config:?}"), format!("{:?}", Config::default()), "{section}");
     }
 }

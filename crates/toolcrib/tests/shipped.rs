@@ -1,6 +1,9 @@
 //! The shipped manifests: no complaint of any kind, and every test in them holds.
-#![expect(clippy::expect_used, reason = "a test that cannot be set up fails")]
 #![cfg(feature = "manifests")]
+#![cfg_attr(
+    feature = "manifests",
+    expect(clippy::expect_used, reason = "a test that cannot be set up fails")
+)]
 
 use std::path::{Path, PathBuf};
 

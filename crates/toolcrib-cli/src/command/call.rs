@@ -7,9 +7,9 @@ use clap::Args;
 use serde_json::Value;
 use toolcrib::{ToolCall, ToolResult};
 
-use super::Options;
+use super::{Options, ToolsetChoice, stop};
 use crate::screen::{self, ERROR};
-use crate::{Exit, arguments, startup};
+use crate::{Exit, approval, arguments, startup};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -17,6 +17,10 @@ use crate::{Exit, arguments, startup};
   toolcrib call tail_log path=/var/log/syslog lines=50
   toolcrib call calculator --json '{\"expression\": \"2 + 2\"}'
   echo '{\"expression\": \"2 + 2\"}' | toolcrib call calculator --json -
+  toolcrib call rotate_log path=app.log --yes        approved beforehand
+
+A call that needs approval is asked about on the terminal. Without one it is denied, unless --yes
+approves it. What a rule denies stays denied.
 
 A value is text where the tool's schema says string, and JSON elsewhere. A list may be given
 several times (names=a names=b) or as JSON (names='[\"a\",\"b\"]').")]
@@ -31,11 +35,18 @@ pub(crate) struct CallOptions {
     #[arg(long, value_name = "ARGUMENTS", num_args = 0..=1)]
     #[expect(clippy::option_option, reason = "absent, given alone, given with arguments")]
     json: Option<Option<String>>,
+    /// Approve this one call, if it needs approval
+    #[arg(long)]
+    yes: bool,
+    #[command(flatten)]
+    toolset: ToolsetChoice,
 }
 
 pub(super) fn run(options: &Options, own: &CallOptions) -> anyhow::Result<Exit> {
-    let started = startup::start(options)?;
-    let turn = started.crib.turn();
+    let started = startup::call(options)?;
+    let crib = &started.crib;
+    let operator = approval::operator(own.yes);
+    let turn = crib.executor().turn(own.toolset.turn_options(crib)?.approver(operator));
     let text = match &own.json {
         Some(Some(_)) if !own.pairs.is_empty() => {
             bail!("arguments come either as key=value or with --json, not both")
@@ -60,11 +71,13 @@ pub(super) fn run(options: &Options, own: &CallOptions) -> anyhow::Result<Exit> 
     };
     let call = ToolCall::new("call_1", &*own.name, text);
     let answer = super::block_on(async {
-        tokio::select! {
+        let answer = tokio::select! {
             // Dropping the call ends what it started.
-            () = super::stop_requested() => None,
+            () = stop::requested() => None,
             answer = turn.call(call) => Some(answer),
-        }
+        };
+        crib.shutdown(stop::GRACE).await;
+        answer
     })?;
     let Some(answer) = answer else {
         screen::note("interrupted: the call was cancelled");

@@ -5,45 +5,48 @@ use std::io::IsTerminal;
 use clap::Args;
 use comfy_table::{ContentArrangement, Table, presets};
 use serde_json::{Value, json};
+use toolcrib::core::{Conflict, RegistrySnapshot, Reservation};
 use toolcrib::tool::ToolEntry;
 
-use super::{JsonOutput, Options};
+use super::{JsonOutput, Options, ToolsetChoice};
 use crate::screen::{self, FAINT, STRONG, WARNING};
 use crate::{Exit, startup};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   toolcrib list
-  toolcrib list --all                  also what is unavailable or shadowed, and why
+  toolcrib list --all                  also what cannot be called, and why
+  toolcrib list --toolset reader       what `serve --toolset reader` would offer
   toolcrib list --json | jq '.tools[].name'")]
 pub(crate) struct ListOptions {
-    /// Also list tools that are unavailable or lost their name, with the reason
+    /// Also list tools that are unavailable or lost their name, and reserved names, with the reason
     #[arg(long)]
     all: bool,
+    #[command(flatten)]
+    toolset: ToolsetChoice,
     #[command(flatten)]
     output: JsonOutput,
 }
 
 pub(super) fn run(options: &Options, own: &ListOptions) -> anyhow::Result<Exit> {
-    let started = startup::start(options)?;
-    let snapshot = started.crib.executor().registry().snapshot();
+    let started = startup::look(options)?;
+    let crib = &started.crib;
+    let snapshot = crib.executor().registry().snapshot();
+    let mut tools = Vec::new();
+    for tool in snapshot.entries() {
+        if own.toolset.allows(crib, tool)? {
+            tools.push(tool);
+        }
+    }
     let (available, unavailable): (Vec<_>, Vec<_>) =
-        snapshot.entries().partition(|entry| entry.unavailable_reason().is_none());
-    let conflicts = snapshot.conflicts();
+        tools.into_iter().partition(|entry| entry.unavailable_reason().is_none());
 
     if own.output.json {
-        let mut document =
-            json!({"tools": available.iter().map(|tool| record(tool)).collect::<Vec<_>>()});
+        let mut document = json!({"tools": records(&available)});
         if own.all {
-            document["unavailable"] = unavailable.iter().map(|tool| record(tool)).collect();
-            document["shadowed"] = conflicts
-                .iter()
-                .map(|conflict| {
-                    let mut record = record(&conflict.loser);
-                    record["kept_by"] = json!(conflict.winner.to_string());
-                    record
-                })
-                .collect();
+            document["unavailable"] = records(&unavailable);
+            document["shadowed"] = shadowed(&snapshot);
+            document["reserved"] = reserved(&snapshot);
         }
         screen::json(&document)?;
         return Ok(Exit::Success);
@@ -55,30 +58,76 @@ pub(super) fn run(options: &Options, own: &ListOptions) -> anyhow::Result<Exit> 
         screen::out(table(&available))?;
     }
     if own.all {
-        for tool in &unavailable {
-            let reason = tool.unavailable_reason().unwrap_or_default();
-            screen::out(format!(
-                "{WARNING}unavailable{WARNING:#} {STRONG}{}{STRONG:#}: {reason} {FAINT}({}){FAINT:#}",
-                tool.name(),
-                tool.source
-            ))?;
+        for line in withheld(&unavailable, &snapshot) {
+            screen::out(line)?;
         }
-        for conflict in conflicts {
-            screen::out(format!(
-                "{WARNING}shadowed{WARNING:#} {STRONG}{}{STRONG:#} of {}: the name belongs to {}",
-                conflict.loser.name(),
-                conflict.loser.source,
-                conflict.winner
-            ))?;
+    } else {
+        let conflicts = snapshot.conflicts().len();
+        if !unavailable.is_empty() || conflicts > 0 {
+            screen::note(format!(
+                "{FAINT}{} unavailable, {conflicts} shadowed: see `toolcrib list --all`{FAINT:#}",
+                unavailable.len(),
+            ));
         }
-    } else if !unavailable.is_empty() || !conflicts.is_empty() {
-        screen::note(format!(
-            "{FAINT}{} unavailable, {} shadowed: see `toolcrib list --all`{FAINT:#}",
-            unavailable.len(),
-            conflicts.len()
-        ));
     }
     Ok(Exit::Success)
+}
+
+/// What cannot be called, a line each, with the reason.
+fn withheld(unavailable: &[&ToolEntry], snapshot: &RegistrySnapshot) -> Vec<String> {
+    let unavailable = unavailable.iter().map(|tool| {
+        let reason = tool.unavailable_reason().unwrap_or_default();
+        format!(
+            "{WARNING}unavailable{WARNING:#} {STRONG}{}{STRONG:#}: {reason} {FAINT}({}){FAINT:#}",
+            tool.name(),
+            tool.source
+        )
+    });
+    let shadowed = snapshot.conflicts().iter().map(|conflict| {
+        let (name, loser, winner) =
+            (conflict.loser.name(), &conflict.loser.source, &conflict.winner);
+        let why = if conflict.reserved {
+            format!("the name is reserved since {winner} gave it up")
+        } else {
+            format!("the name belongs to {winner}")
+        };
+        format!("{WARNING}shadowed{WARNING:#} {STRONG}{name}{STRONG:#} of {loser}: {why}")
+    });
+    let reserved = snapshot.reserved().iter().map(|reservation| {
+        format!(
+            "{WARNING}reserved{WARNING:#} {STRONG}{}{STRONG:#}: {} gave it up, and only another \
+             {} can have it before a restart",
+            reservation.name,
+            reservation.owner,
+            reservation.owner.layer.as_str()
+        )
+    });
+    unavailable.chain(shadowed).chain(reserved).collect()
+}
+
+fn records(tools: &[&ToolEntry]) -> Value {
+    tools.iter().map(|tool| record(tool)).collect()
+}
+
+fn shadowed(snapshot: &RegistrySnapshot) -> Value {
+    let record = |conflict: &Conflict| {
+        let mut record = record(&conflict.loser);
+        record["kept_by"] = json!(conflict.winner.to_string());
+        record["reserved"] = json!(conflict.reserved);
+        record
+    };
+    snapshot.conflicts().iter().map(record).collect()
+}
+
+fn reserved(snapshot: &RegistrySnapshot) -> Value {
+    let record = |reservation: &Reservation| {
+        json!({
+            "name": reservation.name.as_str(),
+            "given_up_by": reservation.owner.to_string(),
+            "layer": reservation.owner.layer.as_str(),
+        })
+    };
+    snapshot.reserved().iter().map(record).collect()
 }
 
 fn table(tools: &[&ToolEntry]) -> String {
@@ -129,4 +178,46 @@ fn record(tool: &ToolEntry) -> Value {
         record["unavailable"] = json!(reason);
     }
     record
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use toolcrib::core::{Change, RegistryBuilder, SourceUnit};
+    use toolcrib::tool::{Layer, Source};
+    use toolcrib::{ToolDefinition, tool_fn};
+
+    use super::*;
+
+    fn entry(layer: Layer, unit: &str) -> ToolEntry {
+        let definition = ToolDefinition::builder("ping").description("Answer.").build().unwrap();
+        let body = tool_fn(|_: Value, _| async { "pong" });
+        ToolEntry::new(definition, Arc::new(body), Source::new(layer, unit))
+    }
+
+    #[test]
+    fn a_reserved_name_is_listed_with_who_gave_it_up_and_who_waits_for_it() {
+        let unit = SourceUnit::new(Layer::Manifest, "a.yaml");
+        let mut builder = RegistryBuilder::new();
+        builder.declare(&unit, vec![entry(Layer::Manifest, "a.yaml")]).unwrap();
+        let waits = SourceUnit::new(Layer::Upstream, "github");
+        builder.declare(&waits, vec![entry(Layer::Upstream, "github")]).unwrap();
+        let (snapshot, _) = builder.build().evolve([Change::Remove { unit }]).unwrap();
+
+        let lines = withheld(&[], &snapshot);
+        let lines: Vec<_> =
+            lines.iter().map(|line| anstream::adapter::strip_str(line).to_string()).collect();
+        assert_eq!(
+            lines,
+            [
+                "shadowed ping of upstream github: the name is reserved since manifest a.yaml gave \
+                 it up",
+                "reserved ping: manifest a.yaml gave it up, and only another manifest can have it \
+                 before a restart",
+            ]
+        );
+        assert_eq!(reserved(&snapshot)[0]["layer"], "manifest");
+        assert_eq!(shadowed(&snapshot)[0]["reserved"], true);
+    }
 }

@@ -1,22 +1,39 @@
 //! `toolcrib mcp`: MCP on standard input and output, for clients that start their servers.
 
+use clap::Args;
 use toolcrib::mcp::{McpOptions, McpServer};
 
-use super::Options;
+use super::{Options, ToolsetChoice, stop};
 use crate::Exit;
 use crate::startup::{self, Started};
 
-pub(super) fn run(options: &Options) -> anyhow::Result<Exit> {
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  toolcrib mcp
+  toolcrib mcp --toolset reader      only the tools of one toolset of the config
+
+Asked to stop (Ctrl-C, SIGTERM), it takes no more calls and gives those that run 5 s to end.")]
+pub(crate) struct StdioOptions {
+    #[command(flatten)]
+    toolset: ToolsetChoice,
+}
+
+pub(super) fn run(options: &Options, own: &StdioOptions) -> anyhow::Result<Exit> {
     let started = startup::serve(options)?;
-    let server = server(&started);
-    super::block_on(server.serve_stdio(super::stop_requested()))??;
+    let server = server(&started, &own.toolset)?;
+    super::block_on(async {
+        let ended = server.serve_stdio(stop::drained(&started.crib)).await;
+        // The client may have closed its end without anybody asking us to stop.
+        started.crib.shutdown(stop::GRACE).await;
+        ended
+    })??;
     Ok(Exit::Success)
 }
 
-/// The MCP server over a crib, with the crib's context.
-pub(super) fn server(started: &Started) -> McpServer {
+/// The MCP server over a crib, with all the crib attaches to turns.
+pub(super) fn server(started: &Started, toolset: &ToolsetChoice) -> anyhow::Result<McpServer> {
     let options = McpOptions::default()
         .version(env!("CARGO_PKG_VERSION"))
-        .values(started.crib.context().clone());
-    McpServer::new(started.crib.executor().clone(), options)
+        .turn(toolset.turn_options(&started.crib)?);
+    Ok(McpServer::new(started.crib.executor().clone(), options))
 }

@@ -6,10 +6,10 @@ use clap::Args;
 use serde_json::json;
 use toolcrib::http::{HttpServer, Token};
 
-use super::{JsonOutput, Options, mcp};
+use super::{JsonOutput, Options, ToolsetChoice, mcp, stop};
 use crate::Exit;
 use crate::screen::{self, FAINT, STRONG, count};
-use crate::startup::{self, Started};
+use crate::startup;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -17,7 +17,8 @@ use crate::startup::{self, Started};
   toolcrib serve --listen 127.0.0.1:9000 --token \"$(cat token)\"
   toolcrib serve --no-auth                             only on a loopback address
 
-Without a token of yours a new one is made and printed at every start.")]
+Without a token of yours a new one is made and printed at every start. Asked to stop (Ctrl-C,
+SIGTERM), it takes no more calls and gives those that run 5 s to end.")]
 pub(crate) struct ServeOptions {
     /// The address to listen on; port 0 takes a free one [default: 127.0.0.1:7777]
     #[arg(long, value_name = "ADDRESS")]
@@ -35,6 +36,8 @@ pub(crate) struct ServeOptions {
     #[arg(long, value_name = "HOST")]
     allow_host: Vec<String>,
     #[command(flatten)]
+    toolset: ToolsetChoice,
+    #[command(flatten)]
     output: JsonOutput,
 }
 
@@ -51,10 +54,16 @@ pub(super) fn run(options: &Options, own: &ServeOptions) -> anyhow::Result<Exit>
     config.allowed_origins.extend(own.allow_origin.iter().cloned());
     config.allowed_hosts.extend(own.allow_host.iter().cloned());
 
+    let mcp = mcp::server(&started, &own.toolset)?;
+    let tools = started.crib.executor().turn(own.toolset.turn_options(&started.crib)?);
+    let tools = tools.definitions().len();
+
     super::block_on(async {
-        let server = HttpServer::bind(config, mcp::server(&started)).await?;
-        announce(&started, &server, own.output.json)?;
-        server.serve(super::stop_requested()).await?;
+        let server = HttpServer::bind(config, mcp).await?;
+        announce(tools, &server, own.output.json)?;
+        let ended = server.serve(stop::drained(&started.crib)).await;
+        started.crib.shutdown(stop::GRACE).await;
+        ended?;
         if !own.output.json {
             screen::note("stopped");
         }
@@ -63,7 +72,7 @@ pub(super) fn run(options: &Options, own: &ServeOptions) -> anyhow::Result<Exit>
 }
 
 /// Says where the server is and how to get in; the token only if nobody can know it yet.
-fn announce(started: &Started, server: &HttpServer, json: bool) -> anyhow::Result<()> {
+fn announce(tools: usize, server: &HttpServer, json: bool) -> anyhow::Result<()> {
     let token = server.token().filter(|_| server.token_is_new()).map(Token::reveal);
     let url = server.mcp_url();
     if json {
@@ -72,7 +81,6 @@ fn announce(started: &Started, server: &HttpServer, json: bool) -> anyhow::Resul
             None => json!({"url": url}).to_string(),
         });
     }
-    let tools = started.crib.turn().definitions().len();
     screen::out(format!(
         "toolcrib {} serves {}\n{STRONG}MCP{STRONG:#}    {url}",
         env!("CARGO_PKG_VERSION"),

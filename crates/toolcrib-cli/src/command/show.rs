@@ -23,7 +23,7 @@ pub(crate) struct ShowOptions {
 }
 
 pub(super) fn run(options: &Options, own: &ShowOptions) -> anyhow::Result<Exit> {
-    let started = startup::start(options)?;
+    let started = startup::look(options)?;
     let snapshot = started.crib.executor().registry().snapshot();
     let Some(tool) = snapshot.get(&own.name) else {
         // A call knows how to answer an unknown name: near names included.

@@ -45,6 +45,10 @@ impl Crib {
         fs::write(self.path().join("tools.d").join(name), text).expect("a manifest");
     }
 
+    pub(crate) fn config(&self, text: &str) {
+        fs::write(self.path().join("config.yml"), text).expect("a config");
+    }
+
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::cargo_bin("toolcrib").expect("built");
         command.current_dir(self.path()).args(arguments).env_remove("TOOLCRIB_TOKEN");

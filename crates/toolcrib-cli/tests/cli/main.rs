@@ -1,10 +1,14 @@
 //! The command line as people use it: whole runs of the binary.
 #![expect(clippy::expect_used, reason = "a test that cannot be set up fails")]
 
+mod approval;
 mod calls;
 mod crib;
 mod manifests;
 mod processes;
+mod state;
+mod stopping;
+mod toolsets;
 
 // The library's own dependencies, which this binary does not name.
 use {

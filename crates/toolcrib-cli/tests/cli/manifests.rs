@@ -61,6 +61,19 @@ fn the_first_file_keeps_a_name_and_the_second_stays_visible() {
 }
 
 #[test]
+fn where_duplicates_are_errors_nothing_starts_and_both_are_named() {
+    let crib = Crib::new(&[("a.yaml", GOOD), ("b.yaml", GOOD)]);
+    crib.config("registry: {on_duplicate: error}\n");
+    let run = crib.run(&["list"]);
+    assert_eq!(run.code, Some(2));
+    insta::assert_snapshot!(run.stderr, @"
+    error: 1 tool name is declared twice
+      `say_hello` of manifest tools.d/b.yaml:4:11: the name belongs to manifest tools.d/a.yaml:4:11
+    Rename one of each, or set registry.on_duplicate to `warn` to let the first keep the name
+    ");
+}
+
+#[test]
 fn a_manifest_cannot_take_over_a_linked_tool() {
     let crib = Crib::new(&[("calc.yaml", &GOOD.replace("say_hello", "calculator"))]);
     assert_eq!(crib.run(&["call", "calculator", "expression=1+1"]).stdout, "2\n");

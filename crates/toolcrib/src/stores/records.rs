@@ -1,14 +1,16 @@
 //! A directory of small records, one JSON file each, shared by processes.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::marker::PhantomData;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use toolcrib_core::suspension::{StoreError, SuspensionId};
+
+use super::private_dir::private_dir;
 
 /// The end of the name of a file that holds a record.
 const SUFFIX: &str = ".json";
@@ -23,20 +25,7 @@ pub(super) struct Records<T> {
 impl<T: Serialize + DeserializeOwned> Records<T> {
     /// Opens a directory of its owner's alone, made if it is not there.
     pub(super) fn open(dir: PathBuf) -> io::Result<Self> {
-        let named = |error: io::Error| {
-            io::Error::new(error.kind(), format!("the directory {}: {error}", dir.display()))
-        };
-        DirBuilder::new().recursive(true).mode(0o700).create(&dir).map_err(named)?;
-        let mode = fs::metadata(&dir).map_err(named)?.permissions().mode();
-        if mode & 0o077 != 0 {
-            let message = format!(
-                "the directory {} has mode {:03o}, so others may look into it: give waiting calls \
-                 a directory of their own, or run `chmod 700` on it",
-                dir.display(),
-                mode & 0o777
-            );
-            return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
-        }
+        private_dir(&dir)?;
         Ok(Self { dir, of: PhantomData })
     }
 

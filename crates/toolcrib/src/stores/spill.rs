@@ -1,9 +1,9 @@
 //! Long outputs in files of one directory.
 
 use std::collections::VecDeque;
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
@@ -13,6 +13,8 @@ use toolcrib_core::spill::{
     Handle, Owner, Page, SpillError, SpillFormat, SpillKey, SpillLimits, SpillStore, Spilled,
 };
 use toolcrib_tool::BoxFuture;
+
+use super::private_dir::private_dir;
 
 /// The end of the name of a file that holds an output.
 const SUFFIX: &str = ".spill";
@@ -93,22 +95,10 @@ impl FileSpill {
     /// Fails if others may look into the directory: give it a directory of its own.
     pub fn open(dir: impl Into<PathBuf>, limits: SpillLimits) -> io::Result<Self> {
         let dir = dir.into();
+        private_dir(&dir)?;
         let named = |error: io::Error| {
             io::Error::new(error.kind(), format!("the directory {}: {error}", dir.display()))
         };
-        DirBuilder::new().recursive(true).mode(0o700).create(&dir).map_err(named)?;
-        let mode = fs::metadata(&dir).map_err(named)?.permissions().mode();
-        if mode & 0o077 != 0 {
-            return Err(io::Error::new(
-                io::ErrorKind::PermissionDenied,
-                format!(
-                    "the directory {} has mode {:03o}, so others may look into it: give outputs a \
-                     directory of their own, or run `chmod 700` on it",
-                    dir.display(),
-                    mode & 0o777
-                ),
-            ));
-        }
         let store = Inner { dir: dir.clone(), limits, kept: Mutex::new(None) };
         let count = store.count().map_err(named)?;
         let store = Inner { kept: Mutex::new(Some(count)), ..store };

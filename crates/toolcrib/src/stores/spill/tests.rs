@@ -1,5 +1,7 @@
 //! Files that outlive the process, stay private, and go when they are old or too many.
 
+use std::os::unix::fs::PermissionsExt;
+
 use toolcrib_tool::ContextValues;
 
 use super::*;

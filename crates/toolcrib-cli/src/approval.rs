@@ -1,0 +1,141 @@
+//! Who decides on a call that needs approval: the operator on the terminal, or an explicit flag.
+
+use std::io::{self, BufRead, IsTerminal};
+use std::sync::Arc;
+
+use toolcrib::core::approval::{ApprovalRequest, Approver, Decision};
+use toolcrib::tool::BoxFuture;
+
+use crate::screen::{self, STRONG, WARNING};
+
+/// Who decides for `toolcrib call`. `approved` is the operator's word on the command line.
+pub(crate) fn operator(approved: bool) -> Arc<dyn Approver> {
+    if approved {
+        return Arc::new(|_: &ApprovalRequest| Decision::approve());
+    }
+    // Whoever reads the question must be able to answer it.
+    if io::stdin().is_terminal() && io::stderr().is_terminal() {
+        Arc::new(Terminal)
+    } else {
+        Arc::new(|request: &ApprovalRequest| {
+            Decision::deny(format!(
+                "{}, and there is no terminal to ask on: an operator approves this one call with \
+                 `toolcrib call --yes`",
+                request.reason
+            ))
+        })
+    }
+}
+
+/// Asks on standard error and reads the answer from standard input, both a terminal.
+#[derive(Debug)]
+struct Terminal;
+
+impl Approver for Terminal {
+    fn decide<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, Decision> {
+        Box::pin(async move {
+            screen::ask(question(request));
+            // A terminal cannot be read without holding a thread. Where the question lapses, the
+            // thread stays behind until the process ends, which is soon.
+            let answer = tokio::task::spawn_blocking(|| is_yes(&mut io::stdin().lock())).await;
+            match answer {
+                Ok(Ok(true)) => Decision::approve(),
+                Ok(Ok(false)) => Decision::deny("the operator did not approve the call"),
+                Ok(Err(error)) => Decision::deny(format!("the terminal cannot be read: {error}")),
+                Err(error) => Decision::deny(format!("the terminal cannot be read: {error}")),
+            }
+        })
+    }
+}
+
+/// What is about to run, why it is asked about, and the question.
+fn question(request: &ApprovalRequest) -> String {
+    let arguments = serde_json::to_string_pretty(&request.shown)
+        .unwrap_or_else(|error| format!("arguments that cannot be shown: {error}"));
+    format!(
+        "{WARNING}approval needed{WARNING:#} {STRONG}{}{STRONG:#}: {} ({})\n{}\nRun it? [y/N] ",
+        request.definition.name(),
+        visible(&request.reason),
+        visible(&request.rule),
+        visible(&arguments)
+    )
+}
+
+/// Only an explicit yes is one; the end of input is none.
+fn is_yes(input: &mut impl BufRead) -> io::Result<bool> {
+    let mut line = String::new();
+    input.read_line(&mut line)?;
+    Ok(["y", "yes"].contains(&line.trim().to_lowercase().as_str()))
+}
+
+/// The text with nothing in it that a terminal obeys or a reader cannot see: a call must not be able
+/// to redraw the question about itself.
+fn visible(text: &str) -> String {
+    let hidden = |c: char| {
+        c.is_control() && c != '\n'
+            || matches!(
+                c,
+                '\u{ad}'
+                    | '\u{61c}'
+                    | '\u{200b}'..='\u{200f}'
+                    | '\u{2028}'..='\u{202e}'
+                    | '\u{2060}'..='\u{206f}'
+                    | '\u{feff}'
+                    | '\u{e0000}'..='\u{e007f}'
+            )
+    };
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if hidden(c) {
+            shown.extend(c.escape_unicode());
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use toolcrib::ToolDefinition;
+    use toolcrib::core::clock::Timestamp;
+    use toolcrib::tool::{Arguments, CallId};
+
+    use super::*;
+
+    fn request(shown: serde_json::Value) -> ApprovalRequest {
+        let definition = ToolDefinition::builder("remove").description("Remove a file.").build();
+        ApprovalRequest {
+            call_id: CallId::new("1"),
+            definition: Arc::new(definition.unwrap()),
+            arguments: Arguments::from_validated("{}".to_owned()),
+            shown,
+            identity: "".into(),
+            session: None,
+            rule: "policy.rules[0]".to_owned(),
+            reason: "a rule of the host asks for approval of this call".to_owned(),
+            expires_at: Timestamp::NEVER,
+        }
+    }
+
+    #[test]
+    fn only_an_explicit_yes_approves() {
+        for (line, yes) in
+            [("y\n", true), (" YES \n", true), ("\n", false), ("", false), ("yep\n", false)]
+        {
+            assert_eq!(is_yes(&mut line.as_bytes()).unwrap(), yes, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn arguments_cannot_redraw_the_question() {
+        let tricky = "a\u{1b}[2K\rb\u{9b}0m\u{202e}c\u{200b}d\nRun it? [y/N] y";
+        let asked = question(&request(json!({"path": tricky})));
+        let asked = anstream::adapter::strip_str(&asked).to_string();
+        let hidden = |c: char| c.is_control() && c != '\n';
+        assert!(!asked.contains(hidden), "{asked:?}");
+        assert!(asked.contains(r"\u{9b}0m\u{202e}c\u{200b}d\nRun it?"), "{asked:?}");
+        assert_eq!(asked.lines().count(), 5, "{asked}");
+    }
+}

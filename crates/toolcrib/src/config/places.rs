@@ -1,0 +1,67 @@
+//! Settings of places: where manifests are, where commands run, where things are kept.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// Where manifests are.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Manifests {
+    /// Directories whose `*.yaml`, `*.yml` and `*.toml` files are read, in this order; relative to
+    /// the config file.
+    pub dirs: Vec<PathBuf>,
+}
+
+impl Default for Manifests {
+    fn default() -> Self {
+        Self { dirs: vec!["tools.d".into()] }
+    }
+}
+
+/// Where commands run.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Workspace {
+    /// The working directory of command tools that name none; relative to the config file.
+    pub root: PathBuf,
+}
+
+impl Default for Workspace {
+    fn default() -> Self {
+        Self { root: ".".into() }
+    }
+}
+
+/// Where the program keeps what outlives it.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct State {
+    /// A directory of its owner's alone (mode 0700), made if it is not there; relative to the config
+    /// file. Long outputs, suspended calls and runs are kept in it, and survive a restart. Without
+    /// one, outputs are kept in memory and nothing else is.
+    pub dir: Option<PathBuf>,
+}
+
+/// The audit log.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Audit {
+    /// The file to which every call is appended as a line of JSON (mode 0600); relative to the config
+    /// file. Without one there is no audit log.
+    pub file: Option<PathBuf>,
+    /// What is said of a call's arguments.
+    pub arguments: AuditArguments,
+}
+
+/// What the audit log says of a call's arguments.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum AuditArguments {
+    /// Their hash, by which equal ones are recognised.
+    #[default]
+    Hash,
+    /// The arguments, without sensitive values and secrets.
+    Redacted,
+}

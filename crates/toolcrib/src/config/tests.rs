@@ -1,0 +1,168 @@
+//! What settings mean to the parts they configure.
+
+use std::env::VarError;
+use std::sync::Arc;
+
+use serde_json::json;
+use toolcrib_core::policy::{Policy, PolicyMode};
+use toolcrib_manifest::decode;
+use toolcrib_tool::{Layer, Source, ToolDefinition, ToolEntry, tool_fn};
+
+use super::Config;
+use crate::Toolcrib;
+
+fn config(text: &str) -> Config {
+    decode("config.yml", text).unwrap_or_else(|problems| panic!("{problems:?}"))
+}
+
+fn problems(text: &str) -> String {
+    let problems = decode::<Config>("config.yml", text).expect_err("it is wrong");
+    problems.iter().map(|problem| problem.render("config.yml", text, false)).collect()
+}
+
+fn entry(name: &str, category: &str, read_only: bool) -> ToolEntry {
+    let definition = ToolDefinition::builder(name)
+        .description("A tool for a test.")
+        .category(category)
+        .read_only(read_only)
+        .build()
+        .expect("valid");
+    let body = tool_fn(|_: serde_json::Value, _| async { "done" });
+    ToolEntry::new(definition, Arc::new(body), Source::new(Layer::Host, "test"))
+}
+
+#[test]
+fn settings_of_calls_reach_the_executor() {
+    let core = config("output: {batch_chars: 500}\napproval: {timeout: none}").executor_config();
+    assert_eq!((core.batch_output_chars, core.approval_timeout), (Some(500), None));
+}
+
+#[test]
+fn a_rule_that_is_none_names_itself_and_an_unknown_key_its_place() {
+    let text = "policy:\n  rules:\n    - {action: ask, arguments: {sql: {regex: '('}}}\n";
+    let said = problems(text);
+    assert!(said.contains("policy.rules[0].arguments.sql: `(` is no regular expression"), "{said}");
+    let said = problems("policy:\n  rules:\n    - {action: ask, tols: bash}\n");
+    assert!(said.contains("config.yml:3:21"), "{said}");
+    let said = problems("toolsets:\n  a:\n    include:\n      - name: [x]\n");
+    assert!(said.contains("config.yml:4:9") && said.contains("did you mean `names`?"), "{said}");
+    let said = problems("audit:\n  arguments: all\n");
+    assert!(said.contains("config.yml:2:14"), "{said}");
+    assert!(said.contains("expected one of hash, redacted, found the text `all`"), "{said}");
+    let said = problems("policy: {mode: yollo}\n");
+    assert!(said.contains("did you mean `yolo`?"), "{said}");
+}
+
+#[test]
+fn the_policy_is_the_one_that_is_written() {
+    let policy: Policy = config("policy: {mode: yolo, rules: [{tool: a, action: deny}]}").policy;
+    assert_eq!(policy.mode(), PolicyMode::Yolo);
+    assert!(policy.needs_look(&entry("a", "x", true).definition));
+    assert!(!Config::default().policy.needs_look(&entry("a", "x", true).definition));
+}
+
+#[test]
+fn a_toolset_takes_what_it_says_and_what_was_cut_stays_readable() {
+    let config = config(
+        "toolsets:
+  reader:
+    include: [{categories: [log], annotations: {read_only: true}}, {names: [extra]}]
+    exclude: [{names: ['*_secret']}]
+  others:
+    exclude: [{sources: ['host:test'], categories: [log]}]
+  all: {}
+",
+    );
+    let entries = [
+        entry("tail", "log", true),
+        entry("tail_secret", "log", true),
+        entry("rotate", "log", false),
+        entry("extra", "x", false),
+    ];
+    let crib = Toolcrib::builder().settings(&config).entries(entries).build().expect("a crib");
+    let names = |toolset: &str| -> Vec<String> {
+        let turn = crib.turn_in(toolset).expect("it is declared");
+        turn.definitions().iter().map(|definition| definition.name().to_owned()).collect()
+    };
+    assert_eq!(names("reader"), ["extra", "read_output", "tail"]);
+    assert_eq!(names("others"), ["extra", "read_output"]);
+    assert_eq!(names("all"), ["extra", "read_output", "rotate", "tail", "tail_secret"]);
+}
+
+#[test]
+fn secrets_are_masked_by_the_values_of_their_variables() {
+    let config = config("secrets: [SHORT, ABSENT, TOKEN]");
+    let mask = config
+        .mask(|name| match name {
+            "TOKEN" => Ok("hunter2-secret".to_owned()),
+            "SHORT" => Ok("abc".to_owned()),
+            _ => Err(VarError::NotPresent),
+        })
+        .expect("two can be read");
+    assert_eq!(mask.text("abc hunter2-secret"), "abc [masked]");
+    assert_eq!(mask.ignored().len(), 1);
+}
+
+#[test]
+fn paths_are_relative_to_the_config_file() {
+    let config = config("state: {dir: s}\naudit: {file: /var/log/a.jsonl}");
+    let config = config.relative_to("etc".as_ref());
+    assert_eq!(config.state.dir.as_deref(), Some("etc/s".as_ref()));
+    assert_eq!(config.audit.file.as_deref(), Some("/var/log/a.jsonl".as_ref()));
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn what_a_config_names_is_opened_and_written() {
+    use toolcrib_tool::{ContextValues, ToolCall};
+
+    let home = tempfile::tempdir().expect("there is room");
+    let config = config(
+        "state: {dir: state}\naudit: {file: audit.jsonl, arguments: redacted}\noutput: {max_chars: 10}",
+    )
+    .relative_to(home.path());
+    let build = || {
+        let builder = Toolcrib::builder().settings(&config).resources(&config).expect("it is ours");
+        let definition = ToolDefinition::builder("story")
+            .description("Tell one.")
+            .input_schema(json!({"properties": {"a": {"type": "integer"}}}))
+            .build();
+        let body = tool_fn(|_: serde_json::Value, _| async { "a story longer than ten" });
+        let source = Source::new(Layer::Host, "test");
+        let entry = ToolEntry::new(definition.expect("valid"), Arc::new(body), source);
+        builder.entry(entry).context(ContextValues::new().with("user", "ada")).build()
+    };
+    let crib = build().expect("a crib");
+    assert!(crib.runs().is_some() && crib.executor().suspensions().is_some());
+    let cut = crib.turn().call(ToolCall::new("1", "story", r#"{"a": 1}"#)).await;
+    let (_, handle) = cut
+        .text()
+        .split_once(r#""handle":""#)
+        .map(|(a, b)| (a.to_owned(), b.to_owned()))
+        .expect("a handle");
+    let handle = &handle[..32];
+    crib.shutdown(std::time::Duration::ZERO).await;
+
+    let lines = std::fs::read_to_string(home.path().join("audit.jsonl")).expect("it is written");
+    let line: serde_json::Value = serde_json::from_str(lines.trim()).expect("one line of JSON");
+    assert_eq!((&line["tool"], &line["arguments"]), (&json!("story"), &json!({"a": 1})));
+
+    // After a restart the rest is still there.
+    let read = ToolCall::new("2", "read_output", json!({"handle": handle}));
+    let page = build().expect("a crib").turn().call(read).await;
+    assert!(page.text().starts_with("a story"), "{}", page.text());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_state_directory_that_others_may_look_into_is_refused_with_its_key() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let home = tempfile::tempdir().expect("there is room");
+    std::fs::set_permissions(home.path(), std::fs::Permissions::from_mode(0o755)).expect("ours");
+    let mut config = Config::default();
+    config.state.dir = Some(home.path().to_owned());
+    let error = Toolcrib::builder().resources(&config).expect_err("others may look into it");
+    let said = error.to_string();
+    assert!(said.starts_with("state.dir: the directory") && said.contains("mode 755"), "{said}");
+}

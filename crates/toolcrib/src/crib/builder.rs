@@ -1,0 +1,332 @@
+//! Putting the parts together: entries in, every name decided, an executor out.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use toolcrib_core::approval::Approver;
+#[cfg(all(unix, feature = "manifests"))]
+use toolcrib_core::audit::AuditArguments;
+use toolcrib_core::audit::AuditTrail;
+use toolcrib_core::clock::Clock;
+use toolcrib_core::masking::Mask;
+use toolcrib_core::policy::Policy;
+use toolcrib_core::run::RunStore;
+use toolcrib_core::spill::{MemorySpill, READ_OUTPUT, SpillLimits, SpillStore, read_output_entry};
+use toolcrib_core::suspension::SuspensionStore;
+use toolcrib_core::{
+    Executor, ExecutorConfig, Middleware, Next, OnDuplicate, Registration, Registry,
+    RegistryBuilder, Toolset, Turn,
+};
+use toolcrib_tool::{BoxFuture, ContextValues, Layer, Services, ToolCall, ToolEntry, ToolResult};
+
+use super::{BuildError, Toolcrib};
+#[cfg(unix)]
+use crate::stores::FileAudit;
+
+/// Collects entries and settings; [`build`](Self::build) decides every name.
+///
+/// What is not said costs a call nothing, with one exception: outputs that are too long for a model
+/// are kept in memory for an hour and read with the tool `read_output`
+/// ([`spill`](Self::spill), [`no_spill`](Self::no_spill)).
+///
+/// ```
+/// use std::sync::Arc;
+/// use toolcrib::tool::{Layer, Source};
+/// use toolcrib::{ToolCall, ToolDefinition, ToolEntry, Toolcrib, tool_fn};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let definition = ToolDefinition::builder("greet")
+///     .description("Greet somebody by name.")
+///     .input_schema(serde_json::json!({
+///         "properties": {"name": {"type": "string"}},
+///         "required": ["name"],
+///     }))
+///     .build()?;
+/// let body = tool_fn(|args: serde_json::Value, _| async move {
+///     format!("Hello, {}!", args["name"].as_str().unwrap_or_default())
+/// });
+/// let crib = Toolcrib::builder()
+///     .entry(ToolEntry::new(definition, Arc::new(body), Source::new(Layer::Host, "my-host")))
+///     .build()?;
+///
+/// let result = crib.turn().call(ToolCall::new("call_1", "greet", r#"{"name": "Ada"}"#)).await;
+/// assert_eq!(result.text(), "Hello, Ada!");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Default)]
+pub struct ToolcribBuilder {
+    entries: Vec<ToolEntry>,
+    native: bool,
+    on_duplicate: OnDuplicate,
+    allow_override: Vec<String>,
+    executor: ExecutorConfig,
+    context: ContextValues,
+    services: Services,
+    toolsets: BTreeMap<String, Toolset>,
+    policy: Policy,
+    approver: Option<Arc<dyn Approver>>,
+    suspensions: Option<Arc<dyn SuspensionStore>>,
+    runs: Option<Arc<dyn RunStore>>,
+    mask: Mask,
+    outputs: Outputs,
+    audit: Option<AuditTrail>,
+    #[cfg(unix)]
+    audit_file: Option<Arc<FileAudit>>,
+    middleware: Vec<Hook>,
+    clock: Option<Arc<dyn Clock>>,
+}
+
+/// Where outputs that are cut are kept.
+#[derive(Default)]
+enum Outputs {
+    #[default]
+    Memory,
+    Store(Arc<dyn SpillStore>),
+    Nowhere,
+}
+
+impl ToolcribBuilder {
+    /// Adds a tool.
+    #[must_use]
+    pub fn entry(mut self, entry: ToolEntry) -> Self {
+        self.entries.push(entry);
+        self
+    }
+
+    /// Adds the tools of a source, for example of
+    /// [`Manifests::entries`](crate::manifests::Manifests::entries), in their order.
+    #[must_use]
+    pub fn entries(mut self, entries: impl IntoIterator<Item = ToolEntry>) -> Self {
+        self.entries.extend(entries);
+        self
+    }
+
+    /// Adds every tool linked into this binary (`#[tool]`).
+    #[must_use]
+    pub fn native_tools(mut self) -> Self {
+        self.native = true;
+        self
+    }
+
+    /// Sets what a name that is declared twice means, now and for later changes. Default: the first
+    /// keeps it, and the other is listed by
+    /// [`conflicts`](toolcrib_core::RegistrySnapshot::conflicts).
+    #[must_use]
+    pub fn on_duplicate(mut self, on_duplicate: OnDuplicate) -> Self {
+        self.on_duplicate = on_duplicate;
+        self
+    }
+
+    /// Names the manifest and upstream tools that may take the place of one of the system's own
+    /// ([`OVERRIDABLE`](toolcrib_core::OVERRIDABLE)): `unit:name`, for example
+    /// `tools.d/own.yaml:new_task`. Host and linked-in tools always may. Default: none.
+    #[must_use]
+    pub fn allow_override<S: Into<String>>(mut self, entries: impl IntoIterator<Item = S>) -> Self {
+        self.allow_override.extend(entries.into_iter().map(Into::into));
+        self
+    }
+
+    /// Sets how calls are run.
+    #[must_use]
+    pub fn executor(mut self, config: ExecutorConfig) -> Self {
+        self.executor = config;
+        self
+    }
+
+    /// Sets the values every turn of the crib has in its context.
+    #[must_use]
+    pub fn context(mut self, values: ContextValues) -> Self {
+        self.context = values;
+        self
+    }
+
+    /// Sets what every turn of the crib lends to its tools: databases, clients, settings.
+    #[must_use]
+    pub fn services(mut self, services: Services) -> Self {
+        self.services = services;
+        self
+    }
+
+    /// Adds a toolset for [`Toolcrib::turn_in`]; one of the same name is replaced.
+    ///
+    /// What is cut in its turns can be read only where it takes `read_output`.
+    #[must_use]
+    pub fn toolset(mut self, name: impl Into<String>, toolset: Toolset) -> Self {
+        self.toolsets.insert(name.into(), toolset);
+        self
+    }
+
+    /// Sets which calls run, which are asked about, and which are refused. Default: what the tools
+    /// themselves say.
+    #[must_use]
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// Sets who is asked, where a turn does not say. Default: nobody. Then calls that would be asked
+    /// about wait in the [`suspensions`](Self::suspensions), and without these they are `denied`.
+    #[must_use]
+    pub fn approver(mut self, approver: Arc<dyn Approver>) -> Self {
+        self.approver = Some(approver);
+        self
+    }
+
+    /// Sets where calls wait that nobody can answer at once: for approval, for a client, for an
+    /// answer. Default: nowhere; such calls fail.
+    #[must_use]
+    pub fn suspensions(mut self, store: Arc<dyn SuspensionStore>) -> Self {
+        self.suspensions = Some(store);
+        self
+    }
+
+    /// Sets where [`Run`](toolcrib_core::run::Run)s are saved ([`Toolcrib::runs`]). Default: nowhere.
+    #[must_use]
+    pub fn runs(mut self, store: Arc<dyn RunStore>) -> Self {
+        self.runs = Some(store);
+        self
+    }
+
+    /// Sets what must never be shown: the values of secrets. Default: nothing.
+    #[must_use]
+    pub fn mask(mut self, mask: Mask) -> Self {
+        self.mask = mask;
+        self
+    }
+
+    /// Sets where outputs that are cut are kept. Default: in memory, 64 MiB for an hour.
+    ///
+    /// The tool `read_output` reads them, unless the host has registered a tool of that name: then
+    /// that one has to.
+    #[must_use]
+    pub fn spill(mut self, store: Arc<dyn SpillStore>) -> Self {
+        self.outputs = Outputs::Store(store);
+        self
+    }
+
+    /// Keeps no outputs: what is cut is gone, and there is no `read_output`.
+    #[must_use]
+    pub fn no_spill(mut self) -> Self {
+        self.outputs = Outputs::Nowhere;
+        self
+    }
+
+    /// Sets the audit log, which is told of every call. Default: none.
+    #[must_use]
+    pub fn audit(mut self, trail: AuditTrail) -> Self {
+        self.audit = Some(trail);
+        self
+    }
+
+    /// Sets the audit log to a file that the crib writes out when it is shut down.
+    #[cfg(all(unix, feature = "manifests"))]
+    pub(crate) fn audit_file(self, file: FileAudit, arguments: AuditArguments) -> Self {
+        let file = Arc::new(file);
+        let trail = AuditTrail::new(Arc::clone(&file) as _).with_arguments(arguments);
+        Self { audit_file: Some(file), ..self.audit(trail) }
+    }
+
+    /// Adds a hook around every call, inside those added before.
+    #[must_use]
+    pub fn middleware(mut self, middleware: impl Middleware) -> Self {
+        self.middleware.push(Hook(Box::new(middleware)));
+        self
+    }
+
+    /// Sets the time of day, for what expires. Default: the system's.
+    #[must_use]
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = Some(clock);
+        self
+    }
+
+    /// Decides every name and makes the executor.
+    pub fn build(self) -> Result<Toolcrib, BuildError> {
+        let mut registry = RegistryBuilder::new().allow_override(self.allow_override);
+        let host_reads = self
+            .entries
+            .iter()
+            .any(|entry| entry.source.layer == Layer::Host && entry.name() == READ_OUTPUT);
+        let spill: Option<Arc<dyn SpillStore>> = match self.outputs {
+            // The host's tool could not read what is kept in a store that it does not know.
+            Outputs::Memory if host_reads => None,
+            Outputs::Memory => Some(Arc::new(MemorySpill::new(SpillLimits::default()))),
+            Outputs::Store(store) => Some(store),
+            Outputs::Nowhere => None,
+        };
+        if let Some(store) = spill.as_ref().filter(|_| !host_reads) {
+            // Before linked-in tools: what cut outputs name is this one.
+            let _ = registry.register(read_output_entry(Arc::clone(store)));
+        }
+        if self.native {
+            registry.register_native()?;
+        }
+        for entry in self.entries {
+            // The snapshot lists who lost a name: only it knows the final owners.
+            if let Registration::Refused { reason } = registry.register(entry) {
+                return Err(BuildError::Refused { reason });
+            }
+        }
+        let snapshot = registry.build();
+        self.on_duplicate.check(&snapshot)?;
+        let registry = Registry::new(snapshot).on_duplicate(self.on_duplicate);
+
+        let mut executor =
+            Executor::builder(registry).config(self.executor).mask(self.mask).policy(self.policy);
+        if let Some(store) = spill {
+            executor = executor.spill(store);
+        }
+        if let Some(trail) = self.audit {
+            executor = executor.audit(trail);
+        }
+        if let Some(approver) = self.approver {
+            executor = executor.approver(approver);
+        }
+        if let Some(store) = self.suspensions {
+            executor = executor.suspensions(store);
+        }
+        if let Some(clock) = self.clock {
+            executor = executor.clock(clock);
+        }
+        for hook in self.middleware {
+            executor = executor.middleware(hook);
+        }
+        Ok(Toolcrib {
+            executor: executor.build(),
+            context: self.context,
+            services: self.services,
+            toolsets: Arc::new(self.toolsets),
+            runs: self.runs,
+            #[cfg(unix)]
+            audit_file: self.audit_file,
+        })
+    }
+}
+
+impl fmt::Debug for ToolcribBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolcribBuilder")
+            .field("entries", &self.entries.len())
+            .field("executor", &self.executor)
+            .field("policy", &self.policy)
+            .field("toolsets", &self.toolsets)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Middleware of any type, until the executor takes it.
+struct Hook(Box<dyn Middleware>);
+
+impl Middleware for Hook {
+    fn around<'a>(
+        &'a self,
+        turn: &'a Turn,
+        call: ToolCall,
+        next: Next<'a>,
+    ) -> BoxFuture<'a, ToolResult> {
+        self.0.around(turn, call, next)
+    }
+}

@@ -1,0 +1,72 @@
+//! What can be wrong with a crib, and with what is asked of it.
+
+use std::fmt;
+
+use toolcrib_core::RegistryError;
+use toolcrib_tool::DefinitionError;
+
+/// Why a crib could not be built.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// A linked-in tool's definition is wrong.
+    Definition(DefinitionError),
+    /// Names are declared twice, and duplicates are refused.
+    Registry(RegistryError),
+    /// An entry cannot be in any crib.
+    Refused {
+        /// Why, and what to do.
+        reason: String,
+    },
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Definition(error) => error.fmt(f),
+            Self::Registry(error) => error.fmt(f),
+            Self::Refused { reason } => f.write_str(reason),
+        }
+    }
+}
+
+impl std::error::Error for BuildError {}
+
+impl From<DefinitionError> for BuildError {
+    fn from(error: DefinitionError) -> Self {
+        Self::Definition(error)
+    }
+}
+
+impl From<RegistryError> for BuildError {
+    fn from(error: RegistryError) -> Self {
+        Self::Registry(error)
+    }
+}
+
+/// There is no toolset of that name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownToolset {
+    name: String,
+    known: Vec<String>,
+}
+
+impl UnknownToolset {
+    pub(super) fn new<'a>(name: &str, known: impl Iterator<Item = &'a String>) -> Self {
+        Self { name: name.to_owned(), known: known.cloned().collect() }
+    }
+}
+
+impl fmt::Display for UnknownToolset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "there is no toolset `{}`; ", self.name)?;
+        if self.known.is_empty() {
+            return f.write_str("none is declared: do so under `toolsets` in the config");
+        }
+        f.write_str(if self.known.len() == 1 { "there is " } else { "there are " })?;
+        let known: Vec<_> = self.known.iter().map(|name| format!("`{name}`")).collect();
+        f.write_str(&known.join(", "))
+    }
+}
+
+impl std::error::Error for UnknownToolset {}

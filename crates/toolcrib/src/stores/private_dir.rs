@@ -1,0 +1,25 @@
+//! Directories of their owner's alone.
+
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::Path;
+
+/// Makes the directory (mode 0700) if it is not there. Fails, naming it, if others may look into it.
+pub(super) fn private_dir(dir: &Path) -> io::Result<()> {
+    let named = |error: io::Error| {
+        io::Error::new(error.kind(), format!("the directory {}: {error}", dir.display()))
+    };
+    DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(named)?;
+    let mode = fs::metadata(dir).map_err(named)?.permissions().mode();
+    if mode & 0o077 != 0 {
+        let message = format!(
+            "the directory {} has mode {:03o}, so others may look into it: use a directory of its \
+             own, or run `chmod 700` on it",
+            dir.display(),
+            mode & 0o777
+        );
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
+    }
+    Ok(())
+}

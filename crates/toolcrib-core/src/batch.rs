@@ -74,7 +74,7 @@ impl Batch<'_> {
         let limits: Vec<_> = answers.iter().map(|answered| answered.limit).collect();
         let budget = batch_budget(state.shared.config.batch_output_chars, limits.iter().copied());
         let owner = Owner::known(&state.identity, state.session.as_ref());
-        let place = state.shared.spill.as_deref().map(|store| Place { store, owner: &owner });
+        let place = state.spill().map(|store| Place { store, owner: &owner });
         let mut suspensions = Vec::with_capacity(answers.len());
         let mut texts = Vec::with_capacity(answers.len());
         for Answered { result, whole, limit, suspension } in answers {

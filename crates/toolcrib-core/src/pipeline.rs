@@ -177,8 +177,7 @@ async fn answer(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answered {
         (outcome, None)
     } else {
         let owner = Owner::known(&state.identity, state.session.as_ref());
-        let place = state.shared.spill.as_deref();
-        let place = place.map(|store| Place { store, owner: &owner });
+        let place = state.spill().map(|store| Place { store, owner: &owner });
         let fitted = fit_outcome(outcome, limits, place).await;
         (fitted.outcome, fitted.whole)
     };

@@ -17,6 +17,7 @@ use crate::executor::Shared;
 use crate::identity::identity;
 use crate::pipeline::{Answered, Origin};
 use crate::registry::Slot;
+use crate::spill::{READ_OUTPUT, SpillStore};
 use crate::suspension::{Answer, Grant, RedeemError, Resolution, SuspensionId, redeem};
 use crate::{Executor, RegistrySnapshot, Toolset, ToolsetView, batch, pipeline};
 
@@ -162,6 +163,12 @@ impl State {
             None => self.snapshot.near(name, |_| true),
             Some(view) => view.near(name),
         }
+    }
+
+    /// Where the rest of an output goes that is cut: where this turn has the tool that reads it.
+    pub(crate) fn spill(&self) -> Option<&dyn SpillStore> {
+        let store = self.shared.spill.as_deref()?;
+        self.slot(READ_OUTPUT).is_some().then_some(store)
     }
 
     /// Tells that a tool rests for this identity.

@@ -11,5 +11,6 @@ mod listening;
 mod names;
 mod registry;
 mod running;
+mod spilling;
 mod suspending;
 mod toolsets;

@@ -1,0 +1,110 @@
+//! Outputs that are cut, kept, and read page by page.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use toolcrib_core::spill::{MemorySpill, SpillLimits, read_output_entry};
+use toolcrib_core::{Executor, ExecutorConfig, ToolFilter, Toolset, TurnOptions};
+use toolcrib_tool::{ContextValues, ErrorKind, ToolCall, ToolOutput, tool_fn};
+
+use crate::harness::{call, define, entry, registry};
+
+/// Says its argument so many times.
+fn executor() -> Executor {
+    let long = tool_fn(|args: Value, _| async move {
+        let times = usize::try_from(args["times"].as_u64().unwrap_or(0)).unwrap_or(0);
+        "0123456789".repeat(times)
+    });
+    let data = tool_fn(|_: Value, _| async { ToolOutput::from(json!({"rows": "r".repeat(400)})) });
+    let store = Arc::new(MemorySpill::new(SpillLimits::default()));
+    let mut config = ExecutorConfig::default();
+    config.output_chars = 100;
+    config.data_bytes = 300;
+    Executor::builder(registry([
+        read_output_entry(store.clone()),
+        entry(define("long").input_schema(json!({})), long),
+        entry(define("data"), data),
+    ]))
+    .config(config)
+    .spill(store)
+    .build()
+}
+
+fn ada() -> TurnOptions {
+    TurnOptions::default().values(ContextValues::new().with("user", "ada")).session("s")
+}
+
+/// The handle that a marker or a hint names.
+fn handle(text: &str) -> String {
+    let (_, rest) = text.split_once("\"handle\":\"").expect("a handle is named");
+    rest.split_once('"').expect("it ends").0.to_owned()
+}
+
+#[tokio::test]
+async fn a_cut_output_is_read_to_its_end_by_its_owner_only() {
+    let executor = executor();
+    let turn = executor.turn(ada());
+    let cut = call(&turn, "long", json!({"times": 30})).await;
+    assert!(cut.truncated());
+    let handle = handle(&cut.text());
+
+    let mut whole = String::new();
+    let mut offset = 0;
+    loop {
+        let asked = json!({"handle": handle, "offset": offset, "limit": 70});
+        let page = call(&turn, "read_output", asked).await;
+        assert!(page.is_success(), "{}", page.text());
+        whole.push_str(&page.text());
+        match page.data().and_then(|data| data["next_offset"].as_u64()) {
+            Some(next) => offset = next,
+            None => break,
+        }
+    }
+    assert_eq!(whole, "0123456789".repeat(30));
+
+    let bob =
+        executor.turn(TurnOptions::default().values(ContextValues::new().with("user", "bob")));
+    let stolen = call(&bob, "read_output", json!({"handle": handle})).await;
+    assert!(!stolen.is_success());
+    let made_up = "0".repeat(32);
+    let never = call(&bob, "read_output", json!({"handle": made_up})).await;
+    let never = never.text().replace(&made_up, &handle);
+    assert_eq!(stolen.text(), never, "whether it exists is not told");
+}
+
+#[tokio::test]
+async fn data_over_its_limit_fails_the_call_and_can_be_read() {
+    let executor = executor();
+    let turn = executor.turn(ada());
+    let failed = call(&turn, "data", json!({})).await;
+    assert_eq!(failed.error_kind(), Some(ErrorKind::InvalidOutput));
+    assert_eq!(failed.data(), None, "it is never cut");
+    let page = call(&turn, "read_output", json!({"handle": handle(&failed.text())})).await;
+    assert!(page.text().starts_with("{\"rows\":\"rrr"), "{}", page.text());
+}
+
+#[tokio::test]
+async fn a_batch_shares_its_budget_and_small_answers_stay_whole() {
+    let turn = executor().turn(ada());
+    let asks = [2, 30, 30];
+    let calls = asks.iter().enumerate();
+    let calls = calls.map(|(id, times)| {
+        ToolCall::new(id.to_string(), "long", json!({"times": times}).to_string())
+    });
+    let answers = turn.call_batch(calls.collect()).await;
+    assert_eq!(answers[0].text(), "0123456789".repeat(2));
+    // The 100 characters of one call, less the 20 of the small answer, in equal parts.
+    for answer in &answers[1..] {
+        let text = answer.text();
+        assert!(answer.truncated() && text.contains("260 of 300 characters left out"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_named_that_the_turn_cannot_read() {
+    let narrow = Toolset::new().include(ToolFilter::new().name("long"));
+    let turn = executor().turn(ada().toolset(narrow));
+    let cut = call(&turn, "long", json!({"times": 30})).await;
+    assert!(cut.truncated());
+    assert!(!cut.text().contains("read_output"), "{}", cut.text());
+}

@@ -23,6 +23,7 @@ pub mod events;
 mod execution;
 mod executor;
 pub mod fingerprint;
+pub mod guide;
 mod host;
 mod identity;
 mod lifecycle;

@@ -17,8 +17,8 @@ use futures_util::FutureExt;
 use futures_util::future::{Either, select};
 use tokio::time::Instant;
 use toolcrib_tool::{
-    Arguments, BoxFuture, CallContext, CallId, ErrorKind, HostedContext, RawArguments, ToolCall,
-    ToolError, ToolOutput, ToolResult,
+    Arguments, BoxFuture, CallContext, CallId, Content, ErrorKind, HostedContext, RawArguments,
+    ToolCall, ToolError, ToolOutput, ToolResult,
 };
 use tracing::Instrument;
 
@@ -76,7 +76,36 @@ pub(crate) struct Answered {
     pub(crate) suspension: Option<Box<Suspension>>,
 }
 
+/// What of an answer does not pass through middleware.
+struct Aside {
+    /// What was there before the text was cut, and what it was cut to.
+    whole: Option<(Whole, Vec<Content>)>,
+    limit: usize,
+    suspension: Option<Box<Suspension>>,
+}
+
 impl Answered {
+    fn apart(self) -> (ToolResult, Aside) {
+        let Self { result, whole, limit, suspension } = self;
+        let content = || result.output().map(|output| output.content().to_vec());
+        let whole = whole.map(|whole| (whole, content().unwrap_or_default()));
+        (result, Aside { whole, limit, suspension })
+    }
+
+    /// With what middleware has made of the result: a text it has changed is taken as it is, and a
+    /// call that waits still does unless it was answered in another way. `limit` is for answers of
+    /// the middleware's own.
+    fn together(result: ToolResult, aside: Option<Aside>, limit: usize) -> Self {
+        let Some(Aside { whole, limit, suspension }) = aside else {
+            return Self { result, whole: None, limit, suspension: None };
+        };
+        let same =
+            |content: &[Content]| result.output().is_some_and(|output| output.content() == content);
+        let whole = whole.filter(|(_, content)| same(content)).map(|(whole, _)| whole);
+        let waits = result.error_kind() == Some(ErrorKind::RequiresApproval);
+        Self { result, whole, limit, suspension: suspension.filter(|_| waits) }
+    }
+
     /// What has become of the call.
     pub(crate) fn into_answer(self) -> Answer {
         match self.suspension {
@@ -98,22 +127,19 @@ pub(crate) async fn run(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answ
     if shared.middleware.is_empty() {
         return answer(turn, call, origin).await;
     }
-    let waiting = Mutex::new(None);
+    let inner = Mutex::new(None);
     let innermost = |call| -> BoxFuture<'_, ToolResult> {
-        let waiting = &waiting;
+        let inner = &inner;
         Box::pin(async move {
             let answered = answer(turn, call, origin).await;
-            *waiting.lock().unwrap_or_else(PoisonError::into_inner) = answered.suspension;
-            answered.result
+            let (result, aside) = answered.apart();
+            *inner.lock().unwrap_or_else(PoisonError::into_inner) = Some(aside);
+            result
         })
     };
     let result = shared.middleware.run(turn, call, &innermost).await;
-    let suspension = waiting.into_inner().unwrap_or_else(PoisonError::into_inner);
-    // A call that waits still does, unless middleware has answered it in another way.
-    let suspension =
-        suspension.filter(|_| result.error_kind() == Some(ErrorKind::RequiresApproval));
-    // What middleware hands on is taken as it is.
-    Answered { result, whole: None, limit: shared.config.output_chars, suspension }
+    let aside = inner.into_inner().unwrap_or_else(PoisonError::into_inner);
+    Answered::together(result, aside, shared.config.output_chars)
 }
 
 /// The answer to a call that is not let in.

@@ -144,6 +144,13 @@ impl ToolError {
         self
     }
 
+    /// The same failure, of another kind.
+    #[must_use]
+    pub fn with_kind(mut self, kind: ErrorKind) -> Self {
+        self.0.kind = kind;
+        self
+    }
+
     /// Says whether the same call may succeed later. Default: only for `rate_limited`.
     #[must_use]
     pub fn with_retryable(mut self, retryable: bool) -> Self {

@@ -7,8 +7,11 @@ use std::time::Duration;
 use proptest::prelude::*;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use toolcrib_core::suspension::MemorySuspensions;
 use toolcrib_core::{Executor, ExecutorConfig, TurnOptions};
-use toolcrib_tool::{CallContext, Dedupe, ErrorKind, ToolCall, ToolEntry, ToolError, tool_fn};
+use toolcrib_tool::{
+    Approval, CallContext, Dedupe, ErrorKind, ToolCall, ToolEntry, ToolError, tool_fn,
+};
 
 use crate::harness::{define, entry, registry};
 
@@ -26,6 +29,8 @@ enum Plan {
     Limited,
     /// The same call twice runs once.
     Deduped,
+    /// Waits for somebody's approval.
+    Asks,
     /// Calls two others, of the same tool and of a limited one.
     Nests,
     Unknown,
@@ -33,7 +38,7 @@ enum Plan {
     NotJson,
 }
 
-const PLANS: [Plan; 11] = [
+const PLANS: [Plan; 12] = [
     Plan::Succeeds,
     Plan::Fails,
     Plan::Panics,
@@ -41,6 +46,7 @@ const PLANS: [Plan; 11] = [
     Plan::Alone,
     Plan::Limited,
     Plan::Deduped,
+    Plan::Asks,
     Plan::Nests,
     Plan::Unknown,
     Plan::Invalid,
@@ -107,6 +113,7 @@ fn tools(load: &Arc<Load>) -> Vec<ToolEntry> {
     vec![
         entry(define("succeeds"), counted(load)),
         entry(define("deduped").dedupe(Dedupe::Batch), counted(load)),
+        entry(define("asks").approval(Approval::Always), counted(load)),
         entry(
             define("fails"),
             tool_fn(|args: Wait, _| async move {
@@ -178,6 +185,7 @@ fn called(number: usize, plan: Plan, millis: u64) -> ToolCall {
         Plan::Alone => "alone",
         Plan::Limited => "limited",
         Plan::Deduped => "deduped",
+        Plan::Asks => "asks",
         Plan::Nests => "nests",
         Plan::Unknown => "nobody",
     };
@@ -187,6 +195,7 @@ fn called(number: usize, plan: Plan, millis: u64) -> ToolCall {
 fn expected(plan: Plan) -> Option<ErrorKind> {
     match plan {
         Plan::Succeeds | Plan::Alone | Plan::Limited | Plan::Deduped | Plan::Nests => None,
+        Plan::Asks => Some(ErrorKind::RequiresApproval),
         Plan::Fails => Some(ErrorKind::Execution),
         Plan::Panics => Some(ErrorKind::Panic),
         Plan::Hangs => Some(ErrorKind::Timeout),
@@ -217,11 +226,15 @@ proptest! {
         planned in calls(),
         at_once in 0_usize..6,
         cancel_after in prop::option::of(0_u64..200),
+        shut_down_after in prop::option::of(0_u64..200),
     ) {
         let load = Arc::new(Load::default());
         let mut config = ExecutorConfig::default();
         config.breaker_timeouts = 0;
-        let executor = Executor::new(registry(tools(&load)), config);
+        let executor = Executor::builder(registry(tools(&load)))
+            .config(config)
+            .suspensions(Arc::new(MemorySuspensions::new()))
+            .build();
         let turn = executor.turn(TurnOptions::default().max_concurrency(at_once));
         let batch: Vec<_> = planned
             .iter()
@@ -238,9 +251,18 @@ proptest! {
                 turn.cancel();
                 std::future::pending::<()>().await;
             };
+            let shut_down = async {
+                match shut_down_after {
+                    None => std::future::pending().await,
+                    Some(millis) => tokio::time::sleep(Duration::from_millis(millis)).await,
+                }
+                executor.shutdown(Duration::from_millis(20)).await;
+                std::future::pending::<()>().await;
+            };
             tokio::select! {
                 answers = turn.call_batch(batch) => answers,
                 () = cancel => unreachable!("it never ends"),
+                () = shut_down => unreachable!("it never ends"),
             }
         });
 
@@ -248,8 +270,11 @@ proptest! {
         prop_assert_eq!(answered, ids);
         for (answer, (plan, _)) in answers.iter().zip(&planned) {
             let kind = answer.error_kind();
-            let withdrawn = cancel_after.is_some() && kind == Some(ErrorKind::Cancelled);
-            prop_assert!(withdrawn || kind == expected(*plan), "{plan:?}: {}", answer.text());
+            let cancelled = kind == Some(ErrorKind::Cancelled)
+                && (cancel_after.is_some() || shut_down_after.is_some());
+            let refused = kind == Some(ErrorKind::Unavailable) && shut_down_after.is_some();
+            let fits = cancelled || refused || kind == expected(*plan);
+            prop_assert!(fits, "{plan:?}: {}", answer.text());
         }
         let running = [&load.all, &load.limited, &load.alone];
         prop_assert!(running.iter().all(|count| count.load(Ordering::SeqCst) == 0));

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use toolcrib_core::TurnOptions;
 use toolcrib_tool::{
-    CallContext, ErrorKind, Services, ToolError, ToolFile, ToolFiles, ToolOutput, tool_fn,
+    Arguments, BoxFuture, CallContext, ErrorKind, Services, Tool, ToolError, ToolFile, ToolFiles,
+    ToolOutcome, ToolOutput, tool_fn,
 };
 
 use crate::harness::{call, define, entry, executor, turn};
@@ -88,4 +89,30 @@ async fn a_tool_sees_the_files_of_its_own_name_or_category_and_no_others() {
     {
         assert_eq!(call(&turn, name, json!({})).await.data(), Some(&seen), "{name}");
     }
+}
+
+#[tokio::test]
+async fn a_check_of_the_tools_own_that_fails_is_a_constraint_whatever_it_calls_itself() {
+    struct Checked;
+    impl Tool for Checked {
+        fn call<'a>(
+            &'a self,
+            _: Arguments,
+            _: &'a CallContext,
+        ) -> BoxFuture<'a, Result<ToolOutcome, ToolError>> {
+            Box::pin(async { Ok("ran".into()) })
+        }
+
+        fn validate<'a>(
+            &'a self,
+            _: &'a Arguments,
+            _: &'a CallContext,
+        ) -> BoxFuture<'a, Result<(), ToolError>> {
+            Box::pin(async { Err(ToolError::invalid_args("odd days only").with_hint("wait")) })
+        }
+    }
+    let turn = turn([entry(define("checked"), Checked)]);
+    let refused = call(&turn, "checked", json!({})).await;
+    assert_eq!(refused.error_kind(), Some(ErrorKind::Constraint));
+    assert_eq!(refused.text(), "Error executing checked: odd days only\nwait");
 }

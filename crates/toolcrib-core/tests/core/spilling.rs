@@ -4,13 +4,19 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolcrib_core::spill::{MemorySpill, SpillLimits, read_output_entry};
-use toolcrib_core::{Executor, ExecutorConfig, ToolFilter, Toolset, TurnOptions};
+use toolcrib_core::{
+    Executor, ExecutorBuilder, ExecutorConfig, ToolFilter, Toolset, TurnOptions, after,
+};
 use toolcrib_tool::{ContextValues, ErrorKind, ToolCall, ToolOutput, tool_fn};
 
 use crate::harness::{call, define, entry, registry};
 
 /// Says its argument so many times.
 fn executor() -> Executor {
+    builder().build()
+}
+
+fn builder() -> ExecutorBuilder {
     let long = tool_fn(|args: Value, _| async move {
         let times = usize::try_from(args["times"].as_u64().unwrap_or(0)).unwrap_or(0);
         "0123456789".repeat(times)
@@ -27,7 +33,6 @@ fn executor() -> Executor {
     ]))
     .config(config)
     .spill(store)
-    .build()
 }
 
 fn ada() -> TurnOptions {
@@ -97,6 +102,17 @@ async fn a_batch_shares_its_budget_and_small_answers_stay_whole() {
     for answer in &answers[1..] {
         let text = answer.text();
         assert!(answer.truncated() && text.contains("260 of 300 characters left out"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn middleware_that_changes_nothing_does_not_have_an_answer_cut_twice() {
+    let executor = builder().middleware(after(|_, _| {})).build();
+    let turn = executor.turn(ada());
+    let call = |id: &str| ToolCall::new(id, "long", json!({"times": 100}));
+    for answer in turn.call_batch(vec![call("1"), call("2")]).await {
+        let text = answer.text();
+        assert!(text.contains("950 of 1000 characters left out"), "{text}");
     }
 }
 

@@ -118,6 +118,9 @@ pub(super) fn check_input(node: &Node, findings: &mut Findings<'_>) -> Option<Ch
         );
         return None;
     }
+    if report_misplaced(node, findings) {
+        return None;
+    }
     root.insert("type".to_owned(), "object".into());
     if !root.contains_key("additionalProperties") && !root.contains_key("unevaluatedProperties") {
         let combined = COMBINING.iter().any(|keyword| root.contains_key(*keyword));
@@ -127,6 +130,33 @@ pub(super) fn check_input(node: &Node, findings: &mut Findings<'_>) -> Option<Ch
     let checked = check(node, value, findings)?;
     check_defaults(node, &checked, findings);
     Some(checked)
+}
+
+/// Refuses arguments that stand where keywords belong: a validator would ignore them, and the tool
+/// would take none.
+fn report_misplaced(node: &Node, findings: &mut Findings<'_>) -> bool {
+    if node.entry("properties").is_some() {
+        return false;
+    }
+    let mut found = false;
+    for entry in node.entries() {
+        let key = entry.key.as_str();
+        let is_keyword = keywords().any(|known| known == key) || key.starts_with("x-");
+        if is_keyword || entry.node.entries().is_empty() || did_you_mean(key, keywords()).is_some()
+        {
+            continue;
+        }
+        found = true;
+        let message = format!("JSON Schema has no keyword `{key}`; is it an argument?");
+        let help = format!("declare arguments in `properties`: `properties: {{{key}: …}}`");
+        findings.add(Diagnostic::error("misplaced-argument", &entry.key_span, message).help(help));
+    }
+    found
+}
+
+/// Every keyword of the drafts in use.
+fn keywords() -> impl Iterator<Item = &'static str> {
+    SCHEMA_KEYWORDS.iter().chain(&SCHEMA_MAP_KEYWORDS).chain(&OTHER_KEYWORDS).copied()
 }
 
 /// Checks any schema: its literals, its keywords, and that it compiles.
@@ -156,14 +186,14 @@ fn check_keywords(node: &Node, findings: &mut Findings<'_>) {
             entry.node.items().iter().for_each(|schema| check_keywords(schema, findings));
         } else if SCHEMA_MAP_KEYWORDS.contains(&key) {
             entry.node.entries().iter().for_each(|named| check_keywords(&named.node, findings));
-        } else if !OTHER_KEYWORDS.contains(&key) && !key.starts_with("x-") && !findings.is_full() {
-            let known = SCHEMA_KEYWORDS.iter().chain(&SCHEMA_MAP_KEYWORDS).chain(&OTHER_KEYWORDS);
-            if let Some(help) = did_you_mean(key, known.copied()) {
-                let message = format!("JSON Schema has no keyword `{key}`, so it has no effect");
-                findings.add(
-                    Diagnostic::warning("unknown-keyword", &entry.key_span, message).help(help),
-                );
-            }
+        } else if !OTHER_KEYWORDS.contains(&key)
+            && !key.starts_with("x-")
+            && !findings.is_full()
+            && let Some(help) = did_you_mean(key, keywords())
+        {
+            let message = format!("JSON Schema has no keyword `{key}`, so it has no effect");
+            findings
+                .add(Diagnostic::warning("unknown-keyword", &entry.key_span, message).help(help));
         }
     }
 }

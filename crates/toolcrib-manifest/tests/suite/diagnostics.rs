@@ -169,6 +169,11 @@ fn schemas() {
     yaml("bad_pattern", &input("{type: string, pattern: '^(?!-)[a-z'}"), &["bad-pattern"]);
     yaml("bad_default", &input("{type: integer, maximum: 5, default: 9}"), &["bad-default"]);
     yaml("unknown_keyword", &input("{type: string, maxlength: 5}"), &["unknown-keyword"]);
+    yaml(
+        "misplaced_argument",
+        &tool("input:\n  path: {type: string}\n  lines: {type: integer}\nrun: {argv: [x]}"),
+        &["misplaced-argument", "misplaced-argument"],
+    );
     yaml("bad_pattern_redact", &tail("output: {redact: ['(']}"), &["bad-pattern"]);
 }
 

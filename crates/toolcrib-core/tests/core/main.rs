@@ -8,6 +8,7 @@ mod context;
 mod doubles;
 mod harness;
 mod listening;
+mod mending;
 mod names;
 mod registry;
 mod running;

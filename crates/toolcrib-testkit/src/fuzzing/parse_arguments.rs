@@ -170,6 +170,9 @@ fn assert_refused_or_mended(text: &str, outcome: Result<Seen, ErrorKind>) {
                 "the tool saw {} of {text:?}",
                 seen.arguments
             );
+            let again = call(&seen.arguments.to_string()).expect("what was mended fits");
+            assert!(!again.mended, "{text:?} mended is mended once more");
+            assert_eq!(again.arguments, seen.arguments, "{text:?} mended changes once more");
         }
         Err(kind) => assert!(
             matches!(kind, ErrorKind::InvalidArgs | ErrorKind::InvalidJson),

@@ -78,6 +78,42 @@ pub struct ToolStatistics {
     pub p99_seconds: Option<f64>,
 }
 
+/// Executions of a tool before anything is said of how often it fails.
+const TELLING: u64 = 10;
+
+impl ToolStatistics {
+    /// One line for a model, if the tool ran often enough and failed in at least 3 of 10 of those
+    /// runs. Calls that were refused before the tool ran say nothing of the tool.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use toolcrib_core::Registry;
+    /// use toolcrib_core::{Executor, ExecutorConfig, TurnOptions};
+    /// use toolcrib_tool::{ToolCall, ToolError};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), toolcrib_tool::DefinitionError> {
+    /// let registry = Registry::scratch()
+    ///     .tool("flaky", |_, _| async { Err::<String, _>(ToolError::execution("no luck")) })
+    ///     .build()?;
+    /// let executor = Executor::new(registry, ExecutorConfig::default());
+    /// let turn = executor.turn(TurnOptions::default());
+    /// for number in 0..20 {
+    ///     turn.call(ToolCall::new(number.to_string(), "flaky", "{}")).await;
+    /// }
+    /// let note = executor.statistics().snapshot()[0].often_fails();
+    /// assert_eq!(note.as_deref(), Some("fails often: 20 of 20 runs"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn often_fails(&self) -> Option<String> {
+        let ran = self.executions - self.refused;
+        let failed = self.failures - self.refused;
+        let often = ran >= TELLING && failed.saturating_mul(10) >= ran.saturating_mul(3);
+        often.then(|| format!("fails often: {failed} of {ran} runs"))
+    }
+}
+
 /// How a call that ran has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {

@@ -23,7 +23,7 @@ pub use declaration::Declaration;
 pub use export::{Export, export};
 pub use mcp::{McpData, mcp_output_schema};
 pub use names::NameMap;
-pub use prompt::prompt_text;
+pub use prompt::{prompt_text, prompt_text_with_notes};
 pub use report::{Note, Reason, Refusal};
 pub use results::anthropic::anthropic_tool_result;
 pub use results::gemini::gemini_function_response;

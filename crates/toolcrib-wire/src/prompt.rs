@@ -57,6 +57,27 @@ const MAX_DEPTH: usize = 4;
 /// # Ok::<(), toolcrib_tool::DefinitionError>(())
 /// ```
 pub fn prompt_text<D: Borrow<ToolDefinition>>(definitions: impl IntoIterator<Item = D>) -> String {
+    prompt_text_with_notes(definitions, |_| None)
+}
+
+/// As [`prompt_text`], with a line of the host's under the description of some tools: what it knows
+/// of them from elsewhere, for example that one often fails.
+///
+/// ```
+/// use toolcrib_tool::ToolDefinition;
+/// use toolcrib_wire::prompt_text_with_notes;
+///
+/// let fetch = ToolDefinition::builder("fetch").description("Fetches a page.").build()?;
+/// let text = prompt_text_with_notes([&fetch], |tool| {
+///     (tool.name() == "fetch").then(|| "fails often: 6 of 10 runs".to_owned())
+/// });
+/// assert!(text.contains("Description: Fetches a page.\nNote: fails often: 6 of 10 runs\n"));
+/// # Ok::<(), toolcrib_tool::DefinitionError>(())
+/// ```
+pub fn prompt_text_with_notes<D: Borrow<ToolDefinition>>(
+    definitions: impl IntoIterator<Item = D>,
+    note: impl Fn(&ToolDefinition) -> Option<String>,
+) -> String {
     let mut definitions: Vec<D> = definitions.into_iter().collect();
     if definitions.is_empty() {
         return String::new();
@@ -67,21 +88,26 @@ pub fn prompt_text<D: Borrow<ToolDefinition>>(definitions: impl IntoIterator<Ite
         definitions.len()
     );
     for definition in &definitions {
-        tool(definition.borrow(), &mut text);
+        let definition = definition.borrow();
+        tool(definition, note(definition).as_deref(), &mut text);
     }
     text
 }
 
-fn tool(definition: &ToolDefinition, text: &mut String) {
+fn tool(definition: &ToolDefinition, note: Option<&str>, text: &mut String) {
     let name = definition.name();
     // Writing to a `String` cannot fail.
     let _ = write!(
         text,
-        "\n## {name}\nDisplay Name: {}\nCategory: {}\nDescription: {}\n\nParameters:\n",
+        "\n## {name}\nDisplay Name: {}\nCategory: {}\nDescription: {}\n",
         one_line(definition.title().unwrap_or(name)),
         one_line(definition.category()),
         indented(definition.description().trim()),
     );
+    if let Some(note) = note {
+        let _ = writeln!(text, "Note: {}", one_line(note));
+    }
+    text.push_str("\nParameters:\n");
     let root = input_schema(definition.input_schema(), &mut Walk::default());
     let root = root.as_ref().unwrap_or(definition.input_schema());
     let parameters = object_shape(root).unwrap_or_default();

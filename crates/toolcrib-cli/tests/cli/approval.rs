@@ -67,7 +67,9 @@ fn on_a_terminal(crib: &Crib, types: &'static str) -> Run {
     command
         .current_dir(crib.path())
         .args(["--quiet", "--return", "--command", &line, "/dev/null"])
+        // Where `CI` is set, `TERM=dumb` alone is not taken as a wish for no colours.
         .env("TERM", "dumb")
+        .env("NO_COLOR", "1")
         .write_stdin(types)
         .timeout(std::time::Duration::from_secs(60));
     crate::crib::run(&mut command)

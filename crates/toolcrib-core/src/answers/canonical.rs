@@ -35,59 +35,68 @@ struct Writer<'a, 'o> {
     out: &'o mut Vec<u8>,
 }
 
+/// A member whose key has no escapes.
+#[derive(Clone, Copy)]
+struct Member<'a> {
+    key: &'a [u8],
+    /// Where the key's first quote stands.
+    start: usize,
+    value: Cursor<'a>,
+}
+
 impl<'a> Writer<'a, '_> {
+    #[inline]
     fn value(&mut self, value: Cursor<'a>) {
         match value.kind() {
             Kind::Null | Kind::True | Kind::False | Kind::String => self.copy(value.span()),
-            Kind::Unsigned | Kind::Negative => self.integer(value.span()),
-            Kind::WideInteger | Kind::Float | Kind::IntegralFloat => {
-                self.flush();
-                write_number(value.source(), self.out);
-                self.go_on_at(value.span().end);
+            Kind::Unsigned | Kind::Negative if value.raw_bytes().last() != Some(&b'0') => {
+                self.copy(value.span());
             }
-            Kind::EscapedString => self.escaped(value),
-            Kind::Array => {
-                let Range { start, end } = value.span();
-                self.copy(start..start + 1);
-                for (position, item) in value.items().enumerate() {
-                    if position > 0 {
-                        self.byte(b',');
-                    }
-                    self.value(item);
-                }
-                self.close(b']', end);
-            }
-            Kind::Object => self.object(value),
+            _ => self.not_as_it_stands(value),
         }
+    }
+
+    /// A value that may have to be spelt anew, or has parts.
+    #[inline(never)]
+    fn not_as_it_stands(&mut self, value: Cursor<'a>) {
+        match value.kind() {
+            Kind::Object => self.object(value),
+            Kind::Array => self.array(value),
+            Kind::EscapedString => self.escaped(value),
+            Kind::Unsigned | Kind::Negative => self.integer(value.span()),
+            _ => self.number(value),
+        }
+    }
+
+    fn array(&mut self, array: Cursor<'a>) {
+        let Range { start, end } = array.span();
+        self.copy(start..start + 1);
+        for (position, item) in array.items().enumerate() {
+            if position > 0 {
+                self.byte(b',');
+            }
+            self.value(item);
+        }
+        self.close(b']', end);
     }
 
     /// The parser has refused duplicate keys, so that the order is total.
     fn object(&mut self, object: Cursor<'a>) {
         let Range { start, end } = object.span();
         self.copy(start..start + 1);
-        if object.len() > FEW || object.members().any(|(name, _)| name.kind() != Kind::String) {
-            self.many_members(object);
-        } else {
-            // Filled up with what is never looked at.
-            let mut members = [(object, object); FEW];
-            for (len, member) in object.members().enumerate() {
-                let key = member.0.raw_bytes();
-                let mut at = len;
-                // Not once for keys that come in order.
-                while at > 0 && precedes(key, members[at - 1].0.raw_bytes()) {
-                    members[at] = members[at - 1];
-                    at -= 1;
-                }
-                members[at] = member;
-            }
-            for (position, &(name, value)) in members[..object.len()].iter().enumerate() {
+        // Filled up with what is never looked at.
+        let mut members = [Member { key: &[], start, value: object }; FEW];
+        if let Some(members) = sorted(object, &mut members) {
+            for (position, member) in members.iter().enumerate() {
                 if position > 0 {
                     self.byte(b',');
                 }
-                self.copy(name.span());
+                self.copy(member.start..member.start + member.key.len() + 2);
                 self.byte(b':');
-                self.value(value);
+                self.value(member.value);
             }
+        } else {
+            self.many_members(object);
         }
         self.close(b'}', end);
     }
@@ -109,10 +118,16 @@ impl<'a> Writer<'a, '_> {
         }
     }
 
+    fn number(&mut self, number: Cursor<'a>) {
+        self.flush();
+        write_number(number.source(), self.out);
+        self.go_on_at(number.span().end);
+    }
+
     /// An integer that fits into 64 bits: its digits up to the last one that is not 0.
     fn integer(&mut self, Range { start, end }: Range<usize>) {
         let digits = &self.text[start..end];
-        if digits.last() != Some(&b'0') || digits.len() == 1 {
+        if digits == b"0" {
             self.copy(start..end);
             return;
         }
@@ -177,6 +192,7 @@ impl<'a> Writer<'a, '_> {
     }
 
     /// Copies the run.
+    #[inline(never)]
     fn flush(&mut self) {
         /// What is copied in one piece, even if it is more than is wanted: cheaper than to find
         /// out how to copy just a few bytes.
@@ -194,6 +210,32 @@ impl<'a> Writer<'a, '_> {
             _ => self.out.extend_from_slice(&self.text[start..end]),
         }
     }
+}
+
+/// The members in order; `None` if there are too many, or if there is a key with escapes.
+#[inline]
+fn sorted<'m, 'a>(
+    object: Cursor<'a>,
+    members: &'m mut [Member<'a>; FEW],
+) -> Option<&'m [Member<'a>]> {
+    let len = object.len();
+    if len > FEW {
+        return None;
+    }
+    for (place, (name, value)) in object.members().enumerate() {
+        if name.kind() != Kind::String {
+            return None;
+        }
+        let member = Member { key: name.raw_bytes(), start: name.span().start, value };
+        let mut at = place;
+        // Not once for keys that come in order.
+        while at > 0 && precedes(member.key, members[at - 1].key) {
+            members[at] = members[at - 1];
+            at -= 1;
+        }
+        members[at] = member;
+    }
+    Some(&members[..len])
 }
 
 /// Whether a key without escapes is sorted before another: mostly their first bytes tell.

@@ -98,16 +98,28 @@ impl Answers {
     /// The wait is part of the caller's time: it sets the limit and drops the future.
     pub(crate) async fn ask(&self, key: &Key, scope: Scope<'_>) -> Asked {
         let definition = key.definition();
-        let version = self.cache.version(key);
+        let batch = scope.batch.filter(|_| definition.dedupe() != Dedupe::None);
+        let session = self.session(definition, scope.session);
+        let is_cached = definition.cache().is_some() && self.cache.is_enabled();
+        // If nothing comes before the cache, one look under one lock says all.
+        let cache_first = is_cached && batch.is_none() && session.is_none();
+        let version = if cache_first {
+            match self.cache.look(key) {
+                Ok(output) => return Asked::Kept(output),
+                Err(version) => version,
+            }
+        } else {
+            self.cache.version(key)
+        };
         let mut run = Run { key: key.clone(), version, in_batch: None, in_process: None };
 
-        if let Some(batch) = scope.batch.filter(|_| definition.dedupe() != Dedupe::None) {
+        if let Some(batch) = batch {
             match lead_or_wait(batch.join(key, version)).await {
                 Landing::Answer(outcome) => return Asked::Shared(outcome),
                 Landing::Lead(leader) => run.in_batch = Some(leader),
             }
         }
-        if let Some(session) = self.session(definition, scope.session)
+        if let Some(session) = session
             && let Some(output) = self.history.get(session, key, version)
         {
             return run.kept(output);
@@ -116,8 +128,8 @@ impl Answers {
             self.remember(&run, scope, &Ok(Arc::clone(&output)));
             run.kept(output)
         };
-        if definition.cache().is_some() && self.cache.is_enabled() {
-            if let Some(output) = self.cache.get(key) {
+        if is_cached {
+            if !cache_first && let Some(output) = self.cache.get(key) {
                 return kept(run, output);
             }
             if !scope.nested {

@@ -50,9 +50,9 @@ impl Fingerprint {
         let text = arguments.as_str();
         match arguments.tape() {
             Ok(tape) => {
-                let mut spelling = String::with_capacity(text.len());
+                let mut spelling = Vec::with_capacity(text.len());
                 canonical::write(tape.root(), &mut spelling);
-                Self(blake3::hash(spelling.as_bytes()))
+                Self(blake3::hash(&spelling))
             }
             // Not what a tool is ever given; the bytes stand for themselves.
             Err(_) => Self(blake3::hash(text.as_bytes())),

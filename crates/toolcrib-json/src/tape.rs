@@ -228,6 +228,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Where the value stands in the text, quotes and brackets included.
+    #[inline]
     pub fn span(self) -> Range<usize> {
         let node = self.node();
         let quote = usize::from(node.kind().is_string());
@@ -235,7 +236,14 @@ impl<'a> Cursor<'a> {
         span.start - quote..span.end + quote
     }
 
+    /// The whole text, in which [`span`](Self::span) is.
+    #[inline]
+    pub fn text(self) -> &'a str {
+        &self.tape.text
+    }
+
     /// The value's own text, quotes and brackets included.
+    #[inline]
     pub fn source(self) -> &'a str {
         &self.tape.text[self.span()]
     }

@@ -100,14 +100,15 @@ impl AnswerCache {
     /// The answer kept for a call.
     pub(crate) fn get(&self, key: &Key) -> Option<Arc<ToolOutput>> {
         let now = (self.clock)();
+        self.lock().get_counted(key, now)
+    }
+
+    /// The answer kept for a call, or else the state of what it would read: [`get`](Self::get)
+    /// and [`version`](Self::version) in one.
+    pub(super) fn look(&self, key: &Key) -> Result<Arc<ToolOutput>, Version> {
+        let now = (self.clock)();
         let mut state = self.lock();
-        let found = state.get(key, now);
-        if found.is_some() {
-            state.hits += 1;
-        } else {
-            state.misses += 1;
-        }
-        found
+        state.get_counted(key, now).ok_or_else(|| state.ledger.version(key))
     }
 
     /// Like [`get`](Self::get), for the second look of one call: its miss has been counted.
@@ -210,6 +211,17 @@ impl fmt::Debug for AnswerCache {
 }
 
 impl State {
+    /// A look that counts as a hit or a miss.
+    fn get_counted(&mut self, key: &Key, now: Instant) -> Option<Arc<ToolOutput>> {
+        let found = self.get(key, now);
+        if found.is_some() {
+            self.hits += 1;
+        } else {
+            self.misses += 1;
+        }
+        found
+    }
+
     fn get(&mut self, key: &Key, now: Instant) -> Option<Arc<ToolOutput>> {
         let entry = self.entries.get(key)?;
         if entry.expires.is_some_and(|expires| expires <= now) {

@@ -1,5 +1,6 @@
 //! When two calls are the same call.
 
+use std::cell::Cell;
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::{Arc, LazyLock};
 
@@ -57,17 +58,23 @@ static SEED: LazyLock<DefaultHashBuilder> = LazyLock::new(DefaultHashBuilder::de
 /// Compared in full: the hash only picks the bucket, so that no choice of arguments can make a
 /// model see the answer to another call.
 #[derive(Debug, Clone)]
-pub(crate) struct Key(Arc<Parts>);
-
-#[derive(Debug)]
-struct Parts {
+pub(crate) struct Key {
     hash: u64,
     /// Arguments, injected values and identity, one after another. It reads in one way only: a
     /// comma ends every value but the last, the definition says how many there are, and in JSON a
     /// comma stands between brackets or quotes.
-    text: String,
+    text: Arc<[u8]>,
     callee: Callee,
 }
+
+thread_local! {
+    /// Where texts are written before their length is known, so that a key is one allocation of
+    /// just its size.
+    static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+/// Bytes a thread holds on to for the next text.
+const SCRATCH_KEPT: usize = 16 * 1024;
 
 impl Key {
     /// The key of a call.
@@ -81,39 +88,47 @@ impl Key {
         values: &ContextValues,
         identity: &str,
     ) -> Self {
-        let mut text = String::with_capacity(arguments.source().len() + identity.len() + 8);
+        // A thread that ends has none any more.
+        let mut text = SCRATCH.try_with(Cell::take).unwrap_or_default();
+        text.clear();
+        text.reserve(arguments.source().len() + identity.len() + 64);
         canonical::write(arguments, &mut text);
-        text.push(',');
+        text.push(b',');
         for injection in callee.definition().injections() {
             // In the definition's order and without names: the definition is part of the key. An
             // absent value is empty, which no JSON text is.
             if let Some(value) = values.get(injection.context_key()) {
-                text.push_str(&canonical_json(value));
+                text.extend_from_slice(canonical_json(value).as_bytes());
             }
-            text.push(',');
+            text.push(b',');
         }
-        text.push_str(identity);
+        text.extend_from_slice(identity.as_bytes());
 
-        let hash = SEED.hash_one((callee.definition().name(), text.as_str()));
-        Self(Arc::new(Parts { hash, text, callee: callee.clone() }))
+        let hash = SEED.hash_one((callee.definition().name(), text.as_slice()));
+        let key = Self { hash, text: text.as_slice().into(), callee: callee.clone() };
+        if text.capacity() <= SCRATCH_KEPT {
+            // If the thread ends, the text is dropped here.
+            let _ = SCRATCH.try_with(|scratch| scratch.set(text));
+        }
+        key
     }
 
     /// The definition of the tool that is called.
     pub(crate) fn definition(&self) -> &ToolDefinition {
-        self.0.callee.definition()
+        self.callee.definition()
     }
 
     /// The bytes it takes beyond a fixed size.
     pub(super) fn size(&self) -> usize {
-        self.0.text.len()
+        self.text.len()
     }
 }
 
 impl PartialEq for Key {
     fn eq(&self, other: &Self) -> bool {
-        let (one, other) = (&*self.0, &*other.0);
-        std::ptr::eq(one, other)
-            || one.hash == other.hash && one.text == other.text && one.callee == other.callee
+        self.hash == other.hash
+            && (Arc::ptr_eq(&self.text, &other.text) || self.text == other.text)
+            && self.callee == other.callee
     }
 }
 
@@ -121,7 +136,7 @@ impl Eq for Key {}
 
 impl Hash for Key {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        state.write_u64(self.0.hash);
+        state.write_u64(self.hash);
     }
 }
 

@@ -3,22 +3,22 @@
 //! answered before? → breaker, permits and rate → run within its limit → check the output → mask →
 //! fit the budget → record.
 
+mod answered;
 mod consent;
 mod finish;
 mod ready;
 mod record;
+mod withdrawal;
 
 use std::panic::AssertUnwindSafe;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::Poll;
 
 use futures_util::FutureExt;
-use futures_util::future::{Either, select};
 use tokio::time::Instant;
 use toolcrib_tool::{
-    Arguments, BoxFuture, CallContext, CallId, Content, ErrorKind, HostedContext, RawArguments,
-    ToolCall, ToolError, ToolOutput, ToolResult,
+    Arguments, BoxFuture, CallContext, CallId, ErrorKind, HostedContext, RawArguments, ToolCall,
+    ToolError, ToolOutput, ToolResult,
 };
 use tracing::Instrument;
 
@@ -27,22 +27,24 @@ pub(crate) use self::finish::check_data;
 use self::finish::finished;
 use self::ready::{Checked, Ready};
 use self::record::Record;
+use self::withdrawal::unless_cancelled;
 use crate::admission::{Lineage, Permit, is_limited};
 use crate::answers::{Asked, Flights, Run, Scope};
 use crate::audit::Decision;
 use crate::events::Voice;
-use crate::execution::{Deadline, Held, execute, poll_once};
+use crate::execution::{Deadline, Held, execute};
 use crate::host::Host;
-use crate::lifecycle::{Instance, withdrawn};
-use crate::output_budget::{OutputLimits, Place, Whole, allows, fit_outcome};
+use crate::lifecycle::Instance;
+use crate::output_budget::{OutputLimits, Place, allows, fit_outcome};
 use crate::panics::PanicMessage;
 use crate::registry::{Compiled, Slot};
 use crate::retry;
 use crate::spill::Owner;
 use crate::statistics::Ending;
-use crate::suspension::{Answer, Grant, Suspension};
-use crate::turn::{State, Turn};
+use crate::suspension::{Grant, Suspension};
+use crate::turn::Turn;
 
+pub(crate) use self::answered::Answered;
 pub(crate) use self::ready::dry_run;
 
 /// Where a call comes from.
@@ -62,56 +64,6 @@ impl<'a> Origin<'a> {
     /// Of a call made by `lineage`, which is no part of a batch.
     pub(crate) fn alone(lineage: &'a Lineage) -> Self {
         Self { lineage, batch: None, position: 0, grant: None }
-    }
-}
-
-/// A call's answer, and what its batch needs to know of it.
-pub(crate) struct Answered {
-    pub(crate) result: ToolResult,
-    /// What was there before the text was cut.
-    pub(crate) whole: Option<Whole>,
-    /// The call's own text budget, in characters.
-    pub(crate) limit: usize,
-    /// The call waits; the result only says so.
-    pub(crate) suspension: Option<Box<Suspension>>,
-}
-
-/// What of an answer does not pass through middleware.
-struct Aside {
-    /// What was there before the text was cut, and what it was cut to.
-    whole: Option<(Whole, Vec<Content>)>,
-    limit: usize,
-    suspension: Option<Box<Suspension>>,
-}
-
-impl Answered {
-    fn apart(self) -> (ToolResult, Aside) {
-        let Self { result, whole, limit, suspension } = self;
-        let content = || result.output().map(|output| output.content().to_vec());
-        let whole = whole.map(|whole| (whole, content().unwrap_or_default()));
-        (result, Aside { whole, limit, suspension })
-    }
-
-    /// With what middleware has made of the result: a text it has changed is taken as it is, and a
-    /// call that waits still does unless it was answered in another way. `limit` is for answers of
-    /// the middleware's own.
-    fn together(result: ToolResult, aside: Option<Aside>, limit: usize) -> Self {
-        let Some(Aside { whole, limit, suspension }) = aside else {
-            return Self { result, whole: None, limit, suspension: None };
-        };
-        let same =
-            |content: &[Content]| result.output().is_some_and(|output| output.content() == content);
-        let whole = whole.filter(|(_, content)| same(content)).map(|(whole, _)| whole);
-        let waits = result.error_kind() == Some(ErrorKind::RequiresApproval);
-        Self { result, whole, limit, suspension: suspension.filter(|_| waits) }
-    }
-
-    /// What has become of the call.
-    pub(crate) fn into_answer(self) -> Answer {
-        match self.suspension {
-            Some(suspension) => Answer::Suspended(suspension),
-            None => Answer::Done(self.result),
-        }
     }
 }
 
@@ -249,52 +201,6 @@ enum Source {
     Kept,
     /// The same call, made at the same time.
     Shared,
-}
-
-/// Who has withdrawn a call.
-enum Withdrawn {
-    /// Its turn was cancelled, or its future dropped.
-    ByCaller,
-    /// The executor's grace is over.
-    ByShutdown,
-}
-
-impl Withdrawn {
-    fn error(self, started: Instant, slot: Option<&Slot>) -> ToolError {
-        let read_only = slot.is_none_or(|slot| slot.entry.definition.annotations().read_only);
-        match self {
-            Self::ByShutdown => withdrawn(read_only),
-            Self::ByCaller => {
-                let spent = started.elapsed();
-                let message = format!("it was withdrawn after {spent:.1?}");
-                let error = ToolError::new(ErrorKind::Cancelled, message);
-                if read_only {
-                    return error;
-                }
-                error.with_hint("Whether it took effect is unknown: look before you call it again.")
-            }
-        }
-    }
-}
-
-/// Runs `work` until the call is withdrawn. Work that is through at once pays nothing for that.
-async fn unless_cancelled<F: Future>(
-    state: &State,
-    mut work: Pin<&mut F>,
-) -> Result<F::Output, Withdrawn> {
-    if state.cancellation.is_cancelled() {
-        return Err(Withdrawn::ByCaller);
-    }
-    if let Poll::Ready(output) = poll_once(work.as_mut()).await {
-        return Ok(output);
-    }
-    let turn = pin!(state.cancellation.cancelled());
-    let executor = pin!(state.shared.shutdown.cancelled());
-    match select(work, select(turn, executor)).await {
-        Either::Left((output, _)) => Ok(output),
-        Either::Right((Either::Left(_), _)) => Err(Withdrawn::ByCaller),
-        Either::Right((Either::Right(_), _)) => Err(Withdrawn::ByShutdown),
-    }
 }
 
 /// Tools' panics are caught where tools run; any other is a fault of the host's code, and its call

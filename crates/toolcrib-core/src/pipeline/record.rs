@@ -4,7 +4,7 @@ use tokio::time::Instant;
 use toolcrib_tool::{CallId, RawArguments, ToolResult};
 use tracing::Span;
 
-use super::Withdrawn;
+use super::withdrawal::Withdrawn;
 use crate::audit::Decision;
 use crate::audit::trail::{Audited, AuditedArguments};
 use crate::redaction::redact_text;

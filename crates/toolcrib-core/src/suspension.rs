@@ -25,6 +25,11 @@ pub use submission::{NO_OUTPUT, Submission, SubmitError, check_submissions, clie
 
 /// What has become of a call: its final answer, or that it waits.
 #[derive(Debug)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "nearly all are done: a box would cost every call an allocation to spare the few that \
+              wait. Whether the lint speaks depends on the features of serde_json"
+)]
 pub enum Answer {
     /// The final answer.
     Done(ToolResult),

@@ -6,7 +6,7 @@ mod remembered;
 use std::sync::Arc;
 
 use serde_json::Value;
-use toolcrib_tool::{Arguments, BoxFuture, CallId, ToolDefinition};
+use toolcrib_tool::{Arguments, BoxFuture, CallId, ToolDefinition, ToolError};
 
 use crate::clock::Timestamp;
 
@@ -139,4 +139,11 @@ impl Decision {
             Self::ApproveChanged { .. } | Self::Deny { .. } => Remember::Nothing,
         }
     }
+}
+
+/// The failure of a call that a rule, an approver or nobody at all has refused.
+pub(crate) fn refused(message: &str) -> ToolError {
+    let message = if message.trim().is_empty() { "the call was not approved" } else { message };
+    ToolError::denied(message)
+        .with_hint("Do not make the same call again; ask the user, or go another way.")
 }

@@ -161,6 +161,15 @@ pub(crate) fn timed_out(definition: &ToolDefinition, limit: Duration) -> ToolErr
     if definition.annotations().read_only {
         error.with_hint("Ask for less at a time, or call again later.")
     } else {
-        error.with_hint("Whether it took effect is unknown: look before you call it again.")
+        cut_short(error, false)
     }
+}
+
+/// The error of a call that was ended while it ran: what it had done by then is unknown, unless its
+/// tool only reads.
+pub(crate) fn cut_short(error: ToolError, read_only: bool) -> ToolError {
+    if read_only {
+        return error;
+    }
+    error.with_hint("Whether it took effect is unknown: look before you call it again.")
 }

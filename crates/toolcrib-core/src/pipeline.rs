@@ -31,6 +31,7 @@ use self::withdrawal::unless_cancelled;
 use crate::admission::{Lineage, Permit, is_limited};
 use crate::answers::{Asked, Flights, Run, Scope};
 use crate::audit::Decision;
+use crate::audit::trail::AuditedArguments;
 use crate::events::Voice;
 use crate::execution::{Deadline, Held, execute};
 use crate::host::Host;
@@ -131,6 +132,7 @@ async fn answer(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answered {
         ended: None,
         source: Source::Own,
         decision: Decision::Undecided,
+        changed: None,
     };
     let outcome = {
         // Pinned first and lent: a call's future is large, and each hand-over would copy it.
@@ -145,6 +147,9 @@ async fn answer(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answered {
     };
     let (source, ended) = (way.source, way.ended);
     record.decision = way.decision;
+    if let Some(changed) = way.changed {
+        record.arguments = Some(changed);
+    }
     let (outcome, suspension) = match outcome {
         Ok(output) => (Ok(output), None),
         Err(Leave::Failed(error)) => (Err(error), None),
@@ -224,6 +229,8 @@ struct Way<'a> {
     source: Source,
     /// What was decided, for the audit log.
     decision: Decision,
+    /// What the audit log says of arguments that whoever approved has put in place of the model's.
+    changed: Option<AuditedArguments>,
 }
 
 impl<'a> Way<'a> {

@@ -8,6 +8,8 @@ use tokio::sync::Notify;
 use tokio::time::timeout;
 use toolcrib_tool::{ErrorKind, ToolError};
 
+use crate::execution::cut_short;
+
 /// How long cancelled calls may take to hand over their answers. A call that holds its thread
 /// answers when it can.
 const HAND_OVER: Duration = Duration::from_secs(5);
@@ -113,10 +115,6 @@ fn shutting_down() -> ToolError {
 
 /// The failure of a call that was withdrawn.
 pub(crate) fn withdrawn(read_only: bool) -> ToolError {
-    let error = ToolError::new(ErrorKind::Cancelled, "the host is shutting down; it was ended");
-    if read_only {
-        error
-    } else {
-        error.with_hint("Whether it took effect is unknown: look before you call it again.")
-    }
+    let message = "the host is shutting down; it was ended";
+    cut_short(ToolError::new(ErrorKind::Cancelled, message), read_only)
 }

@@ -37,7 +37,7 @@ impl<'a> Way<'a> {
         let state = &self.turn.state;
         let policy = &state.shared.policy;
         let (by, reason) = match policy.decide(&slot.entry, &checked.arguments) {
-            Verdict::Deny { by, message } => return Err(self.denied(&by, message).into()),
+            Verdict::Deny { by, message } => return Err(self.denied(&by, &message).into()),
             Verdict::Allow { by } if self.origin.grant.is_none() => {
                 self.decision = Decision::AllowedBy { by: by.to_string() };
                 return Ok(());
@@ -49,6 +49,7 @@ impl<'a> Way<'a> {
             let now = state.shared.now();
             let identity = &state.identity;
             grant.check(self.id, &slot.entry, &checked.arguments, identity, now)?;
+            grant.spend()?;
             if let Granted::Run { remember } = grant.granted() {
                 self.remember(slot, &checked.arguments, *remember);
             }
@@ -62,13 +63,15 @@ impl<'a> Way<'a> {
             return Ok(());
         }
         let Some(approver) = state.approver() else {
-            if state.shared.suspensions.is_none() {
-                let reason = format!("{reason}, and nobody here can approve it");
-                return Err(self.denied(&by, reason).into());
-            }
             let waiting = Waiting::Approval { reason, rule: by.to_string() };
-            self.decision = Decision::Waiting;
-            return Err(self.suspend(slot, Some(&checked.arguments), waiting).await);
+            let leave = self.suspend(slot, Some(&checked.arguments), waiting).await;
+            self.decision = match &leave {
+                Leave::Suspended(_) => Decision::Waiting,
+                Leave::Failed(error) => {
+                    Decision::Denied { reason: format!("{by}: {}", error.message()) }
+                }
+            };
+            return Err(leave);
         };
         let timeout = state.shared.config.approval_timeout;
         let request = self.request(slot, &checked.arguments, &by, reason);
@@ -78,6 +81,11 @@ impl<'a> Way<'a> {
                 self.decision = Decision::Approved { by: by.to_string(), changed: false };
             }
             Decided::ApproveChanged { arguments } => {
+                // Recorded even if they are refused: they are what was approved.
+                self.changed = state.shared.audit.as_ref().map(|audit| {
+                    let definition = &slot.entry.definition;
+                    audit.arguments(Some(definition), &arguments, &state.shared.mask)
+                });
                 *checked = self::checked(self.turn, slot, RawArguments::from(arguments))?;
                 if let Some(own) = own {
                     own.passes(&checked.arguments).await?;
@@ -86,11 +94,11 @@ impl<'a> Way<'a> {
                 if let Verdict::Deny { by, message } =
                     policy.decide(&slot.entry, &checked.arguments)
                 {
-                    return Err(self.denied(&by, message).into());
+                    return Err(self.denied(&by, &message).into());
                 }
                 self.decision = Decision::Approved { by: by.to_string(), changed: true };
             }
-            Decided::Deny { message } => return Err(self.denied(&by, message).into()),
+            Decided::Deny { message } => return Err(self.denied(&by, &message).into()),
         }
         Ok(())
     }
@@ -124,15 +132,9 @@ impl<'a> Way<'a> {
         check_data(compiled, output, shared.config.data_bytes)
     }
 
-    fn denied(&mut self, by: &DecidedBy, message: String) -> ToolError {
+    fn denied(&mut self, by: &DecidedBy, message: &str) -> ToolError {
         self.decision = Decision::Denied { reason: format!("{by}: {message}") };
-        let message = if message.trim().is_empty() {
-            "the call was not approved".to_owned()
-        } else {
-            message
-        };
-        ToolError::denied(message)
-            .with_hint("Do not make the same call again; ask the user, or go another way.")
+        approval::refused(message)
     }
 
     fn request(
@@ -221,7 +223,9 @@ fn unkept(error: impl std::error::Error + Send + Sync + 'static) -> ToolError {
 
 fn nobody_waits(waiting: &Waiting) -> ToolError {
     let why = match waiting {
-        Waiting::Approval { reason, .. } => format!("{reason}, and nobody here can approve it"),
+        Waiting::Approval { reason, .. } => {
+            return approval::refused(&format!("{reason}, and nobody here can approve it"));
+        }
         Waiting::Client => "it runs at the client, which cannot be asked here".to_owned(),
         Waiting::Input { message, .. } => format!(
             "it needs an answer from a person, and this host keeps no waiting calls: {message}"

@@ -21,7 +21,7 @@ pub(super) struct Record<'a> {
     started: Instant,
     span: Span,
     /// What the audit log says of the arguments, where there is one.
-    arguments: Option<AuditedArguments>,
+    pub(super) arguments: Option<AuditedArguments>,
     /// What was decided about it.
     pub(super) decision: Decision,
     ended: bool,

@@ -7,7 +7,7 @@ use futures_util::future::{Either, select};
 use tokio::time::Instant;
 use toolcrib_tool::{ErrorKind, ToolError};
 
-use crate::execution::poll_once;
+use crate::execution::{cut_short, poll_once};
 use crate::lifecycle::withdrawn;
 use crate::registry::Slot;
 use crate::turn::State;
@@ -28,11 +28,7 @@ impl Withdrawn {
             Self::ByCaller => {
                 let spent = started.elapsed();
                 let message = format!("it was withdrawn after {spent:.1?}");
-                let error = ToolError::new(ErrorKind::Cancelled, message);
-                if read_only {
-                    return error;
-                }
-                error.with_hint("Whether it took effect is unknown: look before you call it again.")
+                cut_short(ToolError::new(ErrorKind::Cancelled, message), read_only)
             }
         }
     }

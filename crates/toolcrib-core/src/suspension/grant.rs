@@ -1,12 +1,13 @@
 //! The one-shot proof that a suspended call was resolved.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::Value;
 use toolcrib_tool::{Arguments, CallId, ErrorKind, ToolCall, ToolEntry, ToolError, ToolOutput};
 
 use super::{Suspension, Waiting};
-use crate::approval::Remember;
+use crate::approval::{Remember, refused};
 use crate::clock::Timestamp;
 use crate::fingerprint::Fingerprint;
 
@@ -33,6 +34,7 @@ pub struct Grant {
     /// The approver's own arguments, in place of the call's.
     changed: Option<String>,
     redeemed_at: Timestamp,
+    spent: AtomicBool,
 }
 
 /// What was granted.
@@ -66,7 +68,7 @@ impl Grant {
         changed: Option<String>,
         redeemed_at: Timestamp,
     ) -> Self {
-        Self { suspension, granted, changed, redeemed_at }
+        Self { suspension, granted, changed, redeemed_at, spent: AtomicBool::new(false) }
     }
 
     /// The suspended call as it was kept.
@@ -131,6 +133,16 @@ impl Grant {
         Ok(())
     }
 
+    /// Uses the grant up. A call is lent its grant, and middleware may send a call on more than
+    /// once: only one of them runs.
+    pub(crate) fn spend(&self) -> Result<(), ToolError> {
+        if self.spent.swap(true, Ordering::AcqRel) {
+            return Err(ToolError::denied("the decision was for one run, which has been made")
+                .with_hint("Make the call again."));
+        }
+        Ok(())
+    }
+
     /// The part of [`check`](Self::check) that needs no arguments: whether the tool is still the
     /// one that was decided on.
     pub fn check_definition(&self, entry: &ToolEntry) -> Result<(), ToolError> {
@@ -150,18 +162,7 @@ impl Grant {
         let waited = readable(self.redeemed_at.since(kept.created_at()));
         match &self.granted {
             Granted::Run { .. } | Granted::Answer(_) | Granted::Output(_) => None,
-            Granted::Denied { message } => {
-                let message = if message.trim().is_empty() {
-                    "the call was not approved"
-                } else {
-                    message.as_str()
-                };
-                Some(
-                    ToolError::denied(message).with_hint(
-                        "Do not make the same call again; ask the user, or go another way.",
-                    ),
-                )
-            }
+            Granted::Denied { message } => Some(refused(message)),
             Granted::Cancelled => Some(ToolError::new(
                 ErrorKind::Cancelled,
                 format!("the call was cancelled after it had waited {waited}"),

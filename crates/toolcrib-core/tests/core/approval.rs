@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolcrib_core::approval::{ApprovalRequest, Approver, Decision, Remember};
+use toolcrib_core::audit::{AuditArguments, AuditRecord, AuditSink, AuditTrail};
 use toolcrib_core::policy::{ArgumentPattern, Policy, PolicyMode, PolicyRule};
 use toolcrib_core::{Executor, TurnOptions};
 use toolcrib_tool::{
@@ -121,6 +122,36 @@ async fn changed_arguments_are_checked_again_and_a_rule_still_denies_them() {
     assert_eq!(denied.error_kind(), Some(ErrorKind::Denied));
     assert!(denied.text().contains("Nothing below /etc."), "{}", denied.text());
     assert_eq!(runs.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn the_audit_log_says_which_arguments_were_approved_not_which_were_asked_for() {
+    #[derive(Default)]
+    struct Kept(Mutex<Vec<AuditRecord>>);
+    impl AuditSink for Kept {
+        fn record(&self, record: &AuditRecord) {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(record.clone());
+        }
+    }
+    let (runs, kept) = (Arc::default(), Arc::new(Kept::default()));
+    let trail = AuditTrail::new(Arc::clone(&kept) as _).with_arguments(AuditArguments::Redacted);
+    let approver = Asked::with([
+        Decision::approve_changed(r#"{"path": "b", "token": "t0ken"}"#),
+        Decision::approve(),
+    ]);
+    let turn = Executor::builder(registry([remover(asking(), &runs)]))
+        .audit(trail)
+        .build()
+        .turn(TurnOptions::default().approver(approver));
+    assert!(call(&turn, "remove", json!({"path": "a"})).await.is_success());
+    assert!(call(&turn, "remove", json!({"path": "c"})).await.is_success());
+    let records = kept.0.lock().unwrap_or_else(PoisonError::into_inner);
+    let shown: Vec<Value> = records
+        .iter()
+        .map(|record| serde_json::from_str(&record.to_json()).expect("JSON"))
+        .collect();
+    assert_eq!(shown[0]["arguments"], json!({"path": "b", "token": "[redacted]"}));
+    assert_eq!(shown[1]["arguments"], json!({"path": "c"}));
 }
 
 #[tokio::test]

@@ -10,10 +10,10 @@ use toolcrib_core::clock::{Clock, Timestamp};
 use toolcrib_core::suspension::{
     MemorySuspensions, RedeemError, Resolution, Suspension, SuspensionStore, Waiting,
 };
-use toolcrib_core::{Answer, Executor, Turn, TurnOptions};
+use toolcrib_core::{Answer, Executor, ExecutorBuilder, Middleware, Next, Turn, TurnOptions};
 use toolcrib_tool::{
-    Approval, CallContext, ContextValues, ErrorKind, InputRequest, Ticket, ToolCall, ToolEntry,
-    ToolOutcome, ToolOutput, ToolResult, tool_fn,
+    Approval, BoxFuture, CallContext, ContextValues, ErrorKind, InputRequest, Ticket, ToolCall,
+    ToolEntry, ToolOutcome, ToolOutput, ToolResult, tool_fn,
 };
 
 use crate::harness::{define, entry, registry, source};
@@ -44,7 +44,7 @@ impl Host {
     }
 
     /// Another process with the same tools and the same store.
-    fn executor(&self) -> Executor {
+    fn executor(&self) -> ExecutorBuilder {
         let runs = Arc::clone(&self.runs);
         let remove = entry(
             define("remove").approval(Approval::Always),
@@ -78,13 +78,16 @@ impl Host {
         Executor::builder(registry(entries))
             .suspensions(self.store.clone())
             .clock(self.clock.clone())
-            .build()
     }
 
     fn turn(&self) -> Turn {
-        let values = ContextValues::new().with("user", "ada");
-        self.executor().turn(TurnOptions::default().values(values))
+        as_ada(&self.executor().build())
     }
+}
+
+fn as_ada(executor: &Executor) -> Turn {
+    let values = ContextValues::new().with("user", "ada");
+    executor.turn(TurnOptions::default().values(values))
 }
 
 async fn suspended(turn: &Turn, name: &str) -> Suspension {
@@ -118,11 +121,39 @@ async fn a_call_that_waits_for_approval_goes_on_in_another_process_once() {
 }
 
 #[tokio::test]
+async fn middleware_that_sends_a_resumed_call_on_twice_runs_it_once() {
+    struct Twice;
+    impl Middleware for Twice {
+        fn around<'a>(
+            &'a self,
+            _: &'a Turn,
+            call: ToolCall,
+            next: Next<'a>,
+        ) -> BoxFuture<'a, ToolResult> {
+            Box::pin(async move {
+                let first = next.clone().run(call.clone()).await;
+                assert_eq!(first.text(), "removed");
+                next.run(call).await
+            })
+        }
+    }
+    let host = Host::new();
+    let suspension = suspended(&host.turn(), "remove").await;
+    let turn = as_ada(&host.executor().middleware(Twice).build());
+    let decision = Decision::approve().into();
+    let second = done(turn.resolve(suspension.id(), decision).await.expect("it is resolved"));
+    assert_eq!(second.error_kind(), Some(ErrorKind::Denied));
+    assert!(second.text().contains("for one run"), "{}", second.text());
+    assert_eq!(host.runs.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
 async fn nobody_else_can_resolve_it_and_a_denial_tells_the_model_why() {
     let host = Host::new();
     let suspension = suspended(&host.turn(), "remove").await;
     let bob = host
         .executor()
+        .build()
         .turn(TurnOptions::default().values(ContextValues::new().with("user", "bob")));
     let stolen = bob.resolve(suspension.id(), Decision::approve().into()).await;
     assert!(matches!(stolen, Err(RedeemError::Unknown)), "{stolen:?}");

@@ -28,6 +28,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! [`keep`] starts a program with the same hygiene and leaves it running, to be talked to over its
+//! pipes: a worker, a server on standard input and output.
+//!
 //! # What can escape
 //!
 //! The kill ladder has one rung so far: the process group, and a sweep of `/proc` for descendants
@@ -56,6 +59,6 @@ mod process;
 
 pub use environment::server_path;
 pub use process::{
-    Capture, Captured, Command, Finished, KillReport, KillRung, SpawnError, Status, find_program,
-    finish_kills, run,
+    Capture, Captured, Command, Ended, Finished, Kept, KeptInput, KeptOutput, KeptProcess,
+    KillReport, KillRung, SpawnError, Status, find_program, finish_kills, keep, run,
 };

@@ -124,6 +124,15 @@ impl Recorder {
         self.tail.extend(last);
     }
 
+    /// What has been kept so far.
+    pub(crate) fn so_far(&self) -> Captured {
+        Captured {
+            head: self.head.clone(),
+            tail: self.tail.iter().copied().collect(),
+            total: self.total,
+        }
+    }
+
     /// What was kept.
     pub(crate) fn finish(self) -> Captured {
         Captured { head: self.head, tail: self.tail.into(), total: self.total }

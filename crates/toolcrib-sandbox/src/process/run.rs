@@ -9,7 +9,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
 
 use super::pipes::Pipes;
-use super::start::{Started, start};
+use super::start::{Input, Started, start};
 use super::sweep::Swept;
 use super::tree::{Guard, Tree};
 use super::{Captured, Command, Finished, KillReport, KillRung, SpawnError, Status};
@@ -17,7 +17,7 @@ use super::{Captured, Command, Finished, KillReport, KillRung, SpawnError, Statu
 /// How long after the program's end somebody else may hold its outputs open.
 const DRAIN_GUARD: Duration = Duration::from_millis(500);
 /// How long the kernel may take to carry out a SIGKILL.
-const KILL_WAIT: Duration = Duration::from_secs(1);
+pub(super) const KILL_WAIT: Duration = Duration::from_secs(1);
 /// How long the rest of the output is read when everybody who could write is dead.
 const LAST_READ: Duration = Duration::from_millis(100);
 
@@ -40,7 +40,7 @@ const LAST_READ: Duration = Duration::from_millis(100);
 /// Outside a tokio runtime with I/O and time enabled.
 pub async fn run(command: Command, stop: impl Future<Output = ()>) -> Result<Finished, SpawnError> {
     let started_at = Instant::now();
-    let Started { tree, stdin, stdout, stderr } = start(&command)?;
+    let Started { tree, stdin, stdout, stderr } = start(&command, Input::Text)?;
     let guard = Guard::new(tree);
     let mut pipes =
         Pipes::new(stdin, command.stdin, (stdout, command.stdout), (stderr, command.stderr))?;
@@ -133,7 +133,7 @@ async fn end_stopped(guard: Guard, mut pipes: Pipes) -> Result<End, SpawnError> 
 
 const NOTHING_FOUND: Swept = Swept { killed: 0, complete: true };
 
-fn report(forced: bool, swept: Swept) -> KillReport {
+pub(super) fn report(forced: bool, swept: Swept) -> KillReport {
     KillReport {
         rung: KillRung::ProcessGroup,
         forced,
@@ -150,7 +150,7 @@ async fn drain_forever(pipes: &mut Pipes) {
 
 /// Does blocking work on the tree. If the caller goes away meanwhile, the guard is dropped when
 /// the work is done, and does its own.
-async fn off_thread<T: Send + 'static>(
+pub(super) async fn off_thread<T: Send + 'static>(
     guard: Guard,
     work: fn(&Tree) -> T,
 ) -> Result<(Guard, T), SpawnError> {

@@ -25,8 +25,17 @@ pub(crate) struct Started {
     pub(crate) stderr: OwnedFd,
 }
 
+/// What the program reads on standard input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Input {
+    /// The command's text; nothing, from `/dev/null`, if that is empty.
+    Text,
+    /// What is written as it runs.
+    Kept,
+}
+
 /// Starts the command.
-pub(crate) fn start(command: &Command) -> Result<Started, SpawnError> {
+pub(crate) fn start(command: &Command, input: Input) -> Result<Started, SpawnError> {
     if let Some(cwd) = &command.cwd {
         check_directory(cwd)?;
     }
@@ -43,7 +52,8 @@ pub(crate) fn start(command: &Command) -> Result<Started, SpawnError> {
         None => None,
     };
 
-    let stdin = if command.stdin.is_empty() { None } else { Some(pipe_into_child()?) };
+    let piped = input == Input::Kept || !command.stdin.is_empty();
+    let stdin = if piped { Some(pipe_into_child()?) } else { None };
     let (stdout, child_stdout) = pipe_out_of_child()?;
     let (stderr, child_stderr) = pipe_out_of_child()?;
     let pid = spawn(&Request {

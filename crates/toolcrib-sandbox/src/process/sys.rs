@@ -9,7 +9,7 @@
 use std::ffi::{CStr, CString, c_char, c_int, c_short};
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr;
 
 use rustix::process::Pid;
@@ -74,6 +74,13 @@ pub(crate) fn spawn(request: &Request<'_>) -> io::Result<Pid> {
 pub(crate) fn watch(fd: BorrowedFd<'_>) -> io::Result<AsyncFd<BorrowedFd<'_>>> {
     // SAFETY: a `BorrowedFd` gives the same open descriptor as long as it lives, and the
     // `AsyncFd` cannot outlive it.
+    Ok(unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) }?)
+}
+
+/// As [`watch`], for a descriptor that goes with its watch.
+pub(crate) fn watch_owned(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+    // SAFETY: an `OwnedFd` gives the same open descriptor as long as it lives, and the `AsyncFd`
+    // owns it.
     Ok(unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) }?)
 }
 

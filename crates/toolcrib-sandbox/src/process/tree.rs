@@ -61,6 +61,11 @@ impl Tree {
         Ok(())
     }
 
+    /// A handle of its own that becomes readable when the program itself has ended.
+    pub(crate) fn end_handle(&self) -> io::Result<OwnedFd> {
+        self.pidfd.try_clone()
+    }
+
     /// Waits at most this long for the program's end; says whether it came.
     pub(crate) fn wait(&self, timeout: Duration) -> bool {
         let timeout = Timespec {

@@ -3,6 +3,7 @@
 
 mod arguments;
 mod environment;
+mod kept;
 mod kill;
 mod output;
 mod start;

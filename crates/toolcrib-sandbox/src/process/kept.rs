@@ -1,0 +1,251 @@
+//! A program that is kept running and talked to over its pipes.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use rustix::process::Signal;
+use tokio::io::unix::AsyncFd;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
+use tokio::net::unix::pipe::{Receiver, Sender};
+use tokio::task::{AbortHandle, spawn_blocking};
+use tokio::time::timeout;
+
+use super::capture::Recorder;
+use super::run::{KILL_WAIT, off_thread, report};
+use super::start::{Input, Started, start};
+use super::sys::watch_owned;
+use super::tree::{Guard, Tree};
+use super::{Capture, Captured, Command, KillReport, SpawnError, Status};
+
+/// What one read of standard error takes at most.
+const CHUNK: usize = 4 * 1024;
+
+/// A program that has just been started: its process, and both ways to talk to it.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Kept {
+    /// The process, which lives as long as this.
+    pub process: KeptProcess,
+    /// Its standard input. Dropping it closes it, at which well-behaved programs end.
+    pub input: KeptInput,
+    /// Its standard output.
+    pub output: KeptOutput,
+}
+
+/// Starts a command and leaves it running.
+///
+/// Everything [`run`](super::run) does for the start is done here too. Whoever has the
+/// [`KeptOutput`] has to read it: a program whose pipe is full waits. Its standard error is read all
+/// the time, and as much of it is kept as the command's
+/// [`capture_stderr`](Command::capture_stderr) says. The command's own
+/// [`stdin`](Command::stdin) text is not used.
+///
+/// The start itself blocks the calling thread until the program is loaded, about half a
+/// millisecond.
+///
+/// ```
+/// use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+/// use toolcrib_sandbox::{Command, keep};
+/// use std::time::Duration;
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// let mut cat = keep(&Command::new("cat"))?;
+/// cat.input.write_all(b"one line\n").await?;
+/// let mut line = String::new();
+/// BufReader::new(&mut cat.output).read_line(&mut line).await?;
+/// assert_eq!(line, "one line\n");
+///
+/// drop(cat.input);
+/// let ended = cat.process.stop(Duration::from_secs(5)).await;
+/// assert_eq!(ended.status.code(), Some(0));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Panics
+///
+/// Outside a tokio runtime with I/O and time enabled.
+pub fn keep(command: &Command) -> Result<Kept, SpawnError> {
+    let Started { tree, stdin, stdout, stderr } = start(command, Input::Kept)?;
+    // From here on whatever fails ends the program again.
+    let guard = Guard::new(tree);
+    let ended = watch_owned(guard.tree().end_handle()?)?;
+    let stdin = stdin.ok_or_else(|| io::Error::other("the program has no standard input"))?;
+    let input = KeptInput(Sender::from_owned_fd(stdin)?);
+    let output = KeptOutput(Receiver::from_owned_fd(stdout)?);
+    let errors = Errors::drain(stderr, command.stderr)?;
+    Ok(Kept { process: KeptProcess { guard, ended, errors }, input, output })
+}
+
+/// A program that is running, or has ended by itself.
+///
+/// Dropping it ends its whole tree without waiting: SIGTERM at once, the rest on a thread of its own
+/// (see [`finish_kills`](super::finish_kills)).
+#[derive(Debug)]
+pub struct KeptProcess {
+    guard: Guard,
+    ended: AsyncFd<OwnedFd>,
+    errors: Errors,
+}
+
+/// The last facts about a kept program.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Ended {
+    /// How it ended.
+    pub status: Status,
+    /// What was kept of its standard error.
+    pub stderr: Captured,
+    /// How its process tree was ended.
+    pub kill: KillReport,
+}
+
+impl KeptProcess {
+    /// Completes when the program itself has ended, whatever else it started. Any number may wait.
+    pub async fn ended(&self) {
+        // Fails only if the runtime is going away, and everybody who waits with it.
+        if let Ok(mut ready) = self.ended.readable().await {
+            ready.retain_ready();
+        }
+    }
+
+    /// Whether the program itself has ended.
+    pub fn has_ended(&self) -> bool {
+        self.guard.tree().wait(Duration::ZERO)
+    }
+
+    /// What has been kept of its standard error so far.
+    pub fn stderr(&self) -> Captured {
+        self.errors.so_far()
+    }
+
+    /// Ends the program and everything it started, and returns when nothing of it is left.
+    ///
+    /// It has `patience` to end by itself, which it does if its input was closed and it is
+    /// well-behaved; then it gets SIGTERM, and after the command's [grace](Command::grace) SIGKILL.
+    pub async fn stop(self, patience: Duration) -> Ended {
+        if !self.has_ended() {
+            let _ = timeout(patience, self.ended()).await;
+        }
+        let by_itself = self.has_ended();
+        let Self { guard, ended, errors } = self;
+        let went = async |time| {
+            let _ = timeout(time, ended.readable()).await;
+        };
+        let unknown = |complete| report(false, super::sweep::Swept { killed: 0, complete });
+        let mut forced = false;
+        let guard = if by_itself {
+            guard
+        } else {
+            let Ok((guard, ())) = off_thread(guard, Tree::identify).await else {
+                // The runtime is going away; the guard has done the rest.
+                return Ended {
+                    status: Status::Unknown,
+                    stderr: errors.so_far(),
+                    kill: unknown(false),
+                };
+            };
+            guard.tree().signal(Signal::TERM);
+            went(guard.tree().grace()).await;
+            forced = !guard.tree().wait(Duration::ZERO);
+            guard
+        };
+        guard.tree().signal(Signal::KILL);
+        went(KILL_WAIT).await;
+        let gone = guard.tree().wait(Duration::ZERO);
+        let Ok((mut guard, swept)) = off_thread(guard, Tree::sweep).await else {
+            return Ended {
+                status: Status::Unknown,
+                stderr: errors.so_far(),
+                kill: unknown(false),
+            };
+        };
+        let mut kill = report(forced, swept);
+        if !gone {
+            // Stuck in the kernel: the guard hands it to the reaper, which has time.
+            kill.complete = false;
+            return Ended { status: Status::Unknown, stderr: errors.so_far(), kill };
+        }
+        let status = guard.tree().reap();
+        guard.disarm();
+        if let Some(scratch) = guard.tree().take_full_scratch() {
+            let _ = spawn_blocking(move || drop(scratch)).await;
+        }
+        Ended { status, stderr: errors.so_far(), kill }
+    }
+}
+
+/// The way into a kept program's standard input.
+#[derive(Debug)]
+pub struct KeptInput(Sender);
+
+/// The way out of a kept program's standard output.
+#[derive(Debug)]
+pub struct KeptOutput(Receiver);
+
+impl AsyncWrite for KeptInput {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(cx)
+    }
+}
+
+impl AsyncRead for KeptOutput {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(cx, buffer)
+    }
+}
+
+/// Standard error, read to its end by a task of its own.
+#[derive(Debug)]
+struct Errors {
+    recorder: Arc<Mutex<Recorder>>,
+    task: AbortHandle,
+}
+
+impl Errors {
+    fn drain(stderr: OwnedFd, limits: Capture) -> io::Result<Self> {
+        let mut pipe = Receiver::from_owned_fd(stderr)?;
+        let recorder = Arc::new(Mutex::new(Recorder::new(limits)));
+        let shared = Arc::clone(&recorder);
+        let task = tokio::spawn(async move {
+            let mut buffer = vec![0; CHUNK];
+            while let Ok(count) = pipe.read(&mut buffer).await
+                && count > 0
+            {
+                shared.lock().unwrap_or_else(PoisonError::into_inner).push(&buffer[..count]);
+            }
+        });
+        Ok(Self { recorder, task: task.abort_handle() })
+    }
+
+    fn so_far(&self) -> Captured {
+        self.recorder.lock().unwrap_or_else(PoisonError::into_inner).so_far()
+    }
+}
+
+impl Drop for Errors {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}

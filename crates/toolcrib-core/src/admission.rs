@@ -21,7 +21,6 @@ use self::gate::{Entry, Gate, Queued};
 use self::rate::Rates;
 use self::waits::Waits;
 
-pub(crate) use self::breaker::fingerprint;
 pub(crate) use self::gate::Slot;
 pub(crate) use self::lineage::{Descent, Lineage};
 
@@ -80,19 +79,18 @@ impl Admission {
     /// `unavailable` (queue full or too slow) or `rate_limited`; all but the first say when to
     /// try again.
     ///
-    /// `fingerprint` is [`fingerprint`] of the definition or anything else that changes with the
-    /// tool. `identity` is whose timeouts count together; `""` where there is none. `lineage` is
-    /// the [`Descent`]'s of the call this one was made from. The wait is at most
-    /// [`AdmissionConfig::queue_timeout`] and is no part of the tool's own time limit. Dropping
-    /// the future leaves the queue.
+    /// `edition` is a number that changes with the tool. `identity` is whose timeouts count
+    /// together; `""` where there is none. `lineage` is the [`Descent`]'s of the call this one was
+    /// made from. The wait is at most [`AdmissionConfig::queue_timeout`] and is no part of the
+    /// tool's own time limit. Dropping the future leaves the queue.
     pub(crate) async fn admit<'a>(
         &'a self,
         definition: &'a ToolDefinition,
-        fingerprint: u64,
+        edition: u64,
         identity: &'a str,
         lineage: &'a Lineage,
     ) -> Result<Permit<'a>, ToolError> {
-        let mut permit = self.admit_unlimited(definition, fingerprint, identity, lineage)?;
+        let mut permit = self.admit_unlimited(definition, edition, identity, lineage)?;
         let tool = definition.tool_name();
         if let Some(limit) = definition.max_concurrent() {
             let (taken, waited) = match lineage.slot_of(tool) {
@@ -103,7 +101,7 @@ impl Admission {
             permit.waited = waited;
             // Those in front may have timed out meanwhile; a whole queue must not follow them.
             if waited && !permit.watch.is_trial() {
-                permit.watch = self.watch(tool, fingerprint, identity)?;
+                permit.watch = self.watch(tool, edition, identity)?;
             }
         }
         // Last, so that a call that does not start uses up nothing.
@@ -118,24 +116,24 @@ impl Admission {
     pub(crate) fn admit_unlimited<'a>(
         &'a self,
         definition: &'a ToolDefinition,
-        fingerprint: u64,
+        edition: u64,
         identity: &'a str,
         lineage: &Lineage,
     ) -> Result<Permit<'a>, ToolError> {
         if lineage.depth() > MAX_DEPTH {
             return Err(refusal::too_deep());
         }
-        let watch = self.watch(definition.tool_name(), fingerprint, identity)?;
+        let watch = self.watch(definition.tool_name(), edition, identity)?;
         Ok(Permit { slot: None, watch, waited: false })
     }
 
     fn watch<'a>(
         &'a self,
         tool: &'a ToolName,
-        fingerprint: u64,
+        edition: u64,
         identity: &'a str,
     ) -> Result<Watch<'a>, ToolError> {
-        let checked = self.breaker.check(tool, identity, fingerprint);
+        let checked = self.breaker.check(tool, identity, edition);
         checked.map_err(|paused| refusal::paused(paused, self.config.consecutive_timeouts))
     }
 

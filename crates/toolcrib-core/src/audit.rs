@@ -11,10 +11,12 @@ use std::time::{Duration, SystemTime};
 
 use serde::{Serialize, Serializer};
 use serde_json::Value;
-use toolcrib_tool::{ContextValues, ErrorKind, canonical_json};
+use toolcrib_tool::{Arguments, ContextValues, ErrorKind};
+
+use crate::fingerprint::Fingerprint;
 
 pub use timestamp::rfc3339;
-pub use trail::{AuditTrail, definition_hash};
+pub use trail::AuditTrail;
 
 /// Takes the records of calls.
 ///
@@ -142,7 +144,7 @@ pub struct AuditRecord {
     /// The tool's own version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// The hash of the definition ([`definition_hash`]), which changes with it.
+    /// The [`Fingerprint`] of the definition, which changes with it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub definition: Option<String>,
     /// The hash of the arguments ([`arguments_hash`]).
@@ -203,8 +205,8 @@ impl AuditRecord {
     }
 }
 
-/// The hash of arguments: BLAKE3, in hexadecimal, of their JSON with sorted keys, so that spelling
-/// and order do not matter. Text that is no JSON is hashed as it is.
+/// The hash of arguments as a model sent them: their [`Fingerprint`], so that spelling and order do
+/// not matter. Text that is no JSON is hashed as it is.
 ///
 /// ```
 /// use toolcrib_core::audit::arguments_hash;
@@ -214,11 +216,7 @@ impl AuditRecord {
 /// ```
 pub fn arguments_hash(text: &str) -> String {
     let text = if text.trim().is_empty() { "{}" } else { text };
-    let hash = match serde_json::from_str::<Value>(text) {
-        Ok(value) => blake3::hash(canonical_json(&value).as_bytes()),
-        Err(_) => blake3::hash(text.as_bytes()),
-    };
-    hash.to_hex().to_string()
+    Fingerprint::of_arguments(&Arguments::from_validated(text.to_owned())).to_string()
 }
 
 fn milliseconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {

@@ -38,10 +38,18 @@ impl Fingerprint {
             "definition": definition.to_value(),
             "injections": injections,
             "empty_as_absent": definition.empty_as_absent(),
+            "refresh_every": definition.refresh_every().map(|time| time.as_secs_f64()),
+            "retry_backoff": definition.retry().map(|retry| retry.backoff().as_secs_f64()),
             "layer": entry.source.layer.as_str(),
             "unit": entry.source.unit,
         });
         Self(blake3::hash(canonical_json(&all).as_bytes()))
+    }
+
+    /// Its first 64 bits, for a table that forgets: enough to tell the editions of one tool apart,
+    /// not to withstand somebody who makes two on purpose.
+    pub(crate) fn short(self) -> u64 {
+        self.0.as_bytes().iter().take(8).fold(0, |bits, byte| bits << 8 | u64::from(*byte))
     }
 
     /// Of arguments: equal for equal values, however their members are ordered and their numbers

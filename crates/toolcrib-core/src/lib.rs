@@ -19,6 +19,7 @@ mod checking;
 pub mod client_tools;
 pub mod clock;
 mod config;
+mod content_json;
 pub mod events;
 mod execution;
 mod executor;

@@ -245,7 +245,7 @@ impl<'a> Way<'a> {
         let counted = slot.counter(&shared.statistics).begin(self.started.into_std());
         // What was decided on must still be what it was, before anything else is said about it.
         if let Some(grant) = self.origin.grant
-            && let Err(error) = grant.check_definition(&slot.entry)
+            && let Err(error) = grant.check_definition(slot.fingerprint())
         {
             counted.refuse(error.kind());
             return Err(error.into());
@@ -283,12 +283,12 @@ impl<'a> Way<'a> {
             }
         };
 
-        let (admission, fingerprint) = (&shared.admission, compiled.fingerprint);
+        let (admission, edition) = (&shared.admission, compiled.edition);
         let (identity, lineage) = (&*self.turn.state.identity, self.origin.lineage);
         let admitted = if is_limited(definition) {
-            admission.admit(definition, fingerprint, identity, lineage).await
+            admission.admit(definition, edition, identity, lineage).await
         } else {
-            admission.admit_unlimited(definition, fingerprint, identity, lineage)
+            admission.admit_unlimited(definition, edition, identity, lineage)
         };
         let permit = match admitted {
             Ok(permit) => permit,

@@ -6,11 +6,11 @@
 use std::fmt;
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 use toolcrib_tool::{CallId, Content, ErrorKind, ToolError, ToolOutput, ToolResult};
+
+use crate::content_json;
 
 /// An output, as kept.
 ///
@@ -36,46 +36,20 @@ pub struct StoredOutput {
 }
 
 /// One part.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-enum StoredContent {
-    Text(String),
-    Image {
-        data: Bytes,
-        mime_type: String,
-    },
-    Audio {
-        data: Bytes,
-        mime_type: String,
-    },
-    Link {
-        uri: String,
-        name: String,
-        mime_type: Option<String>,
-    },
-    Blob {
-        uri: String,
-        data: Bytes,
-        mime_type: String,
-    },
-    /// A kind of part this version does not know how to keep; what it reads as is kept.
-    Other(String),
-}
-
-/// Bytes, as base64 text.
 #[derive(Debug, Clone, PartialEq)]
-struct Bytes(Vec<u8>);
+struct StoredContent(Content);
 
-impl Serialize for Bytes {
+impl Serialize for StoredContent {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&STANDARD.encode(&self.0))
+        content_json::to_value(&self.0).serialize(serializer)
     }
 }
 
-impl<'de> Deserialize<'de> for Bytes {
+impl<'de> Deserialize<'de> for StoredContent {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        STANDARD.decode(text).map(Self).map_err(serde::de::Error::custom)
+        let value = Value::deserialize(deserializer)?;
+        let part = content_json::from_value(&value);
+        part.map(Self).ok_or_else(|| serde::de::Error::custom("this is no part of a result"))
     }
 }
 
@@ -87,7 +61,7 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, 
 impl From<&ToolOutput> for StoredOutput {
     fn from(output: &ToolOutput) -> Self {
         Self {
-            content: output.content().iter().map(StoredContent::from).collect(),
+            content: output.content().iter().cloned().map(StoredContent).collect(),
             data: output.data().cloned(),
             meta: output.meta().clone(),
         }
@@ -98,7 +72,7 @@ impl From<StoredOutput> for ToolOutput {
     fn from(stored: StoredOutput) -> Self {
         let mut output = Self::new();
         for part in stored.content {
-            output = output.with_content(Content::from(part));
+            output = output.with_content(part.0);
         }
         if let Some(data) = stored.data {
             output = output.with_data(data);
@@ -107,35 +81,6 @@ impl From<StoredOutput> for ToolOutput {
             output = output.with_meta(key, value);
         }
         output
-    }
-}
-
-impl From<&Content> for StoredContent {
-    fn from(part: &Content) -> Self {
-        match part.clone() {
-            Content::Text(text) => Self::Text(text),
-            Content::Image { data, mime_type } => Self::Image { data: Bytes(data), mime_type },
-            Content::Audio { data, mime_type } => Self::Audio { data: Bytes(data), mime_type },
-            Content::Link { uri, name, mime_type } => Self::Link { uri, name, mime_type },
-            Content::Blob { uri, data, mime_type } => {
-                Self::Blob { uri, data: Bytes(data), mime_type }
-            }
-            other => Self::Other(other.as_text().into_owned()),
-        }
-    }
-}
-
-impl From<StoredContent> for Content {
-    fn from(part: StoredContent) -> Self {
-        match part {
-            StoredContent::Text(text) | StoredContent::Other(text) => Self::Text(text),
-            StoredContent::Image { data, mime_type } => Self::Image { data: data.0, mime_type },
-            StoredContent::Audio { data, mime_type } => Self::Audio { data: data.0, mime_type },
-            StoredContent::Link { uri, name, mime_type } => Self::Link { uri, name, mime_type },
-            StoredContent::Blob { uri, data, mime_type } => {
-                Self::Blob { uri, data: data.0, mime_type }
-            }
-        }
     }
 }
 
@@ -325,6 +270,15 @@ mod tests {
             assert_eq!(back.to_value(), result.to_value());
             let source = back.error().and_then(ToolError::source).map(ToString::to_string);
             assert_eq!(source.as_deref(), Some("because"));
+        }
+    }
+
+    #[test]
+    fn a_part_that_is_none_is_refused() {
+        for text in [r#"{"type": "smell"}"#, r#"{"type": "image", "data": "?"}"#, "3"] {
+            let text = format!(r#"{{"content": [{text}]}}"#);
+            let error = serde_json::from_str::<StoredOutput>(&text).expect_err("it is none");
+            assert!(error.to_string().contains("no part of a result"), "{error}");
         }
     }
 

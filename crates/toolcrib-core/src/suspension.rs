@@ -139,13 +139,26 @@ impl Suspension {
         created_at: Timestamp,
         expires_at: Timestamp,
     ) -> Result<Self, NoRandomness> {
+        let tool = (entry.name(), Fingerprint::of_definition(entry));
+        Self::of(call, tool, arguments, waiting, (created_at, expires_at))
+    }
+
+    /// As [`new`](Self::new), with the name and the fingerprint of the tool, and from when until
+    /// when.
+    pub(crate) fn of(
+        call: &CallId,
+        (tool, definition): (&str, Fingerprint),
+        arguments: &Arguments,
+        waiting: Waiting,
+        (created_at, expires_at): (Timestamp, Timestamp),
+    ) -> Result<Self, NoRandomness> {
         Ok(Self {
             id: SuspensionId::random()?,
             call_id: call.as_str().to_owned(),
-            tool: entry.name().to_owned(),
+            tool: tool.to_owned(),
             arguments: arguments.as_str().to_owned(),
             waiting,
-            definition_hash: Fingerprint::of_definition(entry),
+            definition_hash: definition,
             argument_hash: Fingerprint::of_arguments(arguments),
             identity: String::new(),
             session: None,

@@ -1,38 +1,20 @@
 //! The breaker: a tool that keeps timing out for someone is paused for them, then tried again.
 
-use std::fmt::Write as _;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hashbrown::{Equivalent, HashMap};
 use tokio::time::Instant;
-use toolcrib_tool::{ToolDefinition, ToolName};
+use toolcrib_tool::ToolName;
 
 /// Tools and identities kept in mind at most; beyond, the least recently used is forgotten, which
 /// closes it.
 const MAX_ENTRIES: usize = 10_000;
 
-/// A number that changes when anything in a definition does. For this process only, and to be
-/// computed once per definition: it reads all of it.
-pub(crate) fn fingerprint(definition: &ToolDefinition) -> u64 {
-    struct Text(DefaultHasher);
-    impl std::fmt::Write for Text {
-        fn write_str(&mut self, text: &str) -> std::fmt::Result {
-            self.0.write(text.as_bytes());
-            Ok(())
-        }
-    }
-    let mut text = Text(DefaultHasher::new());
-    // The debug form shows every field, also those added later; writing into a hasher cannot fail.
-    let _ = write!(text, "{definition:?}");
-    text.0.finish()
-}
-
 /// Counts consecutive timeouts by tool, identity and definition.
 ///
-/// The definition's fingerprint is a part of the key: a changed definition starts afresh, and
+/// The definition's edition is a part of the key: a changed definition starts afresh, and
 /// turns that still hold the old one do not disturb it.
 #[derive(Debug)]
 pub(super) struct Breaker {
@@ -57,7 +39,7 @@ struct Table {
 struct Key {
     tool: Box<str>,
     identity: Box<str>,
-    fingerprint: u64,
+    edition: u64,
 }
 
 /// A [`Key`] that owns nothing; its fields have that one's order, so that both hash alike.
@@ -65,14 +47,12 @@ struct Key {
 struct KeyRef<'k> {
     tool: &'k str,
     identity: &'k str,
-    fingerprint: u64,
+    edition: u64,
 }
 
 impl Equivalent<Key> for KeyRef<'_> {
     fn equivalent(&self, key: &Key) -> bool {
-        self.fingerprint == key.fingerprint
-            && self.tool == &*key.tool
-            && self.identity == &*key.identity
+        self.edition == key.edition && self.tool == &*key.tool && self.identity == &*key.identity
     }
 }
 
@@ -111,9 +91,9 @@ impl Breaker {
         &'b self,
         tool: &'b ToolName,
         identity: &'b str,
-        fingerprint: u64,
+        edition: u64,
     ) -> Result<Watch<'b>, Paused> {
-        let key = KeyRef { tool: tool.as_str(), identity, fingerprint };
+        let key = KeyRef { tool: tool.as_str(), identity, edition };
         let watch = |trial| Watch { breaker: self, key, trial };
         if self.entries.load(Ordering::Relaxed) == 0 {
             return Ok(watch(None));
@@ -229,8 +209,8 @@ impl Table {
             self.map.remove(&oldest);
         }
         self.uses += 1;
-        let KeyRef { tool, identity, fingerprint } = *key;
-        let key = Key { tool: tool.into(), identity: identity.into(), fingerprint };
+        let KeyRef { tool, identity, edition } = *key;
+        let key = Key { tool: tool.into(), identity: identity.into(), edition };
         self.map.insert(key, Entry { used: self.uses, state });
     }
 }

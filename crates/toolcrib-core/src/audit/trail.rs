@@ -1,17 +1,15 @@
 //! From a call that has ended to its record.
 
-use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock, Weak};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use serde_json::Value;
-use toolcrib_tool::{
-    ContextValues, ToolDefinition, ToolEntry, ToolName, ToolResult, canonical_json,
-};
+use toolcrib_tool::{ContextValues, ToolDefinition, ToolEntry, ToolResult};
 
 use super::{AuditArguments, AuditOutcome, AuditRecord, AuditSink, Decision, arguments_hash};
 use crate::UNKNOWN_TOOLS;
+use crate::fingerprint::Fingerprint;
 use crate::masking::Mask;
 use crate::redaction::redact_text;
 
@@ -38,24 +36,12 @@ pub struct AuditTrail {
     sink: Arc<dyn AuditSink>,
     arguments: AuditArguments,
     clock: Box<dyn Fn() -> SystemTime + Send + Sync>,
-    definitions: RwLock<HashMap<ToolName, Hashed>>,
-}
-
-/// A tool's definition, hashed once.
-struct Hashed {
-    definition: Weak<ToolDefinition>,
-    hash: Arc<str>,
 }
 
 impl AuditTrail {
     /// Records to `sink`, with the hashes of arguments and the system's time.
     pub fn new(sink: Arc<dyn AuditSink>) -> Self {
-        Self {
-            sink,
-            arguments: AuditArguments::default(),
-            clock: Box::new(SystemTime::now),
-            definitions: RwLock::default(),
-        }
+        Self { sink, arguments: AuditArguments::default(), clock: Box::new(SystemTime::now) }
     }
 
     /// Sets what is said of arguments.
@@ -95,14 +81,14 @@ impl AuditTrail {
 
     /// Records a call that has ended.
     pub(crate) fn record(&self, call: Audited<'_>) {
-        let tool = call.entry.map_or(UNKNOWN_TOOLS, |entry| entry.definition.name());
+        let tool = call.tool.map_or(UNKNOWN_TOOLS, |(entry, _)| entry.name());
         let id = call.mask.text(call.result.call_id().as_str());
         let mut record =
             AuditRecord::new((self.clock)(), id, tool).with_caller(call.values, call.session);
-        if let Some(entry) = call.entry {
+        if let Some((entry, fingerprint)) = call.tool {
             record.source = Some(entry.source.to_string());
             record.version = entry.definition.version().map(str::to_owned);
-            record.definition = Some(self.definition_hash(&entry.definition).as_ref().to_owned());
+            record.definition = Some(fingerprint.to_string());
         }
         match call.arguments {
             AuditedArguments::Hash(hash) => record.arguments_hash = Some(hash),
@@ -116,35 +102,13 @@ impl AuditTrail {
         record.duration = call.result.duration();
         self.sink.record(&record);
     }
-
-    fn definition_hash(&self, definition: &Arc<ToolDefinition>) -> Arc<str> {
-        // A weak pointer keeps its place in memory: what is at the same place is the same.
-        let same =
-            |known: &&Hashed| std::ptr::eq(known.definition.as_ptr(), Arc::as_ptr(definition));
-        let hashed = self.definitions.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = hashed.get(definition.tool_name()).filter(same) {
-            return Arc::clone(&known.hash);
-        }
-        drop(hashed);
-        let hash: Arc<str> = definition_hash(definition).into();
-        let known = Hashed { definition: Arc::downgrade(definition), hash: Arc::clone(&hash) };
-        let mut hashed = self.definitions.write().unwrap_or_else(PoisonError::into_inner);
-        hashed.insert(definition.tool_name().clone(), known);
-        hash
-    }
-}
-
-/// The hash of a definition: BLAKE3, in hexadecimal, of its JSON with sorted keys
-/// ([`ToolDefinition::to_value`]). The same from run to run.
-pub fn definition_hash(definition: &ToolDefinition) -> String {
-    blake3::hash(canonical_json(&definition.to_value()).as_bytes()).to_hex().to_string()
 }
 
 /// A call that has ended, as the pipeline knows it.
 #[derive(Debug)]
 pub(crate) struct Audited<'a> {
-    /// The tool; `None` if the name belongs to none.
-    pub(crate) entry: Option<&'a ToolEntry>,
+    /// The tool and its fingerprint; `None` if the name belongs to none.
+    pub(crate) tool: Option<(&'a ToolEntry, Fingerprint)>,
     pub(crate) values: &'a ContextValues,
     pub(crate) session: Option<&'a str>,
     pub(crate) arguments: AuditedArguments,
@@ -208,7 +172,7 @@ mod tests {
         let result =
             ToolResult::failure(id, "login", error, Duration::from_millis(3)).with_skipped(true);
         trail.record(Audited {
-            entry,
+            tool: entry.map(|entry| (entry, Fingerprint::of_definition(entry))),
             values: &ContextValues::new().with("user", "ada").with("project_id", "p"),
             session: Some("s"),
             arguments: trail.arguments(entry.map(|entry| &*entry.definition), text, &mask),
@@ -224,8 +188,7 @@ mod tests {
         let text = r#"{"user": "hunter22", "pin": 1234}"#;
         let record = recorded(AuditArguments::Redacted, Some(&entry("Log in.")), text);
         let shown: Value = serde_json::from_str(&record.to_json()).unwrap();
-        let definition = record.definition.clone().unwrap();
-        assert_eq!(definition.len(), 64);
+        let definition = Fingerprint::of_definition(&entry("Log in.")).to_string();
         assert_eq!(
             shown,
             json!({
@@ -247,16 +210,5 @@ mod tests {
         assert_eq!(record.arguments_hash, Some(arguments_hash(text)));
         let record = recorded(AuditArguments::Redacted, None, text);
         assert_eq!(record.arguments, Some(json!({"pin": "[redacted]"})));
-    }
-
-    #[test]
-    fn another_definition_has_another_hash() {
-        let trail = AuditTrail::new(Arc::new(Kept::default()));
-        let (one, other) = (entry("One."), entry("Other."));
-        let hash = trail.definition_hash(&one.definition);
-        assert_eq!(trail.definition_hash(&one.definition), hash);
-        assert_ne!(trail.definition_hash(&other.definition), hash);
-        assert_eq!(trail.definition_hash(&entry("One.").definition), hash);
-        assert_eq!(*hash, *definition_hash(&one.definition));
     }
 }

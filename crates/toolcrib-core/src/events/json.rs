@@ -1,14 +1,13 @@
-//! Events as JSON, for streams to programs, and back again, for what waited in a spill.
+//! Events as JSON, for streams to programs, and back again, for what waited in an overflow.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Map, Value, json};
-use toolcrib_tool::{CallId, Content, ErrorKind, Phase, StatusUpdate, ToolName};
+use toolcrib_tool::{CallId, ErrorKind, Phase, StatusUpdate, ToolName};
 
 use super::event::{Completion, Event, Occurrence, Payload, Subject};
+use crate::content_json;
 
 impl Event {
     /// The event as a JSON object with stable names: `{sequence, event, payload}`, and for events
@@ -43,7 +42,7 @@ impl Event {
     }
 }
 
-/// The bytes under which a spill keeps an event.
+/// The bytes under which an overflow keeps an event.
 pub(crate) fn encode(occurrence: &Arc<Occurrence>) -> Vec<u8> {
     Event::new(0, Arc::clone(occurrence)).to_value().to_string().into_bytes()
 }
@@ -74,7 +73,7 @@ fn payload_to_value(payload: &Payload) -> Value {
         }
         Payload::Status(status) => status_to_value(status),
         Payload::Suspended { reason } => json!({ "reason": reason }),
-        Payload::Output(part) => content_to_value(part),
+        Payload::Output(part) => content_json::to_value(part),
         Payload::Completed(completion) => {
             let Completion { success, error, duration, cached, skipped, truncated } = completion;
             let mut object = Map::new();
@@ -100,7 +99,7 @@ fn payload_from_value(event: &str, value: &Value) -> Option<Payload> {
         "call.prepare" => Payload::Prepare { arguments: value.get("arguments").cloned() },
         "call.status" => Payload::Status(status_from_value(value)?),
         "call.suspended" => Payload::Suspended { reason: text("reason")? },
-        "call.output" => Payload::Output(content_from_value(value)?),
+        "call.output" => Payload::Output(content_json::from_value(value)?),
         "call.completed" => Payload::Completed(Completion {
             success: flag("success")?,
             error: match text("error") {
@@ -151,47 +150,6 @@ fn status_from_value(value: &Value) -> Option<StatusUpdate> {
     Some(status)
 }
 
-fn content_to_value(part: &Content) -> Value {
-    match part {
-        Content::Image { data, mime_type } => {
-            json!({ "type": "image", "data": BASE64.encode(data), "mime_type": mime_type })
-        }
-        Content::Audio { data, mime_type } => {
-            json!({ "type": "audio", "data": BASE64.encode(data), "mime_type": mime_type })
-        }
-        Content::Link { uri, name, mime_type } => {
-            let mut object = Map::new();
-            object.insert("type".into(), "link".into());
-            object.insert("uri".into(), uri.clone().into());
-            object.insert("name".into(), name.clone().into());
-            put(&mut object, "mime_type", mime_type.clone().map(Value::from));
-            Value::Object(object)
-        }
-        Content::Blob { uri, data, mime_type } => json!({
-            "type": "blob", "uri": uri, "data": BASE64.encode(data), "mime_type": mime_type,
-        }),
-        // A part this version does not know has a transcript at least.
-        other => json!({ "type": "text", "text": other.as_text() }),
-    }
-}
-
-fn content_from_value(value: &Value) -> Option<Content> {
-    let text = |name: &str| value.get(name)?.as_str().map(str::to_owned);
-    let bytes = || BASE64.decode(value.get("data")?.as_str()?).ok();
-    Some(match value.get("type")?.as_str()? {
-        "text" => Content::Text(text("text")?),
-        "image" => Content::Image { data: bytes()?, mime_type: text("mime_type")? },
-        "audio" => Content::Audio { data: bytes()?, mime_type: text("mime_type")? },
-        "link" => {
-            Content::Link { uri: text("uri")?, name: text("name")?, mime_type: text("mime_type") }
-        }
-        "blob" => {
-            Content::Blob { uri: text("uri")?, data: bytes()?, mime_type: text("mime_type")? }
-        }
-        _ => return None,
-    })
-}
-
 /// Absent members are left out: a client need not tell `null` from nothing.
 fn put(object: &mut Map<String, Value>, name: &str, value: Option<Value>) {
     if let Some(value) = value {
@@ -201,6 +159,8 @@ fn put(object: &mut Map<String, Value>, name: &str, value: Option<Value>) {
 
 #[cfg(test)]
 mod tests {
+    use toolcrib_tool::Content;
+
     use super::*;
 
     fn subject(hidden: bool, final_output: bool) -> Arc<Subject> {
@@ -249,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn every_event_survives_a_spill() {
+    fn every_event_survives_an_overflow() {
         for payload in every_payload() {
             for subject in [None, Some(subject(true, false)), Some(subject(false, true))] {
                 let occurrence = Arc::new(Occurrence { subject, payload: payload.clone() });

@@ -12,7 +12,7 @@ mod voice;
 
 pub use bus::{EventBus, Subscription};
 pub use channel::{
-    ChannelOptions, ChannelReport, ChannelSpill, Detachment, EventReader, MemorySpill,
+    ChannelOptions, ChannelOverflow, ChannelReport, Detachment, EventReader, MemoryOverflow,
     OutputChannel,
 };
 pub use event::{Completion, Event, Payload, Stage};

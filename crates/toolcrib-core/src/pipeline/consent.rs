@@ -48,7 +48,7 @@ impl<'a> Way<'a> {
         if let Some(grant) = self.origin.grant {
             let now = state.shared.now();
             let identity = &state.identity;
-            grant.check(self.id, &slot.entry, &checked.arguments, identity, now)?;
+            grant.check(self.id, slot.fingerprint(), &checked.arguments, identity, now)?;
             grant.spend()?;
             if let Granted::Run { remember } = grant.granted() {
                 self.remember(slot, &checked.arguments, *remember);
@@ -166,7 +166,7 @@ impl<'a> Way<'a> {
     fn remember(&self, slot: &Slot, arguments: &Arguments, scope: Remember) {
         let state = &self.turn.state;
         if let Some(session) = state.session.as_deref().filter(|_| scope != Remember::Nothing) {
-            let definition = Fingerprint::of_definition(&slot.entry);
+            let definition = slot.fingerprint();
             let arguments = Fingerprint::of_arguments(arguments);
             let approvals = &state.shared.approvals;
             approvals.remember(session, &state.identity, definition, arguments, scope);
@@ -176,7 +176,7 @@ impl<'a> Way<'a> {
     fn is_remembered(&self, slot: &Slot, arguments: &Arguments) -> bool {
         let state = &self.turn.state;
         let Some(session) = state.session.as_deref() else { return false };
-        let definition = Fingerprint::of_definition(&slot.entry);
+        let definition = slot.fingerprint();
         let arguments = || Fingerprint::of_arguments(arguments);
         state.shared.approvals.holds(session, &state.identity, definition, arguments)
     }
@@ -200,7 +200,8 @@ impl<'a> Way<'a> {
         };
         let now = state.shared.now();
         let expires_at = limit.map_or(crate::clock::Timestamp::NEVER, |limit| now.after(limit));
-        let suspended = Suspension::new(self.id, &slot.entry, arguments, waiting, now, expires_at);
+        let tool = (slot.entry.name(), slot.fingerprint());
+        let suspended = Suspension::of(self.id, tool, arguments, waiting, (now, expires_at));
         let mut suspension = match suspended {
             Ok(suspension) => suspension.for_identity(&*state.identity),
             Err(error) => return unkept(error).into(),

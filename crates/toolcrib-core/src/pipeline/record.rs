@@ -63,7 +63,7 @@ impl<'a> Record<'a> {
         telemetry::ended(&self.span, self.call, result.duration(), result.error());
         if let (Some(audit), Some(arguments)) = (&self.state.shared.audit, self.arguments.take()) {
             audit.record(Audited {
-                entry: self.slot.map(|slot| &slot.entry),
+                tool: self.slot.map(|slot| (&slot.entry, slot.fingerprint())),
                 values: &self.state.values,
                 session: self.state.session.as_deref(),
                 arguments,

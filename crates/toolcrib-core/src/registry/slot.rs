@@ -7,9 +7,9 @@ use toolcrib_tool::{Body, Layer, ToolEntry, ToolError};
 
 use super::rules::Rules;
 use super::unit::Place;
-use crate::admission;
 use crate::answers::Callee;
 use crate::arguments::prepare::Preparation;
+use crate::fingerprint::Fingerprint;
 use crate::lifecycle::LiveBody;
 use crate::schema::{InputValidator, OutputValidator, SchemaCache};
 use crate::statistics::{Counter, Statistics};
@@ -27,6 +27,7 @@ pub(crate) struct Slot {
     compiled: OnceLock<Result<Compiled, ToolError>>,
     pub(crate) entry: ToolEntry,
     pub(super) place: Place,
+    fingerprint: OnceLock<Fingerprint>,
 }
 
 /// What a call needs beyond the entry: in all, what fits two lines of memory.
@@ -36,8 +37,8 @@ pub(crate) struct Compiled {
     pub(crate) input: Arc<InputValidator>,
     pub(crate) preparation: Arc<Preparation>,
     pub(crate) output: Option<Arc<OutputValidator>>,
-    /// Changes with everything a definition says.
-    pub(crate) fingerprint: u64,
+    /// The beginning of the slot's fingerprint, for the breaker, which compares it at every call.
+    pub(crate) edition: u64,
     /// Which tool it is, for answers that are kept.
     pub(crate) callee: Callee,
 }
@@ -48,7 +49,8 @@ impl Slot {
             Body::Shared(tool) => Some(LiveBody::of(tool, entry.definition.tool_name())),
             _ => None,
         };
-        Self { counter: OnceLock::new(), live, compiled: OnceLock::new(), entry, place }
+        let (counter, compiled, fingerprint) = Default::default();
+        Self { counter, live, compiled, entry, place, fingerprint }
     }
 
     /// The instance that answers the tool's calls, where all calls share one.
@@ -71,11 +73,16 @@ impl Slot {
                 preparation: input.preparation(definition),
                 input,
                 output: output.transpose()?,
-                fingerprint: admission::fingerprint(definition),
+                edition: self.fingerprint().short(),
                 callee: Callee::of(&self.entry, revision(&self.entry.body)),
             })
         };
         self.compiled.get_or_init(compile).as_ref().map_err(Clone::clone)
+    }
+
+    /// What decisions about the tool and records of its calls are bound to; computed once.
+    pub(crate) fn fingerprint(&self) -> Fingerprint {
+        *self.fingerprint.get_or_init(|| Fingerprint::of_definition(&self.entry))
     }
 
     pub(super) fn name(&self) -> &str {

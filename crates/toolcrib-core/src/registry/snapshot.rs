@@ -11,6 +11,7 @@ use super::index::NameIndex;
 use super::rules::Rules;
 use super::selection::Selection;
 use super::slot::Slot;
+use crate::fingerprint;
 use crate::lifecycle::LiveBody;
 
 /// Who owns which name at one moment. Never changes.
@@ -100,6 +101,11 @@ impl RegistrySnapshot {
     #[inline]
     pub fn get(&self, name: &str) -> Option<&ToolEntry> {
         self.slot(name).map(|slot| &slot.entry)
+    }
+
+    /// The fingerprint of a name's owner, as suspended calls, approvals and the audit log have it.
+    pub fn fingerprint(&self, name: &str) -> Option<fingerprint::Fingerprint> {
+        self.slot(name).map(|slot| slot.fingerprint())
     }
 
     #[inline]

@@ -6,7 +6,6 @@ use toolcrib_tool::{ToolCall, ToolError, ToolOutput};
 
 use crate::Turn;
 use crate::clock::Timestamp;
-use crate::fingerprint::Fingerprint;
 use crate::pipeline::check_data;
 use crate::suspension::{Answer, Grant, Suspension, SuspensionStore, client_output};
 
@@ -56,7 +55,7 @@ impl Door for Turn {
         let known = self
             .state
             .slot(suspension.tool())
-            .filter(|slot| Fingerprint::of_definition(&slot.entry) == suspension.definition_hash());
+            .filter(|slot| slot.fingerprint() == suspension.definition_hash());
         // That the tool is gone or has changed is no fault of the output: the call's answer says it.
         let Some(slot) = known else { return Ok(output) };
         let shared = &self.state.shared;

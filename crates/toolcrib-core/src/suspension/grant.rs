@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::Value;
-use toolcrib_tool::{Arguments, CallId, ErrorKind, ToolCall, ToolEntry, ToolError, ToolOutput};
+use toolcrib_tool::{Arguments, CallId, ErrorKind, ToolCall, ToolError, ToolOutput};
 
 use super::{Suspension, Waiting};
 use crate::approval::{Remember, refused};
@@ -99,7 +99,7 @@ impl Grant {
         ToolCall::new(self.suspension.call_id(), self.suspension.tool(), arguments)
     }
 
-    /// Whether the grant is for this call of this tool with these arguments, which have passed
+    /// Whether the grant is for this call of the tool of this fingerprint, with these arguments, which have passed
     /// every check, for this identity, at this time. The error, of kind `denied`, is the call's
     /// answer.
     ///
@@ -109,7 +109,7 @@ impl Grant {
     pub fn check(
         &self,
         call: &CallId,
-        entry: &ToolEntry,
+        definition: Fingerprint,
         arguments: &Arguments,
         identity: &str,
         now: Timestamp,
@@ -123,7 +123,7 @@ impl Grant {
         if kept.identity() != identity || kept.call_id() != call.as_str() {
             return Err(ToolError::denied("the decision was about another call"));
         }
-        self.check_definition(entry)?;
+        self.check_definition(definition)?;
         let same =
             self.changed.is_some() || Fingerprint::of_arguments(arguments) == kept.argument_hash();
         if !same {
@@ -145,8 +145,8 @@ impl Grant {
 
     /// The part of [`check`](Self::check) that needs no arguments: whether the tool is still the
     /// one that was decided on.
-    pub fn check_definition(&self, entry: &ToolEntry) -> Result<(), ToolError> {
-        if Fingerprint::of_definition(entry) == self.suspension.definition_hash() {
+    pub fn check_definition(&self, definition: Fingerprint) -> Result<(), ToolError> {
+        if definition == self.suspension.definition_hash() {
             return Ok(());
         }
         let what = match self.suspension.waiting() {

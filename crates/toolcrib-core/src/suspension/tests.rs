@@ -97,13 +97,13 @@ proptest! {
             let grant = grant.unwrap();
             let fits = grant.check(
                 &CallId::new(shown.call),
-                &entry("tool", shown.description),
+                Fingerprint::of_definition(&entry("tool", shown.description)),
                 &arguments(shown.arguments),
                 shown.identity,
                 at(6),
             );
             prop_assert_eq!(fits.is_ok(), made == shown);
-            let elsewhere = grant.check(&call, &of, &arguments(made.arguments), "mallory", at(6));
+            let elsewhere = grant.check(&call, Fingerprint::of_definition(&of), &arguments(made.arguments), "mallory", at(6));
             prop_assert_eq!(elsewhere.unwrap_err().kind(), ErrorKind::Denied);
             Ok(())
         })?;
@@ -219,8 +219,13 @@ async fn a_grant_that_lay_about_is_good_for_nothing() {
     let suspension = suspended("1", approval(), "", "{}");
     let grant = granted(&suspension, Decision::approve().into()).await.expect("it waits");
     let (call, entry) = (CallId::new("1"), entry("tool", "A tool."));
-    assert!(grant.check(&call, &entry, &arguments("{}"), "", at(62_000)).is_ok());
-    let late = grant.check(&call, &entry, &arguments("{}"), "", at(62_001));
+    assert!(
+        grant
+            .check(&call, Fingerprint::of_definition(&entry), &arguments("{}"), "", at(62_000))
+            .is_ok()
+    );
+    let late =
+        grant.check(&call, Fingerprint::of_definition(&entry), &arguments("{}"), "", at(62_001));
     assert_eq!(late.expect_err("it is late").message(), "the decision on this call has expired");
 }
 
@@ -238,7 +243,9 @@ async fn a_tool_that_changed_is_not_run_on_an_old_approval() {
     let suspension = suspended("1", approval(), "", "{}");
     let decision = Decision::approve().remembered(Remember::Tool);
     let grant = granted(&suspension, decision.into()).await.expect("it waits");
-    let error = grant.check_definition(&entry("tool", "Does more now.")).expect_err("it changed");
+    let error = grant
+        .check_definition(Fingerprint::of_definition(&entry("tool", "Does more now.")))
+        .expect_err("it changed");
     assert_eq!(error.kind(), ErrorKind::Denied);
     assert_eq!(error.message(), "the tool changed since it was approved");
 }

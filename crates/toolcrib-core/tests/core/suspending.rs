@@ -1,11 +1,12 @@
 //! Calls that wait: put away, resolved once, and gone on with where their store is.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolcrib_core::approval::Decision;
+use toolcrib_core::audit::{AuditRecord, AuditSink, AuditTrail};
 use toolcrib_core::clock::{Clock, Timestamp};
 use toolcrib_core::suspension::{
     MemorySuspensions, RedeemError, Resolution, Suspension, SuspensionStore, Waiting,
@@ -258,4 +259,22 @@ async fn a_call_whose_tool_has_changed_meanwhile_is_denied() {
     let denied = done(denied.expect("it is resolved"));
     assert_eq!(denied.error_kind(), Some(ErrorKind::Denied));
     assert!(denied.text().contains("changed since it was approved"), "{}", denied.text());
+}
+
+#[tokio::test]
+async fn registry_suspension_and_audit_log_know_a_definition_by_one_fingerprint() {
+    #[derive(Default)]
+    struct Kept(Mutex<Vec<AuditRecord>>);
+    impl AuditSink for Kept {
+        fn record(&self, record: &AuditRecord) {
+            self.0.lock().expect("nobody panicked").push(record.clone());
+        }
+    }
+    let (host, kept) = (Host::new(), Arc::new(Kept::default()));
+    let executor = host.executor().audit(AuditTrail::new(kept.clone())).build();
+    let suspension = suspended(&as_ada(&executor), "remove").await;
+    let known = executor.registry().snapshot().fingerprint("remove").expect("it is there");
+    assert_eq!(suspension.definition_hash(), known);
+    let records = kept.0.lock().expect("nobody panicked");
+    assert_eq!(records[0].definition.as_deref(), Some(&*known.to_string()));
 }

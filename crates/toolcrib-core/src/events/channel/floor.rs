@@ -20,15 +20,15 @@ pub(crate) struct SpeakerId(u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Moment(pub(crate) u64);
 
-/// Where a spill keeps a word; never the same one twice on one floor.
+/// Where an overflow keeps a word; never the same one twice on one floor.
 pub(crate) type Key = u64;
 
-/// What may wait on a floor before it is crowded, or goes to the spill.
+/// What may wait on a floor before it is crowded, or goes to the overflow.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Room {
     /// Words presented and not read; with that many the holder has to wait.
     pub(crate) words: usize,
-    /// Bytes kept in memory; beyond that, words go to the spill. One word may overshoot.
+    /// Bytes kept in memory; beyond that, words go to the overflow. One word may overshoot.
     pub(crate) bytes: usize,
 }
 
@@ -39,9 +39,9 @@ pub(crate) enum Said<T> {
     Unheard,
     /// It is kept here.
     Kept,
-    /// It is to be put into the spill under this key;
+    /// It is to be put into the overflow under this key;
     /// [`lose_last`](Floor::lose_last) if that fails.
-    Spill(Key, T),
+    Over(Key, T),
 }
 
 /// The next word for the reader.
@@ -49,8 +49,8 @@ pub(crate) enum Said<T> {
 pub(crate) enum Taken<T> {
     /// A word.
     Word(T),
-    /// A word that the spill has under this key.
-    Spilled(Key),
+    /// A word that the overflow has under this key.
+    Over(Key),
     /// So many words were lost here.
     Lost(u64),
     /// Nothing yet.
@@ -63,7 +63,7 @@ pub(crate) enum Taken<T> {
 #[derive(Debug)]
 enum Word<T> {
     Here(T, usize),
-    Spilled(Key),
+    Over(Key),
     Lost(u64),
 }
 
@@ -145,7 +145,7 @@ impl<T> Floor<T> {
     }
 
     /// The speaker has nothing more to say: the floor passes on. Ending twice changes nothing.
-    /// Returns what the spill is to forget: the announcements of one that never spoke.
+    /// Returns what the overflow is to forget: the announcements of one that never spoke.
     pub(crate) fn end(&mut self, id: SpeakerId) -> Vec<Key> {
         let Some(line) = self.lines.get_mut(&id).filter(|line| !line.ended) else {
             return Vec::new();
@@ -195,7 +195,7 @@ impl<T> Floor<T> {
                         self.bytes -= bytes;
                         Taken::Word(word)
                     }
-                    Word::Spilled(key) => Taken::Spilled(key),
+                    Word::Over(key) => Taken::Over(key),
                     Word::Lost(lost) => Taken::Lost(lost),
                 };
             }
@@ -224,7 +224,7 @@ impl<T> Floor<T> {
     }
 
     /// There is no reader any more. Nobody waits for one, and what is and will be said goes to the
-    /// spill: returns what is to be put there now; [`lose`](Self::lose) what cannot be.
+    /// overflow: returns what is to be put there now; [`lose`](Self::lose) what cannot be.
     pub(crate) fn detach(&mut self) -> Vec<(Key, T)> {
         self.attended = false;
         self.bytes = 0;
@@ -234,7 +234,7 @@ impl<T> Floor<T> {
                 if matches!(word, Word::Here(..)) {
                     let key = self.next;
                     self.next += 1;
-                    if let Word::Here(word, _) = std::mem::replace(word, Word::Spilled(key)) {
+                    if let Word::Here(word, _) = std::mem::replace(word, Word::Over(key)) {
                         out.push((key, word));
                     }
                 }
@@ -243,11 +243,11 @@ impl<T> Floor<T> {
         out
     }
 
-    /// The spill could not keep the last word of this speaker.
+    /// The overflow could not keep the last word of this speaker.
     pub(crate) fn lose_last(&mut self, id: SpeakerId) {
         let is_presented = self.is_presented(id);
         let Some(line) = self.lines.get_mut(&id) else { return };
-        if matches!(line.words.back(), Some(Word::Spilled(_))) {
+        if matches!(line.words.back(), Some(Word::Over(_))) {
             line.words.pop_back();
             let gone = push_lost(&mut line.words, 1);
             if is_presented {
@@ -256,12 +256,12 @@ impl<T> Floor<T> {
         }
     }
 
-    /// The spill could not keep these words.
+    /// The overflow could not keep these words.
     pub(crate) fn lose(&mut self, keys: &HashSet<Key>) {
         for line in self.lines.values_mut() {
             for word in std::mem::take(&mut line.words) {
                 match word {
-                    Word::Spilled(key) if keys.contains(&key) => {
+                    Word::Over(key) if keys.contains(&key) => {
                         push_lost(&mut line.words, 1);
                     }
                     Word::Lost(lost) => {
@@ -311,21 +311,22 @@ impl<T> Floor<T> {
             return Said::Kept;
         }
         self.next += 1;
-        line.words.push_back(Word::Spilled(key));
-        Said::Spill(key, word)
+        line.words.push_back(Word::Over(key));
+        Said::Over(key, word)
     }
 
-    /// Removes a speaker that never spoke, and what it announced. Returns what the spill has of it.
+    /// Removes a speaker that never spoke, and what it announced. Returns what the overflow has of
+    /// it.
     fn forget(&mut self, id: SpeakerId) -> Vec<Key> {
-        let mut spilled = Vec::new();
+        let mut overflowed = Vec::new();
         for word in self.lines.remove(&id).map(|line| line.words).into_iter().flatten() {
             match word {
                 Word::Here(_, bytes) => self.bytes -= bytes,
-                Word::Spilled(key) => spilled.push(key),
+                Word::Over(key) => overflowed.push(key),
                 Word::Lost(_) => {}
             }
         }
-        spilled
+        overflowed
     }
 }
 

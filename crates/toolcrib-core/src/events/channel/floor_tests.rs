@@ -108,7 +108,7 @@ enum Reading {
 
 struct Shell {
     floor: Floor<Word>,
-    spill: HashMap<Key, Word>,
+    overflow: HashMap<Key, Word>,
     read: Vec<Word>,
 }
 
@@ -117,7 +117,7 @@ impl Shell {
         match said {
             Said::Unheard => panic!("a word of a call that has not ended was not heard"),
             Said::Kept => {}
-            Said::Spill(key, word) => assert_eq!(self.spill.insert(*key, *word), None),
+            Said::Over(key, word) => assert_eq!(self.overflow.insert(*key, *word), None),
         }
     }
 
@@ -125,7 +125,7 @@ impl Shell {
         for _ in 0..most {
             match self.floor.take() {
                 Taken::Word(word) => self.read.push(word),
-                Taken::Spilled(key) => self.read.push(self.spill.remove(&key).unwrap()),
+                Taken::Over(key) => self.read.push(self.overflow.remove(&key).unwrap()),
                 other => return other,
             }
         }
@@ -137,7 +137,7 @@ fn check(steps: &[Step], coarse: bool, room: Room, reading: Reading) {
     // Words of one moment are said at once.
     let moment = |step: usize| if coarse { step as u64 / 4 } else { step as u64 };
     let model = Model::new(steps, moment);
-    let mut shell = Shell { floor: Floor::new(room), spill: HashMap::new(), read: Vec::new() };
+    let mut shell = Shell { floor: Floor::new(room), overflow: HashMap::new(), read: Vec::new() };
     // They join in another order than that of the calls.
     let [third, first, second] = [2, 0, 1].map(|position| shell.floor.join(position));
     let ids = [first, second, third];
@@ -146,7 +146,7 @@ fn check(steps: &[Step], coarse: bool, room: Room, reading: Reading) {
     for (at, &(call, act)) in steps.iter().enumerate() {
         if reading == Reading::LeavesBefore(at) {
             let moved = shell.floor.detach();
-            shell.spill.extend(moved);
+            shell.overflow.extend(moved);
         }
         let word = (call, at);
         match act {
@@ -160,7 +160,7 @@ fn check(steps: &[Step], coarse: bool, room: Room, reading: Reading) {
             }
             End => {
                 for key in shell.floor.end(ids[call]) {
-                    assert!(shell.spill.remove(&key).is_some());
+                    assert!(shell.overflow.remove(&key).is_some());
                 }
             }
         }
@@ -189,7 +189,7 @@ fn check(steps: &[Step], coarse: bool, room: Room, reading: Reading) {
     let end = shell.read(usize::MAX);
     assert_eq!(end, Taken::End, "{steps:?}");
     assert_eq!(shell.read, model.seen_after(steps.len() - 1), "{steps:?}");
-    assert!(shell.spill.is_empty(), "{steps:?}");
+    assert!(shell.overflow.is_empty(), "{steps:?}");
 }
 
 fn check_all(scripts: [&[Act]; 3]) -> usize {
@@ -231,12 +231,12 @@ fn a_call_that_says_nothing_is_passed_over() {
 }
 
 #[test]
-fn what_a_spill_cannot_keep_is_lost_in_its_place() {
+fn what_an_overflow_cannot_keep_is_lost_in_its_place() {
     let mut floor = Floor::new(Room { words: 100, bytes: 2 });
     let (first, second) = (floor.join(0), floor.join(1));
     let say = |floor: &mut Floor<_>, id, word| match floor.say(id, Moment(0), word, 1) {
         Said::Kept => {}
-        Said::Spill(..) => floor.lose_last(id),
+        Said::Over(..) => floor.lose_last(id),
         Said::Unheard => panic!("not heard"),
     };
     for word in 1..=3 {

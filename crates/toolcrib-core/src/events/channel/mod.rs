@@ -3,10 +3,10 @@
 mod floor;
 #[cfg(test)]
 mod floor_tests;
+mod overflow;
 mod reader;
 mod shell;
 mod speaker;
-mod spill;
 #[cfg(test)]
 mod tests;
 
@@ -14,8 +14,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use overflow::{ChannelOverflow, MemoryOverflow};
 pub use reader::EventReader;
-pub use spill::{ChannelSpill, MemorySpill};
 
 pub(crate) use shell::Shell;
 pub(crate) use speaker::Speaker;
@@ -28,7 +28,7 @@ use super::event::Subject;
 pub struct ChannelOptions {
     /// Events a call can be ahead of the reader before it waits. Default 64; 0 counts as 1.
     pub events: usize,
-    /// Bytes of events kept in memory; beyond that they go to the spill, or, in a stream without
+    /// Bytes of events kept in memory; beyond that they go to the overflow, or, in a stream without
     /// one, are lost. One event may overshoot. Default 1 MiB.
     pub bytes: usize,
     /// How long a reader may take nothing of what is there for it; then a call that waits for it
@@ -60,9 +60,9 @@ pub struct ChannelReport {
     pub presented: u64,
     /// Events that are still to be read.
     pub unread: usize,
-    /// Events that went through the spill.
-    pub spilled: u64,
-    /// Events that the spill could not keep.
+    /// Events that went through the overflow.
+    pub overflowed: u64,
+    /// Events that the overflow could not keep.
     pub lost: u64,
     /// Why there is no reader; `None` while there is one.
     pub detached: Option<Detachment>,
@@ -76,10 +76,10 @@ pub struct ChannelReport {
 /// other, numbered 1, 2, 3 and so on.
 ///
 /// Only the call that holds the floor ever waits for a slow reader. What the others say is kept,
-/// beyond a bound in the spill. A stalled reader is detached, and so is one that is dropped: what
-/// the calls under way still say goes to the spill, where [`attach`](Self::attach) finds it. Calls
-/// that begin when nobody reads keep out of the channel, unless their output is the assistant's
-/// message.
+/// beyond a bound in the overflow. A stalled reader is detached, and so is one that is dropped:
+/// what the calls under way still say goes to the overflow, where [`attach`](Self::attach) finds
+/// it. Calls that begin when nobody reads keep out of the channel, unless their output is the
+/// assistant's message.
 ///
 /// Cloning it is cheap. The stream ends when the last clone is dropped, or
 /// [`close`](Self::close) is called, and every call has ended.
@@ -96,17 +96,17 @@ impl Drop for Handle {
 }
 
 impl OutputChannel {
-    /// A channel and its reader, with a [`MemorySpill`] of the default size.
+    /// A channel and its reader, with a [`MemoryOverflow`] of the default size.
     pub fn new(options: &ChannelOptions) -> (Self, EventReader) {
-        Self::with_spill(options, MemorySpill::default())
+        Self::with_overflow(options, MemoryOverflow::default())
     }
 
     /// A channel that puts elsewhere what does not fit into its memory.
-    pub fn with_spill(
+    pub fn with_overflow(
         options: &ChannelOptions,
-        spill: impl ChannelSpill + 'static,
+        overflow: impl ChannelOverflow + 'static,
     ) -> (Self, EventReader) {
-        let shell = Arc::new(Shell::new(options, Some(Box::new(spill))));
+        let shell = Arc::new(Shell::new(options, Some(Box::new(overflow))));
         let reader = EventReader::new(Arc::clone(&shell), 0);
         (Self(Arc::new(Handle(shell))), reader)
     }

@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
 use super::floor::{Floor, Moment, Room, Said, SpeakerId, Taken};
-use super::{ChannelOptions, ChannelReport, ChannelSpill, Detachment};
+use super::{ChannelOptions, ChannelOverflow, ChannelReport, Detachment};
 use crate::events::event::{Event, Occurrence, Payload};
 use crate::events::json;
 
@@ -24,7 +24,7 @@ pub(crate) struct Shell {
 
 struct State {
     floor: Floor<Arc<Occurrence>>,
-    spill: Option<Box<dyn ChannelSpill>>,
+    overflow: Option<Box<dyn ChannelOverflow>>,
     /// The reader, while it waits.
     reader: Option<Waker>,
     /// Which reader is attached; those before it are detached.
@@ -35,12 +35,15 @@ struct State {
 }
 
 impl Shell {
-    pub(crate) fn new(options: &ChannelOptions, spill: Option<Box<dyn ChannelSpill>>) -> Self {
+    pub(crate) fn new(
+        options: &ChannelOptions,
+        overflow: Option<Box<dyn ChannelOverflow>>,
+    ) -> Self {
         let now = Instant::now();
         Self {
             state: Mutex::new(State {
                 floor: Floor::new(Room { words: options.events, bytes: options.bytes }),
-                spill,
+                overflow,
                 reader: None,
                 generation: 0,
                 moved: now,
@@ -83,7 +86,7 @@ impl Shell {
     pub(crate) fn end(&self, id: SpeakerId) {
         self.change(|state| {
             for key in state.floor.end(id) {
-                state.spill.as_mut().and_then(|spill| spill.take(key));
+                state.overflow.as_mut().and_then(|overflow| overflow.take(key));
             }
         });
         self.room.notify_waiters();
@@ -218,18 +221,20 @@ impl Shell {
 }
 
 impl State {
-    /// Puts into the spill what the floor wants there.
+    /// Puts into the overflow what the floor wants there.
     fn settle(&mut self, id: SpeakerId, said: Said<Arc<Occurrence>>) {
-        let Said::Spill(key, occurrence) = said else { return };
-        if !self.spill(key, &occurrence) {
+        let Said::Over(key, occurrence) = said else { return };
+        if !self.overflow(key, &occurrence) {
             self.floor.lose_last(id);
         }
     }
 
-    fn spill(&mut self, key: u64, occurrence: &Arc<Occurrence>) -> bool {
-        let kept =
-            self.spill.as_mut().is_some_and(|spill| spill.put(key, json::encode(occurrence)));
-        let counter = if kept { &mut self.report.spilled } else { &mut self.report.lost };
+    fn overflow(&mut self, key: u64, occurrence: &Arc<Occurrence>) -> bool {
+        let kept = self
+            .overflow
+            .as_mut()
+            .is_some_and(|overflow| overflow.put(key, json::encode(occurrence)));
+        let counter = if kept { &mut self.report.overflowed } else { &mut self.report.lost };
         *counter += 1;
         kept
     }
@@ -242,7 +247,7 @@ impl State {
         self.report.detached = Some(why);
         let mut refused = HashSet::new();
         for (key, occurrence) in self.floor.detach() {
-            if !self.spill(key, &occurrence) {
+            if !self.overflow(key, &occurrence) {
                 refused.insert(key);
             }
         }
@@ -252,8 +257,8 @@ impl State {
     fn next(&mut self) -> Poll<Option<Event>> {
         let occurrence = match self.floor.take() {
             Taken::Word(occurrence) => occurrence,
-            Taken::Spilled(key) => {
-                let bytes = self.spill.as_mut().and_then(|spill| spill.take(key));
+            Taken::Over(key) => {
+                let bytes = self.overflow.as_mut().and_then(|overflow| overflow.take(key));
                 bytes.and_then(|bytes| json::decode(&bytes)).unwrap_or_else(|| {
                     self.report.lost += 1;
                     Occurrence::of_host(Payload::Lagged { lost: 1 })

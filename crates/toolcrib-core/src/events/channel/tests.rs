@@ -104,7 +104,7 @@ async fn a_stalled_reader_is_detached_after_thirty_seconds() {
     assert_eq!(started.elapsed(), Duration::from_secs(30));
     let report = channel.report();
     assert_eq!(report.detached, Some(Detachment::Stalled));
-    assert_eq!((report.presented, report.unread, report.spilled, report.lost), (0, 50, 50, 0));
+    assert_eq!((report.presented, report.unread, report.overflowed, report.lost), (0, 50, 50, 0));
 
     // The reader is told, once, and its end changes nothing any more.
     assert_eq!(read_now(&mut reader), ["detached, 50 unread"]);
@@ -240,9 +240,9 @@ async fn a_waiting_reader_is_woken_by_words_and_by_the_end() {
 }
 
 #[tokio::test]
-async fn what_does_not_fit_goes_to_the_spill_and_comes_back_in_order() {
+async fn what_does_not_fit_goes_to_the_overflow_and_comes_back_in_order() {
     let small = ChannelOptions { bytes: 1, ..options(100) };
-    let (channel, reader) = OutputChannel::with_spill(&small, MemorySpill::new(2_000));
+    let (channel, reader) = OutputChannel::with_overflow(&small, MemoryOverflow::new(2_000));
     let (first, second) = (channel.speaker(0), channel.speaker(1));
     first.say(word("a"));
     let long = "x".repeat(600);
@@ -250,7 +250,7 @@ async fn what_does_not_fit_goes_to_the_spill_and_comes_back_in_order() {
         second.say(word(text));
     }
     let report = channel.report();
-    assert_eq!((report.spilled, report.lost, report.unread), (4, 2, 6));
+    assert_eq!((report.overflowed, report.lost, report.unread), (4, 2, 6));
     drop((first, second));
     channel.close();
     assert_eq!(read_all(reader).await, ["a", "b", &long, &long, "lost 2", "c"]);
@@ -258,9 +258,9 @@ async fn what_does_not_fit_goes_to_the_spill_and_comes_back_in_order() {
 }
 
 #[tokio::test]
-async fn a_spill_that_loses_what_it_took_is_reported() {
+async fn an_overflow_that_loses_what_it_took_is_reported() {
     struct Forgetful;
-    impl ChannelSpill for Forgetful {
+    impl ChannelOverflow for Forgetful {
         fn put(&mut self, _key: u64, _bytes: Vec<u8>) -> bool {
             true
         }
@@ -269,7 +269,7 @@ async fn a_spill_that_loses_what_it_took_is_reported() {
         }
     }
     let small = ChannelOptions { bytes: 1, ..options(100) };
-    let (channel, mut reader) = OutputChannel::with_spill(&small, Forgetful);
+    let (channel, mut reader) = OutputChannel::with_overflow(&small, Forgetful);
     let speaker = channel.speaker(0);
     for text in ["a", "b"] {
         speaker.say(word(text));
@@ -279,9 +279,9 @@ async fn a_spill_that_loses_what_it_took_is_reported() {
 }
 
 #[tokio::test]
-async fn what_a_silent_call_announced_leaves_the_spill_with_it() {
+async fn what_a_silent_call_announced_leaves_the_overflow_with_it() {
     struct Counting(Arc<AtomicBool>);
-    impl ChannelSpill for Counting {
+    impl ChannelOverflow for Counting {
         fn put(&mut self, _key: u64, _bytes: Vec<u8>) -> bool {
             !self.0.swap(true, Ordering::Relaxed)
         }
@@ -292,7 +292,7 @@ async fn what_a_silent_call_announced_leaves_the_spill_with_it() {
     }
     let small = ChannelOptions { bytes: 0, ..options(100) };
     let full = Arc::new(AtomicBool::new(false));
-    let (channel, mut reader) = OutputChannel::with_spill(&small, Counting(Arc::clone(&full)));
+    let (channel, mut reader) = OutputChannel::with_overflow(&small, Counting(Arc::clone(&full)));
     let speaker = channel.speaker(0);
     speaker.announce(word("a"));
     assert!(full.load(Ordering::Relaxed));

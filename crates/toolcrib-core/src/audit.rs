@@ -9,7 +9,8 @@ pub(crate) mod trail;
 
 use std::time::{Duration, SystemTime};
 
-use serde::{Serialize, Serializer};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 use toolcrib_tool::{Arguments, ContextValues, ErrorKind};
 
@@ -51,14 +52,14 @@ pub trait AuditSink: Send + Sync + 'static {
 }
 
 /// What is said of a call's arguments.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum AuditArguments {
-    /// Their hash, by which equal arguments are recognised ([`arguments_hash`]). What can be
-    /// guessed can also be recognised by it.
+    /// Their hash, by which equal arguments are recognised, and so are those that can be guessed.
     #[default]
     Hash,
-    /// The arguments themselves, redacted ([`redact`](crate::redact)).
+    /// The arguments, without sensitive values and secrets.
     Redacted,
 }
 

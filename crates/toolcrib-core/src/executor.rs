@@ -62,7 +62,7 @@ impl Executor {
 
     /// Starts an executor over a registry.
     pub fn builder(registry: Registry) -> ExecutorBuilder {
-        ExecutorBuilder::new(registry)
+        ExecutorBuilder::default().registry(registry)
     }
 
     /// Opens a turn: one pinned snapshot for one agent turn or one request.

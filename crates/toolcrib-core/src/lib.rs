@@ -33,6 +33,7 @@ mod middleware;
 mod mock;
 mod output_budget;
 mod panics;
+mod pattern;
 mod pipeline;
 pub mod policy;
 mod recording;
@@ -59,6 +60,7 @@ pub use executor::{Executor, ExecutorBuilder};
 pub use lifecycle::{RefreshReport, Refreshed, Refresher, ShutdownReport};
 pub use middleware::{Middleware, Next, after, before};
 pub use mock::{Mock, MockCall};
+pub use pattern::{AnnotationPattern, Pattern, SourcePattern};
 pub use recording::{RecordedCall, Recorder, Recording, RecordingError, Replay};
 pub use redaction::redact;
 pub use registry::{
@@ -68,7 +70,7 @@ pub use registry::{
 };
 pub use statistics::{OTHER_TOOLS, Statistics, ToolStatistics, UNKNOWN_TOOLS};
 pub use suspension::Answer;
-pub use toolset::{AnnotationFilter, Pattern, ToolFilter, Toolset, ToolsetView};
+pub use toolset::{ToolFilter, Toolset, ToolsetView};
 #[cfg(feature = "tower")]
 pub use tower_service::ExecutorService;
 pub use turn::{Turn, TurnOptions};

@@ -1,10 +1,8 @@
 //! Policy: which calls run, which wait for a person, and which are refused.
 
 mod error;
-mod glob;
 mod matching;
 mod rule;
-mod source;
 #[cfg(test)]
 mod tests;
 mod verdict;
@@ -17,7 +15,7 @@ use toolcrib_tool::{Approval, Arguments, ToolDefinition, ToolEntry};
 
 pub use error::PolicyError;
 use matching::CompiledRule;
-pub use rule::{Action, AnnotationPattern, ArgumentPattern, PolicyRule};
+pub use rule::{Action, ArgumentPattern, PolicyRule};
 pub use verdict::{DecidedBy, Verdict};
 
 /// What becomes of a verdict to ask.

@@ -1,19 +1,19 @@
 //! Toolsets: which tools somebody may list, search, describe and call, by one filter.
 
 mod filter;
-mod pattern;
 mod view;
 
 use std::fmt;
 use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use toolcrib_tool::ToolEntry;
 
 use crate::registry::RegistrySnapshot;
-pub use filter::{AnnotationFilter, ToolFilter};
-pub use pattern::Pattern;
+use crate::spill::READ_OUTPUT;
+pub use filter::ToolFilter;
 use view::Chosen;
 pub use view::ToolsetView;
 
@@ -48,8 +48,9 @@ pub use view::ToolsetView;
 /// }))?;
 /// # Ok::<(), serde_json::Error>(())
 /// ```
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(from = "Rules")]
+#[schemars(with = "Rules")]
 pub struct Toolset(Arc<Inner>);
 
 #[derive(Default)]
@@ -59,10 +60,15 @@ struct Inner {
     last: ArcSwapOption<Chosen>,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+/// Which tools are listed, searched, described and called together: those that at least one
+/// `include` takes, or all if there is none, and no `exclude`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[schemars(rename = "Toolset")]
 #[serde(default, deny_unknown_fields)]
 struct Rules {
+    /// Takes what any of these takes.
     include: Vec<ToolFilter>,
+    /// Leaves out what any of these takes, whatever includes it.
     exclude: Vec<ToolFilter>,
 }
 
@@ -82,6 +88,16 @@ impl Toolset {
     #[must_use]
     pub fn exclude(self, filter: ToolFilter) -> Self {
         self.with(|rules| rules.exclude.push(filter))
+    }
+
+    /// Takes `read_output`, too, where an `include` may not: what is cut in a turn can then be read
+    /// in it. An `exclude` still leaves it out.
+    #[must_use]
+    pub fn with_read_output(self) -> Self {
+        if self.0.rules.include.is_empty() {
+            return self;
+        }
+        self.include(ToolFilter::new().name(READ_OUTPUT))
     }
 
     fn with(self, change: impl FnOnce(&mut Rules)) -> Self {

@@ -14,14 +14,13 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
-use toolcrib_core::ExecutorConfig;
-use toolcrib_core::audit;
 use toolcrib_core::policy::Policy;
+use toolcrib_core::{ExecutorConfig, Toolset};
 use toolcrib_tool::ContextValues;
 
 pub use calls::{Approval, Breaker, Cache, Executor, Output};
-pub use names::{Filter, OnDuplicate, Registry, Toolset, Toolsets};
-pub use places::{Audit, AuditArguments, Manifests, State, Workspace};
+pub use names::Registry;
+pub use places::{Audit, Manifests, State, Workspace};
 pub use setup::SetupError;
 
 /// Everything a config file may say. All keys are optional; unknown ones are errors.
@@ -42,8 +41,9 @@ pub struct Config {
     pub approval: Approval,
     /// How names are resolved.
     pub registry: Registry,
-    /// Named toolsets: what a surface or a turn is limited to.
-    pub toolsets: Toolsets,
+    /// Named toolsets: what a surface or a turn is limited to. Those with an `include` take
+    /// `read_output`, too.
+    pub toolsets: BTreeMap<String, Toolset>,
     /// Where manifests are.
     pub manifests: Manifests,
     /// Where commands run.
@@ -97,14 +97,5 @@ impl Config {
     /// The context every call gets.
     pub fn context_values(&self) -> ContextValues {
         self.context.iter().map(|(key, value)| (key.clone(), value.clone())).collect()
-    }
-}
-
-impl From<AuditArguments> for audit::AuditArguments {
-    fn from(arguments: AuditArguments) -> Self {
-        match arguments {
-            AuditArguments::Hash => Self::Hash,
-            AuditArguments::Redacted => Self::Redacted,
-        }
     }
 }

@@ -17,9 +17,9 @@ use crate::policy::Policy;
 use crate::spill::SpillStore;
 use crate::statistics::Statistics;
 use crate::suspension::SuspensionStore;
-use crate::{ExecutorConfig, Middleware, Registry};
+use crate::{ExecutorConfig, Middleware, Registry, RegistryBuilder};
 
-/// Builds an [`Executor`]. All of it may be left out, and what is left out costs a call nothing.
+/// Builds an [`Executor`]; by default over a registry without tools. All of it may be left out, and what is left out costs a call nothing.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -54,10 +54,10 @@ pub struct ExecutorBuilder {
     bus: Option<EventBus>,
 }
 
-impl ExecutorBuilder {
-    pub(super) fn new(registry: Registry) -> Self {
+impl Default for ExecutorBuilder {
+    fn default() -> Self {
         Self {
-            registry,
+            registry: Registry::new(RegistryBuilder::new().build()),
             config: ExecutorConfig::default(),
             middleware: Stack::default(),
             mask: Mask::default(),
@@ -69,6 +69,15 @@ impl ExecutorBuilder {
             clock: Arc::new(SystemClock),
             bus: None,
         }
+    }
+}
+
+impl ExecutorBuilder {
+    /// The tools.
+    #[must_use]
+    pub fn registry(mut self, registry: Registry) -> Self {
+        self.registry = registry;
+        self
     }
 
     /// How calls are run.
@@ -187,6 +196,9 @@ impl ExecutorBuilder {
 
 impl fmt::Debug for ExecutorBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ExecutorBuilder").field("config", &self.config).finish_non_exhaustive()
+        f.debug_struct("ExecutorBuilder")
+            .field("config", &self.config)
+            .field("policy", &self.policy)
+            .finish_non_exhaustive()
     }
 }

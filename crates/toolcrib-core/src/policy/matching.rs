@@ -5,17 +5,16 @@ use std::sync::Arc;
 
 use regex::Regex;
 use serde_json::Value;
-use toolcrib_tool::{Annotations, Arguments, ToolEntry, canonical_json};
+use toolcrib_tool::{Arguments, ToolEntry, canonical_json};
 
-use super::glob::Glob;
-use super::source::SourcePattern;
-use super::{Action, AnnotationPattern, ArgumentPattern, DecidedBy, PolicyError, PolicyRule};
+use super::{Action, ArgumentPattern, DecidedBy, PolicyError, PolicyRule};
+use crate::pattern::{AnnotationPattern, Pattern, SourcePattern};
 
 #[derive(Debug, Clone)]
 pub(super) struct CompiledRule {
     position: usize,
     name: Option<Arc<str>>,
-    tool: Glob,
+    tool: Option<Pattern>,
     source: Option<SourcePattern>,
     annotations: AnnotationPattern,
     arguments: Vec<(String, Matcher)>,
@@ -25,29 +24,25 @@ pub(super) struct CompiledRule {
 
 #[derive(Debug, Clone)]
 enum Matcher {
-    Glob(Glob),
+    Glob(Pattern),
     Regex(Regex),
     Equals(Value),
 }
 
 impl CompiledRule {
     pub(super) fn compile(position: usize, rule: PolicyRule) -> Result<Self, PolicyError> {
-        let at = |place: &str| {
-            let place = place.to_owned();
-            move |problem| PolicyError::new(position, place, problem)
-        };
-        let tool = Glob::new(rule.tool.as_deref().unwrap_or("*")).map_err(at("tool"))?;
-        let source = rule.source.as_deref().map(SourcePattern::new).transpose();
         let mut arguments = Vec::with_capacity(rule.arguments.len());
         for (place, pattern) in rule.arguments {
-            let matcher = Matcher::new(pattern).map_err(at(&format!("arguments.{place}")))?;
+            let matcher = Matcher::new(pattern).map_err(|problem| {
+                PolicyError::new(position, format!("arguments.{place}"), problem)
+            })?;
             arguments.push((place, matcher));
         }
         Ok(Self {
             position,
             name: rule.name.map(Arc::from),
-            tool,
-            source: source.map_err(at("source"))?,
+            tool: rule.tool,
+            source: rule.source,
             annotations: rule.annotations,
             arguments,
             action: rule.action,
@@ -61,7 +56,7 @@ impl CompiledRule {
 
     /// The cheap questions come first: a `Value` of the arguments is built only if all else holds.
     pub(super) fn matches(&self, entry: &ToolEntry, arguments: &Arguments) -> bool {
-        self.tool.matches(entry.name())
+        self.tool.as_ref().is_none_or(|tool| tool.matches(entry.name()))
             && self.source.as_ref().is_none_or(|source| source.matches(&entry.source))
             && self.annotations.matches(entry.definition.annotations())
             && self.arguments.iter().all(|(place, matcher)| {
@@ -70,23 +65,10 @@ impl CompiledRule {
     }
 }
 
-impl AnnotationPattern {
-    fn matches(self, annotations: Annotations) -> bool {
-        [
-            (self.read_only, annotations.read_only),
-            (self.destructive, annotations.may_destroy()),
-            (self.idempotent, annotations.idempotent),
-            (self.open_world, annotations.open_world),
-        ]
-        .into_iter()
-        .all(|(wanted, is)| wanted.is_none_or(|wanted| wanted == is))
-    }
-}
-
 impl Matcher {
     fn new(pattern: ArgumentPattern) -> Result<Self, String> {
         match pattern {
-            ArgumentPattern::Glob(glob) => Glob::new(&glob).map(Self::Glob),
+            ArgumentPattern::Glob(glob) => Ok(Self::Glob(glob)),
             ArgumentPattern::Regex(pattern) => Regex::new(&pattern)
                 .map(Self::Regex)
                 .map_err(|error| format!("`{pattern}` is no regular expression: {error}")),

@@ -6,12 +6,15 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::pattern::{AnnotationPattern, Pattern, SourcePattern};
+
 /// One rule of a policy: whatever it says must all hold of a call for it to match.
 ///
 /// A rule that says nothing but its action matches every call.
 ///
 /// ```
-/// use toolcrib_core::policy::{AnnotationPattern, PolicyRule};
+/// use toolcrib_core::AnnotationPattern;
+/// use toolcrib_core::policy::PolicyRule;
 ///
 /// // Nothing that an upstream server calls destructive runs unasked.
 /// let rule = PolicyRule::ask()
@@ -25,13 +28,13 @@ pub struct PolicyRule {
     /// What to call the rule in messages.
     #[serde(default)]
     pub(super) name: Option<String>,
-    /// The tool's name, as a glob: `*` is any text, `?` any one character.
+    /// The tool's name; `*` is any text, `?` any one character.
     #[serde(default)]
-    pub(super) tool: Option<String>,
+    pub(super) tool: Option<Pattern>,
     /// Where the tool comes from: a layer (host, native, manifest, upstream, fallback), a glob of
     /// units (crate, file or upstream name), or both as layer:glob.
     #[serde(default)]
-    pub(super) source: Option<String>,
+    pub(super) source: Option<SourcePattern>,
     /// What the tool says of its effects.
     #[serde(default)]
     pub(super) annotations: AnnotationPattern,
@@ -58,27 +61,13 @@ pub enum Action {
     Deny,
 }
 
-/// What a rule asks of a tool's annotations; what is absent does not matter.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct AnnotationPattern {
-    /// The call changes nothing.
-    pub read_only: Option<bool>,
-    /// The call may destroy something. Never true of a read-only tool, whatever it says.
-    pub destructive: Option<bool>,
-    /// Calling twice is calling once.
-    pub idempotent: Option<bool>,
-    /// The call reaches things outside the host's control.
-    pub open_world: Option<bool>,
-}
-
 /// What a rule asks of one argument.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ArgumentPattern {
     /// The value's text matches a glob from end to end; `*` also matches `/`. The text of a value
     /// that is no string is its JSON without blanks.
-    Glob(String),
+    Glob(Pattern),
     /// Somewhere in the value's text a regular expression matches (linear time, no look-around).
     Regex(String),
     /// The value is this one; numbers are compared by value.
@@ -88,7 +77,7 @@ pub enum ArgumentPattern {
 impl ArgumentPattern {
     /// The value's text matches a glob.
     pub fn glob(glob: impl Into<String>) -> Self {
-        Self::Glob(glob.into())
+        Self::Glob(Pattern::new(glob))
     }
 
     /// A regular expression matches somewhere in the value's text.
@@ -138,17 +127,17 @@ impl PolicyRule {
         self
     }
 
-    /// Restricts the rule to tools whose name matches a glob.
+    /// Restricts the rule to tools whose name matches, a [`Pattern`].
     #[must_use]
     pub fn tool(mut self, glob: impl Into<String>) -> Self {
-        self.tool = Some(glob.into());
+        self.tool = Some(Pattern::new(glob));
         self
     }
 
-    /// Restricts the rule to sources: `LAYER`, `UNIT-GLOB` or `LAYER:UNIT-GLOB`.
+    /// Restricts the rule to tools of a source, a [`SourcePattern`].
     #[must_use]
     pub fn source(mut self, pattern: impl Into<String>) -> Self {
-        self.source = Some(pattern.into());
+        self.source = Some(SourcePattern::new(pattern));
         self
     }
 

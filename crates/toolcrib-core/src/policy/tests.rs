@@ -6,9 +6,8 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use toolcrib_tool::{Approval, Arguments, Layer, Source, ToolDefinition, ToolEntry, tool_fn};
 
-use super::{
-    Action, AnnotationPattern, ArgumentPattern, DecidedBy, Policy, PolicyMode, PolicyRule, Verdict,
-};
+use super::{Action, ArgumentPattern, DecidedBy, Policy, PolicyMode, PolicyRule, Verdict};
+use crate::AnnotationPattern;
 
 fn entry(name: &str, approval: Approval, read_only: bool) -> ToolEntry {
     let definition = ToolDefinition::builder(name)

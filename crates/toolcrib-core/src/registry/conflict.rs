@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 use toolcrib_tool::{Layer, Source, ToolEntry, ToolName};
 
@@ -62,11 +63,11 @@ pub struct Divergence {
     pub fresh: Source,
 }
 
-/// What a name that is declared twice means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+/// What a name that is declared twice means. The first keeps it either way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnDuplicate {
-    /// The first keeps the name; the conflict is logged and listed.
+    /// The conflict is logged and listed.
     #[default]
     Warn,
     /// Nothing is built and no change applied.

@@ -1,41 +1,39 @@
 //! One condition of a toolset.
 
+use schemars::JsonSchema;
 use serde::Deserialize;
-use toolcrib_tool::{Annotations, Source, ToolEntry};
+use toolcrib_tool::ToolEntry;
 
-use super::pattern::{Pattern, fits};
+use crate::pattern::{AnnotationPattern, Pattern, SourcePattern};
 
 /// Takes the tools that meet every condition it states; a list is met by any of its items. A filter
 /// without conditions takes all.
 ///
 /// ```
-/// use toolcrib_core::{AnnotationFilter, ToolFilter};
+/// use toolcrib_core::{AnnotationPattern, ToolFilter};
 ///
-/// let harmless = AnnotationFilter { read_only: Some(true), ..AnnotationFilter::default() };
+/// let harmless = AnnotationPattern { read_only: Some(true), ..AnnotationPattern::default() };
 /// let filter = ToolFilter::new().category("file").annotations(harmless).source("manifest:tools.d/*");
 /// ```
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[schemars(
+    description = "Takes the tools that meet every condition it states; a list is met by any of \
+                   its items. In names, categories, tags and units `*` is any text and `?` any one \
+                   character."
+)]
 #[serde(default, deny_unknown_fields)]
 pub struct ToolFilter {
+    /// Names.
     names: Vec<Pattern>,
+    /// Categories.
     categories: Vec<Pattern>,
+    /// Tags.
     tags: Vec<Pattern>,
-    sources: Vec<Pattern>,
-    annotations: AnnotationFilter,
-}
-
-/// Conditions on a tool's annotations; `None` is met by either.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct AnnotationFilter {
-    /// Whether the call changes nothing.
-    pub read_only: Option<bool>,
-    /// Whether the call may destroy something; one that is read-only cannot.
-    pub destructive: Option<bool>,
-    /// Whether calling twice has no further effect.
-    pub idempotent: Option<bool>,
-    /// Whether the call reaches things outside the host's control.
-    pub open_world: Option<bool>,
+    /// Where the tools come from: a layer (host, native, manifest, upstream, fallback), a unit
+    /// (crate, file or upstream name), or both as layer:unit.
+    sources: Vec<SourcePattern>,
+    /// What the tools say of their effects.
+    annotations: AnnotationPattern,
 }
 
 impl ToolFilter {
@@ -65,17 +63,16 @@ impl ToolFilter {
         self
     }
 
-    /// Takes tools from this source: a layer (`native`), or a layer and a unit
-    /// (`manifest:tools.d/*`), each a [`Pattern`]. Given again: from either.
+    /// Takes tools from this source, a [`SourcePattern`]. Given again: from either.
     #[must_use]
     pub fn source(mut self, source: impl Into<String>) -> Self {
-        self.sources.push(Pattern::new(source));
+        self.sources.push(SourcePattern::new(source));
         self
     }
 
     /// Takes tools with these annotations.
     #[must_use]
-    pub fn annotations(mut self, annotations: AnnotationFilter) -> Self {
+    pub fn annotations(mut self, annotations: AnnotationPattern) -> Self {
         self.annotations = annotations;
         self
     }
@@ -83,30 +80,14 @@ impl ToolFilter {
     /// Whether it takes the tool.
     pub fn takes(&self, entry: &ToolEntry) -> bool {
         let definition = &entry.definition;
-        let met = |patterns: &[Pattern], met: &dyn Fn(&Pattern) -> bool| {
-            patterns.is_empty() || patterns.iter().any(met)
+        let met = |patterns: &[Pattern], text: &str| {
+            patterns.is_empty() || patterns.iter().any(|pattern| pattern.matches(text))
         };
-        met(&self.names, &|pattern| pattern.matches(definition.name()))
-            && met(&self.categories, &|pattern| pattern.matches(definition.category()))
-            && met(&self.tags, &|pattern| definition.tags().iter().any(|tag| pattern.matches(tag)))
-            && met(&self.sources, &|pattern| is_from(pattern, &entry.source))
-            && self.annotations.takes(definition.annotations())
-    }
-}
-
-impl AnnotationFilter {
-    fn takes(self, annotations: Annotations) -> bool {
-        let met = |wanted: Option<bool>, is: bool| wanted.is_none_or(|wanted| wanted == is);
-        met(self.read_only, annotations.read_only)
-            && met(self.destructive, annotations.may_destroy())
-            && met(self.idempotent, annotations.idempotent)
-            && met(self.open_world, annotations.open_world)
-    }
-}
-
-fn is_from(pattern: &Pattern, source: &Source) -> bool {
-    match pattern.as_str().split_once(':') {
-        None => pattern.matches(source.layer.as_str()),
-        Some((layer, unit)) => fits(layer, source.layer.as_str()) && fits(unit, &source.unit),
+        met(&self.names, definition.name())
+            && met(&self.categories, definition.category())
+            && (self.tags.is_empty() || definition.tags().iter().any(|tag| met(&self.tags, tag)))
+            && (self.sources.is_empty()
+                || self.sources.iter().any(|pattern| pattern.matches(&entry.source)))
+            && self.annotations.matches(definition.annotations())
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use serde_json::json;
 use toolcrib_core::{
-    AnnotationFilter, Registry, RegistryBuilder, RegistrySnapshot, ToolFilter, Toolset,
+    AnnotationPattern, Registry, RegistryBuilder, RegistrySnapshot, ToolFilter, Toolset,
 };
 use toolcrib_tool::{Layer, Source, ToolDefinition, ToolEntry, tool_fn};
 
@@ -61,7 +61,7 @@ fn every_condition_of_a_filter_has_to_be_met_by_any_of_its_items() {
         ),
         (json!({"include": [{"sources": ["manifest:tools.d/*"]}]}), &["disk_usage"]),
         (
-            json!({"include": [{"sources": ["*:hub"]}, {"names": ["read_file"]}]}),
+            json!({"include": [{"sources": ["h?b"]}, {"names": ["read_file"]}]}),
             &["hub_search", "read_file"],
         ),
         (json!({"include": [{"sources": ["manifest:hub"]}]}), &[]),
@@ -120,7 +120,7 @@ proptest! {
         hidden in prop::collection::vec("[a-z*]{1,3}\\*?", 0..2),
         read_only in any::<Option<bool>>(),
     ) {
-        let annotations = AnnotationFilter { read_only, ..AnnotationFilter::default() };
+        let annotations = AnnotationPattern { read_only, ..AnnotationPattern::default() };
         let plain = ToolFilter::new().annotations(annotations);
         let wanted = names.iter().fold(plain, ToolFilter::name);
         let toolset = hidden.iter().fold(

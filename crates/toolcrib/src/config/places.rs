@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use toolcrib_core::audit::AuditArguments;
 
 /// Where manifests are.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -53,15 +54,4 @@ pub struct Audit {
     pub file: Option<PathBuf>,
     /// What is said of a call's arguments.
     pub arguments: AuditArguments,
-}
-
-/// What the audit log says of a call's arguments.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum AuditArguments {
-    /// Their hash, by which equal ones are recognised.
-    #[default]
-    Hash,
-    /// The arguments, without sensitive values and secrets.
-    Redacted,
 }

@@ -62,13 +62,12 @@ impl ToolcribBuilder {
         let builder = self
             .executor(config.executor_config())
             .context(config.context_values())
-            .on_duplicate(config.registry.on_duplicate.into())
+            .on_duplicate(config.registry.on_duplicate)
             .allow_override(&config.registry.allow_override)
             .policy(config.policy.clone());
-        config
-            .toolsets
-            .iter()
-            .fold(builder, |builder, (name, toolset)| builder.toolset(name, toolset.into()))
+        config.toolsets.iter().fold(builder, |builder, (name, toolset)| {
+            builder.toolset(name, toolset.clone().with_read_output())
+        })
     }
 
     /// Reads the secrets from the environment and opens the state directory and the audit log, as far
@@ -93,7 +92,7 @@ impl ToolcribBuilder {
         }
         if let Some(path) = &config.audit.file {
             let file = FileAudit::open(path).map_err(open("audit.file"))?;
-            builder = builder.audit_file(file, config.audit.arguments.into());
+            builder = builder.audit_file(file, config.audit.arguments);
         }
         Ok(builder)
     }

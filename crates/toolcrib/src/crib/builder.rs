@@ -15,10 +15,10 @@ use toolcrib_core::run::RunStore;
 use toolcrib_core::spill::{MemorySpill, READ_OUTPUT, SpillLimits, SpillStore, read_output_entry};
 use toolcrib_core::suspension::SuspensionStore;
 use toolcrib_core::{
-    Executor, ExecutorConfig, Middleware, Next, OnDuplicate, Registration, Registry,
-    RegistryBuilder, Toolset, Turn,
+    ExecutorBuilder, ExecutorConfig, Middleware, OnDuplicate, Registration, Registry,
+    RegistryBuilder, Toolset,
 };
-use toolcrib_tool::{BoxFuture, ContextValues, Layer, Services, ToolCall, ToolEntry, ToolResult};
+use toolcrib_tool::{ContextValues, Layer, Services, ToolEntry};
 
 use super::{BuildError, Toolcrib};
 #[cfg(unix)]
@@ -62,21 +62,14 @@ pub struct ToolcribBuilder {
     native: bool,
     on_duplicate: OnDuplicate,
     allow_override: Vec<String>,
-    executor: ExecutorConfig,
+    executor: ExecutorBuilder,
     context: ContextValues,
     services: Services,
     toolsets: BTreeMap<String, Toolset>,
-    policy: Policy,
-    approver: Option<Arc<dyn Approver>>,
-    suspensions: Option<Arc<dyn SuspensionStore>>,
     runs: Option<Arc<dyn RunStore>>,
-    mask: Mask,
     outputs: Outputs,
-    audit: Option<AuditTrail>,
     #[cfg(unix)]
     audit_file: Option<Arc<FileAudit>>,
-    middleware: Vec<Hook>,
-    clock: Option<Arc<dyn Clock>>,
 }
 
 /// Where outputs that are cut are kept.
@@ -132,7 +125,7 @@ impl ToolcribBuilder {
     /// Sets how calls are run.
     #[must_use]
     pub fn executor(mut self, config: ExecutorConfig) -> Self {
-        self.executor = config;
+        self.executor = self.executor.config(config);
         self
     }
 
@@ -163,7 +156,7 @@ impl ToolcribBuilder {
     /// themselves say.
     #[must_use]
     pub fn policy(mut self, policy: Policy) -> Self {
-        self.policy = policy;
+        self.executor = self.executor.policy(policy);
         self
     }
 
@@ -171,7 +164,7 @@ impl ToolcribBuilder {
     /// about wait in the [`suspensions`](Self::suspensions), and without these they are `denied`.
     #[must_use]
     pub fn approver(mut self, approver: Arc<dyn Approver>) -> Self {
-        self.approver = Some(approver);
+        self.executor = self.executor.approver(approver);
         self
     }
 
@@ -179,7 +172,7 @@ impl ToolcribBuilder {
     /// answer. Default: nowhere; such calls fail.
     #[must_use]
     pub fn suspensions(mut self, store: Arc<dyn SuspensionStore>) -> Self {
-        self.suspensions = Some(store);
+        self.executor = self.executor.suspensions(store);
         self
     }
 
@@ -193,7 +186,7 @@ impl ToolcribBuilder {
     /// Sets what must never be shown: the values of secrets. Default: nothing.
     #[must_use]
     pub fn mask(mut self, mask: Mask) -> Self {
-        self.mask = mask;
+        self.executor = self.executor.mask(mask);
         self
     }
 
@@ -217,7 +210,7 @@ impl ToolcribBuilder {
     /// Sets the audit log, which is told of every call. Default: none.
     #[must_use]
     pub fn audit(mut self, trail: AuditTrail) -> Self {
-        self.audit = Some(trail);
+        self.executor = self.executor.audit(trail);
         self
     }
 
@@ -232,14 +225,14 @@ impl ToolcribBuilder {
     /// Adds a hook around every call, inside those added before.
     #[must_use]
     pub fn middleware(mut self, middleware: impl Middleware) -> Self {
-        self.middleware.push(Hook(Box::new(middleware)));
+        self.executor = self.executor.middleware(middleware);
         self
     }
 
     /// Sets the time of day, for what expires. Default: the system's.
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.clock = Some(clock);
+        self.executor = self.executor.clock(clock);
         self
     }
 
@@ -274,25 +267,9 @@ impl ToolcribBuilder {
         self.on_duplicate.check(&snapshot)?;
         let registry = Registry::new(snapshot).on_duplicate(self.on_duplicate);
 
-        let mut executor =
-            Executor::builder(registry).config(self.executor).mask(self.mask).policy(self.policy);
+        let mut executor = self.executor.registry(registry);
         if let Some(store) = spill {
             executor = executor.spill(store);
-        }
-        if let Some(trail) = self.audit {
-            executor = executor.audit(trail);
-        }
-        if let Some(approver) = self.approver {
-            executor = executor.approver(approver);
-        }
-        if let Some(store) = self.suspensions {
-            executor = executor.suspensions(store);
-        }
-        if let Some(clock) = self.clock {
-            executor = executor.clock(clock);
-        }
-        for hook in self.middleware {
-            executor = executor.middleware(hook);
         }
         Ok(Toolcrib {
             executor: executor.build(),
@@ -311,22 +288,7 @@ impl fmt::Debug for ToolcribBuilder {
         f.debug_struct("ToolcribBuilder")
             .field("entries", &self.entries.len())
             .field("executor", &self.executor)
-            .field("policy", &self.policy)
             .field("toolsets", &self.toolsets)
             .finish_non_exhaustive()
-    }
-}
-
-/// Middleware of any type, until the executor takes it.
-struct Hook(Box<dyn Middleware>);
-
-impl Middleware for Hook {
-    fn around<'a>(
-        &'a self,
-        turn: &'a Turn,
-        call: ToolCall,
-        next: Next<'a>,
-    ) -> BoxFuture<'a, ToolResult> {
-        self.0.around(turn, call, next)
     }
 }

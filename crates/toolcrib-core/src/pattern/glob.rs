@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 /// A text with wildcards: `*` stands for any number of characters, `?` for one. Everything else
@@ -13,7 +14,7 @@ use serde::Deserialize;
 /// let pattern = Pattern::new("read_*");
 /// assert!(pattern.matches("read_file") && !pattern.matches("reread_file"));
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Pattern(String);
 
@@ -34,6 +35,12 @@ impl Pattern {
     }
 }
 
+impl From<&str> for Pattern {
+    fn from(pattern: &str) -> Self {
+        Self::new(pattern)
+    }
+}
+
 impl fmt::Display for Pattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
@@ -42,7 +49,7 @@ impl fmt::Display for Pattern {
 
 /// The usual two pointers: only the last `*` ever takes more, so the time is at most the product of
 /// the lengths.
-pub(super) fn fits(pattern: &str, text: &str) -> bool {
+fn fits(pattern: &str, text: &str) -> bool {
     let (mut pattern, mut text) = (pattern.chars(), text.chars());
     // Behind the last `*`: the pattern, and the text it has not taken.
     let mut star = None;
@@ -51,6 +58,9 @@ pub(super) fn fits(pattern: &str, text: &str) -> bool {
         match (pattern.next(), text.next()) {
             (None, None) => return true,
             (Some('*'), _) => {
+                if pattern.as_str().is_empty() {
+                    return true;
+                }
                 star = Some((pattern.clone(), text_here.clone()));
                 text = text_here;
             }
@@ -94,6 +104,25 @@ mod tests {
         fn a_pattern_fits_what_its_definition_says(pattern in "[ab*?é]{0,8}", text in "[abé]{0,8}") {
             let chars = |text: &str| text.chars().collect::<Vec<_>>();
             prop_assert_eq!(fits(&pattern, &text), by_definition(&chars(&pattern), &chars(&text)));
+        }
+    }
+
+    #[test]
+    fn only_stars_and_question_marks_are_special() {
+        for (pattern, yes, no) in [
+            ("*", &["", "a\nb"][..], &[][..]),
+            ("a*", &["a", "ab", "a/b\nc"], &["ba"]),
+            ("*.txt", &[".txt", "a.txt"], &["atxt", "a.txt "]),
+            ("?", &["a", "é", "\n"], &["", "ab"]),
+            ("[a]*", &["[a]", "[a]b"], &["a"]),
+            ("(a|b)$?", &["(a|b)$c"], &["a"]),
+        ] {
+            for text in yes {
+                assert!(fits(pattern, text), "{pattern} and {text:?}");
+            }
+            for text in no {
+                assert!(!fits(pattern, text), "{pattern} and {text:?}");
+            }
         }
     }
 

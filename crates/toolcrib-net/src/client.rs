@@ -1,0 +1,239 @@
+//! The client: every URL, every address and every redirect is checked before anything is dialled.
+
+mod error;
+mod redirect;
+mod request;
+mod resolve;
+mod response;
+mod tls;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::OnceCell;
+
+use self::redirect::Hop;
+use self::resolve::GuardedResolver;
+use crate::address::AddressPolicy;
+
+pub use error::{Error, RedirectRefusal};
+pub use request::Request;
+pub use resolve::{BoxFuture, Resolver, SystemResolver};
+pub use response::Response;
+
+/// How long a request may take and how much it may bring.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Limits {
+    /// For resolving a name, connecting and the TLS handshake together. Default 10 s.
+    pub connect: Duration,
+    /// For everything, redirects and the whole body included. Default 20 s.
+    pub total: Duration,
+    /// Bytes of a body, counted after decompression. Default 5 MiB.
+    pub bytes: usize,
+    /// Redirects that are followed. Default 5.
+    pub redirects: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(10),
+            total: Duration::from_secs(20),
+            bytes: 5 * 1024 * 1024,
+            redirects: 5,
+        }
+    }
+}
+
+/// An HTTP client that connects only where its [`AddressPolicy`] allows. Cloning it is cheap.
+///
+/// The guard is where the connection is made: names are resolved by a hook that hands on checked
+/// addresses and no others, so that the address that was checked is the one that is dialled, and
+/// literal addresses are checked before. Each redirect is such a request of its own. Nothing comes
+/// from the environment (no proxy), and nothing is remembered but open connections (no cookies).
+///
+/// Connections are shared by the requests of one client and its clones only: what one policy opened,
+/// another does not use.
+///
+/// Dropping the future of [`send`](Self::send) ends the request. It needs a tokio runtime with time
+/// and I/O.
+#[derive(Clone)]
+pub struct Client(Arc<Inner>);
+
+struct Inner {
+    policy: AddressPolicy,
+    resolver: Arc<dyn Resolver>,
+    limits: Limits,
+    /// Made at the first request: reading the machine's root certificates takes milliseconds.
+    http: OnceCell<reqwest::Client>,
+}
+
+/// Builds a [`Client`].
+#[derive(Clone)]
+pub struct ClientBuilder {
+    policy: AddressPolicy,
+    resolver: Arc<dyn Resolver>,
+    limits: Limits,
+}
+
+impl Client {
+    /// A client of the public internet with the default [`Limits`].
+    pub fn new() -> Self {
+        Self::builder().build()
+    }
+
+    /// Starts with the public internet, the system's resolver and the default [`Limits`].
+    pub fn builder() -> ClientBuilder {
+        ClientBuilder {
+            policy: AddressPolicy::public(),
+            resolver: Arc::new(SystemResolver),
+            limits: Limits::default(),
+        }
+    }
+
+    /// Sends a request, follows its redirects and reads the answer whole.
+    ///
+    /// Every status is an answer, not an error. A redirect is followed with the method and the body
+    /// that browsers use, and without credentials, the same host included; one that leads from https
+    /// to http, or takes a body to another server, is refused.
+    pub async fn send(&self, request: Request) -> Result<Response, Error> {
+        let total = request.timeout.unwrap_or(self.0.limits.total);
+        let ended = tokio::time::timeout(total, self.follow(request)).await;
+        ended.unwrap_or(Err(Error::Timeout { after: total, connecting: false }))
+    }
+
+    async fn follow(&self, request: Request) -> Result<Response, Error> {
+        let max_bytes = request.max_bytes.unwrap_or(self.0.limits.bytes);
+        let (mut hop, kept) = (request.hop, request.kept);
+        let first = hop.target.host();
+        let mut redirects = 0;
+        loop {
+            let step = async {
+                let answer = self.request(&hop).await?;
+                let status = answer.status();
+                let location = answer.headers().get(reqwest::header::LOCATION);
+                let Some(location) =
+                    location.filter(|_| redirect::follows(status) && !kept.contains(&status))
+                else {
+                    return response::read(&hop, answer, max_bytes, redirects)
+                        .await
+                        .map(Step::Done);
+                };
+                if redirects == self.0.limits.redirects {
+                    return Err(hop.refuse(RedirectRefusal::TooMany(redirects)));
+                }
+                redirect::next(&hop, status, location.as_bytes(), &first).map(Step::Next)
+            };
+            match step.await {
+                Ok(Step::Done(response)) => return Ok(response),
+                Ok(Step::Next(next)) => hop = next,
+                Err(error) if redirects == 0 => return Err(error),
+                Err(error) => {
+                    return Err(Error::Redirected { redirects, source: Box::new(error) });
+                }
+            }
+            redirects += 1;
+        }
+    }
+
+    /// One request, its literal address checked; the resolver checks those of names.
+    async fn request(&self, hop: &Hop) -> Result<reqwest::Response, Error> {
+        if let Some(address) = hop.target.literal_address() {
+            self.0.policy.check(address).map_err(|kind| Error::Address {
+                host: hop.target.host(),
+                address,
+                kind,
+            })?;
+        }
+        let http = self.0.http.get_or_try_init(|| self.0.connectable()).await?;
+        let mut request =
+            http.request(hop.method.clone(), hop.target.url().clone()).headers(hop.headers.clone());
+        if let Some(body) = &hop.body {
+            request = request.body(body.clone());
+        }
+        request.send().await.map_err(|error| Error::of(error, &hop.target, self.0.limits.connect))
+    }
+}
+
+/// What comes of one request.
+enum Step {
+    Done(Response),
+    Next(Hop),
+}
+
+impl Inner {
+    async fn connectable(&self) -> Result<reqwest::Client, Error> {
+        let tls = tokio::task::spawn_blocking(tls::config)
+            .await
+            .map_err(|error| Error::Setup(error.to_string()))??;
+        let resolver = GuardedResolver::new(self.policy.clone(), Arc::clone(&self.resolver));
+        reqwest::Client::builder()
+            .tls_backend_preconfigured(tls)
+            .dns_resolver(resolver)
+            .redirect(reqwest::redirect::Policy::none())
+            .retry(reqwest::retry::never())
+            .referer(false)
+            .no_proxy()
+            .user_agent(concat!("toolcrib/", env!("CARGO_PKG_VERSION")))
+            .connect_timeout(self.limits.connect)
+            .pool_max_idle_per_host(8)
+            .pool_idle_timeout(Duration::from_secs(30))
+            .build()
+            .map_err(|error| Error::Setup(error.to_string()))
+    }
+}
+
+impl ClientBuilder {
+    /// Sets where connections may go.
+    #[must_use]
+    pub fn addresses(mut self, policy: AddressPolicy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// Sets who resolves names. What it says is checked like what the system says.
+    #[must_use]
+    pub fn resolver(mut self, resolver: Arc<dyn Resolver>) -> Self {
+        self.resolver = resolver;
+        self
+    }
+
+    /// Sets how long requests may take and how much they may bring.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Makes the client. Nothing is read or opened before its first request.
+    pub fn build(self) -> Client {
+        let Self { policy, resolver, limits } = self;
+        Client(Arc::new(Inner { policy, resolver, limits, http: OnceCell::new() }))
+    }
+}
+
+impl Default for Client {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client")
+            .field("policy", &self.0.policy)
+            .field("limits", &self.0.limits)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for ClientBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientBuilder")
+            .field("policy", &self.policy)
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}

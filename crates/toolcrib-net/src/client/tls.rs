@@ -1,0 +1,30 @@
+//! TLS: rustls with ring, and the root certificates of this machine.
+
+use std::sync::{Arc, OnceLock};
+
+use rustls::{ClientConfig, RootCertStore};
+
+use super::error::Error;
+
+/// The roots, read once for the process: every client trusts the same.
+static ROOTS: OnceLock<Arc<RootCertStore>> = OnceLock::new();
+
+/// The settings of a client. Reads files at the first call.
+///
+/// The provider is named here and not installed for the process: a host may have its own. Without a
+/// single root every handshake fails, which its error says (`UnknownIssuer`); plain http works.
+pub(super) fn config() -> Result<ClientConfig, Error> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let versions = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| Error::Setup(error.to_string()))?;
+    let roots = Arc::clone(ROOTS.get_or_init(|| Arc::new(roots())));
+    Ok(versions.with_root_certificates(roots).with_no_client_auth())
+}
+
+fn roots() -> RootCertStore {
+    let mut roots = RootCertStore::empty();
+    // A certificate that cannot be read is one less to trust, not a reason to trust none.
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    roots
+}

@@ -7,6 +7,7 @@ use annotate_snippets::{
 };
 use serde_json::{Value, json};
 
+use crate::fix::Fix;
 use crate::source::{Span, first_line, line_column, without_bom};
 
 /// A source excerpt longer than this is not shown: a place in it is named, but no longer visible.
@@ -55,6 +56,10 @@ pub struct Diagnostic {
     pub help: Option<String>,
     /// Other places that matter, with what stands beside them.
     pub secondary: Vec<(Span, String)>,
+    /// Places in other files that matter, with what is there.
+    pub related: Vec<(toolcrib_tool::Origin, String)>,
+    /// The edit that puts it right, where there is only one.
+    pub fix: Option<Fix>,
 }
 
 impl Diagnostic {
@@ -67,11 +72,23 @@ impl Diagnostic {
             label: String::new(),
             help: None,
             secondary: Vec::new(),
+            related: Vec::new(),
+            fix: None,
         }
     }
 
     pub(crate) fn warning(code: &'static str, span: &Span, message: impl Into<String>) -> Self {
         Self { severity: Severity::Warning, ..Self::error(code, span, message) }
+    }
+
+    pub(crate) fn hint(code: &'static str, span: &Span, message: impl Into<String>) -> Self {
+        Self { severity: Severity::Hint, ..Self::error(code, span, message) }
+    }
+
+    /// A warning about the whole of a checked file or about a line of it, for what only shows when
+    /// several files are looked at together.
+    pub fn about(code: &'static str, place: Span, message: impl Into<String>) -> Self {
+        Self::warning(code, &place, message)
     }
 
     #[must_use]
@@ -80,8 +97,9 @@ impl Diagnostic {
         self
     }
 
+    /// Adds what would be right.
     #[must_use]
-    pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
+    pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
@@ -101,6 +119,20 @@ impl Diagnostic {
         self
     }
 
+    /// Adds a place in another file.
+    #[must_use]
+    pub fn elsewhere(mut self, place: toolcrib_tool::Origin, what: impl Into<String>) -> Self {
+        self.related.push((place, what.into()));
+        self
+    }
+
+    /// Adds the edit that puts it right.
+    #[must_use]
+    pub(crate) fn fix(mut self, fix: impl Into<Option<Fix>>) -> Self {
+        self.fix = fix.into();
+        self
+    }
+
     /// The line and the column of the place, from 1; columns count characters.
     pub fn position(&self, text: &str) -> (usize, usize) {
         line_column(without_bom(text), self.span.start)
@@ -109,13 +141,13 @@ impl Diagnostic {
     /// The problem as text in the manner of a compiler: message, file, line, column, the source
     /// line with the place underlined, and help. Control characters of the file are made visible.
     ///
-    /// `text` is the text that was loaded; `colour` adds terminal colours, which carry no meaning.
+    /// `text` is the text that was checked; `colour` adds terminal colours, which carry no meaning.
     pub fn render(&self, file: &str, text: &str, colour: bool) -> String {
         let text = without_bom(text);
         let level = match self.severity {
             Severity::Error => Level::ERROR,
             Severity::Warning => Level::WARNING,
-            Severity::Hint => Level::HELP,
+            Severity::Hint => Level::INFO.with_name("hint"),
         };
         let file = normalize_untrusted_str(file);
         let title = level.primary_title(normalize_untrusted_str(&self.message)).id(self.code);
@@ -127,6 +159,10 @@ impl Diagnostic {
                 title.element(Origin::path(file).line(line).char_column(column))
             }
         };
+        for (place, what) in &self.related {
+            let note = format!("{what}: {place}");
+            group = group.element(Level::NOTE.message(normalize_untrusted_str(&note)));
+        }
         if let Some(help) = &self.help {
             group = group.element(Level::HELP.message(normalize_untrusted_str(help)));
         }
@@ -178,12 +214,14 @@ impl Diagnostic {
     }
 
     /// The problem as a JSON object: `file`, `line`, `column`, `end_line`, `end_column`,
-    /// `severity`, `code`, `message`, `help`. The end is the place after the last character.
+    /// `severity`, `code`, `message`, `help`; with `related`, a list of places and what is there, and
+    /// `fix`, what an edit would do, where there are any. The end is the place after the last
+    /// character.
     pub fn to_value(&self, file: &str, text: &str) -> Value {
         let text = without_bom(text);
         let (line, column) = line_column(text, self.span.start);
         let (end_line, end_column) = line_column(text, self.span.end);
-        json!({
+        let mut value = json!({
             "file": file,
             "line": line,
             "column": column,
@@ -193,7 +231,21 @@ impl Diagnostic {
             "code": self.code,
             "message": self.message,
             "help": self.help,
-        })
+        });
+        if let Some(fix) = &self.fix {
+            value["fix"] = fix.what.as_str().into();
+        }
+        if !self.related.is_empty() {
+            value["related"] = self
+                .related
+                .iter()
+                .map(|(place, what)| {
+                    let (line, column) = (place.line, place.column);
+                    json!({"file": place.file, "line": line, "column": column, "message": what})
+                })
+                .collect();
+        }
+        value
     }
 }
 
@@ -223,6 +275,10 @@ impl<'t> Findings<'t> {
 
     pub(crate) fn add_all(&mut self, diagnostics: impl IntoIterator<Item = Diagnostic>) {
         diagnostics.into_iter().for_each(|diagnostic| self.add(diagnostic));
+    }
+
+    pub(crate) fn leave_out_hints(&mut self) {
+        self.list.retain(|found| found.severity != Severity::Hint);
     }
 
     /// Whether more would not be listed anyway, so that looking for more can stop.

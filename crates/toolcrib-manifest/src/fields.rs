@@ -5,6 +5,7 @@ use toolcrib_tool::RateLimit;
 
 use crate::diagnostic::{Diagnostic, Findings, did_you_mean};
 use crate::document::{Entry, Node, NodeValue, Style, other_reading, shortened};
+use crate::fix::{Fix, rename};
 use crate::source::{Span, first_line};
 use crate::units::{ByteSize, HumanDuration};
 
@@ -96,7 +97,7 @@ impl<'n> Fields<'n> {
         for entry in entries {
             let Some(key) = keys.table.iter().find(|key| key.name == entry.key) else {
                 if !entry.key.starts_with("x-") && !findings.is_full() {
-                    findings.add(keys.unknown(entry));
+                    findings.add(keys.unknown(entry, entries, findings.text));
                 }
                 continue;
             };
@@ -163,7 +164,7 @@ impl<'n> Fields<'n> {
 }
 
 impl Keys {
-    fn unknown(&self, entry: &Entry) -> Diagnostic {
+    fn unknown(&self, entry: &Entry, siblings: &[Entry], text: &str) -> Diagnostic {
         let known = || self.table.iter().map(|key| key.name);
         let instead = self.instead.iter().find(|(written, _)| *written == entry.key);
         let help = instead.map(|(_, right)| (*right).to_owned());
@@ -172,7 +173,15 @@ impl Keys {
             format!("known keys: {}; keys of your own begin with `x-`", known.join(", "))
         });
         let message = format!("{} has no key `{}`", self.what, shortened(&entry.key));
-        Diagnostic::error("unknown-key", &entry.key_span, message).help(help)
+        let names: Vec<&'static str> = known().collect();
+        let fix = rename(self.what, entry, siblings, &names, |name| {
+            let key = self.table.iter().find(|key| key.name == name);
+            let mut findings = Findings::new(text);
+            key.is_some_and(|key| {
+                !matches!(key.presence, Presence::NotYet(_)) && check(key, entry, &mut findings)
+            })
+        });
+        Diagnostic::error("unknown-key", &entry.key_span, message).help(help).fix(fix)
     }
 }
 
@@ -187,10 +196,13 @@ fn check(key: &Key, entry: &Entry, findings: &mut Findings<'_>) -> bool {
     let node = &entry.node;
     let text = findings.text;
     let raw = || text.get(node.span.clone()).unwrap_or_default();
-    let refuse = |findings: &mut Findings<'_>, expected: &str, help: Option<String>| {
+    let mend = |findings: &mut Findings<'_>, expected: &str, help: Option<String>, fix| {
         let expected = format!("`{}` expects {expected}", key.name);
-        findings.add(wrong_type(node, Some(entry), &expected).maybe_help(help));
+        findings.add(wrong_type(node, Some(entry), &expected).maybe_help(help).fix(fix));
         false
+    };
+    let refuse = |findings: &mut Findings<'_>, expected: &str, help: Option<String>| {
+        mend(findings, expected, help, None::<Fix>)
     };
     match (key.expected, &node.value) {
         (Expected::Any, _)
@@ -204,15 +216,18 @@ fn check(key: &Key, entry: &Entry, findings: &mut Findings<'_>) -> bool {
         (Expected::Text, NodeValue::Null | NodeValue::Bool(_) | NodeValue::Number(_)) => {
             let written = raw();
             let help = (!written.is_empty()).then(|| format!("quote it: \"{written}\""));
-            refuse(findings, "text", help)
+            mend(findings, "text", help, Fix::quote(&node.span, written))
         }
         (Expected::Text, _) => refuse(findings, "text", None),
         (Expected::Bool, value) => {
-            let help = match value {
+            let meant = match value {
                 NodeValue::String(written) => boolean_meant(written),
                 _ => None,
             };
-            refuse(findings, "true or false", help)
+            let fix = meant.map(|meant| {
+                Fix::replace(&node.span, meant, format!("write `{}: {meant}`", key.name))
+            });
+            mend(findings, "true or false", meant.map(|meant| format!("write {meant}")), fix)
         }
         (Expected::Integer, value) => check_integer(value, node.style, raw())
             .map_err(|help| refuse(findings, "a whole number", help))
@@ -237,7 +252,18 @@ fn check(key: &Key, entry: &Entry, findings: &mut Findings<'_>) -> bool {
             check_texts(key.name, items.iter().map(|item| (item, None)), findings)
         }
         (Expected::Texts, NodeValue::String(written)) => {
-            refuse(findings, "a list of texts", Some(format!("write [{}]", shortened(written))))
+            let help = format!("write [{}]", shortened(written));
+            // What holds a comma may be meant to be several.
+            let one = !written.is_empty()
+                && written.chars().all(|c| c.is_alphanumeric() || "_-.".contains(c));
+            let fix = one.then(|| {
+                Fix::replace(
+                    &node.span,
+                    format!("[{}]", raw()),
+                    format!("write `{}: [{written}]`", key.name),
+                )
+            });
+            mend(findings, "a list of texts", Some(help), fix)
         }
         (Expected::Texts, _) => refuse(findings, "a list of texts", None),
         (Expected::TextMapping, NodeValue::Mapping(entries)) => {
@@ -290,17 +316,18 @@ fn check_texts<'n>(
             let scalar = !matches!(node.value, NodeValue::Sequence(_) | NodeValue::Mapping(_));
             let help = (scalar && !raw.is_empty()).then(|| format!("quote it: \"{raw}\""));
             let expected = format!("`{key}` expects texts");
-            findings.add(wrong_type(node, entry, &expected).maybe_help(help));
+            let fix = help.is_some().then(|| Fix::quote(&node.span, raw)).flatten();
+            findings.add(wrong_type(node, entry, &expected).maybe_help(help).fix(fix));
         }
     }
     right
 }
 
 /// What someone meant who wrote a word for a boolean.
-fn boolean_meant(written: &str) -> Option<String> {
+fn boolean_meant(written: &str) -> Option<&'static str> {
     match written.to_ascii_lowercase().as_str() {
-        "yes" | "on" | "y" | "true" | "1" => Some("write true".to_owned()),
-        "no" | "off" | "n" | "false" | "0" => Some("write false".to_owned()),
+        "yes" | "on" | "y" | "true" | "1" => Some("true"),
+        "no" | "off" | "n" | "false" | "0" => Some("false"),
         _ => None,
     }
 }

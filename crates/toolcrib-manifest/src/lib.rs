@@ -1,6 +1,7 @@
 #![doc = include_str!("docs/manifest.md")]
 #![forbid(unsafe_code)]
 
+mod codes;
 pub mod declaration;
 mod decode;
 mod diagnostic;
@@ -8,14 +9,19 @@ pub mod directory;
 mod document;
 mod environment;
 mod fields;
+mod fix;
+mod lint;
 mod manifest;
 mod source;
 pub mod template;
 pub mod units;
 mod violation;
 
+pub use codes::{CODES, Code};
 pub use decode::decode;
 pub use diagnostic::{Diagnostic, Severity};
 pub use document::{FILE_MAX_BYTES, Format};
 pub use environment::is_dangerous_env;
+pub use fix::{Applied, Fix, Fixed, fix_str};
+pub use lint::{Place, Remark, lint_str};
 pub use manifest::{FORMAT_VERSION, Loaded, load_str};

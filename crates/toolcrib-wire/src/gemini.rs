@@ -222,7 +222,7 @@ impl Gemini<'_> {
     ) -> Result<(), Refused> {
         let mut required = known_required(schema, walk)?;
         if !walk.at_root() && is_sent_as_text(schema) {
-            walk.note("an object of any properties is asked for as JSON text");
+            walk.restate("an object of any properties is asked for as JSON text");
             converted.insert("type".to_owned(), "string".into());
             for keyword in ["minProperties", "maxProperties"] {
                 converted.remove(keyword);

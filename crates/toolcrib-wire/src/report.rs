@@ -14,6 +14,8 @@ pub struct Note {
     pub at: String,
     /// What was changed, as a clause.
     pub text: String,
+    /// Whether the model is told the same in other words, so that it misses nothing.
+    pub restated: bool,
 }
 
 /// A tool that a provider cannot be offered without a change of meaning.
@@ -125,7 +127,7 @@ pub(crate) struct Walk {
     depth: usize,
     /// Schemas that may still be read.
     budget: usize,
-    notes: Vec<(String, String)>,
+    notes: Vec<(String, String, bool)>,
 }
 
 impl Default for Walk {
@@ -173,8 +175,18 @@ impl Walk {
         self.path.is_empty()
     }
 
+    /// Notes that the target is not told something.
     pub(crate) fn note(&mut self, text: impl Into<String>) {
-        let note = (self.pointer(), text.into());
+        self.add(text.into(), false);
+    }
+
+    /// Notes that the target is told something in another way.
+    pub(crate) fn restate(&mut self, text: impl Into<String>) {
+        self.add(text.into(), true);
+    }
+
+    fn add(&mut self, text: String, restated: bool) {
+        let note = (self.pointer(), text, restated);
         if !self.notes.contains(&note) {
             self.notes.push(note);
         }
@@ -183,8 +195,9 @@ impl Walk {
     /// Takes over the notes of a walk through another schema of the tool's.
     pub(crate) fn absorb(&mut self, other: Self) {
         let notes = other.notes.into_iter();
-        self.notes
-            .extend(notes.map(|(at, text)| (String::new(), format!("output schema{at}: {text}"))));
+        self.notes.extend(notes.map(|(at, text, restated)| {
+            (String::new(), format!("output schema{at}: {text}"), restated)
+        }));
     }
 
     pub(crate) fn refuse(&self, reason: Reason) -> Refused {
@@ -193,7 +206,12 @@ impl Walk {
 
     pub(crate) fn into_notes(self, tool: &str) -> impl Iterator<Item = Note> {
         let tool = tool.to_owned();
-        self.notes.into_iter().map(move |(at, text)| Note { tool: tool.clone(), at, text })
+        self.notes.into_iter().map(move |(at, text, restated)| Note {
+            tool: tool.clone(),
+            at,
+            text,
+            restated,
+        })
     }
 
     fn pointer(&self) -> String {

@@ -5,6 +5,8 @@
 pub mod config;
 mod crib;
 #[cfg(feature = "manifests")]
+pub mod lint;
+#[cfg(feature = "manifests")]
 pub mod manifest_tests;
 #[cfg(feature = "manifests")]
 pub mod manifests;

@@ -1,31 +1,63 @@
 //! `toolcrib check`: what is wrong with manifests and names, without running anything.
 
-use std::path::{Path, PathBuf};
+mod mend;
+mod report;
+mod sarif;
 
-use clap::Args;
-use serde_json::{Value, json};
-use toolcrib::Toolcrib;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use toolcrib::lint;
 use toolcrib::manifest::Severity;
-use toolcrib::manifest::directory::DirectoryLoad;
-use toolcrib::manifests::Manifests;
 
-use super::{JsonOutput, Options};
-use crate::screen::{self, ERROR, WARNING, count};
-use crate::{Exit, startup};
+use super::Options;
+use crate::{Exit, screen, startup};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  toolcrib check                       the directories of the config
-  toolcrib check tools.d my-tool.yaml  directories and files
-  toolcrib check --strict tools.d      warnings and shadowed names fail, too")]
+  toolcrib check                            the directories of the config
+  toolcrib check tools.d my-tool.yaml       directories and files
+  toolcrib check --strict tools.d           warnings fail, too
+  toolcrib check --fix tools.d              mend what has only one right edit
+  toolcrib check --format sarif > out.sarif for code scanning
+
+Errors keep a file from being loaded. Warnings are probably not meant. Hints could be better; they
+never fail a check.")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub(crate) struct CheckOptions {
     /// Directories of manifests, or single files [default: the config's directories]
     paths: Vec<PathBuf>,
-    /// Let warnings and shadowed names fail the check
+    /// Let warnings fail the check
     #[arg(long)]
     strict: bool,
-    #[command(flatten)]
-    output: JsonOutput,
+    /// Edit the files where only one edit is right, and show what was edited
+    #[arg(long)]
+    fix: bool,
+    /// How to answer
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+    /// The same as --format json
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
+    /// Show at most so many problems as text; 0 shows all
+    #[arg(long, value_name = "NUMBER", default_value_t = 100)]
+    limit: usize,
+    /// Also say what the models of some provider are told in other words
+    #[arg(long)]
+    providers: bool,
+    /// Leave out hints
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people, on standard error
+    Text,
+    /// One JSON object
+    Json,
+    /// SARIF 2.1.0
+    Sarif,
 }
 
 pub(super) fn run(options: &Options, own: &CheckOptions) -> anyhow::Result<Exit> {
@@ -34,54 +66,27 @@ pub(super) fn run(options: &Options, own: &CheckOptions) -> anyhow::Result<Exit>
     } else {
         own.paths.clone()
     };
-    let found = Manifests::load(&paths, Path::new("."));
-    let crib = Toolcrib::builder().native_tools().entries(found.entries()).build()?;
-    let snapshot = crib.executor().registry().snapshot();
-    let conflicts = snapshot.conflicts();
-
-    let errors = count_of(found.files(), Severity::Error);
-    let warnings = count_of(found.files(), Severity::Warning);
-    let failed = errors > 0 || own.strict && (warnings > 0 || !conflicts.is_empty());
-
-    if own.output.json {
-        let problems: Vec<Value> = found
-            .files()
-            .problems()
-            .map(|(file, problem)| problem.to_value(&file.path.to_string_lossy(), &file.text))
-            .collect();
-        screen::json(&json!({
-            "ok": !failed,
-            "files": found.files().files.len(),
-            "tools": found.entries().count(),
-            "diagnostics": problems,
-            "shadowed": conflicts.iter().map(|conflict| json!({
-                "name": conflict.loser.name(),
-                "source": conflict.loser.source.to_string(),
-                "kept_by": conflict.winner.to_string(),
-            })).collect::<Vec<Value>>(),
-        }))?;
-    } else {
-        screen::diagnostics(found.files(), |_| true);
-        let (style, word) = if own.strict { (ERROR, "error") } else { (WARNING, "warning") };
-        for conflict in conflicts {
-            screen::note(format!(
-                "{style}{word}{style:#}: the name `{}` is declared twice: {} keeps it, {} is shadowed",
-                conflict.loser.name(),
-                conflict.winner,
-                conflict.loser.source
-            ));
+    let mut found = lint::check(&paths, own.providers)?;
+    let mended = if own.fix {
+        let mended = mend::mend(&found.files);
+        if mended.iter().any(|file| !file.applied.is_empty()) {
+            found = lint::check(&paths, own.providers)?;
         }
-        screen::out(format!(
-            "{} in {}: {}, {}",
-            count(found.entries().count(), "tool"),
-            count(found.files().files.len(), "file"),
-            count(errors, "error"),
-            count(warnings, "warning")
-        ))?;
+        mended
+    } else {
+        Vec::new()
+    };
+    let report = report::Report::new(&found, own.strict, own.quiet, mended);
+    match own.format {
+        Format::Sarif => screen::json(&sarif::log(&report))?,
+        Format::Json => screen::json(&report.to_value())?,
+        Format::Text if own.json => screen::json(&report.to_value())?,
+        Format::Text => report.print(own.limit)?,
     }
-    Ok(if failed { Exit::Failure } else { Exit::Success })
+    Ok(if report.failed { Exit::Failure } else { Exit::Success })
 }
 
-fn count_of(files: &DirectoryLoad, severity: Severity) -> usize {
-    files.problems().filter(|(_, problem)| problem.severity == severity).count()
+/// Whether a problem of this severity fails the check.
+fn fails(severity: Severity, strict: bool) -> bool {
+    severity == Severity::Error || strict && severity == Severity::Warning
 }

@@ -3,6 +3,7 @@
 
 mod approval;
 mod calls;
+mod checks;
 mod crib;
 mod manifests;
 mod processes;

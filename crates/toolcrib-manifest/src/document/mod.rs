@@ -11,7 +11,7 @@ use serde_json::{Map, Number, Value};
 use crate::diagnostic::{Diagnostic, Findings};
 use crate::source::Span;
 
-pub(crate) use scalar::{check_literals, other_reading};
+pub(crate) use scalar::{check_literals, check_schema_literals, other_reading};
 
 /// The largest file that is read, in bytes: 4 MiB.
 pub const FILE_MAX_BYTES: usize = 4 * 1024 * 1024;

@@ -4,6 +4,7 @@ use serde_json::Number;
 
 use super::{Node, NodeValue, Style};
 use crate::diagnostic::{Diagnostic, Findings};
+use crate::fix::Fix;
 
 /// The value of a scalar without quotes, by the core schema of YAML 1.2.
 ///
@@ -122,17 +123,39 @@ fn sexagesimal(text: &str) -> Option<String> {
 
 /// Reports every scalar of a subtree that can be read in two ways.
 ///
-/// Used where the type of a value is its meaning: schemas, defaults, examples, test arguments.
+/// Used where the type of a value is its meaning: examples, and arguments and data of tests.
 pub(crate) fn check_literals(node: &Node, findings: &mut Findings<'_>) {
+    check_below(node, Around::Value, findings);
+}
+
+/// The same of a schema, whose `type` says of some literals which reading is meant.
+pub(crate) fn check_schema_literals(schema: &Node, findings: &mut Findings<'_>) {
+    check_below(schema, Around::Schema, findings);
+}
+
+/// What a literal stands in.
+#[derive(Clone, Copy, PartialEq)]
+enum Around {
+    Value,
+    Schema,
+    /// A place of a schema where that schema says that texts stand.
+    Texts,
+}
+
+fn check_below(node: &Node, around: Around, findings: &mut Findings<'_>) {
     match &node.value {
         NodeValue::Sequence(items) => {
             for item in items {
-                check_literals(item, findings);
+                check_below(item, around, findings);
             }
         }
         NodeValue::Mapping(entries) => {
+            let texts = around == Around::Schema
+                && node.entry("type").and_then(|kind| kind.node.as_str()) == Some("string");
             for entry in entries {
-                check_literals(&entry.node, findings);
+                let literal = ["default", "const", "enum", "examples"];
+                let said = texts && literal.contains(&entry.key.as_str());
+                check_below(&entry.node, if said { Around::Texts } else { around }, findings);
             }
         }
         _ if node.style == Style::Plain => {
@@ -145,7 +168,8 @@ pub(crate) fn check_literals(node: &Node, findings: &mut Findings<'_>) {
                         format!("`{raw}` without quotes can be read in two ways"),
                     )
                     .label(format!("the text \"{raw}\", or {other}"))
-                    .help(quote_help(raw)),
+                    .help(quote_help(raw))
+                    .fix((around == Around::Texts).then(|| Fix::quote(&node.span, raw)).flatten()),
                 );
             }
         }

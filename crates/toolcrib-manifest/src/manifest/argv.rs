@@ -6,6 +6,7 @@ use crate::declaration::ArgvEntry;
 use crate::diagnostic::{Diagnostic, Findings};
 use crate::document::{Node, NodeValue};
 use crate::fields::{Fields, wrong_type};
+use crate::fix::Fix;
 use crate::source::Span;
 use crate::template::{Piece, Reference, Template};
 
@@ -58,7 +59,9 @@ pub(super) fn read(
                 } else {
                     format!("quote it: \"{raw}\"")
                 };
-                findings.add(wrong_type(node, None, "`argv` expects texts").help(help));
+                let list = matches!(node.value, NodeValue::Sequence(_));
+                let fix = if list { None } else { Fix::quote(&node.span, raw) };
+                findings.add(wrong_type(node, None, "`argv` expects texts").help(help).fix(fix));
                 argv.push(None);
             }
         }
@@ -114,7 +117,10 @@ fn conditional<'n>(
     words: &mut Vec<Word<'n>>,
     findings: &mut Findings<'_>,
 ) -> Option<ArgvEntry> {
-    let fields = Fields::read(node, &keys::ARGV_ENTRY, findings)?;
+    let Some(fields) = Fields::read(node, &keys::ARGV_ENTRY, findings) else {
+        scope.unclear = true;
+        return None;
+    };
     match (fields.node("if"), fields.node("then"), fields.node("each")) {
         (Some(condition), Some(then), None) => {
             let condition = argument(condition, scope, findings)?;
@@ -139,6 +145,7 @@ fn conditional<'n>(
             Some(ArgvEntry::Each { argument })
         }
         _ => {
+            scope.unclear = true;
             let whole = !["if", "then", "each"]
                 .iter()
                 .any(|key| fields.has(key) && fields.node(key).is_none());
@@ -161,9 +168,11 @@ fn conditional<'n>(
 fn argument(node: &Node, scope: &mut Scope, findings: &mut Findings<'_>) -> Option<String> {
     let written = node.as_str()?;
     if let Some(name) = written.strip_prefix("${args.").and_then(|rest| rest.strip_suffix('}')) {
+        scope.used.insert(name.to_owned());
         findings.add(
             Diagnostic::error("bad-reference", &node.span, "a bare name stands here, no reference")
-                .help(format!("write {name}")),
+                .help(format!("write {name}"))
+                .fix(Fix::replace(&node.span, name, format!("write the name `{name}` alone"))),
         );
         return None;
     }

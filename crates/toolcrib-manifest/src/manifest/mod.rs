@@ -15,6 +15,8 @@ mod version;
 
 use std::collections::HashMap;
 
+pub(crate) use self::schema::subschemas;
+
 use self::limits::Limits;
 use self::policies::Policies;
 use crate::declaration::Declaration;
@@ -66,12 +68,29 @@ impl Loaded {
 /// assert_eq!(loaded.diagnostics[1].help.as_deref(), Some("did you mean `description`?"));
 /// ```
 pub fn load_str(file: &str, text: &str) -> Loaded {
+    load_and(file, text, |_, _, _| {})
+}
+
+/// Loads a manifest and lets `look` add to what is found in it, without making it an error.
+pub(crate) fn load_and<'t>(
+    file: &str,
+    text: &'t str,
+    look: impl FnOnce(&Node, &[Declaration], &mut Findings<'t>),
+) -> Loaded {
     let text = without_bom(text);
     let mut findings = Findings::new(text);
     let declarations = parse(Format::of(file), &mut findings)
-        .map(|root| load_root(file, &root, &mut findings))
+        .map(|root| {
+            let declarations = load_root(file, &root, &mut findings);
+            look(&root, &declarations, &mut findings);
+            declarations
+        })
         .unwrap_or_default();
     let whole = !findings.has_errors();
+    if !whole {
+        // First what keeps the file from being used.
+        findings.leave_out_hints();
+    }
     Loaded {
         declarations: if whole { declarations } else { Vec::new() },
         diagnostics: findings.finish(),

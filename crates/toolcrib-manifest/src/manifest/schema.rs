@@ -4,7 +4,8 @@ use jsonschema::{PatternOptions, ValidationError, Validator};
 use serde_json::{Value, json};
 
 use crate::diagnostic::{Diagnostic, Findings, Severity, did_you_mean};
-use crate::document::{Entry, Node, NodeValue, Style, check_literals, other_reading};
+use crate::document::{Entry, Node, NodeValue, Style, check_schema_literals, other_reading};
+use crate::fix::{Fix, rename};
 use crate::source::first_line;
 use crate::violation::Subject;
 
@@ -128,8 +129,29 @@ pub(super) fn check_input(node: &Node, findings: &mut Findings<'_>) -> Option<Ch
         root.insert(closing.to_owned(), false.into());
     }
     let checked = check(node, value, findings)?;
+    check_required(node, findings);
     check_defaults(node, &checked, findings);
     Some(checked)
+}
+
+/// What is required must be declared: where properties are closed, no call could be right.
+fn check_required(node: &Node, findings: &mut Findings<'_>) {
+    let open = ["additionalProperties", "unevaluatedProperties", "patternProperties"];
+    if COMBINING.iter().chain(&open).any(|keyword| node.entry(keyword).is_some()) {
+        return;
+    }
+    let declared = node.entry("properties").map(|entry| entry.node.entries()).unwrap_or_default();
+    for item in node.entry("required").map(|entry| entry.node.items()).unwrap_or_default() {
+        let Some(name) = item.as_str() else { continue };
+        if declared.iter().any(|property| property.key == name) {
+            continue;
+        }
+        let help = did_you_mean(name, declared.iter().map(|property| property.key.as_str()))
+            .unwrap_or_else(|| format!("declare it in `properties`: `{name}: {{type: string}}`"));
+        let message =
+            format!("`{name}` is required, and no argument is called that: every call would fail");
+        findings.add(Diagnostic::error("undeclared-argument", &item.span, message).help(help));
+    }
 }
 
 /// Refuses arguments that stand where keywords belong: a validator would ignore them, and the tool
@@ -161,7 +183,7 @@ fn keywords() -> impl Iterator<Item = &'static str> {
 
 /// Checks any schema: its literals, its keywords, and that it compiles.
 pub(super) fn check(node: &Node, value: Value, findings: &mut Findings<'_>) -> Option<Checked> {
-    check_literals(node, findings);
+    check_schema_literals(node, findings);
     check_keywords(node, findings);
     match compile(&value) {
         Ok(validator) => Some(Checked { value, validator }),
@@ -177,25 +199,42 @@ fn compile(schema: &Value) -> Result<Validator, ValidationError<'static>> {
     jsonschema::options().with_pattern_options(PatternOptions::regex()).offline().build(schema)
 }
 
+/// Calls `each` with every schema directly inside a schema.
+pub(crate) fn subschemas<'n>(schema: &'n Node, each: &mut dyn FnMut(&'n Node)) {
+    for entry in schema.entries() {
+        let key = entry.key.as_str();
+        if SCHEMA_KEYWORDS.contains(&key) {
+            if entry.node.items().is_empty() {
+                each(&entry.node);
+            }
+            entry.node.items().iter().for_each(&mut *each);
+        } else if SCHEMA_MAP_KEYWORDS.contains(&key) {
+            entry.node.entries().iter().for_each(|named| each(&named.node));
+        }
+    }
+}
+
 /// Warns of keywords that look misspelt: a validator ignores what it does not know.
 fn check_keywords(node: &Node, findings: &mut Findings<'_>) {
     for entry in node.entries() {
         let key = entry.key.as_str();
-        if SCHEMA_KEYWORDS.contains(&key) {
-            check_keywords(&entry.node, findings);
-            entry.node.items().iter().for_each(|schema| check_keywords(schema, findings));
-        } else if SCHEMA_MAP_KEYWORDS.contains(&key) {
-            entry.node.entries().iter().for_each(|named| check_keywords(&named.node, findings));
-        } else if !OTHER_KEYWORDS.contains(&key)
+        if !keywords().any(|known| known == key)
             && !key.starts_with("x-")
             && !findings.is_full()
             && let Some(help) = did_you_mean(key, keywords())
         {
             let message = format!("JSON Schema has no keyword `{key}`, so it has no effect");
-            findings
-                .add(Diagnostic::warning("unknown-keyword", &entry.key_span, message).help(help));
+            // A validator has ignored it so far: only another case is surely a slip.
+            let known: Vec<_> = keywords().filter(|name| name.eq_ignore_ascii_case(key)).collect();
+            let fix = rename("a schema", entry, node.entries(), &known, |_| true);
+            findings.add(
+                Diagnostic::warning("unknown-keyword", &entry.key_span, message)
+                    .help(help)
+                    .fix(fix),
+            );
         }
     }
+    subschemas(node, &mut |below| check_keywords(below, findings));
 }
 
 /// Defaults of arguments must fit the schema they stand in.
@@ -216,6 +255,9 @@ fn check_defaults(node: &Node, checked: &Checked, findings: &mut Findings<'_>) {
             })
         })
         .collect();
+    for property in properties {
+        subschemas(&property.node, &mut |below| check_nested(below, checked, findings));
+    }
     if defaults.is_empty() {
         return;
     }
@@ -235,6 +277,29 @@ fn check_defaults(node: &Node, checked: &Checked, findings: &mut Findings<'_>) {
     // What is wrong with the object as a whole (required arguments) is no fault of a default.
     let errors = checked.validator.iter_errors(&value);
     subject.report(errors.filter(|error| !error.instance_path().is_empty()), findings);
+}
+
+/// Defaults further inside, each against the schema that it stands in.
+fn check_nested(schema: &Node, checked: &Checked, findings: &mut Findings<'_>) {
+    subschemas(schema, &mut |below| check_nested(below, checked, findings));
+    let Some(default) = schema.entry("default") else { return };
+    let raw = findings.text.get(default.node.span.clone()).unwrap_or_default();
+    if default.node.style == Style::Plain && other_reading(raw).is_some() {
+        return;
+    }
+    let mut own = schema.to_value();
+    for shared in ["$defs", "definitions", "$schema"] {
+        if let (Some(own), Some(value)) = (own.as_object_mut(), checked.value.get(shared)) {
+            own.entry(shared).or_insert_with(|| value.clone());
+        }
+    }
+    // One that refers to elsewhere in the whole schema is left alone.
+    let Ok(validator) = compile(&own) else { return };
+    let checked = Checked { value: own, validator };
+    let node = Node { span: default.node.visible_span(Some(default)), ..default.node.clone() };
+    let prefix = "the default does not fit its own schema: ";
+    let message = ("bad-default", Severity::Error, prefix);
+    checked.report(&default.node.to_value(), &node, message, findings);
 }
 
 /// Finds the place of what keeps a schema from being used.
@@ -287,7 +352,8 @@ fn frequent_mistake(root: &Node, error: &ValidationError<'_>) -> Option<Diagnost
                 .or_else(|| did_you_mean(written, types))
                 .unwrap_or_else(|| format!("types are {}", types.join(", ")));
             let message = format!("JSON Schema has no type `{written}`");
-            Some(Diagnostic::error("bad-schema", &place, message).help(help))
+            let fix = meant.map(|name| Fix::replace(&place, name, format!("write `type: {name}`")));
+            Some(Diagnostic::error("bad-schema", &place, message).help(help).fix(fix))
         }
         ("required", NodeValue::Bool(_)) => {
             let message = "`required` is a list of names beside `properties`, not a flag";

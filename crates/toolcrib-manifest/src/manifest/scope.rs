@@ -27,8 +27,9 @@ pub(super) struct Scope {
     pub(super) context: BTreeSet<String>,
     /// Arguments that something refers to.
     pub(super) used: BTreeSet<String>,
-    /// Whether something refers to an argument that nobody declared.
-    pub(super) undeclared: bool,
+    /// Whether something refers to an argument that nobody declared, or cannot be read: then nobody
+    /// knows which arguments are used.
+    pub(super) unclear: bool,
     /// Variables of the server that something refers to.
     pub(super) env: BTreeSet<String>,
     /// Secrets that something refers to.
@@ -95,6 +96,7 @@ impl Scope {
                 Some(template)
             }
             Err(errors) => {
+                self.unclear = true;
                 for error in errors {
                     let written = text.get(error.range).unwrap_or_default();
                     let span = place.next(written, findings.text);
@@ -114,7 +116,7 @@ impl Scope {
         if self.arguments.contains_key(name) {
             return;
         }
-        self.undeclared = true;
+        self.unclear = true;
         let declared = self.arguments.keys().map(String::as_str);
         let help = if self.context.contains(name) {
             Some(format!("it is a context value: write ${{ctx.{name}}}"))

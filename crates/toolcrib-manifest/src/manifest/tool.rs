@@ -64,8 +64,10 @@ pub(super) fn read(
     let command = fields.entry("run").and_then(|run| {
         command::read(run, fields.text("cwd"), limits.capture_bytes(), &mut scope, findings)
     });
+    let listed = fields.node("run").and_then(|run| run.entry("argv"));
+    let listed = listed.is_some_and(|argv| !argv.node.items().is_empty());
     // A misspelt reference is told once, and not as an unused argument too.
-    if command.is_some() && !scope.undeclared {
+    if (command.is_some() || listed) && !scope.unclear {
         warn_of_unused(&scope, findings);
     }
     let timeout =

@@ -3,6 +3,7 @@
 mod config;
 mod diagnostics;
 mod directories;
+mod fixes;
 mod loading;
 mod policies;
 mod robustness;

@@ -62,7 +62,7 @@ pub(super) fn list_options(
         // Both values of a boolean say nothing.
         ("boolean", [_, _]) => {}
         (_, fitting) => {
-            walk.note(format!("the values of an enum of {kind}s are said in the description"));
+            walk.restate(format!("the values of an enum of {kind}s are said in the description"));
             let list: Vec<String> = fitting.iter().map(|option| canonical_json(option)).collect();
             add_words(converted, &format!("One of: {}.", list.join(", ")));
         }

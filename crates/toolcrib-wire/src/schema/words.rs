@@ -16,7 +16,7 @@ pub(crate) fn restate(converted: &mut Object, dropped: &[(&str, &Value)], walk: 
     for (keyword, value) in dropped {
         let text = canonical_json(value);
         if text.chars().count() <= MAX_CHARS {
-            walk.note(format!("`{keyword}` is said in the description"));
+            walk.restate(format!("`{keyword}` is said in the description"));
             words.push(format!("{keyword}: {text}"));
         } else {
             walk.note(format!("`{keyword}` is left out"));

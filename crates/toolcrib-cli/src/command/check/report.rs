@@ -1,0 +1,116 @@
+//! What a check found, for people and for programs.
+
+use serde_json::{Value, json};
+use toolcrib::core::Conflict;
+use toolcrib::lint::Checked;
+use toolcrib::manifest::directory::{DirectoryLoad, FileLoad};
+use toolcrib::manifest::{Diagnostic, Severity};
+
+use super::fails;
+use super::mend::Mended;
+use crate::screen::{self, FAINT, STRONG, count};
+
+/// Everything a check says.
+pub(super) struct Report<'c> {
+    files: &'c DirectoryLoad,
+    shadowed: &'c [Conflict],
+    mended: Vec<Mended>,
+    /// Whether hints are left out.
+    quiet: bool,
+    /// Whether the check fails.
+    pub(super) failed: bool,
+}
+
+impl<'c> Report<'c> {
+    pub(super) fn new(
+        checked: &'c Checked,
+        strict: bool,
+        quiet: bool,
+        mended: Vec<Mended>,
+    ) -> Self {
+        let failed = checked.files.problems().any(|(_, found)| fails(found.severity, strict))
+            || mended.iter().any(|file| file.failure.is_some());
+        Self { files: &checked.files, shadowed: &checked.shadowed, mended, quiet, failed }
+    }
+
+    /// The problems that are told, in the order of the files and of their texts.
+    pub(super) fn problems(&self) -> impl Iterator<Item = (&'c FileLoad, &'c Diagnostic)> {
+        let quiet = self.quiet;
+        self.files.problems().filter(move |(_, found)| !quiet || found.severity != Severity::Hint)
+    }
+
+    fn count(&self, severity: Severity) -> usize {
+        self.problems().filter(|(_, found)| found.severity == severity).count()
+    }
+
+    /// What was found, as JSON.
+    pub(super) fn to_value(&self) -> Value {
+        let diagnostics: Vec<Value> = self
+            .problems()
+            .map(|(file, problem)| problem.to_value(&file.path.to_string_lossy(), &file.text))
+            .collect();
+        let shadowed: Vec<Value> = self
+            .shadowed
+            .iter()
+            .map(|conflict| {
+                json!({
+                    "name": conflict.loser.name(),
+                    "source": conflict.loser.source.to_string(),
+                    "kept_by": conflict.winner.to_string(),
+                })
+            })
+            .collect();
+        json!({
+            "ok": !self.failed,
+            "files": self.files.files.len(),
+            "tools": self.files.declarations().count(),
+            "errors": self.count(Severity::Error),
+            "warnings": self.count(Severity::Warning),
+            "hints": self.count(Severity::Hint),
+            "diagnostics": diagnostics,
+            "shadowed": shadowed,
+            "fixed": self.mended.iter().flat_map(Mended::to_values).collect::<Vec<Value>>(),
+        })
+    }
+
+    /// Prints the problems to standard error, and how many there are to standard output.
+    pub(super) fn print(&self, limit: usize) -> anyhow::Result<()> {
+        for file in &self.mended {
+            file.print();
+        }
+        let limit = if limit == 0 { usize::MAX } else { limit };
+        // Where not all are shown, those that matter most are.
+        let mut problems: Vec<_> = self.problems().collect();
+        let all = problems.len();
+        if all > limit {
+            problems.sort_by_key(|(_, problem)| problem.severity);
+            problems.truncate(limit);
+        }
+        let colour = screen::colour();
+        for (file, problem) in &problems {
+            screen::note(problem.render(&file.path.to_string_lossy(), &file.text, colour));
+            screen::note("");
+        }
+        if all > limit {
+            screen::note(format!(
+                "{FAINT}{} not shown; `--limit 0` shows all{FAINT:#}\n",
+                count(all - limit, "more problem")
+            ));
+        }
+        let fixable = self.problems().filter(|(_, problem)| problem.fix.is_some()).count();
+        if fixable > 0 && self.mended.is_empty() {
+            screen::note(format!("{FAINT}`--fix` mends up to {fixable} of them{FAINT:#}\n"));
+        }
+        let hints = match (self.quiet, self.count(Severity::Hint)) {
+            (true, _) | (_, 0) => String::new(),
+            (_, hints) => format!(", {}", count(hints, "hint")),
+        };
+        screen::out(format!(
+            "{STRONG}{} in {}{STRONG:#}: {}, {}{hints}",
+            count(self.files.declarations().count(), "tool"),
+            count(self.files.files.len(), "file"),
+            count(self.count(Severity::Error), "error"),
+            count(self.count(Severity::Warning), "warning"),
+        ))
+    }
+}

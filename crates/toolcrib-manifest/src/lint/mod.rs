@@ -1,0 +1,119 @@
+//! What `check` says beyond what keeps a file from loading: what is probably not meant, what could
+//! be better, and what others would make of it.
+
+mod hidden;
+mod schemas;
+mod tools;
+mod words;
+
+use toolcrib_tool::ToolDefinition;
+
+use crate::declaration::Declaration;
+use crate::diagnostic::{Diagnostic, Findings, Severity};
+use crate::document::{Entry, Node, NodeValue};
+use crate::manifest::{Loaded, load_and};
+use crate::source::{Lines, Span, first_line};
+
+/// Something to be said of a tool by somebody who knows more than its file, such as what a model's
+/// provider makes of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Remark {
+    /// How bad it is. An error is taken for a warning: what is said here keeps no file from loading.
+    pub severity: Severity,
+    /// A stable name of the kind of remark, one of [`CODES`](crate::CODES).
+    pub code: &'static str,
+    /// Of what.
+    pub at: Place,
+    /// What is the matter, as one clause.
+    pub message: String,
+    /// What would be right.
+    pub help: Option<String>,
+}
+
+/// The part of a tool that a [`Remark`] is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Place {
+    /// Its name.
+    Name,
+    /// Its description.
+    Description,
+    /// A place in the schema of its arguments, as a JSON pointer; empty for the schema itself.
+    Input(String),
+}
+
+/// Loads a manifest as [`load_str`](crate::load_str) does, and says more about it: what is probably
+/// not meant is a warning, what could be better a hint. `remarks` is asked about every tool that could
+/// be read.
+///
+/// ```
+/// let text = "toolcrib: 1\ntools:\n  - name: uptime\n    description: Uptime.\n    run: {argv: [uptime]}\n";
+/// let found = toolcrib_manifest::lint_str("uptime.yaml", text, &|_| Vec::new()).diagnostics;
+/// assert!(found.iter().any(|found| found.code == "short-description"));
+/// assert!(toolcrib_manifest::load_str("uptime.yaml", text).diagnostics.is_empty());
+/// ```
+pub fn lint_str(
+    file: &str,
+    text: &str,
+    remarks: &dyn Fn(&ToolDefinition) -> Vec<Remark>,
+) -> Loaded {
+    load_and(file, text, |root, declarations, findings| {
+        hidden::check_text(findings);
+        let lines = Lines::new(findings.text);
+        for tool in root.entry("tools").map(|tools| tools.node.items()).unwrap_or_default() {
+            if findings.is_full() {
+                break;
+            }
+            words::check(tool, findings);
+            tools::check(tool, findings);
+            for schema in ["input", "output_schema"].iter().filter_map(|key| tool.entry(key)) {
+                schemas::check(&schema.node, findings);
+            }
+            if let Some(declaration) = declared(tool, declarations, &lines) {
+                for remark in remarks(&declaration.definition) {
+                    add(remark, tool, findings);
+                }
+            }
+        }
+    })
+}
+
+/// The declaration that was made of a tool.
+fn declared<'d>(
+    tool: &Node,
+    declarations: &'d [Declaration],
+    lines: &Lines<'_>,
+) -> Option<&'d Declaration> {
+    let (line, column) = lines.line_column(tool.entry("name")?.node.span.start);
+    declarations.iter().find(|declaration| {
+        let place = (declaration.origin.line as usize, declaration.origin.column as usize);
+        place == (line, column)
+    })
+}
+
+fn add(remark: Remark, tool: &Node, findings: &mut Findings<'_>) {
+    let whole = || tool.entry("name").map_or(&tool.span, |name| &name.node.span).clone();
+    let span = match &remark.at {
+        Place::Name => whole(),
+        Place::Description => tool.entry("description").map_or_else(whole, shown),
+        Place::Input(pointer) => tool.entry("input").map_or_else(whole, |input| {
+            let (node, entry) = input.node.at_pointer(pointer);
+            entry.map_or_else(
+                || if pointer.is_empty() { shown(input) } else { node.span.clone() },
+                shown,
+            )
+        }),
+    };
+    let span = first_line(findings.text, &span);
+    let severity = remark.severity.max(Severity::Warning);
+    let diagnostic = Diagnostic::warning(remark.code, &span, remark.message);
+    findings.add(Diagnostic { severity, ..diagnostic.maybe_help(remark.help) });
+}
+
+/// The place that is underlined for an entry: its value, or the key of a list or a mapping.
+fn shown(entry: &Entry) -> Span {
+    match entry.node.value {
+        NodeValue::Sequence(_) | NodeValue::Mapping(_) | NodeValue::Null => entry.key_span.clone(),
+        _ => entry.node.span.clone(),
+    }
+}

@@ -1,0 +1,113 @@
+//! JSON Schemas that are valid and still hardly what was meant.
+
+use serde_json::Number;
+
+use super::shown;
+use crate::diagnostic::{Diagnostic, Findings};
+use crate::document::{Entry, Node, NodeValue};
+use crate::manifest::subschemas;
+
+/// Bounds of the same thing: the lower one, and the upper one.
+const BOUNDS: [(&str, &str); 4] = [
+    ("minimum", "maximum"),
+    ("minLength", "maxLength"),
+    ("minItems", "maxItems"),
+    ("minProperties", "maxProperties"),
+];
+
+pub(super) fn check(schema: &Node, findings: &mut Findings<'_>) {
+    if findings.is_full() {
+        return;
+    }
+    check_bounds(schema, findings);
+    check_options(schema, findings);
+    check_pattern(schema, findings);
+    check_required(schema, findings);
+    subschemas(schema, &mut |below| check(below, findings));
+}
+
+/// A lower bound above the upper one.
+fn check_bounds(schema: &Node, findings: &mut Findings<'_>) {
+    for (low, high) in BOUNDS {
+        let (Some(low), Some(high)) = (schema.entry(low), schema.entry(high)) else { continue };
+        let (Some(least), Some(most)) = (number(low), number(high)) else { continue };
+        if least > most {
+            let message = format!("nothing is at least {least} and at most {most}");
+            findings.add(
+                Diagnostic::warning("nothing-fits", &low.node.span, message)
+                    .label(format!("`{}`", low.key))
+                    .help(format!("swap them, or correct one: every `{}` is refused", low.key))
+                    .also(&high.node.span, format!("`{}`", high.key)),
+            );
+        }
+    }
+}
+
+fn number(entry: &Entry) -> Option<f64> {
+    match &entry.node.value {
+        NodeValue::Number(number) => Number::as_f64(number),
+        _ => None,
+    }
+}
+
+/// Values to choose from that are of another type than `type` says.
+fn check_options(schema: &Node, findings: &mut Findings<'_>) {
+    let Some(kind) = schema.entry("type").and_then(|entry| entry.node.as_str()) else { return };
+    for item in schema.entry("enum").map(|entry| entry.node.items()).unwrap_or_default() {
+        let fits = match &item.value {
+            NodeValue::Null => kind == "null",
+            NodeValue::Bool(_) => kind == "boolean",
+            NodeValue::Number(number) => {
+                kind == "number"
+                    || kind == "integer" && number.as_f64().is_none_or(|n| n.fract() == 0.0)
+            }
+            NodeValue::String(_) => kind == "string",
+            NodeValue::Sequence(_) => kind == "array",
+            NodeValue::Mapping(_) => kind == "object",
+        };
+        if !fits {
+            let message = format!("{} can never be chosen: `type` is {kind}", item.describe());
+            let help =
+                if kind == "string" { "quote it, or remove `type`" } else { "remove `type`" };
+            findings.add(Diagnostic::warning("nothing-fits", &item.span, message).help(help));
+        }
+    }
+}
+
+/// A pattern that matches anywhere lets everything through that has one right character.
+fn check_pattern(schema: &Node, findings: &mut Findings<'_>) {
+    let Some((entry, pattern)) = schema.entry("pattern").and_then(|e| Some((e, e.node.as_str()?)))
+    else {
+        return;
+    };
+    let anchored = pattern.contains('^')
+        || pattern.ends_with('$')
+        || ["\\A", "\\b", "\\z"].iter().any(|anchor| pattern.contains(anchor));
+    if !anchored {
+        let message =
+            "the pattern matches anywhere in the value: what stands around is not checked";
+        findings.add(
+            Diagnostic::hint("unanchored-pattern", &shown(entry), message)
+                .help(format!("anchor it: '^(?:{pattern})$'")),
+        );
+    }
+}
+
+/// A default of something that must be given.
+fn check_required(schema: &Node, findings: &mut Findings<'_>) {
+    let properties = schema.entry("properties").map(|entry| &entry.node);
+    for item in schema.entry("required").map(|entry| entry.node.items()).unwrap_or_default() {
+        let property = item.as_str().and_then(|name| properties?.entry(name));
+        if let Some(default) = property.and_then(|property| property.node.entry("default")) {
+            let name = item.as_str().unwrap_or_default();
+            let message =
+                format!("`{name}` has a default, and models are told that they must give it");
+            findings.add(
+                Diagnostic::hint("required-default", &item.span, message)
+                    .label("required here")
+                    .help("remove it from `required`, or remove the default")
+                    .also(&default.key_span, "the default"),
+            );
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! What a tool says of itself: whether it contradicts itself, and what it leaves out.
+
+use super::shown;
+use crate::diagnostic::{Diagnostic, Findings};
+use crate::document::{Entry, Node, NodeValue};
+
+/// Parts of a variable's name that say that a secret is in it.
+const SECRET_NAMES: [&str; 7] =
+    ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "API_KEY", "APIKEY", "PRIVATE_KEY"];
+
+pub(super) fn check(tool: &Node, findings: &mut Findings<'_>) {
+    let Some(name) = tool.entry("name") else { return };
+    check_annotations(tool, name, findings);
+    check_secrets(tool, findings);
+    if tool.entry("tests").is_none_or(|tests| tests.node.items().is_empty()) {
+        findings.add(Diagnostic::hint("untested", &shown(name), "the tool has no tests").help(
+            "add one that must succeed and one that must be refused: \
+                 `tests: [{name: plain, args: {…}, expect: {argv_contains: […]}}]`; \
+                 `toolcrib test` runs them",
+        ));
+    }
+}
+
+fn check_annotations(tool: &Node, name: &Entry, findings: &mut Findings<'_>) {
+    let Some(annotations) = tool.entry("annotations") else {
+        findings.add(
+            Diagnostic::hint(
+                "unannotated",
+                &shown(name),
+                "the tool does not say what a call does to the world, so clients take it for \
+                 destructive",
+            )
+            .help("add for example `annotations: {read_only: true, idempotent: true}`"),
+        );
+        return;
+    };
+    let set = |key: &str| {
+        annotations
+            .node
+            .entry(key)
+            .filter(|entry| matches!(entry.node.value, NodeValue::Bool(true)))
+    };
+    if let (Some(read_only), Some(destructive)) = (set("read_only"), set("destructive")) {
+        let message = "a tool that only reads destroys nothing: one of the two is wrong";
+        findings.add(
+            Diagnostic::warning("contradicting-annotations", &destructive.key_span, message)
+                .label("this says that a call may destroy something")
+                .help(
+                    "remove `destructive` if a call changes nothing, else write `read_only: false`",
+                )
+                .also(&read_only.key_span, "this says that a call changes nothing"),
+        );
+    }
+}
+
+/// A secret that is written into the file: whoever may read the file has it.
+fn check_secrets(tool: &Node, findings: &mut Findings<'_>) {
+    let places = [("run", "env"), ("http", "headers"), ("http", "query")];
+    for (part, key) in places {
+        let Some(values) = tool.entry(part).and_then(|part| part.node.entry(key)) else { continue };
+        for entry in values.node.entries() {
+            let name = entry.key.to_uppercase().replace('-', "_");
+            let secret = SECRET_NAMES.iter().any(|part| name.contains(part))
+                || name == "AUTHORIZATION"
+                || name == "COOKIE";
+            // A path or a switch in such a variable is none.
+            let literal = entry.node.as_str().filter(|value| {
+                value.len() >= 8 && !value.contains("${") && !value.starts_with(['/', '.', '~'])
+            });
+            if secret && literal.is_some() {
+                let message = format!("the value of `{}` looks like a secret", entry.key);
+                findings.add(Diagnostic::warning("literal-secret", &shown(entry), message).help(
+                    "keep it out of the file: configure a secret and write \"${secret.name}\"",
+                ));
+            }
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! Looking through manifests as `toolcrib check` does: their files, the names that several of them
+//! want, and what the models' providers would make of each tool.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use toolcrib_core::Conflict;
+use toolcrib_manifest::directory::{DirectoryLoad, lint_paths};
+use toolcrib_manifest::{Diagnostic, Place, Remark, Severity};
+use toolcrib_tool::{Layer, Origin, Source, ToolDefinition, ToolEntry};
+use toolcrib_wire::{Declaration, Target, export};
+
+use crate::{BuildError, Toolcrib};
+
+/// What was found in manifests that were looked through together.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Checked {
+    /// The files, with everything that is worth saying about each.
+    pub files: DirectoryLoad,
+    /// The tools whose name was taken already, by a linked-in tool or an earlier file. Each is a
+    /// `shadowed-name` in its file, too.
+    pub shadowed: Vec<Conflict>,
+}
+
+/// Looks through the manifests of directories and single files, in the order that decides names.
+/// Nothing is started, and whether programs exist is not looked at. `restated` is that of
+/// [`provider_remarks`].
+///
+/// Fails if a linked-in tool's own definition is wrong.
+pub fn check(paths: &[PathBuf], restated: bool) -> Result<Checked, BuildError> {
+    let mut files = lint_paths(paths, &|definition| provider_remarks(definition, restated));
+    // Only names matter here: no body is made.
+    let names = files.declarations().map(|declaration| {
+        let origin = declaration.origin.clone();
+        let source = Source::new(Layer::Manifest, origin.file.clone()).at(origin);
+        ToolEntry::client(ToolDefinition::clone(&declaration.definition), source)
+    });
+    let crib = Toolcrib::builder().native_tools().entries(names).build()?;
+    let snapshot = crib.executor().registry().snapshot();
+    let shadowed = snapshot.conflicts().to_vec();
+    for conflict in &shadowed {
+        let Some(origin) = &conflict.loser.source.origin else { continue };
+        let file = files.files.iter_mut().find(|file| file.path.to_string_lossy() == origin.file);
+        if let Some(file) = file {
+            let name = conflict.loser.name();
+            let message =
+                format!("the name `{name}` is taken already, so this tool is never called");
+            let place = file.scalar_at(origin.line, origin.column);
+            let diagnostic = Diagnostic::about("shadowed-name", place, message)
+                .elsewhere(owner(&conflict.winner), "the name belongs to the tool declared first")
+                .help("rename the tool, or set a `namespace` for the file");
+            file.add(diagnostic);
+        }
+    }
+    Ok(Checked { files, shadowed })
+}
+
+/// Where the owner of a name is declared.
+fn owner(source: &Source) -> Origin {
+    source.origin.clone().unwrap_or_else(|| Origin {
+        file: source.unit.clone(),
+        line: 0,
+        column: 0,
+    })
+}
+
+/// The targets that differ in what they take, and what people call them.
+const PROVIDERS: [(Target, &str); 5] = [
+    (Target::OpenAiChat, "OpenAI"),
+    (Target::OpenAiStrict, "OpenAI's strict mode"),
+    (Target::Anthropic, "Anthropic"),
+    (Target::Gemini, "Gemini"),
+    (Target::Mcp, "MCP"),
+];
+
+/// What each provider refuses of a tool (`provider-refused`: a warning, and a hint where only a
+/// strict mode does), is told under another name (`provider-renamed`), or is told in other words
+/// (`provider-differs`). What a provider's models are told all the same, in the words of a description,
+/// is only said if `restated`.
+///
+/// Nothing of this keeps a tool from being served: a provider that cannot take it is not offered it,
+/// and arguments are always checked against the tool's own schema.
+pub fn provider_remarks(definition: &ToolDefinition, restated: bool) -> Vec<Remark> {
+    // The length of descriptions is looked at elsewhere, once for all providers.
+    let declaration = Declaration::new(definition.name(), "", definition.input_schema());
+    let mut refused: Said = BTreeMap::new();
+    let mut differs: Said = BTreeMap::new();
+    let mut renamed: Vec<(&str, String)> = Vec::new();
+    for (target, provider) in PROVIDERS {
+        let told = export([declaration], target);
+        for refusal in told.refused {
+            refused
+                .entry((refusal.at, refusal.reason.to_string()))
+                .or_default()
+                .push((provider, target.is_strict()));
+        }
+        for note in told.notes.into_iter().filter(|note| restated || !note.restated) {
+            let at = keyword(definition, &note.at, &note.text);
+            differs.entry((at, note.text)).or_default().push((provider, target.is_strict()));
+        }
+        if let Some(name) = told.names.to_provider(definition.name())
+            && name != definition.name()
+        {
+            renamed.push((provider, name.to_owned()));
+        }
+    }
+    let mut remarks = Vec::new();
+    for ((at, reason), providers) in refused {
+        let strict_only = providers.iter().all(|(_, strict)| *strict);
+        let rest = if strict_only {
+            "offer it without the strict mode, or say it in the schema as the strict mode wants it"
+        } else {
+            "say it in another way if models of this provider are to have the tool; others are \
+             offered it as it is"
+        };
+        remarks.push(Remark {
+            severity: if strict_only { Severity::Hint } else { Severity::Warning },
+            code: "provider-refused",
+            at: Place::Input(at),
+            message: format!("{} cannot be offered the tool: {reason}", listed(&providers)),
+            help: Some(rest.to_owned()),
+        });
+    }
+    // The description that was left out above is none of theirs.
+    differs.retain(|(_, text), _| !text.contains("missing description"));
+    for ((at, text), providers) in differs {
+        remarks.push(Remark {
+            severity: Severity::Hint,
+            code: "provider-differs",
+            at: Place::Input(at),
+            message: format!("for {}, {text}", listed(&providers)),
+            help: Some(
+                "nothing has to be done: the arguments that models send are checked in full"
+                    .to_owned(),
+            ),
+        });
+    }
+    for (provider, name) in renamed {
+        remarks.push(Remark {
+            severity: Severity::Hint,
+            code: "provider-renamed",
+            at: Place::Name,
+            message: format!("{provider} takes no such name: its models know the tool as `{name}`"),
+            help: Some(
+                "begin the name with a letter if it is to be the same everywhere".to_owned(),
+            ),
+        });
+    }
+    remarks
+}
+
+/// The place of the keyword that a text speaks of, if it stands there.
+fn keyword(definition: &ToolDefinition, at: &str, text: &str) -> String {
+    let word = text.split('`').nth(1).map(|word| format!("{at}/{word}"));
+    word.filter(|at| definition.input_schema().pointer(at).is_some()).unwrap_or(at.to_owned())
+}
+
+/// The providers of whom the same is to be said at the same place.
+type Said = BTreeMap<(String, String), Vec<(&'static str, bool)>>;
+
+fn listed(providers: &[(&'static str, bool)]) -> String {
+    let names: Vec<&str> = providers.iter().map(|(name, _)| *name).collect();
+    match names.as_slice() {
+        [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
+        _ => names.join(""),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn remarks(name: &str, schema: Value) -> Vec<(Severity, &'static str, Place, String)> {
+        let definition = ToolDefinition::builder(name).description("Do it.").input_schema(schema);
+        provider_remarks(&definition.build().unwrap(), true)
+            .into_iter()
+            .map(|remark| (remark.severity, remark.code, remark.at, remark.message))
+            .collect()
+    }
+
+    #[test]
+    fn a_plain_tool_is_offered_to_everybody_as_it_is() {
+        let schema = json!({"type": "object", "properties": {"a": {"type": "string"}},
+            "required": ["a"], "additionalProperties": false});
+        assert_eq!(remarks("plain", schema), []);
+    }
+
+    #[test]
+    fn who_refuses_what_is_said_at_its_place() {
+        let schema = json!({"type": "object", "properties": {
+            "labels": {"type": "object", "additionalProperties": {"type": "string"}},
+        }, "required": ["labels"], "additionalProperties": false});
+        let found = remarks("label", schema);
+        assert!(
+            found.iter().any(|(severity, code, at, message)| {
+                *severity == Severity::Hint
+                    && *code == "provider-refused"
+                    && *at == Place::Input("/properties/labels".to_owned())
+                    && message.starts_with("OpenAI's strict mode cannot be offered the tool:")
+            }),
+            "{found:#?}"
+        );
+    }
+
+    #[test]
+    fn what_is_told_in_other_words_is_said_to_those_who_ask() {
+        let schema = json!({"type": "object", "properties": {
+            "path": {"type": "string", "maxLength": 9},
+        }, "required": ["path"], "additionalProperties": false});
+        let definition = ToolDefinition::builder("cat").description("Do it.").input_schema(schema);
+        let definition = definition.build().unwrap();
+        assert_eq!(provider_remarks(&definition, false), []);
+        let [remark] = &provider_remarks(&definition, true)[..] else { panic!("one remark") };
+        assert_eq!(remark.at, Place::Input("/properties/path/maxLength".to_owned()));
+        assert_eq!(
+            remark.message,
+            "for OpenAI's strict mode, `maxLength` is said in the description"
+        );
+    }
+
+    #[test]
+    fn a_name_that_a_provider_changes_is_said() {
+        let found = remarks("3d_print", json!({"type": "object", "additionalProperties": false}));
+        assert_eq!(
+            found,
+            [(
+                Severity::Hint,
+                "provider-renamed",
+                Place::Name,
+                "Gemini takes no such name: its models know the tool as `_3d_print`".to_owned()
+            )]
+        );
+    }
+}

@@ -2,6 +2,7 @@
 
 mod call;
 mod check;
+mod config;
 mod list;
 mod mcp;
 mod serve;
@@ -37,6 +38,10 @@ pub(crate) struct Options {
     #[arg(long, global = true, value_name = "FILE", env = "TOOLCRIB_CONFIG")]
     pub(crate) config: Option<PathBuf>,
 
+    /// A setting, over the config file and the environment (may be repeated)
+    #[arg(long, global = true, value_name = "SECTION.KEY=VALUE", value_parser = setting)]
+    pub(crate) set: Vec<(String, String)>,
+
     /// A directory of manifests, instead of the config's (may be repeated)
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) tools_dir: Vec<PathBuf>,
@@ -67,6 +72,8 @@ pub(crate) enum Command {
     Mcp(mcp::StdioOptions),
     /// Serve MCP over HTTP
     Serve(serve::ServeOptions),
+    /// Show the settings that are in effect, and where each is from
+    Config(config::ConfigOptions),
 }
 
 /// Output for programs.
@@ -104,6 +111,14 @@ impl ToolsetChoice {
     }
 }
 
+/// `executor.tool_timeout=5s`, taken apart.
+fn setting(pair: &str) -> Result<(String, String), String> {
+    match pair.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err("a setting is written SECTION.KEY=VALUE, such as executor.tool_timeout=5s".into()),
+    }
+}
+
 /// Runs one command.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Exit> {
     match &options.command {
@@ -113,6 +128,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Exit> {
         Command::Check(own) => check::run(options, own),
         Command::Mcp(own) => mcp::run(options, own),
         Command::Serve(own) => serve::run(options, own),
+        Command::Config(own) => config::run(options, own),
     }
 }
 

@@ -1,10 +1,11 @@
 //! From a command line to a crib: which config, which manifests, which context.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use anyhow::{Context, bail};
-use toolcrib::config::{Config, SetupError};
-use toolcrib::manifest::{self, Severity};
+use anyhow::{Context, anyhow};
+use serde_json::Value;
+use toolcrib::config::{Config, ConfigLayers, LoadedConfig, SetupError};
+use toolcrib::manifest::Severity;
 use toolcrib::manifests::Manifests;
 use toolcrib::{Toolcrib, ToolcribBuilder};
 
@@ -46,42 +47,44 @@ fn build(
     options: &Options,
     open: impl FnOnce(ToolcribBuilder, &Config) -> Result<ToolcribBuilder, SetupError>,
 ) -> anyhow::Result<Started> {
-    let mut config = config(options)?;
-    if !options.tools_dir.is_empty() {
-        config.manifests.dirs.clone_from(&options.tools_dir);
-    }
-    for pair in &options.ctx {
-        let (key, value) = arguments::context_pair(pair)?;
-        config.context.insert(key, value);
-    }
+    let config = config(options)?.into_config();
     let manifests = Manifests::load(&config.manifests.dirs, &config.workspace.root);
     let builder = Toolcrib::builder().settings(&config).native_tools().entries(manifests.entries());
     let crib = open(builder, &config)?.build()?;
     Ok(Started { crib, config, manifests })
 }
 
-/// Reads the config file: the named one, or `config.yml` here if there is one, or the defaults.
-pub(crate) fn config(options: &Options) -> anyhow::Result<Config> {
-    let path = match &options.config {
-        Some(path) => path.clone(),
-        None if Path::new(DEFAULT_CONFIG).is_file() => PathBuf::from(DEFAULT_CONFIG),
-        None => {
-            let mut config = Config::default();
-            // Nobody asked for the default directory: where there is none, there are no manifests.
-            config.manifests.dirs.retain(|dir| dir.exists());
-            return Ok(config);
-        }
-    };
-    let text = std::fs::read_to_string(&path)
-        .with_context(|| format!("reading the config file {}", path.display()))?;
-    match manifest::decode::<Config>(&path.display().to_string(), &text) {
-        Ok(config) => Ok(config.relative_to(path.parent().unwrap_or(Path::new("")))),
-        Err(diagnostics) => {
-            let name = path.display().to_string();
-            for diagnostic in &diagnostics {
-                screen::note(diagnostic.render(&name, &text, screen::colour()));
-            }
-            bail!("the config file {} cannot be used", path.display())
-        }
+/// Reads all layers of the config; the file is the named one, or `config.yml` here if there is one.
+pub(crate) fn config(options: &Options) -> anyhow::Result<LoadedConfig> {
+    let mut layers = ConfigLayers::new().variables(std::env::vars_os());
+    match &options.config {
+        Some(path) => layers = layers.file(path),
+        None if Path::new(DEFAULT_CONFIG).is_file() => layers = layers.file(DEFAULT_CONFIG),
+        None => {}
     }
+    for (key, text) in &options.set {
+        layers = layers.set(&format!("--set {key}"), key, text);
+    }
+    if !options.tools_dir.is_empty() {
+        let dirs = options.tools_dir.iter().map(|dir| {
+            let text = dir.to_str();
+            text.with_context(|| {
+                format!("--tools-dir {}: the name is no UTF-8 text", dir.display())
+            })
+        });
+        let dirs = dirs.collect::<anyhow::Result<Value>>()?;
+        layers = layers.value("--tools-dir", &["manifests", "dirs"], dirs);
+    }
+    for pair in &options.ctx {
+        let (key, value) = arguments::context_pair(pair)?;
+        layers = layers.value("--ctx", &["context", &key], value);
+    }
+    layers.load().map_err(|error| {
+        let problems = error.problems(screen::colour());
+        if problems.is_empty() {
+            return error.into();
+        }
+        problems.iter().for_each(screen::note);
+        anyhow!("the settings cannot be used: {}", screen::count(problems.len(), "mistake"))
+    })
 }

@@ -52,7 +52,7 @@ pub trait AuditSink: Send + Sync + 'static {
 }
 
 /// What is said of a call's arguments.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum AuditArguments {

@@ -10,7 +10,7 @@ mod verdict;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use toolcrib_tool::{Approval, Arguments, ToolDefinition, ToolEntry};
 
 pub use error::PolicyError;
@@ -19,7 +19,7 @@ pub use rule::{Action, ArgumentPattern, PolicyRule};
 pub use verdict::{DecidedBy, Verdict};
 
 /// What becomes of a verdict to ask.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum PolicyMode {
     /// The call waits for a decision.
@@ -73,8 +73,8 @@ pub enum PolicyMode {
 ///       message: Nothing is dropped here.
 ///     - { tool: db_*, action: ask }
 /// ```
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
-#[serde(try_from = "Written")]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "Written", into = "Written")]
 #[schemars(with = "Written")]
 pub struct Policy {
     mode: PolicyMode,
@@ -82,7 +82,7 @@ pub struct Policy {
 }
 
 /// A policy as a config file has it.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Policy")]
 #[serde(default, deny_unknown_fields)]
 struct Written {
@@ -90,6 +90,13 @@ struct Written {
     mode: PolicyMode,
     /// The rules; the first that matches a call decides it.
     rules: Vec<PolicyRule>,
+}
+
+impl From<Policy> for Written {
+    fn from(policy: Policy) -> Self {
+        let rules = policy.rules.iter().map(|rule| rule.written.clone()).collect();
+        Self { mode: policy.mode, rules }
+    }
 }
 
 impl TryFrom<Written> for Policy {
@@ -143,8 +150,9 @@ impl Policy {
             return self.asked(by, || reason.to_owned());
         };
         let by = rule.decided_by();
-        let message = |fallback: &str| rule.message.clone().unwrap_or_else(|| fallback.to_owned());
-        match rule.action {
+        let message =
+            |fallback: &str| rule.written.message.clone().unwrap_or_else(|| fallback.to_owned());
+        match rule.written.action {
             Action::Allow => Verdict::Allow { by },
             Action::Deny => Verdict::Deny {
                 by,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize, Serializer};
 use toolcrib_tool::ToolEntry;
 
 use crate::registry::RegistrySnapshot;
@@ -62,13 +62,15 @@ struct Inner {
 
 /// Which tools are listed, searched, described and called together: those that at least one
 /// `include` takes, or all if there is none, and no `exclude`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Toolset")]
 #[serde(default, deny_unknown_fields)]
 struct Rules {
     /// Takes what any of these takes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     include: Vec<ToolFilter>,
     /// Leaves out what any of these takes, whatever includes it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     exclude: Vec<ToolFilter>,
 }
 
@@ -133,6 +135,12 @@ impl PartialEq for Toolset {
 }
 
 impl Eq for Toolset {}
+
+impl Serialize for Toolset {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.rules.serialize(serializer)
+    }
+}
 
 impl From<Rules> for Toolset {
     fn from(rules: Rules) -> Self {

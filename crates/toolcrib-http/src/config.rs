@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::authority::{HostRule, OriginRule};
 use crate::{HttpError, Token};
@@ -12,7 +12,7 @@ use crate::{HttpError, Token};
 pub const DEFAULT_PORT: u16 = 7777;
 
 /// Settings of the HTTP listener (`server:` in the configuration file).
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ServerConfig {
     /// The address and port to listen on; port 0 takes a free one. Default `127.0.0.1:7777`.

@@ -4,14 +4,14 @@ use std::fmt;
 use std::fmt::Write as _;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize, Serializer};
 use subtle::ConstantTimeEq as _;
 
 use crate::HttpError;
 
 /// A bearer token: 16 to 512 visible ASCII characters, no blanks.
 ///
-/// `Debug` output hides it, and comparing takes the same time wherever two tokens differ.
+/// `Debug` and `Serialize` hide it, and comparing takes the same time wherever two tokens differ.
 ///
 /// ```
 /// use toolcrib_http::Token;
@@ -65,6 +65,12 @@ impl Token {
     }
 }
 
+impl Serialize for Token {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str("[hidden]")
+    }
+}
+
 impl PartialEq for Token {
     fn eq(&self, other: &Self) -> bool {
         self.matches(other.reveal())
@@ -102,6 +108,8 @@ impl JsonSchema for Token {
             "minLength": Self::MIN_LEN,
             "maxLength": Self::MAX_LEN,
             "pattern": "^[!-~]+$",
+            "writeOnly": true,
+            "x-expected": "16 to 512 visible ASCII characters without blanks",
         })
     }
 }

@@ -1,15 +1,10 @@
 //! Files with a schema of their own, such as `config.yml`: checked whole, then read into a type.
 
-use jsonschema::PatternOptions;
 use schemars::JsonSchema;
-use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
 
-use crate::diagnostic::{Diagnostic, Findings, Severity};
-use crate::document::{Format, Node, NodeValue, parse};
-use crate::source::without_bom;
-use crate::violation::Subject;
+use crate::diagnostic::Diagnostic;
+use crate::layers::decode_layers;
 
 /// Reads a YAML or TOML text (by the file's name) into a type.
 ///
@@ -37,69 +32,8 @@ pub fn decode<T: DeserializeOwned + JsonSchema>(
     file: &str,
     text: &str,
 ) -> Result<T, Vec<Diagnostic>> {
-    let mut findings = Findings::new(without_bom(text));
-    let decoded =
-        parse(Format::of(file), &mut findings).and_then(|node| decode_node(&node, &mut findings));
-    match decoded {
-        Some(value) if !findings.has_errors() => Ok(value),
-        _ => Err(findings.finish()),
-    }
-}
-
-fn decode_node<T: DeserializeOwned + JsonSchema>(
-    node: &Node,
-    findings: &mut Findings<'_>,
-) -> Option<T> {
-    let value = match &node.value {
-        NodeValue::Null => Value::Object(Map::new()),
-        _ => node.to_value(),
-    };
-    // Not `toolcrib_tool::schema_for`: that one is for arguments, where null is not worth offering.
-    let generator = SchemaSettings::draft2020_12().into_generator();
-    let mut schema = Value::from(generator.into_root_schema_for::<T>());
-    close(&mut schema);
-    let start = 0..0;
-    let options = jsonschema::options().with_pattern_options(PatternOptions::regex()).offline();
-    match options.build(&schema) {
-        Ok(validator) if !validator.is_valid(&value) => {
-            let severity = Severity::Error;
-            let subject = Subject { node, schema: &schema, code: "", severity, prefix: "" };
-            subject.report(validator.iter_errors(&value), findings);
-            return None;
-        }
-        Ok(_) => {}
-        Err(error) => {
-            let message = format!("the type's own schema cannot be used: {error}");
-            findings.add(Diagnostic::error("invalid-value", &start, message));
-            return None;
-        }
-    }
-    serde_json::from_value(value)
-        .map_err(|error| {
-            findings.add(Diagnostic::error("invalid-value", &start, error.to_string()));
-        })
-        .ok()
-}
-
-/// Makes every object schema with properties refuse the ones it does not name.
-fn close(schema: &mut Value) {
-    match schema {
-        Value::Array(items) => items.iter_mut().for_each(close),
-        Value::Object(object) => {
-            object.values_mut().for_each(close);
-            let open = [
-                "additionalProperties",
-                "unevaluatedProperties",
-                "$ref",
-                "oneOf",
-                "anyOf",
-                "allOf",
-            ];
-            let has_properties = object.get("properties").is_some_and(Value::is_object);
-            if has_properties && !open.iter().any(|keyword| object.contains_key(*keyword)) {
-                object.insert("additionalProperties".to_owned(), Value::Bool(false));
-            }
-        }
-        _ => {}
+    match decode_layers(Some((file, text)), &[]) {
+        Ok(layered) => Ok(layered.value),
+        Err(problems) => Err(problems.into_iter().map(|problem| problem.diagnostic).collect()),
     }
 }

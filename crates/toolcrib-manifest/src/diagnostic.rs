@@ -60,6 +60,8 @@ pub struct Diagnostic {
     pub related: Vec<(toolcrib_tool::Origin, String)>,
     /// The edit that puts it right, where there is only one.
     pub fix: Option<Fix>,
+    /// Whether the place holds something nobody should see: then it is named and not shown.
+    pub secret: bool,
 }
 
 impl Diagnostic {
@@ -74,6 +76,7 @@ impl Diagnostic {
             secondary: Vec::new(),
             related: Vec::new(),
             fix: None,
+            secret: false,
         }
     }
 
@@ -101,6 +104,12 @@ impl Diagnostic {
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
+        self
+    }
+
+    #[must_use]
+    pub(crate) fn secret(mut self) -> Self {
+        self.secret = true;
         self
     }
 
@@ -175,7 +184,7 @@ impl Diagnostic {
         &'t self,
         text: &'t str,
     ) -> Option<Snippet<'t, annotate_snippets::Annotation<'t>>> {
-        if text.is_empty() {
+        if text.is_empty() || self.secret {
             return None;
         }
         let window = |start: usize, end: usize| {

@@ -10,6 +10,7 @@ mod document;
 mod environment;
 mod fields;
 mod fix;
+pub mod layers;
 mod lint;
 mod manifest;
 mod source;

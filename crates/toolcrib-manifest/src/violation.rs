@@ -68,11 +68,17 @@ impl Subject<'_> {
                 self.alternatives(error, context, &place, findings);
             }
             kind => {
-                let (message, help) = self.phrase(kind, error, node);
                 let code = match kind {
                     ValidationErrorKind::Type { .. } => "wrong-type",
                     _ => "invalid-value",
                 };
+                if self.is_secret(error) {
+                    let expected = self.expected(error).unwrap_or_else(|| "another value".into());
+                    let message = format!("expected {expected}; what is there is not shown");
+                    findings.add(self.diagnostic(code, &place, &message).secret());
+                    return;
+                }
+                let (message, help) = self.phrase(kind, error, node);
                 findings.add(self.diagnostic(code, &place, &message).maybe_help(help));
             }
         }
@@ -172,6 +178,12 @@ impl Subject<'_> {
     /// What the failed schema says about itself (see [`crate::units`]).
     fn expected(&self, error: &ValidationError<'_>) -> Option<String> {
         Some(self.failed_schema(error)?.get("x-expected")?.as_str()?.to_owned())
+    }
+
+    /// Whether the failed schema is that of a value nobody should see.
+    fn is_secret(&self, error: &ValidationError<'_>) -> bool {
+        let schema = self.failed_schema(error);
+        schema.is_some_and(|schema| schema.get("writeOnly") == Some(&Value::Bool(true)))
     }
 
     /// The properties known where an unknown one was found.

@@ -1,6 +1,7 @@
 //! The config file, composed of its parts. Every default here is the one `config.yml` shows.
 
 mod calls;
+mod layers;
 mod names;
 mod places;
 mod setup;
@@ -12,19 +13,20 @@ use std::path::Path;
 use std::time::Duration;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolcrib_core::policy::Policy;
 use toolcrib_core::{ExecutorConfig, Toolset};
 use toolcrib_tool::ContextValues;
 
 pub use calls::{Approval, Breaker, Cache, Executor, Output};
+pub use layers::{ConfigError, ConfigLayers, EffectiveValue, LoadedConfig, VARIABLE_PREFIX};
 pub use names::Registry;
 pub use places::{Audit, Manifests, State, Workspace};
 pub use setup::SetupError;
 
 /// Everything a config file may say. All keys are optional; unknown ones are errors.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
     /// How calls are run.
@@ -63,14 +65,25 @@ pub struct Config {
 
 impl Config {
     /// Makes every relative path relative to `base`, which is the config file's folder.
+    /// [`ConfigLayers::load`] has done it.
     #[must_use]
-    pub fn relative_to(mut self, base: &Path) -> Self {
-        for dir in &mut self.manifests.dirs {
-            *dir = base.join(&*dir);
-        }
-        self.workspace.root = base.join(&self.workspace.root);
-        for path in [&mut self.state.dir, &mut self.audit.file].into_iter().flatten() {
-            *path = base.join(&*path);
+    pub fn relative_to(self, base: &Path) -> Self {
+        self.rebased(base, |_| true)
+    }
+
+    /// As [`relative_to`](Self::relative_to), for the keys that are `concerned`.
+    fn rebased(mut self, base: &Path, concerned: impl Fn(&str) -> bool) -> Self {
+        let Self { manifests, workspace, state, audit, .. } = &mut self;
+        let paths = [
+            ("manifests.dirs", manifests.dirs.iter_mut().collect::<Vec<_>>()),
+            ("workspace.root", vec![&mut workspace.root]),
+            ("state.dir", state.dir.iter_mut().collect()),
+            ("audit.file", audit.file.iter_mut().collect()),
+        ];
+        for (_, paths) in paths.into_iter().filter(|(key, _)| concerned(key)) {
+            for path in paths {
+                *path = base.join(&*path);
+            }
         }
         self
     }

@@ -62,7 +62,7 @@ enum Format {
 
 pub(super) fn run(options: &Options, own: &CheckOptions) -> anyhow::Result<Exit> {
     let paths = if own.paths.is_empty() {
-        startup::config(options)?.manifests.dirs
+        startup::config(options)?.into_config().manifests.dirs
     } else {
         own.paths.clone()
     };

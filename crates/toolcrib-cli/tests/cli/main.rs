@@ -1,12 +1,22 @@
 //! The command line as people use it: whole runs of the binary.
 #![expect(clippy::expect_used, reason = "a test that cannot be set up fails")]
 
+/// Holds what a screen says against a file of `snapshots/`.
+macro_rules! screen {
+    ($name:literal, $text:expr) => {
+        insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true}, {
+            insta::assert_snapshot!($name, $text);
+        });
+    };
+}
+
 mod approval;
 mod calls;
 mod checks;
 mod crib;
 mod manifests;
 mod processes;
+mod settings;
 mod state;
 mod stopping;
 mod toolsets;

@@ -1,7 +1,7 @@
 //! What is asked of a tool's annotations.
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use toolcrib_tool::Annotations;
 
 /// What is asked of a tool's annotations; what is absent does not matter.
@@ -13,21 +13,31 @@ use toolcrib_tool::Annotations;
 /// let writers = AnnotationPattern { read_only: Some(false), ..AnnotationPattern::default() };
 /// assert!(writers.matches(Annotations::default()));
 /// ```
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(description = "What is asked of a tool's annotations; what is absent does not matter.")]
 #[serde(default, deny_unknown_fields)]
 pub struct AnnotationPattern {
     /// The call changes nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub read_only: Option<bool>,
     /// The call may destroy something. Never true of a read-only tool, whatever it says.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub destructive: Option<bool>,
     /// Calling twice is calling once.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub idempotent: Option<bool>,
     /// The call reaches things outside the host's control.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub open_world: Option<bool>,
 }
 
 impl AnnotationPattern {
+    /// Whether nothing is asked.
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
+    pub(crate) fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
     /// Whether the annotations are as asked.
     pub fn matches(self, annotations: Annotations) -> bool {
         let met = |wanted: Option<bool>, is: bool| wanted.is_none_or(|wanted| wanted == is);

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// A text with wildcards: `*` stands for any number of characters, `?` for one. Everything else
 /// stands for itself, case included; the whole text has to fit.
@@ -14,7 +14,7 @@ use serde::Deserialize;
 /// let pattern = Pattern::new("read_*");
 /// assert!(pattern.matches("read_file") && !pattern.matches("reread_file"));
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Pattern(String);
 

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize, Serializer};
 use toolcrib_tool::{Layer, Source};
 
 use super::Pattern;
@@ -60,6 +60,12 @@ impl SourcePattern {
 impl From<String> for SourcePattern {
     fn from(text: String) -> Self {
         Self::new(text)
+    }
+}
+
+impl Serialize for SourcePattern {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 

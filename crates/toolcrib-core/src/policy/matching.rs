@@ -7,19 +7,16 @@ use regex::Regex;
 use serde_json::Value;
 use toolcrib_tool::{Arguments, ToolEntry, canonical_json};
 
-use super::{Action, ArgumentPattern, DecidedBy, PolicyError, PolicyRule};
-use crate::pattern::{AnnotationPattern, Pattern, SourcePattern};
+use super::rule::compile;
+use super::{ArgumentPattern, DecidedBy, PolicyError, PolicyRule};
+use crate::pattern::Pattern;
 
 #[derive(Debug, Clone)]
 pub(super) struct CompiledRule {
     position: usize,
     name: Option<Arc<str>>,
-    tool: Option<Pattern>,
-    source: Option<SourcePattern>,
-    annotations: AnnotationPattern,
     arguments: Vec<(String, Matcher)>,
-    pub(super) action: Action,
-    pub(super) message: Option<String>,
+    pub(super) written: PolicyRule,
 }
 
 #[derive(Debug, Clone)]
@@ -30,24 +27,16 @@ enum Matcher {
 }
 
 impl CompiledRule {
-    pub(super) fn compile(position: usize, rule: PolicyRule) -> Result<Self, PolicyError> {
-        let mut arguments = Vec::with_capacity(rule.arguments.len());
-        for (place, pattern) in rule.arguments {
+    pub(super) fn compile(position: usize, written: PolicyRule) -> Result<Self, PolicyError> {
+        let mut arguments = Vec::with_capacity(written.arguments.len());
+        for (place, pattern) in &written.arguments {
             let matcher = Matcher::new(pattern).map_err(|problem| {
                 PolicyError::new(position, format!("arguments.{place}"), problem)
             })?;
-            arguments.push((place, matcher));
+            arguments.push((place.clone(), matcher));
         }
-        Ok(Self {
-            position,
-            name: rule.name.map(Arc::from),
-            tool: rule.tool,
-            source: rule.source,
-            annotations: rule.annotations,
-            arguments,
-            action: rule.action,
-            message: rule.message,
-        })
+        let name = written.name.as_deref().map(Arc::from);
+        Ok(Self { position, name, arguments, written })
     }
 
     pub(super) fn decided_by(&self) -> DecidedBy {
@@ -56,9 +45,10 @@ impl CompiledRule {
 
     /// The cheap questions come first: a `Value` of the arguments is built only if all else holds.
     pub(super) fn matches(&self, entry: &ToolEntry, arguments: &Arguments) -> bool {
-        self.tool.as_ref().is_none_or(|tool| tool.matches(entry.name()))
-            && self.source.as_ref().is_none_or(|source| source.matches(&entry.source))
-            && self.annotations.matches(entry.definition.annotations())
+        let PolicyRule { tool, source, annotations, .. } = &self.written;
+        tool.as_ref().is_none_or(|tool| tool.matches(entry.name()))
+            && source.as_ref().is_none_or(|source| source.matches(&entry.source))
+            && annotations.matches(entry.definition.annotations())
             && self.arguments.iter().all(|(place, matcher)| {
                 at(arguments.value(), place).is_some_and(|value| matcher.matches(value))
             })
@@ -66,13 +56,11 @@ impl CompiledRule {
 }
 
 impl Matcher {
-    fn new(pattern: ArgumentPattern) -> Result<Self, String> {
+    fn new(pattern: &ArgumentPattern) -> Result<Self, String> {
         match pattern {
-            ArgumentPattern::Glob(glob) => Ok(Self::Glob(glob)),
-            ArgumentPattern::Regex(pattern) => Regex::new(&pattern)
-                .map(Self::Regex)
-                .map_err(|error| format!("`{pattern}` is no regular expression: {error}")),
-            ArgumentPattern::Equals(value) => Ok(Self::Equals(value)),
+            ArgumentPattern::Glob(glob) => Ok(Self::Glob(glob.clone())),
+            ArgumentPattern::Regex(pattern) => compile(pattern).map(Self::Regex),
+            ArgumentPattern::Equals(value) => Ok(Self::Equals(value.clone())),
         }
     }
 

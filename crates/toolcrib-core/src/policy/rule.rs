@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use regex::Regex;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use crate::pattern::{AnnotationPattern, Pattern, SourcePattern};
@@ -22,35 +24,35 @@ use crate::pattern::{AnnotationPattern, Pattern, SourcePattern};
 ///     .source("upstream")
 ///     .annotations(AnnotationPattern { destructive: Some(true), ..Default::default() });
 /// ```
-#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PolicyRule {
     /// What to call the rule in messages.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) name: Option<String>,
     /// The tool's name; `*` is any text, `?` any one character.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) tool: Option<Pattern>,
     /// Where the tool comes from: a layer (host, native, manifest, upstream, fallback), a glob of
     /// units (crate, file or upstream name), or both as layer:glob.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) source: Option<SourcePattern>,
     /// What the tool says of its effects.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "AnnotationPattern::is_empty")]
     pub(super) annotations: AnnotationPattern,
     /// What the arguments are, by the name of a property or a JSON pointer. An argument that is
     /// absent matches nothing.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) arguments: BTreeMap<String, ArgumentPattern>,
     /// What becomes of the call.
     pub(super) action: Action,
     /// For deny: what the model is told. For ask: what the person who decides is told.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) message: Option<String>,
 }
 
 /// What a rule does with a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Action {
     /// It runs.
@@ -62,14 +64,14 @@ pub enum Action {
 }
 
 /// What a rule asks of one argument.
-#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ArgumentPattern {
     /// The value's text matches a glob from end to end; `*` also matches `/`. The text of a value
     /// that is no string is its JSON without blanks.
     Glob(Pattern),
     /// Somewhere in the value's text a regular expression matches (linear time, no look-around).
-    Regex(String),
+    Regex(#[serde(deserialize_with = "regular_expression")] String),
     /// The value is this one; numbers are compared by value.
     Equals(Value),
 }
@@ -162,4 +164,22 @@ impl PolicyRule {
         self.message = Some(message.into());
         self
     }
+}
+
+/// Refuses what is no regular expression where it stands, so that its place in a file is known.
+fn regular_expression<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let pattern = String::deserialize(deserializer)?;
+    compile(&pattern).map_err(D::Error::custom)?;
+    Ok(pattern)
+}
+
+/// Fails with a text that names the pattern.
+pub(super) fn compile(pattern: &str) -> Result<Regex, String> {
+    Regex::new(pattern).map_err(|error| {
+        // Its text draws the pattern over several lines; the last says what is wrong.
+        let text = error.to_string();
+        let reason = text.lines().last().unwrap_or_default();
+        let reason = reason.strip_prefix("error: ").unwrap_or(reason);
+        format!("`{pattern}` is no regular expression: {reason}")
+    })
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use toolcrib_tool::{Layer, Source, ToolEntry, ToolName};
 
 use super::error::RegistryError;
@@ -64,7 +64,7 @@ pub struct Divergence {
 }
 
 /// What a name that is declared twice means. The first keeps it either way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnDuplicate {
     /// The conflict is logged and listed.

@@ -1,7 +1,7 @@
 //! One condition of a toolset.
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use toolcrib_tool::ToolEntry;
 
 use crate::pattern::{AnnotationPattern, Pattern, SourcePattern};
@@ -15,7 +15,7 @@ use crate::pattern::{AnnotationPattern, Pattern, SourcePattern};
 /// let harmless = AnnotationPattern { read_only: Some(true), ..AnnotationPattern::default() };
 /// let filter = ToolFilter::new().category("file").annotations(harmless).source("manifest:tools.d/*");
 /// ```
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(
     description = "Takes the tools that meet every condition it states; a list is met by any of \
                    its items. In names, categories, tags and units `*` is any text and `?` any one \
@@ -24,15 +24,20 @@ use crate::pattern::{AnnotationPattern, Pattern, SourcePattern};
 #[serde(default, deny_unknown_fields)]
 pub struct ToolFilter {
     /// Names.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     names: Vec<Pattern>,
     /// Categories.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     categories: Vec<Pattern>,
     /// Tags.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     tags: Vec<Pattern>,
     /// Where the tools come from: a layer (host, native, manifest, upstream, fallback), a unit
     /// (crate, file or upstream name), or both as layer:unit.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     sources: Vec<SourcePattern>,
     /// What the tools say of their effects.
+    #[serde(skip_serializing_if = "AnnotationPattern::is_empty")]
     annotations: AnnotationPattern,
 }
 

@@ -116,6 +116,28 @@ impl Node {
         self.entries().iter().find(|entry| entry.key == key)
     }
 
+    /// A value that stands in no text.
+    pub(crate) fn without_place(value: &Value) -> Self {
+        let value = match value {
+            Value::Null => NodeValue::Null,
+            Value::Bool(value) => NodeValue::Bool(*value),
+            Value::Number(value) => NodeValue::Number(value.clone()),
+            Value::String(value) => NodeValue::String(value.clone()),
+            Value::Array(items) => {
+                NodeValue::Sequence(items.iter().map(Self::without_place).collect())
+            }
+            Value::Object(entries) => {
+                let entry = |(key, value): (&String, &Value)| Entry {
+                    key: key.clone(),
+                    key_span: 0..0,
+                    node: Self::without_place(value),
+                };
+                NodeValue::Mapping(entries.iter().map(entry).collect())
+            }
+        };
+        Self { value, span: 0..0, style: Style::Explicit }
+    }
+
     /// The node as JSON.
     pub(crate) fn to_value(&self) -> Value {
         match &self.value {

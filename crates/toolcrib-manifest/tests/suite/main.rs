@@ -4,6 +4,7 @@ mod config;
 mod diagnostics;
 mod directories;
 mod fixes;
+mod layers;
 mod loading;
 mod policies;
 mod robustness;

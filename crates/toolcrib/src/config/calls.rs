@@ -1,12 +1,12 @@
 //! Settings of calls: time, number, repetition, approval, and how much of an answer is shown.
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use toolcrib_core::ExecutorConfig;
 use toolcrib_manifest::units::{ByteSize, HumanDuration};
 
 /// How calls are run.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Executor {
     /// Time limit of a tool that declares none; `none` for no such limit.
@@ -35,7 +35,7 @@ impl Default for Executor {
 }
 
 /// Which tools are paused after repeated timeouts.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Breaker {
     /// Consecutive timeouts of a tool, for one identity, that pause it; 0 for never.
@@ -55,7 +55,7 @@ impl Default for Breaker {
 }
 
 /// Which answers are used again. Only tools that say so are cached.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Cache {
     /// Whether answers are kept at all, in the cache and for a session.
@@ -81,7 +81,7 @@ impl Default for Cache {
 }
 
 /// What reaches the model.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Output {
     /// Characters of text that reach the model, for tools that declare no budget.
@@ -99,7 +99,7 @@ impl Default for Output {
 }
 
 /// Calls that are asked about.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Approval {
     /// How long a call waits for approval, and a tool for the answer to its question; `none` for as

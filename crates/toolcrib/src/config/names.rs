@@ -1,11 +1,11 @@
 //! Settings of names: who gets one.
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use toolcrib_core::OnDuplicate;
 
 /// How names are resolved.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Registry {
     /// What happens when two sources declare one name.

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use toolcrib_core::audit::AuditArguments;
 
 /// Where manifests are.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Manifests {
     /// Directories whose `*.yaml`, `*.yml` and `*.toml` files are read, in this order; relative to
@@ -22,7 +22,7 @@ impl Default for Manifests {
 }
 
 /// Where commands run.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Workspace {
     /// The working directory of command tools that name none; relative to the config file.
@@ -36,7 +36,7 @@ impl Default for Workspace {
 }
 
 /// Where the program keeps what outlives it.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct State {
     /// A directory of its owner's alone (mode 0700), made if it is not there; relative to the config
@@ -46,7 +46,7 @@ pub struct State {
 }
 
 /// The audit log.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Audit {
     /// The file to which every call is appended as a line of JSON (mode 0600); relative to the config

@@ -41,7 +41,11 @@ fn settings_of_calls_reach_the_executor() {
 fn a_rule_that_is_none_names_itself_and_an_unknown_key_its_place() {
     let text = "policy:\n  rules:\n    - {action: ask, arguments: {sql: {regex: '('}}}\n";
     let said = problems(text);
-    assert!(said.contains("policy.rules[0].arguments.sql: `(` is no regular expression"), "{said}");
+    assert!(
+        said.contains("`policy.rules[0].arguments.sql.regex`: `(` is no regular expression"),
+        "{said}"
+    );
+    assert!(said.contains("config.yml:3:46"), "{said}");
     let said = problems("policy:\n  rules:\n    - {action: ask, tols: bash}\n");
     assert!(said.contains("config.yml:3:21"), "{said}");
     let said = problems("toolsets:\n  a:\n    include:\n      - name: [x]\n");

@@ -1,0 +1,131 @@
+//! `toolcrib config show`: the settings in effect, and where each is from.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use clap::{Args, Subcommand};
+use serde_json::{Map, Value, json};
+use toolcrib::config::EffectiveValue;
+use toolcrib::manifest::layers::Origin;
+use toolcrib::manifest::units::{ByteSize, HumanDuration};
+use toolcrib::tool::canonical_json;
+
+use super::{JsonOutput, Options};
+use crate::screen::{self, FAINT, STRONG};
+use crate::{Exit, startup};
+
+#[derive(Debug, Args)]
+#[command(arg_required_else_help = true)]
+pub(crate) struct ConfigOptions {
+    #[command(subcommand)]
+    command: ConfigCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum ConfigCommand {
+    /// Show the settings that are in effect, and where each is from
+    Show(ShowOptions),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  toolcrib config show
+  toolcrib config show --origins
+  toolcrib config show --json | jq '.origins[\"executor.tool_timeout\"]'
+  TOOLCRIB__EXECUTOR__TOOL_TIMEOUT=5s toolcrib config show
+  toolcrib --set executor.tool_timeout=5s config show
+
+Later ones win: built-in defaults, the config file, variables TOOLCRIB__SECTION__KEY, flags. Lists and
+mappings are written as YAML in brackets: --set 'manifests.dirs=[a, b]'. Tokens and the values of
+`secrets` are hidden. The output is a config file.")]
+struct ShowOptions {
+    /// Say of every value where it is from, defaults too
+    #[arg(long)]
+    origins: bool,
+    #[command(flatten)]
+    output: JsonOutput,
+}
+
+pub(super) fn run(options: &Options, own: &ConfigOptions) -> anyhow::Result<Exit> {
+    let ConfigCommand::Show(own) = &own.command;
+    let loaded = startup::config(options)?;
+    let mask = loaded.config().mask(|name| std::env::var(name))?;
+    let values = loaded.effective(&mask);
+    let file = loaded.file();
+    if own.output.json {
+        let origins: Map<String, Value> =
+            values.iter().map(|value| (value.path.join("."), origin_json(value, file))).collect();
+        let file = file.map(|path| path.display().to_string());
+        screen::json(&json!({"file": file, "config": loaded.shown(&mask), "origins": origins}))?;
+    } else {
+        screen::out(page(&values, file, own.origins))?;
+    }
+    Ok(Exit::Success)
+}
+
+fn origin_json(value: &EffectiveValue, file: Option<&Path>) -> Value {
+    match &value.origin {
+        Origin::File { line, column } => {
+            let file = file.map(|path| path.display().to_string());
+            json!({"from": "file", "file": file, "line": line, "column": column})
+        }
+        Origin::Setting(name) if name.starts_with("--") => {
+            json!({"from": "flag", "name": flag(name)})
+        }
+        Origin::Setting(name) => json!({"from": "variable", "name": name}),
+        _ => json!({"from": "default"}),
+    }
+}
+
+/// A flag without the key that `--set` names: it stands beside.
+fn flag(name: &str) -> &str {
+    name.split(' ').next().unwrap_or(name)
+}
+
+/// The values as YAML, with their origins as comments.
+fn page(values: &[EffectiveValue], file: Option<&Path>, all: bool) -> String {
+    let mut page = String::new();
+    let mut above: &[String] = &[];
+    for value in values {
+        let Some((last, sections)) = value.path.split_last() else { continue };
+        let shared = above.iter().zip(sections).take_while(|(one, other)| one == other).count();
+        for (depth, section) in sections.iter().enumerate().skip(shared) {
+            let _ = writeln!(page, "{}{STRONG}{}{STRONG:#}:", "  ".repeat(depth), scalar(section));
+        }
+        above = sections;
+        let line = format!(
+            "{}{}: {}",
+            "  ".repeat(sections.len()),
+            scalar(last),
+            match &value.value {
+                Value::String(text) => scalar(text),
+                other => canonical_json(other),
+            }
+        );
+        let from = match (&value.origin, file) {
+            (Origin::File { line, column }, Some(file)) => {
+                format!("{}:{line}:{column}", file.display())
+            }
+            (Origin::Setting(name), _) => flag(name).to_owned(),
+            _ if all => "default".to_owned(),
+            _ => {
+                page.push_str(&line);
+                page.push('\n');
+                continue;
+            }
+        };
+        let _ = writeln!(page, "{line:<40} {FAINT}# {from}{FAINT:#}");
+    }
+    page
+}
+
+/// A text as YAML: plain where nobody could read it as something else, else as JSON has it.
+fn scalar(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | ':');
+    let measure = text.parse::<HumanDuration>().is_ok() || text.parse::<ByteSize>().is_ok();
+    let word = text.starts_with(|c: char| c.is_ascii_lowercase() || c == '/')
+        && text.chars().all(plain)
+        && !text.ends_with(':')
+        && !["true", "false", "null", "yes", "no", "on", "off", "y", "n"].contains(&text);
+    if measure || word { text.to_owned() } else { Value::from(text).to_string() }
+}

@@ -1,0 +1,90 @@
+//! Settings from all layers: what holds, where it is from, and what is said of mistakes.
+
+use crate::crib::{Crib, run};
+
+const CONFIG: &str = "executor: {max_timeout: 5m, max_queue: 7}
+server: {token: 0123456789abcdef}
+state: {dir: state}
+toolsets:
+  reader: {include: [{names: ['log_*'], annotations: {read_only: true}}]}
+policy: {rules: [{tool: db_*, arguments: {sql: {regex: '(?i)drop'}}, action: deny}]}
+secrets: [HIDDEN]
+";
+
+#[test]
+fn settings_are_shown_with_where_each_is_from() {
+    let crib = Crib::new(&[]);
+    std::fs::create_dir(crib.path().join("etc")).expect("a folder");
+    std::fs::write(crib.path().join("etc/config.yml"), CONFIG).expect("a config");
+    let mut command = crib.command(&[
+        "--config",
+        "etc/config.yml",
+        "--set",
+        "executor.max_queue=9",
+        "--set",
+        "context.key=hush-hush",
+        "--ctx",
+        "user=ada",
+        "--tools-dir",
+        "tools.d",
+        "config",
+        "show",
+        "--origins",
+    ]);
+    command.env("TOOLCRIB__EXECUTOR__MAX_QUEUE", "8").env("TOOLCRIB__AUDIT__FILE", "audit.jsonl");
+    command.env("TOOLCRIB__EXECUTOR__TOOL_TIMEOUT", "none").env("HIDDEN", "hush-hush");
+    let shown = run(&mut command);
+    assert_eq!((shown.code, shown.stderr.as_str()), (Some(0), ""), "{shown:?}");
+    screen!("config_show", shown.stdout);
+
+    let json = run(command.arg("--json")).json();
+    assert_eq!(json["config"]["executor"]["max_queue"], 9);
+    assert_eq!(json["config"]["server"]["token"], "[hidden]");
+    assert_eq!(json["origins"]["executor.max_queue"]["name"], "--set");
+    assert_eq!(json["origins"]["executor.max_timeout"]["line"], 1);
+    assert_eq!(json["origins"]["audit.file"]["name"], "TOOLCRIB__AUDIT__FILE");
+}
+
+#[test]
+fn what_is_shown_is_a_config_that_means_the_same() {
+    let crib = Crib::new(&[]);
+    crib.config(&CONFIG.replace("server: {token: 0123456789abcdef}\n", ""));
+    let first = crib.run(&["config", "show"]).stdout;
+    crib.config(&first);
+    let again = crib.run(&["config", "show", "--json"]).json();
+    let first = first.lines().filter_map(|line| line.split('#').next()).map(str::trim_end);
+    let second = crib.run(&["config", "show"]).stdout;
+    let second = second.lines().filter_map(|line| line.split('#').next()).map(str::trim_end);
+    assert_eq!(first.collect::<Vec<_>>(), second.collect::<Vec<_>>());
+    assert_eq!(again["config"]["policy"]["rules"][0]["arguments"]["sql"]["regex"], "(?i)drop");
+}
+
+#[test]
+fn mistakes_of_all_layers_are_shown_together() {
+    let crib = Crib::new(&[]);
+    crib.config("executor:\n  tool_timout: 5s\n");
+    let mut command = crib.command(&["--set", "cache.enabled=yes", "list"]);
+    command.env("TOOLCRIB__EXECUTOR__MAX_QUEUE", "many").env("TOOLCRIB__SERVER__TOKEN", "hunter2");
+    let refused = run(&mut command);
+    assert_eq!((refused.code, refused.stdout.as_str()), (Some(2), ""));
+    assert!(!refused.stderr.contains("hunter2"), "{refused:?}");
+    screen!("config_mistakes", refused.stderr);
+}
+
+#[test]
+fn a_setting_that_is_no_pair_is_a_wrong_command_line() {
+    let refused = Crib::new(&[]).run(&["--set", "executor", "list"]);
+    assert_eq!(refused.code, Some(2));
+    assert!(refused.stderr.contains("such as executor.tool_timeout=5s"), "{refused:?}");
+}
+
+#[test]
+fn paths_of_variables_are_relative_to_here_and_those_of_the_file_to_the_file() {
+    let crib = Crib::new(&[]);
+    std::fs::create_dir(crib.path().join("etc")).expect("a folder");
+    std::fs::write(crib.path().join("etc/c.yml"), "state: {dir: s}\n").expect("a config");
+    let mut command = crib.command(&["--config", "etc/c.yml", "config", "show", "--json"]);
+    let json = run(command.env("TOOLCRIB__AUDIT__FILE", "a.jsonl")).json();
+    assert_eq!(json["config"]["state"]["dir"], "etc/s");
+    assert_eq!(json["config"]["audit"]["file"], "a.jsonl");
+}

@@ -1,0 +1,159 @@
+//! A place in a schema that a setting names: whether it is there, and how a text is read for it.
+
+use serde_json::{Map, Value};
+
+use crate::diagnostic::{Diagnostic, Findings, did_you_mean};
+use crate::document::{Format, parse, shortened};
+
+/// What the schema says of a place.
+#[derive(Debug)]
+pub(super) struct Place<'s> {
+    root: &'s Value,
+    /// Every form the value may have, references followed.
+    forms: Vec<&'s Map<String, Value>>,
+}
+
+impl<'s> Place<'s> {
+    fn at(root: &'s Value, own: &'s Value) -> Self {
+        let mut forms = Vec::new();
+        flatten(root, own, 0, &mut forms);
+        Self { root, forms }
+    }
+
+    /// Follows a path of keys; says which key is not there, and what was meant.
+    pub(super) fn find(root: &'s Value, path: &[String]) -> Result<Self, Box<Diagnostic>> {
+        let mut place = Self::at(root, root);
+        for (depth, key) in path.iter().enumerate() {
+            let Some(next) = place.child(key) else {
+                return Err(Box::new(place.unknown(path, depth)));
+            };
+            place = Self::at(root, next);
+        }
+        Ok(place)
+    }
+
+    fn child(&self, key: &str) -> Option<&'s Value> {
+        let named = |form: &&'s Map<String, Value>| form.get("properties")?.get(key);
+        let any = |form: &&'s Map<String, Value>| {
+            form.get("additionalProperties").filter(|schema| schema.as_bool() != Some(false))
+        };
+        self.forms.iter().find_map(named).or_else(|| self.forms.iter().find_map(any))
+    }
+
+    fn keys(&self) -> Vec<&'s str> {
+        let properties = self.forms.iter().filter_map(|form| form.get("properties")?.as_object());
+        properties.flat_map(|keys| keys.keys().map(String::as_str)).collect()
+    }
+
+    fn unknown(&self, path: &[String], depth: usize) -> Diagnostic {
+        let (above, key) = (path[..depth].join("."), &path[depth]);
+        let keys = self.keys();
+        let error = |message| Diagnostic::error("unknown-key", &(0..0), message);
+        if keys.is_empty() {
+            let what = if self.allows("array") { "a list" } else { "a single value" };
+            let message = format!("`{above}` is {what}, and `{}` is no key in it", shortened(key));
+            return error(message).help(format!("set `{above}` whole"));
+        }
+        let message = match depth {
+            0 => format!("there is no key `{}`", shortened(key)),
+            _ => format!("`{above}` has no key `{}`", shortened(key)),
+        };
+        // A key alone is often one of a section that was left out.
+        let elsewhere = (depth == 0).then(|| self.sections_with(key)).flatten();
+        let near = elsewhere.or_else(|| did_you_mean(key, keys.iter().copied()));
+        error(message).help(near.unwrap_or_else(|| format!("known keys: {}", keys.join(", "))))
+    }
+
+    fn sections_with(&self, key: &str) -> Option<String> {
+        let mut found = self.keys().into_iter().filter(|section| {
+            let section = self.child(section).map(|own| Self::at(self.root, own));
+            section.is_some_and(|section| section.keys().contains(&key))
+        });
+        match (found.next(), found.next()) {
+            (Some(section), None) => Some(format!("did you mean `{section}.{key}`?")),
+            _ => None,
+        }
+    }
+
+    fn allows(&self, kind: &str) -> bool {
+        self.forms.iter().any(|form| match form.get("type") {
+            Some(Value::String(own)) => own == kind,
+            Some(Value::Array(kinds)) => kinds.iter().any(|own| own == kind),
+            // An enumeration whose values have descriptions.
+            _ => kind == "string" && form.get("const").is_some_and(Value::is_string),
+        })
+    }
+
+    /// Whether the schema leaves the type open.
+    fn allows_anything(&self) -> bool {
+        let says = ["type", "const", "enum", "properties"];
+        self.forms.is_empty()
+            || self.forms.iter().any(|form| !says.iter().any(|word| form.contains_key(*word)))
+    }
+
+    /// Reads a text as a value of this place. What fits nothing is left as text for the validator.
+    pub(super) fn read(&self, text: &str) -> Result<Value, String> {
+        if self.allows_anything() {
+            return Ok(serde_json::from_str(text).unwrap_or_else(|_| Value::from(text)));
+        }
+        let trimmed = text.trim();
+        if self.allows("null") && trimmed == "null" {
+            return Ok(Value::Null);
+        }
+        if let ("true" | "false", true) = (trimmed, self.allows("boolean")) {
+            return Ok(Value::Bool(trimmed == "true"));
+        }
+        if (self.allows("integer") || self.allows("number"))
+            && let Ok(Value::Number(number)) = serde_json::from_str(trimmed)
+        {
+            return Ok(Value::Number(number));
+        }
+        let opens = |bracket| trimmed.starts_with(bracket);
+        if self.allows("array") && opens('[') || self.allows("object") && opens('{') {
+            return flow(trimmed);
+        }
+        if self.allows("array") && !self.allows("string") {
+            let items = self.forms.iter().find_map(|form| form.get("items"));
+            let item = match items {
+                Some(items) => Self::at(self.root, items).read(text)?,
+                None => Value::from(text),
+            };
+            return Ok(Value::Array(vec![item]));
+        }
+        Ok(Value::from(text))
+    }
+}
+
+/// Follows references and alternatives. References of a type to itself end at a depth.
+fn flatten<'s>(
+    root: &'s Value,
+    schema: &'s Value,
+    depth: usize,
+    forms: &mut Vec<&'s Map<String, Value>>,
+) {
+    let Some(object) = schema.as_object() else { return };
+    let reference = object.get("$ref").and_then(Value::as_str);
+    let alternatives = ["anyOf", "oneOf", "allOf"].iter().filter_map(|word| object.get(*word));
+    let alternatives: Vec<&Value> = alternatives.filter_map(Value::as_array).flatten().collect();
+    if reference.is_none() && alternatives.is_empty() {
+        forms.push(object);
+    }
+    if depth < 8 {
+        let target = reference.and_then(|reference| root.pointer(reference.strip_prefix('#')?));
+        for next in target.into_iter().chain(alternatives) {
+            flatten(root, next, depth + 1, forms);
+        }
+    }
+}
+
+/// A list or mapping in brackets, as YAML.
+fn flow(text: &str) -> Result<Value, String> {
+    let mut findings = Findings::new(text);
+    let node = parse(Format::Yaml, &mut findings);
+    let problem = findings.finish().into_iter().next();
+    match (node, problem) {
+        (Some(node), None) => Ok(node.to_value()),
+        (_, Some(problem)) => Err(problem.message),
+        (None, None) => Err("the brackets hold nothing that can be read".to_owned()),
+    }
+}

@@ -1,0 +1,249 @@
+//! Where a config comes from: built-in defaults, a file, the environment, flags; later ones win.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use toolcrib_core::masking::Mask;
+use toolcrib_manifest::layers::{LayerProblem, Layered, Origin, Setting, decode_layers};
+
+use super::Config;
+
+/// What the names of variables begin with that set a value: `TOOLCRIB__EXECUTOR__TOOL_TIMEOUT` is
+/// `executor.tool_timeout`.
+pub const VARIABLE_PREFIX: &str = "TOOLCRIB__";
+
+/// Collects the layers of a config; [`load`](Self::load) reads them.
+///
+/// ```
+/// use toolcrib::config::ConfigLayers;
+///
+/// let loaded = ConfigLayers::new()
+///     .variables([("TOOLCRIB__EXECUTOR__MAX_CONCURRENCY".into(), "8".into())])
+///     .set("--set", "executor.tool_timeout", "5s")
+///     .load()?;
+/// assert_eq!(loaded.config().executor.max_concurrency, 8);
+/// assert_eq!(loaded.config().executor.tool_timeout.to_string(), "5s");
+///
+/// let error = ConfigLayers::new().set("--set", "executor.tool_timout", "5s").load().unwrap_err();
+/// assert!(error.to_string().contains("did you mean `tool_timeout`?"));
+/// # Ok::<(), toolcrib::config::ConfigError>(())
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct ConfigLayers {
+    file: Option<PathBuf>,
+    variables: Vec<Setting>,
+    /// Variables whose value is no text.
+    not_text: Vec<String>,
+    flags: Vec<Setting>,
+}
+
+/// Why there is no config.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// The file could not be read.
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The value of a variable is no text.
+    NotText {
+        /// The variable.
+        variable: String,
+    },
+    /// Something in it is wrong, or in a variable or a flag.
+    Wrong {
+        /// The file, as people know it, and its text; both empty without one.
+        file: String,
+        /// The file's text.
+        text: String,
+        /// Everything that is wrong.
+        problems: Vec<LayerProblem>,
+    },
+}
+
+impl ConfigError {
+    /// Everything that is wrong, in the manner of a compiler, each with its place. Without an item
+    /// if it could not even be read: then the error's own text says all.
+    pub fn problems(&self, colour: bool) -> Vec<String> {
+        match self {
+            Self::Read { .. } | Self::NotText { .. } => Vec::new(),
+            Self::Wrong { file, text, problems } => {
+                problems.iter().map(|problem| problem.render(file, text, colour)).collect()
+            }
+        }
+    }
+}
+
+impl std::fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Read { path, source } => {
+                write!(f, "reading the config file {}: {source}", path.display())
+            }
+            Self::NotText { variable } => write!(f, "the value of {variable} is no UTF-8 text"),
+            Self::Wrong { .. } => f.write_str(&self.problems(false).join("\n")),
+        }
+    }
+}
+
+impl std::error::Error for ConfigError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Read { source, .. } => Some(source),
+            Self::NotText { .. } | Self::Wrong { .. } => None,
+        }
+    }
+}
+
+/// A config, and where each of its values is from.
+#[derive(Debug, Clone)]
+pub struct LoadedConfig {
+    layered: Layered<Config>,
+    file: Option<PathBuf>,
+}
+
+/// One value of a config.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct EffectiveValue {
+    /// Its key, a part each.
+    pub path: Vec<String>,
+    /// The value; secrets are hidden.
+    pub value: Value,
+    /// Where it is from.
+    pub origin: Origin,
+}
+
+impl ConfigLayers {
+    /// The defaults alone.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes a file, YAML or TOML by its name. What it leaves out stays as it is by default.
+    #[must_use]
+    pub fn file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.file = Some(path.into());
+        self
+    }
+
+    /// Takes those of the variables that begin with [`VARIABLE_PREFIX`]: [`std::env::vars_os`],
+    /// usually. Parts of a key are parted by two underscores; case does not matter.
+    #[must_use]
+    pub fn variables(mut self, variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
+        for (name, value) in variables {
+            let Ok(name) = name.into_string() else { continue };
+            let Some(key) = name.strip_prefix(VARIABLE_PREFIX) else { continue };
+            let path: Vec<_> = key.split("__").map(str::to_lowercase).collect();
+            match value.into_string() {
+                Ok(value) => self.variables.push(Setting::text(name, path, value)),
+                Err(_) => self.not_text.push(name),
+            }
+        }
+        // Whole sections before their keys, and the same from run to run.
+        self.variables.sort_by_key(|setting| (setting.key().matches('.').count(), setting.key()));
+        self
+    }
+
+    /// Sets a key (`executor.tool_timeout`) to a text, over file and variables. `flag` is who says
+    /// it, for messages.
+    #[must_use]
+    pub fn set(mut self, flag: &str, key: &str, text: &str) -> Self {
+        self.flags.push(Setting::text(flag, key.split('.'), text));
+        self
+    }
+
+    /// Sets a value as it is to be, as [`set`](Self::set).
+    #[must_use]
+    pub fn value(mut self, flag: &str, path: &[&str], value: Value) -> Self {
+        self.flags.push(Setting::value(flag, path.iter().copied(), value));
+        self
+    }
+
+    /// Reads all of it. Relative paths are the file's folder's, unless a variable or a flag says
+    /// them: then they are relative to the current directory. Without a file a default directory of
+    /// manifests that is not there is left out.
+    pub fn load(self) -> Result<LoadedConfig, ConfigError> {
+        let Self { file: path, variables, not_text, flags } = self;
+        if let Some(variable) = not_text.into_iter().next() {
+            return Err(ConfigError::NotText { variable });
+        }
+        let text = path.as_ref().map(|path| {
+            std::fs::read_to_string(path)
+                .map_err(|source| ConfigError::Read { path: path.clone(), source })
+        });
+        let text = text.transpose()?;
+        let name = path.as_ref().map(|path| path.display().to_string());
+        let settings: Vec<_> = variables.into_iter().chain(flags).collect();
+        let file = name.as_deref().zip(text.as_deref());
+        let mut layered = decode_layers::<Config>(file, &settings).map_err(|problems| {
+            let (file, text) = file.unwrap_or_default();
+            ConfigError::Wrong { file: file.to_owned(), text: text.to_owned(), problems }
+        })?;
+        let written_beside = |key: &str| {
+            let path: Vec<_> = key.split('.').collect();
+            !matches!(layered.origin(&path), Origin::Setting(_))
+        };
+        let base = path.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
+        let mut config = layered.value.clone().rebased(base, written_beside);
+        if path.is_none() && layered.origin(&["manifests", "dirs"]) == Origin::Default {
+            // Nobody asked for it: where it is not there, there are no manifests.
+            config.manifests.dirs.retain(|dir| dir.exists());
+        }
+        layered.value = config;
+        Ok(LoadedConfig { layered, file: path })
+    }
+}
+
+impl LoadedConfig {
+    /// The config.
+    pub fn config(&self) -> &Config {
+        &self.layered.value
+    }
+
+    /// The config, without its origins.
+    pub fn into_config(self) -> Config {
+        self.layered.value
+    }
+
+    /// The file it was read from, if there was one.
+    pub fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
+    }
+
+    /// The whole config as JSON. Tokens are hidden, and so is what `mask` covers ([`Config::mask`]).
+    pub fn shown(&self, mask: &Mask) -> Value {
+        // Every key of it is a text, and every value one that JSON has.
+        mask.value(serde_json::to_value(self.config()).unwrap_or_default())
+    }
+
+    /// Every value of [`shown`](Self::shown) by its key, in the order of the keys; a list is one
+    /// value.
+    pub fn effective(&self, mask: &Mask) -> Vec<EffectiveValue> {
+        let mut values = Vec::new();
+        self.collect(&mut Vec::new(), self.shown(mask), &mut values);
+        values.sort_by(|one, other| one.path.cmp(&other.path));
+        values
+    }
+
+    fn collect(&self, path: &mut Vec<String>, value: Value, values: &mut Vec<EffectiveValue>) {
+        match value {
+            Value::Object(entries) if !entries.is_empty() => {
+                for (key, value) in entries {
+                    path.push(key);
+                    self.collect(path, value, values);
+                    path.pop();
+                }
+            }
+            value => values.push(EffectiveValue {
+                origin: self.layered.origin(path),
+                path: path.clone(),
+                value,
+            }),
+        }
+    }
+}

@@ -7,6 +7,7 @@ use serde_json::Value;
 use toolcrib::config::{Config, ConfigLayers, LoadedConfig, SetupError};
 use toolcrib::manifest::Severity;
 use toolcrib::manifests::Manifests;
+use toolcrib::runners::{RunnerHost, SecretSources, Secrets};
 use toolcrib::{Toolcrib, ToolcribBuilder};
 
 use crate::command::Options;
@@ -24,33 +25,37 @@ pub(crate) struct Started {
 
 /// Builds the crib for a server, and shows on standard error all that is wrong with manifests.
 pub(crate) fn serve(options: &Options) -> anyhow::Result<Started> {
-    let started = build(options, ToolcribBuilder::resources)?;
+    let started = build(options, Secrets::read, ToolcribBuilder::resources)?;
     screen::diagnostics(started.manifests.files(), |problem| problem.severity == Severity::Error);
     Ok(started)
 }
 
 /// Builds the crib for one call, and names on standard error the files that are left out.
 pub(crate) fn call(options: &Options) -> anyhow::Result<Started> {
-    let started = build(options, ToolcribBuilder::resources)?;
+    let started = build(options, Secrets::read, ToolcribBuilder::resources)?;
     screen::broken_files(started.manifests.files());
     Ok(started)
 }
 
-/// Builds the crib to look at: as for a call, but nothing is opened and nothing made.
+/// Builds the crib to look at: as for a call, but nothing is opened, nothing made, and no command
+/// asked for a secret.
 pub(crate) fn look(options: &Options) -> anyhow::Result<Started> {
-    let started = build(options, |builder, _| Ok(builder))?;
+    let started = build(options, Secrets::look, |builder, _| Ok(builder))?;
     screen::broken_files(started.manifests.files());
     Ok(started)
 }
 
 fn build(
     options: &Options,
+    secrets: impl FnOnce(SecretSources) -> Secrets,
     open: impl FnOnce(ToolcribBuilder, &Config) -> Result<ToolcribBuilder, SetupError>,
 ) -> anyhow::Result<Started> {
     let config = config(options)?.into_config();
-    let manifests = Manifests::load(&config.manifests.dirs, &config.workspace.root);
+    let secrets = secrets(config.secret_sources());
+    let host = RunnerHost::new(&config.workspace.root).with_secrets(secrets.clone());
+    let manifests = Manifests::load(&config.manifests.dirs, host);
     let builder = Toolcrib::builder().settings(&config).native_tools().entries(manifests.entries());
-    let crib = open(builder, &config)?.build()?;
+    let crib = open(builder.secrets(&secrets)?, &config)?.build()?;
     Ok(Started { crib, config, manifests })
 }
 

@@ -5,6 +5,8 @@ mod builder;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
+
 use crate::admission::Admission;
 use crate::answers::{Answers, CacheStats};
 use crate::approval::{Approver, SessionApprovals};
@@ -12,7 +14,7 @@ use crate::audit::AuditTrail;
 use crate::clock::{Clock, Timestamp};
 use crate::events::EventBus;
 use crate::lifecycle::{PollWatch, Shutdown, ShutdownReport};
-use crate::masking::Mask;
+use crate::masking::{Mask, MaskError};
 use crate::middleware::Stack;
 use crate::policy::Policy;
 use crate::spill::SpillStore;
@@ -35,7 +37,7 @@ pub(crate) struct Shared {
     pub(crate) answers: Answers,
     pub(crate) statistics: Statistics,
     pub(crate) middleware: Stack,
-    pub(crate) mask: Mask,
+    pub(crate) mask: ArcSwap<Mask>,
     pub(crate) spill: Option<Arc<dyn SpillStore>>,
     pub(crate) audit: Option<AuditTrail>,
     pub(crate) policy: Policy,
@@ -120,6 +122,21 @@ impl Executor {
     /// Lets calls of a tool pass again that was paused after repeated timeouts.
     pub fn resume(&self, tool: &str) {
         self.shared.admission.reset_breaker(tool);
+    }
+
+    /// Hides these values, too, from now on: of secrets that were renewed. What was hidden stays so.
+    /// To be called before a tool can have them.
+    pub fn mask_also(&self, secrets: impl IntoIterator<Item = String>) -> Result<(), MaskError> {
+        let values: Vec<String> = secrets.into_iter().collect();
+        let mut result = Ok(());
+        self.shared.mask.rcu(|mask| match mask.extended(values.iter().cloned()) {
+            Ok(mask) => Arc::new(mask),
+            Err(error) => {
+                result = Err(error);
+                Arc::clone(mask)
+            }
+        });
+        result
     }
 
     /// Ends it: calls that come now are `unavailable`, those that run have `grace` to end and are

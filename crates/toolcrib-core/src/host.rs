@@ -12,6 +12,7 @@ use toolcrib_tool::{
 use crate::admission::{Descent, Lineage, Permit};
 use crate::cancel::Cancellation;
 use crate::events::VoiceHandle;
+use crate::masking::Mask;
 use crate::pipeline::Origin;
 use crate::speech::Speech;
 use crate::suspension::Waiting;
@@ -40,8 +41,8 @@ impl Host {
         parent: &Lineage,
         voice: Option<VoiceHandle>,
     ) -> Self {
-        let mask = &turn.state.shared.mask;
-        let speech = voice.map(|voice| Box::new(Speech::new(voice, mask.clone())));
+        let mask = || Mask::clone(&turn.state.shared.mask.load());
+        let speech = voice.map(|voice| Box::new(Speech::new(voice, mask())));
         Self {
             speech,
             cancellation: Cancellation::default(),

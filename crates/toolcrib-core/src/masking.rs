@@ -58,17 +58,24 @@ impl Mask {
     /// A mask over these values; white space around them is not part of them. Values too short to
     /// be masked are left out and listed by [`ignored`](Self::ignored).
     pub fn new(secrets: impl IntoIterator<Item = String>) -> Result<Self, MaskError> {
-        let mut ignored = Vec::new();
-        let mut spellings = Vec::new();
-        for (index, secret) in secrets.into_iter().enumerate() {
-            let secret = secret.trim();
-            if secret.len() < SHORTEST_SECRET {
-                ignored.push(IgnoredSecret { number: index + 1, bytes: secret.len() });
-                continue;
-            }
-            spellings.extend(json_spellings(secret));
-            spellings.push(secret.into());
+        let (spellings, ignored) = spellings(secrets);
+        Self::over(spellings, ignored)
+    }
+
+    /// A mask over the values of this one and over these: what is hidden stays hidden when secrets
+    /// are renewed. Only values too short among these are [`ignored`](Self::ignored).
+    pub fn extended(&self, secrets: impl IntoIterator<Item = String>) -> Result<Self, MaskError> {
+        let (mut spellings, ignored) = spellings(secrets);
+        let known = self.patterns.as_ref().map_or(&[] as &[Box<str>], |known| &known.spellings);
+        let news = spellings.iter().any(|spelling| known.binary_search(spelling).is_err());
+        if !news {
+            return Ok(Self { patterns: self.patterns.clone(), ignored: ignored.into() });
         }
+        spellings.extend_from_slice(known);
+        Self::over(spellings, ignored)
+    }
+
+    fn over(mut spellings: Vec<Box<str>>, ignored: Vec<IgnoredSecret>) -> Result<Self, MaskError> {
         spellings.sort_unstable();
         spellings.dedup();
         let patterns = if spellings.is_empty() {
@@ -207,6 +214,22 @@ impl Patterns {
     fn longest(&self) -> usize {
         self.automaton.max_pattern_len()
     }
+}
+
+/// Every spelling of the values, and those that are too short to be masked.
+fn spellings(secrets: impl IntoIterator<Item = String>) -> (Vec<Box<str>>, Vec<IgnoredSecret>) {
+    let mut ignored = Vec::new();
+    let mut spellings = Vec::new();
+    for (index, secret) in secrets.into_iter().enumerate() {
+        let secret = secret.trim();
+        if secret.len() < SHORTEST_SECRET {
+            ignored.push(IgnoredSecret { number: index + 1, bytes: secret.len() });
+            continue;
+        }
+        spellings.extend(json_spellings(secret));
+        spellings.push(secret.into());
+    }
+    (spellings, ignored)
 }
 
 /// How the value is spelt inside JSON text, where that differs: with what JSON must escape, with

@@ -155,7 +155,7 @@ async fn answer(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answered {
         Err(Leave::Failed(error)) => (Err(error), None),
         Err(Leave::Suspended(suspension)) => (Err(waits(&suspension)), Some(suspension)),
     };
-    let outcome = state.shared.mask.outcome(outcome);
+    let outcome = state.shared.mask.load().outcome(outcome);
     let (outcome, whole) = if allows(&outcome, limits) {
         (outcome, None)
     } else {
@@ -388,7 +388,7 @@ impl<'a> Way<'a> {
         };
         let output = finished(self.name, outcome, work.hosted.host())?;
         // Before anything keeps it, and before it is cut: half a secret is not found.
-        let output = shared.mask.outcome(Ok(output))?;
+        let output = shared.mask.load().outcome(Ok(output))?;
         check_data(compiled, output, shared.config.data_bytes)
     }
 }

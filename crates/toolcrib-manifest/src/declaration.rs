@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use toolcrib_tool::{Origin, ToolDefinition};
 
-use crate::template::Template;
+use crate::template::{Reference, Template};
 
 /// One tool of a manifest, ready to be turned into a body by a runner.
 #[derive(Debug, Clone)]
@@ -72,6 +72,18 @@ pub struct CommandSpec {
     pub cwd: Option<PathBuf>,
     /// Bytes of each output stream that are kept. Default 64 KiB.
     pub capture_bytes: usize,
+}
+
+impl CommandSpec {
+    /// Every reference, wherever it stands.
+    pub fn references(&self) -> impl Iterator<Item = &Reference> {
+        let argv = self.argv.iter().flat_map(|entry| match entry {
+            ArgvEntry::One(template) => std::slice::from_ref(template),
+            ArgvEntry::If { then, .. } => then,
+            ArgvEntry::Each { .. } => &[],
+        });
+        argv.chain(&self.stdin).chain(self.env.values()).flat_map(Template::references)
+    }
 }
 
 /// One entry of an argument vector: exactly one argument, or none, or one per list item.

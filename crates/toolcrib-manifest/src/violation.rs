@@ -5,7 +5,7 @@ use jsonschema::error::{TypeKind, ValidationErrorKind};
 use serde_json::Value;
 
 use crate::diagnostic::{Diagnostic, Findings, Severity, did_you_mean};
-use crate::document::{Node, shortened};
+use crate::document::{Node, NodeValue, shortened};
 use crate::source::first_line;
 
 /// More violations than this of one value add nothing to what its author learns.
@@ -67,6 +67,15 @@ impl Subject<'_> {
             | ValidationErrorKind::OneOfNotValid { context } => {
                 self.alternatives(error, context, &place, findings);
             }
+            ValidationErrorKind::OneOfMultipleValid { .. } => {
+                let message = match self.alternative_keys(error) {
+                    Some(keys) => {
+                        format!("only one of the keys {} may stand here", keys.join(", "))
+                    }
+                    None => format!("{} fits several forms, and should fit one", node.describe()),
+                };
+                findings.add(self.diagnostic("invalid-value", &place, &message));
+            }
             kind => {
                 let code = match kind {
                     ValidationErrorKind::Type { .. } => "wrong-type",
@@ -106,7 +115,14 @@ impl Subject<'_> {
             }
             return;
         }
-        let (node, _) = self.node.at_pointer(here);
+        let (node, entry) = self.node.at_pointer(here);
+        if let (NodeValue::Mapping(_), Some(keys)) = (&node.value, self.alternative_keys(error)) {
+            let place = entry
+                .map_or_else(|| first_line(findings.text, place), |entry| entry.key_span.clone());
+            let message = format!("one of the keys {} is missing", keys.join(", "));
+            findings.add(self.diagnostic("missing-key", &place, &message));
+            return;
+        }
         if let Some(values) = values(branches, here) {
             let (message, help) = one_of(&values, node);
             findings.add(self.diagnostic("invalid-value", place, &message).maybe_help(help));
@@ -173,6 +189,16 @@ impl Subject<'_> {
     fn failed_schema(&self, error: &ValidationError<'_>) -> Option<&Value> {
         let path = error.schema_path().as_str();
         self.schema.pointer(path.rsplit_once('/')?.0)
+    }
+
+    /// The keys of which there must be one, where that is all that the forms differ in.
+    fn alternative_keys(&self, error: &ValidationError<'_>) -> Option<Vec<String>> {
+        let forms = self.failed_schema(error)?.get("oneOf")?.as_array()?;
+        let key = |form: &Value| match form.as_object()?.get("required")?.as_array()?.as_slice() {
+            [Value::String(key)] if form.as_object()?.len() == 1 => Some(format!("`{key}`")),
+            _ => None,
+        };
+        forms.iter().map(key).collect()
     }
 
     /// What the failed schema says about itself (see [`crate::units`]).

@@ -1,11 +1,13 @@
 //! Whether what a declaration needs is there.
 
 use toolcrib_manifest::declaration::{ArgvEntry, Declaration};
-use toolcrib_manifest::template::Piece;
+use toolcrib_manifest::template::{Piece, Reference};
 use toolcrib_sandbox::find_program;
 
+use crate::{RunnerHost, Secrets};
+
 /// What is missing, one clause each, without repetition.
-pub(crate) fn missing(declaration: &Declaration) -> Vec<String> {
+pub(crate) fn missing(declaration: &Declaration, host: &RunnerHost) -> Vec<String> {
     let needs = &declaration.needs;
     let mut programs: Vec<&str> = needs.bins.iter().map(String::as_str).collect();
     if let Some(program) = own_program(declaration)
@@ -24,11 +26,30 @@ pub(crate) fn missing(declaration: &Declaration) -> Vec<String> {
     let variables = needs.env.iter().filter(|name| std::env::var(name).is_err()).map(|name| {
         format!("needs the environment variable `{name}`, which the server does not have")
     });
-    let secrets = needs
-        .secrets
-        .iter()
-        .map(|name| format!("needs the secret `{name}`, and no secrets are configured"));
-    programs.chain(variables).chain(secrets).collect()
+    let secrets = needs.secrets.iter().filter_map(|name| host.secrets.check(name).err());
+    let secrets = secrets.map(|missing| missing.to_string());
+    programs.chain(variables).chain(secrets).chain(leaks(declaration, &host.secrets)).collect()
+}
+
+/// Variables that hold secrets and that the declaration would use as if they held none: a secret is
+/// given as one, so that it stays out of argument vectors.
+fn leaks(declaration: &Declaration, secrets: &Secrets) -> Vec<String> {
+    let Some(command) = declaration.command() else { return Vec::new() };
+    let passed = command.pass_env.iter().filter_map(|variable| {
+        let secret = secrets.held_in_variable(variable)?;
+        Some(format!(
+            "passes on the variable `{variable}`, which holds the secret `{secret}`: write \
+             `env: {{{variable}: \"${{secret.{secret}}}\"}}` instead of `pass_env`"
+        ))
+    });
+    let referred = command.references().filter_map(|reference| {
+        let Reference::Env(variable) = reference else { return None };
+        let secret = secrets.held_in_variable(variable)?;
+        Some(format!(
+            "refers to `{reference}`, which holds the secret `{secret}`: write `${{secret.{secret}}}`"
+        ))
+    });
+    passed.chain(referred).collect()
 }
 
 /// The program of the declaration, if it can be looked for before a call: not one relative to a

@@ -61,7 +61,7 @@ impl CommandRunner {
     /// See [`expand`].
     pub fn invocation(&self, arguments: &Value, cx: &CallContext) -> Result<Invocation, ToolError> {
         self.compiled()?.checks.check(cx)?;
-        expand(&self.declaration, arguments, cx, &|name| std::env::var(name).ok())
+        expand(&self.declaration, arguments, cx, &self.host)
     }
 
     fn compiled(&self) -> Result<&Compiled, ToolError> {

@@ -18,7 +18,7 @@ pub fn entry(declaration: &Declaration, host: &RunnerHost) -> ToolEntry {
         return ToolEntry::client(ToolDefinition::clone(&declaration.definition), source);
     }
     let runner = CommandRunner::new(declaration, host);
-    let mut missing = missing(declaration);
+    let mut missing = missing(declaration, host);
     missing.extend(runner.defect().map(str::to_owned));
     let entry = ToolEntry::new(Arc::clone(&declaration.definition), Arc::new(runner), source);
     if missing.is_empty() { entry } else { entry.unavailable(missing.join("; ")) }

@@ -1,13 +1,16 @@
 //! Templates and values become a command line, by rules under which a value stays a value.
 
+use std::fmt;
 use std::path::PathBuf;
 
+use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 use toolcrib_manifest::declaration::{ArgvEntry, CommandSpec, Declaration};
 use toolcrib_manifest::is_dangerous_env;
 use toolcrib_manifest::template::{Piece, Reference, Template};
 use toolcrib_tool::{CallContext, ToolError};
 
+use crate::RunnerHost;
 use crate::context;
 use crate::text::{Place, forbidden, name_of, text_of};
 
@@ -16,8 +19,48 @@ const ONE_MAX: usize = 128 * 1024;
 /// Our limit for all arguments of a call. The kernel takes about 2 MiB, the environment included.
 const ALL_MAX: usize = 1024 * 1024;
 
+/// What references take from the server instead of from the call.
+pub trait ServerValues {
+    /// A variable of the server's environment, or why a call cannot have it, as a clause after
+    /// "the tool".
+    fn env(&self, name: &str) -> Result<String, String>;
+
+    /// Fails if no program may be given the server's own variable, with a clause after "the tool".
+    fn may_pass(&self, name: &str) -> Result<(), String> {
+        let _ = name;
+        Ok(())
+    }
+
+    /// A secret, or why there is none, as a clause after "the tool".
+    fn secret(&self, name: &str) -> Result<SecretString, String>;
+}
+
+/// The environment of this process, without the variables that hold secrets, and the host's secrets.
+impl ServerValues for RunnerHost {
+    fn env(&self, name: &str) -> Result<String, String> {
+        self.may_pass(name)?;
+        std::env::var(name).map_err(|_| {
+            format!("needs the environment variable `{name}`, which the server does not have")
+        })
+    }
+
+    fn may_pass(&self, name: &str) -> Result<(), String> {
+        match self.secrets.held_in_variable(name) {
+            None => Ok(()),
+            Some(secret) => Err(format!(
+                "uses the variable `{name}`, which holds the secret `{secret}`: it has to be used \
+                 as `${{secret.{secret}}}`"
+            )),
+        }
+    }
+
+    fn secret(&self, name: &str) -> Result<SecretString, String> {
+        self.secrets.get(name).map_err(|missing| missing.to_string())
+    }
+}
+
 /// What a call would start: nothing in it will be looked at again for references.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Invocation {
     /// The program, as the declaration names it.
@@ -41,9 +84,24 @@ impl Invocation {
     }
 }
 
+/// Variables by name only, and of standard input its length: both may hold secrets.
+impl fmt::Debug for Invocation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.env.iter().map(|(name, _)| name).collect();
+        f.debug_struct("Invocation")
+            .field("program", &self.program)
+            .field("args", &self.args)
+            .field("env", &names)
+            .field("pass_env", &self.pass_env)
+            .field("stdin_bytes", &self.stdin.as_ref().map(String::len))
+            .field("cwd", &self.cwd)
+            .finish()
+    }
+}
+
 /// Works out what a call would start, and starts nothing.
 ///
-/// `arguments` is the validated object; `env` gives the server's own variables. One entry of the
+/// `arguments` is the validated object; `server` gives variables and secrets of the server. One entry of the
 /// declared vector becomes exactly one argument, or drops out as a whole if it refers to an optional
 /// argument (or optional context value) that is absent or null. A list for `each` becomes one
 /// argument per item.
@@ -72,7 +130,8 @@ impl Invocation {
 /// // argv: [wc, "--", "${args.path}"]
 /// let cx = CallContext::builder("call_1", definition).build();
 /// let arguments = serde_json::json!({"path": "-rf; ls"});
-/// let invocation = toolcrib_runners::expand(&declaration, &arguments, &cx, &|_| None).unwrap();
+/// let host = toolcrib_runners::RunnerHost::new("/");
+/// let invocation = toolcrib_runners::expand(&declaration, &arguments, &cx, &host).unwrap();
 /// assert_eq!(invocation.argv().collect::<Vec<_>>(), ["wc", "--", "-rf; ls"]);
 /// # Ok::<(), DefinitionError>(())
 /// ```
@@ -80,17 +139,20 @@ pub fn expand(
     declaration: &Declaration,
     arguments: &Value,
     cx: &CallContext,
-    env: &dyn Fn(&str) -> Option<String>,
+    server: &dyn ServerValues,
 ) -> Result<Invocation, ToolError> {
     let Some(command) = declaration.command() else {
         return Err(ToolError::unavailable("the client runs this tool: there is no command here"));
     };
-    let expansion = Expansion { declaration, command, arguments, cx, env };
+    let expansion = Expansion { declaration, command, arguments, cx, server };
     let (program, args) = expansion.argv(&command.argv)?;
     let stdin = match &command.stdin {
         Some(template) => expansion.template(template, Place::Stream)?.map(|filled| filled.text),
         None => None,
     };
+    for variable in &command.pass_env {
+        server.may_pass(variable).map_err(|reason| unavailable(&reason))?;
+    }
     Ok(Invocation {
         program,
         args,
@@ -107,7 +169,7 @@ struct Expansion<'a> {
     command: &'a CommandSpec,
     arguments: &'a Value,
     cx: &'a CallContext,
-    env: &'a dyn Fn(&str) -> Option<String>,
+    server: &'a dyn ServerValues,
 }
 
 /// A template with its values put in.
@@ -279,15 +341,15 @@ impl Expansion<'_> {
                 }
                 Ok(Some(text))
             }
-            Reference::Env(name) => (self.env)(name).map(Some).ok_or_else(|| {
-                ToolError::unavailable(format!(
-                    "the tool needs the environment variable `{name}`, which the server does not \
-                     have"
-                ))
-            }),
-            Reference::Secret(name) => Err(ToolError::unavailable(format!(
-                "the tool needs the secret `{name}`, and no secrets are configured"
-            ))),
+            // Neither is looked at for control characters: they are the operator's word, and a key
+            // has several lines.
+            Reference::Env(name) => {
+                self.server.env(name).map(Some).map_err(|reason| unavailable(&reason))
+            }
+            Reference::Secret(name) => {
+                let secret = self.server.secret(name).map_err(|reason| unavailable(&reason))?;
+                Ok(Some(secret.expose_secret().to_owned()))
+            }
         }
     }
 
@@ -354,6 +416,10 @@ fn too_long(from: Option<&str>, limit: &str) -> ToolError {
         None => format!("the command is too long: {limit}"),
     };
     ToolError::invalid_args(message).with_hint("Send less, or in several calls.")
+}
+
+fn unavailable(reason: &str) -> ToolError {
+    ToolError::unavailable(format!("the tool {reason}"))
 }
 
 /// A declaration that no loader would have let pass.

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::Secrets;
+
 /// What every declared tool of a server has in common.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -9,12 +11,20 @@ pub struct RunnerHost {
     /// Where programs start if their declaration names no directory; relative directories of
     /// declarations are below it.
     pub workspace_root: PathBuf,
+    /// What `${secret.x}` stands for.
+    pub secrets: Secrets,
 }
 
 impl RunnerHost {
-    /// A host whose workspace is this directory.
+    /// A host whose workspace is this directory, without secrets.
     pub fn new(workspace_root: impl Into<PathBuf>) -> Self {
-        Self { workspace_root: workspace_root.into() }
+        Self { workspace_root: workspace_root.into(), secrets: Secrets::default() }
+    }
+
+    /// Gives it secrets.
+    #[must_use]
+    pub fn with_secrets(self, secrets: Secrets) -> Self {
+        Self { secrets, ..self }
     }
 
     /// The directory a program starts in.

@@ -19,12 +19,16 @@ mod expand;
 mod host;
 mod outcome;
 mod redact;
+mod secrets;
 mod streams;
 mod text;
 mod visible;
 
 pub use command::CommandRunner;
 pub use entry::entry;
-pub use expand::{Invocation, expand};
+pub use expand::{Invocation, ServerValues, expand};
 pub use host::RunnerHost;
+pub use secrets::{
+    ExposeSecret, MissingSecret, SECRET_MAX, SecretSource, SecretSources, SecretString, Secrets,
+};
 pub use visible::visible;

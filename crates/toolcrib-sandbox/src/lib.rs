@@ -60,5 +60,5 @@ mod process;
 pub use environment::server_path;
 pub use process::{
     Capture, Captured, Command, Ended, Finished, Kept, KeptInput, KeptOutput, KeptProcess,
-    KillReport, KillRung, SpawnError, Status, find_program, finish_kills, keep, run,
+    KillReport, KillRung, SpawnError, Status, find_program, finish_kills, keep, run, run_blocking,
 };

@@ -24,4 +24,4 @@ pub use finished::{Finished, KillReport, KillRung, Status};
 pub use kept::{Ended, Kept, KeptInput, KeptOutput, KeptProcess, keep};
 pub use lookup::find_program;
 pub use reaper::finish_kills;
-pub use run::run;
+pub use run::{run, run_blocking};

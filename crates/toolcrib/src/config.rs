@@ -4,12 +4,13 @@ mod calls;
 mod layers;
 mod names;
 mod places;
-mod setup;
+mod secrets;
+pub(crate) mod setup;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -23,6 +24,7 @@ pub use calls::{Approval, Breaker, Cache, Executor, Output};
 pub use layers::{ConfigError, ConfigLayers, EffectiveValue, LoadedConfig, VARIABLE_PREFIX};
 pub use names::Registry;
 pub use places::{Audit, Manifests, State, Workspace};
+pub use secrets::SecretSource;
 pub use setup::SetupError;
 
 /// Everything a config file may say. All keys are optional; unknown ones are errors.
@@ -50,8 +52,11 @@ pub struct Config {
     pub manifests: Manifests,
     /// Where commands run.
     pub workspace: Workspace,
-    /// Environment variables whose values are masked in everything that calls hand out.
-    pub secrets: Vec<String>,
+    /// What tools get as `${secret.name}`. The values are masked in everything that calls hand out.
+    pub secrets: BTreeMap<String, SecretSource>,
+    /// Folders whose files are secrets under their own names, behind those of `secrets`; relative to
+    /// the config file. `$CREDENTIALS_DIRECTORY`, which systemd sets, is always one.
+    pub secret_folders: Vec<PathBuf>,
     /// What outlives the program.
     pub state: State,
     /// The audit log.
@@ -73,12 +78,14 @@ impl Config {
 
     /// As [`relative_to`](Self::relative_to), for the keys that are `concerned`.
     fn rebased(mut self, base: &Path, concerned: impl Fn(&str) -> bool) -> Self {
-        let Self { manifests, workspace, state, audit, .. } = &mut self;
+        let Self { manifests, workspace, state, audit, secrets, secret_folders, .. } = &mut self;
         let paths = [
             ("manifests.dirs", manifests.dirs.iter_mut().collect::<Vec<_>>()),
             ("workspace.root", vec![&mut workspace.root]),
             ("state.dir", state.dir.iter_mut().collect()),
             ("audit.file", audit.file.iter_mut().collect()),
+            ("secrets", secrets.values_mut().filter_map(SecretSource::path_mut).collect()),
+            ("secret_folders", secret_folders.iter_mut().collect()),
         ];
         for (_, paths) in paths.into_iter().filter(|(key, _)| concerned(key)) {
             for path in paths {

@@ -32,6 +32,8 @@ pub struct Toolcrib {
     services: Services,
     toolsets: Arc<BTreeMap<String, Toolset>>,
     runs: Option<Arc<dyn RunStore>>,
+    #[cfg(feature = "manifests")]
+    secrets: toolcrib_runners::Secrets,
     /// The log that [`resources`](ToolcribBuilder::resources) opened, to be written out at the end.
     #[cfg(unix)]
     audit_file: Option<Arc<FileAudit>>,
@@ -95,6 +97,19 @@ impl Toolcrib {
     /// Where [`Run`](toolcrib_core::run::Run)s are saved, if anywhere.
     pub fn runs(&self) -> Option<&Arc<dyn RunStore>> {
         self.runs.as_ref()
+    }
+
+    /// Reads the secrets again that were given with [`secrets`](ToolcribBuilder::secrets): files and
+    /// folders, in which others may have rotated them, and commands that failed. New values are
+    /// masked before a call can have them; old ones stay masked. Which tools are available does not
+    /// change: make their entries anew and publish them. Blocks as long as reading takes.
+    #[cfg(feature = "manifests")]
+    pub fn refresh_secrets(&self) -> Result<(), toolcrib_core::masking::MaskError> {
+        let mut masked = Ok(());
+        self.secrets.refresh(|secrets| {
+            masked = self.executor.mask_also(crate::config::setup::values(secrets));
+        });
+        masked
     }
 
     /// Ends it: calls that come now are `unavailable`, those that run have `grace` to end and are

@@ -1,6 +1,6 @@
 //! Tools from manifest files: read, checked, turned into entries.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use toolcrib_manifest::directory::{DirectoryLoad, load_dirs, load_file};
 use toolcrib_runners::RunnerHost;
@@ -18,8 +18,8 @@ pub struct Manifests {
 
 impl Manifests {
     /// Reads the manifests of directories, in order; a path that is a file is read as one.
-    /// Commands run in `workspace` unless they say where.
-    pub fn load(paths: &[PathBuf], workspace: &Path) -> Self {
+    /// `host` says where commands run unless they say so, and which secrets there are.
+    pub fn load(paths: &[PathBuf], host: RunnerHost) -> Self {
         let mut files = DirectoryLoad::default();
         for path in paths {
             if path.is_file() {
@@ -30,7 +30,7 @@ impl Manifests {
                 files.unreadable.extend(load.unreadable);
             }
         }
-        Self { files, host: RunnerHost::new(workspace) }
+        Self { files, host }
     }
 
     /// The tools of all good files, in the order that decides names: directory, file, place.

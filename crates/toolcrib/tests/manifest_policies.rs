@@ -11,6 +11,7 @@ use toolcrib::core::ExecutorBuilder;
 use toolcrib::core::approval::{ApprovalRequest, Decision};
 use toolcrib::core::suspension::{Answer, MemorySuspensions, Waiting};
 use toolcrib::manifests::Manifests;
+use toolcrib::runners::RunnerHost;
 use toolcrib::{
     ErrorKind, Executor, Registration, Registry, RegistryBuilder, ToolCall, ToolEntry, ToolResult,
     TurnOptions,
@@ -27,7 +28,7 @@ impl Crib {
         let workspace = tempfile::tempdir().expect("a directory");
         let file = workspace.path().join("tools.yaml");
         fs::write(&file, format!("toolcrib: 1\ntools:\n{tools}")).expect("a file");
-        let manifests = Manifests::load(&[file], workspace.path());
+        let manifests = Manifests::load(&[file], RunnerHost::new(workspace.path()));
         let problems: Vec<_> = manifests.files().problems().map(|(_, problem)| problem).collect();
         assert!(problems.is_empty(), "{problems:#?}");
         Self { entries: manifests.entries().collect(), workspace }

@@ -15,7 +15,7 @@ use toolcrib::runners::RunnerHost;
 fn shipped() -> (PathBuf, Manifests) {
     let root =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the root");
-    let manifests = Manifests::load(&[root.join("tools.d")], &root);
+    let manifests = Manifests::load(&[root.join("tools.d")], RunnerHost::new(&root));
     (root, manifests)
 }
 

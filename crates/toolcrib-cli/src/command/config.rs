@@ -49,7 +49,7 @@ struct ShowOptions {
 pub(super) fn run(options: &Options, own: &ConfigOptions) -> anyhow::Result<Exit> {
     let ConfigCommand::Show(own) = &own.command;
     let loaded = startup::config(options)?;
-    let mask = loaded.config().mask(|name| std::env::var(name))?;
+    let mask = loaded.config().mask()?;
     let values = loaded.effective(&mask);
     let file = loaded.file();
     if own.output.json {

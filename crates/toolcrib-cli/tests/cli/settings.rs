@@ -8,7 +8,7 @@ state: {dir: state}
 toolsets:
   reader: {include: [{names: ['log_*'], annotations: {read_only: true}}]}
 policy: {rules: [{tool: db_*, arguments: {sql: {regex: '(?i)drop'}}, action: deny}]}
-secrets: [HIDDEN]
+secrets: {hidden: {env: HIDDEN}}
 ";
 
 #[test]

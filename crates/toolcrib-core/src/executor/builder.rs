@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
+
 use super::{Executor, Shared};
 use crate::admission::Admission;
 use crate::answers::{AnswerCache, Answers, HistoryLimits};
@@ -11,7 +13,7 @@ use crate::audit::AuditTrail;
 use crate::clock::{Clock, SystemClock};
 use crate::events::EventBus;
 use crate::lifecycle::{PollWatch, Shutdown};
-use crate::masking::Mask;
+use crate::masking::{Mask, MaskError};
 use crate::middleware::Stack;
 use crate::policy::Policy;
 use crate::spill::SpillStore;
@@ -101,6 +103,15 @@ impl ExecutorBuilder {
         self
     }
 
+    /// Hides these values, too, beside those of [`mask`](Self::mask).
+    pub fn mask_also(
+        mut self,
+        secrets: impl IntoIterator<Item = String>,
+    ) -> Result<Self, MaskError> {
+        self.mask = self.mask.extended(secrets)?;
+        Ok(self)
+    }
+
     /// Where outputs that are cut are kept. Register
     /// [`read_output_entry`](crate::spill::read_output_entry) over the same store, or a model cannot
     /// read the rest.
@@ -178,7 +189,7 @@ impl ExecutorBuilder {
                 answers,
                 statistics: Statistics::new(),
                 middleware,
-                mask,
+                mask: ArcSwap::from_pointee(mask),
                 spill,
                 audit,
                 policy,

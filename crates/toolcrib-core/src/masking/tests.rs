@@ -29,6 +29,19 @@ fn short_secrets_are_said_not_masked() {
 }
 
 #[test]
+fn what_was_hidden_stays_hidden_when_secrets_are_renewed() {
+    let first = mask(&["the old one"]);
+    let both = first.extended(["the new one".to_owned(), "abc".to_owned()]).unwrap();
+    assert_eq!(both.text("the old one, the new one"), "[masked], [masked]");
+    assert_eq!(both.ignored().iter().map(|one| one.number).collect::<Vec<_>>(), [2]);
+    // Nothing new: nothing is built again.
+    let same = both.extended(["the old one".to_owned()]).unwrap();
+    assert_eq!(same.text("the new one"), "[masked]");
+    assert!(same.ignored().is_empty());
+    assert!(Mask::default().extended([]).unwrap().is_empty());
+}
+
+#[test]
 fn a_secret_read_from_a_file_with_a_line_end_is_found_without_it() {
     assert_eq!(mask(&["hunter22\n"]).text("pw=hunter22;"), "pw=[masked];");
 }

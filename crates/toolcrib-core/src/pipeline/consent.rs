@@ -84,7 +84,7 @@ impl<'a> Way<'a> {
                 // Recorded even if they are refused: they are what was approved.
                 self.changed = state.shared.audit.as_ref().map(|audit| {
                     let definition = &slot.entry.definition;
-                    audit.arguments(Some(definition), &arguments, &state.shared.mask)
+                    audit.arguments(Some(definition), &arguments, &state.shared.mask.load())
                 });
                 *checked = self::checked(self.turn, slot, RawArguments::from(arguments))?;
                 if let Some(own) = own {
@@ -149,7 +149,7 @@ impl<'a> Way<'a> {
         let definition = Arc::clone(&slot.entry.definition);
         ApprovalRequest {
             call_id: self.id.clone(),
-            shown: redact(&definition, arguments.value(), &state.shared.mask),
+            shown: redact(&definition, arguments.value(), &state.shared.mask.load()),
             definition,
             arguments: arguments.clone(),
             identity: Arc::clone(&state.identity),

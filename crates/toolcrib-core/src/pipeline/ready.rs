@@ -52,7 +52,7 @@ impl<'a> Way<'a> {
         let context = hosted.context();
         if let Some(voice) = self.voice {
             let arguments = checked.arguments.value();
-            voice.prepare(Some(redact(definition, arguments, &turn.state.shared.mask)));
+            voice.prepare(Some(redact(definition, arguments, &turn.state.shared.mask.load())));
         }
         if definition.client() {
             if self.needs_consent(slot) {

@@ -38,7 +38,7 @@ impl<'a> Record<'a> {
     ) -> Self {
         let call = Call { name, known: slot.is_some(), id: id.as_str() };
         let definition = slot.map(|slot| &*slot.entry.definition);
-        let mask = &state.shared.mask;
+        let mask = &state.shared.mask.load();
         let span = telemetry::span(call);
         let redacted = || redact_text(definition, raw.as_str(), mask);
         span.in_scope(|| telemetry::started(call, redacted));
@@ -69,7 +69,7 @@ impl<'a> Record<'a> {
                 arguments,
                 decision: std::mem::take(&mut self.decision),
                 result,
-                mask: &self.state.shared.mask,
+                mask: &self.state.shared.mask.load(),
             });
         }
     }

@@ -34,7 +34,8 @@ fn every_missing_thing_is_named() {
         "needs the program `no-such-tool`, which is not on PATH; \
          needs the program `no-such-program`, which is not on PATH; \
          needs the environment variable `NO_SUCH_VARIABLE`, which the server does not have; \
-         needs the secret `kubeconfig`, and no secrets are configured"
+         needs the secret `kubeconfig`: the config's `secrets` does not name it; \
+         add `kubeconfig: {env: VARIABLE}`, `{file: PATH}` or `{command: [PROGRAM]}` there"
     );
 }
 

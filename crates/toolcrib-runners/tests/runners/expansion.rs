@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use toolcrib_manifest::declaration::{ArgvEntry, ContextParameter, Declaration};
-use toolcrib_runners::{Invocation, expand};
+use toolcrib_runners::{Invocation, SecretString, ServerValues, expand};
 use toolcrib_tool::{ErrorKind, ToolError};
 
 use crate::declare::{
@@ -11,9 +11,21 @@ use crate::declare::{
 };
 
 fn expanded(declaration: &Declaration, arguments: &Value) -> Result<Invocation, ToolError> {
-    let server = |name: &str| (name == "SERVER").then(|| "from-server".to_owned());
     let cx = context(declaration, [("user", json!("ada")), ("k8s_cluster", json!("dev"))]);
-    expand(declaration, arguments, &cx, &server)
+    expand(declaration, arguments, &cx, &Server)
+}
+
+/// A server with one variable and one secret.
+struct Server;
+
+impl ServerValues for Server {
+    fn env(&self, name: &str) -> Result<String, String> {
+        (name == "SERVER").then(|| "from-server".to_owned()).ok_or_else(|| "lacks it".to_owned())
+    }
+
+    fn secret(&self, name: &str) -> Result<SecretString, String> {
+        (name == "token").then(|| "line 1\nline 2".into()).ok_or_else(|| "lacks it".to_owned())
+    }
 }
 
 /// The arguments a vector expands to, the program's name left out.

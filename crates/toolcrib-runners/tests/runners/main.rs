@@ -5,4 +5,5 @@ mod availability;
 mod declare;
 mod expansion;
 mod output;
+mod secrets;
 mod stop;

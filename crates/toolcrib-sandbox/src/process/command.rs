@@ -1,6 +1,7 @@
 //! What to run: a program, its arguments and its surroundings.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use super::Capture;
 /// `TZ` (the server's), a scratch directory of its own as `HOME` and `TMPDIR`, and `TOOLCRIB_CALL`
 /// (a random mark by which its processes are recognised). [`env`](Self::env) and
 /// [`pass_env`](Self::pass_env) add to that and win over it, but for the mark.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 #[must_use = "a command does nothing until it is run"]
 pub struct Command {
     pub(crate) program: OsString,
@@ -100,5 +101,19 @@ impl Command {
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
         self
+    }
+}
+
+/// Variables by name only, and of standard input its length: both may hold secrets.
+impl fmt::Debug for Command {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.env.iter().map(|(name, _)| name).collect();
+        f.debug_struct("Command")
+            .field("program", &self.program)
+            .field("args", &self.args)
+            .field("env", &names)
+            .field("cwd", &self.cwd)
+            .field("stdin_bytes", &self.stdin.len())
+            .finish_non_exhaustive()
     }
 }

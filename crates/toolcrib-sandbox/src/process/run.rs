@@ -67,6 +67,27 @@ pub async fn run(command: Command, stop: impl Future<Output = ()>) -> Result<Fin
     })
 }
 
+/// Runs a command on a thread of its own and waits for it, at most `limit` and what ending it
+/// takes: for callers that are not async, also inside a runtime. Blocks the calling thread.
+///
+/// ```
+/// use std::time::Duration;
+/// use toolcrib_sandbox::{Command, run_blocking};
+///
+/// let finished = run_blocking(Command::new("echo").arg("a"), Duration::from_secs(10))?;
+/// assert_eq!(finished.stdout.text(), "a\n");
+/// # Ok::<(), toolcrib_sandbox::SpawnError>(())
+/// ```
+pub fn run_blocking(command: Command, limit: Duration) -> Result<Finished, SpawnError> {
+    let work = move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(async { run(command, sleep(limit)).await })
+    };
+    // A runtime cannot be entered inside another one: hence the thread.
+    let thread = std::thread::Builder::new().name("toolcrib-run".to_owned()).spawn(work)?;
+    thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread ended early").into()))
+}
+
 /// The last facts about a tree.
 struct End {
     status: Status,

@@ -1,10 +1,10 @@
 //! From a config to a crib: settings first, then what has to be opened.
 
-use std::env::VarError;
 #[cfg(unix)]
 use std::io;
 
-use toolcrib_core::masking::{Mask, MaskError, SHORTEST_SECRET};
+use toolcrib_core::masking::{MaskError, SHORTEST_SECRET};
+use toolcrib_runners::{ExposeSecret, SecretString, Secrets};
 
 use super::Config;
 use crate::ToolcribBuilder;
@@ -70,11 +70,24 @@ impl ToolcribBuilder {
         })
     }
 
-    /// Reads the secrets from the environment and opens the state directory and the audit log, as far
-    /// as a config names them: for programs that make calls. Needs the config's paths to be right from
-    /// here ([`Config::relative_to`]).
+    /// Takes the secrets that manifests refer to, as [`Config::read_secrets`] reads them: their values
+    /// are masked in everything that calls hand out, also after
+    /// [`Toolcrib::refresh_secrets`](crate::Toolcrib::refresh_secrets).
     ///
-    /// A secret that is not set, or too short to be masked, is named in the log.
+    /// A [`mask`](Self::mask) set later replaces them. Those that are missing, and those too short to be masked, are named in the log.
+    pub fn secrets(self, secrets: &Secrets) -> Result<Self, SetupError> {
+        for missing in secrets.missing() {
+            tracing::warn!(secret = %missing.name, reason = %missing.reason, "a secret is missing");
+        }
+        let mut builder = self;
+        builder.executor =
+            builder.executor.mask_also(values(&secrets.values())).map_err(SetupError::Secrets)?;
+        builder.secrets = secrets.clone();
+        Ok(builder)
+    }
+
+    /// Opens the state directory and the audit log, as far as a config names them: for programs that
+    /// make calls. Needs the config's paths to be right from here ([`Config::relative_to`]).
     #[cfg(unix)]
     pub fn resources(self, config: &Config) -> Result<Self, SetupError> {
         use std::sync::Arc;
@@ -82,7 +95,7 @@ impl ToolcribBuilder {
         use crate::stores::{FileAudit, StateDir};
 
         let open = |key| move |source: io::Error| SetupError::Open { key, source };
-        let mut builder = self.mask(config.mask(|name| std::env::var(name))?);
+        let mut builder = self;
         if let Some(dir) = &config.state.dir {
             let state = StateDir::open(dir).map_err(open("state.dir"))?;
             builder = builder
@@ -98,40 +111,19 @@ impl ToolcribBuilder {
     }
 }
 
-impl Config {
-    /// The mask over the values of [`secrets`](Self::secrets), as `variable` tells them:
-    /// [`std::env::var`], usually. What cannot be masked is named in the log.
-    pub fn mask(
-        &self,
-        variable: impl Fn(&str) -> Result<String, VarError>,
-    ) -> Result<Mask, SetupError> {
-        let mut names = Vec::new();
-        let mut values = Vec::new();
-        for name in &self.secrets {
-            match variable(name) {
-                Ok(value) => {
-                    names.push(name);
-                    values.push(value);
-                }
-                Err(VarError::NotPresent) => {
-                    tracing::warn!(variable = %name, "the secret is not set, so nothing is masked for it");
-                }
-                Err(VarError::NotUnicode(_)) => {
-                    tracing::warn!(variable = %name, "the secret is no text, so it is not masked");
-                }
-            }
+/// The values, for the mask. Those that it cannot hide are named in the log.
+pub(crate) fn values(secrets: &[(String, SecretString)]) -> Vec<String> {
+    let value = |(name, secret): &(String, SecretString)| {
+        let value = secret.expose_secret().to_owned();
+        let bytes = value.trim().len();
+        if bytes < SHORTEST_SECRET {
+            tracing::warn!(
+                secret = %name,
+                bytes,
+                "the secret is too short to be masked: give it {SHORTEST_SECRET} bytes or more"
+            );
         }
-        let mask = Mask::new(values).map_err(SetupError::Secrets)?;
-        for ignored in mask.ignored() {
-            // Numbers begin at 1.
-            if let Some(name) = names.get(ignored.number - 1) {
-                tracing::warn!(
-                    variable = %name,
-                    bytes = ignored.bytes,
-                    "the secret is too short to be masked: give it {SHORTEST_SECRET} bytes or more"
-                );
-            }
-        }
-        Ok(mask)
-    }
+        value
+    };
+    secrets.iter().map(value).collect()
 }

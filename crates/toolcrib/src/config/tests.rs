@@ -1,12 +1,12 @@
 //! What settings mean to the parts they configure.
 
-use std::env::VarError;
 use std::sync::Arc;
 
 use serde_json::json;
 use toolcrib_core::policy::{Policy, PolicyMode};
 use toolcrib_manifest::decode;
-use toolcrib_tool::{Layer, Source, ToolDefinition, ToolEntry, tool_fn};
+use toolcrib_runners::ExposeSecret;
+use toolcrib_tool::{Layer, Source, ToolCall, ToolDefinition, ToolEntry, tool_fn};
 
 use super::Config;
 use crate::Toolcrib;
@@ -93,18 +93,68 @@ fn a_toolset_takes_what_it_says_and_what_was_cut_stays_readable() {
     assert_eq!(names("all"), ["extra", "read_output", "rotate", "tail", "tail_secret"]);
 }
 
-#[test]
-fn secrets_are_masked_by_the_values_of_their_variables() {
-    let config = config("secrets: [SHORT, ABSENT, TOKEN]");
-    let mask = config
-        .mask(|name| match name {
-            "TOKEN" => Ok("hunter2-secret".to_owned()),
-            "SHORT" => Ok("abc".to_owned()),
-            _ => Err(VarError::NotPresent),
+#[tokio::test]
+async fn secrets_are_read_masked_and_read_again() {
+    let home = tempfile::tempdir().expect("there is room");
+    let file = home.path().join("token");
+    std::fs::write(&file, "hunter2-first\n").expect("ours");
+    std::fs::create_dir(home.path().join("folder")).expect("ours");
+    std::fs::write(home.path().join("folder/mounted"), "mounted-secret").expect("ours");
+    let config = config(
+        "secrets:
+  token: {file: token}
+  short: {command: [printf, abc]}
+  printed: {command: [sh, -c, 'printf %s-secret \"${PWD##*/}\"']}
+secret_folders: [folder]",
+    )
+    .relative_to(home.path());
+    let secrets = config.read_secrets();
+    let here = home.path().file_name().expect("a name").to_string_lossy().into_owned();
+    let body = {
+        let secrets = secrets.clone();
+        tool_fn(move |_: serde_json::Value, _| {
+            let values = secrets.values();
+            let values: Vec<_> =
+                values.iter().map(|(_, value)| value.expose_secret().to_owned()).collect();
+            async move { values.join(" ") }
         })
-        .expect("two can be read");
-    assert_eq!(mask.text("abc hunter2-secret"), "abc [masked]");
-    assert_eq!(mask.ignored().len(), 1);
+    };
+    let definition = ToolDefinition::builder("tell").description("Tell all.").build();
+    let source = Source::new(Layer::Host, "test");
+    let entry = ToolEntry::new(definition.expect("valid"), Arc::new(body), source);
+    let builder = Toolcrib::builder().entry(entry).secrets(&secrets).expect("few");
+    let crib = builder.build().expect("a crib");
+    let told =
+        || async { crib.turn().call(ToolCall::new("1", "tell", "{}")).await.text().into_owned() };
+    // mounted, printed, short, token
+    assert_eq!(told().await, "[masked] [masked] abc [masked]");
+    assert_eq!(secrets.get("printed").expect("it is").expose_secret(), format!("{here}-secret"));
+
+    std::fs::write(&file, "hunter2-second\n").expect("ours");
+    crib.refresh_secrets().expect("few");
+    assert_eq!(secrets.get("token").expect("it is").expose_secret(), "hunter2-second");
+    assert_eq!(told().await, "[masked] [masked] abc [masked]");
+}
+
+#[test]
+fn a_secret_has_one_source_and_mistakes_are_shown_at_their_place() {
+    let said = problems("secrets:\n  a: {env: A, file: b}\n");
+    assert!(said.contains("config.yml:2:6"), "{said}");
+    assert!(
+        said.contains("only one of the keys `env`, `file`, `command` may stand here"),
+        "{said}"
+    );
+    let said = problems("secrets:\n  a: {evn: A}\n");
+    assert!(said.contains("did you mean `env`?"), "{said}");
+    assert!(said.contains("one of the keys `env`, `file`, `command` is missing"), "{said}");
+    let said = problems("secrets: [TOKEN]\n");
+    assert!(said.contains("expected a mapping, found a list"), "{said}");
+    let said = problems("secrets: {a: TOKEN}\n");
+    assert!(said.contains("expected a mapping, found the text `TOKEN`"), "{said}");
+    let said = problems("secrets: {a: {command: []}}\n");
+    assert!(said.contains("config.yml:1:24"), "{said}");
+    let said = problems("secrets: {a: {env: A, pass_env: [B]}}\n");
+    assert!(said.contains("`pass_env` of a secret is for those with a `command`"), "{said}");
 }
 
 #[test]
@@ -118,7 +168,7 @@ fn paths_are_relative_to_the_config_file() {
 #[cfg(unix)]
 #[tokio::test]
 async fn what_a_config_names_is_opened_and_written() {
-    use toolcrib_tool::{ContextValues, ToolCall};
+    use toolcrib_tool::ContextValues;
 
     let home = tempfile::tempdir().expect("there is room");
     let config = config(

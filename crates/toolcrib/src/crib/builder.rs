@@ -62,11 +62,13 @@ pub struct ToolcribBuilder {
     native: bool,
     on_duplicate: OnDuplicate,
     allow_override: Vec<String>,
-    executor: ExecutorBuilder,
+    pub(crate) executor: ExecutorBuilder,
     context: ContextValues,
     services: Services,
     toolsets: BTreeMap<String, Toolset>,
     runs: Option<Arc<dyn RunStore>>,
+    #[cfg(feature = "manifests")]
+    pub(crate) secrets: toolcrib_runners::Secrets,
     outputs: Outputs,
     #[cfg(unix)]
     audit_file: Option<Arc<FileAudit>>,
@@ -277,6 +279,8 @@ impl ToolcribBuilder {
             services: self.services,
             toolsets: Arc::new(self.toolsets),
             runs: self.runs,
+            #[cfg(feature = "manifests")]
+            secrets: self.secrets,
             #[cfg(unix)]
             audit_file: self.audit_file,
         })

@@ -1,0 +1,142 @@
+//! Where one secret comes from, and how it is read there.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use secrecy::SecretString;
+use toolcrib_sandbox::{Capture, Command, Status, run_blocking};
+
+use super::SECRET_MAX;
+
+/// How long a command may take to print a secret.
+const COMMAND_LIMIT: Duration = Duration::from_secs(10);
+/// What is read at most: a line end, and a byte more, which tells a value that is too long.
+const READ_MAX: usize = SECRET_MAX + 3;
+/// More files of a folder than this are not looked at.
+const FILES_MAX: usize = 1000;
+
+/// Where one secret comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SecretSource {
+    /// A variable of the server's environment.
+    Env(String),
+    /// A file. A line end after the last line is not part of the value.
+    File(PathBuf),
+    /// What a program prints. A line end after the last line is not part of the value.
+    Command {
+        /// The program and its arguments.
+        argv: Vec<String>,
+        /// Variables of the server's environment it gets beside `PATH`, `LANG`, `TZ` and `HOME`.
+        pass_env: Vec<String>,
+        /// Where it starts.
+        cwd: PathBuf,
+    },
+}
+
+impl SecretSource {
+    /// Reads the value; fails with one clause.
+    pub(super) fn read(&self) -> Result<SecretString, String> {
+        match self {
+            Self::Env(name) => match std::env::var(name) {
+                Ok(value) if value.is_empty() => {
+                    Err(format!("the server's variable `{name}` is empty"))
+                }
+                Ok(value) => Ok(value.into()),
+                Err(std::env::VarError::NotPresent) => Err(format!(
+                    "the server was started without the variable `{name}`; start it with one"
+                )),
+                Err(std::env::VarError::NotUnicode(_)) => {
+                    Err(format!("the server's variable `{name}` is no text"))
+                }
+            },
+            Self::File(path) => file(path),
+            Self::Command { argv, pass_env, cwd } => command(argv, pass_env, cwd),
+        }
+    }
+}
+
+fn file(path: &Path) -> Result<SecretString, String> {
+    let shown = path.display();
+    let unreadable = |error: std::io::Error| format!("the file `{shown}` cannot be read: {error}");
+    // Before it is opened: a pipe would wait for somebody who writes.
+    if !path.metadata().map_err(unreadable)?.is_file() {
+        return Err(format!("`{shown}` is no regular file"));
+    }
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(unreadable)?;
+    file.take(READ_MAX as u64).read_to_end(&mut bytes).map_err(unreadable)?;
+    value(bytes, &format!("the file `{shown}`"))
+}
+
+/// The secrets of a folder: regular files, symlinks to such ones followed, under names that a
+/// reference can have. Folders inside and dot files, where Kubernetes keeps versions, do not count.
+pub(super) fn folder(folder: &Path) -> Vec<(String, Result<SecretString, String>)> {
+    let entries = match std::fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) => {
+            if error.kind() != std::io::ErrorKind::NotFound {
+                tracing::warn!(folder = %folder.display(), %error, "the folder of secrets cannot be read");
+            }
+            return Vec::new();
+        }
+    };
+    let plain = |name: &str| {
+        !name.starts_with('.') && name.chars().all(|c| c.is_alphanumeric() || "_-.".contains(c))
+    };
+    let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    let files = names.filter(|name| plain(name) && folder.join(name).is_file());
+    let read = |name: String| {
+        let value = file(&folder.join(&name));
+        (name, value)
+    };
+    files.take(FILES_MAX).map(read).collect()
+}
+
+fn command(argv: &[String], pass_env: &[String], cwd: &Path) -> Result<SecretString, String> {
+    let Some((program, arguments)) = argv.split_first() else {
+        return Err("its `command` is empty".to_owned());
+    };
+    let command = Command::new(program)
+        .args(arguments)
+        .pass_env(["HOME"])
+        .pass_env(pass_env)
+        .cwd(cwd)
+        .capture_stdout(Capture { head: READ_MAX, tail: 0 })
+        .capture_stderr(Capture { head: 0, tail: 0 });
+    let finished = run_blocking(command, COMMAND_LIMIT).map_err(|error| error.to_string())?;
+    // What it printed is not told, on neither stream: it may hold what must not be shown.
+    let by_hand = "run it by hand to see why";
+    match finished.status {
+        _ if finished.stopped => {
+            let seconds = COMMAND_LIMIT.as_secs();
+            Err(format!("`{program}` printed no secret within {seconds} s; {by_hand}"))
+        }
+        Status::Exited(0) => value(finished.stdout.head, &format!("what `{program}` printed")),
+        Status::Exited(code) => Err(format!("`{program}` exited with code {code}; {by_hand}")),
+        _ => Err(format!("`{program}` was ended by a signal; {by_hand}")),
+    }
+}
+
+/// What was read, as a value: text without its last line end.
+fn value(bytes: Vec<u8>, what: &str) -> Result<SecretString, String> {
+    let mut text = String::from_utf8(bytes).map_err(|_| format!("{what} is no text"))?;
+    if text.ends_with('\n') {
+        text.pop();
+        if text.ends_with('\r') {
+            text.pop();
+        }
+    }
+    if text.len() > SECRET_MAX {
+        return Err(format!("{what} is longer than 64 KiB"));
+    }
+    if text.is_empty() {
+        return Err(format!("{what} is empty"));
+    }
+    if text.contains('\0') {
+        return Err(format!("{what} holds a NUL character"));
+    }
+    Ok(text.into())
+}

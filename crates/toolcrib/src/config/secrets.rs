@@ -1,0 +1,117 @@
+//! Settings of secrets: where each comes from.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use toolcrib_core::masking::Mask;
+use toolcrib_runners::{SecretSources, Secrets};
+
+use super::Config;
+use super::setup::{SetupError, values};
+
+/// Where one secret comes from: `env`, `file` or `command`, one of them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "Written", into = "Written")]
+#[schemars(with = "Written")]
+pub struct SecretSource(toolcrib_runners::SecretSource);
+
+/// Where one secret comes from, as a config file has it.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "SecretSource", extend("oneOf" = [
+    {"required": ["env"]}, {"required": ["file"]}, {"required": ["command"]},
+]))]
+struct Written {
+    /// A variable of the server's environment. No tool can have it but as this secret.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String", length(min = 1))]
+    env: Option<String>,
+    /// A file; relative to the config file. A line end at its end is not part of the value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "PathBuf")]
+    file: Option<PathBuf>,
+    /// A program and its arguments, run once at the start, in the config file's folder. What it
+    /// prints is the value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Vec<String>", length(min = 1))]
+    command: Option<Vec<String>>,
+    /// Variables of the server's environment that the command gets beside PATH, LANG, TZ and HOME.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pass_env: Vec<String>,
+}
+
+impl TryFrom<Written> for SecretSource {
+    type Error = &'static str;
+
+    fn try_from(written: Written) -> Result<Self, Self::Error> {
+        use toolcrib_runners::SecretSource as Source;
+
+        if written.command.is_none() && !written.pass_env.is_empty() {
+            return Err("`pass_env` of a secret is for those with a `command`");
+        }
+        match (written.env, written.file, written.command) {
+            (Some(name), None, None) => Ok(Self(Source::Env(name))),
+            (None, Some(path), None) => Ok(Self(Source::File(path))),
+            (None, None, Some(argv)) => {
+                let pass_env = written.pass_env;
+                Ok(Self(Source::Command { argv, pass_env, cwd: PathBuf::from(".") }))
+            }
+            _ => Err("a secret has one of the keys `env`, `file` and `command`"),
+        }
+    }
+}
+
+/// Where a command starts is not written: it is the config file's folder.
+impl From<SecretSource> for Written {
+    fn from(source: SecretSource) -> Self {
+        use toolcrib_runners::SecretSource as Source;
+
+        match source.0 {
+            Source::Env(name) => Self { env: Some(name), ..Self::default() },
+            Source::File(path) => Self { file: Some(path), ..Self::default() },
+            Source::Command { argv, pass_env, .. } => {
+                Self { command: Some(argv), pass_env, ..Self::default() }
+            }
+            _ => Self::default(),
+        }
+    }
+}
+
+impl SecretSource {
+    /// Its path, which may be relative to the config file's folder: the file, or where the command
+    /// starts.
+    pub(super) fn path_mut(&mut self) -> Option<&mut PathBuf> {
+        use toolcrib_runners::SecretSource as Source;
+
+        match &mut self.0 {
+            Source::File(path) => Some(path),
+            Source::Command { cwd, .. } => Some(cwd),
+            _ => None,
+        }
+    }
+}
+
+impl Config {
+    /// Where secrets are looked for: [`secrets`](Self::secrets), then
+    /// [`secret_folders`](Self::secret_folders), then `$CREDENTIALS_DIRECTORY`, if it is set.
+    pub fn secret_sources(&self) -> SecretSources {
+        let named = self.secrets.iter().fold(SecretSources::new(), |sources, (name, source)| {
+            sources.named(name.as_str(), source.0.clone())
+        });
+        let systemd = std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from);
+        let folders = self.secret_folders.iter().cloned().chain(systemd);
+        folders.fold(named, SecretSources::folder)
+    }
+
+    /// The mask over all secrets but those that only a command knows: none is run.
+    pub fn mask(&self) -> Result<Mask, SetupError> {
+        let secrets = Secrets::look(self.secret_sources());
+        Mask::new(values(&secrets.values())).map_err(SetupError::Secrets)
+    }
+
+    /// Reads the secrets, commands included. Blocks; see [`Secrets::read`].
+    pub fn read_secrets(&self) -> Secrets {
+        Secrets::read(self.secret_sources())
+    }
+}

@@ -18,13 +18,13 @@ tools:
       - {name: Ada, args: {name: Ada}, expect: {text_contains: ["Hello, Ada"]}}
       - {name: nobody, args: {nam: Ada}, expect: {error: invalid_args}}
 "#;
-const SECOND: &str = r#"toolcrib: 1
+const SECOND: &str = "toolcrib: 1
 tools:
   - name: say_hello
     description: Hello.
     version: 1.10
     run: {argv: [printf, hello]}
-"#;
+";
 
 fn crib() -> Crib {
     Crib::new(&[("a.yaml", FIRST), ("b c.yaml", &SECOND.replace("1.10", "'1.10'"))])

@@ -4,6 +4,7 @@ mod config;
 mod diagnostics;
 mod directories;
 mod fixes;
+mod gallery;
 mod layers;
 mod loading;
 mod policies;

@@ -247,7 +247,26 @@ fn check(key: &Key, entry: &Entry, findings: &mut Findings<'_>) -> bool {
             let help = "write calls per s, min or h: 5/s, 30/min".to_owned();
             matches!(parsed, Some(Ok(_))) || refuse(findings, "a rate", Some(help))
         }
-        (Expected::List, _) => refuse(findings, "a list", None),
+        (Expected::List, NodeValue::String(written)) => {
+            let help = if key.name == "argv" && !written.contains(['"', '\'', '\\', '`']) {
+                let words: Vec<_> =
+                    written.split_whitespace().map(|word| format!("\"{word}\"")).collect();
+                format!(
+                    "write an entry for each argument: argv: [{}]",
+                    shortened(&words.join(", "))
+                )
+            } else {
+                format!("write a list: {}: [first, second]", key.name)
+            };
+            refuse(findings, "a list", Some(help))
+        }
+        (Expected::List, NodeValue::Mapping(_)) => {
+            let help = "write a list: begin each entry with `- `".to_owned();
+            refuse(findings, "a list", Some(help))
+        }
+        (Expected::List, _) => {
+            refuse(findings, "a list", Some(format!("write `{}: []` for none", key.name)))
+        }
         (Expected::Texts, NodeValue::Sequence(items)) => {
             check_texts(key.name, items.iter().map(|item| (item, None)), findings)
         }

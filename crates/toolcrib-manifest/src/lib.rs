@@ -5,6 +5,8 @@ mod codes;
 pub mod declaration;
 mod decode;
 mod diagnostic;
+#[doc = include_str!("docs/diagnostics.md")]
+pub mod diagnostics {}
 pub mod directory;
 mod document;
 mod environment;

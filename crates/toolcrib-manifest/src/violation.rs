@@ -231,7 +231,17 @@ impl Subject<'_> {
     ) -> Diagnostic {
         let code = if self.code.is_empty() { kind } else { self.code };
         let diagnostic = Diagnostic::error(code, place, format!("{}{message}", self.prefix));
-        Diagnostic { severity: self.severity, ..diagnostic }
+        // What a more particular help replaces.
+        let help = match self.code {
+            "bad-default" => Some("correct the default, or the schema that it stands in"),
+            "bad-example" => Some("correct the example, or `input`"),
+            "test-arguments" => Some(
+                "correct them, or write `expect: {error: invalid_args}` if they are to be refused",
+            ),
+            _ => None,
+        };
+        let help = help.map(str::to_owned);
+        Diagnostic { severity: self.severity, ..diagnostic }.maybe_help(help)
     }
 }
 

@@ -34,7 +34,7 @@ pub(super) fn check_text(findings: &mut Findings<'_>) {
                 &span,
                 format!("the character U+{:04X} stands here, {what}{more}", u32::from(c)),
             )
-            .help("remove it; whoever means it writes it as an escape in double quotes"),
+            .help("remove it: models read it, and people who look at the file do not see it"),
         );
         if findings.is_full() {
             return;

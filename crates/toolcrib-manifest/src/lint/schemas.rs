@@ -36,7 +36,7 @@ fn check_bounds(schema: &Node, findings: &mut Findings<'_>) {
             findings.add(
                 Diagnostic::warning("nothing-fits", &low.node.span, message)
                     .label(format!("`{}`", low.key))
-                    .help(format!("swap them, or correct one: every `{}` is refused", low.key))
+                    .help("swap them, or correct one: as it stands, every value is refused")
                     .also(&high.node.span, format!("`{}`", high.key)),
             );
         }

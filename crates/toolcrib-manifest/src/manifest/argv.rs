@@ -170,8 +170,8 @@ fn argument(node: &Node, scope: &mut Scope, findings: &mut Findings<'_>) -> Opti
     if let Some(name) = written.strip_prefix("${args.").and_then(|rest| rest.strip_suffix('}')) {
         scope.used.insert(name.to_owned());
         findings.add(
-            Diagnostic::error("bad-reference", &node.span, "a bare name stands here, no reference")
-                .help(format!("write {name}"))
+            Diagnostic::error("bad-reference", &node.span, "a name stands here, and no reference")
+                .help(format!("write the name alone: {name}"))
                 .fix(Fix::replace(&node.span, name, format!("write the name `{name}` alone"))),
         );
         return None;

@@ -51,6 +51,7 @@ impl Surroundings<'_> {
                     findings.add(
                         Diagnostic::error("duplicate-test", &node.span, message)
                             .label("the same name again")
+                            .help("rename one of them")
                             .also(first, "first used here"),
                     );
                 } else {

@@ -25,7 +25,10 @@ pub(super) const FILE: Keys = Keys {
         not_yet("upstream", "this version does not connect to other MCP servers; remove the key"),
     ],
     instead: &[
+        ("description", "it belongs to a tool: tools stand in the list `tools:`"),
+        ("input", "it belongs to a tool: tools stand in the list `tools:`"),
         ("name", "tools stand in the list `tools:`, each with its own `name`"),
+        ("run", "it belongs to a tool: tools stand in the list `tools:`"),
         (
             "version",
             "the format's version is the key `toolcrib`; a tool's own is `version` in the tool",
@@ -114,9 +117,9 @@ pub(super) const TOOL: Keys = Keys {
     instead: &[
         ("args", "the schema of the arguments is `input`; the program's are `run: {argv: […]}`"),
         ("arguments", "the schema of the arguments is `input`"),
-        ("argv", "write it inside `run: {argv: […]}`"),
-        ("cmd", "write `run: {argv: […]}`"),
-        ("command", "write `run: {argv: […]}`"),
+        ("argv", "write it inside `run`: `run: {argv: [program, argument]}`"),
+        ("cmd", "write `run: {argv: [program, argument]}`, with an entry for each argument"),
+        ("command", "write `run: {argv: [program, argument]}`, with an entry for each argument"),
         ("confirm", "write `approval: always`"),
         ("env", "write it inside `run: {env: …}`"),
         ("concurrent", "write `limits: {concurrent: 4}`"),

@@ -100,10 +100,15 @@ impl Scope {
                 for error in errors {
                     let written = text.get(error.range).unwrap_or_default();
                     let span = place.next(written, findings.text);
-                    findings.add(
-                        Diagnostic::error("bad-reference", &span, error.message)
-                            .help("write ${args.name}; a literal `${` is written `$${`"),
-                    );
+                    let name = written.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
+                    let help = match name.filter(|name| self.arguments.contains_key(*name)) {
+                        Some(name) => format!(
+                            "write ${{args.{name}}} for the argument; a literal `${{` is written `$${{`"
+                        ),
+                        None => "write ${args.name}; a literal `${` is written `$${`".to_owned(),
+                    };
+                    findings
+                        .add(Diagnostic::error("bad-reference", &span, error.message).help(help));
                 }
                 None
             }

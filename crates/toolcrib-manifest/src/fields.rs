@@ -247,26 +247,7 @@ fn check(key: &Key, entry: &Entry, findings: &mut Findings<'_>) -> bool {
             let help = "write calls per s, min or h: 5/s, 30/min".to_owned();
             matches!(parsed, Some(Ok(_))) || refuse(findings, "a rate", Some(help))
         }
-        (Expected::List, NodeValue::String(written)) => {
-            let help = if key.name == "argv" && !written.contains(['"', '\'', '\\', '`']) {
-                let words: Vec<_> =
-                    written.split_whitespace().map(|word| format!("\"{word}\"")).collect();
-                format!(
-                    "write an entry for each argument: argv: [{}]",
-                    shortened(&words.join(", "))
-                )
-            } else {
-                format!("write a list: {}: [first, second]", key.name)
-            };
-            refuse(findings, "a list", Some(help))
-        }
-        (Expected::List, NodeValue::Mapping(_)) => {
-            let help = "write a list: begin each entry with `- `".to_owned();
-            refuse(findings, "a list", Some(help))
-        }
-        (Expected::List, _) => {
-            refuse(findings, "a list", Some(format!("write `{}: []` for none", key.name)))
-        }
+        (Expected::List, value) => refuse(findings, "a list", Some(list_meant(key.name, value))),
         (Expected::Texts, NodeValue::Sequence(items)) => {
             check_texts(key.name, items.iter().map(|item| (item, None)), findings)
         }
@@ -340,6 +321,20 @@ fn check_texts<'n>(
         }
     }
     right
+}
+
+/// What to write instead of something that is no list.
+fn list_meant(key: &str, value: &NodeValue) -> String {
+    match value {
+        NodeValue::String(text) if key == "argv" && !text.contains(['"', '\'', '\\', '`']) => {
+            let words = text.split_whitespace().map(|word| format!("\"{word}\""));
+            let words = shortened(&words.collect::<Vec<_>>().join(", "));
+            format!("write an entry for each argument: argv: [{words}]")
+        }
+        NodeValue::Mapping(_) => "write a list: begin each entry with `- `".to_owned(),
+        NodeValue::Null => format!("write `{key}: []` for none"),
+        _ => format!("write a list: {key}: [first, second]"),
+    }
 }
 
 /// What someone meant who wrote a word for a boolean.

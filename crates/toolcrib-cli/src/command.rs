@@ -4,6 +4,7 @@ mod call;
 mod check;
 mod config;
 mod list;
+mod lock;
 mod mcp;
 mod serve;
 mod show;
@@ -68,6 +69,8 @@ pub(crate) enum Command {
     Call(call::CallOptions),
     /// Check manifests and names without running anything
     Check(check::CheckOptions),
+    /// Accept the tools as they are declared now, or see what has changed since they were accepted
+    Lock(lock::LockOptions),
     /// Serve MCP on standard input and output
     Mcp(mcp::StdioOptions),
     /// Serve MCP over HTTP
@@ -126,6 +129,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Exit> {
         Command::Show(own) => show::run(options, own),
         Command::Call(own) => call::run(options, own),
         Command::Check(own) => check::run(options, own),
+        Command::Lock(own) => lock::run(options, own),
         Command::Mcp(own) => mcp::run(options, own),
         Command::Serve(own) => serve::run(options, own),
         Command::Config(own) => config::run(options, own),

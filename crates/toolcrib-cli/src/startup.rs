@@ -6,6 +6,7 @@ use anyhow::{Context, anyhow};
 use serde_json::Value;
 use toolcrib::config::{Config, ConfigLayers, LoadedConfig, SetupError};
 use toolcrib::manifest::Severity;
+use toolcrib::manifest::lock::LockMode;
 use toolcrib::manifests::Manifests;
 use toolcrib::runners::{RunnerHost, SecretSources, Secrets};
 use toolcrib::{Toolcrib, ToolcribBuilder};
@@ -45,12 +46,26 @@ pub(crate) fn look(options: &Options) -> anyhow::Result<Started> {
     Ok(started)
 }
 
+/// Builds the crib as it is declared, whatever the lock says of it.
+pub(crate) fn declared(options: &Options) -> anyhow::Result<Started> {
+    let mut config = config(options)?.into_config();
+    config.registry.lock = LockMode::Off;
+    build_of(config, Secrets::look, |builder, _| Ok(builder))
+}
+
 fn build(
     options: &Options,
     secrets: impl FnOnce(SecretSources) -> Secrets,
     open: impl FnOnce(ToolcribBuilder, &Config) -> Result<ToolcribBuilder, SetupError>,
 ) -> anyhow::Result<Started> {
-    let config = config(options)?.into_config();
+    build_of(config(options)?.into_config(), secrets, open)
+}
+
+fn build_of(
+    config: Config,
+    secrets: impl FnOnce(SecretSources) -> Secrets,
+    open: impl FnOnce(ToolcribBuilder, &Config) -> Result<ToolcribBuilder, SetupError>,
+) -> anyhow::Result<Started> {
     let secrets = secrets(config.secret_sources());
     let host = RunnerHost::new(&config.workspace.root).with_secrets(secrets.clone());
     let manifests = Manifests::load(&config.manifests.dirs, host);

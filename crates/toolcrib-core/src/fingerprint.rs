@@ -23,23 +23,15 @@ use crate::answers::canonical;
 pub struct Fingerprint(blake3::Hash);
 
 impl Fingerprint {
-    /// Of a tool: all that its definition says, and who declares it.
+    /// Of a tool: all that its definition says, who declares it, and the digest of what else is
+    /// declared of it ([`ToolEntry::digest`]).
     ///
-    /// Whatever changes for a model, for a person who approves, or in what the host fills in makes
-    /// another fingerprint; so does another source that declares the same.
+    /// Whatever changes for a model, for a person who approves, in what the host fills in or in the
+    /// command behind it makes another fingerprint; so does another source that declares the same.
     pub fn of_definition(entry: &ToolEntry) -> Self {
-        let definition = &entry.definition;
-        let injections: Vec<_> = definition
-            .injections()
-            .iter()
-            .map(|known| json!([known.parameter(), known.context_key(), known.required()]))
-            .collect();
         let all = json!({
-            "definition": definition.to_value(),
-            "injections": injections,
-            "empty_as_absent": definition.empty_as_absent(),
-            "refresh_every": definition.refresh_every().map(|time| time.as_secs_f64()),
-            "retry_backoff": definition.retry().map(|retry| retry.backoff().as_secs_f64()),
+            "definition": entry.definition.to_full_value(),
+            "digest": entry.digest,
             "layer": entry.source.layer.as_str(),
             "unit": entry.source.unit,
         });
@@ -116,6 +108,7 @@ mod tests {
             entry("B.", vec![], "a"),
             entry("A.", vec![Injection::new("x", "y")], "a"),
             entry("A.", vec![], "b"),
+            entry("A.", vec![], "a").with_digest("another command"),
         ] {
             assert_ne!(first, Fingerprint::of_definition(&other));
         }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use serde::Serialize;
 use serde_json::Value;
 use toolcrib_tool::{Origin, ToolDefinition};
 
@@ -53,15 +54,18 @@ pub enum DeclaredBody {
 }
 
 /// A program and how to start it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CommandSpec {
     /// The argument vector; the first entry is the program.
     pub argv: Vec<ArgvEntry>,
     /// What the program reads on standard input; empty without.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub stdin: Option<Template>,
     /// Variables set for the program.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, Template>,
     /// Variables of the server's environment handed through.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pass_env: Vec<String>,
     /// Exit codes that mean success. Default `[0]`.
     pub ok_exit: Vec<i32>,
@@ -69,6 +73,7 @@ pub struct CommandSpec {
     /// `EX_TEMPFAIL` of `sysexits.h`.
     pub retry_exit: Vec<i32>,
     /// The working directory; the workspace root without.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<PathBuf>,
     /// Bytes of each output stream that are kept. Default 64 KiB.
     pub capture_bytes: usize,
@@ -87,13 +92,15 @@ impl CommandSpec {
 }
 
 /// One entry of an argument vector: exactly one argument, or none, or one per list item.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(untagged)] // as manifests write it
 pub enum ArgvEntry {
     /// One argument; it drops out as a whole if it refers to an absent optional.
     One(Template),
     /// The entries of `then`, if the argument is present and not `false`.
     If {
         /// The argument asked about.
+        #[serde(rename = "if")]
         condition: String,
         /// What to add.
         then: Vec<Template>,
@@ -101,34 +108,40 @@ pub enum ArgvEntry {
     /// One argument per item of a list argument.
     Each {
         /// The list argument.
+        #[serde(rename = "each")]
         argument: String,
     },
 }
 
 /// What a tool needs to be available.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Needs {
     /// Programs on PATH.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub bins: Vec<String>,
     /// Variables of the server's environment (from `needs.env` and every `${env.X}` used).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub env: Vec<String>,
     /// Configured secrets (from `needs.secrets` and every `${secret.x}` used).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub secrets: Vec<String>,
 }
 
 /// How standard output becomes a result.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct OutputSpec {
     /// What it is.
     pub format: OutputFormat,
     /// Which part survives a cut.
     pub keep: Keep,
     /// Patterns whose matches are replaced by `[redacted]`; checked at load.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub redact: Vec<String>,
 }
 
 /// What a program prints.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum OutputFormat {
     /// Text for the model.
     #[default]
@@ -140,7 +153,8 @@ pub enum OutputFormat {
 }
 
 /// Which part of too long an output is kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Keep {
     /// The beginning and the end.
     #[default]
@@ -152,7 +166,7 @@ pub enum Keep {
 }
 
 /// A check on an injected value.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ContextParameter {
     /// The name under which templates refer to it (`${ctx.name}`).
     pub name: String,
@@ -161,6 +175,7 @@ pub struct ContextParameter {
     /// Whether the call is refused without it.
     pub required: bool,
     /// JSON Schema of the value (from `enum`, `type`, `pattern`, …), if any.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub schema: Option<Value>,
 }
 

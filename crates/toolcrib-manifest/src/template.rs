@@ -3,6 +3,8 @@
 use std::fmt;
 use std::ops::Range;
 
+use serde::{Serialize, Serializer};
+
 /// A string node of a manifest, taken apart into literals and references.
 ///
 /// A value that replaces a reference is never looked at again: what looks like a reference inside
@@ -11,6 +13,22 @@ use std::ops::Range;
 pub struct Template {
     /// Literals and references, in order; neighbouring literals are one.
     pub pieces: Vec<Piece>,
+}
+
+/// The text as a manifest writes it: read again, it is the same template.
+impl fmt::Display for Template {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.pieces.iter().try_for_each(|piece| match piece {
+            Piece::Literal(text) => f.write_str(&text.replace("${", "$${")),
+            Piece::Reference(reference) => reference.fmt(f),
+        })
+    }
+}
+
+impl Serialize for Template {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
 }
 
 /// One piece of a [`Template`].
@@ -163,6 +181,14 @@ mod tests {
                 Piece::Literal("$".to_owned()),
             ]
         );
+    }
+
+    #[test]
+    fn a_template_is_written_as_it_is_read() {
+        for text in ["$5 $${args.x} ${args.x}$", "", "${ctx.a}${env.B}", "a$", "$$${secret.x}"] {
+            let template = Template::parse(text).unwrap();
+            assert_eq!(Template::parse(&template.to_string()).unwrap(), template, "{text}");
+        }
     }
 
     #[test]

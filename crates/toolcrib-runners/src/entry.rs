@@ -14,12 +14,15 @@ use crate::{CommandRunner, RunnerHost};
 pub fn entry(declaration: &Declaration, host: &RunnerHost) -> ToolEntry {
     let source = Source::new(Layer::Manifest, declaration.origin.file.clone())
         .at(declaration.origin.clone());
+    let digest = declaration.digest();
     if declaration.body == DeclaredBody::Client {
-        return ToolEntry::client(ToolDefinition::clone(&declaration.definition), source);
+        let definition = ToolDefinition::clone(&declaration.definition);
+        return ToolEntry::client(definition, source).with_digest(digest);
     }
     let runner = CommandRunner::new(declaration, host);
     let mut missing = missing(declaration, host);
     missing.extend(runner.defect().map(str::to_owned));
-    let entry = ToolEntry::new(Arc::clone(&declaration.definition), Arc::new(runner), source);
+    let entry = ToolEntry::new(Arc::clone(&declaration.definition), Arc::new(runner), source)
+        .with_digest(digest);
     if missing.is_empty() { entry } else { entry.unavailable(missing.join("; ")) }
 }

@@ -240,6 +240,30 @@ impl ToolDefinition {
         self.terminal
     }
 
+    /// All it says as a JSON object, for hashes: [`to_value`](Self::to_value), and what people are not
+    /// shown.
+    pub fn to_full_value(&self) -> Value {
+        let mut value = self.to_value();
+        let injections: Vec<_> = self
+            .injections
+            .iter()
+            .map(|known| json!([known.parameter(), known.context_key(), known.required()]))
+            .collect();
+        if !injections.is_empty() {
+            value["injections"] = injections.into();
+        }
+        if !self.empty_as_absent().is_empty() {
+            value["empty_as_absent"] = self.empty_as_absent().into();
+        }
+        if let Some(retry) = self.retry() {
+            value["retry"]["backoff_seconds"] = retry.backoff().as_secs_f64().into();
+        }
+        if let Some(period) = self.refresh_every() {
+            value["refresh_every_seconds"] = period.as_secs_f64().into();
+        }
+        value
+    }
+
     /// The definition as a JSON object with stable key names, as `show --json` prints it.
     /// Absent and default fields are left out.
     pub fn to_value(&self) -> Value {

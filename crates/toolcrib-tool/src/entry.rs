@@ -125,6 +125,12 @@ pub enum Availability {
         /// One clause, for example ``needs the program `ss`, which is not on PATH``.
         reason: String,
     },
+    /// It could, and may not: what it says was not accepted. Such an entry gets its name only where
+    /// no other has it that may be called.
+    Blocked {
+        /// One clause, for example `it has changed since it was accepted`.
+        reason: String,
+    },
 }
 
 /// A tool with its body and its origin: what sources yield, and the only truth about a tool.
@@ -138,6 +144,11 @@ pub struct ToolEntry {
     pub source: Source,
     /// Whether it can run here.
     pub availability: Availability,
+    /// Stands for all that its source declares of it, also what the definition does not say, such as
+    /// the command it runs; `None` for what is compiled in. Equal digests, equal declarations.
+    pub digest: Option<Arc<str>>,
+    /// What an operator should know of it although it can be called; one clause.
+    pub remark: Option<Arc<str>>,
 }
 
 impl ToolEntry {
@@ -166,7 +177,29 @@ impl ToolEntry {
     }
 
     fn with_body(definition: Arc<ToolDefinition>, body: Body, source: Source) -> Self {
-        Self { definition, body, source, availability: Availability::Available }
+        let availability = Availability::Available;
+        Self { definition, body, source, availability, digest: None, remark: None }
+    }
+
+    /// Sets the [`digest`](Self::digest).
+    #[must_use]
+    pub fn with_digest(mut self, digest: impl Into<Arc<str>>) -> Self {
+        self.digest = Some(digest.into());
+        self
+    }
+
+    /// Sets the [`remark`](Self::remark).
+    #[must_use]
+    pub fn with_remark(mut self, remark: impl Into<Arc<str>>) -> Self {
+        self.remark = Some(remark.into());
+        self
+    }
+
+    /// Marks the tool as one that may not be called here, whatever else keeps it from running.
+    #[must_use]
+    pub fn blocked(mut self, reason: impl Into<String>) -> Self {
+        self.availability = Availability::Blocked { reason: reason.into() };
+        self
     }
 
     /// Marks the tool as unable to run here.
@@ -181,11 +214,16 @@ impl ToolEntry {
         self.definition.name()
     }
 
-    /// Why it cannot run here, if it cannot.
+    /// Whether it may not be called, although it could.
+    pub fn is_blocked(&self) -> bool {
+        matches!(self.availability, Availability::Blocked { .. })
+    }
+
+    /// Why it cannot run here, or may not, if so.
     pub fn unavailable_reason(&self) -> Option<&str> {
         match &self.availability {
             Availability::Available => None,
-            Availability::Unavailable { reason } => Some(reason),
+            Availability::Unavailable { reason } | Availability::Blocked { reason } => Some(reason),
         }
     }
 }

@@ -78,9 +78,11 @@ impl Config {
 
     /// As [`relative_to`](Self::relative_to), for the keys that are `concerned`.
     fn rebased(mut self, base: &Path, concerned: impl Fn(&str) -> bool) -> Self {
-        let Self { manifests, workspace, state, audit, secrets, secret_folders, .. } = &mut self;
+        let Self { manifests, registry, workspace, state, audit, secrets, secret_folders, .. } =
+            &mut self;
         let paths = [
             ("manifests.dirs", manifests.dirs.iter_mut().collect::<Vec<_>>()),
+            ("registry.lock_file", vec![&mut registry.lock_file]),
             ("workspace.root", vec![&mut workspace.root]),
             ("state.dir", state.dir.iter_mut().collect()),
             ("audit.file", audit.file.iter_mut().collect()),

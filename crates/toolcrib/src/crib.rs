@@ -14,6 +14,8 @@ use toolcrib_core::run::RunStore;
 use toolcrib_core::{Executor, ShutdownReport, Toolset, Turn, TurnOptions};
 use toolcrib_tool::{ContextValues, Services};
 
+#[cfg(feature = "manifests")]
+use crate::lock::LockKeeper;
 #[cfg(unix)]
 use crate::stores::FileAudit;
 
@@ -34,6 +36,8 @@ pub struct Toolcrib {
     runs: Option<Arc<dyn RunStore>>,
     #[cfg(feature = "manifests")]
     secrets: toolcrib_runners::Secrets,
+    #[cfg(feature = "manifests")]
+    lock: Option<Arc<LockKeeper>>,
     /// The log that [`resources`](ToolcribBuilder::resources) opened, to be written out at the end.
     #[cfg(unix)]
     audit_file: Option<Arc<FileAudit>>,
@@ -110,6 +114,12 @@ impl Toolcrib {
             masked = self.executor.mask_also(crate::config::setup::values(secrets));
         });
         masked
+    }
+
+    /// What every entry has to pass before it enters the registry, if anything.
+    #[cfg(feature = "manifests")]
+    pub fn lock(&self) -> Option<&Arc<LockKeeper>> {
+        self.lock.as_ref()
     }
 
     /// Ends it: calls that come now are `unavailable`, those that run have `grace` to end and are

@@ -7,6 +7,8 @@ mod crib;
 #[cfg(feature = "manifests")]
 pub mod lint;
 #[cfg(feature = "manifests")]
+pub mod lock;
+#[cfg(feature = "manifests")]
 pub mod manifest_tests;
 #[cfg(feature = "manifests")]
 pub mod manifests;

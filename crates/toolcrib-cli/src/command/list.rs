@@ -19,7 +19,8 @@ use crate::{Exit, startup};
   toolcrib list --toolset reader       what `serve --toolset reader` would offer
   toolcrib list --json | jq '.tools[].name'")]
 pub(crate) struct ListOptions {
-    /// Also list tools that are unavailable or lost their name, and reserved names, with the reason
+    /// Also list tools that are unavailable, blocked or lost their name, reserved names, and what is
+    /// to be known of the others, with the reason
     #[arg(long)]
     all: bool,
     #[command(flatten)]
@@ -52,33 +53,62 @@ pub(super) fn run(options: &Options, own: &ListOptions) -> anyhow::Result<Exit> 
         return Ok(Exit::Success);
     }
 
+    let tools_differ_from_lock =
+        unavailable.iter().any(|tool| tool.is_blocked()) || remarks(&available).next().is_some();
     if available.is_empty() {
         screen::note("no tools can be called");
     } else {
         screen::out(table(&available))?;
     }
     if own.all {
-        for line in withheld(&unavailable, &snapshot) {
+        for line in remarks(&available).chain(withheld(&unavailable, &snapshot)) {
             screen::out(line)?;
         }
-    } else {
-        let conflicts = snapshot.conflicts().len();
-        if !unavailable.is_empty() || conflicts > 0 {
+        if tools_differ_from_lock {
             screen::note(format!(
-                "{FAINT}{} unavailable, {conflicts} shadowed: see `toolcrib list --all`{FAINT:#}",
-                unavailable.len(),
+                "{FAINT}What is not as the lock has it: see `toolcrib lock --diff`, accept it with \
+                 `toolcrib lock`{FAINT:#}"
             ));
+        }
+    } else {
+        let blocked = unavailable.iter().filter(|tool| tool.is_blocked()).count();
+        let counts = [
+            (unavailable.len() - blocked, "unavailable"),
+            (blocked, "blocked"),
+            (snapshot.conflicts().len(), "shadowed"),
+            (remarks(&available).count(), "with a remark"),
+        ];
+        let counts: Vec<_> = counts
+            .iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, what)| format!("{count} {what}"))
+            .collect();
+        if !counts.is_empty() {
+            let counts = counts.join(", ");
+            screen::note(format!("{FAINT}{counts}: see `toolcrib list --all`{FAINT:#}"));
         }
     }
     Ok(Exit::Success)
+}
+
+/// What is to be known of tools that can be called, a line each.
+fn remarks(available: &[&ToolEntry]) -> impl Iterator<Item = String> {
+    available.iter().filter_map(|tool| {
+        let (name, remark) = (tool.name(), tool.remark.as_deref()?);
+        let source = &tool.source;
+        Some(format!(
+            "{WARNING}remark{WARNING:#} {STRONG}{name}{STRONG:#}: {remark} {FAINT}({source}){FAINT:#}"
+        ))
+    })
 }
 
 /// What cannot be called, a line each, with the reason.
 fn withheld(unavailable: &[&ToolEntry], snapshot: &RegistrySnapshot) -> Vec<String> {
     let unavailable = unavailable.iter().map(|tool| {
         let reason = tool.unavailable_reason().unwrap_or_default();
+        let word = if tool.is_blocked() { "blocked" } else { "unavailable" };
         format!(
-            "{WARNING}unavailable{WARNING:#} {STRONG}{}{STRONG:#}: {reason} {FAINT}({}){FAINT:#}",
+            "{WARNING}{word}{WARNING:#} {STRONG}{}{STRONG:#}: {reason} {FAINT}({}){FAINT:#}",
             tool.name(),
             tool.source
         )
@@ -176,6 +206,10 @@ fn record(tool: &ToolEntry) -> Value {
     }
     if let Some(reason) = tool.unavailable_reason() {
         record["unavailable"] = json!(reason);
+        record["blocked"] = json!(tool.is_blocked());
+    }
+    if let Some(remark) = &tool.remark {
+        record["remark"] = json!(remark);
     }
     record
 }

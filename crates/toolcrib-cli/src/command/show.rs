@@ -48,6 +48,9 @@ pub(super) fn run(options: &Options, own: &ShowOptions) -> anyhow::Result<Exit> 
         if let Some(reason) = tool.unavailable_reason() {
             document["unavailable"] = json!(reason);
         }
+        if let Some(remark) = &tool.remark {
+            document["remark"] = json!(remark);
+        }
         screen::json(&document)?;
     } else {
         screen::out(page(tool))?;
@@ -63,7 +66,10 @@ fn page(tool: &ToolEntry) -> String {
     }
     let _ = writeln!(page, "\n{}\n", definition.description().trim());
     if let Some(reason) = tool.unavailable_reason() {
-        let _ = writeln!(page, "{WARNING}unavailable{WARNING:#}: {reason}\n");
+        let word = if tool.is_blocked() { "blocked" } else { "unavailable" };
+        let _ = writeln!(page, "{WARNING}{word}{WARNING:#}: {reason}\n");
+    } else if let Some(remark) = &tool.remark {
+        let _ = writeln!(page, "{WARNING}remark{WARNING:#}: {remark}\n");
     }
     let schema = definition.input_schema();
     let properties = schema.get("properties").and_then(Value::as_object);

@@ -14,6 +14,7 @@ mod approval;
 mod calls;
 mod checks;
 mod crib;
+mod lock;
 mod manifests;
 mod processes;
 mod settings;

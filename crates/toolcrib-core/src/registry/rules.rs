@@ -56,7 +56,9 @@ pub(super) fn decide(rules: &Rules, claims: &[Arc<Slot>], before: &Standings) ->
     let fallback = claims.iter().position(|claim| claim.is_fallback());
     let candidates = || {
         claims.iter().enumerate().filter(|(_, claim)| {
-            !claim.is_fallback() && (fallback.is_none() || rules.may_override(&claim.entry))
+            let entry = &claim.entry;
+            let replaces = !entry.is_blocked() && rules.may_override(entry);
+            !claim.is_fallback() && (fallback.is_none() || replaces)
         })
     };
     let first = |layer: Option<Layer>, unit: Option<&UnitKey>| {

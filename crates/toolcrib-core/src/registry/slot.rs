@@ -102,6 +102,7 @@ impl Slot {
         let source = &self.entry.source;
         let class = match source.layer {
             Layer::Fallback => Class::Fallback,
+            _ if self.entry.is_blocked() => Class::Blocked,
             _ if rules.may_override(&self.entry) => Class::Main,
             _ => Class::Refused,
         };
@@ -121,6 +122,8 @@ impl Slot {
             && same_body(&one.body, &two.body)
             && one.source == two.source
             && one.availability == two.availability
+            && one.remark == two.remark
+            && one.digest == two.digest
             && (Arc::ptr_eq(&one.definition, &two.definition) || one.definition == two.definition)
     }
 }
@@ -140,6 +143,8 @@ pub(super) struct Standing<'a> {
 enum Class {
     Main,
     Fallback,
+    /// Was not accepted: a name goes to it only where nobody else wants it.
+    Blocked,
     /// May not take the place of a fallback.
     Refused,
 }

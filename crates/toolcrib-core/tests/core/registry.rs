@@ -224,3 +224,52 @@ proptest! {
         toolcrib_testkit::fuzzing::registry_operations(&data);
     }
 }
+
+#[test]
+fn a_tool_that_was_not_accepted_gets_a_name_only_where_nobody_else_wants_it() {
+    let (a, z) = (manifest("a.yaml"), manifest("z.yaml"));
+    let upstream = SourceUnit::new(Layer::Upstream, "github");
+    let declare = |entries: [(&SourceUnit, ToolEntry); 2]| {
+        let mut builder = RegistryBuilder::new();
+        for (unit, entry) in entries {
+            builder.declare(unit, vec![entry]).expect("declared");
+        }
+        Registry::new(builder.build())
+    };
+    let blocked = |unit: &SourceUnit| entry(unit, "x").blocked("it is not in the lock");
+
+    let registry = declare([(&a, blocked(&a)), (&upstream, entry(&upstream, "x"))]);
+    assert_eq!(owner(&registry, "x").as_deref(), Some("github"), "whatever comes first otherwise");
+    assert_eq!(registry.snapshot().conflicts()[0].loser.source.unit, "a.yaml");
+
+    let registry = declare([(&a, blocked(&a)), (&z, blocked(&z))]);
+    let snapshot = registry.snapshot();
+    assert_eq!(owner(&registry, "x").as_deref(), Some("a.yaml"));
+    assert!(snapshot.definitions().is_empty());
+    let reason = snapshot.get("x").and_then(ToolEntry::unavailable_reason);
+    assert_eq!(reason, Some("it is not in the lock"));
+
+    // Who has a name keeps it when its next edition is not accepted: nobody else gets it that way.
+    let registry = declare([(&a, entry(&a, "x")), (&z, entry(&z, "x"))]);
+    let next = vec![blocked(&a)];
+    registry.apply([Change::Replace { unit: a.clone(), entries: next }]).expect("applied");
+    assert_eq!(owner(&registry, "x").as_deref(), Some("a.yaml"));
+    assert!(registry.snapshot().describe("x").is_none());
+}
+
+#[test]
+fn what_was_not_accepted_takes_the_place_of_no_fallback() {
+    let mut builder = RegistryBuilder::new().allow_override(["own.yaml:new_task"]);
+    let system = Source::new(Layer::Fallback, "system");
+    let fallback = ToolEntry { source: system, ..entry(&manifest("own.yaml"), "new_task") };
+    assert_eq!(builder.register(fallback), Registration::Registered);
+    let own = manifest("own.yaml");
+    builder.declare(&own, vec![entry(&own, "new_task").blocked("no")]).expect("declared");
+    let registry = Registry::new(builder.build());
+    assert_eq!(owner(&registry, "new_task").as_deref(), Some("system"));
+    registry.apply([replace(&own, &["new_task"])]).expect("applied");
+    assert_eq!(owner(&registry, "new_task").as_deref(), Some("own.yaml"), "accepted, it may");
+    let entries = vec![entry(&own, "new_task").blocked("no")];
+    registry.apply([Change::Replace { unit: own, entries }]).expect("applied");
+    assert_eq!(owner(&registry, "new_task").as_deref(), Some("system"));
+}

@@ -1,4 +1,5 @@
 //! What loading promises, seen from outside.
+#![expect(clippy::expect_used, reason = "a test that cannot be set up fails")]
 
 mod config;
 mod diagnostics;
@@ -7,5 +8,6 @@ mod fixes;
 mod gallery;
 mod layers;
 mod loading;
+mod lock;
 mod policies;
 mod robustness;

@@ -1,11 +1,14 @@
 //! Settings of names: who gets one.
 
+use std::path::PathBuf;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toolcrib_core::OnDuplicate;
+use toolcrib_manifest::lock::{LOCK_FILE, LockMode};
 
 /// How names are resolved.
-#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Registry {
     /// What happens when two sources declare one name.
@@ -13,4 +16,19 @@ pub struct Registry {
     /// The manifest and upstream tools that may take the place of one of the system's own
     /// (`attempt_completion`, `new_task`), as `unit:name`: `tools.d/own.yaml:new_task`.
     pub allow_override: Vec<String>,
+    /// What is done about tools that the lock has not accepted, or has accepted as something else.
+    pub lock: LockMode,
+    /// The lock; relative to the config file. `toolcrib lock` writes it.
+    pub lock_file: PathBuf,
+}
+
+impl Default for Registry {
+    fn default() -> Self {
+        Self {
+            on_duplicate: OnDuplicate::default(),
+            allow_override: Vec::new(),
+            lock: LockMode::default(),
+            lock_file: LOCK_FILE.into(),
+        }
+    }
 }

@@ -8,6 +8,7 @@ use toolcrib_runners::{ExposeSecret, SecretString, Secrets};
 
 use super::Config;
 use crate::ToolcribBuilder;
+use crate::lock::LockKeeper;
 
 /// Why what a config names could not be opened.
 #[derive(Debug)]
@@ -44,7 +45,8 @@ impl std::error::Error for SetupError {
 
 impl ToolcribBuilder {
     /// Takes the settings of a config that need nothing but themselves: executor, names, toolsets,
-    /// policy, context. What [`resources`](Self::resources) opens comes on top.
+    /// policy, context, and where the lock is, which [`build`](Self::build) reads. What
+    /// [`resources`](Self::resources) opens comes on top.
     ///
     /// ```
     /// use toolcrib::Toolcrib;
@@ -64,6 +66,7 @@ impl ToolcribBuilder {
             .context(config.context_values())
             .on_duplicate(config.registry.on_duplicate)
             .allow_override(&config.registry.allow_override)
+            .lock(LockKeeper::new(&config.registry.lock_file, config.registry.lock))
             .policy(config.policy.clone());
         config.toolsets.iter().fold(builder, |builder, (name, toolset)| {
             builder.toolset(name, toolset.clone().with_read_output())

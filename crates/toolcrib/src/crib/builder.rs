@@ -18,9 +18,11 @@ use toolcrib_core::{
     ExecutorBuilder, ExecutorConfig, Middleware, OnDuplicate, Registration, Registry,
     RegistryBuilder, Toolset,
 };
-use toolcrib_tool::{ContextValues, Layer, Services, ToolEntry};
+use toolcrib_tool::{ContextValues, Layer, Services, ToolEntry, native_tools};
 
 use super::{BuildError, Toolcrib};
+#[cfg(feature = "manifests")]
+use crate::lock::LockKeeper;
 #[cfg(unix)]
 use crate::stores::FileAudit;
 
@@ -62,6 +64,8 @@ pub struct ToolcribBuilder {
     native: bool,
     on_duplicate: OnDuplicate,
     allow_override: Vec<String>,
+    #[cfg(feature = "manifests")]
+    lock: Option<Arc<LockKeeper>>,
     pub(crate) executor: ExecutorBuilder,
     context: ContextValues,
     services: Services,
@@ -121,6 +125,14 @@ impl ToolcribBuilder {
     #[must_use]
     pub fn allow_override<S: Into<String>>(mut self, entries: impl IntoIterator<Item = S>) -> Self {
         self.allow_override.extend(entries.into_iter().map(Into::into));
+        self
+    }
+
+    /// Sets the lock that every tool is held against. Default: none.
+    #[cfg(feature = "manifests")]
+    #[must_use]
+    pub fn lock(mut self, keeper: LockKeeper) -> Self {
+        self.lock = Some(Arc::new(keeper));
         self
     }
 
@@ -252,14 +264,21 @@ impl ToolcribBuilder {
             Outputs::Store(store) => Some(store),
             Outputs::Nowhere => None,
         };
-        if let Some(store) = spill.as_ref().filter(|_| !host_reads) {
-            // Before linked-in tools: what cut outputs name is this one.
-            let _ = registry.register(read_output_entry(Arc::clone(store)));
-        }
+        // Before linked-in tools: what cut outputs name is this one.
+        let reader = spill.as_ref().filter(|_| !host_reads);
+        let mut entries: Vec<_> =
+            reader.map(|store| read_output_entry(Arc::clone(store))).into_iter().collect();
         if self.native {
-            registry.register_native()?;
+            for tool in native_tools() {
+                entries.push(tool.entry()?);
+            }
         }
-        for entry in self.entries {
+        entries.extend(self.entries);
+        #[cfg(feature = "manifests")]
+        if let Some(lock) = &self.lock {
+            entries = lock.admit(entries)?;
+        }
+        for entry in entries {
             // The snapshot lists who lost a name: only it knows the final owners.
             if let Registration::Refused { reason } = registry.register(entry) {
                 return Err(BuildError::Refused { reason });
@@ -281,6 +300,8 @@ impl ToolcribBuilder {
             runs: self.runs,
             #[cfg(feature = "manifests")]
             secrets: self.secrets,
+            #[cfg(feature = "manifests")]
+            lock: self.lock,
             #[cfg(unix)]
             audit_file: self.audit_file,
         })

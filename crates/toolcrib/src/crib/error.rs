@@ -3,6 +3,8 @@
 use std::fmt;
 
 use toolcrib_core::RegistryError;
+#[cfg(feature = "manifests")]
+use toolcrib_manifest::lock::LockError;
 use toolcrib_tool::DefinitionError;
 
 /// Why a crib could not be built.
@@ -13,6 +15,9 @@ pub enum BuildError {
     Definition(DefinitionError),
     /// Names are declared twice, and duplicates are refused.
     Registry(RegistryError),
+    /// The lock is to be enforced and cannot be used.
+    #[cfg(feature = "manifests")]
+    Lock(LockError),
     /// An entry cannot be in any crib.
     Refused {
         /// Why, and what to do.
@@ -25,6 +30,8 @@ impl fmt::Display for BuildError {
         match self {
             Self::Definition(error) => error.fmt(f),
             Self::Registry(error) => error.fmt(f),
+            #[cfg(feature = "manifests")]
+            Self::Lock(error) => error.fmt(f),
             Self::Refused { reason } => f.write_str(reason),
         }
     }
@@ -41,6 +48,13 @@ impl From<DefinitionError> for BuildError {
 impl From<RegistryError> for BuildError {
     fn from(error: RegistryError) -> Self {
         Self::Registry(error)
+    }
+}
+
+#[cfg(feature = "manifests")]
+impl From<LockError> for BuildError {
+    fn from(error: LockError) -> Self {
+        Self::Lock(error)
     }
 }
 

@@ -1,0 +1,160 @@
+//! `toolcrib lock`: which tools are accepted, and as what.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use anyhow::bail;
+use clap::Args;
+use serde_json::json;
+use toolcrib::lock::lock_of;
+use toolcrib::manifest::Severity;
+use toolcrib::manifest::lock::{Change, Lock, LockChange, changes};
+
+use super::{JsonOutput, Options};
+use crate::screen::{self, ERROR, FAINT, STRONG, WARNING, count};
+use crate::{Exit, startup};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  toolcrib lock --diff                 what has changed since it was accepted
+  toolcrib lock                        accept it
+  toolcrib lock --check                fail if something was not accepted, as in CI
+
+The lock is `registry.lock_file` of the config: toolcrib.lock, beside the config. Commit it. What is
+done about tools that are not as it has them is `registry.lock`: off, warn or enforce.")]
+pub(crate) struct LockOptions {
+    /// Write nothing; fail if the lock is not what would be written
+    #[arg(long)]
+    check: bool,
+    /// Write nothing; show what has changed, field by field
+    #[arg(long, conflicts_with = "check")]
+    diff: bool,
+    #[command(flatten)]
+    output: JsonOutput,
+}
+
+pub(super) fn run(options: &Options, own: &LockOptions) -> anyhow::Result<Exit> {
+    let started = startup::declared(options)?;
+    let path = &started.config.registry.lock_file;
+    let accepted = Lock::read(path)?;
+    if started.manifests.files().has_errors() {
+        let files = started.manifests.files();
+        screen::diagnostics(files, |problem| problem.severity == Severity::Error);
+        bail!("a manifest is broken, and its tools would be missing in the lock: mend it first");
+    }
+    let snapshot = started.crib.executor().registry().snapshot();
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let declared = lock_of(&snapshot, &started.manifests, accepted.as_ref(), folder);
+    let found = changes(accepted.as_ref().unwrap_or(&Lock::empty(folder)), &declared);
+    // The text too: somebody may have changed what is there for people, or the version of the format.
+    let same = found.is_empty() && accepted.as_ref() == Some(&declared);
+
+    let writes = !own.check && !own.diff;
+    if writes && !same {
+        declared.write(path)?;
+    }
+    if own.output.json {
+        screen::json(&json!({
+            "ok": same,
+            "written": writes && !same,
+            "lock": path.display().to_string(),
+            "tools": declared.tools.len(),
+            "changes": found.iter().map(LockChange::to_value).collect::<Vec<_>>(),
+        }))?;
+    } else {
+        if own.diff {
+            for change in &found {
+                screen::out(difference(change))?;
+            }
+        } else {
+            for change in &found {
+                screen::out(line(change))?;
+            }
+        }
+        summary(own, path, &declared, &found, same)?;
+    }
+    Ok(if own.check && !same { Exit::Failure } else { Exit::Success })
+}
+
+/// What was done, or would have to be, in a line.
+fn summary(
+    own: &LockOptions,
+    path: &Path,
+    declared: &Lock,
+    found: &[LockChange],
+    same: bool,
+) -> anyhow::Result<()> {
+    let (tools, path) = (count(declared.tools.len(), "tool"), path.display());
+    let changed = match found.len() {
+        0 => "its text is not what `toolcrib lock` writes".to_owned(),
+        1 => "1 change".to_owned(),
+        more => format!("{more} changes"),
+    };
+    if same {
+        screen::out(format!("{path} is up to date: {tools}"))
+    } else if own.check {
+        screen::note(format!(
+            "{ERROR}error{ERROR:#}: {path} is not up to date: {changed}; see `toolcrib lock --diff`, \
+             accept with `toolcrib lock`"
+        ));
+        Ok(())
+    } else if own.diff {
+        screen::note(format!("{FAINT}{changed}: accept with `toolcrib lock`{FAINT:#}"));
+        Ok(())
+    } else {
+        screen::out(format!("{path} written: {tools}, {changed}"))
+    }
+}
+
+/// A change, as a line.
+fn line(change: &LockChange) -> String {
+    let LockChange { name, change: what, owner, fields } = change;
+    let mut line = format!("{:<10} {STRONG}{name}{STRONG:#}", what.as_str());
+    match what {
+        Change::Added => {
+            let _ = write!(line, " of {owner}");
+        }
+        Change::Removed => {
+            let _ = write!(line, " of {owner}: nobody declares it");
+        }
+        Change::Changed => {
+            let _ = write!(line, " of {owner}: {}", parts(change));
+        }
+        Change::Moved { from } => {
+            let _ = write!(line, " from {from} to {owner}");
+        }
+        Change::TakenOver { from } => {
+            let _ = write!(line, " by {owner}: {WARNING}it was {from}'s{WARNING:#}");
+            if !fields.is_empty() {
+                let _ = write!(line, "; {}", parts(change));
+            }
+        }
+    }
+    line
+}
+
+/// The parts of a declaration that have changed: the beginnings of the pointers, each once.
+fn parts(change: &LockChange) -> String {
+    let mut parts: Vec<&str> = change
+        .fields
+        .iter()
+        .map(|field| field.pointer.trim_start_matches('/').split('/').next().unwrap_or_default())
+        .collect();
+    parts.dedup();
+    if parts.is_empty() { "the digest".to_owned() } else { parts.join(", ") }
+}
+
+/// A change with all its fields.
+fn difference(change: &LockChange) -> String {
+    let mut text = line(change);
+    for field in &change.fields {
+        let _ = write!(text, "\n  {}", field.pointer);
+        if let Some(before) = field.shown_before() {
+            let _ = write!(text, "\n    - {before}");
+        }
+        if let Some(after) = field.shown_after() {
+            let _ = write!(text, "\n    + {after}");
+        }
+    }
+    text
+}

@@ -1,0 +1,122 @@
+//! Entries on their way into a registry, held against the lock.
+
+use std::fmt;
+
+use toolcrib_tool::{Layer, Source, ToolEntry};
+
+use super::{Lock, LockMode, Owner};
+
+/// What a lock says of an entry that is not just as it has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// The name is in no lock.
+    Unlisted,
+    /// The owner is the same and the declaration is not.
+    Changed,
+    /// The name is another's.
+    TakenOver {
+        /// Whose.
+        owner: Owner,
+    },
+    /// The same declaration stands elsewhere in its layer. It is accepted.
+    Moved {
+        /// Where it stood.
+        from: Owner,
+    },
+}
+
+/// One clause, for listings and for the answer to a call. It does not say how to accept the tool: a
+/// model reads it, too.
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unlisted => f.write_str("toolcrib.lock has not accepted it"),
+            Self::Changed => f.write_str("it has changed since toolcrib.lock accepted it"),
+            Self::TakenOver { owner } => write!(f, "toolcrib.lock gives its name to {owner}"),
+            Self::Moved { from } => {
+                write!(f, "it has moved since toolcrib.lock accepted it, from {from}")
+            }
+        }
+    }
+}
+
+/// An entry that is not just as the lock has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// The tool's exposed name.
+    pub name: String,
+    /// Who declares it.
+    pub source: Source,
+    /// What the lock says.
+    pub verdict: Verdict,
+    /// Whether it is blocked for that.
+    pub blocked: bool,
+}
+
+/// Holds entries against the lock, before they enter a registry, and returns them with everything
+/// worth saying. `lock` is `None` where there is no file.
+///
+/// What is not as the lock has it gets a [remark](ToolEntry::remark), or is
+/// [blocked](ToolEntry::blocked) where `mode` says so. A tool that is compiled in is held against the
+/// owner of its name only, and against nothing where its name is in no lock: whoever builds the
+/// program has accepted it. The system's own fallbacks are not held against anything.
+///
+/// Each entry is judged by itself, so that a set may be a whole catalogue or what one file declares.
+///
+/// ```
+/// use toolcrib_manifest::lock::{Lock, LockMode, apply_lock};
+/// use toolcrib_tool::{Layer, Source, ToolDefinition, ToolEntry};
+///
+/// let definition = ToolDefinition::builder("pick").description("Pick a file.").build()?;
+/// let entry = ToolEntry::client(definition, Source::new(Layer::Manifest, "tools.d/pick.yaml"));
+/// let lock = Lock::empty(".".as_ref());
+/// let (entries, findings) = apply_lock([entry], Some(&lock), LockMode::Enforce);
+/// assert!(entries[0].is_blocked() && findings[0].blocked);
+/// # Ok::<(), toolcrib_tool::DefinitionError>(())
+/// ```
+pub fn apply_lock(
+    entries: impl IntoIterator<Item = ToolEntry>,
+    lock: Option<&Lock>,
+    mode: LockMode,
+) -> (Vec<ToolEntry>, Vec<Finding>) {
+    let mut findings = Vec::new();
+    let admitted = entries.into_iter().map(|entry| {
+        let verdict = match (mode, lock) {
+            (LockMode::Off, _) | (LockMode::Warn, None) => None,
+            (_, Some(lock)) => judge(&entry, lock),
+            (LockMode::Enforce, None) => (!is_built_in(&entry)).then_some(Verdict::Unlisted),
+        };
+        let Some(verdict) = verdict else { return entry };
+        let text = verdict.to_string();
+        let blocked = mode == LockMode::Enforce && !matches!(verdict, Verdict::Moved { .. });
+        let (name, source) = (entry.name().to_owned(), entry.source.clone());
+        findings.push(Finding { name, source, verdict, blocked });
+        if blocked { entry.blocked(text) } else { entry.with_remark(text) }
+    });
+    let admitted = admitted.collect();
+    (admitted, findings)
+}
+
+fn judge(entry: &ToolEntry, lock: &Lock) -> Option<Verdict> {
+    let owner = lock.owner_of(&entry.source);
+    let built_in = is_built_in(entry);
+    let Some(locked) = lock.tools.get(entry.name()) else {
+        return (!built_in).then_some(Verdict::Unlisted);
+    };
+    let same = entry.digest.as_deref() == locked.digest.as_deref();
+    let stolen = || Verdict::TakenOver { owner: locked.owner.clone() };
+    if entry.source.layer == Layer::Fallback {
+        None
+    } else if locked.owner == owner {
+        (!built_in && !same).then_some(Verdict::Changed)
+    } else if locked.owner.layer == owner.layer && same && !built_in && entry.digest.is_some() {
+        Some(Verdict::Moved { from: locked.owner.clone() })
+    } else {
+        Some(stolen())
+    }
+}
+
+/// Whether the tool is part of the program.
+fn is_built_in(entry: &ToolEntry) -> bool {
+    matches!(entry.source.layer, Layer::Host | Layer::Native | Layer::Fallback)
+}

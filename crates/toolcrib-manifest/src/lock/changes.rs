@@ -1,0 +1,157 @@
+//! What lies between two locks: what was accepted, and what is declared now.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::text::shown;
+use super::{Lock, LockedTool, Owner};
+
+/// A tool that is not the same in two locks.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LockChange {
+    /// Its exposed name.
+    pub name: String,
+    /// What happened to it.
+    pub change: Change,
+    /// Who has the name now; who had it, if nobody has.
+    pub owner: Owner,
+    /// What is not the same in its declaration, by pointer.
+    pub fields: Vec<FieldChange>,
+}
+
+/// What happened to a tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// Nobody had the name.
+    Added,
+    /// Nobody has the name any more.
+    Removed,
+    /// The owner is the same, the declaration is not.
+    Changed,
+    /// The declaration is the same, in another place of the same layer.
+    Moved {
+        /// Who had the name.
+        from: Owner,
+    },
+    /// Another owner has the name, and declares something else.
+    TakenOver {
+        /// Who had it.
+        from: Owner,
+    },
+}
+
+impl Change {
+    /// A word for listings.
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Added => "added",
+            Self::Removed => "removed",
+            Self::Changed => "changed",
+            Self::Moved { .. } => "moved",
+            Self::TakenOver { .. } => "taken over",
+        }
+    }
+
+    /// Who had the name before, if that was another.
+    pub fn from(&self) -> Option<&Owner> {
+        match self {
+            Self::Moved { from } | Self::TakenOver { from } => Some(from),
+            _ => None,
+        }
+    }
+}
+
+/// A place of a declaration with other values.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FieldChange {
+    /// The JSON pointer, for example `/input_schema/properties/path/type`.
+    pub pointer: String,
+    /// What was accepted; `None`: there was nothing.
+    pub before: Option<Value>,
+    /// What is declared; `None`: there is nothing.
+    pub after: Option<Value>,
+}
+
+impl FieldChange {
+    /// The value that was accepted, as one line in which everything is visible.
+    pub fn shown_before(&self) -> Option<String> {
+        self.before.as_ref().map(shown)
+    }
+
+    /// The value that is declared, likewise.
+    pub fn shown_after(&self) -> Option<String> {
+        self.after.as_ref().map(shown)
+    }
+}
+
+impl LockChange {
+    /// The change as a JSON object: `{name, change, owner, from?, fields: [{pointer, before?, after?}]}`.
+    pub fn to_value(&self) -> Value {
+        let fields = self.fields.iter().map(|field| {
+            let mut value = json!({ "pointer": field.pointer });
+            for (key, side) in [("before", &field.before), ("after", &field.after)] {
+                if let Some(side) = side {
+                    value[key] = side.clone();
+                }
+            }
+            value
+        });
+        let mut value = json!({
+            "name": self.name,
+            "change": self.change.as_str(),
+            "owner": self.owner.to_string(),
+            "fields": fields.collect::<Vec<_>>(),
+        });
+        if let Some(from) = self.change.from() {
+            value["from"] = from.to_string().into();
+        }
+        value
+    }
+}
+
+/// What has to be accepted to get from one lock to the other, by name.
+pub fn changes(accepted: &Lock, declared: &Lock) -> Vec<LockChange> {
+    let names: BTreeSet<&String> = accepted.tools.keys().chain(declared.tools.keys()).collect();
+    let between = names.into_iter().filter_map(|name| {
+        let (before, after) = (accepted.tools.get(name), declared.tools.get(name));
+        let change = change(before, after)?;
+        let owner = after.or(before)?.owner.clone();
+        Some(LockChange { name: name.clone(), change, owner, fields: fields(before, after) })
+    });
+    between.collect()
+}
+
+fn change(before: Option<&LockedTool>, after: Option<&LockedTool>) -> Option<Change> {
+    let (before, after) = match (before, after) {
+        (None, None) => return None,
+        (None, Some(_)) => return Some(Change::Added),
+        (Some(_), None) => return Some(Change::Removed),
+        (Some(before), Some(after)) => (before, after),
+    };
+    let from = || before.owner.clone();
+    if before.owner == after.owner {
+        (before.digest != after.digest).then_some(Change::Changed)
+    } else if before.owner.layer == after.owner.layer
+        && before.digest == after.digest
+        && before.digest.is_some()
+    {
+        Some(Change::Moved { from: from() })
+    } else {
+        Some(Change::TakenOver { from: from() })
+    }
+}
+
+fn fields(before: Option<&LockedTool>, after: Option<&LockedTool>) -> Vec<FieldChange> {
+    let side = |tool: Option<&LockedTool>, pointer: &str| {
+        tool.and_then(|tool| tool.fields.get(pointer)).cloned()
+    };
+    let pointers: BTreeSet<&String> =
+        before.into_iter().chain(after).flat_map(|tool| tool.fields.keys()).collect();
+    let both = pointers.into_iter().map(|pointer| FieldChange {
+        pointer: pointer.clone(),
+        before: side(before, pointer),
+        after: side(after, pointer),
+    });
+    both.filter(|field| field.before != field.after).collect()
+}

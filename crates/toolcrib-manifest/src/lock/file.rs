@@ -1,0 +1,94 @@
+//! The lock's file: read whole, replaced whole.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use super::Lock;
+
+/// The largest lock that is read, in bytes: 256 MiB, some 100,000 tools.
+const LOCK_MAX_BYTES: u64 = 256 * 1024 * 1024;
+
+/// Why a lock cannot be used.
+#[derive(Debug)]
+pub struct LockError {
+    path: PathBuf,
+    problem: Problem,
+}
+
+#[derive(Debug)]
+enum Problem {
+    Read(io::Error),
+    Write(io::Error),
+    Text(String),
+}
+
+impl std::fmt::Display for LockError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let path = self.path.display();
+        match &self.problem {
+            Problem::Read(error) => write!(f, "the lock {path} cannot be read: {error}"),
+            Problem::Write(error) => write!(f, "the lock {path} cannot be written: {error}"),
+            Problem::Text(problem) => write!(
+                f,
+                "the lock {path} cannot be used: {}\nRestore the last good one, or remove it and \
+                 accept the tools anew with `toolcrib lock`",
+                problem.trim_end()
+            ),
+        }
+    }
+}
+
+impl std::error::Error for LockError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match &self.problem {
+            Problem::Read(error) | Problem::Write(error) => Some(error),
+            Problem::Text(_) => None,
+        }
+    }
+}
+
+impl Lock {
+    /// Reads a lock; `None` where there is no such file.
+    pub fn read(path: &Path) -> Result<Option<Self>, LockError> {
+        let fail = |problem| LockError { path: path.to_owned(), problem };
+        let file = match File::open(path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(fail(Problem::Read(error))),
+        };
+        let mut text = String::new();
+        file.take(LOCK_MAX_BYTES + 1)
+            .read_to_string(&mut text)
+            .map_err(|error| fail(Problem::Read(error)))?;
+        if text.len() as u64 > LOCK_MAX_BYTES {
+            return Err(fail(Problem::Text("it has more than 256 MiB".to_owned())));
+        }
+        let folder = path.parent().unwrap_or(Path::new(""));
+        Self::empty(folder).filled(&text).map(Some).map_err(|problem| fail(Problem::Text(problem)))
+    }
+
+    /// Writes the lock, whole or not at all: whoever reads meanwhile sees the old one or the new one.
+    pub fn write(&self, path: &Path) -> Result<(), LockError> {
+        replace(path, self.to_text().as_bytes())
+            .map_err(|error| LockError { path: path.to_owned(), problem: Problem::Write(error) })
+    }
+}
+
+fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    // A link stays, and what it leads to is replaced.
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let mut name = target.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.new", std::process::id()));
+    let new = target.with_file_name(name);
+    let written = File::create(&new).and_then(|mut file| {
+        if let Ok(old) = fs::metadata(&target) {
+            file.set_permissions(old.permissions())?;
+        }
+        file.write_all(bytes)?;
+        file.sync_all()
+    });
+    written.and_then(|()| fs::rename(&new, &target)).inspect_err(|_| {
+        let _ = fs::remove_file(&new);
+    })
+}

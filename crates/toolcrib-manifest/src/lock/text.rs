@@ -1,0 +1,161 @@
+//! The lock as text: TOML that reads well line by line, one value a line, and always the same for the
+//! same lock.
+//!
+//! Written here and not by a library, because what people review must not hide anything: characters
+//! that cannot be seen, or that turn text around, are written as escapes.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use toolcrib_tool::canonical_json;
+
+use super::{Lock, LockedTool, Owner};
+
+/// The version of the format.
+const VERSION: u64 = 1;
+
+const HEAD: &str = "\
+# The tools that are accepted here, and as what. `toolcrib lock` writes this file: review it, commit
+# it, and change it with that command only.
+";
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    version: u64,
+    #[serde(default)]
+    tools: BTreeMap<String, Tool>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Tool {
+    owner: String,
+    digest: Option<String>,
+    #[serde(default)]
+    declares: BTreeMap<String, Value>,
+}
+
+impl Lock {
+    /// The text of the file.
+    pub fn to_text(&self) -> String {
+        let mut text = format!("{HEAD}version = {VERSION}\n");
+        for (name, tool) in &self.tools {
+            let LockedTool { owner, digest, fields } = tool;
+            // Names of tools are bare keys of TOML. Writing to a string cannot fail.
+            let _ = write!(text, "\n[tools.{name}]\nowner = {}\n", quoted(&owner.to_string()));
+            if let Some(digest) = digest {
+                let _ = writeln!(text, "digest = {}", quoted(digest));
+            }
+            if !fields.is_empty() {
+                let _ = writeln!(text, "[tools.{name}.declares]");
+            }
+            for (pointer, value) in fields {
+                let _ = writeln!(text, "{} = {}", quoted(pointer), written(value));
+            }
+        }
+        text
+    }
+
+    /// Reads the text of a file, into a lock that names owners as this one does.
+    pub(super) fn filled(mut self, text: &str) -> Result<Self, String> {
+        let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
+        if file.version != VERSION {
+            return Err(format!(
+                "it is of version {}, and this program reads version {VERSION}",
+                file.version
+            ));
+        }
+        for (name, tool) in file.tools {
+            let owner = Owner::parse(&tool.owner).ok_or_else(|| {
+                format!("the owner of `{name}` is no layer:unit: {:?}", tool.owner)
+            })?;
+            let fields = tool.declares.into_iter().map(|(key, value)| (key, read(value))).collect();
+            self.tools.insert(name, LockedTool { owner, digest: tool.digest, fields });
+        }
+        Ok(self)
+    }
+}
+
+/// A value as TOML has it; what it has no word for is written as `{ json = "…" }`.
+fn written(value: &Value) -> String {
+    match value {
+        Value::Bool(value) => value.to_string(),
+        Value::String(text) => quoted(text),
+        Value::Number(number) if number.is_i64() => number.to_string(),
+        Value::Number(number) if number.is_f64() => {
+            let text = number.to_string();
+            // A float of TOML has a point or an exponent, and only digits may stand before it.
+            if text.contains(['.', 'e']) { text } else { format!("{text}.0") }
+        }
+        Value::Array(items) if items.iter().all(|item| !item.is_array() && !item.is_object()) => {
+            let items: Vec<String> = items.iter().map(written).collect();
+            format!("[{}]", items.join(", "))
+        }
+        Value::Object(members) if members.is_empty() => "{}".to_owned(),
+        other => format!("{{ json = {} }}", quoted(&canonical_json(other))),
+    }
+}
+
+/// What [`written`] wrote, read as TOML.
+fn read(value: Value) -> Value {
+    match value {
+        Value::Object(members) => from_json(&members).unwrap_or(Value::Object(members)),
+        Value::Array(items) => items.into_iter().map(read).collect(),
+        plain => plain,
+    }
+}
+
+fn from_json(members: &Map<String, Value>) -> Option<Value> {
+    serde_json::from_str(members.get("json")?.as_str()?).ok()
+}
+
+/// A value as people are shown it in a list of changes: one line of JSON, everything in it visible.
+pub(super) fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) => quoted(text),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(shown).collect();
+            format!("[{}]", items.join(", "))
+        }
+        other if *other == json!({}) => "{}".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+/// A basic string of TOML.
+fn quoted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for character in text.chars() {
+        match character {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\t' => out.push_str("\\t"),
+            '\r' => out.push_str("\\r"),
+            unseen if is_unseen(unseen) => {
+                let code = u32::from(unseen);
+                let _ = match u16::try_from(code) {
+                    Ok(short) => write!(out, "\\u{short:04X}"),
+                    Err(_) => write!(out, "\\U{code:08X}"),
+                };
+            }
+            plain => out.push(plain),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// Controls, and characters that change how others are shown or are not shown themselves.
+fn is_unseen(character: char) -> bool {
+    character.is_control()
+        || matches!(character,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+            | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
+            | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
+}

@@ -1,0 +1,191 @@
+//! The lock in force: every entry passes it on its way into the registry, at the start and at reloads.
+
+use std::collections::HashMap;
+use std::fs::Metadata;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+use toolcrib_core::RegistrySnapshot;
+use toolcrib_manifest::lock::{Finding, Lock, LockError, LockMode, Verdict, apply_lock};
+use toolcrib_tool::{Layer, ToolEntry};
+
+use crate::manifests::Manifests;
+
+/// Holds entries against a lock file, which is read anew whenever it has changed.
+///
+/// ```
+/// use toolcrib::lock::LockKeeper;
+/// use toolcrib::manifest::lock::LockMode;
+/// use toolcrib::tool::{Layer, Source};
+/// use toolcrib::{ToolDefinition, ToolEntry};
+///
+/// let definition = ToolDefinition::builder("pick").description("Pick a file.").build()?;
+/// let entry = ToolEntry::client(definition, Source::new(Layer::Manifest, "tools.d/pick.yaml"));
+/// let keeper = LockKeeper::new("no-such-folder/toolcrib.lock", LockMode::Enforce);
+/// let admitted = keeper.admit([entry])?;
+/// assert!(admitted[0].is_blocked(), "where there is no lock, nothing was accepted");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct LockKeeper {
+    path: PathBuf,
+    mode: LockMode,
+    last: Mutex<Option<(Stamp, Arc<Lock>)>>,
+}
+
+/// What changes with a file that is replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    modified: Option<SystemTime>,
+    length: u64,
+    inode: u64,
+}
+
+impl Stamp {
+    fn of(metadata: &Metadata) -> Self {
+        #[cfg(unix)]
+        let inode = std::os::unix::fs::MetadataExt::ino(metadata);
+        #[cfg(not(unix))]
+        let inode = 0;
+        Self { modified: metadata.modified().ok(), length: metadata.len(), inode }
+    }
+}
+
+impl LockKeeper {
+    /// A keeper of the lock in this file, which need not be there.
+    pub fn new(path: impl Into<PathBuf>, mode: LockMode) -> Self {
+        Self { path: path.into(), mode, last: Mutex::default() }
+    }
+
+    /// Where the lock is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What is done about tools that are not as the lock has them.
+    pub fn mode(&self) -> LockMode {
+        self.mode
+    }
+
+    /// Holds entries against the lock as it is now ([`apply_lock`]) and logs what it finds. All that
+    /// enter a registry have to pass here.
+    ///
+    /// A lock that cannot be used is an error where it is to be enforced; elsewhere it is logged.
+    pub fn admit(
+        &self,
+        entries: impl IntoIterator<Item = ToolEntry>,
+    ) -> Result<Vec<ToolEntry>, LockError> {
+        if self.mode == LockMode::Off {
+            return Ok(entries.into_iter().collect());
+        }
+        let lock = match self.lock() {
+            Ok(lock) => lock,
+            Err(error) if self.mode == LockMode::Enforce => return Err(error),
+            Err(error) => {
+                tracing::warn!("{error}");
+                None
+            }
+        };
+        let (entries, findings) = apply_lock(entries, lock.as_deref(), self.mode);
+        findings.iter().for_each(log);
+        Ok(entries)
+    }
+
+    /// The lock as it is now; `None` where there is no file.
+    pub fn lock(&self) -> Result<Option<Arc<Lock>>, LockError> {
+        let Ok(metadata) = std::fs::metadata(&self.path) else {
+            return Ok(Lock::read(&self.path)?.map(Arc::new));
+        };
+        let stamp = Stamp::of(&metadata);
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, lock)) = &*last
+            && *known == stamp
+        {
+            return Ok(Some(Arc::clone(lock)));
+        }
+        // Should it change between the two looks, the next one reads it again.
+        let lock = Lock::read(&self.path)?.map(Arc::new);
+        *last = lock.clone().map(|lock| (stamp, lock));
+        Ok(lock)
+    }
+}
+
+fn log(finding: &Finding) {
+    let Finding { name, source, verdict, blocked } = finding;
+    if let Verdict::Moved { .. } = verdict {
+        tracing::info!(tool = %name, source = %source, "{verdict}");
+    } else {
+        tracing::warn!(tool = %name, source = %source, blocked, "{verdict}");
+    }
+}
+
+/// The lock that accepts a registry as it is: what its manifests declare, and who owns the rest of its
+/// names. `accepted` is the lock there is; what it says of upstream servers, which are not asked here,
+/// is kept.
+pub fn lock_of(
+    snapshot: &RegistrySnapshot,
+    manifests: &Manifests,
+    accepted: Option<&Lock>,
+    folder: &Path,
+) -> Lock {
+    let mut lock = Lock::empty(folder);
+    for (name, tool) in accepted.into_iter().flat_map(|accepted| &accepted.tools) {
+        if tool.owner.layer == Layer::Upstream.as_str() {
+            lock.tools.insert(name.clone(), tool.clone());
+        }
+    }
+    let declarations: HashMap<_, _> =
+        manifests.files().declarations().map(|declared| (&declared.origin, declared)).collect();
+    for entry in snapshot.entries() {
+        let name = entry.name();
+        match entry.source.layer {
+            Layer::Manifest => {
+                let origin = entry.source.origin.as_ref();
+                if let Some(declared) = origin.and_then(|origin| declarations.get(origin)) {
+                    lock.accept(name, &entry.source, Some(&declared.expanded()));
+                }
+            }
+            Layer::Host | Layer::Native => lock.accept(name, &entry.source, None),
+            _ => {}
+        }
+    }
+    lock
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use toolcrib_manifest::lock::digest_of;
+    use toolcrib_tool::{Source, ToolDefinition};
+
+    use super::*;
+
+    #[test]
+    fn what_the_lock_accepts_meanwhile_is_admitted_the_next_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("toolcrib.lock");
+        let source =
+            Source::new(Layer::Manifest, folder.path().join("a.yaml").display().to_string());
+        let declares = json!({"description": "Pick a file."});
+        let definition =
+            ToolDefinition::builder("pick").description("Pick a file.").build().unwrap();
+        let entry = ToolEntry::client(definition, source.clone()).with_digest(digest_of(&declares));
+
+        let keeper = LockKeeper::new(&path, LockMode::Enforce);
+        let blocked = || keeper.admit([entry.clone()]).unwrap()[0].is_blocked();
+        assert!(blocked());
+        let mut lock = Lock::empty(folder.path());
+        lock.accept("pick", &source, Some(&declares));
+        lock.write(&path).unwrap();
+        assert!(!blocked());
+        lock.accept("pick", &source, Some(&json!({"description": "Another."})));
+        lock.write(&path).unwrap();
+        assert!(blocked());
+
+        std::fs::write(&path, "version = 1\n[tools").unwrap();
+        assert!(keeper.admit([entry.clone()]).is_err());
+        let lenient = LockKeeper::new(&path, LockMode::Warn);
+        assert!(lenient.admit([entry.clone()]).unwrap()[0].remark.is_none());
+    }
+}

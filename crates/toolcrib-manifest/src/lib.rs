@@ -28,4 +28,4 @@ pub use document::{FILE_MAX_BYTES, Format};
 pub use environment::is_dangerous_env;
 pub use fix::{Applied, Fix, Fixed, fix_str};
 pub use lint::{Place, Remark, lint_str};
-pub use manifest::{FORMAT_VERSION, Loaded, load_str};
+pub use manifest::{FORMAT_VERSION, Loaded, load_str, manifest_schema};

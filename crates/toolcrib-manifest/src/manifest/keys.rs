@@ -258,6 +258,45 @@ pub(super) const EXPECT: Keys = table(
     ],
 );
 
+/// Where a mapping with a table of its own stands, seen from its key.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Place {
+    /// It is the value.
+    Here,
+    /// It is each item of a list.
+    EachItem,
+    /// It, or a text, is each item of a list.
+    EachItemOrText,
+}
+
+/// The mappings with tables of their own: under which key of which table.
+const NESTED: [(&Keys, &str, Place, &Keys); 16] = [
+    (&FILE, "defaults", Place::Here, &DEFAULTS),
+    (&FILE, "tools", Place::EachItem, &TOOL),
+    (&DEFAULTS, "cache", Place::Here, &CACHE),
+    (&DEFAULTS, "retry", Place::Here, &RETRY),
+    (&DEFAULTS, "resources", Place::Here, &RESOURCES),
+    (&TOOL, "cache", Place::Here, &CACHE),
+    (&TOOL, "retry", Place::Here, &RETRY),
+    (&TOOL, "resources", Place::Here, &RESOURCES),
+    (&TOOL, "annotations", Place::Here, &ANNOTATIONS),
+    (&TOOL, "run", Place::Here, &RUN),
+    (&TOOL, "limits", Place::Here, &LIMITS),
+    (&TOOL, "needs", Place::Here, &NEEDS),
+    (&TOOL, "output", Place::Here, &OUTPUT),
+    (&TOOL, "tests", Place::EachItem, &TEST),
+    (&RUN, "argv", Place::EachItemOrText, &ARGV_ENTRY),
+    (&TEST, "expect", Place::Here, &EXPECT),
+];
+
+/// The table of what stands under a key of a table.
+pub(super) fn nested(table: &Keys, key: &str) -> Option<(Place, &'static Keys)> {
+    NESTED
+        .iter()
+        .find(|(outer, name, ..)| outer.what == table.what && *name == key)
+        .map(|(_, _, place, inner)| (*place, *inner))
+}
+
 /// The strings of all kinds of error.
 const ERROR_KINDS: [&str; ErrorKind::ALL.len()] = {
     let mut names = [""; ErrorKind::ALL.len()];

@@ -4,6 +4,7 @@ mod argv;
 mod cases;
 mod client;
 mod command;
+mod json_schema;
 mod keys;
 mod limits;
 mod policies;
@@ -17,6 +18,7 @@ use std::collections::HashMap;
 
 pub(crate) use self::schema::subschemas;
 
+pub use self::json_schema::manifest_schema;
 use self::limits::Limits;
 use self::policies::Policies;
 use crate::declaration::Declaration;

@@ -11,3 +11,4 @@ mod loading;
 mod lock;
 mod policies;
 mod robustness;
+mod schemas;

@@ -1,0 +1,146 @@
+//! The format as a JSON Schema, made from the tables that drive the diagnostics.
+
+use schemars::{JsonSchema, SchemaGenerator};
+use serde_json::{Map, Value, json};
+
+use super::{FORMAT_VERSION, keys};
+use crate::fields::{Expected, Key, Keys, Presence};
+use crate::units::{ByteSize, HumanDuration};
+
+/// The JSON Schema (2020-12) of manifests, for editors: which keys there are, what they hold, which
+/// are required. What only the loader can say, such as whether a reference is declared, is left to
+/// `toolcrib check`.
+///
+/// ```
+/// let schema = toolcrib_manifest::manifest_schema();
+/// assert_eq!(schema["properties"]["toolcrib"]["const"], toolcrib_manifest::FORMAT_VERSION);
+/// ```
+pub fn manifest_schema() -> Value {
+    let mut definitions = Map::new();
+    let mut schema = mapping(&keys::FILE, &mut definitions);
+    schema["properties"]["toolcrib"] =
+        json!({"const": FORMAT_VERSION, "description": "The version of the format."});
+    let head = json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "toolcrib manifest",
+        "description": "Tools for LLM agents, declared in a file.",
+        "$defs": definitions,
+    });
+    if let (Value::Object(schema), Value::Object(head)) = (&mut schema, head) {
+        schema.extend(head);
+    }
+    schema
+}
+
+/// A mapping with a table. The tables of what stands in it are added to the definitions.
+fn mapping(table: &Keys, definitions: &mut Map<String, Value>) -> Value {
+    let properties: Map<String, Value> = table
+        .table
+        .iter()
+        .map(|key| (key.name.to_owned(), property(table, key, definitions)))
+        .collect();
+    let required: Vec<&str> = table
+        .table
+        .iter()
+        .filter(|key| matches!(key.presence, Presence::Required(_)))
+        .map(|key| key.name)
+        .collect();
+    json!({
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        // Keys of one's own.
+        "patternProperties": {"^x-": true},
+        "additionalProperties": false,
+    })
+}
+
+fn property(table: &Keys, key: &Key, definitions: &mut Map<String, Value>) -> Value {
+    let mut schema = match key.presence {
+        Presence::NotYet(help) => json!({"not": {}, "description": help}),
+        _ => match keys::nested(table, key.name) {
+            Some((keys::Place::Here, inner)) => reference(inner, definitions),
+            Some((keys::Place::EachItem, inner)) => {
+                json!({"type": "array", "items": reference(inner, definitions)})
+            }
+            Some((keys::Place::EachItemOrText, inner)) => {
+                let inner = reference(inner, definitions);
+                json!({"type": "array", "items": {"anyOf": [{"type": "string"}, inner]}})
+            }
+            None => value(key.expected),
+        },
+    };
+    if let Presence::Required(help) = key.presence {
+        schema["description"] = Value::from(help);
+    }
+    schema
+}
+
+fn reference(table: &Keys, definitions: &mut Map<String, Value>) -> Value {
+    let name = table.what.trim_start_matches("a ").trim_start_matches("an ").replace('`', "");
+    let name = name.replace(' ', "_");
+    if !definitions.contains_key(&name) {
+        let schema = mapping(table, definitions);
+        definitions.insert(name.clone(), schema);
+    }
+    json!({"$ref": format!("#/$defs/{name}")})
+}
+
+/// What a key may hold. A new kind of value does not compile without a line here.
+fn value(expected: Expected) -> Value {
+    let unit = |schema: schemars::Schema| Value::from(schema);
+    match expected {
+        Expected::Text => json!({"type": "string"}),
+        Expected::Bool => json!({"type": "boolean"}),
+        Expected::Integer => json!({"type": "integer"}),
+        Expected::Duration => unit(HumanDuration::json_schema(&mut SchemaGenerator::default())),
+        Expected::Size => unit(ByteSize::json_schema(&mut SchemaGenerator::default())),
+        Expected::Rate => json!({
+            "type": "string",
+            "pattern": "^\\s*\\+?[0-9]+\\s*/\\s*(s|min|h)\\s*$",
+            "description": "Calls per s, min or h: 5/s, 30/min.",
+        }),
+        Expected::List => json!({"type": "array"}),
+        Expected::Texts => json!({"type": "array", "items": {"type": "string"}}),
+        Expected::Mapping | Expected::MappingLike(_) => json!({"type": "object"}),
+        Expected::TextMapping => {
+            json!({"type": "object", "additionalProperties": {"type": "string"}})
+        }
+        Expected::Schema => json!({
+            "type": "object",
+            "description": "A JSON Schema; `type: object` need not be said at its root.",
+        }),
+        Expected::Choice(choices) => json!({"enum": choices}),
+        Expected::Any => json!(true),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_open_is_open_by_design() {
+        // A list or mapping that is read by a table must say so in `keys::nested`, or editors would
+        // accept anything in it.
+        let open = ["context", "args", "ctx", "input_examples", "examples", "ok_exit", "retry_exit"];
+        let mut tables = vec![&keys::FILE];
+        let mut found = Vec::new();
+        while let Some(table) = tables.pop() {
+            for key in table.table {
+                match keys::nested(table, key.name) {
+                    Some((_, inner)) => tables.push(inner),
+                    None => {
+                        if let Expected::List | Expected::Mapping | Expected::MappingLike(_) =
+                            key.expected
+                            && !open.contains(&key.name)
+                        {
+                            found.push((table.what, key.name));
+                        }
+                    }
+                }
+            }
+        }
+        assert!(found.is_empty(), "{found:?}");
+    }
+}

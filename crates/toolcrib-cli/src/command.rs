@@ -3,12 +3,17 @@
 mod call;
 mod check;
 mod config;
+mod export;
+mod generate;
 mod list;
 mod lock;
 mod mcp;
+mod schema;
+mod search;
 mod serve;
 mod show;
 mod stop;
+mod why;
 
 use std::path::PathBuf;
 
@@ -26,13 +31,14 @@ use crate::Exit;
     arg_required_else_help = true,
     after_help = "Examples:
   toolcrib list                                  what is in the crib
+  toolcrib search disk space                     find a tool
   toolcrib call calculator expression='2 + 2'    call a tool
   toolcrib check tools.d                         check manifests
   toolcrib mcp                                   serve MCP on standard input and output
   toolcrib serve                                 serve MCP over HTTP on 127.0.0.1:7777
 
-Exit codes: 0 it worked; 1 the call failed or the check found errors; 2 it could not run;
-130 interrupted."
+Exit codes: 0 it worked; 1 the call failed, the check found errors or nothing was found; 2 it could
+not run; 130 interrupted."
 )]
 pub(crate) struct Options {
     /// The config file (YAML or TOML) [default: config.yml, if it is there]
@@ -65,6 +71,10 @@ pub(crate) enum Command {
     List(list::ListOptions),
     /// Show one tool: what it says, what it takes, where it comes from
     Show(show::ShowOptions),
+    /// Say who owns a name, who wants it, and why a tool cannot be called
+    Why(why::WhyOptions),
+    /// Find tools by words
+    Search(search::SearchOptions),
     /// Call a tool
     Call(call::CallOptions),
     /// Check manifests and names without running anything
@@ -75,8 +85,16 @@ pub(crate) enum Command {
     Mcp(mcp::StdioOptions),
     /// Serve MCP over HTTP
     Serve(serve::ServeOptions),
+    /// Print the tools in a provider's format
+    Export(export::ExportOptions),
     /// Show the settings that are in effect, and where each is from
     Config(config::ConfigOptions),
+    /// Print the JSON Schema of manifests or of the config file
+    Schema(schema::SchemaOptions),
+    /// Print the completions of a shell
+    Completions(generate::CompletionOptions),
+    /// Print the manual page, or write a page per command
+    Man(generate::ManOptions),
 }
 
 /// Output for programs.
@@ -133,6 +151,12 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Exit> {
         Command::Mcp(own) => mcp::run(options, own),
         Command::Serve(own) => serve::run(options, own),
         Command::Config(own) => config::run(options, own),
+        Command::Why(own) => why::run(options, own),
+        Command::Search(own) => search::run(options, own),
+        Command::Export(own) => export::run(options, own),
+        Command::Schema(own) => schema::run(own),
+        Command::Completions(own) => generate::completions(own),
+        Command::Man(own) => generate::man(own),
     }
 }
 

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use serde_json::json;
+use serde_json::{Value, json};
+use toolcrib_fuzzy::Searchable;
 use toolcrib_tool::{
     Arguments, CallContext, ContextValues, Services, ToolCall, ToolDefinition, ToolError,
     ToolFiles, ToolResult, canonical_json,
@@ -211,6 +212,26 @@ impl Turn {
         Self { state: Arc::new(state) }
     }
 
+    /// The definitions among [`definitions`](Self::definitions) that a question's words fit, the best
+    /// first: by name, title, category, tags, parameters and description.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use toolcrib_core::{Executor, ExecutorConfig, Registry, TurnOptions};
+    ///
+    /// let registry = Registry::scratch().tool("disk_usage", |_, _| async { "full" }).build()?;
+    /// let turn = Executor::new(registry, ExecutorConfig::default()).turn(TurnOptions::default());
+    /// assert_eq!(turn.search("which disks?")[0].name(), "disk_usage");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn search(&self, question: &str) -> Vec<&Arc<ToolDefinition>> {
+        let definitions = self.definitions();
+        let searched: Vec<_> = definitions.iter().map(|one| searchable(one)).collect();
+        let hits = toolcrib_fuzzy::search(question, &searched);
+        hits.iter().map(|hit| &definitions[hit.position]).collect()
+    }
+
     /// The definitions a model may be shown, sorted by name; the same from call to call.
     pub fn definitions(&self) -> &[Arc<ToolDefinition>] {
         match &self.state.view {
@@ -315,5 +336,21 @@ impl fmt::Debug for TurnOptions {
 impl fmt::Debug for Turn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Turn").field("generation", &self.generation()).finish_non_exhaustive()
+    }
+}
+
+/// What is searched of a definition.
+fn searchable(definition: &ToolDefinition) -> Searchable<'_> {
+    let properties = definition.input_schema().get("properties").and_then(Value::as_object);
+    let tags = definition.tags().iter().map(String::as_str);
+    Searchable {
+        name: definition.name(),
+        title: definition.title().unwrap_or_default(),
+        description: definition.description(),
+        tags: std::iter::once(definition.category()).chain(tags).collect(),
+        parameters: properties
+            .into_iter()
+            .flat_map(|keys| keys.keys().map(String::as_str))
+            .collect(),
     }
 }

@@ -11,10 +11,14 @@
 //! assert!(toolcrib_fuzzy::near_names("send_mail", tools).is_empty());
 //! ```
 //!
+//! [`search`] ranks tools by the words of a question.
+//!
 //! Everything here only suggests. Nothing is ever run, applied or accepted because it looked alike.
 
 #![forbid(unsafe_code)]
 
 mod near;
+mod search;
 
 pub use near::{Fingerprint, MAX_QUERY, MAX_SUGGESTIONS, near_names, near_names_with};
+pub use search::{Hit, Searchable, search};

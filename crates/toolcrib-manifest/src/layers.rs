@@ -2,10 +2,10 @@
 //! and every mistake knows where it is from.
 
 mod place;
+mod schema;
 
 use jsonschema::PatternOptions;
 use schemars::JsonSchema;
-use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use serde_path_to_error::Segment;
@@ -15,6 +15,7 @@ use crate::document::{Format, Node, NodeValue, parse};
 use crate::source::{line_column, without_bom};
 use crate::violation::Subject;
 use place::Place;
+pub use schema::schema_of;
 
 /// A value that is set beside the file: its key, and who says it.
 #[derive(Debug, Clone, PartialEq)]
@@ -138,23 +139,6 @@ impl<T> Layered<T> {
             _ => Origin::Default,
         }
     }
-}
-
-/// The JSON Schema (2020-12) of a type as files are checked against it: keys that the type does not
-/// have are errors everywhere.
-///
-/// ```
-/// # #[derive(serde::Deserialize, schemars::JsonSchema)]
-/// # struct Config { timeout: toolcrib_manifest::units::HumanDuration }
-/// let schema = toolcrib_manifest::layers::schema_of::<Config>();
-/// assert_eq!(schema["additionalProperties"], false);
-/// ```
-pub fn schema_of<T: JsonSchema>() -> Value {
-    // Not `toolcrib_tool::schema_for`: that one is for arguments, where null is not worth offering.
-    let generator = SchemaSettings::draft2020_12().into_generator();
-    let mut schema = Value::from(generator.into_root_schema_for::<T>());
-    close(&mut schema);
-    schema
 }
 
 /// Reads a type from a file (its name and text), if there is one, and from settings: of two for one
@@ -305,28 +289,5 @@ fn check(node: &Node, value: &Value, schema: &Value, prefix: &str, findings: &mu
             let message = format!("the type's own schema cannot be used: {error}");
             findings.add(Diagnostic::error("invalid-value", &(0..0), message));
         }
-    }
-}
-
-/// Makes every object schema with properties refuse the ones it does not name.
-fn close(schema: &mut Value) {
-    match schema {
-        Value::Array(items) => items.iter_mut().for_each(close),
-        Value::Object(object) => {
-            object.values_mut().for_each(close);
-            let open = [
-                "additionalProperties",
-                "unevaluatedProperties",
-                "$ref",
-                "oneOf",
-                "anyOf",
-                "allOf",
-            ];
-            let has_properties = object.get("properties").is_some_and(Value::is_object);
-            if has_properties && !open.iter().any(|keyword| object.contains_key(*keyword)) {
-                object.insert("additionalProperties".to_owned(), Value::Bool(false));
-            }
-        }
-        _ => {}
     }
 }

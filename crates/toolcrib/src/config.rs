@@ -69,6 +69,13 @@ pub struct Config {
 }
 
 impl Config {
+    /// The JSON Schema (2020-12) of config files: every key, with its default.
+    pub fn json_schema() -> Value {
+        let mut schema = toolcrib_manifest::layers::schema_of::<Self>();
+        schema["title"] = Value::from("toolcrib config");
+        schema
+    }
+
     /// Makes every relative path relative to `base`, which is the config file's folder.
     /// [`ConfigLayers::load`] has done it.
     #[must_use]

@@ -29,6 +29,8 @@ pub use toolcrib_runners as runners;
 pub use toolcrib_tool as tool;
 #[cfg(feature = "builtins")]
 pub use toolcrib_tools as builtins;
+#[cfg(feature = "wire")]
+pub use toolcrib_wire as wire;
 
 pub use toolcrib_core::{
     Executor, ExecutorConfig, Middleware, OnDuplicate, Registration, Registry, RegistryBuilder,

@@ -161,9 +161,7 @@ fn reserved(snapshot: &RegistrySnapshot) -> Value {
 }
 
 fn table(tools: &[&ToolEntry]) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(["NAME", "DESCRIPTION", "SOURCE"]);
-    for tool in tools {
+    Columns::new(["NAME", "DESCRIPTION", "SOURCE"]).rows(tools.iter().map(|tool| {
         let source = tool.source.origin.as_ref().map_or_else(
             || tool.source.to_string(),
             |origin| match tool.source.layer {
@@ -171,22 +169,44 @@ fn table(tools: &[&ToolEntry]) -> String {
                 _ => origin.to_string(),
             },
         );
-        table.add_row([tool.name(), first_sentence(tool.definition.description()), &source]);
+        [tool.name().to_owned(), gist(tool.definition.description()).to_owned(), source]
+    }))
+}
+
+/// A table without lines.
+pub(super) struct Columns(Table);
+
+impl Columns {
+    pub(super) fn new<const N: usize>(heads: [&str; N]) -> Self {
+        let mut table = Table::new();
+        table.load_style(presets::NOTHING).set_header(heads);
+        Self(table)
     }
-    for column in table.column_iter_mut() {
-        column.set_padding((0, 2));
+
+    /// The table with these rows, as text.
+    pub(super) fn rows<T: Into<String>, const N: usize>(
+        self,
+        rows: impl Iterator<Item = [T; N]>,
+    ) -> String {
+        let Self(mut table) = self;
+        for row in rows {
+            table.add_row(row.map(Into::into));
+        }
+        for column in table.column_iter_mut() {
+            column.set_padding((0, 2));
+        }
+        // On a terminal lines are folded to fit; in a file or a pipe each tool keeps its own line.
+        if std::io::stdout().is_terminal()
+            && let Some((terminal_size::Width(columns), _)) = terminal_size::terminal_size()
+        {
+            table.set_content_arrangement(ContentArrangement::Dynamic).set_width(columns);
+        }
+        table.to_string().lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
     }
-    // On a terminal lines are folded to fit; in a file or a pipe each tool keeps its own line.
-    if std::io::stdout().is_terminal()
-        && let Some((terminal_size::Width(columns), _)) = terminal_size::terminal_size()
-    {
-        table.set_content_arrangement(ContentArrangement::Dynamic).set_width(columns);
-    }
-    table.to_string().lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
 }
 
 /// A description's first sentence: the rest is for `show`.
-fn first_sentence(description: &str) -> &str {
+pub(super) fn gist(description: &str) -> &str {
     let line = description.lines().next().unwrap_or_default();
     line.find(". ").map_or(line, |end| &line[..=end])
 }

@@ -14,6 +14,7 @@ mod approval;
 mod calls;
 mod checks;
 mod crib;
+mod finding;
 mod lock;
 mod manifests;
 mod processes;
@@ -24,7 +25,7 @@ mod toolsets;
 
 // The library's own dependencies, which this binary does not name.
 use {
-    anstream as _, anstyle as _, anyhow as _, clap as _, comfy_table as _, terminal_size as _,
-    tokio as _, toolcrib as _, toolcrib_cli as _, toolcrib_sandbox as _, toolcrib_tools as _,
-    tracing as _, tracing_subscriber as _,
+    anstream as _, anstyle as _, anyhow as _, clap as _, clap_complete as _, clap_mangen as _,
+    comfy_table as _, terminal_size as _, tokio as _, toolcrib as _, toolcrib_cli as _,
+    toolcrib_sandbox as _, toolcrib_tools as _, tracing as _, tracing_subscriber as _,
 };

@@ -14,7 +14,6 @@ use toolcrib_tool::Annotations;
 /// assert!(writers.matches(Annotations::default()));
 /// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[schemars(description = "What is asked of a tool's annotations; what is absent does not matter.")]
 #[serde(default, deny_unknown_fields)]
 pub struct AnnotationPattern {
     /// The call changes nothing.

@@ -22,7 +22,8 @@ fn validator() -> &'static Validator {
 #[track_caller]
 pub(crate) fn agrees(file: &str, text: &str, loaded: &Loaded) {
     let Ok(value) = decode::<Value>(file, text) else { return };
-    let says = || validator().iter_errors(&value).map(|error| error.to_string()).collect::<Vec<_>>();
+    let says =
+        || validator().iter_errors(&value).map(|error| error.to_string()).collect::<Vec<_>>();
     if !loaded.has_errors() {
         assert!(validator().is_valid(&value), "{file} is right, but: {:?}", says());
     }

@@ -1,0 +1,86 @@
+//! `toolcrib export`: the tools as a provider wants them.
+
+use std::sync::Arc;
+
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use serde_json::Value;
+use toolcrib::ToolDefinition;
+use toolcrib::wire::{Target, export, prompt_text};
+
+use super::{Options, ToolsetChoice};
+use crate::screen::{self, ERROR, WARNING};
+use crate::{Exit, startup};
+
+/// The format that is text, not JSON.
+const PROMPT: &str = "prompt";
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  toolcrib export --format openai > tools.json
+  toolcrib export --format openai-strict --toolset reader
+  toolcrib export --format prompt calculator
+
+A tool that a format cannot express without a change of meaning is left out and named on standard
+error; then the exit code is 1.")]
+pub(crate) struct ExportOptions {
+    /// The tools [default: all that can be called]
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+    /// The format
+    #[arg(long, value_parser = formats())]
+    format: String,
+    /// Say on standard error what the format tells differently
+    #[arg(long)]
+    notes: bool,
+    #[command(flatten)]
+    toolset: ToolsetChoice,
+}
+
+fn formats() -> PossibleValuesParser {
+    let providers = Target::ALL.iter().map(|target| target.as_str());
+    PossibleValuesParser::new(providers.chain([PROMPT]).collect::<Vec<_>>())
+}
+
+pub(super) fn run(options: &Options, own: &ExportOptions) -> anyhow::Result<Exit> {
+    let started = startup::look(options)?;
+    let crib = &started.crib;
+    let turn = crib.executor().turn(own.toolset.turn_options(crib)?);
+    let mut chosen: Vec<&Arc<ToolDefinition>> = Vec::new();
+    let mut exit = Exit::Success;
+    if own.names.is_empty() {
+        chosen.extend(turn.definitions());
+    }
+    for name in &own.names {
+        if let Some(definition) = turn.describe(name) {
+            chosen.push(definition);
+        } else {
+            screen::note(format!(
+                "{ERROR}left out{ERROR:#} {name}: no such tool can be called (see `toolcrib why {name}`)"
+            ));
+            exit = Exit::Failure;
+        }
+    }
+    let definitions = chosen.iter().map(|definition| &***definition);
+    let Some(target) = Target::from_name(&own.format) else {
+        screen::out(prompt_text(definitions))?;
+        return Ok(exit);
+    };
+    let exported = export(definitions, target);
+    for refusal in &exported.refused {
+        let at = place(&refusal.at);
+        screen::note(format!("{ERROR}left out{ERROR:#} {}{at}: {}", refusal.tool, refusal.reason));
+        exit = Exit::Failure;
+    }
+    for note in exported.notes.iter().filter(|_| own.notes) {
+        let at = place(&note.at);
+        screen::note(format!("{WARNING}note{WARNING:#} {}{at}: {}", note.tool, note.text));
+    }
+    screen::json(&Value::Array(exported.tools))?;
+    Ok(exit)
+}
+
+/// A place in a tool's schema, behind its name.
+fn place(pointer: &str) -> String {
+    if pointer.is_empty() { String::new() } else { format!(" at {pointer}") }
+}

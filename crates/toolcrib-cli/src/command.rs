@@ -3,6 +3,7 @@
 mod call;
 mod check;
 mod config;
+mod doctor;
 mod export;
 mod generate;
 mod list;
@@ -89,6 +90,8 @@ pub(crate) enum Command {
     Export(export::ExportOptions),
     /// Show the settings that are in effect, and where each is from
     Config(config::ConfigOptions),
+    /// Say what this machine offers, and which promises do not hold here and why
+    Doctor(doctor::DoctorOptions),
     /// Print the JSON Schema of manifests or of the config file
     Schema(schema::SchemaOptions),
     /// Print the completions of a shell
@@ -154,6 +157,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Exit> {
         Command::Why(own) => why::run(options, own),
         Command::Search(own) => search::run(options, own),
         Command::Export(own) => export::run(options, own),
+        Command::Doctor(own) => doctor::run(options, own),
         Command::Schema(own) => schema::run(own),
         Command::Completions(own) => generate::completions(own),
         Command::Man(own) => generate::man(own),

@@ -1,7 +1,7 @@
 //! What people see: data on standard output, everything else on standard error, colour only on a
 //! terminal.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 
 use anstyle::{AnsiColor, Style};
 use anyhow::Context;
@@ -85,6 +85,34 @@ pub(crate) fn broken_files(files: &DirectoryLoad) {
     }
 }
 
+/// The text folded at blanks to fit a terminal, where standard output is one; further lines begin
+/// with `indent` blanks, and the first is taken to stand behind `before` characters.
+pub(crate) fn folded(text: &str, before: usize, indent: usize) -> String {
+    let width = io::stdout().is_terminal().then(terminal_size::terminal_size).flatten();
+    let width = width.map_or(usize::MAX, |(terminal_size::Width(columns), _)| columns.into());
+    fold(text, before, indent, width)
+}
+
+fn fold(text: &str, before: usize, indent: usize, width: usize) -> String {
+    let mut folded = String::with_capacity(text.len());
+    let mut column = before;
+    for (at, word) in text.split(' ').enumerate() {
+        let length = word.chars().count();
+        if at > 0 && column + 1 + length > width {
+            folded.push('\n');
+            folded.extend(std::iter::repeat_n(' ', indent));
+            column = indent + length;
+        } else {
+            if at > 0 {
+                folded.push(' ');
+            }
+            column = column.saturating_add(usize::from(at > 0) + length);
+        }
+        folded.push_str(word);
+    }
+    folded
+}
+
 /// Whether somebody stopped reading our output.
 pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
@@ -98,4 +126,17 @@ pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
 pub(crate) fn count(number: usize, what: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{number} {what}{plural}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fold;
+
+    #[test]
+    fn lines_are_folded_at_blanks_and_long_words_stay_whole() {
+        assert_eq!(fold("a bb ccc", 2, 4, 8), "a bb\n    ccc");
+        assert_eq!(fold("aaaaaaaaaaaa b", 2, 1, 8), "aaaaaaaaaaaa\n b");
+        assert_eq!(fold("a bb ccc", 2, 4, usize::MAX), "a bb ccc");
+        assert_eq!(fold("", 2, 4, 8), "");
+    }
 }

@@ -41,9 +41,14 @@ pub(crate) fn call(options: &Options) -> anyhow::Result<Started> {
 /// Builds the crib to look at: as for a call, but nothing is opened, nothing made, and no command
 /// asked for a secret.
 pub(crate) fn look(options: &Options) -> anyhow::Result<Started> {
-    let started = build(options, Secrets::look, |builder, _| Ok(builder))?;
+    let started = quietly(options)?;
     screen::broken_files(started.manifests.files());
     Ok(started)
+}
+
+/// As [`look`], and says nothing of files that are left out.
+pub(crate) fn quietly(options: &Options) -> anyhow::Result<Started> {
+    build(options, Secrets::look, |builder, _| Ok(builder))
 }
 
 /// Builds the crib as it is declared, whatever the lock says of it.

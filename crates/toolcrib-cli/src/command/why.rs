@@ -119,6 +119,7 @@ impl<'a> Facts<'a> {
         let name = self.name;
         let mut page = format!("{STRONG}{name}{STRONG:#}\n");
         let mut line = |head: &str, text: String| {
+            let text = screen::folded(&text, 16, 16);
             let _ = writeln!(page, "  {head:<13} {text}");
         };
         match (self.owner, self.reserved) {

@@ -14,6 +14,7 @@ mod approval;
 mod calls;
 mod checks;
 mod crib;
+mod doctor;
 mod finding;
 mod lock;
 mod manifests;

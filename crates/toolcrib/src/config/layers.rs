@@ -210,6 +210,11 @@ impl LoadedConfig {
         self.layered.value
     }
 
+    /// Where the value of a key is from.
+    pub fn origin<P: AsRef<str>>(&self, path: &[P]) -> Origin {
+        self.layered.origin(path)
+    }
+
     /// The file it was read from, if there was one.
     pub fn file(&self) -> Option<&Path> {
         self.file.as_deref()

@@ -1,0 +1,171 @@
+//! `toolcrib doctor`: what this machine offers, and which promises do not hold here and why.
+
+mod machine;
+mod settings;
+mod tools;
+
+use std::fmt::Write as _;
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::{JsonOutput, Options};
+use crate::screen::{self, ERROR, FAINT, STRONG, WARNING, count};
+use crate::{Exit, startup};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  toolcrib doctor
+  toolcrib doctor --json | jq '.findings[] | select(.verdict == \"failure\")'
+
+It runs no tool and no command for a secret, and leaves nothing behind. Exit code 1: something fails.")]
+pub(crate) struct DoctorOptions {
+    #[command(flatten)]
+    output: JsonOutput,
+}
+
+/// How it stands with a thing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    /// It is as promised.
+    Good,
+    /// It is worth knowing.
+    Note,
+    /// It works, but less than it could, or less safely.
+    Warning,
+    /// It does not work, or a promise does not hold.
+    Failure,
+}
+
+impl Verdict {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Good => "good",
+            Self::Note => "note",
+            Self::Warning => "warning",
+            Self::Failure => "failure",
+        }
+    }
+}
+
+/// One thing that was looked at.
+#[derive(Debug)]
+struct Finding {
+    section: &'static str,
+    about: &'static str,
+    verdict: Verdict,
+    says: String,
+    /// What to do.
+    help: Option<&'static str>,
+}
+
+/// What was found so far.
+#[derive(Debug, Default)]
+struct Findings {
+    section: &'static str,
+    list: Vec<Finding>,
+}
+
+impl Findings {
+    fn section(&mut self, section: &'static str) {
+        self.section = section;
+    }
+
+    fn add(&mut self, about: &'static str, verdict: Verdict, says: impl Into<String>) {
+        let (section, says) = (self.section, says.into());
+        self.list.push(Finding { section, about, verdict, says, help: None });
+    }
+
+    fn good(&mut self, about: &'static str, says: impl Into<String>) {
+        self.add(about, Verdict::Good, says);
+    }
+
+    fn note(&mut self, about: &'static str, says: impl Into<String>) {
+        self.add(about, Verdict::Note, says);
+    }
+
+    fn warn(&mut self, about: &'static str, says: impl Into<String>, help: &'static str) {
+        self.add(about, Verdict::Warning, says);
+        self.help(help);
+    }
+
+    fn fail(&mut self, about: &'static str, says: impl Into<String>, help: &'static str) {
+        self.add(about, Verdict::Failure, says);
+        self.help(help);
+    }
+
+    fn help(&mut self, help: &'static str) {
+        if let Some(last) = self.list.last_mut() {
+            last.help = Some(help);
+        }
+    }
+
+    fn count(&self, verdict: Verdict) -> usize {
+        self.list.iter().filter(|finding| finding.verdict == verdict).count()
+    }
+}
+
+pub(super) fn run(options: &Options, own: &DoctorOptions) -> anyhow::Result<Exit> {
+    let mut findings = Findings::default();
+    findings.section("Machine");
+    machine::look(&mut findings);
+    findings.section("Settings");
+    match startup::config(options) {
+        Ok(loaded) => {
+            settings::look(&loaded, &mut findings);
+            findings.section("Tools");
+            tools::look(options, loaded.config(), &mut findings);
+        }
+        // What is wrong, and where, is on standard error.
+        Err(error) => findings.fail("config", format!("{error:#}"), "nothing starts with these"),
+    }
+    let failed = findings.count(Verdict::Failure) > 0;
+    if own.output.json {
+        let records: Vec<Value> = findings.list.iter().map(record).collect();
+        screen::json(&json!({"ok": !failed, "findings": records}))?;
+    } else {
+        screen::out(page(&findings))?;
+    }
+    Ok(if failed { Exit::Failure } else { Exit::Success })
+}
+
+fn record(finding: &Finding) -> Value {
+    json!({
+        "section": finding.section.to_lowercase(),
+        "about": finding.about,
+        "verdict": finding.verdict.as_str(),
+        "message": finding.says,
+        "help": finding.help,
+    })
+}
+
+/// Where the text of a finding begins.
+const INDENT: usize = 11;
+
+fn page(findings: &Findings) -> String {
+    let mut page = String::new();
+    let mut section = "";
+    for finding in &findings.list {
+        if section != finding.section {
+            section = finding.section;
+            let _ = writeln!(page, "{STRONG}{section}{STRONG:#}");
+        }
+        let word = format!("{:<8}", finding.verdict.as_str());
+        let word = match finding.verdict {
+            Verdict::Good => word,
+            Verdict::Note => format!("{FAINT}{word}{FAINT:#}"),
+            Verdict::Warning => format!("{WARNING}{word}{WARNING:#}"),
+            Verdict::Failure => format!("{ERROR}{word}{ERROR:#}"),
+        };
+        let about = finding.about;
+        let says = screen::folded(&finding.says, INDENT + about.len() + 2, INDENT);
+        let _ = writeln!(page, "  {word} {STRONG}{about}{STRONG:#}: {says}");
+        if let Some(help) = finding.help {
+            let help = screen::folded(help, INDENT, INDENT);
+            let _ = writeln!(page, "{:INDENT$}{FAINT}{help}{FAINT:#}", "");
+        }
+    }
+    let failures = count(findings.count(Verdict::Failure), "failure");
+    let _ = writeln!(page, "\n{failures}, {}", count(findings.count(Verdict::Warning), "warning"));
+    page
+}

@@ -1,0 +1,200 @@
+//! Settings: what they name is there, and is as private as it has to be.
+
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use toolcrib::config::{Config, LoadedConfig};
+use toolcrib::core::policy::PolicyMode;
+use toolcrib::manifest::layers::Origin;
+use toolcrib::runners::Secrets;
+
+use super::Findings;
+
+pub(super) fn look(loaded: &LoadedConfig, findings: &mut Findings) {
+    let config = loaded.config();
+    file(loaded, findings);
+    workspace(&config.workspace.root, findings);
+    state(config.state.dir.as_deref(), findings);
+    audit(config.audit.file.as_deref(), findings);
+    secrets(config, findings);
+    if config.policy.mode() == PolicyMode::Yolo {
+        findings.warn(
+            "policy",
+            "the mode is yolo: calls that would be asked about run unasked",
+            "set policy.mode to guarded",
+        );
+    }
+    server(config, findings);
+}
+
+fn file(loaded: &LoadedConfig, findings: &mut Findings) {
+    let Some(path) = loaded.file() else {
+        findings.note("config", "no file: the built-in defaults hold");
+        return;
+    };
+    let holds_token = matches!(loaded.origin(&["server", "token"]), Origin::File { .. })
+        && loaded.config().server.token.is_some();
+    let shown = path.display();
+    match mode(path) {
+        Some(mode) if mode & 0o022 != 0 => findings.warn(
+            "config",
+            format!("others may write to {shown} (mode {mode:03o}), and decide what runs"),
+            "take the right away: chmod go-w",
+        ),
+        Some(mode) if mode & 0o044 != 0 && holds_token => findings.warn(
+            "config",
+            format!("others may read {shown} (mode {mode:03o}), and it holds the server's token"),
+            "take the right away: chmod go-r; or set TOOLCRIB_TOKEN instead",
+        ),
+        _ => findings.good("config", format!("{shown} is in order")),
+    }
+}
+
+fn workspace(root: &Path, findings: &mut Findings) {
+    if root.is_dir() {
+        findings.good("workspace", format!("commands run in {}", root.display()));
+    } else {
+        findings.fail(
+            "workspace",
+            format!("{} is no directory: command tools cannot start", root.display()),
+            "make it, or set workspace.root",
+        );
+    }
+}
+
+fn state(dir: Option<&Path>, findings: &mut Findings) {
+    let Some(dir) = dir else {
+        findings.note(
+            "state",
+            "no state.dir: long outputs last as long as the program, and calls that would wait fail",
+        );
+        return;
+    };
+    let shown = dir.display();
+    match fs::metadata(dir) {
+        Ok(found) if !found.is_dir() => {
+            findings.fail("state", format!("{shown} is no directory"), "set another state.dir");
+        }
+        Ok(found) if found.permissions().mode() & 0o077 != 0 => findings.fail(
+            "state",
+            format!(
+                "others may look into {shown} (mode {:03o}), so nothing that keeps state starts",
+                found.permissions().mode() & 0o777
+            ),
+            "use a directory of its own, or run chmod 700 on it",
+        ),
+        Ok(_) => match writable(dir) {
+            Ok(()) => findings.good("state", format!("{shown} is private and can be written to")),
+            Err(error) => findings.fail(
+                "state",
+                format!("{shown} cannot be written to: {error}"),
+                "give it to the user of the server",
+            ),
+        },
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            findings
+                .good("state", format!("{shown} is made at the first start, for its owner alone"));
+        }
+        Err(error) => {
+            findings.fail(
+                "state",
+                format!("{shown}: {error}"),
+                "give it to the user of the server",
+            );
+        }
+    }
+}
+
+/// A file is made and removed: a mode says too little where there are lists of rights.
+fn writable(dir: &Path) -> io::Result<()> {
+    let probe = dir.join(format!(".doctor-{}", std::process::id()));
+    OpenOptions::new().write(true).create_new(true).open(&probe)?;
+    fs::remove_file(probe)
+}
+
+fn audit(file: Option<&Path>, findings: &mut Findings) {
+    let Some(file) = file else {
+        findings.note("audit", "no audit.file: nobody writes down who called what");
+        return;
+    };
+    let shown = file.display();
+    let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let opened = if file.exists() {
+        OpenOptions::new().append(true).open(file).map(drop)
+    } else {
+        writable(parent.unwrap_or(Path::new(".")))
+    };
+    match (opened, mode(file)) {
+        (Err(error), _) => findings.fail(
+            "audit",
+            format!("{shown} cannot be written to: {error}"),
+            "give it to the user of the server, or set another audit.file",
+        ),
+        (Ok(()), Some(mode)) if mode & 0o077 != 0 => findings.warn(
+            "audit",
+            format!("others may use {shown} (mode {mode:03o}), which says who called what"),
+            "take the right away: chmod go=",
+        ),
+        (Ok(()), _) => findings.good("audit", format!("every call is a line of {shown}")),
+    }
+}
+
+fn secrets(config: &Config, findings: &mut Findings) {
+    let secrets = Secrets::look(config.secret_sources());
+    let missing = secrets.missing();
+    for missing in &missing {
+        findings.warn("secrets", missing.to_string(), "tools that need it are unavailable");
+    }
+    if missing.is_empty() && !config.secrets.is_empty() {
+        findings
+            .good("secrets", "every one is there, as far as can be told without running commands");
+    }
+    match config.mask() {
+        Ok(mask) if !mask.ignored().is_empty() => findings.warn(
+            "secrets",
+            "one or more are too short to be masked in what calls hand out",
+            "use secrets of 4 bytes or more",
+        ),
+        Ok(_) => {}
+        Err(error) => findings.fail("secrets", error.to_string(), "nothing starts with these"),
+    }
+}
+
+fn server(config: &Config, findings: &mut Findings) {
+    let server = &config.server;
+    let listen = server.listen;
+    let guard = match (&server.token, server.no_auth) {
+        (_, true) => "no token is asked for",
+        (Some(_), _) => "the token of the config is asked for",
+        (None, false) => "a new token is made at every start",
+    };
+    match TcpListener::bind(listen) {
+        Ok(_) if server.no_auth && !listen.ip().is_loopback() => findings.fail(
+            "server",
+            format!("{listen} without a token is refused: anybody on the network could call"),
+            "set a token, or listen on a loopback address",
+        ),
+        Ok(_) if server.no_auth => findings.warn(
+            "server",
+            format!("{listen} is free, and {guard}: every program of this machine may call"),
+            "set server.no_auth to false",
+        ),
+        Ok(_) => findings.good("server", format!("{listen} is free, and {guard}")),
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+            findings.note("server", format!("{listen} is taken: a server runs there already"));
+        }
+        Err(error) => findings.fail(
+            "server",
+            format!("{listen} cannot be listened on: {error}"),
+            "set another server.listen",
+        ),
+    }
+}
+
+/// The rights to a file, if it is there.
+pub(super) fn mode(path: &Path) -> Option<u32> {
+    Some(fs::metadata(path).ok()?.permissions().mode() & 0o777)
+}

@@ -5,6 +5,7 @@ mod check;
 mod config;
 mod doctor;
 mod export;
+mod follow;
 mod generate;
 mod list;
 mod lock;

@@ -74,7 +74,7 @@ fn build_of(
     let secrets = secrets(config.secret_sources());
     let host = RunnerHost::new(&config.workspace.root).with_secrets(secrets.clone());
     let manifests = Manifests::load(&config.manifests.dirs, host);
-    let builder = Toolcrib::builder().settings(&config).native_tools().entries(manifests.entries());
+    let builder = Toolcrib::builder().settings(&config).native_tools().manifests(&manifests);
     let crib = open(builder.secrets(&secrets)?, &config)?.build()?;
     Ok(Started { crib, config, manifests })
 }

@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::fs;
+use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,8 +14,12 @@ use crate::declaration::Declaration;
 use crate::diagnostic::Diagnostic;
 use crate::document::FILE_MAX_BYTES;
 use crate::lint::{Remark, lint_str};
+use crate::live::{Digest, Seen, Stamp, observe};
 use crate::manifest::{Loaded, load_str};
 use crate::source::{Span, without_bom};
+
+/// Loading this many files takes longer than starting a thread.
+const FILES_PER_THREAD: usize = 16;
 
 /// What became of a list of directories.
 #[derive(Debug, Clone, Default)]
@@ -25,6 +29,7 @@ pub struct DirectoryLoad {
     pub files: Vec<FileLoad>,
     /// Directories that could not be read, with the reason.
     pub unreadable: Vec<FileLoad>,
+    paths: Vec<PathBuf>,
 }
 
 /// What became of one file.
@@ -36,6 +41,21 @@ pub struct FileLoad {
     pub text: String,
     /// Its tools and diagnostics.
     pub loaded: Loaded,
+    /// The position of its directory among those that were given.
+    pub rank: u32,
+    /// The version of the file that this is; none if it could not be read.
+    pub(crate) version: Option<FileVersion>,
+}
+
+/// Which version of a file was read.
+#[derive(Debug, Clone)]
+pub(crate) struct FileVersion {
+    pub(crate) stamp: Stamp,
+    pub(crate) digest: Digest,
+    /// Whether no other file can ever have its identity.
+    pub(crate) is_settled: bool,
+    /// Where the file really is, if it is reached through a symbolic link.
+    pub(crate) target: Option<PathBuf>,
 }
 
 impl FileLoad {
@@ -71,6 +91,8 @@ impl FileLoad {
             path: path.to_owned(),
             text: String::new(),
             loaded: Loaded { declarations: Vec::new(), diagnostics: vec![diagnostic] },
+            rank: 0,
+            version: None,
         }
     }
 }
@@ -87,28 +109,27 @@ impl DirectoryLoad {
         all.flat_map(|file| file.loaded.diagnostics.iter().map(move |problem| (file, problem)))
     }
 
+    /// The directories and files that were asked for, each once, in order.
+    pub fn paths(&self) -> &[PathBuf] {
+        &self.paths
+    }
+
     /// Whether a file or a directory was refused.
     pub fn has_errors(&self) -> bool {
         self.unreadable.iter().chain(&self.files).any(|file| file.loaded.has_errors())
     }
 }
 
-/// Loads every manifest of the directories; a broken one does not keep the others from loading.
+/// Loads every manifest of the directories, with all processors; a broken one does not keep the
+/// others from loading. A path that is a file is read as a manifest, whatever its name.
 ///
 /// Files that count end in `.yaml`, `.yml` or `.toml` and stand in the directory itself. Dot files
-/// and the backups of editors do not count.
-pub fn load_dirs(directories: &[PathBuf]) -> DirectoryLoad {
-    let mut load = DirectoryLoad::default();
-    for directory in directories {
-        match manifests(directory) {
-            Ok(paths) => load.files.extend(paths.iter().map(|path| load_file(path))),
-            Err(error) => load.unreadable.push(unreadable_dir(directory, &error)),
-        }
-    }
-    load
+/// and the backups of editors do not count. A file that is named twice counts once.
+pub fn load_dirs(paths: &[PathBuf]) -> DirectoryLoad {
+    load_paths(paths, &load_str)
 }
 
-/// Looks through directories and single files as [`lint_str`] does, with all processors.
+/// Looks through directories and single files as [`lint_str`] does.
 ///
 /// Directories and files are taken in the order they are given; what counts in a directory is what
 /// [`load_dirs`] takes.
@@ -116,34 +137,57 @@ pub fn lint_paths(
     paths: &[PathBuf],
     remarks: &(dyn Fn(&ToolDefinition) -> Vec<Remark> + Sync),
 ) -> DirectoryLoad {
+    load_paths(paths, &|file, text| lint_str(file, text, remarks))
+}
+
+fn load_paths(paths: &[PathBuf], read: &(dyn Fn(&str, &str) -> Loaded + Sync)) -> DirectoryLoad {
     let mut load = DirectoryLoad::default();
-    let mut files = Vec::new();
     for path in paths {
-        if path.is_dir() {
-            match manifests(path) {
-                Ok(found) => files.extend(found),
-                Err(error) => load.unreadable.push(unreadable_dir(path, &error)),
-            }
-        } else {
-            files.push(path.clone());
+        if !load.paths.contains(path) {
+            load.paths.push(path.clone());
         }
     }
-    // A file that is named twice is one file, and no rival of itself.
-    let mut seen = HashSet::new();
-    files.retain(|path| seen.insert(path.canonicalize().unwrap_or_else(|_| path.clone())));
+    let mut files = Vec::new();
+    for (rank, path) in (0..).zip(&load.paths) {
+        if path.is_file() {
+            files.push((path.clone(), rank));
+            continue;
+        }
+        match manifests(path) {
+            Ok(found) => files.extend(found.into_iter().map(|path| (path, rank))),
+            Err(error) => {
+                load.unreadable.push(FileLoad { rank, ..unreadable_dir(path, &error) });
+            }
+        }
+    }
+    // A file that is named twice is one file, and no rival of itself. Within a directory none is.
+    if load.paths.len() > 1 {
+        let mut seen = HashSet::new();
+        files.retain(|(path, _)| seen.insert(path.canonicalize().unwrap_or_else(|_| path.clone())));
+    }
+    load.files = load_files(&files, read);
+    load
+}
+
+/// Loads files with all processors, in order.
+fn load_files(
+    files: &[(PathBuf, u32)],
+    read: &(dyn Fn(&str, &str) -> Loaded + Sync),
+) -> Vec<FileLoad> {
     let workers = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let next = AtomicUsize::new(0);
-    let lint = |file: &str, text: &str| lint_str(file, text, remarks);
     let work = || {
         let mut done = Vec::new();
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
-            let Some(path) = files.get(at) else { return done };
-            done.push((at, load_file_with(path, &lint)));
+            let Some((path, rank)) = files.get(at) else { return done };
+            done.push((at, load_file(path, *rank, read)));
         }
     };
+    // A thread costs more than a few files.
+    let others = workers.min(files.len().div_ceil(FILES_PER_THREAD)).saturating_sub(1);
     let mut done: Vec<(usize, FileLoad)> = std::thread::scope(|scope| {
-        let others: Vec<_> = (1..workers.min(files.len())).map(|_| scope.spawn(work)).collect();
+        let others: Vec<_> = (0..others).map(|_| scope.spawn(work)).collect();
         let mut done = work();
         for other in others {
             match other.join() {
@@ -154,8 +198,7 @@ pub fn lint_paths(
         done
     });
     done.sort_by_key(|(at, _)| *at);
-    load.files.extend(done.into_iter().map(|(_, file)| file));
-    load
+    done.into_iter().map(|(_, file)| file).collect()
 }
 
 fn unreadable_dir(directory: &Path, error: &io::Error) -> FileLoad {
@@ -165,31 +208,43 @@ fn unreadable_dir(directory: &Path, error: &io::Error) -> FileLoad {
 }
 
 /// Loads one manifest. What keeps it from being read is a diagnostic like any other.
-pub fn load_file(path: &Path) -> FileLoad {
-    load_file_with(path, &load_str)
+fn load_file(path: &Path, rank: u32, read: &dyn Fn(&str, &str) -> Loaded) -> FileLoad {
+    match observe(path, None) {
+        Seen::File(file) => file.load(path, rank, read),
+        Seen::Unread(load) => FileLoad { rank, ..*load },
+        Seen::Busy => {
+            let error = io::Error::new(io::ErrorKind::ResourceBusy, "somebody is writing it");
+            FileLoad { rank, ..unread(path, &error) }
+        }
+        Seen::Missing | Seen::Same(_) => {
+            let message = "there is no such file or directory".to_owned();
+            let help = "check the spelling of the path";
+            FileLoad { rank, ..FileLoad::unread(path, "unreadable", message, help) }
+        }
+    }
 }
 
-fn load_file_with(path: &Path, load: &dyn Fn(&str, &str) -> Loaded) -> FileLoad {
-    let bytes = match read_limited(path) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let message = "there is no such file or directory".to_owned();
-            return FileLoad::unread(path, "unreadable", message, "check the spelling of the path");
-        }
-        Err(error) => {
-            let message = format!("the file cannot be read: {error}");
-            let help = "check its owner and permissions";
-            return FileLoad::unread(path, "unreadable", message, help);
-        }
-    };
+/// A manifest that cannot be read.
+pub(crate) fn unread(path: &Path, error: &io::Error) -> FileLoad {
+    let message = format!("the file cannot be read: {error}");
+    FileLoad::unread(path, "unreadable", message, "check its owner and permissions")
+}
+
+/// Loads a manifest from its bytes.
+pub(crate) fn load_bytes(
+    path: &Path,
+    bytes: Vec<u8>,
+    read: &dyn Fn(&str, &str) -> Loaded,
+) -> FileLoad {
     if bytes.len() > FILE_MAX_BYTES {
         let message = "the file has more than 4 MiB; no manifest does".to_owned();
         return FileLoad::unread(path, "too-large", message, "split it into several files");
     }
     match String::from_utf8(bytes) {
         Ok(text) => {
-            let loaded = load(&path.to_string_lossy(), &text);
-            FileLoad { path: path.to_owned(), text: without_bom(&text).to_owned(), loaded }
+            let loaded = read(&path.to_string_lossy(), &text);
+            let text = without_bom(&text).to_owned();
+            FileLoad { path: path.to_owned(), text, loaded, rank: 0, version: None }
         }
         Err(error) => {
             let at = error.utf8_error().valid_up_to();
@@ -201,20 +256,8 @@ fn load_file_with(path: &Path, load: &dyn Fn(&str, &str) -> Loaded) -> FileLoad 
     }
 }
 
-/// Reads a regular file, and at most one byte more than is allowed.
-///
-/// A named pipe or a device would block or never end, so only regular files are opened.
-fn read_limited(path: &Path) -> io::Result<Vec<u8>> {
-    if !fs::metadata(path)?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
-    }
-    let mut bytes = Vec::new();
-    File::open(path)?.take(FILE_MAX_BYTES as u64 + 1).read_to_end(&mut bytes)?;
-    Ok(bytes)
-}
-
 /// The files of a directory that count, in byte order of their names.
-fn manifests(directory: &Path) -> io::Result<Vec<PathBuf>> {
+pub(crate) fn manifests(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     for entry in fs::read_dir(directory)? {
         let entry = entry?;

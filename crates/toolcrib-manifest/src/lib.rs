@@ -14,6 +14,7 @@ mod fields;
 mod fix;
 pub mod layers;
 mod lint;
+pub mod live;
 pub mod lock;
 mod manifest;
 mod source;

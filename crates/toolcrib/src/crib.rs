@@ -16,6 +16,8 @@ use toolcrib_tool::{ContextValues, Services};
 
 #[cfg(feature = "manifests")]
 use crate::lock::LockKeeper;
+#[cfg(feature = "manifests")]
+use crate::manifests::Reloader;
 #[cfg(unix)]
 use crate::stores::FileAudit;
 
@@ -38,6 +40,8 @@ pub struct Toolcrib {
     secrets: toolcrib_runners::Secrets,
     #[cfg(feature = "manifests")]
     lock: Option<Arc<LockKeeper>>,
+    #[cfg(feature = "manifests")]
+    manifests: Option<Reloader>,
     /// The log that [`resources`](ToolcribBuilder::resources) opened, to be written out at the end.
     #[cfg(unix)]
     audit_file: Option<Arc<FileAudit>>,
@@ -120,6 +124,33 @@ impl Toolcrib {
     #[cfg(feature = "manifests")]
     pub fn lock(&self) -> Option<&Arc<LockKeeper>> {
         self.lock.as_ref()
+    }
+
+    /// The manifests it was built with, to reload and to follow them.
+    ///
+    /// ```
+    /// use toolcrib::Toolcrib;
+    /// use toolcrib::manifests::Manifests;
+    /// use toolcrib::runners::RunnerHost;
+    ///
+    /// let dir = tempfile::tempdir()?;
+    /// let found = Manifests::load(&[dir.path().to_owned()], RunnerHost::new(dir.path()));
+    /// let crib = Toolcrib::builder().manifests(&found).build()?;
+    /// let text = "
+    /// toolcrib: 1
+    /// tools:
+    ///   - {name: uptime, description: Show how long the machine runs., run: {argv: [uptime]}}
+    /// ";
+    /// std::fs::write(dir.path().join("uptime.yaml"), text)?;
+    ///
+    /// let manifests = crib.manifests().ok_or("there are manifests")?;
+    /// manifests.reload(); // or, to follow them: manifests.watch()?
+    /// assert!(crib.turn().describe("uptime").is_some());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[cfg(feature = "manifests")]
+    pub fn manifests(&self) -> Option<&Reloader> {
+        self.manifests.as_ref()
     }
 
     /// Ends it: calls that come now are `unavailable`, those that run have `grace` to end and are

@@ -1,18 +1,29 @@
-//! Tools from manifest files: read, checked, turned into entries.
+//! Tools from manifest files: read, checked, turned into entries, and kept up to date.
 
+use std::fmt;
+use std::io;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use toolcrib_manifest::directory::{DirectoryLoad, load_dirs, load_file};
+use toolcrib_core::{Change, Executor, RegistryBuilder, SourceUnit};
+use toolcrib_manifest::declaration::Declaration;
+use toolcrib_manifest::directory::{DirectoryLoad, load_dirs};
+use toolcrib_manifest::live::{
+    FileEvent, FileStatus, LiveManifests, LookReport, Subscriber, UnitChange, Watch,
+};
 use toolcrib_runners::RunnerHost;
-use toolcrib_tool::ToolEntry;
+use toolcrib_tool::{Layer, ToolEntry};
+
+use crate::crib::BuildError;
+use crate::lock::LockKeeper;
 
 /// What was found in manifest files.
 ///
 /// A broken file yields no tools and says why in [`files`](Manifests::files); the other files are
 /// not touched by it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Manifests {
-    files: DirectoryLoad,
+    files: Arc<DirectoryLoad>,
     host: RunnerHost,
 }
 
@@ -20,28 +31,186 @@ impl Manifests {
     /// Reads the manifests of directories, in order; a path that is a file is read as one.
     /// `host` says where commands run unless they say so, and which secrets there are.
     pub fn load(paths: &[PathBuf], host: RunnerHost) -> Self {
-        let mut files = DirectoryLoad::default();
-        for path in paths {
-            if path.is_file() {
-                files.files.push(load_file(path));
-            } else {
-                let load = load_dirs(std::slice::from_ref(path));
-                files.files.extend(load.files);
-                files.unreadable.extend(load.unreadable);
-            }
-        }
-        Self { files, host }
+        Self { files: Arc::new(load_dirs(paths)), host }
     }
 
     /// The tools of all good files, in the order that decides names: directory, file, place.
     pub fn entries(&self) -> impl Iterator<Item = ToolEntry> + '_ {
-        self.files
-            .declarations()
-            .map(|declaration| toolcrib_runners::entry(declaration, &self.host))
+        self.files.declarations().map(|declaration| entry(declaration, &self.host))
     }
 
     /// The files, with their declarations and everything worth saying about them.
     pub fn files(&self) -> &DirectoryLoad {
         &self.files
+    }
+
+    /// Declares every good file as a unit, which can be replaced later.
+    pub(crate) fn declare(
+        &self,
+        registry: &mut RegistryBuilder,
+        lock: Option<&LockKeeper>,
+    ) -> Result<(), BuildError> {
+        // All at once past the lock, so that it is read once.
+        let mut entries = self.entries().collect::<Vec<_>>();
+        if let Some(lock) = lock {
+            entries = lock.admit(entries)?;
+        }
+        let mut entries = entries.into_iter();
+        for file in self.files.files.iter().filter(|file| !file.loaded.has_errors()) {
+            let own = entries.by_ref().take(file.loaded.declarations.len()).collect();
+            registry.declare(&unit(&file.path.to_string_lossy(), file.rank), own)?;
+        }
+        Ok(())
+    }
+}
+
+/// A declaration as the registry takes it.
+fn entry(declaration: &Declaration, host: &RunnerHost) -> ToolEntry {
+    toolcrib_runners::entry(declaration, host)
+}
+
+fn unit(name: &str, rank: u32) -> SourceUnit {
+    SourceUnit::new(Layer::Manifest, name).rank(rank)
+}
+
+/// The manifests of a crib, which follow their files. Cloning it is cheap.
+#[derive(Clone)]
+pub struct Reloader(Arc<Parts>);
+
+struct Parts {
+    live: Arc<LiveManifests>,
+    watch: Mutex<Option<Watch>>,
+}
+
+impl Reloader {
+    pub(crate) fn new(
+        manifests: &Manifests,
+        executor: &Executor,
+        lock: Option<Arc<LockKeeper>>,
+    ) -> Self {
+        let (executor, host) = (executor.clone(), manifests.host.clone());
+        let registry = Registry { executor, host, lock };
+        let live = Arc::new(LiveManifests::new(&manifests.files, registry));
+        Self(Arc::new(Parts { live, watch: Mutex::new(None) }))
+    }
+
+    /// Follows the files from now on: what is saved is live a moment later. Does nothing if they are
+    /// followed already. Ends with the crib.
+    ///
+    /// Fails only if no thread can be started. What cannot be watched is looked at every two seconds
+    /// instead, which is logged.
+    pub fn watch(&self) -> io::Result<()> {
+        let mut watch = self.0.watch.lock().unwrap_or_else(PoisonError::into_inner);
+        if watch.is_none() {
+            *watch = Some(Watch::start(&self.0.live, |text| tracing::warn!("{text}"))?);
+        }
+        Ok(())
+    }
+
+    /// Reads every file again, now, and applies what has changed as one set.
+    ///
+    /// Calls that run and turns that are open keep what they have.
+    pub fn reload(&self) -> LookReport {
+        self.0.live.reload()
+    }
+
+    /// Every file, in the order that decides names, and what became of it.
+    pub fn files(&self) -> Vec<FileStatus> {
+        self.0.live.files()
+    }
+
+    /// Directories that cannot be read, with the reason.
+    pub fn unreadable(&self) -> Vec<(PathBuf, String)> {
+        self.0.live.unreadable()
+    }
+}
+
+impl fmt::Debug for Reloader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Reloader").field(&self.0.live).finish()
+    }
+}
+
+/// The registry that manifests are applied to.
+struct Registry {
+    executor: Executor,
+    host: RunnerHost,
+    lock: Option<Arc<LockKeeper>>,
+}
+
+impl Subscriber for Registry {
+    fn apply(&self, changes: Vec<UnitChange>) -> Result<(), String> {
+        if changes.iter().any(|change| matches!(change, UnitChange::Replace { .. })) {
+            self.refresh_secrets();
+        }
+        let changes: Vec<_> =
+            changes.into_iter().map(|change| self.change(change)).collect::<Result<_, _>>()?;
+        let applied = self.executor.registry().apply(changes).map_err(|error| error.to_string())?;
+        if !applied.is_empty() {
+            tracing::info!(
+                added = applied.added.len(),
+                changed = applied.changed.len(),
+                removed = applied.removed.len(),
+                generation = self.executor.registry().snapshot().generation(),
+                "the tools have changed"
+            );
+        }
+        Ok(())
+    }
+
+    fn report(&self, report: &LookReport) {
+        for event in &report.events {
+            log(event);
+        }
+    }
+}
+
+impl Registry {
+    fn change(&self, change: UnitChange) -> Result<Change, String> {
+        Ok(match change {
+            UnitChange::Replace { unit: file, loaded } => {
+                let declared = loaded.declarations.iter();
+                let mut entries: Vec<_> =
+                    declared.map(|declaration| entry(declaration, &self.host)).collect();
+                if let Some(lock) = &self.lock {
+                    entries = lock.admit(entries).map_err(|error| error.to_string())?;
+                }
+                Change::Replace { unit: unit(&file.name, file.rank), entries }
+            }
+            UnitChange::Remove { unit: file } => {
+                Change::Remove { unit: unit(&file.name, file.rank) }
+            }
+            UnitChange::Rename { from, to } => {
+                Change::Rename { from: unit(&from.name, from.rank), to: unit(&to.name, to.rank) }
+            }
+        })
+    }
+
+    /// A secret may have come with the manifest that wants it. New values are masked before a tool can
+    /// have them.
+    fn refresh_secrets(&self) {
+        self.host.secrets.refresh(|secrets| {
+            if let Err(error) = self.executor.mask_also(crate::config::setup::values(secrets)) {
+                tracing::warn!("secrets: {error}");
+            }
+        });
+    }
+}
+
+fn log(event: &FileEvent) {
+    match event {
+        FileEvent::Loaded { unit, from: Some(from), tools } => {
+            tracing::info!(file = %unit, %from, tools, "a manifest was renamed");
+        }
+        FileEvent::Loaded { unit, from: None, tools } => {
+            tracing::info!(file = %unit, tools, "a manifest was loaded");
+        }
+        FileEvent::Removed { unit } => tracing::info!(file = %unit, "a manifest is gone"),
+        FileEvent::Stale { unit, reason, tools, .. } => tracing::warn!(
+            file = %unit, tools, reason, "a manifest cannot be used; its last good tools stay"
+        ),
+        FileEvent::Broken { unit, reason, .. } => {
+            tracing::warn!(file = %unit, reason, "a manifest cannot be used");
+        }
     }
 }

@@ -3,7 +3,7 @@
 use clap::Args;
 use toolcrib::mcp::{McpOptions, McpServer};
 
-use super::{Options, ToolsetChoice, stop};
+use super::{Options, ToolsetChoice, follow, stop};
 use crate::Exit;
 use crate::startup::{self, Started};
 
@@ -22,12 +22,13 @@ pub(super) fn run(options: &Options, own: &StdioOptions) -> anyhow::Result<Exit>
     let started = startup::serve(options)?;
     let server = server(&started, &own.toolset)?;
     super::block_on(async {
+        let _following = follow::manifests(&started)?;
         let ended = server.serve_stdio(stop::drained(&started.crib)).await;
         // The client may have closed its end without anybody asking us to stop.
         started.crib.shutdown(stop::GRACE).await;
-        ended
-    })??;
-    Ok(Exit::Success)
+        ended?;
+        Ok(Exit::Success)
+    })?
 }
 
 /// The MCP server over a crib, with all the crib attaches to turns.

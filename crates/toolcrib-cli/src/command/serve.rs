@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::json;
 use toolcrib::http::{HttpServer, Token};
 
-use super::{JsonOutput, Options, ToolsetChoice, mcp, stop};
+use super::{JsonOutput, Options, ToolsetChoice, follow, mcp, stop};
 use crate::Exit;
 use crate::screen::{self, FAINT, STRONG, count};
 use crate::startup;
@@ -60,6 +60,7 @@ pub(super) fn run(options: &Options, own: &ServeOptions) -> anyhow::Result<Exit>
 
     super::block_on(async {
         let server = HttpServer::bind(config, mcp).await?;
+        let _following = follow::manifests(&started)?;
         announce(tools, &server, own.output.json)?;
         let ended = server.serve(stop::drained(&started.crib)).await;
         started.crib.shutdown(stop::GRACE).await;

@@ -13,11 +13,14 @@ pub struct Manifests {
     /// Directories whose `*.yaml`, `*.yml` and `*.toml` files are read, in this order; relative to
     /// the config file.
     pub dirs: Vec<PathBuf>,
+    /// Whether servers follow the files: what is saved is live a moment later. Without it they read
+    /// them again when they get SIGHUP.
+    pub watch: bool,
 }
 
 impl Default for Manifests {
     fn default() -> Self {
-        Self { dirs: vec!["tools.d".into()] }
+        Self { dirs: vec!["tools.d".into()], watch: true }
     }
 }
 

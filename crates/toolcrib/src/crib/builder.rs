@@ -23,6 +23,8 @@ use toolcrib_tool::{ContextValues, Layer, Services, ToolEntry, native_tools};
 use super::{BuildError, Toolcrib};
 #[cfg(feature = "manifests")]
 use crate::lock::LockKeeper;
+#[cfg(feature = "manifests")]
+use crate::manifests::{Manifests, Reloader};
 #[cfg(unix)]
 use crate::stores::FileAudit;
 
@@ -61,6 +63,8 @@ use crate::stores::FileAudit;
 #[derive(Default)]
 pub struct ToolcribBuilder {
     entries: Vec<ToolEntry>,
+    #[cfg(feature = "manifests")]
+    manifests: Option<Manifests>,
     native: bool,
     on_duplicate: OnDuplicate,
     allow_override: Vec<String>,
@@ -95,11 +99,20 @@ impl ToolcribBuilder {
         self
     }
 
-    /// Adds the tools of a source, for example of
-    /// [`Manifests::entries`](crate::manifests::Manifests::entries), in their order.
+    /// Adds the tools of a source, in their order. They stay as they are; what comes from manifests
+    /// and should follow them is added by [`manifests`](Self::manifests).
     #[must_use]
     pub fn entries(mut self, entries: impl IntoIterator<Item = ToolEntry>) -> Self {
         self.entries.extend(entries);
+        self
+    }
+
+    /// Adds the tools of manifests, a unit each, which can be reloaded:
+    /// [`Toolcrib::manifests`].
+    #[cfg(feature = "manifests")]
+    #[must_use]
+    pub fn manifests(mut self, manifests: &Manifests) -> Self {
+        self.manifests = Some(manifests.clone());
         self
     }
 
@@ -284,6 +297,10 @@ impl ToolcribBuilder {
                 return Err(BuildError::Refused { reason });
             }
         }
+        #[cfg(feature = "manifests")]
+        if let Some(manifests) = &self.manifests {
+            manifests.declare(&mut registry, self.lock.as_deref())?;
+        }
         let snapshot = registry.build();
         self.on_duplicate.check(&snapshot)?;
         let registry = Registry::new(snapshot).on_duplicate(self.on_duplicate);
@@ -292,8 +309,13 @@ impl ToolcribBuilder {
         if let Some(store) = spill {
             executor = executor.spill(store);
         }
+        let executor = executor.build();
         Ok(Toolcrib {
-            executor: executor.build(),
+            #[cfg(feature = "manifests")]
+            manifests: self
+                .manifests
+                .map(|manifests| Reloader::new(&manifests, &executor, self.lock.clone())),
+            executor,
             context: self.context,
             services: self.services,
             toolsets: Arc::new(self.toolsets),

@@ -1,6 +1,8 @@
 //! Manifests that change while the crib is in use: editors, deployments, deletions, storms.
 #![cfg(all(unix, feature = "manifests"))]
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+// Editors are run as people run them.
+#![allow(clippy::disallowed_methods)]
 
 #[path = "reload/crib.rs"]
 mod crib;

@@ -43,7 +43,7 @@ Exit codes: 0 it worked; 1 the call failed, the check found errors or nothing wa
 not run; 130 interrupted."
 )]
 pub(crate) struct Options {
-    /// The config file (YAML or TOML) [default: config.yml, if it is there]
+    /// The config file (YAML or TOML) [default: config.yml or config.toml, if it is there]
     #[arg(long, global = true, value_name = "FILE", env = "TOOLCRIB_CONFIG")]
     pub(crate) config: Option<PathBuf>,
 

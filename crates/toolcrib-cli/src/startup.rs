@@ -14,8 +14,8 @@ use toolcrib::{Toolcrib, ToolcribBuilder};
 use crate::command::Options;
 use crate::{arguments, screen};
 
-/// The config that is read if none is named and it is there.
-const DEFAULT_CONFIG: &str = "config.yml";
+/// The configs of which the first that is there is read if none is named.
+const DEFAULT_CONFIGS: [&str; 2] = ["config.yml", "config.toml"];
 
 /// A crib and what was found on the way to it.
 pub(crate) struct Started {
@@ -79,13 +79,12 @@ fn build_of(
     Ok(Started { crib, config, manifests })
 }
 
-/// Reads all layers of the config; the file is the named one, or `config.yml` here if there is one.
+/// Reads all layers of the config; the file is the named one, or one of [`DEFAULT_CONFIGS`] here.
 pub(crate) fn config(options: &Options) -> anyhow::Result<LoadedConfig> {
     let mut layers = ConfigLayers::new().variables(std::env::vars_os());
-    match &options.config {
-        Some(path) => layers = layers.file(path),
-        None if Path::new(DEFAULT_CONFIG).is_file() => layers = layers.file(DEFAULT_CONFIG),
-        None => {}
+    let here = || DEFAULT_CONFIGS.map(Path::new).into_iter().find(|path| path.is_file());
+    if let Some(path) = options.config.as_deref().or_else(here) {
+        layers = layers.file(path);
     }
     for (key, text) in &options.set {
         layers = layers.set(&format!("--set {key}"), key, text);

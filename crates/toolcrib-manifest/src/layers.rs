@@ -4,7 +4,7 @@
 mod place;
 mod schema;
 
-use jsonschema::PatternOptions;
+use jsonschema::{PatternOptions, Validator};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -169,7 +169,7 @@ pub fn decode_layers<T: DeserializeOwned + JsonSchema>(
     file: Option<(&str, &str)>,
     settings: &[Setting],
 ) -> Result<Layered<T>, Vec<LayerProblem>> {
-    let schema = schema_of::<T>();
+    let checker = Checker::new(schema_of::<T>());
     let mut problems = Vec::new();
     let text = file.map(|(_, text)| without_bom(text)).unwrap_or_default();
     let mut findings = Findings::new(text);
@@ -179,13 +179,13 @@ pub fn decode_layers<T: DeserializeOwned + JsonSchema>(
         if !matches!(node.value, NodeValue::Null) {
             value = node.to_value();
         }
-        check(node, &value, &schema, "", &mut findings);
+        checker.check(node, &value, "", &mut findings);
     }
     if findings.has_errors() {
         problems.extend(findings.finish().into_iter().map(of_file));
     }
     for setting in settings {
-        match read(setting, &schema) {
+        match read(setting, &checker) {
             Ok(read) => put(&mut value, &setting.path, read),
             Err(found) => problems.extend(found.into_iter().map(|found| of(setting, found))),
         }
@@ -239,8 +239,8 @@ fn of(setting: &Setting, diagnostic: Diagnostic) -> LayerProblem {
 }
 
 /// The value of a setting, checked.
-fn read(setting: &Setting, schema: &Value) -> Result<Value, Vec<Diagnostic>> {
-    let place = Place::find(schema, &setting.path).map_err(|problem| vec![*problem])?;
+fn read(setting: &Setting, checker: &Checker) -> Result<Value, Vec<Diagnostic>> {
+    let place = Place::find(&checker.schema, &setting.path).map_err(|problem| vec![*problem])?;
     let value = match &setting.given {
         Given::Value(value) => value.clone(),
         Given::Text(text) => place.read(text).map_err(|problem| {
@@ -253,7 +253,7 @@ fn read(setting: &Setting, schema: &Value) -> Result<Value, Vec<Diagnostic>> {
     let node = Node::without_place(&whole);
     let mut findings = Findings::new("");
     let prefix = format!("`{}`: ", setting.key());
-    check(&node, &whole, schema, &prefix, &mut findings);
+    checker.check(&node, &whole, &prefix, &mut findings);
     if !findings.has_errors() {
         return Ok(value);
     }
@@ -275,19 +275,32 @@ fn put(whole: &mut Value, path: &[String], value: Value) {
     }
 }
 
-/// Adds what the schema says against a value.
-fn check(node: &Node, value: &Value, schema: &Value, prefix: &str, findings: &mut Findings<'_>) {
-    let options = jsonschema::options().with_pattern_options(PatternOptions::regex()).offline();
-    match options.build(schema) {
-        Ok(validator) if !validator.is_valid(value) => {
-            let severity = Severity::Error;
-            let subject = Subject { node, schema, code: "", severity, prefix };
-            subject.report(validator.iter_errors(value), findings);
-        }
-        Ok(_) => {}
-        Err(error) => {
-            let message = format!("the type's own schema cannot be used: {error}");
-            findings.add(Diagnostic::error("invalid-value", &(0..0), message));
+/// A type's schema, compiled once for all layers.
+struct Checker {
+    schema: Value,
+    validator: Result<Validator, String>,
+}
+
+impl Checker {
+    fn new(schema: Value) -> Self {
+        let options = jsonschema::options().with_pattern_options(PatternOptions::regex()).offline();
+        let validator = options.build(&schema).map_err(|error| error.to_string());
+        Self { schema, validator }
+    }
+
+    /// Adds what the schema says against a value.
+    fn check(&self, node: &Node, value: &Value, prefix: &str, findings: &mut Findings<'_>) {
+        match &self.validator {
+            Ok(validator) if !validator.is_valid(value) => {
+                let (schema, severity) = (&self.schema, Severity::Error);
+                let subject = Subject { node, schema, code: "", severity, prefix };
+                subject.report(validator.iter_errors(value), findings);
+            }
+            Ok(_) => {}
+            Err(error) => {
+                let message = format!("the type's own schema cannot be used: {error}");
+                findings.add(Diagnostic::error("invalid-value", &(0..0), message));
+            }
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use anyhow::Context;
 use clap::Args;
 use serde_json::json;
 use toolcrib::http::{HttpServer, Token};
@@ -48,7 +49,7 @@ pub(super) fn run(options: &Options, own: &ServeOptions) -> anyhow::Result<Exit>
         config.listen = listen;
     }
     if let Some(token) = &own.token {
-        config.token = Some(Token::new(token.as_str())?);
+        config.token = Some(Token::new(token.as_str()).context("--token or TOOLCRIB_TOKEN")?);
     }
     config.no_auth |= own.no_auth;
     config.allowed_origins.extend(own.allow_origin.iter().cloned());

@@ -44,7 +44,7 @@ struct Facts<'a> {
 pub(super) fn run(options: &Options, own: &WhyOptions) -> anyhow::Result<Exit> {
     let started = startup::look(options)?;
     let snapshot = started.crib.executor().registry().snapshot();
-    let facts = Facts::find(&own.name, &started, &snapshot);
+    let facts = Facts::of(&own.name, &snapshot).with(&started);
     if own.output.json {
         screen::json(&facts.record())?;
     } else {
@@ -54,34 +54,39 @@ pub(super) fn run(options: &Options, own: &WhyOptions) -> anyhow::Result<Exit> {
 }
 
 impl<'a> Facts<'a> {
-    fn find(name: &'a str, started: &'a Started, snapshot: &'a RegistrySnapshot) -> Self {
+    /// What the registry knows.
+    fn of(name: &'a str, snapshot: &'a RegistrySnapshot) -> Self {
         let owner = snapshot.get(name);
-        let files = started.manifests.files();
-        let declares = |entry: &ToolEntry| {
-            let mut declarations = files.declarations();
-            declarations.find(|tool| Some(&tool.origin) == entry.source.origin.as_ref())
-        };
-        let (toolsets, not_in): (Vec<_>, Vec<_>) = started
-            .crib
-            .toolsets()
-            .partition(|(_, toolset)| owner.is_some_and(|entry| toolset.allows(entry)));
-        let names = |toolsets: Vec<(&'a str, _)>| toolsets.into_iter().map(|(name, _)| name);
-        let broken = files.files.iter().filter(|file| file.loaded.has_errors());
-        let known =
-            owner.is_some() || snapshot.reserved().iter().any(|own| own.name.as_str() == name);
+        let reserved = snapshot.reserved().iter().find(|own| own.name.as_str() == name);
+        let known = owner.is_some() || reserved.is_some();
         Self {
             name,
             owner,
-            team: owner.and_then(declares).and_then(|tool| tool.owner.as_deref()),
+            team: None,
             waiting: snapshot.conflicts().iter().filter(|own| own.loser.name() == name).collect(),
-            reserved: snapshot.reserved().iter().find(|own| own.name.as_str() == name),
+            reserved,
             replaced: snapshot.overridden().find(|entry| entry.name() == name),
             restart: snapshot.would_differ().into_iter().find(|own| own.name.as_str() == name),
-            toolsets: names(toolsets).collect(),
-            not_in: names(not_in).collect(),
-            broken: broken.filter_map(|file| mention(file, name)).collect(),
+            toolsets: Vec::new(),
+            not_in: Vec::new(),
+            broken: Vec::new(),
             near: if known { Vec::new() } else { snapshot.near(name, |_| true) },
         }
+    }
+
+    /// What toolsets and files say besides.
+    fn with(mut self, started: &'a Started) -> Self {
+        for (name, toolset) in started.crib.toolsets() {
+            let takes = self.owner.is_some_and(|owner| toolset.allows(owner));
+            if takes { self.toolsets.push(name) } else { self.not_in.push(name) }
+        }
+        let files = started.manifests.files();
+        let origin = self.owner.and_then(|owner| owner.source.origin.as_ref());
+        let declared = files.declarations().find(|tool| Some(&tool.origin) == origin);
+        self.team = declared.and_then(|tool| tool.owner.as_deref());
+        let broken = files.files.iter().filter(|file| file.loaded.has_errors());
+        self.broken = broken.filter_map(|file| mention(file, self.name)).collect();
+        self
     }
 
     fn state(&self) -> &'static str {
@@ -186,4 +191,59 @@ fn source(source: &Source) -> Value {
         "file": origin.map(|origin| &origin.file),
         "line": origin.map(|origin| origin.line),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use toolcrib::core::{Change, RegistryBuilder, SourceUnit};
+    use toolcrib::tool::Layer;
+    use toolcrib::{ToolDefinition, tool_fn};
+
+    use super::*;
+
+    fn entry(layer: Layer, unit: &str) -> ToolEntry {
+        let definition = ToolDefinition::builder("ping").description("Answer.").build().unwrap();
+        let body = tool_fn(|_: Value, _| async { "pong" });
+        ToolEntry::new(definition, Arc::new(body), Source::new(layer, unit))
+    }
+
+    fn page(snapshot: &RegistrySnapshot) -> String {
+        anstream::adapter::strip_str(&Facts::of("ping", snapshot).page()).to_string()
+    }
+
+    #[test]
+    fn a_name_given_up_says_who_had_it_who_waits_and_what_a_restart_would_change() {
+        let unit = SourceUnit::new(Layer::Manifest, "a.yaml");
+        let mut builder = RegistryBuilder::new();
+        builder.declare(&unit, vec![entry(Layer::Manifest, "a.yaml")]).unwrap();
+        let waits = SourceUnit::new(Layer::Upstream, "github");
+        builder.declare(&waits, vec![entry(Layer::Upstream, "github")]).unwrap();
+        let (snapshot, _) = builder.build().evolve([Change::Remove { unit }]).unwrap();
+        assert_eq!(
+            page(&snapshot),
+            "ping
+  reserved      manifest a.yaml gave it up; only another manifest can have it before a restart
+  waiting       upstream github, which came later
+  a restart     would give it to upstream github
+"
+        );
+        let record = Facts::of("ping", &snapshot).record();
+        assert_eq!((&record["state"], &record["owner"]), (&"reserved".into(), &Value::Null));
+        assert_eq!(record["after_restart"]["unit"], "github");
+    }
+
+    #[test]
+    fn a_newcomer_that_a_restart_would_prefer_is_named() {
+        let mut builder = RegistryBuilder::new();
+        let unit = SourceUnit::new(Layer::Manifest, "b.yaml");
+        builder.declare(&unit, vec![entry(Layer::Manifest, "b.yaml")]).unwrap();
+        let unit = SourceUnit::new(Layer::Manifest, "a.yaml");
+        let entries = vec![entry(Layer::Manifest, "a.yaml")];
+        let (snapshot, _) = builder.build().evolve([Change::Replace { unit, entries }]).unwrap();
+        let page = page(&snapshot);
+        assert!(page.contains("declared by   manifest b.yaml"), "{page}");
+        assert!(page.contains("a restart     would give it to manifest a.yaml"), "{page}");
+    }
 }

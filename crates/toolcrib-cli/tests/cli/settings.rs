@@ -88,3 +88,16 @@ fn paths_of_variables_are_relative_to_here_and_those_of_the_file_to_the_file() {
     assert_eq!(json["config"]["state"]["dir"], "etc/s");
     assert_eq!(json["config"]["audit"]["file"], "a.jsonl");
 }
+
+#[test]
+fn a_config_in_toml_is_found_where_there_is_none_in_yaml() {
+    let crib = Crib::new(&[]);
+    let text = "[executor]\nmax_queue = 3\n";
+    std::fs::write(crib.path().join("config.toml"), text).expect("a config");
+    let json = crib.run(&["config", "show", "--json"]).json();
+    assert_eq!(json["config"]["executor"]["max_queue"], 3);
+    assert_eq!(json["origins"]["executor.max_queue"]["line"], 2);
+    crib.config("executor: {max_queue: 4}\n");
+    let json = crib.run(&["config", "show", "--json"]).json();
+    assert_eq!(json["config"]["executor"]["max_queue"], 4);
+}

@@ -270,7 +270,7 @@ pub(super) enum Place {
 }
 
 /// The mappings with tables of their own: under which key of which table.
-const NESTED: [(&Keys, &str, Place, &Keys); 16] = [
+const NESTED: &[(&Keys, &str, Place, &Keys)] = &[
     (&FILE, "defaults", Place::Here, &DEFAULTS),
     (&FILE, "tools", Place::EachItem, &TOOL),
     (&DEFAULTS, "cache", Place::Here, &CACHE),

@@ -17,7 +17,8 @@ pub(crate) fn policy(definition: &ToolDefinition) -> Option<RetryPolicy> {
 /// The pause after attempt number `attempt` (from 1) failed, before the next; `None`: no next one.
 ///
 /// Twice as long each time, at most 30 s, and always the same for the same attempt: what a call does
-/// can be told from its definition.
+/// can be told from its definition. Longer if the failure says how long to wait; if that is longer
+/// than such a pause may be, nobody waits for it.
 pub(crate) fn pause(policy: RetryPolicy, error: &ToolError, attempt: u32) -> Option<Duration> {
     // What ended so may still be at work, or will only end so again.
     let final_kind =
@@ -26,7 +27,12 @@ pub(crate) fn pause(policy: RetryPolicy, error: &ToolError, attempt: u32) -> Opt
         return None;
     }
     let doubled = 2_u32.saturating_pow(attempt.saturating_sub(1));
-    Some(policy.backoff().saturating_mul(doubled).min(MAX_PAUSE))
+    let pause = policy.backoff().saturating_mul(doubled).min(MAX_PAUSE);
+    match error.retry_after() {
+        Some(asked) if asked > MAX_PAUSE => None,
+        Some(asked) => Some(pause.max(asked)),
+        None => Some(pause),
+    }
 }
 
 /// Runs attempts until one succeeds, fails for good, or the next could not begin before the

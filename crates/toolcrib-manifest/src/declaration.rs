@@ -1,5 +1,7 @@
 //! Checked declarations: what a manifest says, once nothing is wrong with it.
 
+mod http;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,6 +11,8 @@ use serde_json::Value;
 use toolcrib_tool::{Origin, ToolDefinition};
 
 use crate::template::{Reference, Template};
+
+pub use http::{HttpAuth, HttpBody, HttpMethod, HttpSpec, JsonTemplate, QueryPair, UrlSpec};
 
 /// One tool of a manifest, ready to be turned into a body by a runner.
 #[derive(Debug, Clone)]
@@ -36,7 +40,15 @@ impl Declaration {
     pub fn command(&self) -> Option<&CommandSpec> {
         match &self.body {
             DeclaredBody::Command(command) => Some(command),
-            DeclaredBody::Client => None,
+            DeclaredBody::Http(_) | DeclaredBody::Client => None,
+        }
+    }
+
+    /// The request, if the tool sends one.
+    pub fn http(&self) -> Option<&HttpSpec> {
+        match &self.body {
+            DeclaredBody::Http(http) => Some(http),
+            DeclaredBody::Command(_) | DeclaredBody::Client => None,
         }
     }
 }
@@ -48,6 +60,8 @@ impl Declaration {
 pub enum DeclaredBody {
     /// It starts a program.
     Command(CommandSpec),
+    /// It sends a request.
+    Http(HttpSpec),
     /// It is handed to the client; nothing runs here. `needs`, `output` and `context` of such a
     /// declaration are empty.
     Client,
@@ -127,7 +141,7 @@ pub struct Needs {
     pub secrets: Vec<String>,
 }
 
-/// How standard output becomes a result.
+/// How standard output, or the answer to a request, becomes a result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct OutputSpec {
     /// What it is.
@@ -139,7 +153,7 @@ pub struct OutputSpec {
     pub redact: Vec<String>,
 }
 
-/// What a program prints.
+/// What a program prints, or a server answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OutputFormat {
@@ -150,6 +164,9 @@ pub enum OutputFormat {
     Json,
     /// Lines: become a list of strings in `data`.
     Lines,
+    /// Whatever the server says it is: JSON, pictures and sounds become what they are, everything
+    /// else is text. The default of requests; a program says nothing, and prints text.
+    Auto,
 }
 
 /// Which part of too long an output is kept.
@@ -203,6 +220,11 @@ pub struct Expectation {
     pub argv_contains: Vec<String>,
     /// The argument vector is exactly this. Nothing runs for this one.
     pub argv: Option<Vec<String>>,
+    /// The request goes to exactly this URL. Nothing is sent for this one.
+    pub url: Option<String>,
+    /// The request's body: its JSON, its form as a mapping, or its text. Nothing is sent for this
+    /// one.
+    pub body: Option<Value>,
     /// The result's text contains each of these.
     pub text_contains: Vec<String>,
     /// The result's text matches this pattern.

@@ -11,6 +11,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use reqwest::Method;
+use reqwest::header::CONTENT_LENGTH;
 use tokio::sync::OnceCell;
 
 use self::redirect::Hop;
@@ -152,6 +154,9 @@ impl Client {
             http.request(hop.method.clone(), hop.target.url().clone()).headers(hop.headers.clone());
         if let Some(body) = &hop.body {
             request = request.body(body.clone());
+        } else if [Method::POST, Method::PUT, Method::PATCH].contains(&hop.method) {
+            // Without a word on its length some servers wait for a body, or ask for the length (411).
+            request = request.header(CONTENT_LENGTH, 0);
         }
         request.send().await.map_err(|error| Error::of(error, &hop.target, self.0.limits.connect))
     }

@@ -34,6 +34,9 @@ pub(crate) fn missing(declaration: &Declaration, host: &RunnerHost) -> Vec<Strin
 /// Variables that hold secrets and that the declaration would use as if they held none: a secret is
 /// given as one, so that it stays out of argument vectors.
 fn leaks(declaration: &Declaration, secrets: &Secrets) -> Vec<String> {
+    if let Some(http) = declaration.http() {
+        return referred(http.references(), secrets).collect();
+    }
     let Some(command) = declaration.command() else { return Vec::new() };
     let passed = command.pass_env.iter().filter_map(|variable| {
         let secret = secrets.held_in_variable(variable)?;
@@ -42,14 +45,21 @@ fn leaks(declaration: &Declaration, secrets: &Secrets) -> Vec<String> {
              `env: {{{variable}: \"${{secret.{secret}}}\"}}` instead of `pass_env`"
         ))
     });
-    let referred = command.references().filter_map(|reference| {
+    passed.chain(referred(command.references(), secrets)).collect()
+}
+
+/// References to variables that hold secrets.
+fn referred<'r>(
+    references: impl Iterator<Item = &'r Reference>,
+    secrets: &Secrets,
+) -> impl Iterator<Item = String> {
+    references.filter_map(|reference| {
         let Reference::Env(variable) = reference else { return None };
         let secret = secrets.held_in_variable(variable)?;
         Some(format!(
             "refers to `{reference}`, which holds the secret `{secret}`: write `${{secret.{secret}}}`"
         ))
-    });
-    passed.chain(referred).collect()
+    })
 }
 
 /// The program of the declaration, if it can be looked for before a call: not one relative to a

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use toolcrib_manifest::declaration::{CommandSpec, Declaration, Keep};
+use toolcrib_manifest::declaration::{CommandSpec, Declaration, DeclaredBody, Keep};
 use toolcrib_sandbox::{Command, SpawnError, run};
 use toolcrib_tool::{Arguments, BoxFuture, CallContext, ErrorKind, Tool, ToolError, ToolOutcome};
 
@@ -38,10 +38,22 @@ struct Compiled {
 }
 
 impl CommandRunner {
-    /// A runner of the declaration's command. Of a tool that the client runs, every call fails.
+    /// A runner of the declaration's command. Of a tool that runs none, every call fails.
     pub fn new(declaration: &Declaration, host: &RunnerHost) -> Self {
         let compile = || {
-            let spec = declaration.command().ok_or("the client runs this tool, not this server")?;
+            let spec = match &declaration.body {
+                DeclaredBody::Command(spec) => spec,
+                DeclaredBody::Client => {
+                    return Err("the client runs this tool, not this server".to_owned());
+                }
+                DeclaredBody::Http(_) => {
+                    return Err(
+                        "sends requests, which this build cannot: it was built without the \
+                                feature `http-tools`"
+                            .to_owned(),
+                    );
+                }
+            };
             Ok(Compiled {
                 spec: spec.clone(),
                 checks: ContextChecks::new(&declaration.context)?,

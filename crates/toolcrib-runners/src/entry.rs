@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use toolcrib_manifest::declaration::{Declaration, DeclaredBody};
-use toolcrib_tool::{Layer, Source, ToolDefinition, ToolEntry};
+use toolcrib_tool::{Layer, Source, Tool, ToolDefinition, ToolEntry};
 
+#[cfg(feature = "http")]
+use crate::HttpRunner;
 use crate::availability::missing;
 use crate::{CommandRunner, RunnerHost};
 
@@ -19,10 +21,23 @@ pub fn entry(declaration: &Declaration, host: &RunnerHost) -> ToolEntry {
         let definition = ToolDefinition::clone(&declaration.definition);
         return ToolEntry::client(definition, source).with_digest(digest);
     }
-    let runner = CommandRunner::new(declaration, host);
+    let (body, defect) = body(declaration, host);
     let mut missing = missing(declaration, host);
-    missing.extend(runner.defect().map(str::to_owned));
-    let entry = ToolEntry::new(Arc::clone(&declaration.definition), Arc::new(runner), source)
-        .with_digest(digest);
+    missing.extend(defect);
+    let entry = ToolEntry::new(Arc::clone(&declaration.definition), body, source);
+    let entry = entry.with_digest(digest);
     if missing.is_empty() { entry } else { entry.unavailable(missing.join("; ")) }
+}
+
+/// What runs the tool, and what is wrong with it.
+fn body(declaration: &Declaration, host: &RunnerHost) -> (Arc<dyn Tool>, Option<String>) {
+    #[cfg(feature = "http")]
+    if declaration.http().is_some() {
+        let runner = HttpRunner::new(declaration, host);
+        let defect = runner.defect().map(str::to_owned);
+        return (Arc::new(runner), defect);
+    }
+    let runner = CommandRunner::new(declaration, host);
+    let defect = runner.defect().map(str::to_owned);
+    (Arc::new(runner), defect)
 }

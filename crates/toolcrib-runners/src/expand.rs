@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use secrecy::{ExposeSecret, SecretString};
+use secrecy::SecretString;
 use serde_json::Value;
 use toolcrib_manifest::declaration::{ArgvEntry, CommandSpec, Declaration};
 use toolcrib_manifest::is_dangerous_env;
@@ -11,8 +11,8 @@ use toolcrib_manifest::template::{Piece, Reference, Template};
 use toolcrib_tool::{CallContext, ToolError};
 
 use crate::RunnerHost;
-use crate::context;
-use crate::text::{Place, forbidden, name_of, text_of};
+use crate::text::{Place, text_of};
+use crate::values::{Values, unavailable};
 
 /// The kernel's limit for one argument or one variable, its final NUL included.
 const ONE_MAX: usize = 128 * 1024;
@@ -144,7 +144,8 @@ pub fn expand(
     let Some(command) = declaration.command() else {
         return Err(ToolError::unavailable("the client runs this tool: there is no command here"));
     };
-    let expansion = Expansion { declaration, command, arguments, cx, server };
+    let values = Values { declaration, arguments, cx, server };
+    let expansion = Expansion { command, values };
     let (program, args) = expansion.argv(&command.argv)?;
     let stdin = match &command.stdin {
         Some(template) => expansion.template(template, Place::Stream)?.map(|filled| filled.text),
@@ -165,11 +166,8 @@ pub fn expand(
 
 /// One expansion's surroundings.
 struct Expansion<'a> {
-    declaration: &'a Declaration,
     command: &'a CommandSpec,
-    arguments: &'a Value,
-    cx: &'a CallContext,
-    server: &'a dyn ServerValues,
+    values: Values<'a>,
 }
 
 /// A template with its values put in.
@@ -216,7 +214,11 @@ impl Expansion<'_> {
             match entry {
                 ArgvEntry::One(template) => self.push(&mut vector, template)?,
                 ArgvEntry::If { condition, then } => {
-                    if self.argument(condition).is_some_and(|value| value != &Value::Bool(false)) {
+                    if self
+                        .values
+                        .argument(condition)
+                        .is_some_and(|value| value != &Value::Bool(false))
+                    {
                         for template in then {
                             self.push(&mut vector, template)?;
                         }
@@ -235,7 +237,7 @@ impl Expansion<'_> {
             match filled.first {
                 Some(Reference::Arg(name)) => {
                     // With a second value behind it, the number is no longer one.
-                    let number = self.argument(name).is_some_and(Value::is_number)
+                    let number = self.values.argument(name).is_some_and(Value::is_number)
                         && template.references().count() == 1;
                     self.refuse_option(name, &filled.text, number)?;
                 }
@@ -255,11 +257,11 @@ impl Expansion<'_> {
 
     /// Adds one argument per item of a list.
     fn push_each(&self, vector: &mut Vector, name: &str) -> Result<(), ToolError> {
-        let Some(value) = self.argument(name) else { return Ok(()) };
+        let Some(value) = self.values.argument(name) else { return Ok(()) };
         let items = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
         for item in items.iter().filter(|item| !item.is_null()) {
             let text = text_of(item).into_owned();
-            self.refuse_control(name, &text, Place::Line)?;
+            self.values.refuse_control(name, &text, Place::Line)?;
             if !vector.options_ended {
                 self.refuse_option(name, &text, item.is_number())?;
             }
@@ -300,7 +302,7 @@ impl Expansion<'_> {
             match piece {
                 Piece::Literal(literal) => filled.text.push_str(literal),
                 Piece::Reference(reference) => {
-                    let Some(value) = self.value(reference, place)? else { return Ok(None) };
+                    let Some(value) = self.values.text(reference, place)? else { return Ok(None) };
                     if filled.text.is_empty() {
                         filled.first = Some(reference);
                     }
@@ -315,71 +317,12 @@ impl Expansion<'_> {
         Ok(Some(filled))
     }
 
-    /// The text of one value, checked. `None` if it is absent and may be.
-    fn value(&self, reference: &Reference, place: Place) -> Result<Option<String>, ToolError> {
-        match reference {
-            Reference::Arg(name) => {
-                let Some(value) = self.argument(name) else { return Ok(None) };
-                let text = text_of(value).into_owned();
-                self.refuse_control(name, &text, place)?;
-                Ok(Some(text))
-            }
-            Reference::Ctx(name) => {
-                let parameters = &self.declaration.context;
-                let Some(value) = context::value(parameters, self.cx, name) else {
-                    if context::is_optional(parameters, name) {
-                        return Ok(None);
-                    }
-                    return Err(context::missing(parameters, name));
-                };
-                let text = text_of(value).into_owned();
-                if let Some(control) = forbidden(&text, place, false) {
-                    return Err(ToolError::denied(format!(
-                        "the host's value for `{name}` contains {}",
-                        name_of(control)
-                    )));
-                }
-                Ok(Some(text))
-            }
-            // Neither is looked at for control characters: they are the operator's word, and a key
-            // has several lines.
-            Reference::Env(name) => {
-                self.server.env(name).map(Some).map_err(|reason| unavailable(&reason))
-            }
-            Reference::Secret(name) => {
-                let secret = self.server.secret(name).map_err(|reason| unavailable(&reason))?;
-                Ok(Some(secret.expose_secret().to_owned()))
-            }
-        }
-    }
-
-    /// An argument that is there: JSON null counts as absent.
-    fn argument(&self, name: &str) -> Option<&Value> {
-        self.arguments.get(name).filter(|value| !value.is_null())
-    }
-
-    /// What the tool's schema says about an argument.
-    fn property(&self, name: &str) -> Option<&Value> {
-        self.declaration.definition.input_schema().get("properties")?.get(name)
-    }
-
-    fn refuse_control(&self, name: &str, text: &str, place: Place) -> Result<(), ToolError> {
-        let opted_in = |schema: &Value| schema.get("x-allow-control") == Some(&Value::Bool(true));
-        let allowed = self
-            .property(name)
-            .is_some_and(|schema| opted_in(schema) || schema.get("items").is_some_and(opted_in));
-        let Some(control) = forbidden(text, place, allowed) else { return Ok(()) };
-        Err(ToolError::invalid_args(format!(
-            "the argument `{name}` contains {}, which this tool does not accept",
-            name_of(control)
-        ))
-        .with_hint("Send the value without control characters."))
-    }
-
     /// Refuses a value that a program would take for an option. A number is none if the schema
     /// wants numbers there.
     fn refuse_option(&self, name: &str, text: &str, number: bool) -> Result<(), ToolError> {
-        if !text.starts_with('-') || (number && self.property(name).is_some_and(wants_numbers)) {
+        if !text.starts_with('-')
+            || (number && self.values.property(name).is_some_and(wants_numbers))
+        {
             return Ok(());
         }
         Err(ToolError::invalid_args(format!(
@@ -416,10 +359,6 @@ fn too_long(from: Option<&str>, limit: &str) -> ToolError {
         None => format!("the command is too long: {limit}"),
     };
     ToolError::invalid_args(message).with_hint("Send less, or in several calls.")
-}
-
-fn unavailable(reason: &str) -> ToolError {
-    ToolError::unavailable(format!("the tool {reason}"))
 }
 
 /// A declaration that no loader would have let pass.

@@ -9,6 +9,9 @@
 //! 2. `toolcrib-sandbox` runs it, and leaves nothing behind.
 //! 3. The program's end and output become a result, truthfully: exit code, both streams, what was
 //!    cut.
+//!
+//! With the feature `http`, requests go the same way: `http/request.rs`, `toolcrib-net`,
+//! `http/answer.rs` and `http/failure.rs`.
 #![forbid(unsafe_code)]
 
 mod availability;
@@ -17,17 +20,22 @@ mod context;
 mod entry;
 mod expand;
 mod host;
+#[cfg(feature = "http")]
+mod http;
 mod outcome;
 mod redact;
 mod secrets;
 mod streams;
 mod text;
+mod values;
 mod visible;
 
 pub use command::CommandRunner;
 pub use entry::entry;
 pub use expand::{Invocation, ServerValues, expand};
 pub use host::RunnerHost;
+#[cfg(feature = "http")]
+pub use http::{HttpHeader, HttpRequest, HttpRunner};
 pub use secrets::{
     ExposeSecret, MissingSecret, SECRET_MAX, SecretSource, SecretSources, SecretString, Secrets,
 };

@@ -65,7 +65,7 @@ fn success(
 ) -> Result<ToolOutput, ToolError> {
     let stderr = shown(&finished.stderr, redaction);
     let result = match output.format {
-        OutputFormat::Text => {
+        OutputFormat::Text | OutputFormat::Auto => {
             ToolOutput::from(joined(&shown(&finished.stdout, redaction), &stderr))
         }
         OutputFormat::Lines => {

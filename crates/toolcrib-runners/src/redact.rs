@@ -9,7 +9,7 @@ use serde_json::Value;
 const MARK: &str = "[redacted]";
 
 /// A declaration's patterns, compiled once.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Redaction(Vec<Regex>);
 
 impl Redaction {

@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::ToolOutput;
 
@@ -95,6 +96,7 @@ struct Inner {
     message: String,
     hints: Vec<String>,
     retryable: bool,
+    retry_after: Option<Duration>,
     partial: Option<ToolOutput>,
     source: Option<Arc<dyn Error + Send + Sync>>,
 }
@@ -107,6 +109,7 @@ impl ToolError {
             message: message.into(),
             hints: Vec::new(),
             retryable: matches!(kind, ErrorKind::RateLimited),
+            retry_after: None,
             partial: None,
             source: None,
         }))
@@ -158,6 +161,14 @@ impl ToolError {
         self
     }
 
+    /// Says how long to wait before the same call, where a service says so. A call that is tried
+    /// again is not tried before.
+    #[must_use]
+    pub fn with_retry_after(mut self, wait: Duration) -> Self {
+        self.0.retry_after = Some(wait);
+        self
+    }
+
     /// Adds what the tool had produced before it failed.
     #[must_use]
     pub fn with_partial(mut self, partial: impl Into<ToolOutput>) -> Self {
@@ -190,6 +201,11 @@ impl ToolError {
     /// Whether the same call may succeed later.
     pub fn retryable(&self) -> bool {
         self.0.retryable
+    }
+
+    /// How long to wait before the same call, if that is known.
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.0.retry_after
     }
 
     /// What was produced before the failure.

@@ -1,14 +1,16 @@
 //! Runs the tests that authors write into their manifests.
 
+use serde_json::Value;
 use toolcrib_core::{Executor, TurnOptions};
 use toolcrib_manifest::declaration::{Declaration, Expectation, ToolTest};
 use toolcrib_runners::{CommandRunner, RunnerHost};
-use toolcrib_tool::{ToolCall, ToolError, ToolResult, canonical_json};
+use toolcrib_tool::{CallContext, ToolCall, ToolError, ToolResult, canonical_json};
 
 /// Runs one test of a manifest and says everything that does not hold.
 ///
-/// A test that only looks at the argument vector, or that expects a refusal before anything runs,
-/// starts no program. The call goes through the executor like any other.
+/// A test that only looks at the argument vector or at the request, or that expects a refusal before
+/// anything runs, starts no program and sends nothing. The call goes through the executor like any
+/// other.
 pub async fn run_test(
     executor: &Executor,
     host: &RunnerHost,
@@ -29,6 +31,18 @@ pub async fn run_test(
             Ok(invocation) => {
                 check_argv(expect, &invocation.argv().collect::<Vec<_>>(), &mut failures);
             }
+            Err(error) => failures.push(refused(&error)),
+        }
+        if !needs_run(expect) {
+            return failures.is_empty().then_some(()).ok_or(failures);
+        }
+    }
+    if expect.url.is_some() || expect.body.is_some() {
+        let planned = turn
+            .dry_run(call.clone())
+            .and_then(|(arguments, cx)| planned(declaration, host, arguments.value(), &cx));
+        match planned {
+            Ok((url, body)) => check_request(expect, &url, body.as_ref(), &mut failures),
             Err(error) => failures.push(refused(&error)),
         }
         if !needs_run(expect) {
@@ -60,6 +74,47 @@ fn check_argv(expect: &Expectation, argv: &[&str], failures: &mut Vec<String>) {
         && expected != argv
     {
         failures.push(format!("argv is {argv:?}, expected {expected:?}"));
+    }
+}
+
+/// The URL and the body that a call would send.
+#[cfg(feature = "http-tools")]
+fn planned(
+    declaration: &Declaration,
+    host: &RunnerHost,
+    arguments: &Value,
+    cx: &CallContext,
+) -> Result<(String, Option<Value>), ToolError> {
+    let request = toolcrib_runners::HttpRunner::new(declaration, host).request(arguments, cx)?;
+    Ok((request.shown_url, request.body))
+}
+
+#[cfg(not(feature = "http-tools"))]
+fn planned(
+    _: &Declaration,
+    _: &RunnerHost,
+    _: &Value,
+    _: &CallContext,
+) -> Result<(String, Option<Value>), ToolError> {
+    Err(ToolError::unavailable("this build has no HTTP tools (feature `http-tools`)"))
+}
+
+fn check_request(
+    expect: &Expectation,
+    url: &str,
+    body: Option<&Value>,
+    failures: &mut Vec<String>,
+) {
+    if let Some(expected) = &expect.url
+        && expected != url
+    {
+        failures.push(format!("the URL is {url:?}, expected {expected:?}"));
+    }
+    if let Some(expected) = &expect.body
+        && body != Some(expected)
+    {
+        let body = body.map_or_else(|| "nothing".to_owned(), canonical_json);
+        failures.push(format!("the body is {body}, expected {}", canonical_json(expected)));
     }
 }
 

@@ -45,6 +45,15 @@ fn pauses_double_up_to_a_bound_and_end() {
     assert_eq!(pause(endless, &busy(), 200), Some(MAX_PAUSE));
 }
 
+#[test]
+fn nobody_is_asked_again_before_the_time_it_named() {
+    let after = |wait| pause(POLICY, &busy().with_retry_after(Duration::from_secs(wait)), 1);
+    assert_eq!(after(7), Some(Duration::from_secs(7)));
+    assert_eq!(after(0), Some(Duration::from_millis(100)));
+    assert_eq!(after(30), Some(MAX_PAUSE));
+    assert_eq!(after(31), None);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_call_succeeds_at_a_later_attempt() {
     let runs = Cell::new(0);

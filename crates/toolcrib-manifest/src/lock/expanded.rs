@@ -24,6 +24,7 @@ impl Declaration {
         }
         match body {
             DeclaredBody::Command(command) => expanded["run"] = json!(command),
+            DeclaredBody::Http(http) => expanded["http"] = json!(http),
             // The definition says it.
             DeclaredBody::Client => {}
         }

@@ -116,8 +116,8 @@ fn context(node: Option<&Node>) -> BTreeMap<String, Value> {
 }
 
 fn expectation(fields: &Fields<'_>, findings: &mut Findings<'_>) -> Expectation {
-    if let Some(data) = fields.node("data") {
-        check_literals(data, findings);
+    for value in ["data", "body"].iter().filter_map(|key| fields.node(key)) {
+        check_literals(value, findings);
     }
     if let Some((node, pattern)) = fields.node("text_matches").zip(fields.text("text_matches"))
         && regex::Regex::new(pattern).is_err()
@@ -128,6 +128,8 @@ fn expectation(fields: &Fields<'_>, findings: &mut Findings<'_>) -> Expectation 
         error: fields.text("error").map(str::to_owned),
         argv_contains: fields.texts("argv_contains").unwrap_or_default(),
         argv: fields.texts("argv"),
+        url: fields.text("url").map(str::to_owned),
+        body: fields.node("body").map(Node::to_value),
         text_contains: fields.texts("text_contains").unwrap_or_default(),
         text_matches: fields.text("text_matches").map(str::to_owned),
         data: fields.node("data").map(Node::to_value),

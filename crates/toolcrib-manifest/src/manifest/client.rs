@@ -10,10 +10,11 @@ const OF_TOOLS_THAT_RUN_HERE: [&str; 8] =
     ["context", "cwd", "needs", "output", "cache", "dedupe", "retry", "resources"];
 
 /// The same of `limits`: the client keeps what it prints, how often and how many at once.
-const LIMITS_OF_TOOLS_THAT_RUN_HERE: [&str; 3] = ["output", "concurrent", "rate"];
+const LIMITS_OF_TOOLS_THAT_RUN_HERE: [&str; 4] = ["output", "transfer", "concurrent", "rate"];
 
 /// What a test looks for in something that ran.
-const SEEN_IN_A_RUN: [&str; 5] = ["argv", "argv_contains", "text_contains", "text_matches", "data"];
+const SEEN_IN_A_RUN: [&str; 7] =
+    ["argv", "argv_contains", "url", "body", "text_contains", "text_matches", "data"];
 
 /// Whether the client runs the tool; says what does not go with that.
 pub(super) fn is_client(
@@ -25,9 +26,12 @@ pub(super) fn is_client(
     else {
         return false;
     };
-    if let Some(run) = fields.entry("run") {
-        let message = "`client: true` and `run` do not go together: the client runs the tool, or \
-                       this server does";
+    for run in ["run", "http"].iter().filter_map(|key| fields.entry(key)) {
+        let message = format!(
+            "`client: true` and `{}` do not go together: the client runs the tool, or this server \
+             does",
+            run.key
+        );
         findings.add(
             Diagnostic::error("client-and-run", &client.key_span, message)
                 .label("the client runs it")

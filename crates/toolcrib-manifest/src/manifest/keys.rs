@@ -2,6 +2,7 @@
 
 use toolcrib_tool::{Approval, Dedupe, ErrorKind};
 
+use crate::declaration::HttpMethod;
 use crate::fields::Expected::{
     Any, Bool, Choice, Duration, Integer, List, Mapping, MappingLike, Rate, Schema, Size, Text,
     TextMapping, Texts,
@@ -92,6 +93,7 @@ pub(super) const TOOL: Keys = Keys {
         optional("empty_as_absent", Texts),
         optional("context", Mapping),
         optional("run", Mapping),
+        optional("http", MappingLike("{method: GET, url: \"https://…\"}")),
         optional("cwd", Text),
         optional("limits", Mapping),
         optional("needs", Mapping),
@@ -107,7 +109,6 @@ pub(super) const TOOL: Keys = Keys {
         RETRY_KEY,
         RESOURCES_KEY,
         APPROVAL_KEY,
-        not_yet("http", "this version runs commands only; call a program such as curl with `run`"),
         not_yet(
             "sandbox",
             "this version cannot confine a program further; remove the key only if the program may run without",
@@ -126,6 +127,7 @@ pub(super) const TOOL: Keys = Keys {
         ("inputSchema", "the schema of the arguments is `input`"),
         ("input_schema", "the schema of the arguments is `input`"),
         ("max_concurrent", "write `limits: {concurrent: 4}`"),
+        ("method", "write it inside `http: {method: POST, url: …}`"),
         ("parameters", "the schema of the arguments is `input`"),
         ("rate", "write `limits: {rate: 30/min}`"),
         ("rate_limit", "write `limits: {rate: 30/min}`"),
@@ -134,6 +136,7 @@ pub(super) const TOOL: Keys = Keys {
         ("retries", "write `retry: {max: 2}`"),
         ("timeout", "write `limits: {timeout: 30s}`"),
         ("ttl", "write `cache: {ttl: 30s}`"),
+        ("url", "write it inside `http: {method: GET, url: …}`"),
         ("writes", "write `resources: {writes: […]}`"),
     ],
 };
@@ -176,6 +179,88 @@ pub(super) const RUN: Keys = Keys {
     ],
 };
 
+/// A request.
+pub(super) const HTTP: Keys = Keys {
+    what: "`http`",
+    table: &[
+        optional("method", Choice(&METHODS)),
+        required("url", Text, "say where the request goes: url: https://tickets.example/api"),
+        optional("query", TextMapping),
+        optional("headers", TextMapping),
+        optional("auth", MappingLike("{bearer: \"${secret.token}\"}")),
+        optional("json", Any),
+        optional("form", TextMapping),
+        optional("text", Text),
+        optional("expect", MappingLike("{status: [200]}")),
+        optional("select", Text),
+        optional("allow_private", Texts),
+    ],
+    instead: &[
+        ("allow", "write `allow_private: [10.20.0.0/16]`"),
+        ("authorization", "write `auth: {bearer: \"${secret.token}\"}`"),
+        ("bearer", "write `auth: {bearer: \"${secret.token}\"}`"),
+        ("body", "write `json: {…}`, `form: {…}` or `text: …`"),
+        ("data", "write `json: {…}`, `form: {…}` or `text: …`"),
+        ("host", "the host is a part of `url`"),
+        ("output", "`output` stands beside `http`, in the tool"),
+        ("params", "write `query: {name: value}`"),
+        ("path", "the path is a part of `url`"),
+        ("retry", "`retry` stands beside `http`, in the tool"),
+        ("status", "write `expect: {status: [200]}`"),
+        ("timeout", "the time limit stands beside `http`: `limits: {timeout: 20s}`"),
+    ],
+};
+
+/// The credentials of a request: one of these.
+pub(super) const HTTP_AUTH: Keys = Keys {
+    what: "`auth`",
+    table: &[
+        optional("bearer", Text),
+        optional("basic", MappingLike("{user: me, password: \"${secret.password}\"}")),
+        optional("header", MappingLike("{name: X-Api-Key, value: \"${secret.key}\"}")),
+    ],
+    instead: &[
+        ("password", "write `basic: {user: …, password: …}`"),
+        ("query", "write it in `query` beside `auth`: it is taken out of what calls hand out"),
+        ("token", "write `bearer: \"${secret.token}\"`"),
+        ("user", "write `basic: {user: …, password: …}`"),
+        ("username", "write `basic: {user: …, password: …}`"),
+    ],
+};
+
+/// A user name and a password.
+pub(super) const HTTP_BASIC: Keys = Keys {
+    what: "`basic`",
+    table: &[
+        required("user", Text, "add `user:`; for a token without a name write user: \"\""),
+        required("password", Text, "add `password: \"${secret.name}\"`"),
+    ],
+    instead: &[("username", "write `user`")],
+};
+
+/// A header that is a credential.
+pub(super) const HTTP_AUTH_HEADER: Keys = table(
+    "`header`",
+    &[
+        required("name", Text, "add the header's name: name: X-Api-Key"),
+        required("value", Text, "add `value: \"${secret.name}\"`"),
+    ],
+);
+
+/// What is a success.
+pub(super) const HTTP_EXPECT: Keys = table("`expect` of `http`", &[optional("status", List)]);
+
+/// The words of all methods.
+const METHODS: [&str; HttpMethod::ALL.len()] = {
+    let mut names = [""; HttpMethod::ALL.len()];
+    let mut at = 0;
+    while at < names.len() {
+        names[at] = HttpMethod::ALL[at].as_str();
+        at += 1;
+    }
+    names
+};
+
 /// An entry of `argv` that is not a text.
 pub(super) const ARGV_ENTRY: Keys = table(
     "an entry of `argv`",
@@ -188,6 +273,7 @@ pub(super) const LIMITS: Keys = Keys {
     table: &[
         optional("timeout", Duration),
         optional("output", Size),
+        optional("transfer", Size),
         optional("concurrent", Integer),
         optional("rate", Rate),
     ],
@@ -228,7 +314,7 @@ pub(super) const NEEDS: Keys = table(
 pub(super) const OUTPUT: Keys = table(
     "`output`",
     &[
-        optional("format", Choice(&["text", "json", "lines"])),
+        optional("format", Choice(&["text", "json", "lines", "auto"])),
         optional("keep", Choice(&["both", "head", "tail"])),
         optional("redact", Texts),
     ],
@@ -252,6 +338,8 @@ pub(super) const EXPECT: Keys = table(
         optional("error", Choice(&ERROR_KINDS)),
         optional("argv", Texts),
         optional("argv_contains", Texts),
+        optional("url", Text),
+        optional("body", Any),
         optional("text_contains", Texts),
         optional("text_matches", Text),
         optional("data", Any),
@@ -286,6 +374,11 @@ const NESTED: &[(&Keys, &str, Place, &Keys)] = &[
     (&TOOL, "output", Place::Here, &OUTPUT),
     (&TOOL, "tests", Place::EachItem, &TEST),
     (&RUN, "argv", Place::EachItemOrText, &ARGV_ENTRY),
+    (&TOOL, "http", Place::Here, &HTTP),
+    (&HTTP, "auth", Place::Here, &HTTP_AUTH),
+    (&HTTP, "expect", Place::Here, &HTTP_EXPECT),
+    (&HTTP_AUTH, "basic", Place::Here, &HTTP_BASIC),
+    (&HTTP_AUTH, "header", Place::Here, &HTTP_AUTH_HEADER),
     (&TEST, "expect", Place::Here, &EXPECT),
 ];
 
@@ -321,6 +414,11 @@ mod tests {
             &TOOL,
             &ANNOTATIONS,
             &RUN,
+            &HTTP,
+            &HTTP_AUTH,
+            &HTTP_BASIC,
+            &HTTP_AUTH_HEADER,
+            &HTTP_EXPECT,
             &LIMITS,
             &CACHE,
             &RETRY,

@@ -1,4 +1,4 @@
-//! Limits: how long a call may take, how much it may print, and how many calls there may be.
+//! Limits: how long a call may take, how much it may bring, and how many calls there may be.
 
 use std::time::Duration;
 
@@ -11,12 +11,18 @@ use crate::units::{ByteSize, HumanDuration};
 
 /// The time limit of a command that names none.
 const TIMEOUT: Duration = Duration::from_secs(30);
+/// The time limit of a request that names none.
+const HTTP_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long a call waits for its client, for a tool that does not say.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(600);
 /// Bytes of each output stream kept for a tool that does not say how many.
 const CAPTURE_BYTES: usize = 64 * 1024;
 /// The most a tool may ask for: what the process runner keeps at all.
 const CAPTURE_MAX: u64 = 1024 * 1024;
+/// Bytes of an answer that are read for a tool that does not say how many.
+const TRANSFER_BYTES: usize = 5 * 1024 * 1024;
+/// The most a tool may ask for: an answer is read whole before anything is made of it.
+const TRANSFER_MAX: u64 = 64 * 1024 * 1024;
 /// More processes of one tool than this are no limit any more.
 const CONCURRENT_MAX: i64 = 10_000;
 
@@ -25,6 +31,7 @@ const CONCURRENT_MAX: i64 = 10_000;
 pub(super) struct Limits<'n> {
     timeout: Option<(HumanDuration, &'n Node)>,
     output: Option<usize>,
+    transfer: Option<usize>,
     concurrent: Option<usize>,
     rate: Option<RateLimit>,
 }
@@ -39,6 +46,7 @@ impl<'n> Limits<'n> {
         Self {
             timeout,
             output: fields.node("output").map(|node| capture_bytes(node, findings)),
+            transfer: fields.node("transfer").map(|node| transfer_bytes(node, findings)),
             concurrent: fields.integer("concurrent").and_then(|number| {
                 let in_range = (1..=CONCURRENT_MAX).contains(&number);
                 if let (false, Some(node)) = (in_range, fields.node("concurrent")) {
@@ -59,6 +67,7 @@ impl<'n> Limits<'n> {
         Self {
             timeout: self.timeout.or(shared.timeout),
             output: self.output.or(shared.output),
+            transfer: self.transfer.or(shared.transfer),
             concurrent: self.concurrent.or(shared.concurrent),
             rate: self.rate.or(shared.rate),
         }
@@ -66,12 +75,21 @@ impl<'n> Limits<'n> {
 
     /// The time limit of a command, which always has one.
     pub(super) fn of_command(self, findings: &mut Findings<'_>) -> Duration {
-        let Some((timeout, node)) = self.timeout else { return TIMEOUT };
+        self.always("a command", TIMEOUT, findings)
+    }
+
+    /// The time limit of a request, which always has one.
+    pub(super) fn of_request(self, findings: &mut Findings<'_>) -> Duration {
+        self.always("a request", HTTP_TIMEOUT, findings)
+    }
+
+    fn always(self, what: &str, default: Duration, findings: &mut Findings<'_>) -> Duration {
+        let Some((timeout, node)) = self.timeout else { return default };
         timeout.0.filter(|timeout| !timeout.is_zero()).unwrap_or_else(|| {
-            let message = "a command always has a time limit, of more than nothing";
+            let message = format!("{what} always has a time limit, of more than nothing");
             let diagnostic = Diagnostic::error("out-of-range", &node.span, message);
             findings.add(diagnostic.help("write the longest time a call may take: 10m"));
-            TIMEOUT
+            default
         })
     }
 
@@ -97,9 +115,14 @@ impl<'n> Limits<'n> {
         builder
     }
 
-    /// Bytes of each output stream that are kept.
+    /// Bytes of each output stream, or of an answer's result, that are kept.
     pub(super) fn capture_bytes(self) -> usize {
         self.output.unwrap_or(CAPTURE_BYTES)
+    }
+
+    /// Bytes of an answer that are read.
+    pub(super) fn transfer_bytes(self) -> usize {
+        self.transfer.unwrap_or(TRANSFER_BYTES)
     }
 }
 
@@ -110,5 +133,15 @@ fn capture_bytes(node: &Node, findings: &mut Findings<'_>) -> usize {
         let message = "a tool keeps from 1B to 1MiB of each output stream";
         findings.add(Diagnostic::error("out-of-range", &node.span, message));
         CAPTURE_BYTES
+    })
+}
+
+fn transfer_bytes(node: &Node, findings: &mut Findings<'_>) -> usize {
+    let size: Option<ByteSize> = node.as_str().and_then(|text| text.parse().ok());
+    let size = size.map(|size| size.0).filter(|size| (1..=TRANSFER_MAX).contains(size));
+    size.and_then(|size| usize::try_from(size).ok()).unwrap_or_else(|| {
+        let message = "a tool reads from 1B to 64MiB of an answer";
+        findings.add(Diagnostic::error("out-of-range", &node.span, message));
+        TRANSFER_BYTES
     })
 }

@@ -11,14 +11,14 @@ use super::limits::Limits;
 use super::policies::Policies;
 use super::schema::{self, Checked, bad_pattern};
 use super::scope::Scope;
-use super::{Shared, client, command, keys};
+use super::{Shared, http, keys, kind};
 use crate::declaration::{
     ArgvEntry, ContextParameter, Declaration, DeclaredBody, Keep, Needs, OutputFormat, OutputSpec,
 };
 use crate::diagnostic::{Diagnostic, Findings, did_you_mean};
 use crate::document::{Node, NodeValue, Style};
 use crate::fields::{Fields, wrong_type};
-use crate::source::{Span, first_line};
+use crate::source::Span;
 use crate::template::{Piece, Template};
 
 /// Reads a tool; none if something in it keeps a declaration from being made.
@@ -48,30 +48,11 @@ pub(super) fn read(
     let policies = Policies::read(&fields, findings);
     policies.check_approval(&fields, annotations, findings);
 
-    let is_client = client::is_client(&fields, limit_fields.as_ref(), findings);
-    if !is_client {
+    let around = http::Surroundings { input: fields.node("input"), context: &context, limits };
+    let kind = kind::read(&fields, limit_fields.as_ref(), &around, &mut scope, findings);
+    if !kind.is_client {
         policies.check_repeats(&fields, annotations, findings);
     }
-    let unclear = fields.has("client") && fields.flag("client").is_none();
-    if !is_client && !unclear && !["run", "http"].iter().any(|key| fields.has(key)) {
-        let place = fields.node("name").map_or(&fields.span, |name| &name.span);
-        let place = first_line(findings.text, place);
-        findings.add(
-            Diagnostic::error("missing-key", &place, "a tool needs the key `run`")
-                .help("say what it runs: run: {argv: [program, argument]}"),
-        );
-    }
-    let command = fields.entry("run").and_then(|run| {
-        command::read(run, fields.text("cwd"), limits.capture_bytes(), &mut scope, findings)
-    });
-    let listed = fields.node("run").and_then(|run| run.entry("argv"));
-    let listed = listed.is_some_and(|argv| !argv.node.items().is_empty());
-    // A misspelt reference is told once, and not as an unused argument too.
-    if (command.is_some() || listed) && !scope.unclear {
-        warn_of_unused(&scope, findings);
-    }
-    let timeout =
-        if is_client { limits.of_client(findings) } else { Some(limits.of_command(findings)) };
 
     let surroundings = Surroundings {
         file: shared.file,
@@ -86,7 +67,7 @@ pub(super) fn read(
     let tests =
         fields.node("tests").map(|list| surroundings.tests(list, findings)).unwrap_or_default();
     let output = output(&fields, findings);
-    let body = if is_client { DeclaredBody::Client } else { DeclaredBody::Command(command?) };
+    let body = kind.body?;
     let name_node = fields.node("name")?;
     let needs = needs(&fields, &body, &scope, findings);
 
@@ -103,12 +84,12 @@ pub(super) fn read(
     if let Some(schema) = output_schema {
         builder = builder.output_schema(schema?);
     }
-    if let Some(timeout) = timeout {
+    if let Some(timeout) = kind.timeout {
         builder = builder.timeout(timeout);
     }
     builder = match &body {
         DeclaredBody::Client => policies.apply_approval(&shared.policies, builder),
-        DeclaredBody::Command(_) => {
+        DeclaredBody::Command(_) | DeclaredBody::Http(_) => {
             limits.apply(policies.apply(&shared.policies, annotations, builder))
         }
     };
@@ -326,18 +307,6 @@ fn check_declared(fields: &Fields<'_>, scope: &Scope, findings: &mut Findings<'_
     }
 }
 
-fn warn_of_unused(scope: &Scope, findings: &mut Findings<'_>) {
-    for (name, argument) in &scope.arguments {
-        if !scope.used.contains(name) {
-            let message = format!("the argument `{name}` is declared, and nothing uses it");
-            findings.add(
-                Diagnostic::warning("unused-argument", &argument.span, message)
-                    .help(format!("use \"${{args.{name}}}\" in `run`, or remove it")),
-            );
-        }
-    }
-}
-
 fn annotations(fields: &Fields<'_>, findings: &mut Findings<'_>) -> Annotations {
     let unknown = Annotations::default();
     let Some(given) = fields
@@ -393,6 +362,7 @@ fn needs(
     needs
 }
 
+/// What is made of the output. A tool that says what data it has gets data from an answer.
 fn output(fields: &Fields<'_>, findings: &mut Findings<'_>) -> OutputSpec {
     let given = fields.node("output").and_then(|node| Fields::read(node, &keys::OUTPUT, findings));
     let text = |key: &str| given.as_ref().and_then(|fields| fields.text(key));
@@ -408,6 +378,9 @@ fn output(fields: &Fields<'_>, findings: &mut Findings<'_>) -> OutputSpec {
         format: match text("format") {
             Some("json") => OutputFormat::Json,
             Some("lines") => OutputFormat::Lines,
+            Some("auto") => OutputFormat::Auto,
+            None if fields.has("http") && fields.has("output_schema") => OutputFormat::Json,
+            None if fields.has("http") => OutputFormat::Auto,
             _ => OutputFormat::Text,
         },
         keep: match text("keep") {

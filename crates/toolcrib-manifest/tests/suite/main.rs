@@ -6,6 +6,7 @@ mod diagnostics;
 mod directories;
 mod fixes;
 mod gallery;
+mod http;
 mod layers;
 mod loading;
 mod lock;

@@ -53,7 +53,7 @@ pub(crate) fn command<const N: usize>(argv: [ArgvEntry; N]) -> Declaration {
 pub(crate) fn spec(declaration: &mut Declaration) -> &mut CommandSpec {
     match &mut declaration.body {
         DeclaredBody::Command(command) => command,
-        DeclaredBody::Client => panic!("the client runs it"),
+        other => panic!("no command: {other:?}"),
     }
 }
 

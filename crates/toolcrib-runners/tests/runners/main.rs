@@ -4,6 +4,8 @@
 mod availability;
 mod declare;
 mod expansion;
+#[cfg(feature = "http")]
+mod http;
 mod output;
 mod secrets;
 mod stop;

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use jsonschema::PatternOptions;
-use toolcrib_manifest::declaration::{ArgvEntry, Declaration};
-use toolcrib_manifest::template::{Reference, Template};
+use toolcrib_manifest::declaration::{ArgvEntry, Declaration, DeclaredBody, HttpAuth, HttpSpec};
+use toolcrib_manifest::template::{Piece, Reference, Template};
 use toolcrib_manifest::{Diagnostic, Loaded, load_str};
 
 /// Any bytes as a manifest, read as YAML and as TOML. Promises:
@@ -83,19 +83,45 @@ fn assert_promises(declaration: &Declaration) {
     assert!(definition.cache().is_none() || (annotations.read_only && repeatable));
     assert!(definition.retry().is_none_or(|retry| repeatable && retry.max() > 0));
     assert_ne!(definition.max_concurrent(), Some(0));
-    if let Some(command) = declaration.command() {
-        assert!(definition.timeout().is_some(), "{} may run for ever", definition.name());
-        let retried = |code| command.retry_exit.contains(code);
-        assert!(!command.ok_exit.iter().any(retried), "a success is tried again");
-    } else {
-        assert!(definition.cache().is_none() && definition.retry().is_none());
-        assert!(definition.rate().is_none() && definition.max_concurrent().is_none());
+    let here = !matches!(declaration.body, DeclaredBody::Client);
+    assert!(!here || definition.timeout().is_some(), "{} may run for ever", definition.name());
+    match &declaration.body {
+        DeclaredBody::Command(command) => {
+            let retried = |code| command.retry_exit.contains(code);
+            assert!(!command.ok_exit.iter().any(retried), "a success is tried again");
+        }
+        DeclaredBody::Http(http) => assert_server(http),
+        DeclaredBody::Client => {
+            assert!(definition.cache().is_none() && definition.retry().is_none());
+            assert!(definition.rate().is_none() && definition.max_concurrent().is_none());
+        }
     }
 }
 
-/// Every argument the command of a tool refers to.
+/// Which server a request goes to is plain, and nobody's but the author's credentials are sent.
+fn assert_server(http: &HttpSpec) {
+    let origin = &http.url.origin;
+    let (scheme, host) = origin.split_once("://").unwrap_or_default();
+    assert!(["http", "https"].contains(&scheme) && !host.is_empty(), "no server: {origin}");
+    assert!(!host.contains(['/', '?', '#', '@', '\\']), "more than a server: {origin}");
+    let Some(Piece::Literal(path)) = http.url.path.pieces.first() else {
+        panic!("{origin} has no path");
+    };
+    assert!(path.starts_with('/'), "{path} is joined to {origin}");
+    let sent = match &http.auth {
+        Some(HttpAuth::Bearer(value) | HttpAuth::Header { value, .. }) => vec![value],
+        Some(HttpAuth::Basic { user, password }) => vec![user, password],
+        None => Vec::new(),
+    };
+    let chosen = |found: &Reference| matches!(found, Reference::Arg(_));
+    assert!(!sent.into_iter().flat_map(Template::references).any(chosen), "a model chooses");
+}
+
+/// Every argument the command or the request of a tool refers to.
 fn arguments_of(declaration: &Declaration) -> HashSet<&str> {
     let mut arguments = HashSet::new();
+    arguments
+        .extend(declaration.http().into_iter().flat_map(HttpSpec::references).filter_map(name_of));
     let Some(command) = declaration.command() else { return arguments };
     let mut templates: Vec<&Template> = command.env.values().chain(&command.stdin).collect();
     for entry in &command.argv {
@@ -111,11 +137,15 @@ fn arguments_of(declaration: &Declaration) -> HashSet<&str> {
         }
     }
     let references = templates.into_iter().flat_map(Template::references);
-    arguments.extend(references.filter_map(|reference| match reference {
-        Reference::Arg(name) => Some(name.as_str()),
-        _ => None,
-    }));
+    arguments.extend(references.filter_map(name_of));
     arguments
+}
+
+fn name_of(reference: &Reference) -> Option<&str> {
+    match reference {
+        Reference::Arg(name) => Some(name),
+        _ => None,
+    }
 }
 
 fn assert_alike(one: &Loaded, other: &Loaded) {

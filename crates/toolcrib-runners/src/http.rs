@@ -1,0 +1,128 @@
+//! A declared request as a tool.
+
+mod answer;
+mod failure;
+mod request;
+mod url;
+mod values;
+
+use serde_json::Value;
+use toolcrib_manifest::declaration::{Declaration, HttpSpec};
+use toolcrib_net::{AddressPolicy, Client, Limits, StatusCode};
+use toolcrib_tool::{Arguments, BoxFuture, CallContext, Tool, ToolError, ToolOutcome};
+
+use crate::RunnerHost;
+use crate::context::ContextChecks;
+use crate::redact::Redaction;
+use crate::values::Values;
+
+pub use request::{HttpHeader, HttpRequest};
+
+/// Sends the request of a declaration, once per try of a call, and makes a result of the answer.
+///
+/// Where it may go is decided when the connection is made, by [`toolcrib_net`]. Failures after which
+/// the same call may succeed later say so ([`retryable`](ToolError::retryable)): 429, 503 of tools
+/// that are idempotent, and what kept the request from being sent at all.
+#[derive(Debug)]
+pub struct HttpRunner {
+    declaration: Declaration,
+    host: RunnerHost,
+    /// What is compiled from the declaration, or what is wrong with it.
+    compiled: Result<Compiled, String>,
+}
+
+#[derive(Debug)]
+struct Compiled {
+    spec: HttpSpec,
+    checks: ContextChecks,
+    redaction: Redaction,
+    client: Client,
+}
+
+impl HttpRunner {
+    /// A runner of the declaration's request. Of a tool that sends none, every call fails.
+    pub fn new(declaration: &Declaration, host: &RunnerHost) -> Self {
+        let compile = || {
+            let spec = declaration.http().ok_or("this tool sends no request")?;
+            Ok(Compiled {
+                spec: spec.clone(),
+                checks: ContextChecks::new(&declaration.context)?,
+                redaction: Redaction::new(&declaration.output.redact)?,
+                client: client(declaration, spec),
+            })
+        };
+        Self { declaration: declaration.clone(), host: host.clone(), compiled: compile() }
+    }
+
+    /// Why no call can succeed: a pattern or a schema of the declaration that is none. A loader
+    /// finds these earlier.
+    pub(crate) fn defect(&self) -> Option<&str> {
+        self.compiled.as_ref().err().map(String::as_str)
+    }
+
+    /// What a call with these arguments would send, the host's values checked; sends nothing.
+    ///
+    /// Fails with kind
+    /// - `invalid_args` if a value cannot stand where it is put: a segment `..` or none in the path, a
+    ///   control character, a line end in a header;
+    /// - `missing_context` or `unavailable` if a value of the host or the server is not there;
+    /// - `denied` if a value of the host has a form that an argument may not have either.
+    pub fn request(&self, arguments: &Value, cx: &CallContext) -> Result<HttpRequest, ToolError> {
+        let compiled = self.compiled()?;
+        compiled.checks.check(cx)?;
+        let values = Values { declaration: &self.declaration, arguments, cx, server: &self.host };
+        request::build(&compiled.spec, &self.declaration.output, values)
+    }
+
+    fn compiled(&self) -> Result<&Compiled, ToolError> {
+        self.compiled.as_ref().map_err(|defect| ToolError::unavailable(defect.as_str()))
+    }
+
+    async fn run(&self, arguments: Arguments, cx: &CallContext) -> Result<ToolOutcome, ToolError> {
+        let request = self.request(arguments.value(), cx)?;
+        let compiled = self.compiled()?;
+        let annotations = self.declaration.definition.annotations();
+        let mut sent = request.to_net()?;
+        // A redirect that the author expects is the answer itself.
+        for status in compiled.spec.ok_status.iter().copied() {
+            if let Ok(status) = StatusCode::from_u16(status) {
+                sent = sent.keep(status);
+            }
+        }
+        let response = compiled
+            .client
+            .send(sent)
+            .await
+            .map_err(|error| failure::unanswered(error, &compiled.spec, annotations))?;
+        answer::outcome(
+            &response,
+            &compiled.spec,
+            &self.declaration.output,
+            &compiled.redaction,
+            annotations,
+        )
+        .map(ToolOutcome::Done)
+    }
+}
+
+/// A client with the limits and the addresses of a declaration. Nobody else uses its connections.
+fn client(declaration: &Declaration, spec: &HttpSpec) -> Client {
+    let mut limits = Limits::default();
+    limits.total = declaration.definition.timeout().unwrap_or(limits.total);
+    limits.connect = limits.connect.min(limits.total);
+    limits.bytes = spec.transfer_bytes;
+    let ranges = spec.allow_private.iter();
+    let policy = ranges.fold(AddressPolicy::public(), |policy, range| policy.allow(*range));
+    Client::builder().addresses(policy).limits(limits).build()
+}
+
+impl Tool for HttpRunner {
+    fn call<'a>(
+        &'a self,
+        arguments: Arguments,
+        cx: &'a CallContext,
+    ) -> BoxFuture<'a, Result<ToolOutcome, ToolError>> {
+        // A call that is cancelled or out of time is dropped, and its connection with it.
+        Box::pin(self.run(arguments, cx))
+    }
+}

@@ -1,0 +1,208 @@
+//! An answer becomes a result, or a failure that holds it.
+
+use serde_json::Value;
+use toolcrib_manifest::declaration::{HttpSpec, Keep, OutputFormat, OutputSpec};
+use toolcrib_net::Response;
+use toolcrib_sandbox::Captured;
+use toolcrib_tool::{Annotations, Content, ToolError, ToolOutput, canonical_json};
+
+use super::failure::{self, host, phrase};
+use crate::redact::Redaction;
+use crate::streams::{self, lines};
+use crate::visible::visible;
+
+/// How much of an unreadable answer a failure shows, in bytes.
+const EXCERPT: usize = 2_000;
+
+/// What an answer is made into.
+struct Answer<'a> {
+    response: &'a Response,
+    spec: &'a HttpSpec,
+    output: &'a OutputSpec,
+    redaction: &'a Redaction,
+    media_type: String,
+}
+
+/// Turns an answer into the call's outcome.
+pub(super) fn outcome(
+    response: &Response,
+    spec: &HttpSpec,
+    output: &OutputSpec,
+    redaction: &Redaction,
+    annotations: Annotations,
+) -> Result<ToolOutput, ToolError> {
+    let media_type = response.media_type().unwrap_or_default();
+    let answer = Answer { response, spec, output, redaction, media_type };
+    let code = response.status.as_u16();
+    let expected = match spec.ok_status.as_slice() {
+        [] => response.status.is_success(),
+        statuses => statuses.contains(&code),
+    };
+    if !expected {
+        let failure = failure::status(response, annotations);
+        return Err(failure.with_partial(answer.excerpt(spec.output_bytes)));
+    }
+    let result = if spec.select.is_some() || output.format == OutputFormat::Json {
+        answer.json()
+    } else if output.format == OutputFormat::Auto {
+        answer.as_it_says()
+    } else {
+        Ok(answer.text_or_lines(answer.text()))
+    };
+    result.map(|output| answer.with_facts(output))
+}
+
+impl Answer<'_> {
+    /// Whatever the content type says it is.
+    fn as_it_says(&self) -> Result<ToolOutput, ToolError> {
+        let (family, kind) = self.media_type.split_once('/').unwrap_or_default();
+        let body = &self.response.body;
+        let json = self.media_type == "application/json" || kind.ends_with("+json");
+        if json && !body.is_empty() {
+            return self.json();
+        }
+        if ["image", "audio"].contains(&family) && kind != "svg+xml" && !body.is_empty() {
+            self.check_size(body.len(), &self.media_type)?;
+            let (data, mime_type) = (body.clone(), self.media_type.clone());
+            let part = match family {
+                "image" => Content::Image { data, mime_type },
+                _ => Content::Audio { data, mime_type },
+            };
+            return Ok(part.into());
+        }
+        if self.is_binary() {
+            let what = if self.media_type.is_empty() { "bytes" } else { &self.media_type };
+            return Err(self
+                .unreadable(&format!("answered {} bytes of {what}, which is no text", body.len()))
+                .with_hint("This tool cannot show it: tell the user."));
+        }
+        Ok(self.text_or_lines(self.text()))
+    }
+
+    /// Whether reading it as text would show mostly nonsense: nothing says that it is text, and it is
+    /// no UTF-8, or holds NUL.
+    fn is_binary(&self) -> bool {
+        let said = self.media_type.starts_with("text/");
+        let body = &self.response.body;
+        !said && (std::str::from_utf8(body).is_err() || body.contains(&0))
+    }
+
+    /// JSON, or the part of it that the tool selects.
+    fn json(&self) -> Result<ToolOutput, ToolError> {
+        let body = &self.response.body;
+        if body.is_empty() {
+            let status = phrase(self.response.status);
+            return Err(self.unreadable(&format!("answered {status} without the JSON expected")));
+        }
+        let whole: Value = serde_json::from_slice(body)
+            .map_err(|error| self.unreadable(&format!("answered what is not JSON: {error}")))?;
+        let selected = match &self.spec.select {
+            None => whole,
+            Some(pointer) => match whole.pointer(pointer) {
+                Some(part) => part.clone(),
+                None => {
+                    return Err(self
+                        .unreadable(&format!("answered without anything at `{pointer}`"))
+                        .with_hint("The service answers in another form than the tool expects: tell the user."));
+                }
+            },
+        };
+        let data = self.redaction.data(selected);
+        let text = match &data {
+            Value::String(text) => text.clone(),
+            other => canonical_json(other),
+        };
+        if matches!(self.output.format, OutputFormat::Text | OutputFormat::Lines) {
+            return Ok(self.text_or_lines(text));
+        }
+        self.check_size(text.len(), "JSON")?;
+        let shown = visible(&text);
+        let mut output = ToolOutput::new();
+        // Data reads as its own JSON, unless that is not how it should be read.
+        if data.is_string() || shown != text {
+            output = output.with_content(shown.into_owned());
+        }
+        Ok(output.with_data(data))
+    }
+
+    /// Text, or its lines. A text that is empty says the status instead of nothing.
+    fn text_or_lines(&self, text: String) -> ToolOutput {
+        if text.is_empty() && self.output.format != OutputFormat::Lines {
+            return phrase(self.response.status).into();
+        }
+        let none = Redaction::default();
+        let captured = cut(text.into_bytes(), self.spec.output_bytes, self.output.keep);
+        let mut output = ToolOutput::from(visible(&captured.text()).into_owned());
+        if self.output.format == OutputFormat::Lines {
+            output = output.with_data(lines(&captured, &none));
+        }
+        if captured.is_truncated() {
+            output = output.with_meta("truncated_bytes", captured.omitted());
+        }
+        output
+    }
+
+    /// The body as text, without what the tool hides. It is hidden before anything is cut, so that no
+    /// half of it is left.
+    fn text(&self) -> String {
+        let body = &self.response.body;
+        let text = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
+        self.redaction.text(String::from_utf8_lossy(text).into_owned())
+    }
+
+    /// A failure that names the host and shows the beginning of the answer.
+    fn unreadable(&self, problem: &str) -> ToolError {
+        let origin = self.response.target.origin();
+        ToolError::execution(format!("{} {problem}", host(&origin)))
+            .with_partial(self.excerpt(EXCERPT))
+    }
+
+    /// As much of the answer as may be shown, with the facts.
+    fn excerpt(&self, bytes: usize) -> ToolOutput {
+        let shown = if self.is_binary() { String::new() } else { self.text() };
+        let captured = cut(shown.into_bytes(), bytes.min(self.spec.output_bytes), Keep::Head);
+        let text = visible(&captured.text()).into_owned();
+        let output = if text.is_empty() { ToolOutput::new() } else { text.into() };
+        self.with_facts(output)
+    }
+
+    fn check_size(&self, bytes: usize, what: &str) -> Result<(), ToolError> {
+        let limit = self.spec.output_bytes;
+        if bytes <= limit {
+            return Ok(());
+        }
+        Err(self
+            .unreadable(&format!(
+                "answered {bytes} bytes of {what}, more than the {limit} that are kept"
+            ))
+            .with_hint("Ask for less."))
+    }
+
+    /// Adds what programs and operators want to know.
+    fn with_facts(&self, output: ToolOutput) -> ToolOutput {
+        let mut output = output
+            .with_meta("status", self.response.status.as_u16())
+            .with_meta("body_bytes", self.response.body.len());
+        if !self.media_type.is_empty() {
+            output = output.with_meta("content_type", self.media_type.as_str());
+        }
+        if self.response.redirects > 0 {
+            output = output
+                .with_meta("redirects", self.response.redirects)
+                .with_meta("answered_by", self.response.target.origin());
+        }
+        output
+    }
+}
+
+/// The ends of a text that are kept.
+fn cut(mut text: Vec<u8>, bytes: usize, keep: Keep) -> Captured {
+    let total = text.len() as u64;
+    if text.len() <= bytes {
+        return Captured { head: text, tail: Vec::new(), total };
+    }
+    let capture = streams::capture(bytes, keep);
+    let tail = text.split_off(text.len() - capture.tail);
+    text.truncate(capture.head);
+    Captured { head: text, tail, total }
+}

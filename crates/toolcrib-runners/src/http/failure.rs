@@ -1,0 +1,124 @@
+//! Requests that failed: what happened, and what to do next.
+
+use std::time::Duration;
+
+use toolcrib_manifest::declaration::HttpSpec;
+use toolcrib_net::{Error, Response, StatusCode};
+use toolcrib_tool::{Annotations, ErrorKind, ToolError};
+
+const TELL: &str = "No argument can change that: tell the user.";
+const UNKNOWN: &str =
+    "Whether it had its effect is not known: look before you call again, or ask the user.";
+
+/// A request without an answer.
+pub(super) fn unanswered(error: Error, spec: &HttpSpec, annotations: Annotations) -> ToolError {
+    let unsent = error.nothing_was_sent();
+    let (kind, hint) = match innermost(&error) {
+        Error::Address { .. } | Error::Url(_) | Error::Redirect { .. } => {
+            (ErrorKind::Denied, Some(TELL))
+        }
+        Error::Unresolved { .. } | Error::Connect { .. } => {
+            (ErrorKind::Unavailable, Some("Try again later, or tell the user."))
+        }
+        Error::Setup(_) => (ErrorKind::Unavailable, Some(TELL)),
+        Error::Timeout { .. } => (ErrorKind::Timeout, None),
+        Error::TooLarge { .. } => (ErrorKind::Execution, Some("Ask for less.")),
+        _ => (ErrorKind::Execution, None),
+    };
+    // Sent again, it can do no harm.
+    let broken = matches!(innermost(&error), Error::Broken { .. });
+    let retryable = match innermost(&error) {
+        Error::Unresolved { .. } | Error::Connect { .. } => unsent || annotations.idempotent,
+        _ => broken && annotations.idempotent,
+    };
+    let mut failure = ToolError::new(kind, text(&error, spec)).with_retryable(retryable);
+    failure = match hint {
+        Some(hint) => failure.with_hint(hint),
+        None => failure,
+    };
+    if !unsent && !annotations.read_only && (broken || kind == ErrorKind::Timeout) {
+        failure = failure.with_hint(UNKNOWN);
+    }
+    failure.with_source(error)
+}
+
+/// What a model is told: which host, and why not.
+fn text(error: &Error, spec: &HttpSpec) -> String {
+    match error {
+        Error::Timeout { .. } => format!("{} gave {error}", host(&spec.url.origin)),
+        other => other.to_string(),
+    }
+}
+
+/// The failure itself, whatever redirects came before it.
+fn innermost(error: &Error) -> &Error {
+    match error {
+        Error::Redirected { source, .. } => innermost(source),
+        other => other,
+    }
+}
+
+/// An answer whose status is no success; its text is added by the caller.
+pub(super) fn status(response: &Response, annotations: Annotations) -> ToolError {
+    let status = response.status;
+    let wait = response.retry_after();
+    let origin = response.target.origin();
+    let message = format!("{} answered {}", host(&origin), phrase(status));
+    let kind = match status {
+        StatusCode::TOO_MANY_REQUESTS => ErrorKind::RateLimited,
+        StatusCode::SERVICE_UNAVAILABLE => ErrorKind::Unavailable,
+        _ => ErrorKind::Execution,
+    };
+    // What was refused for its number was not begun; what was not to be had may have been.
+    let retryable = match status {
+        StatusCode::TOO_MANY_REQUESTS => true,
+        StatusCode::SERVICE_UNAVAILABLE => annotations.idempotent,
+        _ => false,
+    };
+    let mut failure = ToolError::new(kind, message).with_retryable(retryable);
+    if let Some(wait) = wait {
+        failure = failure.with_retry_after(wait);
+    }
+    if let Some(hint) = hint(status, wait, response) {
+        failure = failure.with_hint(hint);
+    }
+    if status.is_server_error() && !annotations.read_only && !annotations.idempotent {
+        failure = failure.with_hint(UNKNOWN);
+    }
+    failure
+}
+
+fn hint(status: StatusCode, wait: Option<Duration>, response: &Response) -> Option<String> {
+    Some(match status.as_u16() {
+        400 | 422 => "The service did not accept the arguments: read its answer and correct them.".into(),
+        401 | 403 | 407 if response.redirects > 0 => {
+            "It was asked after a redirect, and a redirect gets no credentials: the tool's URL has to \
+             be the final one. Tell the user."
+                .into()
+        }
+        401 | 403 | 407 => format!("The tool's credentials do not allow this. {TELL}"),
+        404 | 410 => "There is no such thing: check the arguments, and do not guess.".into(),
+        409 | 412 => "It contradicts the present state: look at that first.".into(),
+        429 | 503 => match wait {
+            Some(wait) => format!("Wait {} s before you call again.", wait.as_secs().max(1)),
+            None => "Wait before you call again.".into(),
+        },
+        300..400 => "It leads elsewhere, and that was not followed. Tell the user.".into(),
+        500..600 => "The service failed: that is not the arguments' fault.".into(),
+        200..300 => format!("The tool does not take this for a success. {TELL}"),
+        _ => return None,
+    })
+}
+
+/// `404 Not Found`.
+pub(super) fn phrase(status: StatusCode) -> String {
+    match status.canonical_reason() {
+        Some(reason) => format!("{} {reason}", status.as_u16()),
+        None => status.as_u16().to_string(),
+    }
+}
+
+/// Host and port of an origin.
+pub(super) fn host(origin: &str) -> &str {
+    origin.split_once("://").map_or(origin, |(_, host)| host)
+}

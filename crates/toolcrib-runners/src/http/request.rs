@@ -1,0 +1,246 @@
+//! Templates and values become a request, by rules under which a value stays a value.
+
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value};
+use toolcrib_manifest::declaration::{
+    HttpAuth, HttpBody, HttpMethod, HttpSpec, JsonTemplate, OutputFormat, OutputSpec,
+};
+use toolcrib_manifest::template::{Reference, Template};
+use toolcrib_net::header::{HeaderName, HeaderValue};
+use toolcrib_net::{Method, Request, Target, encode_component};
+use toolcrib_tool::ToolError;
+
+use super::url::{self, BuiltUrl};
+use crate::text::Place;
+use crate::values::Values;
+
+/// What a call would send: nothing in it will be looked at again for references.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct HttpRequest {
+    /// The method.
+    pub method: HttpMethod,
+    /// Where it goes, with `${secret.name}` in place of secrets.
+    pub shown_url: String,
+    /// Its headers, credentials included.
+    pub headers: Vec<HttpHeader>,
+    /// The body as data, to be compared and shown: JSON, the fields of a form, or a text.
+    pub body: Option<Value>,
+    /// The body as it is sent.
+    pub body_bytes: Option<Vec<u8>>,
+    target: Target,
+}
+
+/// A header of a request.
+#[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HttpHeader {
+    /// Its name.
+    pub name: String,
+    /// Its value.
+    pub value: String,
+    /// Whether it says who asks: shown to nobody, and sent to the first URL only.
+    pub secret: bool,
+}
+
+/// The value of a secret header is not shown.
+impl fmt::Debug for HttpHeader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let value = if self.secret { "[secret]" } else { self.value.as_str() };
+        write!(f, "{}: {value}", self.name)
+    }
+}
+
+/// Of the body its length: secrets may be in it.
+impl fmt::Debug for HttpRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpRequest")
+            .field("method", &self.method)
+            .field("url", &self.shown_url)
+            .field("headers", &self.headers)
+            .field("body_bytes", &self.body_bytes.as_ref().map(Vec::len))
+            .finish_non_exhaustive()
+    }
+}
+
+impl HttpRequest {
+    /// The whole URL, secrets included.
+    pub fn url(&self) -> &str {
+        self.target.url().as_str()
+    }
+
+    /// The request as the client takes it.
+    pub(super) fn to_net(&self) -> Result<Request, ToolError> {
+        let method = Method::from_bytes(self.method.as_str().as_bytes())
+            .map_err(|error| ToolError::internal(error.to_string()))?;
+        let mut request = Request::new(method, self.target.clone());
+        for header in &self.headers {
+            let name = HeaderName::from_bytes(header.name.as_bytes()).map_err(|_| {
+                ToolError::internal("the tool's declaration has a header that is none")
+            })?;
+            let mut value = HeaderValue::from_bytes(header.value.as_bytes())
+                .map_err(|_| not_one_line(&header.name))?;
+            value.set_sensitive(header.secret);
+            request = request.header(name, value);
+        }
+        if let Some(body) = &self.body_bytes {
+            request = request.body(body.clone());
+        }
+        Ok(request)
+    }
+}
+
+/// Puts the values into every part.
+pub(super) fn build(
+    spec: &HttpSpec,
+    output: &OutputSpec,
+    values: Values<'_>,
+) -> Result<HttpRequest, ToolError> {
+    let BuiltUrl { target, shown } = url::build(&spec.url, values)?;
+    let mut headers = headers(spec, values)?;
+    let mut set = |name: &str, value: &str| {
+        if !headers.iter().any(|header| header.name.eq_ignore_ascii_case(name)) {
+            let (name, value) = (name.to_owned(), value.to_owned());
+            headers.push(HttpHeader { name, value, secret: false });
+        }
+    };
+    if spec.select.is_some() || output.format == OutputFormat::Json {
+        set("Accept", "application/json");
+    }
+    let built = match &spec.body {
+        None => None,
+        Some(HttpBody::Json(template)) => json(template, values)?.map(|value| {
+            set("Content-Type", "application/json");
+            (value.to_string().into_bytes(), value)
+        }),
+        Some(HttpBody::Form(fields)) => {
+            set("Content-Type", "application/x-www-form-urlencoded");
+            let (text, value) = form(fields, values)?;
+            Some((text.into_bytes(), value))
+        }
+        Some(HttpBody::Text(template)) => values.fill(template, Place::Stream)?.map(|text| {
+            set("Content-Type", "text/plain; charset=utf-8");
+            (text.clone().into_bytes(), Value::String(text))
+        }),
+    };
+    let (body_bytes, body) = built.unzip();
+    Ok(HttpRequest { method: spec.method, shown_url: shown, headers, body, body_bytes, target })
+}
+
+fn headers(spec: &HttpSpec, values: Values<'_>) -> Result<Vec<HttpHeader>, ToolError> {
+    let mut headers = Vec::new();
+    for (name, template) in &spec.headers {
+        // Without its value a header is left out.
+        headers.extend(header(name, "", template, holds_secret(template), values)?);
+    }
+    let needed = |header: Option<HttpHeader>| {
+        header.ok_or_else(|| {
+            ToolError::unavailable("a value that the tool's credentials need is not there")
+                .with_hint("No argument can change that: tell the user.")
+        })
+    };
+    match &spec.auth {
+        None => {}
+        Some(HttpAuth::Bearer(token)) => {
+            headers.push(needed(header("Authorization", "Bearer ", token, true, values)?)?);
+        }
+        Some(HttpAuth::Header { name, value }) => {
+            headers.push(needed(header(name, "", value, true, values)?)?);
+        }
+        Some(HttpAuth::Basic { user, password }) => {
+            let user = needed(header("Authorization", "", user, true, values)?)?.value;
+            let password = needed(header("Authorization", "", password, true, values)?)?.value;
+            if user.contains(':') {
+                return Err(ToolError::unavailable(
+                    "the user name of the tool's credentials contains a `:`, which none may",
+                ));
+            }
+            headers.push(HttpHeader {
+                name: "Authorization".to_owned(),
+                value: format!("Basic {}", STANDARD.encode(format!("{user}:{password}"))),
+                secret: true,
+            });
+        }
+    }
+    Ok(headers)
+}
+
+/// Whether a text is the operator's secret, or of the server's own environment.
+fn holds_secret(template: &Template) -> bool {
+    let of_server = |found: &Reference| matches!(found, Reference::Secret(_) | Reference::Env(_));
+    template.references().any(of_server)
+}
+
+/// One header, on one line whatever its schema allows; none if a value of it is absent and may be.
+fn header(
+    name: &str,
+    scheme: &str,
+    template: &Template,
+    secret: bool,
+    values: Values<'_>,
+) -> Result<Option<HttpHeader>, ToolError> {
+    let Some(value) = values.fill(template, Place::Line)? else { return Ok(None) };
+    if value.chars().any(|character| character.is_control() && character != '\t') {
+        return Err(match template.references().next() {
+            Some(Reference::Arg(_)) => not_one_line(name)
+                .with_hint("Send the value without line ends and other control characters."),
+            _ => not_one_line(name).with_kind(toolcrib_tool::ErrorKind::Unavailable),
+        });
+    }
+    Ok(Some(HttpHeader { name: name.to_owned(), value: format!("{scheme}{value}"), secret }))
+}
+
+fn not_one_line(name: &str) -> ToolError {
+    ToolError::invalid_args(format!(
+        "the value of the header `{name}` contains a line end or another control character"
+    ))
+}
+
+/// The JSON of a body. `None` if what it refers to is absent and may be.
+fn json(template: &JsonTemplate, values: Values<'_>) -> Result<Option<Value>, ToolError> {
+    Ok(match template {
+        JsonTemplate::Scalar(value) => Some(value.clone()),
+        JsonTemplate::Text(text) => match text.as_single_reference() {
+            Some(reference) => values.json(reference, Place::Stream)?,
+            None => values.fill(text, Place::Stream)?.map(Value::String),
+        },
+        JsonTemplate::List(items) => {
+            let mut list = Vec::new();
+            for item in items {
+                list.extend(json(item, values)?);
+            }
+            Some(Value::Array(list))
+        }
+        JsonTemplate::Object(members) => {
+            let mut object = Map::new();
+            for (key, member) in members {
+                if let Some(value) = json(member, values)? {
+                    object.insert(key.clone(), value);
+                }
+            }
+            Some(Value::Object(object))
+        }
+    })
+}
+
+/// A form as it is sent, and as a mapping in which a field that stands twice is a list.
+fn form(fields: &[(String, Template)], values: Values<'_>) -> Result<(String, Value), ToolError> {
+    let mut pairs = Vec::new();
+    let mut object = Map::new();
+    for (name, template) in fields {
+        let texts = url::each(template, values, Place::Stream, &|_, text| text.to_owned())?;
+        for text in &texts {
+            pairs.push(format!("{}={}", encode_component(name), encode_component(text)));
+        }
+        let mut texts: Vec<Value> = texts.into_iter().map(Value::String).collect();
+        match texts.len() {
+            0 => {}
+            1 => drop(object.insert(name.clone(), texts.remove(0))),
+            _ => drop(object.insert(name.clone(), Value::Array(texts))),
+        }
+    }
+    Ok((pairs.join("&"), Value::Object(object)))
+}

@@ -1,0 +1,168 @@
+//! The URL of a call: the author's parts as they are, and every value as one component.
+
+use serde_json::Value;
+use toolcrib_manifest::declaration::{QueryPair, UrlSpec};
+use toolcrib_manifest::template::{Piece, Reference, Template};
+use toolcrib_net::{NamedBy, Target, encode_component};
+use toolcrib_tool::ToolError;
+
+use crate::text::{Place, text_of};
+use crate::values::Values;
+
+/// A URL, checked.
+pub(super) struct BuiltUrl {
+    pub(super) target: Target,
+    /// The same with names in place of secrets, for people.
+    pub(super) shown: String,
+}
+
+/// Puts the values in.
+pub(super) fn build(spec: &UrlSpec, values: Values<'_>) -> Result<BuiltUrl, ToolError> {
+    let path = path(&spec.path, values, &encoded)?;
+    let query = query(&spec.query, values, &encoded)?;
+    let text = joined(&spec.origin, &path, &query);
+    let target = Target::parse(&text, NamedBy::Operator).map_err(|refusal| {
+        ToolError::invalid_args(format!("with these arguments, {refusal}"))
+            .with_hint("Send shorter values.")
+    })?;
+    // Nothing above lets a value move a boundary; this holds whatever a parser makes of it.
+    let unchanged = target.origin() == spec.origin
+        && target.url().path() == path
+        && target.url().query().unwrap_or_default() == query;
+    if !unchanged {
+        return Err(ToolError::invalid_args("a value would change where the request goes")
+            .with_hint("Send plain values, without parts of a URL."));
+    }
+    let hidden = |reference: &Reference, text: &str| match reference {
+        Reference::Secret(_) => reference.to_string(),
+        _ => encode_component(text),
+    };
+    let path = self::path(&spec.path, values, &hidden)?;
+    let shown = joined(&spec.origin, &path, &self::query(&spec.query, values, &hidden)?);
+    Ok(BuiltUrl { target, shown })
+}
+
+fn encoded(_: &Reference, text: &str) -> String {
+    encode_component(text)
+}
+
+/// What becomes of a value on its way into a text.
+type Change<'c> = &'c dyn Fn(&Reference, &str) -> String;
+
+fn joined(origin: &str, path: &str, query: &str) -> String {
+    let mark = if query.is_empty() { "" } else { "?" };
+    format!("{origin}{path}{mark}{query}")
+}
+
+/// The path; fails if a value is missing, or leaves nothing or a step upwards of its segment.
+fn path(template: &Template, values: Values<'_>, change: Change<'_>) -> Result<String, ToolError> {
+    let mut path = String::new();
+    // The segment being written, and whose value is in it.
+    let (mut segment, mut from) = (String::new(), None);
+    for piece in &template.pieces {
+        match piece {
+            Piece::Literal(literal) => {
+                let mut parts = literal.split('/');
+                segment.push_str(parts.next().unwrap_or_default());
+                for part in parts {
+                    end_segment(&mut path, &segment, from)?;
+                    path.push('/');
+                    part.clone_into(&mut segment);
+                    from = None;
+                }
+            }
+            Piece::Reference(reference) => {
+                let Some(text) = values.text(reference, Place::Line)? else {
+                    return Err(refused(
+                        reference,
+                        "is not given, and the path of the request needs it",
+                    ));
+                };
+                segment.push_str(&change(reference, &text));
+                from = Some(reference);
+            }
+        }
+    }
+    end_segment(&mut path, &segment, from)?;
+    Ok(path)
+}
+
+/// No encoding keeps a parser from taking `..`, however it is spelt, for a step upwards.
+fn end_segment(
+    path: &mut String,
+    segment: &str,
+    from: Option<&Reference>,
+) -> Result<(), ToolError> {
+    if let Some(reference) = from {
+        if segment.is_empty() {
+            return Err(refused(reference, "is empty, and would leave a hole in the path"));
+        }
+        let plain = segment.to_ascii_lowercase().replace("%2e", ".");
+        if matches!(plain.as_str(), "." | "..") {
+            return Err(refused(reference, "would lead the path somewhere else"));
+        }
+    }
+    path.push_str(segment);
+    Ok(())
+}
+
+/// A value that cannot stand in the path.
+fn refused(reference: &Reference, problem: &str) -> ToolError {
+    match reference {
+        Reference::Arg(name) => ToolError::invalid_args(format!("the argument `{name}` {problem}"))
+            .with_hint("Send the name or number of one thing."),
+        Reference::Ctx(name) => {
+            ToolError::denied(format!("the host's value for `{name}` {problem}"))
+        }
+        Reference::Env(_) | Reference::Secret(_) => {
+            ToolError::unavailable(format!("the value of `{reference}` {problem}"))
+        }
+    }
+}
+
+/// The query without its `?`. Pairs of absent values are left out, lists repeat theirs.
+fn query(pairs: &[QueryPair], values: Values<'_>, change: Change<'_>) -> Result<String, ToolError> {
+    let mut query = Vec::new();
+    for QueryPair { name, value } in pairs {
+        let Some(template) = value else {
+            query.push(name.clone());
+            continue;
+        };
+        for value in each(template, values, Place::Line, change)? {
+            query.push(format!("{name}={value}"));
+        }
+    }
+    Ok(query.join("&"))
+}
+
+/// The texts that a template of a query or a form stands for: one, none, or one of each item of a
+/// list.
+pub(super) fn each(
+    template: &Template,
+    values: Values<'_>,
+    place: Place,
+    change: Change<'_>,
+) -> Result<Vec<String>, ToolError> {
+    if let Some(reference @ Reference::Arg(name)) = template.as_single_reference()
+        && let Some(Value::Array(items)) = values.argument(name)
+    {
+        let mut texts = Vec::new();
+        for item in items.iter().filter(|item| !item.is_null()) {
+            let text = text_of(item).into_owned();
+            values.refuse_control(name, &text, place)?;
+            texts.push(change(reference, &text));
+        }
+        return Ok(texts);
+    }
+    let mut filled = String::new();
+    for piece in &template.pieces {
+        match piece {
+            Piece::Literal(literal) => filled.push_str(literal),
+            Piece::Reference(reference) => {
+                let Some(text) = values.text(reference, place)? else { return Ok(Vec::new()) };
+                filled.push_str(&change(reference, &text));
+            }
+        }
+    }
+    Ok(vec![filled])
+}

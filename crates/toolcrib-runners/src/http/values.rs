@@ -1,0 +1,68 @@
+//! Values as parts of a request want them: whole texts, and JSON with its types.
+
+use serde_json::Value;
+use toolcrib_manifest::template::{Piece, Reference, Template};
+use toolcrib_tool::ToolError;
+
+use crate::text::Place;
+use crate::values::{Values, refuse_hosts_control};
+
+impl Values<'_> {
+    /// One value with its JSON type, the texts in it checked. `None` if it is absent and may be.
+    pub(crate) fn json(
+        &self,
+        reference: &Reference,
+        place: Place,
+    ) -> Result<Option<Value>, ToolError> {
+        match reference {
+            Reference::Arg(name) => {
+                let Some(value) = self.argument(name) else { return Ok(None) };
+                texts_in(value, &mut |text| self.refuse_control(name, text, place))?;
+                Ok(Some(value.clone()))
+            }
+            Reference::Ctx(name) => {
+                let Some(value) = self.of_host(name)? else { return Ok(None) };
+                texts_in(value, &mut |text| refuse_hosts_control(name, text, place))?;
+                Ok(Some(value.clone()))
+            }
+            Reference::Env(_) | Reference::Secret(_) => {
+                Ok(self.text(reference, place)?.map(Value::String))
+            }
+        }
+    }
+
+    /// A template with its values put in. `None` if one of them is absent and may be.
+    pub(crate) fn fill(
+        &self,
+        template: &Template,
+        place: Place,
+    ) -> Result<Option<String>, ToolError> {
+        let mut filled = String::new();
+        for piece in &template.pieces {
+            match piece {
+                Piece::Literal(literal) => filled.push_str(literal),
+                Piece::Reference(reference) => {
+                    let Some(value) = self.text(reference, place)? else { return Ok(None) };
+                    filled.push_str(&value);
+                }
+            }
+        }
+        Ok(Some(filled))
+    }
+}
+
+/// Shows every text in a value to `look`, keys included.
+fn texts_in(
+    value: &Value,
+    look: &mut dyn FnMut(&str) -> Result<(), ToolError>,
+) -> Result<(), ToolError> {
+    match value {
+        Value::String(text) => look(text),
+        Value::Array(items) => items.iter().try_for_each(|item| texts_in(item, look)),
+        Value::Object(members) => members.iter().try_for_each(|(key, member)| {
+            look(key)?;
+            texts_in(member, look)
+        }),
+        Value::Null | Value::Bool(_) | Value::Number(_) => Ok(()),
+    }
+}

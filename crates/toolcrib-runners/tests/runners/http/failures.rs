@@ -1,0 +1,195 @@
+//! Requests that fail: the kind, the text, what to do next, and whether to try again.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use toolcrib_manifest::load_str;
+use toolcrib_tool::{ErrorKind, ToolError};
+
+use super::server::{Server, answer};
+use super::{call, tool};
+
+const READS: &str = "annotations: {read_only: true, idempotent: true}";
+
+/// How a tool with this annotation fails on this status.
+async fn failed(
+    status: u16,
+    headers: &'static [(&'static str, &'static str)],
+    beside: &str,
+) -> (ToolError, String) {
+    let server = Server::always(status, headers, "why: because").await;
+    let error = call(&tool("url: http://HERE/", beside, &server.address), json!({"id": "x"}))
+        .await
+        .unwrap_err();
+    (error, server.address)
+}
+
+#[tokio::test]
+async fn a_status_says_what_to_do_next_and_the_answer_is_there() {
+    for (status, phrase, kind, hint) in [
+        (400, "400 Bad Request", ErrorKind::Execution, "correct them"),
+        (401, "401 Unauthorized", ErrorKind::Execution, "tell the user"),
+        (403, "403 Forbidden", ErrorKind::Execution, "tell the user"),
+        (404, "404 Not Found", ErrorKind::Execution, "check the arguments"),
+        (409, "409 Conflict", ErrorKind::Execution, "present state"),
+        (422, "422 Unprocessable Entity", ErrorKind::Execution, "correct them"),
+        (429, "429 Too Many Requests", ErrorKind::RateLimited, "Wait before"),
+        (500, "500 Internal Server Error", ErrorKind::Execution, "not the arguments' fault"),
+        (503, "503 Service Unavailable", ErrorKind::Unavailable, "Wait before"),
+        (304, "304 Not Modified", ErrorKind::Execution, "leads elsewhere"),
+        (599, "599", ErrorKind::Execution, "The service failed"),
+    ] {
+        let (error, address) = failed(status, &[], READS).await;
+        assert_eq!(error.message(), format!("{address} answered {phrase}"));
+        assert_eq!(error.kind(), kind, "{status}");
+        assert!(
+            error.hints().iter().any(|found| found.contains(hint)),
+            "{status} {:?}",
+            error.hints()
+        );
+        let partial = error.partial().unwrap();
+        if status != 304 {
+            assert_eq!(partial.text(), "why: because", "{status}");
+        }
+        assert_eq!(partial.meta()["status"], status);
+    }
+}
+
+#[tokio::test]
+async fn what_may_pass_is_worth_another_try_and_not_too_early() {
+    let later = &[("retry-after", "7")];
+    let (error, _) = failed(429, later, "").await;
+    assert!(error.retryable());
+    assert_eq!(error.retry_after(), Some(Duration::from_secs(7)));
+    assert_eq!(error.hints(), ["Wait 7 s before you call again."]);
+    let (error, _) = failed(503, later, READS).await;
+    assert!(error.retryable() && error.retry_after() == Some(Duration::from_secs(7)));
+    // A call that changes something may have been half done.
+    let (error, _) = failed(503, &[], "").await;
+    assert!(!error.retryable());
+    assert!(
+        error.hints().iter().any(|hint| hint.contains("had its effect")),
+        "{:?}",
+        error.hints()
+    );
+    let (error, _) = failed(500, &[], READS).await;
+    assert!(!error.retryable() && error.hints().len() == 1);
+}
+
+#[tokio::test]
+async fn a_failure_after_a_redirect_says_that_credentials_stayed_behind() {
+    let server = Server::start(|path| async move {
+        if path == "/" { answer(302, &[("location", "/x")], "") } else { answer(401, &[], "") }
+    })
+    .await;
+    let declaration =
+        tool("url: http://HERE/\nauth: {bearer: \"${secret.token}\"}", "", &server.address);
+    let error = call(&declaration, json!({"id": "x"})).await.unwrap_err();
+    assert!(error.hints()[0].contains("a redirect gets no credentials"), "{:?}", error.hints());
+}
+
+#[tokio::test]
+async fn nobody_there_is_unavailable_and_nothing_was_sent() {
+    let nobody = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let declaration = tool("url: http://HERE/s3cr3t?s3cr3t", "", &nobody.to_string());
+    let error = call(&declaration, json!({"id": "x"})).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(error.retryable());
+    assert!(
+        error.message().starts_with(&format!("cannot connect to http://{nobody}: ")),
+        "{error}"
+    );
+    assert!(!format!("{error:?}").contains("s3cr3t"), "{error:?}");
+}
+
+/// The address is no literal here, so that it is known only when the name is resolved.
+#[tokio::test]
+async fn a_name_with_a_private_address_is_denied() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let text = format!(
+        "toolcrib: 1\ntools:\n  - name: t\n    description: T.\n    http: {{url: 'http://ip6-localhost:{port}/', allow_private: [10.0.0.0/8]}}\n"
+    );
+    let declaration = load_str("t.yaml", &text).declarations.remove(0);
+    let error = call(&declaration, json!({})).await.unwrap_err();
+    // Where the name is not known, the answer is another; never a connection.
+    if error.kind() == ErrorKind::Denied {
+        assert!(
+            error.message().contains("a loopback address, which is not connected to"),
+            "{error}"
+        );
+        assert_eq!(error.hints(), ["No argument can change that: tell the user."]);
+        assert!(!error.retryable());
+    } else {
+        assert!(error.message().contains("cannot be resolved"), "{error}");
+    }
+    let connected = tokio::time::timeout(Duration::from_millis(100), listener.accept()).await;
+    assert!(connected.is_err());
+}
+
+/// Redirects into the network, from a server that may be asked itself.
+#[tokio::test]
+async fn a_redirect_to_a_private_address_is_denied() {
+    for location in ["http://169.254.169.254/latest/", "http://localhost/", "http://127.0.0.2/"] {
+        let headers: &'static [(&str, &str)] =
+            Vec::leak(vec![("location", &*String::leak(location.to_owned()))]);
+        let (error, _) = failed(302, headers, READS).await;
+        assert_eq!(error.kind(), ErrorKind::Denied, "{location}: {error}");
+        assert!(!error.retryable());
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_hangs_is_given_up_at_the_limit_of_the_tool() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let (closed, mut when_closed) = tokio::sync::mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        while let Ok((mut socket, _)) = listener.accept().await {
+            let closed = closed.clone();
+            tokio::spawn(async move {
+                let mut asked = [0; 1024];
+                let _ = socket.read(&mut asked).await;
+                let _ = socket.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf").await;
+                while socket.read(&mut asked).await.is_ok_and(|read| read > 0) {}
+                let _ = closed.send(());
+            });
+        }
+    });
+    let began = Instant::now();
+    let declaration = tool("url: http://HERE/", "limits: {timeout: 200ms}", &address);
+    let error = call(&declaration, json!({"id": "x"})).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Timeout);
+    assert_eq!(error.message(), format!("{address} gave no complete answer within 200ms"));
+    assert!(error.hints()[0].contains("had its effect"), "{:?}", error.hints());
+    assert!(began.elapsed() < Duration::from_secs(2));
+    when_closed.recv().await.unwrap();
+
+    // A call that is cancelled is dropped: its connection closes at once.
+    let declaration = tool("url: http://HERE/", "", &address);
+    let running = tokio::spawn(async move { call(&declaration, json!({"id": "x"})).await });
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    running.abort();
+    let closed = tokio::time::timeout(Duration::from_secs(1), when_closed.recv()).await;
+    assert_eq!(closed, Ok(Some(())));
+}
+
+#[tokio::test]
+async fn an_answer_that_breaks_off_leaves_its_effect_unknown() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    tokio::spawn(async move {
+        while let Ok((mut socket, _)) = listener.accept().await {
+            let _ = socket.read(&mut [0; 1024]).await;
+            let _ = socket.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf").await;
+        }
+    });
+    let error =
+        call(&tool("url: http://HERE/", "", &address), json!({"id": "x"})).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Execution);
+    assert!(!error.retryable() && error.hints()[0].contains("had its effect"), "{error:?}");
+    let reading = tool("url: http://HERE/", READS, &address);
+    let error = call(&reading, json!({"id": "x"})).await.unwrap_err();
+    assert!(error.retryable() && error.hints().is_empty(), "{error:?}");
+}

@@ -93,28 +93,29 @@ fn page(values: &[EffectiveValue], file: Option<&Path>, all: bool) -> String {
             let _ = writeln!(page, "{}{STRONG}{}{STRONG:#}:", "  ".repeat(depth), scalar(section));
         }
         above = sections;
-        let line = format!(
-            "{}{}: {}",
-            "  ".repeat(sections.len()),
-            scalar(last),
-            match &value.value {
-                Value::String(text) => scalar(text),
-                other => canonical_json(other),
-            }
-        );
+        let indent = "  ".repeat(sections.len());
+        let mut items: &[Value] = &[];
+        let mut line = format!("{indent}{}:", scalar(last));
+        match &value.value {
+            // A list of mappings is easier to read item by item.
+            Value::Array(list) if list.iter().any(Value::is_object) => items = list,
+            Value::String(text) => line.extend([" ", &scalar(text)]),
+            other => line.extend([" ", &canonical_json(other)]),
+        }
         let from = match (&value.origin, file) {
             (Origin::File { line, column }, Some(file)) => {
-                format!("{}:{line}:{column}", file.display())
+                Some(format!("{}:{line}:{column}", file.display()))
             }
-            (Origin::Setting(name), _) => flag(name).to_owned(),
-            _ if all => "default".to_owned(),
-            _ => {
-                page.push_str(&line);
-                page.push('\n');
-                continue;
-            }
+            (Origin::Setting(name), _) => Some(flag(name).to_owned()),
+            _ => all.then(|| "default".to_owned()),
         };
-        let _ = writeln!(page, "{line:<40} {FAINT}# {from}{FAINT:#}");
+        let _ = match from {
+            Some(from) => writeln!(page, "{line:<40} {FAINT}# {from}{FAINT:#}"),
+            None => writeln!(page, "{line}"),
+        };
+        for item in items {
+            let _ = writeln!(page, "{indent}  - {}", canonical_json(item));
+        }
     }
     page
 }

@@ -65,8 +65,8 @@ pub use recording::{RecordedCall, Recorder, Recording, RecordingError, Replay};
 pub use redaction::redact;
 pub use registry::{
     Applied, Change, Conflict, Divergence, OVERRIDABLE, OnDuplicate, Registration, Registry,
-    RegistryBuilder, RegistryError, RegistrySnapshot, Reservation, Scratch, SourceUnit,
-    exposed_name,
+    RegistryBuilder, RegistryChanges, RegistryError, RegistrySnapshot, Reservation, Scratch,
+    SourceUnit, exposed_name,
 };
 pub use statistics::{OTHER_TOOLS, Statistics, ToolStatistics, UNKNOWN_TOOLS};
 pub use suspension::Answer;

@@ -3,6 +3,7 @@
 
 mod builder;
 mod change;
+mod changes;
 mod conflict;
 mod error;
 mod evolve;
@@ -18,6 +19,7 @@ mod upstream_name;
 
 pub use builder::{Registration, RegistryBuilder};
 pub use change::Change;
+pub use changes::RegistryChanges;
 pub use conflict::{Conflict, Divergence, OnDuplicate, Reservation};
 pub use error::RegistryError;
 pub use evolve::Applied;

@@ -3,31 +3,96 @@
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, ErrorCode,
     ErrorData, Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
-    ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
+    ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, SubscriptionFilter,
+    Tool,
 };
-use rmcp::service::RequestContext;
+use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
+use tokio_util::sync::CancellationToken;
 use toolcrib_core::Turn;
 use toolcrib_tool::{ErrorKind, ToolCall, ToolResult};
 use toolcrib_wire::McpData;
 
 use crate::McpServer;
+use crate::list_changes::ListChanges;
 use crate::result::call_tool_result;
 use crate::revision;
 
 /// Keeps `rmcp`'s trait off the public type.
 #[derive(Clone)]
-pub(crate) struct Handler(pub(crate) McpServer);
+pub(crate) struct Handler {
+    server: McpServer,
+    /// Ends with the connection; none where requests come each by itself.
+    connection: Option<CancellationToken>,
+}
+
+impl Handler {
+    /// For one connection, which ends when the token is cancelled.
+    pub(crate) fn of_connection(server: McpServer, connection: CancellationToken) -> Self {
+        Self { server, connection: Some(connection) }
+    }
+
+    /// For requests that come each by itself.
+    pub(crate) fn of_requests(server: McpServer) -> Self {
+        Self { server, connection: None }
+    }
+}
 
 impl ServerHandler for Handler {
     fn get_info(&self) -> ServerConfig {
-        let options = self.0.options();
+        let options = self.server.options();
         let identity =
             Implementation::new(&options.name, &options.version).with_title(&options.title);
-        let mut info = ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
-            .with_server_info(identity);
+        let capabilities =
+            ServerCapabilities::builder().enable_tools().enable_tool_list_changed().build();
+        let mut info = ServerConfig::new(capabilities).with_server_info(identity);
         info.instructions.clone_from(&options.instructions);
         info
+    }
+
+    /// Clients with a handshake are told without asking, as long as they are there.
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        let Some(connection) = self.connection.clone() else { return };
+        let (server, peer) = (self.server.clone(), context.peer);
+        tokio::spawn(async move {
+            let mut changes = ListChanges::new(&server);
+            let tell = async {
+                while changes.next().await {
+                    if peer.notify_tool_list_changed().await.is_err() {
+                        return;
+                    }
+                }
+            };
+            tokio::select! {
+                () = tell => {}
+                () = connection.cancelled() => {}
+            }
+        });
+    }
+
+    /// Clients of 2026-07-28 ask to be told.
+    fn accepted_subscription_filter(
+        &self,
+        _requested: &SubscriptionFilter,
+    ) -> Option<SubscriptionFilter> {
+        Some(SubscriptionFilter::builder().tools_list_changed().build())
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        let mut changes = ListChanges::new(&self.server);
+        let tell = async {
+            while changes.next().await {
+                if context.sink().notify_tool_list_changed().await.is_err() {
+                    return;
+                }
+            }
+        };
+        tokio::select! {
+            () = tell => {}
+            () = context.cancelled() => {}
+            () = self.server.closing().cancelled() => {}
+        }
+        Ok(())
     }
 
     async fn list_tools(
@@ -42,14 +107,14 @@ impl ServerHandler for Handler {
                 None,
             ));
         }
-        let tools = self.0.tools(&self.0.turn());
+        let tools = self.server.tools(&self.server.turn());
         Ok(ListToolsResult::with_all_items(tools.tools(revision::takes(&context)).to_vec()))
     }
 
     /// HTTP requests of 2026-07-28 repeat some arguments in headers (`x-mcp-header`); the schema
     /// found here is what they are checked against.
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        let list = self.0.tools(&self.0.turn());
+        let list = self.server.tools(&self.server.turn());
         list.find(name, McpData::Any).cloned()
     }
 
@@ -65,7 +130,7 @@ impl ServerHandler for Handler {
             None => String::new(),
         };
         let call = ToolCall::new(context.id.to_string(), &*request.name, arguments);
-        let turn = self.0.turn();
+        let turn = self.server.turn();
         let result = tokio::select! {
             biased;
             // The client withdrew the request: the call goes with it, and nobody reads an answer.

@@ -98,7 +98,7 @@ impl McpServer {
             .enforce_origin_validation()
             .with_max_request_body_bytes(body_limit)
             .with_cancellation_token(self.closing().clone());
-        let handler = Handler(self.clone());
+        let handler = Handler::of_requests(self.clone());
         let inner = StreamableHttpService::new(
             move || Ok(handler.clone()),
             Arc::new(NeverSessionManager::default()),

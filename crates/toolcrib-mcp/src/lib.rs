@@ -4,6 +4,7 @@
 mod error;
 mod handler;
 mod http_service;
+mod list_changes;
 mod result;
 mod revision;
 mod server;

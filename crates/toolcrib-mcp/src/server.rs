@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
-use toolcrib_core::{Executor, Turn, TurnOptions};
+use toolcrib_core::{Executor, RegistryChanges, Turn, TurnOptions};
 use toolcrib_tool::ContextValues;
 
 use crate::tool_list::{ToolList, ToolListCache};
@@ -113,6 +113,10 @@ impl McpServer {
 
     pub(crate) fn closing(&self) -> &CancellationToken {
         &self.0.closing
+    }
+
+    pub(crate) fn changes(&self) -> RegistryChanges {
+        self.0.executor.registry().changes()
     }
 
     /// One request works on one turn, so that what is listed and what is called cannot differ.

@@ -5,10 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use tokio::sync::watch;
 use toolcrib_tool::{Layer, Source, ToolEntry};
 
 use super::builder::Registration;
 use super::change::{Change, Edit};
+use super::changes::RegistryChanges;
 use super::conflict::{self, OnDuplicate};
 use super::error::RegistryError;
 use super::evolve::Applied;
@@ -47,6 +49,7 @@ pub struct Registry {
     on_duplicate: OnDuplicate,
     schemas: SchemaCache,
     bodies: Bodies,
+    generation: watch::Sender<u64>,
 }
 
 impl Registry {
@@ -63,12 +66,14 @@ impl Registry {
 
     fn with_bodies(snapshot: RegistrySnapshot, bodies: Bodies) -> Self {
         bodies.replace([], snapshot.bodies());
+        let (generation, _) = watch::channel(snapshot.generation());
         Self {
             current: ArcSwap::from_pointee(snapshot),
             writer: Mutex::new(()),
             on_duplicate: OnDuplicate::default(),
             schemas: SchemaCache::default(),
             bodies,
+            generation,
         }
     }
 
@@ -82,6 +87,11 @@ impl Registry {
     /// The current snapshot, to keep as long as needed.
     pub fn snapshot(&self) -> Arc<RegistrySnapshot> {
         self.current.load_full()
+    }
+
+    /// Tells of every change from now on.
+    pub fn changes(&self) -> RegistryChanges {
+        RegistryChanges(self.generation.subscribe())
     }
 
     /// Puts another snapshot in place at once, whatever was there. Whoever holds the old one keeps
@@ -200,6 +210,7 @@ impl Registry {
         let (gone, come) = changed(&current, &snapshot);
         self.bodies.replace(gone, come);
         self.current.store(Arc::clone(&snapshot));
+        self.generation.send_replace(snapshot.generation());
         Ok((snapshot, outcome))
     }
 

@@ -42,6 +42,8 @@ pub(super) enum Scope {
     Places(BTreeSet<Key>),
     /// Everything, read again whatever its stamp says.
     All,
+    /// Everything, told again whether it has changed or not: what a file needs may have.
+    Anew,
     /// Everything whose stamp has changed, unless it is still being written.
     Rescan,
 }
@@ -87,10 +89,11 @@ impl LiveManifests {
         Self { state: Mutex::new(state), subscriber: Box::new(subscriber) }
     }
 
-    /// Reads every file again, now. Files that are gone are waited for a moment if a
+    /// Reads every file again, now, and tells of all of them: programs, secrets and whatever else a
+    /// file needs may have come or gone. Files that are gone are waited for a moment if a
     /// [`Watch`](super::Watch) runs; without one call it again after a tenth of a second.
     pub fn reload(&self) -> LookReport {
-        self.look(&Scope::All)
+        self.look(&Scope::Anew)
     }
 
     /// Every file, in the order that decides names, and what became of it.
@@ -176,8 +179,16 @@ impl State {
         self.observe_whole(&mut seen);
         let due = self.due(now);
         let gone = self.roots.gone(&seen, &self.files);
-        let verdicts = Look { known: &self.files, seen: &seen, due: &due, gone: &gone }.decide();
+        let mut verdicts =
+            Look { known: &self.files, seen: &seen, due: &due, gone: &gone }.decide();
 
+        if *scope == Scope::Anew {
+            for (key, verdict) in &mut verdicts {
+                if *verdict == Verdict::Unchanged && matches!(seen.get(key), Some(Seen::File(_))) {
+                    *verdict = Verdict::Take { from: None };
+                }
+            }
+        }
         for key in seen.keys() {
             if verdicts.get(key) == Some(&Verdict::Wait) {
                 // What is gone may be what is still being written elsewhere.
@@ -212,7 +223,7 @@ impl State {
         let mut seen = BTreeMap::new();
         let keys: BTreeSet<Key> = match scope {
             Scope::Places(keys) => keys.clone(),
-            Scope::All | Scope::Rescan => self.roots.list(&self.files),
+            Scope::All | Scope::Anew | Scope::Rescan => self.roots.list(&self.files),
         };
         let is_rescan = *scope == Scope::Rescan;
         for key in keys {

@@ -13,7 +13,7 @@ async fn the_server_introduces_itself_and_declares_tools_only() {
         hello,
         json!({
             "protocolVersion": "2025-11-25",
-            "capabilities": {"tools": {}},
+            "capabilities": {"tools": {"listChanged": true}},
             "serverInfo": {"name": "fixture", "title": "A fixture", "version": "1.2.3"},
             "instructions": "Add before you multiply.",
         })

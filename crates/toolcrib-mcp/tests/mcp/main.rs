@@ -7,5 +7,6 @@ mod client;
 mod fixture;
 mod handshake_revision;
 mod http_service;
+mod list_changes;
 mod stateless_revision;
 mod wire;

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 
 use crate::directory::load_dirs;
-use crate::live::manifests::SETTLE;
+use crate::live::manifests::{SETTLE, Scope};
 use crate::live::{LiveManifests, LookReport, Subscriber, UnitChange};
 
 /// What a registry would have of each unit: the names it declares, and which of its tools were there
@@ -125,7 +125,7 @@ impl Watched {
     /// What the registry was told by one look.
     fn look(&self) -> String {
         let before = self.kept.0.lock().unwrap().log.len();
-        self.live.reload();
+        self.live.look(&Scope::All);
         self.kept.0.lock().unwrap().log[before..].join("; ")
     }
 
@@ -160,6 +160,14 @@ fn what_did_not_change_is_not_told() {
     assert_eq!(watched.look(), "");
     watched.save("a.yaml", &text("b"));
     assert_eq!(watched.look(), "= a.yaml");
+}
+
+#[test]
+fn a_reload_tells_of_everything_since_what_a_file_needs_may_have_changed() {
+    let watched = Watched::with(&[("a.yaml", &text("a"))]);
+    fs::write(watched.path("b.yaml"), "{").unwrap();
+    watched.live.reload();
+    assert_eq!(watched.kept.0.lock().unwrap().log, ["= a.yaml"]);
 }
 
 #[test]
@@ -272,9 +280,9 @@ fn a_directory_that_vanishes_is_stale_and_comes_back() {
     let kept = Kept::default();
     let live = LiveManifests::new(&load_dirs(std::slice::from_ref(&dir)), kept.clone());
     let told = || {
-        live.reload();
+        live.look(&Scope::All);
         sleep(SETTLE + Duration::from_millis(5));
-        live.reload();
+        live.look(&Scope::All);
         std::mem::take(&mut kept.0.lock().unwrap().log).join("; ")
     };
 
@@ -349,7 +357,7 @@ fn a_swap_of_the_directory_behind_links_is_one_set() {
     let live = LiveManifests::new(&load_dirs(&[dir.path().to_owned()]), kept.clone());
     symlink("..v2", path("..data_tmp")).unwrap();
     fs::rename(path("..data_tmp"), path("..data")).unwrap();
-    live.reload();
+    live.look(&Scope::All);
     assert_eq!(kept.0.lock().unwrap().log, ["= x.yaml, = y.yaml"]);
 }
 

@@ -1,5 +1,6 @@
 //! The commands, their options and their help.
 
+mod accept;
 mod call;
 mod check;
 mod config;
@@ -83,6 +84,8 @@ pub(crate) enum Command {
     Check(check::CheckOptions),
     /// Accept the tools as they are declared now, or see what has changed since they were accepted
     Lock(lock::LockOptions),
+    /// Accept the changed definition of a tool of another MCP server
+    Accept(accept::AcceptOptions),
     /// Serve MCP on standard input and output
     Mcp(mcp::StdioOptions),
     /// Serve MCP over HTTP
@@ -152,6 +155,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Exit> {
         Command::Call(own) => call::run(options, own),
         Command::Check(own) => check::run(options, own),
         Command::Lock(own) => lock::run(options, own),
+        Command::Accept(own) => accept::run(options, own),
         Command::Mcp(own) => mcp::run(options, own),
         Command::Serve(own) => serve::run(options, own),
         Command::Config(own) => config::run(options, own),

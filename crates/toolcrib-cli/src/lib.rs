@@ -20,6 +20,7 @@ mod exit;
 mod logging;
 mod screen;
 mod startup;
+mod upstreams;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -6,6 +6,7 @@ use anyhow::{Context, anyhow};
 use serde_json::Value;
 use toolcrib::config::{Config, ConfigLayers, LoadedConfig, SetupError};
 use toolcrib::manifest::Severity;
+use toolcrib::manifest::declaration::UpstreamDeclaration;
 use toolcrib::manifest::lock::LockMode;
 use toolcrib::manifests::Manifests;
 use toolcrib::runners::{RunnerHost, SecretSources, Secrets};
@@ -39,16 +40,30 @@ pub(crate) fn call(options: &Options) -> anyhow::Result<Started> {
 }
 
 /// Builds the crib to look at: as for a call, but nothing is opened, nothing made, and no command
-/// asked for a secret.
+/// asked for a secret, with one exception: other MCP servers are started for a listing, and so get
+/// what they need. Where there is a state directory, what is known of their tools is read from it,
+/// and added to.
 pub(crate) fn look(options: &Options) -> anyhow::Result<Started> {
-    let started = quietly(options)?;
+    let mut started = quietly(options)?;
+    let needs = |upstream: &UpstreamDeclaration| !upstream.needs.secrets.is_empty();
+    if started.manifests.files().upstreams().any(needs) {
+        started = build(options, Secrets::read, pins)?;
+    }
     screen::broken_files(started.manifests.files());
     Ok(started)
 }
 
 /// As [`look`], and says nothing of files that are left out.
 pub(crate) fn quietly(options: &Options) -> anyhow::Result<Started> {
-    build(options, Secrets::look, |builder, _| Ok(builder))
+    build(options, Secrets::look, pins)
+}
+
+/// Where there is a state directory, what is known of other MCP servers' tools is read from it.
+fn pins(builder: ToolcribBuilder, config: &Config) -> Result<ToolcribBuilder, SetupError> {
+    match &config.state.dir {
+        Some(dir) if dir.is_dir() => builder.pins_in(dir),
+        _ => Ok(builder),
+    }
 }
 
 /// Builds the crib as it is declared, whatever the lock says of it.

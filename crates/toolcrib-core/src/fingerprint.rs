@@ -35,7 +35,12 @@ impl Fingerprint {
             "layer": entry.source.layer.as_str(),
             "unit": entry.source.unit,
         });
-        Self(blake3::hash(canonical_json(&all).as_bytes()))
+        Self::of_json(&all)
+    }
+
+    /// Of any JSON: equal for equal values, however their members are ordered.
+    pub fn of_json(value: &serde_json::Value) -> Self {
+        Self(blake3::hash(canonical_json(value).as_bytes()))
     }
 
     /// Its first 64 bits, for a table that forgets: enough to tell the editions of one tool apart,

@@ -38,6 +38,7 @@ pub const CODES: &[Code] = &[
     error("bad-key", "A key that is not text, or a merge of something that is no mapping."),
     error("bad-name", "A tool name that providers and clients refuse."),
     error("bad-namespace", "A namespace that no tool name can begin with."),
+    error("bad-network", "A network that is not written as address and length."),
     error("bad-pattern", "A regular expression that does not compile."),
     error("bad-pointer", "A `select` that is no JSON pointer."),
     error("bad-range", "A range of addresses that is none, or that names an address inside of it."),
@@ -52,6 +53,10 @@ pub const CODES: &[Code] = &[
     error("body-of-get", "A body of a request whose method has none."),
     error("body-of-head", "A part of an answer that has no body."),
     error("client-and-run", "A tool that both the client and this server are to run."),
+    error(
+        "command-and-url",
+        "An upstream that is both to be started here and to be reached over HTTP.",
+    ),
     warning(
         "contradicting-annotations",
         "Annotations of which one says the opposite of the other.",
@@ -63,6 +68,7 @@ pub const CODES: &[Code] = &[
     error("duplicate-key", "The same key twice in one mapping."),
     error("duplicate-test", "Two tests of a tool with the same name."),
     error("duplicate-tool", "Two tools of a file with the same name."),
+    error("duplicate-upstream", "Two upstreams of a file with the same name."),
     error("each-of-one", "`each` of an argument that is no list."),
     error("empty-argv", "A command without a program."),
     warning(
@@ -81,7 +87,9 @@ pub const CODES: &[Code] = &[
     error("model-chosen-program", "A program that a model's value, or a condition, decides on."),
     error("name-too-long", "A name that is too long with its namespace in front."),
     error("newer-format", "A file of a format that this version does not read."),
+    error("no-call", "A value of a call where there is no call yet."),
     warning("no-guard", "A range of addresses that holds all of them."),
+    error("no-program", "An upstream whose command names no program."),
     error(
         "not-for-client",
         "Something that only a tool that runs here can honour, on one that the client runs.",
@@ -94,6 +102,7 @@ pub const CODES: &[Code] = &[
         "not-for-run",
         "Something that only a request can honour, on a tool that runs a program.",
     ),
+    error("not-for-upstream", "A key of the other way to reach an upstream."),
     error("not-supported-yet", "A key of the format that this version cannot honour."),
     error("not-utf8", "A file that is not UTF-8 text."),
     warning("nothing-fits", "A schema, or a part of one, that no value fits."),
@@ -104,6 +113,7 @@ pub const CODES: &[Code] = &[
     error("out-of-range", "A number, time or size outside of what is possible there."),
     warning("plain-credentials", "Credentials that go over the network unencrypted."),
     error("private-address", "A host that no request may go to unless its range is allowed."),
+    error("program-from-value", "An upstream whose program a value decides on."),
     hint("provider-differs", "A provider that is told something else than the schema says."),
     warning(
         "provider-refused",
@@ -122,6 +132,7 @@ pub const CODES: &[Code] = &[
     error("retried-success", "An exit code that means both success and another try."),
     error("run-and-http", "A tool that both runs a program and sends a request."),
     error("secret-in-argv", "A secret where every user of the machine could see it."),
+    warning("secret-in-clear", "A secret that is sent without encryption."),
     error("shadowed-argument", "A name that is both an argument and a value of the host."),
     warning("shadowed-name", "A tool whose name another one had first."),
     warning(

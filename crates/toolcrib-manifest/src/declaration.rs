@@ -1,6 +1,7 @@
 //! Checked declarations: what a manifest says, once nothing is wrong with it.
 
 mod http;
+mod upstream;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,6 +14,7 @@ use toolcrib_tool::{Origin, ToolDefinition};
 use crate::template::{Reference, Template};
 
 pub use http::{HttpAuth, HttpBody, HttpMethod, HttpSpec, JsonTemplate, QueryPair, UrlSpec};
+pub use upstream::{HttpUpstream, StdioUpstream, UpstreamDeclaration, UpstreamTransport};
 
 /// One tool of a manifest, ready to be turned into a body by a runner.
 #[derive(Debug, Clone)]

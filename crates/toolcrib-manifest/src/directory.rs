@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use toolcrib_tool::ToolDefinition;
 
-use crate::declaration::Declaration;
+use crate::declaration::{Declaration, UpstreamDeclaration};
 use crate::diagnostic::Diagnostic;
 use crate::document::FILE_MAX_BYTES;
 use crate::lint::{Remark, lint_str};
@@ -90,7 +90,7 @@ impl FileLoad {
         Self {
             path: path.to_owned(),
             text: String::new(),
-            loaded: Loaded { declarations: Vec::new(), diagnostics: vec![diagnostic] },
+            loaded: Loaded { diagnostics: vec![diagnostic], ..Loaded::default() },
             rank: 0,
             version: None,
         }
@@ -101,6 +101,11 @@ impl DirectoryLoad {
     /// All tools of files without errors, in order.
     pub fn declarations(&self) -> impl Iterator<Item = &Declaration> {
         self.files.iter().flat_map(|file| &file.loaded.declarations)
+    }
+
+    /// All other MCP servers that files without errors name, in order.
+    pub fn upstreams(&self) -> impl Iterator<Item = &UpstreamDeclaration> {
+        self.files.iter().flat_map(|file| &file.loaded.upstreams)
     }
 
     /// Everything that was found wrong, with the file or directory it concerns.

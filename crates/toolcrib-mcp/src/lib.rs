@@ -10,6 +10,7 @@ mod revision;
 mod server;
 mod stdio;
 mod tool_list;
+pub mod upstream;
 
 pub use error::McpError;
 pub use http_service::{McpBody, McpHttpOptions, McpHttpService};

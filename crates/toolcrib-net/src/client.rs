@@ -18,6 +18,7 @@ use tokio::sync::OnceCell;
 use self::redirect::Hop;
 use self::resolve::GuardedResolver;
 use crate::address::AddressPolicy;
+use crate::target::Target;
 
 pub use error::{Error, RedirectRefusal};
 pub use request::Request;
@@ -106,6 +107,24 @@ impl Client {
         ended.unwrap_or(Err(Error::Timeout { after: total, connecting: false }))
     }
 
+    /// The HTTP client itself, for one server and a protocol that needs more than whole answers:
+    /// streams of events that last as long as a session.
+    ///
+    /// It connects only where the policy allows, as [`send`](Self::send) does: a target that is a
+    /// literal address is checked here, and names are by its resolver. It follows no redirects and
+    /// has no limit of total time or size: both are for the protocol to keep. Use it for this target
+    /// only; addresses in other URLs would not be checked.
+    pub async fn of_server(&self, target: &Target) -> Result<reqwest::Client, Error> {
+        self.check_literal(target)?;
+        self.0.http.get_or_try_init(|| self.0.connectable()).await.cloned()
+    }
+
+    fn check_literal(&self, target: &Target) -> Result<(), Error> {
+        let Some(address) = target.literal_address() else { return Ok(()) };
+        let refused = |kind| Error::Address { host: target.host(), address, kind };
+        self.0.policy.check(address).map_err(refused)
+    }
+
     async fn follow(&self, request: Request) -> Result<Response, Error> {
         let max_bytes = request.max_bytes.unwrap_or(self.0.limits.bytes);
         let (mut hop, kept) = (request.hop, request.kept);
@@ -142,13 +161,7 @@ impl Client {
 
     /// One request, its literal address checked; the resolver checks those of names.
     async fn request(&self, hop: &Hop) -> Result<reqwest::Response, Error> {
-        if let Some(address) = hop.target.literal_address() {
-            self.0.policy.check(address).map_err(|kind| Error::Address {
-                host: hop.target.host(),
-                address,
-                kind,
-            })?;
-        }
+        self.check_literal(&hop.target)?;
         let http = self.0.http.get_or_try_init(|| self.0.connectable()).await?;
         let mut request =
             http.request(hop.method.clone(), hop.target.url().clone()).headers(hop.headers.clone());

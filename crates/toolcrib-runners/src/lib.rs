@@ -28,7 +28,6 @@ mod secrets;
 mod streams;
 mod text;
 mod values;
-mod visible;
 
 pub use command::CommandRunner;
 pub use entry::entry;
@@ -39,4 +38,3 @@ pub use http::{HttpHeader, HttpRequest, HttpRunner};
 pub use secrets::{
     ExposeSecret, MissingSecret, SECRET_MAX, SecretSource, SecretSources, SecretString, Secrets,
 };
-pub use visible::visible;

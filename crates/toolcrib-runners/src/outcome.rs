@@ -3,11 +3,10 @@
 use serde_json::Value;
 use toolcrib_manifest::declaration::{CommandSpec, OutputFormat, OutputSpec};
 use toolcrib_sandbox::{Finished, Status};
-use toolcrib_tool::{Content, ErrorKind, ToolError, ToolOutput, canonical_json};
+use toolcrib_tool::{Content, ErrorKind, ToolError, ToolOutput, canonical_json, visible};
 
 use crate::redact::Redaction;
 use crate::streams::{joined, lines, shown};
-use crate::visible::visible;
 
 /// How much of an unreadable output a failure shows, in characters.
 const EXCERPT: usize = 2_000;

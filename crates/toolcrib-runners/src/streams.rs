@@ -3,9 +3,9 @@
 use serde_json::Value;
 use toolcrib_manifest::declaration::Keep;
 use toolcrib_sandbox::{Capture, Captured};
+use toolcrib_tool::visible;
 
 use crate::redact::Redaction;
-use crate::visible::visible;
 
 /// How many of `bytes` are kept of which end. With both, the beginning gets three quarters: it
 /// holds headings and the first error.

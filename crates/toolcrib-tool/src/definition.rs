@@ -79,6 +79,7 @@ struct Seldom {
     refresh_every: Option<Duration>,
     resources: Resources,
     empty_as_absent: Vec<String>,
+    claims: Option<Annotations>,
 }
 
 /// What a tool reads and writes that states nothing.
@@ -148,6 +149,12 @@ impl ToolDefinition {
     /// What a call does to the world.
     pub fn annotations(&self) -> Annotations {
         self.annotations
+    }
+
+    /// What the tool's source claims about its effects where nobody vouches for it: shown to people,
+    /// and nothing is decided by it. [`annotations`](Self::annotations) are what counts.
+    pub fn claims(&self) -> Option<Annotations> {
+        self.seldom.as_ref()?.claims
     }
 
     /// Parameters the host fills in.
@@ -285,16 +292,17 @@ impl ToolDefinition {
             "input_examples",
             (!self.input_examples.is_empty()).then(|| json!(self.input_examples)),
         );
-        let Annotations { read_only, destructive, idempotent, open_world } = self.annotations;
-        optional(
-            "annotations",
-            Some(json!({
+        let hints = |hints: Annotations| {
+            let Annotations { read_only, destructive, idempotent, open_world } = hints;
+            json!({
                 "read_only": read_only,
                 "destructive": destructive,
                 "idempotent": idempotent,
                 "open_world": open_world,
-            })),
-        );
+            })
+        };
+        optional("annotations", Some(hints(self.annotations)));
+        optional("claims", self.claims().map(hints));
         optional("timeout_seconds", self.timeout.map(|limit| json!(limit.as_secs_f64())));
         optional("output_chars", self.output_chars.map(Value::from));
         optional("blocking", self.blocking.then_some(true.into()));

@@ -12,6 +12,8 @@ use std::time::Duration;
 
 use toolcrib_core::run::RunStore;
 use toolcrib_core::{Executor, ShutdownReport, Toolset, Turn, TurnOptions};
+#[cfg(feature = "mcp")]
+use toolcrib_mcp::upstream::{Upstream, Upstreams};
 use toolcrib_tool::{ContextValues, Services};
 
 #[cfg(feature = "manifests")]
@@ -42,6 +44,11 @@ pub struct Toolcrib {
     lock: Option<Arc<LockKeeper>>,
     #[cfg(feature = "manifests")]
     manifests: Option<Reloader>,
+    #[cfg(feature = "mcp")]
+    upstreams: Upstreams,
+    /// Those that the builder was given.
+    #[cfg(feature = "mcp")]
+    declared: Arc<[Upstream]>,
     /// The log that [`resources`](ToolcribBuilder::resources) opened, to be written out at the end.
     #[cfg(unix)]
     audit_file: Option<Arc<FileAudit>>,
@@ -153,8 +160,28 @@ impl Toolcrib {
         self.manifests.as_ref()
     }
 
+    /// Begins to connect to the MCP servers that the builder was given, in the background: their tools
+    /// are there once they have answered, and whoever wants to wait does so with what this returns
+    /// ([`settled`](Upstreams::settled)). Doing it again does no harm.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime with I/O and time enabled.
+    #[cfg(feature = "mcp")]
+    pub async fn connect(&self) -> &Upstreams {
+        self.upstreams.set(self.declared.iter().cloned()).await;
+        &self.upstreams
+    }
+
+    /// The other MCP servers whose tools are offered here: none, before [`connect`](Self::connect).
+    #[cfg(feature = "mcp")]
+    pub fn upstreams(&self) -> &Upstreams {
+        &self.upstreams
+    }
+
     /// Ends it: calls that come now are `unavailable`, those that run have `grace` to end and are
-    /// then `cancelled`, and every tool is closed. When this returns, the audit log that
+    /// then `cancelled`, and every tool is closed; then the connections to other MCP servers are, and
+    /// within a second nothing is left of the programs behind them. When this returns, the audit log that
     /// [`resources`](ToolcribBuilder::resources) opened is written. Doing it again does no harm.
     ///
     /// ```
@@ -173,6 +200,8 @@ impl Toolcrib {
     /// ```
     pub async fn shutdown(&self, grace: Duration) -> ShutdownReport {
         let report = self.executor.shutdown(grace).await;
+        #[cfg(feature = "mcp")]
+        self.upstreams.shutdown().await;
         #[cfg(unix)]
         if let Some(audit) = self.audit_file.clone() {
             // Fails only if the runtime is ending, too: then the log is written when it is dropped.

@@ -14,6 +14,8 @@ pub mod manifest_tests;
 pub mod manifests;
 #[cfg(unix)]
 pub mod stores;
+#[cfg(all(feature = "manifests", feature = "mcp"))]
+pub mod upstreams;
 
 pub use crib::{BuildError, Toolcrib, ToolcribBuilder, UnknownToolset};
 

@@ -11,6 +11,8 @@ use toolcrib_manifest::directory::{DirectoryLoad, load_dirs};
 use toolcrib_manifest::live::{
     FileEvent, FileStatus, LiveManifests, LookReport, Subscriber, UnitChange, Watch,
 };
+#[cfg(feature = "mcp")]
+use toolcrib_mcp::upstream::Upstream;
 use toolcrib_runners::RunnerHost;
 use toolcrib_tool::{Layer, ToolEntry};
 
@@ -37,6 +39,15 @@ impl Manifests {
     /// The tools of all good files, in the order that decides names: directory, file, place.
     pub fn entries(&self) -> impl Iterator<Item = ToolEntry> + '_ {
         self.files.declarations().map(|declaration| entry(declaration, &self.host))
+    }
+
+    /// The other MCP servers that good files name, in the same order, each with what it is given:
+    /// secrets, and values of this program's environment.
+    #[cfg(feature = "mcp")]
+    pub fn upstreams(&self) -> impl Iterator<Item = Upstream> + '_ {
+        self.files
+            .upstreams()
+            .map(|declaration| crate::upstreams::upstream(declaration, &self.host))
     }
 
     /// The files, with their declarations and everything worth saying about them.

@@ -1,9 +1,11 @@
-//! Stores in files: what outlives the process (outputs, suspended calls, runs), and the audit log.
+//! Stores in files: what outlives the process (outputs, suspended calls, runs, pins of imported definitions), and the audit log.
 //!
 //! The core keeps nothing on disk; these are what a host gives it to do so. Everything is written
 //! for its owner alone: directories have mode 0700, files 0600.
 
 mod audit;
+#[cfg(feature = "mcp")]
+mod pins;
 mod private_dir;
 mod records;
 mod runs;
@@ -12,6 +14,8 @@ mod state_dir;
 mod suspensions;
 
 pub use audit::FileAudit;
+#[cfg(feature = "mcp")]
+pub use pins::FilePins;
 pub use runs::FileRuns;
 pub use spill::FileSpill;
 pub use state_dir::StateDir;

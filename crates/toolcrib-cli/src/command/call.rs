@@ -9,7 +9,8 @@ use toolcrib::{ToolCall, ToolResult};
 
 use super::{Options, ToolsetChoice, stop};
 use crate::screen::{self, ERROR};
-use crate::{Exit, approval, arguments, startup};
+use crate::startup::{self, Started};
+use crate::{Exit, approval, arguments, upstreams};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -45,9 +46,48 @@ pub(crate) struct CallOptions {
 pub(super) fn run(options: &Options, own: &CallOptions) -> anyhow::Result<Exit> {
     let started = startup::call(options)?;
     let crib = &started.crib;
+    // Before there is a runtime: whoever waits for a terminal cannot be interrupted inside one.
+    let given = given(own)?;
+    let answer = super::block_on(async {
+        let outcome = tokio::select! {
+            // Dropping the call ends what it started.
+            () = stop::requested() => Ok(None),
+            outcome = answered(&started, own, given) => outcome.map(Some),
+        };
+        crib.shutdown(stop::GRACE).await;
+        outcome
+    })??;
+    let Some(answer) = answer else {
+        screen::note("interrupted: the call was cancelled");
+        return Ok(Exit::Interrupted);
+    };
+    print(&answer, own.json.is_some())?;
+    Ok(if answer.is_success() { Exit::Success } else { Exit::Failure })
+}
+
+async fn answered(
+    started: &Started,
+    own: &CallOptions,
+    given: Option<String>,
+) -> anyhow::Result<ToolResult> {
+    upstreams::connect_for(started, &own.name).await;
+    let crib = &started.crib;
     let operator = approval::operator(own.yes);
     let turn = crib.executor().turn(own.toolset.turn_options(crib)?.approver(operator));
-    let text = match &own.json {
+    let text = if let Some(text) = given {
+        text
+    } else {
+        let empty = Value::Null;
+        let schema =
+            turn.describe(&own.name).map_or(&empty, |definition| definition.input_schema());
+        arguments::from_pairs(&own.pairs, schema)?.to_string()
+    };
+    Ok(turn.call(ToolCall::new("call_1", &*own.name, text)).await)
+}
+
+/// The arguments where they were given as JSON.
+fn given(own: &CallOptions) -> anyhow::Result<Option<String>> {
+    match &own.json {
         Some(Some(_)) if !own.pairs.is_empty() => {
             bail!("arguments come either as key=value or with --json, not both")
         }
@@ -56,35 +96,16 @@ pub(super) fn run(options: &Options, own: &CallOptions) -> anyhow::Result<Exit> 
             std::io::stdin()
                 .read_to_string(&mut text)
                 .context("reading the arguments from standard input")?;
-            text
+            Ok(Some(text))
         }
-        Some(Some(text)) if text.trim_start().starts_with(['{', '[', '"']) => text.clone(),
+        Some(Some(text)) if text.trim_start().starts_with(['{', '[', '"']) => {
+            Ok(Some(text.clone()))
+        }
         Some(Some(other)) => bail!(
             "--json takes a JSON object or - for standard input, not {other:?}; write key=value before --json"
         ),
-        _ => {
-            let empty = Value::Null;
-            let schema =
-                turn.describe(&own.name).map_or(&empty, |definition| definition.input_schema());
-            arguments::from_pairs(&own.pairs, schema)?.to_string()
-        }
-    };
-    let call = ToolCall::new("call_1", &*own.name, text);
-    let answer = super::block_on(async {
-        let answer = tokio::select! {
-            // Dropping the call ends what it started.
-            () = stop::requested() => None,
-            answer = turn.call(call) => Some(answer),
-        };
-        crib.shutdown(stop::GRACE).await;
-        answer
-    })?;
-    let Some(answer) = answer else {
-        screen::note("interrupted: the call was cancelled");
-        return Ok(Exit::Interrupted);
-    };
-    print(&answer, own.json.is_some())?;
-    Ok(if answer.is_success() { Exit::Success } else { Exit::Failure })
+        _ => Ok(None),
+    }
 }
 
 fn print(answer: &ToolResult, json: bool) -> anyhow::Result<()> {

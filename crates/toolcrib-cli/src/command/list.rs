@@ -1,6 +1,7 @@
 //! `toolcrib list`: what is in the crib.
 
 use std::io::IsTerminal;
+use std::time::Duration;
 
 use clap::Args;
 use comfy_table::{ContentArrangement, Table, presets};
@@ -10,14 +11,17 @@ use toolcrib::tool::ToolEntry;
 
 use super::{JsonOutput, Options, ToolsetChoice};
 use crate::screen::{self, FAINT, STRONG, WARNING};
-use crate::{Exit, startup};
+use crate::startup::{self, Started};
+use crate::{Exit, upstreams};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   toolcrib list
   toolcrib list --all                  also what cannot be called, and why
   toolcrib list --toolset reader       what `serve --toolset reader` would offer
-  toolcrib list --json | jq '.tools[].name'")]
+  toolcrib list --json | jq '.tools[].name'
+
+Other MCP servers that manifests name are started and waited for, 5 s at most.")]
 pub(crate) struct ListOptions {
     /// Also list tools that are unavailable, blocked or lost their name, reserved names, and what is
     /// to be known of the others, with the reason
@@ -31,6 +35,18 @@ pub(crate) struct ListOptions {
 
 pub(super) fn run(options: &Options, own: &ListOptions) -> anyhow::Result<Exit> {
     let started = startup::look(options)?;
+    if started.manifests.upstreams().next().is_none() {
+        return listed(&started, own);
+    }
+    super::block_on(async {
+        upstreams::connect(&started.crib).await;
+        let outcome = listed(&started, own);
+        started.crib.shutdown(Duration::ZERO).await;
+        outcome
+    })?
+}
+
+fn listed(started: &Started, own: &ListOptions) -> anyhow::Result<Exit> {
     let crib = &started.crib;
     let snapshot = crib.executor().registry().snapshot();
     let mut tools = Vec::new();
@@ -48,6 +64,9 @@ pub(super) fn run(options: &Options, own: &ListOptions) -> anyhow::Result<Exit> 
             document["unavailable"] = records(&unavailable);
             document["shadowed"] = shadowed(&snapshot);
             document["reserved"] = reserved(&snapshot);
+        }
+        if !crib.upstreams().status().is_empty() {
+            document["upstreams"] = upstreams::records(crib);
         }
         screen::json(&document)?;
         return Ok(Exit::Success);
@@ -87,6 +106,9 @@ pub(super) fn run(options: &Options, own: &ListOptions) -> anyhow::Result<Exit> 
             let counts = counts.join(", ");
             screen::note(format!("{FAINT}{counts}: see `toolcrib list --all`{FAINT:#}"));
         }
+    }
+    for line in upstreams::absent(crib) {
+        screen::note(line);
     }
     Ok(Exit::Success)
 }

@@ -23,6 +23,7 @@ pub(super) fn run(options: &Options, own: &StdioOptions) -> anyhow::Result<Exit>
     let server = server(&started, &own.toolset)?;
     super::block_on(async {
         let _following = follow::manifests(&started)?;
+        started.crib.connect().await;
         let ended = server.serve_stdio(stop::drained(&started.crib)).await;
         // The client may have closed its end without anybody asking us to stop.
         started.crib.shutdown(stop::GRACE).await;

@@ -60,6 +60,7 @@ pub(super) fn run(options: &Options, own: &ServeOptions) -> anyhow::Result<Exit>
     let tools = tools.definitions().len();
 
     super::block_on(async {
+        started.crib.connect().await;
         let server = HttpServer::bind(config, mcp).await?;
         let _following = follow::manifests(&started)?;
         announce(tools, &server, own.output.json)?;

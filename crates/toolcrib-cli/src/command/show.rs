@@ -1,15 +1,16 @@
 //! `toolcrib show NAME`: everything a tool says about itself.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use clap::Args;
 use serde_json::{Value, json};
-use toolcrib::ErrorKind;
 use toolcrib::tool::{ToolCall, ToolEntry, canonical_json};
+use toolcrib::{Annotations, ErrorKind, Toolcrib};
 
 use super::{JsonOutput, Options};
 use crate::screen::{self, ERROR, FAINT, STRONG, WARNING};
-use crate::{Exit, startup};
+use crate::{Exit, startup, upstreams};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -24,11 +25,20 @@ pub(crate) struct ShowOptions {
 
 pub(super) fn run(options: &Options, own: &ShowOptions) -> anyhow::Result<Exit> {
     let started = startup::look(options)?;
-    let snapshot = started.crib.executor().registry().snapshot();
+    let crib = &started.crib;
+    super::block_on(async {
+        upstreams::connect_for(&started, &own.name).await;
+        let outcome = shown(crib, own).await;
+        crib.shutdown(Duration::ZERO).await;
+        outcome
+    })?
+}
+
+async fn shown(crib: &Toolcrib, own: &ShowOptions) -> anyhow::Result<Exit> {
+    let snapshot = crib.executor().registry().snapshot();
     let Some(tool) = snapshot.get(&own.name) else {
         // A call knows how to answer an unknown name: near names included.
-        let turn = started.crib.turn();
-        let answer = super::block_on(turn.call(ToolCall::new("show", &*own.name, "{}")))?;
+        let answer = crib.turn().call(ToolCall::new("show", &*own.name, "{}")).await;
         debug_assert_eq!(answer.error_kind(), Some(ErrorKind::NotFound));
         if own.output.json {
             screen::json(&answer.to_value())?;
@@ -95,7 +105,16 @@ fn page(tool: &ToolEntry) -> String {
             );
         }
     }
-    let annotations = definition.annotations();
+    let effects = effects(definition.annotations());
+    let _ = writeln!(page, "\n{FAINT}{effects}; from {}{FAINT:#}", tool.source);
+    if let Some(claims) = definition.claims() {
+        let claims = self::effects(claims);
+        let _ = writeln!(page, "{FAINT}it claims: {claims} (not trusted){FAINT:#}");
+    }
+    page
+}
+
+fn effects(annotations: Annotations) -> String {
     let effect = if annotations.read_only {
         "changes nothing"
     } else if annotations.may_destroy() {
@@ -105,8 +124,7 @@ fn page(tool: &ToolEntry) -> String {
     };
     let reach =
         if annotations.open_world { "reaches beyond this host" } else { "stays on this host" };
-    let _ = writeln!(page, "\n{FAINT}{effect}; {reach}; from {}{FAINT:#}", tool.source);
-    page
+    format!("{effect}; {reach}")
 }
 
 fn argument(name: &str, property: &Value, required: bool, page: &mut String) {

@@ -23,6 +23,7 @@ mod settings;
 mod state;
 mod stopping;
 mod toolsets;
+mod upstreams;
 
 // The library's own dependencies, which this binary does not name.
 use {

@@ -100,7 +100,11 @@ fn environment(
 }
 
 /// Whether a text can be a variable's name; says so if not.
-fn check_name(name: &str, place: &crate::source::Span, findings: &mut Findings<'_>) -> bool {
+pub(super) fn check_name(
+    name: &str,
+    place: &crate::source::Span,
+    findings: &mut Findings<'_>,
+) -> bool {
     if name.contains("${") {
         findings.add(
             Diagnostic::error(

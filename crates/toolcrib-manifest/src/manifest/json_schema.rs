@@ -20,6 +20,9 @@ pub fn manifest_schema() -> Value {
     let mut schema = mapping(&keys::FILE, &mut definitions);
     schema["properties"]["toolcrib"] =
         json!({"const": FORMAT_VERSION, "description": "The version of the format."});
+    // What a table cannot say: one of two keys.
+    schema["anyOf"] = json!([{"required": ["tools"]}, {"required": ["upstream"]}]);
+    definitions["upstream"]["oneOf"] = json!([{"required": ["command"]}, {"required": ["url"]}]);
     let head = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "toolcrib manifest",

@@ -22,12 +22,15 @@ pub(super) const FILE: Keys = Keys {
         optional("namespace", Text),
         optional("owner", Text),
         optional("defaults", Mapping),
-        required("tools", List, "add `tools:` with a list of tools; `tools: []` declares none"),
-        not_yet("upstream", "this version does not connect to other MCP servers; remove the key"),
+        optional("tools", List),
+        optional("upstream", List),
     ],
     instead: &[
         ("description", "it belongs to a tool: tools stand in the list `tools:`"),
         ("input", "it belongs to a tool: tools stand in the list `tools:`"),
+        ("mcpServers", "MCP servers stand in the list `upstream:`, each with its own `name`"),
+        ("servers", "MCP servers stand in the list `upstream:`, each with its own `name`"),
+        ("upstreams", "write `upstream:` with a list"),
         ("name", "tools stand in the list `tools:`, each with its own `name`"),
         ("run", "it belongs to a tool: tools stand in the list `tools:`"),
         (
@@ -138,6 +141,76 @@ pub(super) const TOOL: Keys = Keys {
         ("ttl", "write `cache: {ttl: 30s}`"),
         ("url", "write it inside `http: {method: GET, url: …}`"),
         ("writes", "write `resources: {writes: […]}`"),
+    ],
+};
+
+/// Another MCP server.
+pub(super) const UPSTREAM: Keys = Keys {
+    what: "an upstream",
+    table: &[
+        required("name", Text, "add `name:`; the server's tools are called <name>_<tool>"),
+        optional("command", Texts),
+        optional("env", TextMapping),
+        optional("pass_env", Texts),
+        optional("cwd", Text),
+        optional("url", Text),
+        optional("auth", MappingLike("{bearer: \"${secret.token}\"}")),
+        optional("headers", TextMapping),
+        optional("allow_private", Texts),
+        optional("tools", MappingLike("{include: [\"get_*\"]}")),
+        optional("trust_annotations", Bool),
+        optional("connect_timeout", Duration),
+        optional("limits", Mapping),
+        optional("tags", Texts),
+        optional("category", Text),
+        APPROVAL_KEY,
+        not_yet(
+            "sandbox",
+            "this version cannot confine the server further; remove the key only if it may run without",
+        ),
+    ],
+    instead: &[
+        ("args", "the program and its arguments are one list: `command: [program, argument]`"),
+        ("argv", "write `command: [program, argument]`"),
+        ("bearer", "write `auth: {bearer: \"${secret.token}\"}`"),
+        ("exclude", "write `tools: {exclude: [\"delete_*\"]}`"),
+        ("include", "write `tools: {include: [\"get_*\"]}`"),
+        ("run", "write `command: [program, argument]`"),
+        ("timeout", "write `limits: {timeout: 60s}`"),
+        ("token", "write `auth: {bearer: \"${secret.token}\"}`"),
+        ("type", "`command` means standard input and output, `url` means HTTP: remove the key"),
+        (
+            "transport",
+            "`command` means standard input and output, `url` means HTTP: remove the key",
+        ),
+    ],
+};
+
+/// What is sent to an upstream to be let in.
+pub(super) const UPSTREAM_AUTH: Keys = Keys {
+    what: "`auth`",
+    table: &[required("bearer", Text, "write `bearer: \"${secret.token}\"`")],
+    instead: &[
+        ("header", "headers stand beside `auth`: `headers: {X-Api-Key: \"${secret.key}\"}`"),
+        ("token", "write `bearer: \"${secret.token}\"`"),
+    ],
+};
+
+/// Which of an upstream's tools are taken.
+pub(super) const UPSTREAM_TOOLS: Keys =
+    table("`tools` of an upstream", &[optional("include", Texts), optional("exclude", Texts)]);
+
+/// Limits of calls of an upstream's tools.
+pub(super) const UPSTREAM_LIMITS: Keys = Keys {
+    what: "`limits` of an upstream",
+    table: &[
+        optional("timeout", Duration),
+        optional("concurrent", Integer),
+        optional("rate", Rate),
+    ],
+    instead: &[
+        ("connect", "write `connect_timeout: 30s` beside `limits`"),
+        ("output", "remove it: what a server may send at once is bounded, and the host cuts it"),
     ],
 };
 
@@ -366,6 +439,10 @@ const NESTED: &[(&Keys, &str, Place, &Keys)] = &[
     (&DEFAULTS, "resources", Place::Here, &RESOURCES),
     (&TOOL, "cache", Place::Here, &CACHE),
     (&TOOL, "retry", Place::Here, &RETRY),
+    (&FILE, "upstream", Place::EachItem, &UPSTREAM),
+    (&UPSTREAM, "auth", Place::Here, &UPSTREAM_AUTH),
+    (&UPSTREAM, "tools", Place::Here, &UPSTREAM_TOOLS),
+    (&UPSTREAM, "limits", Place::Here, &UPSTREAM_LIMITS),
     (&TOOL, "resources", Place::Here, &RESOURCES),
     (&TOOL, "annotations", Place::Here, &ANNOTATIONS),
     (&TOOL, "run", Place::Here, &RUN),
@@ -412,6 +489,10 @@ mod tests {
             &FILE,
             &DEFAULTS,
             &TOOL,
+            &UPSTREAM,
+            &UPSTREAM_AUTH,
+            &UPSTREAM_TOOLS,
+            &UPSTREAM_LIMITS,
             &ANNOTATIONS,
             &RUN,
             &HTTP,

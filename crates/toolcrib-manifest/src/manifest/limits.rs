@@ -104,6 +104,23 @@ impl<'n> Limits<'n> {
         timeout.0
     }
 
+    /// The time limit of an upstream's calls; none where it names none.
+    pub(super) fn of_upstream(self, findings: &mut Findings<'_>) -> Option<Duration> {
+        let (timeout, node) = self.timeout?;
+        let timeout = timeout.0.filter(|timeout| !timeout.is_zero());
+        if timeout.is_none() {
+            let message = "a call of another server always has a time limit, of more than nothing";
+            let diagnostic = Diagnostic::error("out-of-range", &node.span, message);
+            findings.add(diagnostic.help("write the longest time a call may take: 10m"));
+        }
+        timeout
+    }
+
+    /// How many calls may run at once, and how many may start in a time.
+    pub(super) fn numbers(self) -> (Option<usize>, Option<RateLimit>) {
+        (self.concurrent, self.rate)
+    }
+
     /// Puts the limits of how many calls there may be into a definition.
     pub(super) fn apply(self, mut builder: ToolDefinitionBuilder) -> ToolDefinitionBuilder {
         if let Some(concurrent) = self.concurrent {

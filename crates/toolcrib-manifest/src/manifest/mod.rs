@@ -14,6 +14,7 @@ mod schema;
 mod scope;
 mod scripts;
 mod tool;
+mod upstream;
 mod version;
 
 use std::collections::HashMap;
@@ -23,21 +24,23 @@ pub(crate) use self::schema::subschemas;
 pub use self::json_schema::manifest_schema;
 use self::limits::Limits;
 use self::policies::Policies;
-use crate::declaration::Declaration;
+use crate::declaration::{Declaration, UpstreamDeclaration};
 use crate::diagnostic::{Diagnostic, Findings, Severity};
 use crate::document::{Format, Node, parse};
 use crate::fields::Fields;
-use crate::source::{Lines, Span, without_bom};
+use crate::source::{Lines, Span, first_line, without_bom};
 
 /// The version of the format this crate reads: the value of the key `toolcrib`.
 pub const FORMAT_VERSION: i64 = 1;
 
 /// What became of a manifest.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Loaded {
     /// The tools, in the order of the file. Empty if there is any error: a file is taken whole or
     /// not at all.
     pub declarations: Vec<Declaration>,
+    /// Other MCP servers as sources of tools, in the order of the file. Empty if there is any error.
+    pub upstreams: Vec<UpstreamDeclaration>,
     /// Everything there is to say, in the order of the text.
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -83,22 +86,19 @@ pub(crate) fn load_and<'t>(
 ) -> Loaded {
     let text = without_bom(text);
     let mut findings = Findings::new(text);
-    let declarations = parse(Format::of(file), &mut findings)
+    let (declarations, upstreams) = parse(Format::of(file), &mut findings)
         .map(|root| {
-            let declarations = load_root(file, &root, &mut findings);
-            look(&root, &declarations, &mut findings);
-            declarations
+            let declared = load_root(file, &root, &mut findings);
+            look(&root, &declared.0, &mut findings);
+            declared
         })
         .unwrap_or_default();
-    let whole = !findings.has_errors();
-    if !whole {
+    if findings.has_errors() {
         // First what keeps the file from being used.
         findings.leave_out_hints();
+        return Loaded { diagnostics: findings.finish(), ..Loaded::default() };
     }
-    Loaded {
-        declarations: if whole { declarations } else { Vec::new() },
-        diagnostics: findings.finish(),
-    }
+    Loaded { declarations, upstreams, diagnostics: findings.finish() }
 }
 
 /// What all tools of a file share.
@@ -113,10 +113,24 @@ struct Shared<'a> {
     policies: Policies,
 }
 
-fn load_root(file: &str, root: &Node, findings: &mut Findings<'_>) -> Vec<Declaration> {
-    let Some(fields) = Fields::read(root, &keys::FILE, findings) else { return Vec::new() };
+/// All that a file declares.
+type Declared = (Vec<Declaration>, Vec<UpstreamDeclaration>);
+
+fn load_root(file: &str, root: &Node, findings: &mut Findings<'_>) -> Declared {
+    let Some(fields) = Fields::read(root, &keys::FILE, findings) else {
+        return Declared::default();
+    };
     if !version::check(&fields, findings) {
-        return Vec::new();
+        return Declared::default();
+    }
+    if !["tools", "upstream"].iter().any(|key| fields.has(key)) {
+        let place = first_line(findings.text, &fields.span);
+        findings.add(
+            Diagnostic::error("missing-key", &place, "a manifest needs the key `tools`").help(
+                "add `tools:` with a list of tools, or `upstream:` with a list of MCP servers; \
+                 `tools: []` declares none",
+            ),
+        );
     }
     let defaults = fields.node("defaults").and_then(|n| Fields::read(n, &keys::DEFAULTS, findings));
     let given = defaults.as_ref();
@@ -154,7 +168,8 @@ fn load_root(file: &str, root: &Node, findings: &mut Findings<'_>) -> Vec<Declar
         }
         declarations.extend(tool::read(node, &shared, findings));
     }
-    declarations
+    let upstreams = fields.node("upstream").map(|list| upstream::read_all(list, &shared, findings));
+    (declarations, upstreams.unwrap_or_default())
 }
 
 fn check_namespace(fields: &Fields<'_>, findings: &mut Findings<'_>) {

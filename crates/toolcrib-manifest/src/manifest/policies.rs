@@ -119,6 +119,11 @@ impl Policies {
         self.apply_approval(shared, builder)
     }
 
+    /// When calls wait for a person, as the tool or else the file says.
+    pub(super) fn approval(&self, shared: &Self) -> Approval {
+        self.approval.or(shared.approval).unwrap_or_default()
+    }
+
     /// Puts the one policy of a client tool into its definition.
     pub(super) fn apply_approval(
         &self,

@@ -85,13 +85,43 @@ impl Scope {
         node: &Node,
         findings: &mut Findings<'_>,
     ) -> Option<Template> {
+        self.read(node, Self::refer, findings)
+    }
+
+    /// Reads a template of what is known before there is any call: variables and secrets.
+    pub(super) fn standing_template(
+        &mut self,
+        node: &Node,
+        findings: &mut Findings<'_>,
+    ) -> Option<Template> {
+        let refer =
+            |scope: &mut Self, reference: &Reference, span: &Span, findings: &mut Findings<'_>| {
+                if !matches!(reference, Reference::Arg(_) | Reference::Ctx(_)) {
+                    return scope.refer(reference, span, findings);
+                }
+                let message =
+                    format!("`{reference}` belongs to a call, and there is none here yet");
+                findings.add(Diagnostic::error("no-call", span, message).help(
+                    "one connection serves all calls: only ${env.NAME} and ${secret.name} are \
+                     known when it is made",
+                ));
+            };
+        self.read(node, refer, findings)
+    }
+
+    fn read(
+        &mut self,
+        node: &Node,
+        refer: impl Fn(&mut Self, &Reference, &Span, &mut Findings<'_>),
+        findings: &mut Findings<'_>,
+    ) -> Option<Template> {
         let text = node.as_str()?;
         let mut place = Places::new(node);
         match Template::parse(text) {
             Ok(template) => {
                 for reference in template.references() {
                     let span = place.next(&reference.to_string(), findings.text);
-                    self.refer(reference, &span, findings);
+                    refer(self, reference, &span, findings);
                 }
                 Some(template)
             }

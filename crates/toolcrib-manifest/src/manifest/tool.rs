@@ -324,7 +324,7 @@ fn annotations(fields: &Fields<'_>, findings: &mut Findings<'_>) -> Annotations 
 }
 
 /// The tags of the file and of the tool, each once.
-fn tags(fields: &Fields<'_>, shared: &Shared<'_>) -> Vec<String> {
+pub(super) fn tags(fields: &Fields<'_>, shared: &Shared<'_>) -> Vec<String> {
     let mut tags =
         shared.defaults.as_ref().and_then(|fields| fields.texts("tags")).unwrap_or_default();
     for tag in fields.texts("tags").unwrap_or_default() {

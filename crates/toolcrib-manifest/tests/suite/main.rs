@@ -13,3 +13,4 @@ mod lock;
 mod policies;
 mod robustness;
 mod schemas;
+mod upstreams;

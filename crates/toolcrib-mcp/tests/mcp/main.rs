@@ -9,4 +9,5 @@ mod handshake_revision;
 mod http_service;
 mod list_changes;
 mod stateless_revision;
+mod upstream;
 mod wire;

@@ -4,12 +4,11 @@ use serde_json::Value;
 use toolcrib_manifest::declaration::{HttpSpec, Keep, OutputFormat, OutputSpec};
 use toolcrib_net::Response;
 use toolcrib_sandbox::Captured;
-use toolcrib_tool::{Annotations, Content, ToolError, ToolOutput, canonical_json};
+use toolcrib_tool::{Annotations, Content, ToolError, ToolOutput, canonical_json, visible};
 
 use super::failure::{self, host, phrase};
 use crate::redact::Redaction;
 use crate::streams::{self, lines};
-use crate::visible::visible;
 
 /// How much of an unreadable answer a failure shows, in bytes.
 const EXCERPT: usize = 2_000;

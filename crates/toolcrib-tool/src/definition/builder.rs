@@ -121,6 +121,8 @@ impl ToolDefinitionBuilder {
         /// Lets a failed call be tried again. Only for idempotent tools, and only after errors that
         /// say that the same call may succeed later.
         retry: RetryPolicy => Some(retry);
+        /// Sets what the tool's source claims about its effects where nobody vouches for it.
+        claims: Annotations => Some(claims);
         /// Sets how often the definition is asked for again ([`Tool::refresh`](crate::Tool::refresh)).
         refresh_every: Duration => Some(refresh_every);
     }

@@ -105,12 +105,27 @@ impl ToolcribBuilder {
                 .spill(Arc::new(state.spill().map_err(open("state.dir"))?))
                 .suspensions(Arc::new(state.suspensions().map_err(open("state.dir"))?))
                 .runs(Arc::new(state.runs().map_err(open("state.dir"))?));
+            #[cfg(feature = "mcp")]
+            {
+                builder = builder.pins_in(dir)?;
+            }
         }
         if let Some(path) = &config.audit.file {
             let file = FileAudit::open(path).map_err(open("audit.file"))?;
             builder = builder.audit_file(file, config.audit.arguments);
         }
         Ok(builder)
+    }
+
+    /// Keeps what imported definitions were when they were first seen in a state directory, and
+    /// opens nothing else of it: for programs that list tools and call none.
+    #[cfg(all(unix, feature = "mcp"))]
+    pub fn pins_in(self, state_dir: &std::path::Path) -> Result<Self, SetupError> {
+        let pins = crate::stores::StateDir::open(state_dir).and_then(|state| state.pins());
+        match pins {
+            Ok(pins) => Ok(self.pins(std::sync::Arc::new(pins))),
+            Err(source) => Err(SetupError::Open { key: "state.dir", source }),
+        }
     }
 }
 

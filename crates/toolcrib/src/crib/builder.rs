@@ -18,6 +18,8 @@ use toolcrib_core::{
     ExecutorBuilder, ExecutorConfig, Middleware, OnDuplicate, Registration, Registry,
     RegistryBuilder, Toolset,
 };
+#[cfg(feature = "mcp")]
+use toolcrib_mcp::upstream::{MemoryPins, PinStore, Upstream, Upstreams};
 use toolcrib_tool::{ContextValues, Layer, Services, ToolEntry, native_tools};
 
 use super::{BuildError, Toolcrib};
@@ -78,6 +80,10 @@ pub struct ToolcribBuilder {
     #[cfg(feature = "manifests")]
     pub(crate) secrets: toolcrib_runners::Secrets,
     outputs: Outputs,
+    #[cfg(feature = "mcp")]
+    upstreams: Vec<Upstream>,
+    #[cfg(feature = "mcp")]
+    pins: Option<Arc<dyn PinStore>>,
     #[cfg(unix)]
     audit_file: Option<Arc<FileAudit>>,
 }
@@ -107,12 +113,35 @@ impl ToolcribBuilder {
         self
     }
 
-    /// Adds the tools of manifests, a unit each, which can be reloaded:
-    /// [`Toolcrib::manifests`].
+    /// Adds the tools of manifests, a unit each, which can be reloaded
+    /// ([`Toolcrib::manifests`]), and the other MCP servers that they name
+    /// ([`Toolcrib::connect`]).
     #[cfg(feature = "manifests")]
     #[must_use]
     pub fn manifests(mut self, manifests: &Manifests) -> Self {
         self.manifests = Some(manifests.clone());
+        #[cfg(feature = "mcp")]
+        self.upstreams.extend(manifests.upstreams());
+        self
+    }
+
+    /// Adds other MCP servers whose tools are offered here, for example those of
+    /// [`Manifests::upstreams`](crate::manifests::Manifests::upstreams).
+    ///
+    /// Nothing is started by this: [`Toolcrib::connect`] does.
+    #[cfg(feature = "mcp")]
+    #[must_use]
+    pub fn upstreams(mut self, upstreams: impl IntoIterator<Item = Upstream>) -> Self {
+        self.upstreams.extend(upstreams);
+        self
+    }
+
+    /// Sets where it is kept what definitions of other MCP servers' tools were when they were first
+    /// seen. Default: in memory, as long as the crib lives.
+    #[cfg(feature = "mcp")]
+    #[must_use]
+    pub fn pins(mut self, pins: Arc<dyn PinStore>) -> Self {
+        self.pins = Some(pins);
         self
     }
 
@@ -315,6 +344,13 @@ impl ToolcribBuilder {
             manifests: self
                 .manifests
                 .map(|manifests| Reloader::new(&manifests, &executor, self.lock.clone())),
+            #[cfg(feature = "mcp")]
+            upstreams: Upstreams::new(
+                executor.clone(),
+                self.pins.unwrap_or_else(|| Arc::new(MemoryPins::default())),
+            ),
+            #[cfg(feature = "mcp")]
+            declared: self.upstreams.into(),
             executor,
             context: self.context,
             services: self.services,

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+#[cfg(feature = "mcp")]
+use super::FilePins;
 use super::private_dir::private_dir;
 use super::{FileRuns, FileSpill, FileSuspensions};
 
@@ -50,6 +52,12 @@ impl StateDir {
     /// Suspended calls, in `suspensions`.
     pub fn suspensions(&self) -> io::Result<FileSuspensions> {
         FileSuspensions::open(self.0.join("suspensions"))
+    }
+
+    /// What imported definitions were when they were first seen, in `pins`.
+    #[cfg(feature = "mcp")]
+    pub fn pins(&self) -> io::Result<FilePins> {
+        FilePins::open(self.0.join("pins"))
     }
 
     /// Runs, in `runs`.

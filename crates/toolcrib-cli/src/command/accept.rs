@@ -1,0 +1,55 @@
+//! `toolcrib accept NAME`: takes the changed definition of an imported tool.
+
+use anyhow::bail;
+use clap::Args;
+
+use super::{Options, stop};
+use crate::screen::{self, ERROR, STRONG};
+use crate::{Exit, startup, upstreams};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  toolcrib list --all                      which tools are disabled, and why
+  toolcrib show github_get_issue           what the server says of it now
+  toolcrib accept github_get_issue
+
+A tool of another MCP server is pinned when it is first seen. When its definition changes it is
+disabled until it is accepted here. Running servers with the same state.dir notice by themselves.")]
+pub(crate) struct AcceptOptions {
+    /// The tools' names
+    #[arg(required = true)]
+    names: Vec<String>,
+}
+
+pub(super) fn run(options: &Options, own: &AcceptOptions) -> anyhow::Result<Exit> {
+    let started = startup::call(options)?;
+    let crib = &started.crib;
+    if started.config.state.dir.is_none() {
+        bail!(
+            "without `state.dir` in the config nothing is remembered: a server that is started \
+             again takes every definition as it is then"
+        );
+    }
+    super::block_on(async {
+        upstreams::connect(crib).await;
+        let mut exit = Exit::Success;
+        for name in &own.names {
+            if crib.upstreams().accept(name).await? {
+                screen::out(format!("accepted {STRONG}{name}{STRONG:#}"))?;
+            } else {
+                let snapshot = crib.executor().registry().snapshot();
+                let why = match snapshot.get(name) {
+                    Some(_) => "its definition is the one that was first seen, or nobody pins it",
+                    None => "there is no such tool",
+                };
+                screen::note(format!("{ERROR}error{ERROR:#}: nothing to accept: {why} ({name})"));
+                exit = Exit::Failure;
+            }
+        }
+        for line in upstreams::absent(crib) {
+            screen::note(line);
+        }
+        crib.shutdown(stop::GRACE).await;
+        Ok(exit)
+    })?
+}

@@ -1,0 +1,71 @@
+//! Other MCP servers, as commands that end by themselves use them: connected to, waited for a bounded
+//! time, and told of where they are not there.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use toolcrib::Toolcrib;
+use toolcrib::mcp::upstream::{UpstreamState, UpstreamStatus};
+
+use crate::screen::{FAINT, STRONG, WARNING};
+use crate::startup::Started;
+
+/// How long a listing waits for servers that have not answered yet.
+pub(crate) const LISTING_WAIT: Duration = Duration::from_secs(5);
+/// How long one waits for the server whose tool is asked for by name: longer than a server has to be
+/// ready, unless its manifest gives it more.
+const NAMED_WAIT: Duration = Duration::from_secs(35);
+
+/// Connects to all, and waits for them a short time.
+pub(crate) async fn connect(crib: &Toolcrib) {
+    crib.connect().await.settled(LISTING_WAIT).await;
+}
+
+/// Connects to those that may have a tool of this name, unless somebody else has it, and to no
+/// others.
+pub(crate) async fn connect_for(started: &Started, tool: &str) {
+    if started.crib.executor().registry().snapshot().get(tool).is_some() {
+        return;
+    }
+    let asked: Vec<_> =
+        started.manifests.upstreams().filter(|upstream| upstream.may_offer(tool)).collect();
+    let upstreams = started.crib.upstreams();
+    upstreams.set(asked).await;
+    upstreams.settled(NAMED_WAIT).await;
+}
+
+/// A line for each server that is not connected.
+pub(crate) fn absent(crib: &Toolcrib) -> Vec<String> {
+    let line = |status: UpstreamStatus| {
+        let name = format!("upstream {STRONG}{}{STRONG:#}", status.name);
+        match status.state {
+            UpstreamState::Connected => None,
+            UpstreamState::Down { reason, detail, .. } => {
+                let detail = detail.map(|detail| format!(" {FAINT}({detail}){FAINT:#}"));
+                let detail = detail.unwrap_or_default();
+                Some(format!("{WARNING}down{WARNING:#} {name}: {reason}{detail}"))
+            }
+            _ => Some(format!("{WARNING}connecting{WARNING:#} {name}: it has not answered yet")),
+        }
+    };
+    crib.upstreams().status().into_iter().filter_map(line).collect()
+}
+
+/// All of them, for programs.
+pub(crate) fn records(crib: &Toolcrib) -> Value {
+    let record = |status: UpstreamStatus| {
+        let mut record = json!({
+            "name": status.name,
+            "state": status.state.as_str(),
+            "tools": status.tools,
+            "disabled": status.disabled,
+        });
+        if let UpstreamState::Down { reason, detail, retry } = status.state {
+            record["reason"] = reason.into();
+            record["detail"] = detail.into();
+            record["retry_seconds"] = retry.map(|retry| retry.as_secs_f64()).into();
+        }
+        record
+    };
+    crib.upstreams().status().into_iter().map(record).collect()
+}

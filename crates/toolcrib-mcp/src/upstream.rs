@@ -1,0 +1,25 @@
+//! Other MCP servers as a source of tools.
+
+mod backoff;
+mod connection;
+mod definition;
+mod failure;
+mod http;
+mod keeper;
+mod link;
+mod listing;
+mod marking;
+mod pins;
+mod progress;
+mod publish;
+mod result;
+mod set;
+mod settings;
+mod status;
+mod tool;
+
+pub use http::HttpServer;
+pub use pins::{MemoryPins, PinStore};
+pub use set::Upstreams;
+pub use settings::{StdioServer, Upstream};
+pub use status::{UpstreamState, UpstreamStatus};

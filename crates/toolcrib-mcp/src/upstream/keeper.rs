@@ -1,0 +1,224 @@
+//! The task that keeps one upstream: connects, lists, watches, connects again.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Notify, watch};
+use tokio::time::{Instant, sleep, sleep_until};
+use tokio_util::sync::CancellationToken;
+use toolcrib_core::fingerprint::Fingerprint;
+
+use super::backoff::Backoff;
+use super::connection::Connection;
+use super::failure::Failure;
+use super::link::Link;
+use super::listing::{NoList, list};
+use super::publish::Publisher;
+use super::settings::Upstream;
+use super::status::UpstreamState;
+
+/// After "my tools have changed": others of the same change may follow …
+const SETTLING: Duration = Duration::from_millis(20);
+/// … and a server that says so all the time is asked no more often than this.
+const LISTING_PAUSE: Duration = Duration::from_millis(250);
+/// How long a server that left a call unanswered may take to show that it is alive.
+const PROOF_LIMIT: Duration = Duration::from_secs(10);
+/// It is not asked for proof while other calls run: it may do one thing at a time.
+const PROOF_PAUSE: Duration = Duration::from_secs(5);
+/// How often it is looked whether somebody has accepted a definition.
+const ACCEPTANCE_PAUSE: Duration = Duration::from_secs(2);
+
+/// What others see and may ask of a keeper.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) state: watch::Sender<UpstreamState>,
+    pub(crate) counts: Mutex<(usize, usize)>,
+    /// What somebody could accept.
+    pub(crate) unaccepted: Mutex<BTreeMap<String, Fingerprint>>,
+    /// Pins may have changed.
+    pub(crate) look_again: Notify,
+}
+
+impl Default for Shared {
+    fn default() -> Self {
+        Self {
+            state: watch::Sender::new(UpstreamState::Connecting),
+            counts: Mutex::default(),
+            unaccepted: Mutex::default(),
+            look_again: Notify::new(),
+        }
+    }
+}
+
+/// Keeps one upstream until it is told to stop.
+pub(crate) struct Keeper {
+    pub(crate) upstream: Arc<Upstream>,
+    pub(crate) link: Arc<Link>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) publisher: Publisher,
+    pub(crate) stop: CancellationToken,
+}
+
+impl Keeper {
+    pub(crate) async fn run(mut self) {
+        if let Some(missing) = self.upstream.missing.clone() {
+            self.down(Failure::new(missing), None);
+            self.stop.cancelled().await;
+            return;
+        }
+        let mut backoff: Backoff = self.upstream.backoff;
+        loop {
+            let stop = self.stop.clone();
+            let opened = tokio::select! {
+                biased;
+                // What has been started goes with the future.
+                () = stop.cancelled() => break,
+                opened = self.connect() => opened,
+            };
+            let since = Instant::now();
+            let failure = match opened {
+                Ok(connection) => match self.serve(connection).await {
+                    Some(failure) => failure,
+                    None => break,
+                },
+                Err(failure) => failure,
+            };
+            let pause = backoff.next(since.elapsed());
+            self.down(failure, Some(pause));
+            tokio::select! {
+                () = self.stop.cancelled() => break,
+                () = sleep(pause) => {}
+            }
+        }
+        self.link.down("this program ends, or does not use it any more");
+    }
+
+    /// Opens a connection and takes its tools over.
+    async fn connect(&mut self) -> Result<Connection, Failure> {
+        let connection = Connection::open(&self.upstream).await?;
+        match list(&connection.live.peer, self.upstream.connect_timeout).await {
+            Ok(tools) => self.publisher.list(&tools).await,
+            Err(NoList::Refused(failure)) => {
+                connection.close(&self.upstream).await;
+                return Err(failure);
+            }
+            Err(NoList::Silent(failure)) => {
+                let ended = connection.close(&self.upstream).await;
+                return Err(Failure { detail: ended.detail.or(failure.detail), ..failure });
+            }
+        }
+        self.link.up(Arc::clone(&connection.live));
+        self.publish();
+        tracing::info!(
+            upstream = self.upstream.name,
+            tools = self.publisher.counts().0,
+            "connected to an MCP server"
+        );
+        Ok(connection)
+    }
+
+    /// Watches a connection; returns with why it is over, or nothing if this keeper is to stop.
+    async fn serve(&mut self, mut connection: Connection) -> Option<Failure> {
+        let changed = Arc::clone(&connection.changed);
+        let (link, shared) = (Arc::clone(&self.link), Arc::clone(&self.shared));
+        let mut listed = Instant::now();
+        let mut list_at: Option<Instant> = None;
+        let mut proof_at: Option<Instant> = None;
+        loop {
+            let wake = |at: Option<Instant>| sleep_until(at.unwrap_or_else(Instant::now));
+            tokio::select! {
+                () = self.stop.cancelled() => {
+                    connection.close(&self.upstream).await;
+                    return None;
+                }
+                () = connection.lost() => return Some(connection.close(&self.upstream).await),
+                () = changed.notified() => {
+                    let earliest = (listed + LISTING_PAUSE).max(Instant::now() + SETTLING);
+                    list_at.get_or_insert(earliest);
+                }
+                () = link.given_up.notified() => {
+                    proof_at.get_or_insert_with(Instant::now);
+                }
+                () = wake(list_at), if list_at.is_some() => {
+                    (list_at, listed) = (None, Instant::now());
+                    let limit = self.upstream.connect_timeout;
+                    if let Some(failure) = self.relist(&connection, limit).await {
+                        connection.close(&self.upstream).await;
+                        return Some(failure);
+                    }
+                }
+                () = wake(proof_at), if proof_at.is_some() => {
+                    if connection.live.progress.in_flight() > 0 {
+                        proof_at = Some(Instant::now() + PROOF_PAUSE);
+                        continue;
+                    }
+                    (proof_at, listed) = (None, Instant::now());
+                    let limit = self.upstream.connect_timeout.min(PROOF_LIMIT);
+                    if self.relist(&connection, limit).await.is_some() {
+                        connection.close(&self.upstream).await;
+                        return Some(Failure::new("it stopped answering"));
+                    }
+                }
+                () = shared.look_again.notified() => self.look_again().await,
+                () = sleep(ACCEPTANCE_PAUSE), if self.publisher.awaits_acceptance() => {
+                    self.look_again().await;
+                }
+            }
+        }
+    }
+
+    /// Takes the list of tools over again; fails if the server does not answer, or is to stop.
+    async fn relist(&mut self, connection: &Connection, limit: Duration) -> Option<Failure> {
+        let answer = tokio::select! {
+            () = self.stop.cancelled() => return None,
+            answer = list(&connection.live.peer, limit) => answer,
+        };
+        match answer {
+            Ok(tools) => {
+                self.publisher.list(&tools).await;
+                self.publish();
+                None
+            }
+            Err(NoList::Refused(failure)) => {
+                tracing::warn!(upstream = self.upstream.name, %failure, "its tools stay as they are");
+                None
+            }
+            Err(NoList::Silent(failure)) => Some(failure),
+        }
+    }
+
+    async fn look_again(&mut self) {
+        self.publisher.compare().await;
+        self.publish();
+    }
+
+    fn publish(&mut self) {
+        let state = match self.publisher.publish(false) {
+            Ok(()) => UpstreamState::Connected,
+            Err(error) => {
+                tracing::error!(upstream = self.upstream.name, %error, "its tools were not taken");
+                let failure = Failure::new("its tools were not taken");
+                UpstreamState::down(failure.detail(&error.to_string(), std::iter::empty()), None)
+            }
+        };
+        self.tell(state);
+    }
+
+    fn down(&mut self, failure: Failure, retry: Option<Duration>) {
+        tracing::warn!(upstream = self.upstream.name, %failure, ?retry, "an MCP server is down");
+        self.link.down(&failure.reason);
+        if let Err(error) = self.publisher.publish(true) {
+            tracing::error!(upstream = self.upstream.name, %error, "its tools were not withdrawn");
+        }
+        self.tell(UpstreamState::down(failure, retry));
+    }
+
+    fn tell(&self, state: UpstreamState) {
+        *self.shared.counts.lock().unwrap_or_else(PoisonError::into_inner) =
+            self.publisher.counts();
+        *self.shared.unaccepted.lock().unwrap_or_else(PoisonError::into_inner) =
+            self.publisher.unaccepted();
+        self.shared.state.send_replace(state);
+    }
+}

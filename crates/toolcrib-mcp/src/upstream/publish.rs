@@ -1,0 +1,217 @@
+//! The tools of an upstream in the registry: which there are, and which of them can be called.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+
+use serde_json::Value;
+use tokio::task::spawn_blocking;
+use toolcrib_core::fingerprint::Fingerprint;
+use toolcrib_core::{Change, Executor, RegistryError, SourceUnit};
+use toolcrib_tool::{Layer, Source, ToolEntry};
+
+use super::definition::{Imported, import};
+use super::link::Link;
+use super::pins::PinStore;
+use super::settings::Upstream;
+use super::tool::UpstreamTool;
+
+/// Digits of a fingerprint that people are shown.
+const SHOWN: usize = 12;
+
+/// Keeps the registry's unit of an upstream.
+pub(crate) struct Publisher {
+    upstream: Arc<Upstream>,
+    executor: Executor,
+    pins: Arc<dyn PinStore>,
+    link: Arc<Link>,
+    unit: SourceUnit,
+    source: Source,
+    known: Vec<Known>,
+    /// What was published last, with the names on the wire, to be published again where nothing has
+    /// changed.
+    entries: Vec<(String, ToolEntry)>,
+    /// Whether the registry took that.
+    taken: bool,
+}
+
+/// A tool that the server has offered.
+struct Known {
+    tool: Imported,
+    /// Why its definition is not the one that may be called.
+    unlike_pin: Option<String>,
+}
+
+impl Publisher {
+    pub(crate) fn new(
+        upstream: Arc<Upstream>,
+        executor: Executor,
+        pins: Arc<dyn PinStore>,
+        link: Arc<Link>,
+        rank: u32,
+    ) -> Self {
+        let unit = SourceUnit::new(Layer::Upstream, upstream.name.as_str()).rank(rank);
+        let source = upstream.source();
+        Self {
+            upstream,
+            executor,
+            pins,
+            link,
+            unit,
+            source,
+            known: Vec::new(),
+            entries: Vec::new(),
+            taken: true,
+        }
+    }
+
+    /// Takes the server's list over: what is new is pinned, what differs from its pin is disabled.
+    pub(crate) async fn list(&mut self, tools: &[Value]) {
+        let mut listed: Vec<Imported> = tools
+            .iter()
+            .filter_map(|tool| import(&self.upstream, tool))
+            .filter(|tool| self.upstream.takes(&tool.original))
+            .collect();
+        // By their own names, so that of two that become equal here the same one wins each time.
+        listed.sort_by(|a, b| a.original.cmp(&b.original));
+        listed.dedup_by(|a, b| a.original == b.original);
+        self.warn_of_equal_names(&listed);
+        self.known = listed.into_iter().map(|tool| Known { tool, unlike_pin: None }).collect();
+        self.compare().await;
+    }
+
+    /// The registry lists such a conflict; only here both names on the wire are known.
+    fn warn_of_equal_names(&self, listed: &[Imported]) {
+        let mut owners = BTreeMap::new();
+        for tool in listed {
+            let name = tool.definition.name();
+            let first = *owners.entry(name).or_insert(&tool.original);
+            if *first != tool.original {
+                tracing::warn!(
+                    upstream = self.upstream.name,
+                    name,
+                    first,
+                    second = tool.original,
+                    "two tools of an upstream get one name here; the first keeps it"
+                );
+            }
+        }
+    }
+
+    /// Compares what is known with its pins again: somebody may have accepted a definition.
+    pub(crate) async fn compare(&mut self) {
+        let (store, name) = (Arc::clone(&self.pins), self.upstream.name.clone());
+        let pins = match blocking(move || store.pins(&name)).await {
+            Ok(pins) => pins,
+            Err(error) => {
+                let reason = "what it was when it was first seen cannot be read";
+                tracing::error!(upstream = self.upstream.name, %error, "{reason}");
+                for known in &mut self.known {
+                    known.unlike_pin = Some(reason.to_owned());
+                }
+                return;
+            }
+        };
+        let mut first_seen = BTreeMap::new();
+        for Known { tool, unlike_pin } in &mut self.known {
+            let name = tool.definition.name();
+            let pinned = pins.get(name).or_else(|| first_seen.get(name));
+            match pinned {
+                Some(pinned) if *pinned == tool.fingerprint => *unlike_pin = None,
+                Some(pinned) => *unlike_pin = Some(changed(*pinned, tool.fingerprint)),
+                None if tool.refused.is_some() => {}
+                None => {
+                    *unlike_pin = None;
+                    first_seen.insert(name.to_owned(), tool.fingerprint);
+                }
+            }
+        }
+        if first_seen.is_empty() {
+            return;
+        }
+        let (store, name) = (Arc::clone(&self.pins), self.upstream.name.clone());
+        if let Err(error) = blocking(move || store.pin(&name, &first_seen)).await {
+            let upstream = &self.upstream.name;
+            tracing::error!(upstream, %error, "tools seen for the first time could not be pinned");
+        }
+    }
+
+    /// Puts what is known into the registry; while the server is `down`, none of it can be called.
+    pub(crate) fn publish(&mut self, down: bool) -> Result<(), RegistryError> {
+        let down = down.then(|| self.link.unavailable());
+        let of = |known: &Known| (known.tool.original.clone(), self.entry(known, down.as_deref()));
+        let now: Vec<_> = self.known.iter().map(of).collect();
+        let same = |(one, other): (&(String, ToolEntry), &(String, ToolEntry))| {
+            one.0 == other.0
+                && one.1.availability == other.1.availability
+                && Arc::ptr_eq(&one.1.definition, &other.1.definition)
+        };
+        if self.taken && now.len() == self.entries.len() && now.iter().zip(&self.entries).all(same)
+        {
+            return Ok(());
+        }
+        let entries = now.iter().map(|(_, entry)| entry.clone()).collect();
+        self.entries = now;
+        let change = Change::Replace { unit: self.unit.clone(), entries };
+        let outcome = self.executor.registry().apply([change]).map(drop);
+        self.taken = outcome.is_ok();
+        outcome
+    }
+
+    fn entry(&self, known: &Known, down: Option<&str>) -> ToolEntry {
+        let Known { tool, unlike_pin } = known;
+        let reason = tool.refused.as_deref().or(unlike_pin.as_deref()).or(down);
+        // The same entry again keeps what was made from it; its link is for good.
+        let same = self.entries.iter().find(|(original, entry)| {
+            *original == tool.original
+                && entry.unavailable_reason() == reason
+                && entry.definition == tool.definition
+        });
+        if let Some((_, same)) = same {
+            return same.clone();
+        }
+        let body = UpstreamTool { link: Arc::clone(&self.link), original: tool.original.clone() };
+        let definition = Arc::clone(&tool.definition);
+        let entry = ToolEntry::new(definition, Arc::new(body), self.source.clone());
+        match reason {
+            Some(reason) => entry.unavailable(reason),
+            None => entry,
+        }
+    }
+
+    /// How many tools are known, and how many of them are refused or changed.
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        let disabled = |known: &&Known| known.tool.refused.is_some() || known.unlike_pin.is_some();
+        (self.known.len(), self.known.iter().filter(disabled).count())
+    }
+
+    /// Whether somebody could accept a definition.
+    pub(crate) fn awaits_acceptance(&self) -> bool {
+        self.known.iter().any(|known| known.unlike_pin.is_some())
+    }
+
+    /// The fingerprints of what the server offers under these names and may not be called as it is.
+    pub(crate) fn unaccepted(&self) -> BTreeMap<String, Fingerprint> {
+        let unlike = self.known.iter().filter(|known| known.unlike_pin.is_some());
+        unlike
+            .map(|known| (known.tool.definition.name().to_owned(), known.tool.fingerprint))
+            .collect()
+    }
+}
+
+fn changed(pinned: Fingerprint, now: Fingerprint) -> String {
+    let short = |fingerprint: Fingerprint| fingerprint.to_string()[..SHOWN].to_owned();
+    format!(
+        "its definition changed since it was first seen ({} then, {} now); it can be called when \
+         somebody has accepted the new one",
+        short(pinned),
+        short(now)
+    )
+}
+
+/// Stores may block.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    spawn_blocking(work).await.unwrap_or_else(|error| Err(io::Error::other(error)))
+}

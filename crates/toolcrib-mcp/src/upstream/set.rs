@@ -1,0 +1,229 @@
+//! All upstreams of an executor.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use toolcrib_core::{Change, Executor, SourceUnit};
+use toolcrib_sandbox::finish_kills;
+use toolcrib_tool::Layer;
+
+use super::keeper::{Keeper, Shared};
+use super::link::Link;
+use super::pins::PinStore;
+use super::publish::Publisher;
+use super::settings::Upstream;
+use super::status::{UpstreamState, UpstreamStatus};
+
+/// How long what was dropped on the way may take to be gone.
+const LAST_KILLS: Duration = Duration::from_secs(1);
+
+/// Keeps an executor's registry supplied with the tools of other MCP servers.
+///
+/// Each is connected to in the background by a task of its own, and again after a growing pause
+/// whenever the connection is lost: nobody waits for a slow one. While one is down, what is known of
+/// its tools stays in the registry as unavailable, with the reason.
+///
+/// Dropping the last clone ends all connections and the programs behind them;
+/// [`shutdown`](Self::shutdown) also waits for that.
+#[derive(Clone)]
+pub struct Upstreams(Arc<Inner>);
+
+struct Inner {
+    executor: Executor,
+    pins: Arc<dyn PinStore>,
+    kept: Mutex<BTreeMap<String, Kept>>,
+}
+
+struct Kept {
+    upstream: Arc<Upstream>,
+    rank: u32,
+    shared: Arc<Shared>,
+    stop: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+impl Upstreams {
+    /// None yet; `pins` keeps what definitions were when they were first seen.
+    pub fn new(executor: Executor, pins: Arc<dyn PinStore>) -> Self {
+        Self(Arc::new(Inner { executor, pins, kept: Mutex::default() }))
+    }
+
+    /// Makes these the upstreams, and none besides, in the order that decides names among them. Those
+    /// that are as they were go on undisturbed; the tools of those that are gone are removed. Of two
+    /// with one name, the first counts, and the other is named in the log.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime with I/O and time enabled.
+    pub async fn set(&self, upstreams: impl IntoIterator<Item = Upstream>) {
+        let mut wanted = BTreeMap::new();
+        for (rank, upstream) in (0..).zip(upstreams) {
+            if wanted.contains_key(&upstream.name) {
+                tracing::warn!(
+                    upstream = upstream.name,
+                    declared = ?upstream.origin,
+                    "two upstreams have one name; the first counts"
+                );
+                continue;
+            }
+            wanted.insert(upstream.name.clone(), (rank, upstream));
+        }
+        let gone: Vec<_> = {
+            let mut kept = self.kept();
+            let (stays, gone) = split(std::mem::take(&mut *kept), &wanted);
+            *kept = stays;
+            gone
+        };
+        let names: Vec<_> = gone.iter().map(|kept| kept.upstream.name.clone()).collect();
+        end(gone).await;
+        let removed = names.into_iter().filter(|name| !wanted.contains_key(name));
+        let changes =
+            removed.map(|name| Change::Remove { unit: SourceUnit::new(Layer::Upstream, name) });
+        if let Err(error) = self.0.executor.registry().apply(changes) {
+            tracing::error!(%error, "tools of upstreams that are gone were not removed");
+        }
+        let mut kept = self.kept();
+        for (name, (rank, upstream)) in wanted {
+            kept.entry(name).or_insert_with(|| self.start(upstream, rank));
+        }
+    }
+
+    /// How it stands with each, sorted by name.
+    pub fn status(&self) -> Vec<UpstreamStatus> {
+        let kept = self.kept();
+        let status = kept.values().map(|kept| {
+            let (tools, disabled) =
+                *kept.shared.counts.lock().unwrap_or_else(PoisonError::into_inner);
+            let state = kept.shared.state.borrow().clone();
+            UpstreamStatus { name: kept.upstream.name.clone(), state, tools, disabled }
+        });
+        status.collect()
+    }
+
+    /// Waits until every first connection was made or has failed; says whether that came true in
+    /// time.
+    pub async fn settled(&self, limit: Duration) -> bool {
+        self.wait(limit, |_| true).await
+    }
+
+    /// As [`settled`](Self::settled), for those upstreams only that may have a tool of this name.
+    pub async fn settled_for(&self, tool: &str, limit: Duration) -> bool {
+        self.wait(limit, |upstream| upstream.may_offer(tool)).await
+    }
+
+    async fn wait(&self, limit: Duration, which: impl Fn(&Upstream) -> bool) -> bool {
+        let mut states: Vec<_> = {
+            let kept = self.kept();
+            let asked = kept.values().filter(|kept| which(&kept.upstream));
+            asked.map(|kept| kept.shared.state.subscribe()).collect()
+        };
+        let all = async {
+            for state in &mut states {
+                // Fails only if the upstream is gone, and then there is nothing to wait for.
+                let _ = state.wait_for(|state| *state != UpstreamState::Connecting).await;
+            }
+        };
+        timeout(limit, all).await.is_ok()
+    }
+
+    /// Accepts the definition that a server offers now for a tool that is disabled because it changed
+    /// since it was first seen. Whether there is such a tool.
+    pub async fn accept(&self, tool: &str) -> io::Result<bool> {
+        let found = {
+            let kept = self.kept();
+            kept.values().find_map(|kept| {
+                let unaccepted =
+                    kept.shared.unaccepted.lock().unwrap_or_else(PoisonError::into_inner);
+                let offered = *unaccepted.get(tool)?;
+                Some((kept.upstream.name.clone(), offered, Arc::clone(&kept.shared)))
+            })
+        };
+        let Some((upstream, offered, shared)) = found else { return Ok(false) };
+        let pins = Arc::clone(&self.0.pins);
+        let accepted = BTreeMap::from([(tool.to_owned(), offered)]);
+        spawn_blocking(move || pins.pin(&upstream, &accepted))
+            .await
+            .unwrap_or_else(|error| Err(io::Error::other(error)))?;
+        shared.look_again.notify_one();
+        Ok(true)
+    }
+
+    /// Ends all connections and returns when nothing is left of the programs behind them: within a
+    /// second. Their tools answer `unavailable` from then on.
+    pub async fn shutdown(&self) {
+        let all = std::mem::take(&mut *self.kept());
+        end(all.into_values()).await;
+        // Those that were being started went with their future.
+        let _ = spawn_blocking(|| finish_kills(LAST_KILLS)).await;
+    }
+
+    fn start(&self, upstream: Upstream, rank: u32) -> Kept {
+        let upstream = Arc::new(upstream);
+        let link = Arc::new(Link::new(&upstream.name));
+        let shared = Arc::new(Shared::default());
+        let stop = CancellationToken::new();
+        let (executor, pins) = (self.0.executor.clone(), Arc::clone(&self.0.pins));
+        let publisher =
+            Publisher::new(Arc::clone(&upstream), executor, pins, Arc::clone(&link), rank);
+        let keeper = Keeper {
+            upstream: Arc::clone(&upstream),
+            link,
+            shared: Arc::clone(&shared),
+            publisher,
+            stop: stop.clone(),
+        };
+        Kept { upstream, rank, shared, stop, task: tokio::spawn(keeper.run()) }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, BTreeMap<String, Kept>> {
+        self.0.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Those that are as they are wanted to be, and those that end.
+fn split(
+    kept: BTreeMap<String, Kept>,
+    wanted: &BTreeMap<String, (u32, Upstream)>,
+) -> (BTreeMap<String, Kept>, Vec<Kept>) {
+    let mut gone = Vec::new();
+    let mut stays = BTreeMap::new();
+    for (name, one) in kept {
+        let same =
+            |(rank, upstream): &(u32, Upstream)| *upstream == *one.upstream && *rank == one.rank;
+        if wanted.get(&name).is_some_and(same) {
+            stays.insert(name, one);
+        } else {
+            gone.push(one);
+        }
+    }
+    (stays, gone)
+}
+
+/// Stops keepers, all at the same time.
+async fn end(kept: impl IntoIterator<Item = Kept>) {
+    let mut kept: Vec<_> = kept.into_iter().collect();
+    for one in &kept {
+        one.stop.cancel();
+    }
+    for one in &mut kept {
+        let _ = (&mut one.task).await;
+    }
+}
+
+impl fmt::Debug for Upstreams {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Upstreams").field("status", &self.status()).finish_non_exhaustive()
+    }
+}

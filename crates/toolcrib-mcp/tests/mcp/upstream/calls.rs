@@ -1,0 +1,166 @@
+//! Calls: what goes over, what comes back, and what a server's misdeeds do to them.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use toolcrib_core::events::{EventBus, Payload};
+use toolcrib_core::{Executor, Registry, RegistryBuilder, TurnOptions};
+use toolcrib_mcp::upstream::{MemoryPins, Upstream, Upstreams};
+use toolcrib_tool::{ErrorKind, ToolCall};
+
+use super::{PATIENCE, Room, Scripted, until};
+
+#[tokio::test]
+async fn a_call_goes_over_under_the_servers_own_name_and_comes_back_marked() {
+    let server = Scripted::new(&["notes.get"]);
+    let room = Room::with([server.upstream("my")]).await;
+    assert_eq!(room.listed(), ["my_notes_get"]);
+    let result = room.call_with("my_notes_get", &json!({"id": 7, "deep": [{"a": null}]})).await;
+    let text = result.text();
+    let lines: Vec<&str> = text.lines().collect();
+    let [first, answer, last] = lines.as_slice() else { panic!("{text}") };
+    assert!(first.starts_with("[untrusted output of the MCP server `my`, up to "), "{first}");
+    assert_eq!(
+        serde_json::from_str::<serde_json::Value>(answer).unwrap(),
+        json!({"name": "notes.get", "arguments": {"id": 7, "deep": [{"a": null}]}})
+    );
+    assert!(last.starts_with("[end "), "{last}");
+    room.upstreams.shutdown().await;
+}
+
+#[tokio::test]
+async fn failures_that_a_server_reports_are_failed_calls() {
+    let server = Scripted::new(&["fail", "error", "data"]);
+    let room = Room::with([server.upstream("my")]).await;
+    let failed = room.call("my_fail").await;
+    assert_eq!(failed.error_kind(), Some(ErrorKind::Execution));
+    assert!(failed.text().contains("`my` reports a failure"), "{}", failed.text());
+    assert!(failed.text().contains("no such thing"), "{}", failed.text());
+    let refused = room.call("my_error").await;
+    assert_eq!(refused.error_kind(), Some(ErrorKind::Execution));
+    assert!(refused.text().contains("refused the call (code -32602)"), "{}", refused.text());
+    assert_eq!(room.call("my_data").await.data(), Some(&json!({"sum": 3})));
+    room.upstreams.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_call_that_nobody_waits_for_is_withdrawn_and_a_server_that_lives_is_kept() {
+    let server = Scripted::new(&["hang", "other"]);
+    let upstream = server.upstream("my").timeout(Duration::from_millis(300));
+    let room = Room::with([upstream]).await;
+    let late = room.call("my_hang").await;
+    assert_eq!(late.error_kind(), Some(ErrorKind::Timeout));
+    until("the server is told", || !server.heard("notifications/cancelled").is_empty()).await;
+    let called = &server.heard("tools/call")[0];
+    assert_eq!(server.heard("notifications/cancelled")[0]["params"]["requestId"], called["id"]);
+    // It has shown that it lives, and nothing was started again.
+    until("it is asked for its tools", || server.heard("tools/list").len() > 1).await;
+    assert!(room.call("my_other").await.is_success());
+    assert_eq!(server.heard("initialize").len(), 1);
+    room.upstreams.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_server_that_hangs_is_started_again() {
+    let server = Scripted::new(&["stuck", "other"]);
+    let upstream = server
+        .upstream("my")
+        .timeout(Duration::from_millis(200))
+        .connect_timeout(Duration::from_secs(2));
+    let room = Room::with([upstream]).await;
+    assert_eq!(room.call("my_stuck").await.error_kind(), Some(ErrorKind::Timeout));
+    until("it was started again", || server.heard("initialize").len() == 2).await;
+    until("it can be called", || room.listed().len() == 2).await;
+    assert!(room.call("my_other").await.is_success());
+    room.upstreams.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_server_that_dies_in_a_call_fails_it_and_comes_back() {
+    let server = Scripted::new(&["crash", "other"]);
+    let upstream = server.upstream("my").reconnect(Duration::from_secs(1), Duration::from_secs(1));
+    let room = Room::with([upstream]).await;
+    let before = room.executor.turn(TurnOptions::default());
+    let lost = room.call("my_crash").await;
+    assert_eq!(lost.error_kind(), Some(ErrorKind::Unavailable));
+    assert!(lost.text().contains("whether it had an effect is not known"), "{}", lost.text());
+
+    until("its tools are withdrawn", || room.listed().is_empty()).await;
+    let reason = "the MCP server `my` is not connected: it ended with exit code 3";
+    assert_eq!(room.unavailable("my_other").as_deref(), Some(reason));
+    // A turn that was opened before has it in its list; the call tells the same.
+    let late = before.call(ToolCall::new("late", "my_other", "{}")).await;
+    assert_eq!(late.error_kind(), Some(ErrorKind::Unavailable));
+    assert!(late.text().contains(reason), "{}", late.text());
+
+    until("it is back", || room.listed() == ["my_crash", "my_other"]).await;
+    assert!(room.call("my_other").await.is_success());
+    // And for that old turn, too.
+    assert!(before.call(ToolCall::new("again", "my_other", "{}")).await.is_success());
+    room.upstreams.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_flood_neither_fills_memory_nor_delays_others() {
+    let (server, other) = (Scripted::new(&["flood"]), Scripted::new(&["other"]));
+    let room = Room::with([server.upstream("my"), other.upstream("its")]).await;
+    let started = Instant::now();
+    let (flood, quick) = tokio::join!(room.call("my_flood"), async {
+        let result = room.call("its_other").await;
+        (result, started.elapsed())
+    });
+    assert!(flood.is_success(), "{}", flood.text());
+    assert!(quick.0.is_success() && quick.1 < Duration::from_secs(5), "{:?}", quick.1);
+    // Two thousand times "my tools have changed" are a handful of questions.
+    tokio::time::sleep(Duration::from_millis(400)).await;
+    let asked = server.heard("tools/list").len();
+    assert!((2..40).contains(&asked), "{asked}");
+    assert_eq!(server.heard("initialize").len(), 1);
+    room.upstreams.shutdown().await;
+}
+
+#[tokio::test]
+async fn progress_becomes_status() {
+    let server = Scripted::new(&["slow"]);
+    let bus = EventBus::new(100);
+    let mut events = bus.subscribe();
+    let registry = Registry::new(RegistryBuilder::new().build());
+    let executor = Executor::builder(registry).events(bus).build();
+    let upstreams = Upstreams::new(executor.clone(), Arc::new(MemoryPins::default()));
+    upstreams.set([server.upstream("my")]).await;
+    assert!(upstreams.settled(PATIENCE).await);
+    let turn = executor.turn(TurnOptions::default());
+    assert!(turn.call(ToolCall::new("1", "my_slow", "{}")).await.is_success());
+    upstreams.shutdown().await;
+
+    let mut said = Vec::new();
+    while let Some(event) = events.next().await {
+        match event.payload() {
+            Payload::Status(status) => {
+                said.push((status.tip.clone().unwrap(), status.params["total"].clone()));
+            }
+            Payload::Completed(_) => break,
+            _ => {}
+        }
+    }
+    let step = |number: u32| (format!("step {number}"), json!(3.0));
+    // The end of the call repeats the last.
+    said.dedup();
+    assert_eq!(said, [step(1), step(2), step(3)]);
+}
+
+#[tokio::test]
+async fn a_server_sees_only_the_environment_it_is_given() {
+    let server = Scripted::new(&["env"]);
+    let stdio = server.server().env("TOKEN", "hunter22").pass_env("CARGO_MANIFEST_DIR");
+    let room = Room::with([Upstream::stdio("my", stdio)]).await;
+    let result = room.call("my_env").await;
+    let text = result.text();
+    let names: Vec<String> = serde_json::from_str(text.lines().nth(1).unwrap()).unwrap();
+    for given in ["TOKEN", "CARGO_MANIFEST_DIR", "PATH", "HOME"] {
+        assert!(names.iter().any(|name| name == given), "{given} of {names:?}");
+    }
+    assert!(!names.iter().any(|name| name == "CARGO" || name == "CARGO_PKG_NAME"), "{names:?}");
+    room.upstreams.shutdown().await;
+}

@@ -1,0 +1,153 @@
+//! Connections: servers that are slow, silent, absent; changes of what is connected to; the end.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use toolcrib_mcp::upstream::{StdioServer, Upstream, UpstreamState};
+use toolcrib_tool::ErrorKind;
+
+use super::{PATIENCE, Room, Scripted, tool, until};
+
+fn down(state: &UpstreamState) -> (String, Option<String>) {
+    match state {
+        UpstreamState::Down { reason, detail, .. } => (reason.clone(), detail.clone()),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_slow_or_silent_server_delays_nobody() {
+    let (quick, slow, silent) = (Scripted::new(&["a"]), Scripted::new(&["b"]), Scripted::new(&[]));
+    slow.says(&json!({"tools": [tool("b")], "start_after": 2}));
+    silent.says(&json!({"tools": [], "silent": true}));
+    let started = Instant::now();
+    let pins = std::sync::Arc::new(super::MemoryPins::default());
+    let upstreams = [
+        quick.upstream("quick"),
+        slow.upstream("slow"),
+        silent.upstream("silent").connect_timeout(Duration::from_secs(1)),
+    ];
+    let room = Room::pinned(upstreams, pins).await;
+    assert!(room.upstreams.settled_for("quick_a", PATIENCE).await);
+    assert!(room.call("quick_a").await.is_success());
+    assert!(started.elapsed() < Duration::from_millis(1900), "{:?}", started.elapsed());
+    assert_eq!(room.state("slow"), UpstreamState::Connecting);
+    assert!(!room.upstreams.settled(Duration::from_millis(10)).await);
+
+    until("the slow one is there", || room.listed() == ["quick_a", "slow_b"]).await;
+    until("the silent one was given up", || room.state("silent") != UpstreamState::Connecting)
+        .await;
+    let (reason, _) = down(&room.state("silent"));
+    assert_eq!(reason, "it was not ready within 1s");
+    room.upstreams.shutdown().await;
+}
+
+#[tokio::test]
+async fn why_a_server_cannot_be_used_is_told_to_people_and_not_to_models() {
+    let broken = Scripted::new(&[]);
+    broken.says(&json!({"exit_at_start": "token hunter22 is wrong"}));
+    let stdio = broken.server().env("TOKEN", "hunter22");
+    let room = Room::with([
+        Upstream::stdio("absent", StdioServer::new("no-such-program-here")),
+        Upstream::stdio("broken", stdio),
+        broken.upstream("poor").missing("it needs the secret `token`, which is not configured"),
+    ])
+    .await;
+    let (reason, detail) = down(&room.state("absent"));
+    assert_eq!(reason, "it cannot be started");
+    assert!(detail.unwrap().starts_with("the program `no-such-program-here` was not found"));
+    let (reason, detail) = down(&room.state("broken"));
+    assert_eq!(reason, "it ended with exit code 7");
+    assert_eq!(detail.unwrap(), "cannot start: token [masked] is wrong");
+    let (reason, _) = down(&room.state("poor"));
+    assert_eq!(reason, "it needs the secret `token`, which is not configured");
+    room.upstreams.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_crash_keeps_what_the_server_said_from_models() {
+    let server = Scripted::new(&["crash"]);
+    let stdio = server.server().env("TOKEN", "hunter22");
+    let slow = Duration::from_secs(20);
+    let room = Room::with([Upstream::stdio("my", stdio).reconnect(slow, slow)]).await;
+    room.call("my_crash").await;
+    until("it is down", || room.state("my") != UpstreamState::Connected).await;
+    let (_, detail) = down(&room.state("my"));
+    assert_eq!(detail.as_deref(), Some("fatal: token [masked] was refused"));
+    let refused = room.call("my_crash").await;
+    assert_eq!(refused.error_kind(), Some(ErrorKind::Unavailable));
+    assert!(!refused.text().contains("fatal"), "{}", refused.text());
+    room.upstreams.shutdown().await;
+}
+
+#[tokio::test]
+async fn only_what_changes_is_connected_to_again() {
+    let (one, two, three) = (Scripted::new(&["a"]), Scripted::new(&["b"]), Scripted::new(&["c"]));
+    let room = Room::with([one.upstream("one"), two.upstream("two")]).await;
+    assert_eq!(room.listed(), ["one_a", "two_b"]);
+    let changed = two.upstream("two").tags(vec!["new".to_owned()]);
+    room.upstreams.set([one.upstream("one"), changed, three.upstream("three")]).await;
+    assert!(room.upstreams.settled(PATIENCE).await);
+    assert_eq!(room.listed(), ["one_a", "three_c", "two_b"]);
+    assert_eq!(one.heard("initialize").len(), 1);
+    assert_eq!(two.heard("initialize").len(), 2);
+
+    room.upstreams.set([one.upstream("one")]).await;
+    assert_eq!(room.listed(), ["one_a"]);
+    assert_eq!(room.upstreams.status().len(), 1);
+    room.upstreams.shutdown().await;
+}
+
+#[tokio::test]
+async fn of_two_with_one_name_the_first_counts() {
+    let (one, two) = (Scripted::new(&["a"]), Scripted::new(&["b"]));
+    let room = Room::with([one.upstream("my"), two.upstream("my")]).await;
+    assert_eq!(room.listed(), ["my_a"]);
+    assert!(two.heard("initialize").is_empty());
+    room.upstreams.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_shutdown_ends_every_server_within_a_second() {
+    // One answers, one is in a call that does not end, one has not said a word.
+    let (calm, busy, silent) =
+        (Scripted::new(&["a"]), Scripted::new(&["stuck"]), Scripted::new(&[]));
+    silent.says(&json!({"tools": [], "silent": true}));
+    let pins = std::sync::Arc::new(super::MemoryPins::default());
+    let upstreams = [calm.upstream("calm"), busy.upstream("busy"), silent.upstream("silent")];
+    let room = Room::pinned(upstreams, pins).await;
+    until("two are connected", || room.listed().len() == 2).await;
+    until("the third is running", || !silent.heard("initialize").is_empty()).await;
+    let endless = room.call("busy_stuck");
+    let ending = async {
+        until("the call is there", || !busy.heard("tools/call").is_empty()).await;
+        let started = Instant::now();
+        room.upstreams.shutdown().await;
+        started.elapsed()
+    };
+    let (cut, took) = tokio::join!(endless, ending);
+    assert!(took < Duration::from_secs(1), "{took:?}");
+    assert_eq!(cut.error_kind(), Some(ErrorKind::Unavailable));
+    for scripted in [&calm, &busy, &silent] {
+        assert!(!runs(scripted), "one is still running");
+    }
+    assert_eq!(room.call("calm_a").await.error_kind(), Some(ErrorKind::Unavailable));
+}
+
+#[tokio::test]
+async fn servers_go_with_the_last_handle() {
+    let server = Scripted::new(&["a"]);
+    let room = Room::with([server.upstream("my")]).await;
+    assert!(runs(&server));
+    drop(room);
+    until("it is gone", || !runs(&server)).await;
+}
+
+/// Whether a process has the server's script among its arguments.
+fn runs(scripted: &Scripted) -> bool {
+    let script = scripted.path();
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    processes.filter_map(|process| std::fs::read(process.path().join("cmdline")).ok()).any(|line| {
+        line.split(|byte| *byte == 0).any(|arg| arg == script.as_os_str().as_encoded_bytes())
+    })
+}

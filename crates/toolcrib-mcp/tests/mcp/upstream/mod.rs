@@ -1,0 +1,136 @@
+//! What holds for tools of other MCP servers, whatever these do.
+
+mod calls;
+mod definitions;
+mod lifetime;
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::time::{sleep, timeout};
+use toolcrib_core::{Executor, ExecutorConfig, Registry, RegistryBuilder, TurnOptions};
+use toolcrib_mcp::upstream::{
+    MemoryPins, PinStore, StdioServer, Upstream, UpstreamState, Upstreams,
+};
+use toolcrib_tool::{ToolCall, ToolResult};
+
+/// Longer than anything here takes.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A scripted server's files.
+struct Scripted {
+    folder: TempDir,
+}
+
+impl Scripted {
+    /// A server with these tools.
+    fn new(tools: &[&str]) -> Self {
+        let scripted = Self { folder: tempfile::tempdir().unwrap() };
+        scripted.says(&json!({"tools": tools.iter().map(|name| tool(name)).collect::<Vec<_>>()}));
+        scripted
+    }
+
+    /// Rewrites the script; the server reads it when it is asked for its tools.
+    fn says(&self, script: &Value) {
+        let (path, fresh) = (self.path(), self.folder.path().join("fresh"));
+        fs::write(&fresh, script.to_string()).unwrap();
+        fs::rename(fresh, path).unwrap();
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("script.json")
+    }
+
+    fn server(&self) -> StdioServer {
+        let program = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mcp/upstream/server.py");
+        StdioServer::new("python3").args(["-I", "-S", program, self.path().to_str().unwrap()])
+    }
+
+    /// It as an upstream that is connected to again at once.
+    fn upstream(&self, name: &str) -> Upstream {
+        Upstream::stdio(name, self.server())
+            .reconnect(Duration::from_millis(10), Duration::from_millis(50))
+            .connect_timeout(Duration::from_secs(10))
+    }
+
+    /// What it was asked and told, of this method.
+    fn heard(&self, method: &str) -> Vec<Value> {
+        let log = fs::read_to_string(self.path().with_extension("json.log")).unwrap_or_default();
+        let messages = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        messages.filter(|message| message["method"] == method).collect()
+    }
+}
+
+/// A tool that takes anything.
+fn tool(name: &str) -> Value {
+    json!({"name": name, "description": format!("It is {name}."), "inputSchema": {"type": "object"}})
+}
+
+/// An executor whose tools come from upstreams.
+struct Room {
+    executor: Executor,
+    upstreams: Upstreams,
+}
+
+impl Room {
+    async fn with(upstreams: impl IntoIterator<Item = Upstream>) -> Self {
+        let room = Self::pinned(upstreams, Arc::new(MemoryPins::default())).await;
+        assert!(room.upstreams.settled(PATIENCE).await);
+        room
+    }
+
+    async fn pinned(
+        upstreams: impl IntoIterator<Item = Upstream>,
+        pins: Arc<dyn PinStore>,
+    ) -> Self {
+        let registry = Registry::new(RegistryBuilder::new().build());
+        let executor = Executor::new(registry, ExecutorConfig::default());
+        let room = Self { upstreams: Upstreams::new(executor.clone(), pins), executor };
+        room.upstreams.set(upstreams).await;
+        room
+    }
+
+    async fn call(&self, tool: &str) -> ToolResult {
+        self.call_with(tool, &json!({})).await
+    }
+
+    async fn call_with(&self, tool: &str, arguments: &Value) -> ToolResult {
+        let turn = self.executor.turn(TurnOptions::default());
+        turn.call(ToolCall::new("call", tool, arguments.to_string())).await
+    }
+
+    /// The names that a model is told of.
+    fn listed(&self) -> Vec<String> {
+        let turn = self.executor.turn(TurnOptions::default());
+        turn.definitions().iter().map(|definition| definition.name().to_owned()).collect()
+    }
+
+    /// Why a tool cannot be called.
+    fn unavailable(&self, tool: &str) -> Option<String> {
+        let snapshot = self.executor.registry().snapshot();
+        snapshot.get(tool)?.unavailable_reason().map(str::to_owned)
+    }
+
+    fn state(&self, upstream: &str) -> UpstreamState {
+        let status = self.upstreams.status();
+        status.into_iter().find(|status| status.name == upstream).unwrap().state
+    }
+}
+
+/// Waits until something holds.
+#[track_caller]
+fn until(what: &str, mut holds: impl FnMut() -> bool) -> impl Future<Output = ()> {
+    let what = what.to_owned();
+    async move {
+        let reached = timeout(PATIENCE, async {
+            while !holds() {
+                sleep(Duration::from_millis(5)).await;
+            }
+        });
+        assert!(reached.await.is_ok(), "it never came to this: {what}");
+    }
+}

@@ -1,0 +1,102 @@
+"""A small MCP server on standard input and output that does what its script says.
+
+The script is a JSON file, given as the first argument. It is read at the start, and again when the
+tool `reload` is called, after which the server says that its tools have changed. Every request and
+notification is noted down in `<script>.log`, one JSON text a line.
+"""
+
+import json
+import os
+import signal
+import sys
+import time
+
+path = sys.argv[1]
+signal.alarm(60)  # whatever a test forgets is gone after a minute
+
+
+def script():
+    with open(path) as file:
+        return json.load(file)
+
+
+def send(**message):
+    sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+    sys.stdout.flush()
+
+
+def text(words, **more):
+    return {"content": [{"type": "text", "text": words}], **more}
+
+
+def call(request, name, arguments, meta):
+    token = meta.get("progressToken")
+    if name == "crash":
+        print("fatal: token", os.environ.get("TOKEN", "none"), "was refused", file=sys.stderr)
+        os._exit(3)
+    if name == "hang":
+        return  # it is never answered
+    if name == "stuck":
+        time.sleep(60)
+    if name == "slow":
+        for step in range(1, 4):
+            send(method="notifications/progress", params={
+                "progressToken": token, "progress": step, "total": 3, "message": f"step {step}"})
+            time.sleep(0.1)
+    if name == "flood":
+        for _ in range(2000):
+            sys.stdout.write("this is no message " * 50 + "\n")
+            print("complaint " * 100, file=sys.stderr)
+            send(method="notifications/progress", params={"progressToken": token, "progress": 1})
+            send(method="notifications/tools/list_changed")
+        sys.stdout.write("x" * (17 << 20) + "\n")
+    if name == "reload":
+        send(method="notifications/tools/list_changed")
+    if name == "fail":
+        return send(id=request, result=text("no such thing", isError=True))
+    if name == "error":
+        return send(id=request, error={"code": -32602, "message": "not like this"})
+    if name == "env":
+        return send(id=request, result=text(json.dumps(sorted(os.environ))))
+    if name == "data":
+        return send(id=request, result=text("3", structuredContent={"sum": 3}))
+    send(id=request, result=text(json.dumps({"name": name, "arguments": arguments})))
+
+
+def main():
+    said = script()
+    time.sleep(said.get("start_after", 0))
+    if said.get("exit_at_start"):
+        print("cannot start:", said["exit_at_start"], file=sys.stderr)
+        sys.exit(7)
+    log = open(path + ".log", "a")
+    for line in sys.stdin:
+        message = json.loads(line)
+        print(line.strip(), file=log, flush=True)
+        method, request = message.get("method"), message.get("id")
+        params = message.get("params") or {}
+        if method == "initialize":
+            if said.get("silent"):
+                continue
+            send(id=request, result={
+                "protocolVersion": params["protocolVersion"],
+                "capabilities": {"tools": {"listChanged": True}},
+                "serverInfo": {"name": "scripted", "version": "1"},
+            })
+        elif method == "tools/list":
+            said = script()
+            if said.get("silent_list"):
+                continue
+            pages = said.get("pages") or [said["tools"]]
+            at = int(params.get("cursor") or 0)
+            more = {"nextCursor": str(at + 1)} if at + 1 < len(pages) else {}
+            send(id=request, result={"tools": pages[at], **more})
+        elif method == "tools/call":
+            call(request, params["name"], params.get("arguments"), params.get("_meta") or {})
+        elif method == "ping":
+            send(id=request, result={})
+        elif request is not None:
+            send(id=request, error={"code": -32601, "message": "not here"})
+
+
+main()

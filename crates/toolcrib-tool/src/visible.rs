@@ -1,0 +1,147 @@
+//! Characters that change how the text around them is shown, or that nobody sees: finding them, and
+//! making them visible.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+/// The text with control characters and bidirectional controls written as escapes, for example
+/// `\u{1b}`. Tabs and line ends stay; a carriage return without a newline after it does not, because
+/// it overwrites the line on a terminal.
+///
+/// ```
+/// use toolcrib_tool::visible;
+///
+/// assert_eq!(visible("\u{1b}[31mred\r\n"), "\\u{1b}[31mred\r\n");
+/// ```
+pub fn visible(text: &str) -> Cow<'_, str> {
+    let hidden = |index: usize, character: char| match character {
+        '\n' | '\t' => false,
+        '\r' => !text[index + 1..].starts_with('\n'),
+        character => character.is_control() || is_bidirectional(character),
+    };
+    let Some((first, _)) =
+        text.char_indices().find(|(index, character)| hidden(*index, *character))
+    else {
+        return Cow::Borrowed(text);
+    };
+    let mut shown = String::with_capacity(text.len() + 16);
+    shown.push_str(&text[..first]);
+    for (index, character) in text[first..].char_indices() {
+        if hidden(first + index, character) {
+            let _ = write!(shown, "\\u{{{:x}}}", u32::from(character));
+        } else {
+            shown.push(character);
+        }
+    }
+    Cow::Owned(shown)
+}
+
+/// A character that a person who reads a text does not see, or not as a model does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HiddenCharacter {
+    /// Its place, in bytes.
+    pub at: usize,
+    /// The character.
+    pub character: char,
+    /// What it does, as a clause: `which is invisible`.
+    pub effect: &'static str,
+}
+
+/// The first character of a text that is invisible, steers the direction of the text around it, or
+/// is a control character other than tab and line end. Texts that others write for models to read
+/// must have none: whoever reviews them would not see what the model is told.
+///
+/// Joiners are let pass between characters beyond ASCII, where scripts and emoji need them.
+///
+/// ```
+/// use toolcrib_tool::hidden_character;
+///
+/// assert_eq!(hidden_character("Reads a file. 👩‍💻\n"), None);
+/// let hidden = hidden_character("Reads\u{200b} a file.").map(|found| (found.at, found.effect));
+/// assert_eq!(hidden, Some((5, "which is invisible")));
+/// ```
+pub fn hidden_character(text: &str) -> Option<HiddenCharacter> {
+    text.char_indices().find_map(|(at, character)| {
+        let effect = effect(text, at, character)?;
+        Some(HiddenCharacter { at, character, effect })
+    })
+}
+
+fn effect(text: &str, at: usize, character: char) -> Option<&'static str> {
+    match character {
+        '\n' | '\r' | '\t' => None,
+        character if is_bidirectional(character) => {
+            Some("which turns the direction of the text around it")
+        }
+        '\u{e0000}'..='\u{e007f}' => Some("which is invisible and spells text to a model"),
+        '\u{fe00}'..='\u{fe0d}' | '\u{e0100}'..='\u{e01ef}' => {
+            Some("which is invisible and can carry hidden data")
+        }
+        '\u{200c}' | '\u{200d}' => {
+            let before = text[..at].chars().next_back();
+            let after = text[at + character.len_utf8()..].chars().next();
+            let joins = before.zip(after).is_some_and(|(a, b)| !a.is_ascii() && !b.is_ascii());
+            (!joins).then_some("which is invisible")
+        }
+        '\u{ad}'
+        | '\u{34f}'
+        | '\u{115f}'
+        | '\u{1160}'
+        | '\u{17b4}'
+        | '\u{17b5}'
+        | '\u{180b}'..='\u{180e}'
+        | '\u{200b}'
+        | '\u{2060}'..='\u{2065}'
+        | '\u{206a}'..='\u{206f}'
+        | '\u{3164}'
+        | '\u{feff}'
+        | '\u{ffa0}'
+        | '\u{fff9}'..='\u{fffb}' => Some("which is invisible"),
+        '\u{2028}' | '\u{2029}' => Some("which ends a line for some readers and not for others"),
+        character if character.is_control() => Some("which is a control character"),
+        _ => None,
+    }
+}
+
+/// Whether a character steers the direction of the text around it.
+fn is_bidirectional(character: char) -> bool {
+    matches!(
+        character,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nobody_sees_is_found_and_what_people_write_is_not() {
+        for text in ["\u{202e}x", "a\u{200b}b", "a\u{e0041}", "a\u{7}", "a\u{feff}", "\u{1b}[1m"] {
+            assert!(hidden_character(text).is_some(), "{text:?}");
+        }
+        // A joiner between letters of ASCII hides; between parts of an emoji it belongs there.
+        assert!(hidden_character("a\u{200d}b").is_some());
+        for text in ["plain\ttext\r\n", "👩‍💻 ✔️ ❤️", "می‌خواهم", "naïve — “quotes”", "日本語", "🇩🇪"]
+        {
+            assert_eq!(hidden_character(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_steers_a_terminal_or_the_direction_of_text_becomes_visible() {
+        for (text, shown) in [
+            ("plain ä€🦀\ttab\n", "plain ä€🦀\ttab\n"),
+            ("a\r\nb", "a\r\nb"),
+            ("10%\r20%\r\n", "10%\\u{d}20%\r\n"),
+            ("end\r", "end\\u{d}"),
+            ("\u{7}\u{8}\u{7f}", "\\u{7}\\u{8}\\u{7f}"),
+            ("\u{9b}31m", "\\u{9b}31m"),
+            ("ab\u{202e}cd\u{2066}", "ab\\u{202e}cd\\u{2066}"),
+            ("\0", "\\u{0}"),
+        ] {
+            assert_eq!(visible(text), shown);
+        }
+    }
+}

@@ -19,6 +19,7 @@ mod finding;
 mod lock;
 mod manifests;
 mod processes;
+mod requests;
 mod settings;
 mod state;
 mod stopping;

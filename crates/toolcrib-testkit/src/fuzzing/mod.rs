@@ -4,12 +4,14 @@
 //! in a few lines), not only against "it did not crash".
 
 mod ambiguity;
+mod check_url;
 mod load_manifest;
 mod parse_arguments;
 mod preparation_model;
 mod registry_model;
 mod registry_operations;
 
+pub use check_url::check_url;
 pub use load_manifest::load_manifest;
 pub use parse_arguments::parse_arguments;
 pub use registry_operations::registry_operations;
@@ -21,5 +23,6 @@ pub type Target = (&'static str, fn(&[u8]));
 pub const TARGETS: &[Target] = &[
     ("parse_arguments", parse_arguments),
     ("load_manifest", load_manifest),
+    ("check_url", check_url),
     ("registry_operations", registry_operations),
 ];

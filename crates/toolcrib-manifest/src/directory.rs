@@ -207,6 +207,9 @@ fn load_files(
 }
 
 fn unreadable_dir(directory: &Path, error: &io::Error) -> FileLoad {
+    if error.kind() == io::ErrorKind::NotFound {
+        return missing(directory);
+    }
     let message = format!("the directory cannot be read: {error}");
     let help = "create it, or correct the list of directories";
     FileLoad::unread(directory, "unreadable", message, help)
@@ -221,12 +224,14 @@ fn load_file(path: &Path, rank: u32, read: &dyn Fn(&str, &str) -> Loaded) -> Fil
             let error = io::Error::new(io::ErrorKind::ResourceBusy, "somebody is writing it");
             FileLoad { rank, ..unread(path, &error) }
         }
-        Seen::Missing | Seen::Same(_) => {
-            let message = "there is no such file or directory".to_owned();
-            let help = "check the spelling of the path";
-            FileLoad { rank, ..FileLoad::unread(path, "unreadable", message, help) }
-        }
+        Seen::Missing | Seen::Same(_) => FileLoad { rank, ..missing(path) },
     }
+}
+
+/// A path under which there is nothing.
+fn missing(path: &Path) -> FileLoad {
+    let message = "there is no such file or directory".to_owned();
+    FileLoad::unread(path, "unreadable", message, "check the spelling of the path")
 }
 
 /// A manifest that cannot be read.

@@ -1,6 +1,6 @@
 //! The one way a call takes, top to bottom: resolve → parse (or repair) → strip → defaults →
-//! validate (or coerce) → context → the tool's own check → policy and approval → client tools leave →
-//! answered before? → breaker, permits and rate → run within its limit → check the output → mask →
+//! validate (or coerce) → context → constraints → the tool's own check → policy and approval →
+//! client tools leave → answered before? → breaker, permits and rate → run within its limit → check the output → mask →
 //! fit the budget → record.
 
 mod answered;

@@ -29,6 +29,7 @@ pub const CODES: &[Code] = &[
     ),
     error("bad-argv", "An entry of `argv` that is neither a text, a condition nor a list."),
     error("bad-auth", "An `auth` that names no credentials, or several."),
+    error("bad-constraint", "A rule that is none, or that asks about what is not there."),
     error("bad-default", "A default that does not fit the schema it stands in."),
     error("bad-definition", "A tool that the registry cannot take."),
     error("bad-description", "A description that is empty, or too long for any model."),
@@ -155,6 +156,10 @@ pub const CODES: &[Code] = &[
     error("undeclared-argument", "An argument that nobody declared."),
     error("undeclared-context", "A value of the host that nobody declared."),
     hint("undescribed-argument", "An argument that nothing is said about."),
+    warning(
+        "unguarded-argument",
+        "A rule about an argument that may be absent: calls without it are refused.",
+    ),
     error("unknown-anchor", "An alias of something that is not defined above it."),
     error("unknown-key", "A key that the format does not have."),
     warning("unknown-keyword", "A keyword that JSON Schema does not have."),

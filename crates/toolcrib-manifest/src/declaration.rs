@@ -29,6 +29,8 @@ pub struct Declaration {
     pub output: OutputSpec,
     /// Checks on values of the host's context, by parameter name.
     pub context: Vec<ContextParameter>,
+    /// Rules that every call has to keep, in CEL; checked at load. Empty without the feature `cel`.
+    pub constraints: Vec<ConstraintSpec>,
     /// Tests the author wrote.
     pub tests: Vec<ToolTest>,
     /// The team that keeps the file.
@@ -196,6 +198,15 @@ pub struct ContextParameter {
     /// JSON Schema of the value (from `enum`, `type`, `pattern`, …), if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schema: Option<Value>,
+}
+
+/// A rule over arguments and context.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ConstraintSpec {
+    /// The expression.
+    pub rule: String,
+    /// What the model is told where it does not hold.
+    pub message: String,
 }
 
 /// A test inside a manifest.

@@ -19,13 +19,14 @@ pub fn entry(declaration: &Declaration, host: &RunnerHost) -> ToolEntry {
     let digest = declaration.digest();
     if declaration.body == DeclaredBody::Client {
         let definition = ToolDefinition::clone(&declaration.definition);
-        return ToolEntry::client(definition, source).with_digest(digest);
+        let entry = ToolEntry::client(definition, source).with_digest(digest);
+        return constrained(entry, declaration);
     }
     let (body, defect) = body(declaration, host);
     let mut missing = missing(declaration, host);
     missing.extend(defect);
     let entry = ToolEntry::new(Arc::clone(&declaration.definition), body, source);
-    let entry = entry.with_digest(digest);
+    let entry = constrained(entry.with_digest(digest), declaration);
     if missing.is_empty() { entry } else { entry.unavailable(missing.join("; ")) }
 }
 
@@ -40,4 +41,43 @@ fn body(declaration: &Declaration, host: &RunnerHost) -> (Arc<dyn Tool>, Option<
     let runner = CommandRunner::new(declaration, host);
     let defect = runner.defect().map(str::to_owned);
     (Arc::new(runner), defect)
+}
+
+/// Gives an entry the rules of its declaration. Rules that cannot be checked are never passed over:
+/// then the tool is unavailable.
+#[cfg(feature = "cel")]
+fn constrained(entry: ToolEntry, declaration: &Declaration) -> ToolEntry {
+    use toolcrib_constraints::{Constraints, Rule};
+
+    if declaration.constraints.is_empty() {
+        return entry;
+    }
+    let rules: Result<Vec<_>, _> = declaration
+        .constraints
+        .iter()
+        .map(|own| Rule::parse(&own.rule).map(|rule| (rule, own.message.clone())))
+        .collect();
+    match rules {
+        Ok(rules) => {
+            let constraints =
+                Constraints::new(rules).with_schema(declaration.definition.input_schema());
+            let context = declaration.context.iter();
+            let constraints = context.fold(constraints, |constraints, parameter| {
+                constraints.with_context(&parameter.name, &parameter.key)
+            });
+            entry.with_constraint(Arc::new(constraints))
+        }
+        Err(errors) => {
+            let why = errors.first().map_or_else(String::new, ToString::to_string);
+            entry.unavailable(format!("one of its constraints cannot be used: {why}"))
+        }
+    }
+}
+
+#[cfg(not(feature = "cel"))]
+fn constrained(entry: ToolEntry, declaration: &Declaration) -> ToolEntry {
+    if declaration.constraints.is_empty() {
+        return entry;
+    }
+    entry.unavailable("its constraints need a program that was built with the feature `cel`")
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::{Tool, ToolDefinition, ToolFactory};
+use crate::{Constraint, Tool, ToolDefinition, ToolFactory};
 
 /// Where a tool came from, in the order that decides names: the first wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -147,6 +147,8 @@ pub struct ToolEntry {
     /// Stands for all that its source declares of it, also what the definition does not say, such as
     /// the command it runs; `None` for what is compiled in. Equal digests, equal declarations.
     pub digest: Option<Arc<str>>,
+    /// What must hold for every call of it, beyond its schema.
+    pub constraint: Option<Arc<dyn Constraint>>,
     /// What an operator should know of it although it can be called; one clause.
     pub remark: Option<Arc<str>>,
 }
@@ -178,13 +180,53 @@ impl ToolEntry {
 
     fn with_body(definition: Arc<ToolDefinition>, body: Body, source: Source) -> Self {
         let availability = Availability::Available;
-        Self { definition, body, source, availability, digest: None, remark: None }
+        Self {
+            definition,
+            body,
+            source,
+            availability,
+            digest: None,
+            constraint: None,
+            remark: None,
+        }
     }
 
     /// Sets the [`digest`](Self::digest).
     #[must_use]
     pub fn with_digest(mut self, digest: impl Into<Arc<str>>) -> Self {
         self.digest = Some(digest.into());
+        self
+    }
+
+    /// Sets the [`constraint`](Self::constraint).
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use toolcrib_tool::{
+    ///     Arguments, Constraint, ContextValues, ErrorKind, Layer, Source, ToolDefinition, ToolEntry,
+    ///     ToolError,
+    /// };
+    ///
+    /// #[derive(Debug)]
+    /// struct OfficeHours;
+    /// impl Constraint for OfficeHours {
+    ///     fn check(&self, _: &Arguments, values: &ContextValues) -> Result<(), ToolError> {
+    ///         match values.get("open") {
+    ///             Some(open) if open == true => Ok(()),
+    ///             _ => Err(ToolError::new(ErrorKind::Constraint, "The office is closed.")),
+    ///         }
+    ///     }
+    /// }
+    ///
+    /// let definition = ToolDefinition::builder("knock").description("Knock.").build()?;
+    /// let source = Source::new(Layer::Host, "office");
+    /// let entry = ToolEntry::client(definition, source).with_constraint(Arc::new(OfficeHours));
+    /// assert!(entry.constraint.is_some());
+    /// # Ok::<(), toolcrib_tool::DefinitionError>(())
+    /// ```
+    #[must_use]
+    pub fn with_constraint(mut self, constraint: Arc<dyn Constraint>) -> Self {
+        self.constraint = Some(constraint);
         self
     }
 

@@ -1,11 +1,12 @@
 //! The one thing a tool does: answer a call.
 
+use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use crate::{Arguments, CallContext, ToolDefinition, ToolError, ToolOutcome};
+use crate::{Arguments, CallContext, ContextValues, ToolDefinition, ToolError, ToolOutcome};
 
 /// A future that can be sent between threads and kept behind a pointer.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -20,6 +21,16 @@ impl Future for Passes {
     fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Self::Output> {
         Poll::Ready(Ok(()))
     }
+}
+
+/// What must hold for every call of a tool beyond its schema: rules that stand beside the tool and not
+/// in it. Checked after the schema and the context, before the tool's own
+/// [`validate`](Tool::validate) and before anybody is asked.
+pub trait Constraint: fmt::Debug + Send + Sync + 'static {
+    /// Whether a call with these arguments, under these values of the host, may go on. The failure
+    /// is the call's answer and reaches the model; its kind is `constraint`, whatever it says. It must
+    /// not block, and what cannot be decided has to fail.
+    fn check(&self, arguments: &Arguments, values: &ContextValues) -> Result<(), ToolError>;
 }
 
 /// The body of a tool. One instance serves many calls at once, so state lives in the session or

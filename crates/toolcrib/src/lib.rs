@@ -19,6 +19,8 @@ pub mod upstreams;
 
 pub use crib::{BuildError, Toolcrib, ToolcribBuilder, UnknownToolset};
 
+#[cfg(feature = "cel")]
+pub use toolcrib_constraints as constraints;
 pub use toolcrib_core as core;
 #[cfg(feature = "http")]
 pub use toolcrib_http as http;

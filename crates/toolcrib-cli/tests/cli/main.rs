@@ -13,6 +13,7 @@ macro_rules! screen {
 mod approval;
 mod calls;
 mod checks;
+mod constraints;
 mod crib;
 mod doctor;
 mod finding;

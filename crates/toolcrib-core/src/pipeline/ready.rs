@@ -1,5 +1,6 @@
 //! Everything before the permit: finding the tool, checking the call, and what is answered already.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
@@ -17,6 +18,7 @@ use crate::events::Voice;
 use crate::execution::{poll_once, timed_out, validate};
 use crate::host::Host;
 use crate::lifecycle::Instance;
+use crate::panics::PanicMessage;
 use crate::redaction::redact;
 use crate::registry::{Compiled, Slot};
 use crate::suspension::{Grant, Granted, Waiting};
@@ -128,6 +130,15 @@ pub(super) fn checked<'t>(
     let (arguments, mending) =
         checked_arguments(compiled, raw, definition.annotations().read_only)?;
     require_context(turn, definition)?;
+    if let Some(constraint) = &slot.entry.constraint {
+        // Whatever it calls its refusal, and if it panics: what cannot be checked does not hold.
+        let checked = AssertUnwindSafe(|| constraint.check(&arguments, &turn.state.values));
+        let checked = catch_unwind(checked).unwrap_or_else(|panic| {
+            let text = "a rule of this tool failed while it was checked";
+            Err(PanicMessage::of(panic.as_ref()).into_error(ErrorKind::Constraint, text))
+        });
+        checked.map_err(|error| error.with_kind(ErrorKind::Constraint))?;
+    }
     Ok(Checked { compiled, arguments, mending })
 }
 

@@ -4,6 +4,7 @@
 mod approval;
 mod batches;
 mod cancelling;
+mod constraints;
 mod context;
 mod doubles;
 mod harness;

@@ -13,7 +13,17 @@ impl Declaration {
     /// have equal values, whatever the order of their keys and the form of their text.
     pub fn expanded(&self) -> Value {
         // All fields by name: whoever adds one decides here whether it is pinned.
-        let Self { definition, body, needs, output, context, tests: _, owner: _, origin: _ } = self;
+        let Self {
+            definition,
+            body,
+            needs,
+            output,
+            context,
+            constraints,
+            tests: _,
+            owner: _,
+            origin: _,
+        } = self;
         let mut expanded = definition.to_full_value();
         let context: Map<String, Value> =
             context.iter().map(|parameter| (parameter.name.clone(), json!(parameter))).collect();
@@ -34,6 +44,9 @@ impl Declaration {
         expanded["output"] = json!(output);
         if !context.is_empty() {
             expanded["context"] = context.into();
+        }
+        if !constraints.is_empty() {
+            expanded["constraints"] = json!(constraints);
         }
         expanded
     }

@@ -74,6 +74,14 @@ const APPROVAL_KEY: Key = optional(
     Choice(&[Approval::Never.as_str(), Approval::Destructive.as_str(), Approval::Always.as_str()]),
 );
 
+#[cfg(feature = "cel")]
+const CONSTRAINTS_KEY: Key = optional("constraints", List);
+#[cfg(not(feature = "cel"))]
+const CONSTRAINTS_KEY: Key = not_yet(
+    "constraints",
+    "this program was built without the feature `cel`, which the released `toolcrib` has",
+);
+
 /// A tool.
 pub(super) const TOOL: Keys = Keys {
     what: "a tool",
@@ -116,7 +124,7 @@ pub(super) const TOOL: Keys = Keys {
             "sandbox",
             "this version cannot confine a program further; remove the key only if the program may run without",
         ),
-        not_yet("constraints", "this version cannot check them; say it in the schema of `input`"),
+        CONSTRAINTS_KEY,
     ],
     instead: &[
         ("args", "the schema of the arguments is `input`; the program's are `run: {argv: […]}`"),
@@ -224,6 +232,20 @@ pub(super) const ANNOTATIONS: Keys = table(
         optional("open_world", Bool),
     ],
 );
+
+/// A rule over arguments and context.
+pub(super) const CONSTRAINT: Keys = Keys {
+    what: "a constraint",
+    table: &[
+        required("rule", Text, "add `rule:`, an expression such as \"args.lines <= 500\""),
+        required("message", Text, "add `message:`, which tells the model what would be right"),
+    ],
+    instead: &[
+        ("cel", "write `rule: \"args.lines <= 500\"`"),
+        ("expression", "write `rule: \"args.lines <= 500\"`"),
+        ("text", "write `message:`"),
+    ],
+};
 
 /// How a program is started.
 pub(super) const RUN: Keys = Keys {
@@ -450,6 +472,7 @@ const NESTED: &[(&Keys, &str, Place, &Keys)] = &[
     (&TOOL, "needs", Place::Here, &NEEDS),
     (&TOOL, "output", Place::Here, &OUTPUT),
     (&TOOL, "tests", Place::EachItem, &TEST),
+    (&TOOL, "constraints", Place::EachItem, &CONSTRAINT),
     (&RUN, "argv", Place::EachItemOrText, &ARGV_ENTRY),
     (&TOOL, "http", Place::Here, &HTTP),
     (&HTTP, "auth", Place::Here, &HTTP_AUTH),
@@ -494,6 +517,7 @@ mod tests {
             &UPSTREAM_TOOLS,
             &UPSTREAM_LIMITS,
             &ANNOTATIONS,
+            &CONSTRAINT,
             &RUN,
             &HTTP,
             &HTTP_AUTH,

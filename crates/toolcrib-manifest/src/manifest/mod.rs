@@ -4,6 +4,8 @@ mod argv;
 mod cases;
 mod client;
 mod command;
+#[cfg(feature = "cel")]
+mod constraints;
 mod http;
 mod json_schema;
 mod keys;

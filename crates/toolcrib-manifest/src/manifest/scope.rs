@@ -8,7 +8,7 @@ use crate::source::Span;
 use crate::template::{Reference, Template};
 
 /// Values every host may attach, without a declaration in `context`.
-const HOST_VALUES: [&str; 7] =
+pub(super) const HOST_VALUES: [&str; 7] =
     ["user", "tenant", "session_id", "request_id", "call_id", "project_id", "model"];
 
 /// A declared argument.

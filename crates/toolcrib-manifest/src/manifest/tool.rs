@@ -48,6 +48,11 @@ pub(super) fn read(
     let policies = Policies::read(&fields, findings);
     policies.check_approval(&fields, annotations, findings);
 
+    // Before the body, which tells of arguments that nothing uses.
+    #[cfg(feature = "cel")]
+    let constraints = super::constraints::read(&fields, input.as_ref(), &mut scope, findings);
+    #[cfg(not(feature = "cel"))]
+    let constraints = Vec::new();
     let around = http::Surroundings { input: fields.node("input"), context: &context, limits };
     let kind = kind::read(&fields, limit_fields.as_ref(), &around, &mut scope, findings);
     if !kind.is_client {
@@ -100,6 +105,7 @@ pub(super) fn read(
             needs,
             output,
             context,
+            constraints,
             tests,
             owner: shared.owner.map(str::to_owned),
             origin: origin(shared.file, &shared.lines, &name_node.span),

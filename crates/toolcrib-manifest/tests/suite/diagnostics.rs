@@ -120,11 +120,7 @@ fn versions() {
     yaml("newer_format", "toolcrib: 2\ntools:\n  - nonsense: 1\n", &["newer-format"]);
     yaml("requires_newer", "toolcrib: 1\nrequires: '>=99.1'\ntools: []\n", &["requires-newer"]);
     yaml("bad_requirement", "toolcrib: 1\nrequires: latest\ntools: []\n", &["bad-requirement"]);
-    yaml(
-        "not_supported_yet",
-        &tail("sandbox: {profile: pure}\nconstraints: []"),
-        &["not-supported-yet", "not-supported-yet"],
-    );
+    yaml("not_supported_yet", &tail("sandbox: {profile: pure}"), &["not-supported-yet"]);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 #![expect(clippy::expect_used, reason = "a test that cannot be set up fails")]
 
 mod config;
+mod constraints;
 mod diagnostics;
 mod directories;
 mod fixes;

@@ -43,6 +43,7 @@ pub(crate) fn command<const N: usize>(argv: [ArgvEntry; N]) -> Declaration {
         needs: Needs::default(),
         output: OutputSpec { format: OutputFormat::Text, keep: Keep::Both, redact: Vec::new() },
         context: Vec::new(),
+        constraints: Vec::new(),
         tests: Vec::new(),
         owner: None,
         origin: Origin { file: "tools.d/demo.yaml".into(), line: 3, column: 11 },

@@ -1,0 +1,163 @@
+//! The rules of one tool, and what they say to a call.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, LazyLock};
+
+use cel::{Context, Env, ExecutionError, Value as Cel};
+use serde_json::Value;
+use toolcrib_tool::{Arguments, Constraint, ContextValues, ErrorKind, ToolError};
+
+use crate::rule::Rule;
+use crate::values::{to_cel, to_number};
+
+/// How large arguments may be, in bytes of text, by how deep the loops of a rule stand within one
+/// another: what a rule costs is at most some 100,000 steps, or 1,000 by 1,000.
+const ARGUMENTS_MAX_BYTES: [usize; 3] = [1024 * 1024, 128 * 1024, 2 * 1024];
+
+/// Made once: it holds the functions and no values.
+static ENVIRONMENT: LazyLock<Arc<Env>> = LazyLock::new(|| Arc::new(Env::stdlib()));
+
+/// Rules, each with what is said to whoever breaks it.
+#[derive(Debug, Default)]
+pub struct Constraints {
+    rules: Vec<(Rule, String)>,
+    /// Arguments whose schema says `number`.
+    numbers: BTreeSet<String>,
+    /// The name in rules → the key of the host's context, where these differ.
+    keys: BTreeMap<String, String>,
+}
+
+impl Constraints {
+    /// Rules that see whole numbers as such and the host's values under their own keys.
+    pub fn new(rules: impl IntoIterator<Item = (Rule, String)>) -> Self {
+        Self { rules: rules.into_iter().collect(), ..Self::default() }
+    }
+
+    /// Takes from the schema of the arguments which of them are numbers with a fraction, if they
+    /// happen to be whole, too.
+    #[must_use]
+    pub fn with_schema(mut self, input: &Value) -> Self {
+        let properties = input.get("properties").and_then(Value::as_object);
+        let numbers = properties
+            .into_iter()
+            .flatten()
+            .filter(|(_, property)| property.get("type").is_some_and(|kind| kind == "number"));
+        self.numbers.extend(numbers.map(|(name, _)| name.clone()));
+        self
+    }
+
+    /// Has `ctx.name` stand for the value under this key of the host's context.
+    #[must_use]
+    pub fn with_context(mut self, name: impl Into<String>, key: impl Into<String>) -> Self {
+        self.keys.insert(name.into(), key.into());
+        self
+    }
+
+    fn arguments(&self, arguments: &Arguments) -> Cel {
+        let members = arguments.value().as_object().into_iter().flatten();
+        let members = members.map(|(name, value)| {
+            let number = self.numbers.contains(name);
+            (name.clone(), if number { to_number(value) } else { to_cel(value) })
+        });
+        Cel::from(members.collect::<HashMap<String, Cel>>())
+    }
+
+    /// The host's values under the names that rules know; null is no value.
+    fn context(&self, values: &ContextValues) -> Cel {
+        let own = values.iter();
+        let renamed = self.keys.iter().filter_map(|(name, key)| Some((&**name, values.get(key)?)));
+        let members: HashMap<String, Cel> = own
+            .chain(renamed)
+            .filter(|(_, value)| !value.is_null())
+            .map(|(name, value)| (name.to_owned(), to_cel(value)))
+            .collect();
+        Cel::from(members)
+    }
+}
+
+impl Constraint for Constraints {
+    fn check(&self, arguments: &Arguments, values: &ContextValues) -> Result<(), ToolError> {
+        if self.rules.is_empty() {
+            return Ok(());
+        }
+        let length = arguments.as_str().len();
+        let loops = self.rules.iter().map(|(rule, _)| rule.loops).max().unwrap_or_default();
+        let limit = ARGUMENTS_MAX_BYTES.get(loops).copied().unwrap_or_default();
+        if length > limit {
+            return Err(ToolError::new(
+                ErrorKind::Constraint,
+                format!(
+                    "the arguments have {length} bytes; the rules of this tool can be checked for at \
+                     most {limit}"
+                ),
+            )
+            .with_hint("Nothing was run. Call again with smaller arguments."));
+        }
+        let mut context = Context::with_env(Arc::clone(&ENVIRONMENT));
+        context.add_variable_from_value("args", self.arguments(arguments));
+        context.add_variable_from_value("ctx", self.context(values));
+        let broken: Vec<Broken<'_>> = self
+            .rules
+            .iter()
+            .filter_map(|(rule, message)| {
+                let why = match context.resolve(&rule.expression) {
+                    Ok(Cel::Bool(true)) => return None,
+                    Ok(Cel::Bool(false)) => None,
+                    Ok(other) => Some(Err(other.type_of().to_string())),
+                    Err(error) => Some(Ok(error)),
+                };
+                Some(Broken { message, why })
+            })
+            .collect();
+        refusal(&broken)
+    }
+}
+
+/// A rule that was not kept.
+struct Broken<'r> {
+    message: &'r str,
+    /// Why it could not be evaluated, if it could not: the error, or what it yielded.
+    why: Option<Result<ExecutionError, String>>,
+}
+
+impl Broken<'_> {
+    /// Says it without the values of the context, which are not the model's.
+    fn said(&self) -> String {
+        let message = self.message;
+        match &self.why {
+            None => message.to_owned(),
+            Some(Ok(ExecutionError::NoSuchKey(name))) => {
+                format!("{message} (This could not be checked: `{name}` is absent.)")
+            }
+            Some(Ok(ExecutionError::NoSuchOverload(overload))) => {
+                format!("{message} (This could not be checked: {overload}.)")
+            }
+            Some(Ok(_)) => format!("{message} (This could not be checked for these arguments.)"),
+            Some(Err(kind)) => format!(
+                "{message} (This could not be checked: the rule yields a {kind}, and not true or \
+                 false.)"
+            ),
+        }
+    }
+}
+
+fn refusal(broken: &[Broken<'_>]) -> Result<(), ToolError> {
+    let error = match broken {
+        [] => return Ok(()),
+        [one] => ToolError::new(ErrorKind::Constraint, one.said()),
+        several => {
+            let message = format!("the call breaks {} rules of this tool", several.len());
+            let error = ToolError::new(ErrorKind::Constraint, message);
+            several.iter().fold(error, |error, one| error.with_hint(format!("- {}", one.said())))
+        }
+    };
+    let cause = broken.iter().find_map(|one| match &one.why {
+        Some(Ok(cause)) => Some(cause.clone()),
+        _ => None,
+    });
+    let error = match cause {
+        Some(cause) => error.with_source(cause),
+        None => error,
+    };
+    Err(error.with_hint("Nothing was run. Correct the arguments and call again."))
+}

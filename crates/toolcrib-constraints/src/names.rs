@@ -1,0 +1,86 @@
+//! The names a tool gives its rules to ask about.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::rule::Rule;
+use crate::walk;
+
+/// What a schema says of an argument, as far as rules care.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Kind {
+    /// True or false.
+    Boolean,
+    /// Something else.
+    Other,
+    /// It does not say.
+    #[default]
+    Unknown,
+}
+
+/// The arguments and context values of a tool.
+#[derive(Debug, Clone, Default)]
+pub struct Names {
+    arguments: BTreeMap<String, (Kind, bool)>,
+    context: BTreeSet<String>,
+}
+
+impl Names {
+    /// None.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds an argument, `args.name`; `present` says that every call has it.
+    #[must_use]
+    pub fn argument(mut self, name: impl Into<String>, kind: Kind, present: bool) -> Self {
+        self.arguments.insert(name.into(), (kind, present));
+        self
+    }
+
+    /// Adds a value of the context, `ctx.name`.
+    #[must_use]
+    pub fn context(mut self, name: impl Into<String>) -> Self {
+        self.context.insert(name.into());
+        self
+    }
+
+    pub(crate) fn kind(&self, argument: &str) -> Option<Kind> {
+        self.arguments.get(argument).map(|(kind, _)| *kind)
+    }
+
+    pub(crate) fn has_context(&self, name: &str) -> bool {
+        self.context.contains(name)
+    }
+
+    pub(crate) fn arguments(&self) -> impl Iterator<Item = &str> {
+        self.arguments.keys().map(String::as_str)
+    }
+
+    pub(crate) fn contexts(&self) -> impl Iterator<Item = &str> {
+        self.context.iter().map(String::as_str)
+    }
+}
+
+/// What a rule asks about.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Uses {
+    /// The arguments, by name.
+    pub arguments: BTreeSet<String>,
+    /// Of these, the ones a call may lack although the rule does not ask whether they are there:
+    /// such a call is refused.
+    pub unguarded: BTreeSet<String>,
+}
+
+impl Rule {
+    /// What the rule asks about.
+    pub fn uses(&self, names: &Names) -> Uses {
+        let (arguments, asked) = walk::arguments(&self.expression);
+        let unguarded = arguments
+            .iter()
+            .filter(|name| names.arguments.get(*name).is_some_and(|(_, present)| !present))
+            .filter(|name| !asked.contains(*name))
+            .cloned()
+            .collect();
+        Uses { arguments, unguarded }
+    }
+}

@@ -7,4 +7,5 @@ mod dns;
 mod redirects;
 mod server;
 mod spellings;
+mod tls;
 mod urls;

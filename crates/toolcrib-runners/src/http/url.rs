@@ -99,7 +99,7 @@ fn end_segment(
         }
         let plain = segment.to_ascii_lowercase().replace("%2e", ".");
         if matches!(plain.as_str(), "." | "..") {
-            return Err(refused(reference, "would lead the path somewhere else"));
+            return Err(refused(reference, "is a step to another place in the path (`.` or `..`)"));
         }
     }
     path.push_str(segment);

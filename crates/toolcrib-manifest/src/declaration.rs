@@ -6,12 +6,14 @@ mod upstream;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 use toolcrib_tool::{Origin, ToolDefinition};
 
 use crate::template::{Reference, Template};
+use crate::units::HumanDuration;
 
 pub use http::{HttpAuth, HttpBody, HttpMethod, HttpSpec, JsonTemplate, QueryPair, UrlSpec};
 pub use upstream::{HttpUpstream, StdioUpstream, UpstreamDeclaration, UpstreamTransport};
@@ -44,7 +46,7 @@ impl Declaration {
     pub fn command(&self) -> Option<&CommandSpec> {
         match &self.body {
             DeclaredBody::Command(command) => Some(command),
-            DeclaredBody::Http(_) | DeclaredBody::Client => None,
+            DeclaredBody::Http(_) | DeclaredBody::Worker(_) | DeclaredBody::Client => None,
         }
     }
 
@@ -52,7 +54,15 @@ impl Declaration {
     pub fn http(&self) -> Option<&HttpSpec> {
         match &self.body {
             DeclaredBody::Http(http) => Some(http),
-            DeclaredBody::Command(_) | DeclaredBody::Client => None,
+            DeclaredBody::Command(_) | DeclaredBody::Worker(_) | DeclaredBody::Client => None,
+        }
+    }
+
+    /// The worker, if one answers the tool's calls.
+    pub fn worker(&self) -> Option<&WorkerSpec> {
+        match &self.body {
+            DeclaredBody::Worker(worker) => Some(worker),
+            DeclaredBody::Command(_) | DeclaredBody::Http(_) | DeclaredBody::Client => None,
         }
     }
 }
@@ -66,6 +76,8 @@ pub enum DeclaredBody {
     Command(CommandSpec),
     /// It sends a request.
     Http(HttpSpec),
+    /// It is handed to a program that keeps running.
+    Worker(WorkerSpec),
     /// It is handed to the client; nothing runs here. `needs`, `output` and `context` of such a
     /// declaration are empty.
     Client,
@@ -76,6 +88,11 @@ pub enum DeclaredBody {
 pub struct CommandSpec {
     /// The argument vector; the first entry is the program.
     pub argv: Vec<ArgvEntry>,
+    /// The file that the first entry names, if it is a script: relative paths are those of the
+    /// manifest's folder.
+    // What it is called is in `argv`; where the folder is changes nothing.
+    #[serde(serialize_with = "is_there", skip_serializing_if = "Option::is_none")]
+    pub script: Option<PathBuf>,
     /// What the program reads on standard input; empty without.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stdin: Option<Template>,
@@ -107,6 +124,37 @@ impl CommandSpec {
         });
         argv.chain(&self.stdin).chain(self.env.values()).flat_map(Template::references)
     }
+}
+
+#[expect(clippy::ref_option, reason = "the form serde asks for")]
+fn is_there<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_bool(path.is_some())
+}
+
+fn as_text<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&HumanDuration(Some(*time)))
+}
+
+/// A program that is started once and answers calls, one JSON line each.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct WorkerSpec {
+    /// The program and its arguments. Nothing in them depends on a call.
+    #[serde(rename = "worker")]
+    pub argv: Vec<String>,
+    /// Variables set for the program; they refer to `env` and `secret` only.
+    pub env: BTreeMap<String, Template>,
+    /// Variables of the server's environment handed through.
+    pub pass_env: Vec<String>,
+    /// Where it starts: the manifest's folder.
+    #[serde(skip)]
+    pub folder: PathBuf,
+    /// How long it is kept without a call. Default five minutes.
+    #[serde(serialize_with = "as_text")]
+    pub idle: Duration,
+    /// After how many calls it is replaced; none for never.
+    pub max_calls: Option<u64>,
+    /// The longest line it may answer with, in bytes. Default 64 KiB.
+    pub line_bytes: usize,
 }
 
 /// One entry of an argument vector: exactly one argument, or none, or one per list item.

@@ -1,10 +1,10 @@
 //! Whether what a declaration needs is there.
 
-use toolcrib_manifest::declaration::{ArgvEntry, Declaration};
-use toolcrib_manifest::template::{Piece, Reference};
+use toolcrib_manifest::declaration::{ArgvEntry, Declaration, DeclaredBody};
+use toolcrib_manifest::template::{Piece, Reference, Template};
 use toolcrib_sandbox::find_program;
 
-use crate::{RunnerHost, Secrets};
+use crate::{RunnerHost, Secrets, script};
 
 /// What is missing, one clause each, without repetition.
 pub(crate) fn missing(declaration: &Declaration, host: &RunnerHost) -> Vec<String> {
@@ -23,49 +23,60 @@ pub(crate) fn missing(declaration: &Declaration, host: &RunnerHost) -> Vec<Strin
                 format!("needs the program `{program}`, which is not on PATH")
             }
         });
+    let script = declaration.command().and_then(|command| command.script.as_ref());
+    let script = script.and_then(|script| script::start(script).err());
+    let beside = declaration.worker().and_then(|worker| {
+        let program = worker.argv.first().filter(|program| program.contains('/'))?;
+        find_program(worker.folder.join(program))
+            .err()
+            .map(|_| format!("needs the program `{program}`, which is not an executable file here"))
+    });
     let variables = needs.env.iter().filter(|name| std::env::var(name).is_err()).map(|name| {
         format!("needs the environment variable `{name}`, which the server does not have")
     });
     let secrets = needs.secrets.iter().filter_map(|name| host.secrets.check(name).err());
     let secrets = secrets.map(|missing| missing.to_string());
-    programs.chain(variables).chain(secrets).chain(leaks(declaration, &host.secrets)).collect()
+    programs
+        .chain(script)
+        .chain(beside)
+        .chain(variables)
+        .chain(secrets)
+        .chain(leaks(declaration, &host.secrets))
+        .collect()
 }
 
 /// Variables that hold secrets and that the declaration would use as if they held none: a secret is
 /// given as one, so that it stays out of argument vectors.
 fn leaks(declaration: &Declaration, secrets: &Secrets) -> Vec<String> {
-    if let Some(http) = declaration.http() {
-        return referred(http.references(), secrets).collect();
-    }
-    let Some(command) = declaration.command() else { return Vec::new() };
-    let passed = command.pass_env.iter().filter_map(|variable| {
+    let (passed, references): (&[String], Vec<&Reference>) = match &declaration.body {
+        DeclaredBody::Command(command) => (&command.pass_env, command.references().collect()),
+        DeclaredBody::Worker(worker) => {
+            (&worker.pass_env, worker.env.values().flat_map(Template::references).collect())
+        }
+        DeclaredBody::Http(http) => (&[], http.references().collect()),
+        DeclaredBody::Client => return Vec::new(),
+    };
+    let passed = passed.iter().filter_map(|variable| {
         let secret = secrets.held_in_variable(variable)?;
         Some(format!(
             "passes on the variable `{variable}`, which holds the secret `{secret}`: write \
              `env: {{{variable}: \"${{secret.{secret}}}\"}}` instead of `pass_env`"
         ))
     });
-    passed.chain(referred(command.references(), secrets)).collect()
-}
-
-/// References to variables that hold secrets.
-fn referred<'r>(
-    references: impl Iterator<Item = &'r Reference>,
-    secrets: &Secrets,
-) -> impl Iterator<Item = String> {
-    references.filter_map(|reference| {
+    let referred = references.into_iter().filter_map(|reference| {
         let Reference::Env(variable) = reference else { return None };
         let secret = secrets.held_in_variable(variable)?;
         Some(format!(
             "refers to `{reference}`, which holds the secret `{secret}`: write `${{secret.{secret}}}`"
         ))
-    })
+    });
+    passed.chain(referred).collect()
 }
 
 /// The program of the declaration, if it can be looked for before a call: not one relative to a
 /// working directory, and not one on a PATH of the declaration's own.
 fn own_program(declaration: &Declaration) -> Option<&str> {
-    let command = declaration.command()?;
+    let command = declaration.command().filter(|command| command.script.is_none())?;
     let Some(ArgvEntry::One(template)) = command.argv.first() else { return None };
     let [Piece::Literal(program)] = template.pieces.as_slice() else { return None };
     let bare = !program.contains('/') && !command.env.contains_key("PATH");

@@ -10,7 +10,7 @@ use toolcrib_tool::{Arguments, BoxFuture, CallContext, ErrorKind, Tool, ToolErro
 use crate::context::ContextChecks;
 use crate::expand::{Invocation, expand};
 use crate::redact::Redaction;
-use crate::{RunnerHost, outcome, streams};
+use crate::{RunnerHost, outcome, script, streams};
 
 /// Between asking a program to end and ending it.
 const GRACE: Duration = Duration::from_millis(500);
@@ -43,8 +43,8 @@ impl CommandRunner {
         let compile = || {
             let spec = match &declaration.body {
                 DeclaredBody::Command(spec) => spec,
-                DeclaredBody::Client => {
-                    return Err("the client runs this tool, not this server".to_owned());
+                DeclaredBody::Client | DeclaredBody::Worker(_) => {
+                    return Err("this tool starts no program for a call".to_owned());
                 }
                 DeclaredBody::Http(_) => {
                     return Err(
@@ -81,8 +81,14 @@ impl CommandRunner {
     }
 
     /// The command as the sandbox takes it.
-    fn command(&self, spec: &CommandSpec, invocation: Invocation) -> Command {
-        let mut command = Command::new(invocation.program)
+    fn command(&self, spec: &CommandSpec, invocation: Invocation) -> Result<Command, ToolError> {
+        let start = match &spec.script {
+            Some(script) => script::start(script)
+                .map_err(|problem| ToolError::unavailable(format!("the tool {problem}")))?,
+            None => script::Start { program: invocation.program.into(), before: Vec::new() },
+        };
+        let mut command = Command::new(start.program)
+            .args(start.before)
             .args(invocation.args)
             .pass_env(invocation.pass_env)
             .cwd(self.host.directory(invocation.cwd.as_deref()))
@@ -94,14 +100,14 @@ impl CommandRunner {
         for (name, value) in invocation.env {
             command = command.env(name, value);
         }
-        command
+        Ok(command)
     }
 
     async fn run(&self, arguments: Arguments, cx: &CallContext) -> Result<ToolOutcome, ToolError> {
         let invocation = self.invocation(arguments.value(), cx)?;
         let Compiled { spec, redaction, .. } = self.compiled()?;
         let program = invocation.program.clone();
-        let command = self.command(spec, invocation);
+        let command = self.command(spec, invocation)?;
         let finished = run(command, cx.cancelled()).await.map_err(not_started)?;
         if finished.stopped {
             let late = cx.deadline().is_some_and(|deadline| Instant::now() >= deadline);
@@ -128,7 +134,7 @@ impl Tool for CommandRunner {
 }
 
 /// Why nothing ran, in the pipeline's words.
-fn not_started(error: SpawnError) -> ToolError {
+pub(crate) fn not_started(error: SpawnError) -> ToolError {
     let kind = match &error {
         SpawnError::NotFound { .. }
         | SpawnError::NotExecutable { .. }

@@ -8,7 +8,7 @@ use toolcrib_tool::{Layer, Source, Tool, ToolDefinition, ToolEntry};
 #[cfg(feature = "http")]
 use crate::HttpRunner;
 use crate::availability::missing;
-use crate::{CommandRunner, RunnerHost};
+use crate::{CommandRunner, RunnerHost, WorkerRunner};
 
 /// Makes the tool a declaration describes. What keeps it from running here becomes the reason of
 /// its being unavailable; it is never given an empty or made-up value instead. A tool that the client
@@ -35,6 +35,11 @@ fn body(declaration: &Declaration, host: &RunnerHost) -> (Arc<dyn Tool>, Option<
     #[cfg(feature = "http")]
     if declaration.http().is_some() {
         let runner = HttpRunner::new(declaration, host);
+        let defect = runner.defect().map(str::to_owned);
+        return (Arc::new(runner), defect);
+    }
+    if declaration.worker().is_some() {
+        let runner = WorkerRunner::new(declaration, host);
         let defect = runner.defect().map(str::to_owned);
         return (Arc::new(runner), defect);
     }

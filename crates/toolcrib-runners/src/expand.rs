@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 use toolcrib_manifest::declaration::{ArgvEntry, CommandSpec, Declaration};
 use toolcrib_manifest::is_dangerous_env;
@@ -123,7 +123,7 @@ impl fmt::Debug for Invocation {
 /// # let literal = |text: &str| Template { pieces: vec![Piece::Literal(text.into())] };
 /// # let path = Template { pieces: vec![Piece::Reference(Reference::Arg("path".into()))] };
 /// # let argv = vec![literal("wc"), literal("--"), path].into_iter().map(ArgvEntry::One).collect();
-/// # let command = CommandSpec { argv, stdin: None, env: BTreeMap::new(), pass_env: vec![], ok_exit: vec![0], retry_exit: vec![75], cwd: None, capture_bytes: 65536 };
+/// # let command = CommandSpec { argv, script: None, stdin: None, env: BTreeMap::new(), pass_env: vec![], ok_exit: vec![0], retry_exit: vec![75], cwd: None, capture_bytes: 65536 };
 /// # let output = OutputSpec { format: OutputFormat::Text, keep: Keep::Both, redact: vec![] };
 /// # let origin = Origin { file: "count.yaml".into(), line: 1, column: 1 };
 /// # let declaration = Declaration { definition: definition.clone(), body: DeclaredBody::Command(command), needs: Needs::default(), output, context: vec![], tests: vec![], owner: None, origin };
@@ -142,7 +142,7 @@ pub fn expand(
     server: &dyn ServerValues,
 ) -> Result<Invocation, ToolError> {
     let Some(command) = declaration.command() else {
-        return Err(ToolError::unavailable("the client runs this tool: there is no command here"));
+        return Err(ToolError::unavailable("this tool starts no program for a call"));
     };
     let values = Values { declaration, arguments, cx, server };
     let expansion = Expansion { command, values };
@@ -152,7 +152,7 @@ pub fn expand(
         None => None,
     };
     for variable in &command.pass_env {
-        server.may_pass(variable).map_err(|reason| unavailable(&reason))?;
+        may_pass(server, variable)?;
     }
     Ok(Invocation {
         program,
@@ -162,6 +162,32 @@ pub fn expand(
         stdin,
         cwd: command.cwd.clone(),
     })
+}
+
+/// Fails if no program may be given the server's own variable.
+pub(crate) fn may_pass(server: &dyn ServerValues, variable: &str) -> Result<(), ToolError> {
+    server.may_pass(variable).map_err(|reason| unavailable(&reason))
+}
+
+/// Puts the server's values into a template that depends on no call.
+pub(crate) fn lasting(template: &Template, server: &dyn ServerValues) -> Result<String, ToolError> {
+    let mut text = String::new();
+    for piece in &template.pieces {
+        match piece {
+            Piece::Literal(literal) => text.push_str(literal),
+            Piece::Reference(Reference::Env(name)) => {
+                text.push_str(&server.env(name).map_err(|reason| unavailable(&reason))?);
+            }
+            Piece::Reference(Reference::Secret(name)) => {
+                let secret = server.secret(name).map_err(|reason| unavailable(&reason))?;
+                text.push_str(secret.expose_secret());
+            }
+            Piece::Reference(Reference::Arg(_) | Reference::Ctx(_)) => {
+                return Err(broken("lets a call decide on what outlives it"));
+            }
+        }
+    }
+    Ok(text)
 }
 
 /// One expansion's surroundings.

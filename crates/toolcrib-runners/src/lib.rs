@@ -12,6 +12,8 @@
 //!
 //! With the feature `http`, requests go the same way: `http/request.rs`, `toolcrib-net`,
 //! `http/answer.rs` and `http/failure.rs`.
+//!
+//! A [`WorkerRunner`] hands calls to a program that keeps running instead.
 #![forbid(unsafe_code)]
 
 mod availability;
@@ -24,10 +26,12 @@ mod host;
 mod http;
 mod outcome;
 mod redact;
+mod script;
 mod secrets;
 mod streams;
 mod text;
 mod values;
+mod worker;
 
 pub use command::CommandRunner;
 pub use entry::entry;
@@ -38,3 +42,4 @@ pub use http::{HttpHeader, HttpRequest, HttpRunner};
 pub use secrets::{
     ExposeSecret, MissingSecret, SECRET_MAX, SecretSource, SecretSources, SecretString, Secrets,
 };
+pub use worker::WorkerRunner;

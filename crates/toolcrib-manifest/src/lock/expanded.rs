@@ -35,6 +35,7 @@ impl Declaration {
         match body {
             DeclaredBody::Command(command) => expanded["run"] = json!(command),
             DeclaredBody::Http(http) => expanded["http"] = json!(http),
+            DeclaredBody::Worker(worker) => expanded["run"] = json!(worker),
             // The definition says it.
             DeclaredBody::Client => {}
         }

@@ -43,15 +43,40 @@ pub(super) fn read(
     scope: &mut Scope,
     findings: &mut Findings<'_>,
 ) -> Argv {
-    let mut argv = Vec::new();
     let mut words = Vec::new();
+    let entries = entries(list, scope, &mut words, findings);
+    check_program(list, place, &words, findings);
+    let program_from_stdin = scripts::check(&words, findings);
+    Argv { entries, program_from_stdin }
+}
+
+/// Reads the arguments of a program that is named elsewhere.
+pub(super) fn arguments(
+    list: &Node,
+    scope: &mut Scope,
+    findings: &mut Findings<'_>,
+) -> Option<Vec<ArgvEntry>> {
+    let mut words = Vec::new();
+    let entries = entries(list, scope, &mut words, findings);
+    scripts::check(&words, findings);
+    entries
+}
+
+/// Reads entries, and every argument in them as a word.
+fn entries<'n>(
+    list: &'n Node,
+    scope: &mut Scope,
+    words: &mut Vec<Word<'n>>,
+    findings: &mut Findings<'_>,
+) -> Option<Vec<ArgvEntry>> {
+    let mut argv = Vec::new();
     for node in list.items() {
         match &node.value {
             NodeValue::String(_) => {
-                let template = word(node, scope, &mut words, findings);
+                let template = word(node, scope, words, findings);
                 argv.push(template.map(ArgvEntry::One));
             }
-            NodeValue::Mapping(_) => argv.push(conditional(node, scope, &mut words, findings)),
+            NodeValue::Mapping(_) => argv.push(conditional(node, scope, words, findings)),
             _ => {
                 let raw = findings.text.get(node.span.clone()).unwrap_or_default();
                 let help = if raw.is_empty() || raw.starts_with('[') {
@@ -66,9 +91,7 @@ pub(super) fn read(
             }
         }
     }
-    check_program(list, place, &words, findings);
-    let program_from_stdin = scripts::check(&words, findings);
-    Argv { entries: argv.into_iter().collect(), program_from_stdin }
+    argv.into_iter().collect()
 }
 
 /// Reads one argument.

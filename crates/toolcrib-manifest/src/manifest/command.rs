@@ -1,11 +1,11 @@
 //! `run`: what is started, with which environment.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::scope::Scope;
-use super::{argv, keys, scripts};
-use crate::declaration::CommandSpec;
+use super::{argv, keys, script_run, scripts, worker};
+use crate::declaration::{CommandSpec, DeclaredBody};
 use crate::diagnostic::{Diagnostic, Findings};
 use crate::document::{Entry, Node, NodeValue};
 use crate::environment::is_dangerous_env;
@@ -15,37 +15,117 @@ use crate::template::{Reference, Template};
 /// "Temporary failure; the user is invited to retry", says `sysexits.h`.
 const EX_TEMPFAIL: i32 = 75;
 
-/// Reads `run`, with `cwd` and the capture limit that stand beside it.
+/// What stands beside `run` and matters to it.
+pub(super) struct Beside<'a> {
+    /// `cwd`, with its key.
+    pub(super) cwd: Option<&'a Entry>,
+    /// Bytes of each output stream that are kept.
+    pub(super) capture_bytes: usize,
+    /// The manifest's folder.
+    pub(super) folder: &'a Path,
+}
+
+/// Reads `run`.
 pub(super) fn read(
     entry: &Entry,
-    cwd: Option<&str>,
-    capture_bytes: usize,
+    beside: &Beside<'_>,
     scope: &mut Scope,
     findings: &mut Findings<'_>,
-) -> Option<CommandSpec> {
+) -> Option<DeclaredBody> {
     let fields = Fields::read(&entry.node, &keys::RUN, findings)?;
-    if !["argv", "script", "shell", "worker"].iter().any(|key| fields.has(key)) {
-        findings.add(
-            Diagnostic::error("missing-key", &entry.key_span, "`run` needs the key `argv`")
-                .help("write the program and its arguments: argv: [df, -h]"),
-        );
+    let way = way(entry, &fields, findings)?;
+    if way == "worker" {
+        return worker::read(&fields, beside, scope, findings).map(DeclaredBody::Worker);
     }
-    let argv =
-        fields.entry("argv").map(|argv| argv::read(&argv.node, &argv.key_span, scope, findings));
+    let mut script = None;
+    let mut program_from_stdin = false;
+    let mut variables = BTreeMap::new();
+    let argv = match way {
+        "argv" => fields.entry("argv").and_then(|argv| {
+            let argv = argv::read(&argv.node, &argv.key_span, scope, findings);
+            program_from_stdin = argv.program_from_stdin;
+            argv.entries
+        }),
+        "script" => {
+            script_run::script(&fields, beside.folder, scope, findings).map(|(file, argv)| {
+                script = Some(file);
+                argv
+            })
+        }
+        _ => script_run::shell(&fields, entry, scope, findings).map(|(argv, vars)| {
+            variables = vars;
+            argv
+        }),
+    };
     let stdin = fields.node("stdin").and_then(|node| {
         let template = scope.template(node, findings)?;
-        let runs_stdin = argv.as_ref().is_some_and(|argv| argv.program_from_stdin);
-        if let Some(reference) = template.references().next().filter(|_| runs_stdin) {
+        if let Some(reference) = template.references().next().filter(|_| program_from_stdin) {
             findings.add(scripts::spliced(reference, &node.span));
         }
         Some(template)
     });
-    let env = fields.node("env").map(|node| environment(node, scope, findings)).unwrap_or_default();
-    if let Some(node) = fields.node("pass_env") {
-        for name in node.items() {
-            check_name(name.as_str().unwrap_or_default(), &name.span, findings);
-        }
+    let mut env = environment(&fields, scope, findings);
+    env.extend(variables);
+    let pass_env = pass_env(&fields, findings);
+    let (ok_exit, retry_exit) = exits(&fields, findings);
+    Some(DeclaredBody::Command(CommandSpec {
+        argv: argv?,
+        script,
+        stdin,
+        env,
+        pass_env,
+        ok_exit,
+        retry_exit,
+        cwd: beside.cwd.and_then(|cwd| cwd.node.as_str()).map(PathBuf::from),
+        capture_bytes: beside.capture_bytes,
+    }))
+}
+
+/// Which of the four ways it is; says what does not go with it.
+fn way(entry: &Entry, fields: &Fields<'_>, findings: &mut Findings<'_>) -> Option<&'static str> {
+    let mut given = keys::WAYS.iter().filter(|(way, _)| fields.has(way));
+    let Some((way, own)) = given.next() else {
+        findings.add(
+            Diagnostic::error("missing-key", &entry.key_span, "`run` needs the key `argv`").help(
+                "write the program and its arguments: argv: [df, -h]; or `script`, `shell` or \
+                 `worker`",
+            ),
+        );
+        return None;
+    };
+    let first = fields.entry(way);
+    for (other, _) in given {
+        let (Some(first), Some(second)) = (first, fields.entry(other)) else { continue };
+        let message = format!("`{way}` and `{other}` do not go together: one of them runs");
+        findings.add(
+            Diagnostic::error("two-ways-to-run", &second.key_span, message)
+                .label("this one would run, too")
+                .help("remove one of them")
+                .also(&first.key_span, "this one runs"),
+        );
     }
+    let known = |key: &str| keys::WAYS.iter().any(|(_, keys)| keys.contains(&key));
+    for other in entry.node.entries() {
+        if !known(&other.key) || own.contains(&other.key.as_str()) {
+            continue;
+        }
+        let ways: Vec<String> = keys::WAYS
+            .iter()
+            .filter(|(_, keys)| keys.contains(&other.key.as_str()))
+            .map(|(way, _)| format!("`{way}`"))
+            .collect();
+        let message =
+            format!("`{}` goes with {}, and here `{way}` runs", other.key, ways.join(" or "));
+        findings.add(
+            Diagnostic::error("not-for-this-run", &other.key_span, message)
+                .help("remove it: nothing here would honour it"),
+        );
+    }
+    Some(way)
+}
+
+/// The exit codes that mean success, and those after which a call may be tried again.
+fn exits(fields: &Fields<'_>, findings: &mut Findings<'_>) -> (Vec<i32>, Vec<i32>) {
     let codes = |key: &str, default: i32, findings: &mut Findings<'_>| {
         fields.node(key).map_or_else(|| vec![default], |node| exit_codes(key, node, findings))
     };
@@ -62,25 +142,25 @@ pub(super) fn read(
     }
     // Where nothing is said of it, an author's success is one.
     retry_exit.retain(|code| !ok_exit.contains(code));
-    Some(CommandSpec {
-        argv: argv?.entries?,
-        stdin,
-        env,
-        pass_env: fields.texts("pass_env").unwrap_or_default(),
-        ok_exit,
-        retry_exit,
-        cwd: cwd.map(PathBuf::from),
-        capture_bytes,
-    })
+    (ok_exit, retry_exit)
 }
 
-fn environment(
-    node: &Node,
+/// Variables handed through, their names checked.
+pub(super) fn pass_env(fields: &Fields<'_>, findings: &mut Findings<'_>) -> Vec<String> {
+    for name in fields.node("pass_env").map(Node::items).unwrap_or_default() {
+        check_name(name.as_str().unwrap_or_default(), &name.span, findings);
+    }
+    fields.texts("pass_env").unwrap_or_default()
+}
+
+/// `env`: variables set for the program.
+pub(super) fn environment(
+    fields: &Fields<'_>,
     scope: &mut Scope,
     findings: &mut Findings<'_>,
 ) -> BTreeMap<String, Template> {
     let mut env = BTreeMap::new();
-    for Entry { key, key_span, node } in node.entries() {
+    for Entry { key, key_span, node } in fields.node("env").map(Node::entries).unwrap_or_default() {
         let named = check_name(key, key_span, findings);
         let Some(template) = scope.template(node, findings) else { continue };
         let by_model = template.references().any(|found| matches!(found, Reference::Arg(_)));

@@ -19,6 +19,8 @@ use crate::template::{Reference, Template};
 
 /// What the tool says outside of `http`.
 pub(super) struct Surroundings<'n> {
+    /// The manifest.
+    pub(super) file: &'n str,
     pub(super) input: Option<&'n Node>,
     pub(super) context: &'n [ContextParameter],
     pub(super) limits: Limits<'n>,

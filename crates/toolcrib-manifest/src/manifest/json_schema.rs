@@ -48,14 +48,22 @@ fn mapping(table: &Keys, definitions: &mut Map<String, Value>) -> Value {
         .filter(|key| matches!(key.presence, Presence::Required(_)))
         .map(|key| key.name)
         .collect();
-    json!({
+    let mut schema = json!({
         "type": "object",
         "properties": properties,
         "required": required,
         // Keys of one's own.
         "patternProperties": {"^x-": true},
         "additionalProperties": false,
-    })
+    });
+    if table.what == keys::RUN.what {
+        let one = |(way, _): &(&str, &[&str])| match *way {
+            "shell" => json!({"required": ["shell", "text"]}),
+            way => json!({"required": [way]}),
+        };
+        schema["oneOf"] = keys::WAYS.iter().map(one).collect();
+    }
+    schema
 }
 
 fn property(table: &Keys, key: &Key, definitions: &mut Map<String, Value>) -> Value {

@@ -247,6 +247,9 @@ pub(super) const CONSTRAINT: Keys = Keys {
     ],
 };
 
+/// Shells whose text this crate can read: those that quote as POSIX says.
+const SHELLS: [&str; 7] = ["sh", "bash", "dash", "ash", "zsh", "ksh", "mksh"];
+
 /// How a program is started.
 pub(super) const RUN: Keys = Keys {
     what: "`run`",
@@ -257,15 +260,15 @@ pub(super) const RUN: Keys = Keys {
         optional("pass_env", Texts),
         optional("ok_exit", List),
         optional("retry_exit", List),
-        not_yet(
-            "script",
-            "this version runs argument vectors only: write `argv: [sh, script.sh, …]`",
-        ),
-        not_yet(
-            "shell",
-            "this version runs argument vectors only: put the text into a file and run that",
-        ),
-        not_yet("worker", "this version starts the program for every call: use `argv`"),
+        optional("script", Text),
+        optional("args", List),
+        optional("shell", Choice(&SHELLS)),
+        optional("text", Text),
+        optional("vars", TextMapping),
+        optional("worker", Texts),
+        optional("protocol", Choice(&["jsonl"])),
+        optional("idle", Duration),
+        optional("max_calls", Integer),
     ],
     instead: &[
         ("command", "the program and its arguments are one list: `argv: [program, argument]`"),
@@ -355,6 +358,14 @@ const METHODS: [&str; HttpMethod::ALL.len()] = {
     }
     names
 };
+
+/// The four ways to say what runs, and the other keys of `run` that go with each.
+pub(super) const WAYS: [(&str, &[&str]); 4] = [
+    ("argv", &["stdin", "env", "pass_env", "ok_exit", "retry_exit"]),
+    ("script", &["args", "stdin", "env", "pass_env", "ok_exit", "retry_exit"]),
+    ("shell", &["text", "vars", "stdin", "env", "pass_env", "ok_exit", "retry_exit"]),
+    ("worker", &["protocol", "idle", "max_calls", "env", "pass_env"]),
+];
 
 /// An entry of `argv` that is not a text.
 pub(super) const ARGV_ENTRY: Keys = table(
@@ -479,6 +490,7 @@ const NESTED: &[(&Keys, &str, Place, &Keys)] = &[
     (&HTTP, "expect", Place::Here, &HTTP_EXPECT),
     (&HTTP_AUTH, "basic", Place::Here, &HTTP_BASIC),
     (&HTTP_AUTH, "header", Place::Here, &HTTP_AUTH_HEADER),
+    (&RUN, "args", Place::EachItemOrText, &ARGV_ENTRY),
     (&TEST, "expect", Place::Here, &EXPECT),
 ];
 

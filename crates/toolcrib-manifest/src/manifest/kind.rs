@@ -1,6 +1,7 @@
 //! What a tool does in a call: it runs a program, sends a request, or is handed to the client; and
 //! what goes with one of these only.
 
+use std::path::Path;
 use std::time::Duration;
 
 use super::scope::Scope;
@@ -43,7 +44,12 @@ pub(super) fn read(
         );
     }
     let command = fields.entry("run").and_then(|run| {
-        command::read(run, fields.text("cwd"), limits.capture_bytes(), scope, findings)
+        let beside = command::Beside {
+            cwd: fields.entry("cwd"),
+            capture_bytes: limits.capture_bytes(),
+            folder: Path::new(around.file).parent().unwrap_or(Path::new("")),
+        };
+        command::read(run, &beside, scope, findings)
     });
     let request = fields.entry("http").and_then(|http| http::read(http, around, scope, findings));
     check(fields, limit_fields, findings);
@@ -61,7 +67,7 @@ pub(super) fn read(
     let body = match request {
         _ if is_client => Some(DeclaredBody::Client),
         Some(request) => Some(DeclaredBody::Http(request)),
-        None => command.map(DeclaredBody::Command),
+        None => command,
     };
     Kind { body, timeout, is_client }
 }

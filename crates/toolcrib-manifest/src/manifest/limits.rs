@@ -121,6 +121,11 @@ impl<'n> Limits<'n> {
         (self.concurrent, self.rate)
     }
 
+    /// For a worker, which answers one call after another unless it says more.
+    pub(super) fn or_one_at_once(self) -> Self {
+        Self { concurrent: self.concurrent.or(Some(1)), ..self }
+    }
+
     /// Puts the limits of how many calls there may be into a definition.
     pub(super) fn apply(self, mut builder: ToolDefinitionBuilder) -> ToolDefinitionBuilder {
         if let Some(concurrent) = self.concurrent {

@@ -14,10 +14,13 @@ mod limits;
 mod policies;
 mod schema;
 mod scope;
+mod script_run;
 mod scripts;
+mod shell_text;
 mod tool;
 mod upstream;
 mod version;
+mod worker;
 
 use std::collections::HashMap;
 

@@ -18,6 +18,8 @@ pub(super) struct Argument {
     pub(super) span: Span,
     /// Whether its schema says that it is a list; none if the schema says nothing of its type.
     pub(super) list: Option<bool>,
+    /// Whether its schema says that it is a number, or one of a few.
+    pub(super) number: bool,
 }
 
 /// The names of one tool.
@@ -54,6 +56,7 @@ impl Scope {
                         self.arguments.entry(property.key.clone()).or_insert_with(|| Argument {
                             span: property.key_span.clone(),
                             list: is_list(&property.node),
+                            number: is_number(&property.node),
                         });
                     }
                 }
@@ -196,20 +199,36 @@ fn is_list(schema: &Node) -> Option<bool> {
     }
 }
 
+fn is_number(schema: &Node) -> bool {
+    let kind = schema.entry("type").and_then(|entry| entry.node.as_str());
+    matches!(kind, Some("integer" | "number"))
+}
+
 /// Finds pieces of a text in the source it was written in, in order.
 ///
 /// Quoting and folding move what is written; a piece that cannot be found has the node's place.
-struct Places<'n> {
+pub(super) struct Places<'n> {
     node: &'n Node,
     from: usize,
 }
 
 impl<'n> Places<'n> {
-    fn new(node: &'n Node) -> Self {
+    pub(super) fn new(node: &'n Node) -> Self {
         Self { node, from: node.span.start }
     }
 
-    fn next(&mut self, piece: &str, text: &str) -> Span {
+    /// The place of a piece that stands at `at` of the node's value: it is found among all that
+    /// read alike.
+    pub(super) fn nth(node: &Node, piece: &str, value: &str, at: usize, text: &str) -> Span {
+        let before = value[..at].matches(piece).count();
+        let mut places = Places::new(node);
+        for _ in 0..before {
+            places.next(piece, text);
+        }
+        places.next(piece, text)
+    }
+
+    pub(super) fn next(&mut self, piece: &str, text: &str) -> Span {
         let found = text.get(self.from..self.node.span.end).and_then(|source| source.find(piece));
         match found {
             Some(found) => {

@@ -11,7 +11,7 @@ use super::limits::Limits;
 use super::policies::Policies;
 use super::schema::{self, Checked, bad_pattern};
 use super::scope::Scope;
-use super::{Shared, http, keys, kind};
+use super::{Shared, http, keys, kind, worker};
 use crate::declaration::{
     ArgvEntry, ContextParameter, Declaration, DeclaredBody, Keep, Needs, OutputFormat, OutputSpec,
 };
@@ -53,7 +53,12 @@ pub(super) fn read(
     let constraints = super::constraints::read(&fields, input.as_ref(), &mut scope, findings);
     #[cfg(not(feature = "cel"))]
     let constraints = Vec::new();
-    let around = http::Surroundings { input: fields.node("input"), context: &context, limits };
+    let around = http::Surroundings {
+        file: shared.file,
+        input: fields.node("input"),
+        context: &context,
+        limits,
+    };
     let kind = kind::read(&fields, limit_fields.as_ref(), &around, &mut scope, findings);
     if !kind.is_client {
         policies.check_repeats(&fields, annotations, findings);
@@ -71,6 +76,9 @@ pub(super) fn read(
     }
     let tests =
         fields.node("tests").map(|list| surroundings.tests(list, findings)).unwrap_or_default();
+    if let Some(DeclaredBody::Worker(_)) = &kind.body {
+        worker::check_output(&fields, findings);
+    }
     let output = output(&fields, findings);
     let body = kind.body?;
     let name_node = fields.node("name")?;
@@ -92,12 +100,7 @@ pub(super) fn read(
     if let Some(timeout) = kind.timeout {
         builder = builder.timeout(timeout);
     }
-    builder = match &body {
-        DeclaredBody::Client => policies.apply_approval(&shared.policies, builder),
-        DeclaredBody::Command(_) | DeclaredBody::Http(_) => {
-            limits.apply(policies.apply(&shared.policies, annotations, builder))
-        }
-    };
+    builder = governed(builder, &body, limits, policies, shared, annotations);
     match builder.build() {
         Ok(definition) => Some(Declaration {
             definition: Arc::new(definition),
@@ -113,6 +116,26 @@ pub(super) fn read(
         Err(error) => {
             findings.add(Diagnostic::error("bad-definition", &name_node.span, error.to_string()));
             None
+        }
+    }
+}
+
+/// Puts into a definition what the executor enforces, as far as tools of its kind have it.
+fn governed(
+    builder: ToolDefinitionBuilder,
+    body: &DeclaredBody,
+    limits: Limits<'_>,
+    policies: Policies,
+    shared: &Shared<'_>,
+    annotations: Annotations,
+) -> ToolDefinitionBuilder {
+    match body {
+        DeclaredBody::Client => policies.apply_approval(&shared.policies, builder),
+        DeclaredBody::Command(_) | DeclaredBody::Http(_) => {
+            limits.apply(policies.apply(&shared.policies, annotations, builder))
+        }
+        DeclaredBody::Worker(_) => {
+            limits.or_one_at_once().apply(policies.apply(&shared.policies, annotations, builder))
         }
     }
 }
@@ -356,7 +379,14 @@ fn needs(
             list.push(name.to_owned());
         }
     };
+    if let DeclaredBody::Worker(worker) = body
+        && let Some(program) = worker.argv.first()
+        && !program.contains('/')
+    {
+        add(&mut needs.bins, program);
+    }
     if let DeclaredBody::Command(command) = body
+        && command.script.is_none()
         && let Some(ArgvEntry::One(Template { pieces })) = command.argv.first()
         && let [Piece::Literal(program)] = pieces.as_slice()
         && !program.contains('/')

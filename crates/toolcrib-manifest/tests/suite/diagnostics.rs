@@ -439,3 +439,89 @@ fn tools_that_the_client_runs() {
     yaml("wrong_type_client", &tool("client: yes"), &["wrong-type"]);
     yaml("client_false", &tool("client: false"), &["missing-key"]);
 }
+
+#[test]
+fn ways_to_run_that_do_not_go_together() {
+    yaml(
+        "two_ways_to_run",
+        &tool("run: {argv: [df], script: ./df.sh, text: 'df', idle: 5m}"),
+        &["two-ways-to-run", "not-for-this-run", "not-for-this-run"],
+    );
+    yaml("no_way_to_run", &tool("run: {env: {A: b}}"), &["missing-key"]);
+}
+
+#[test]
+fn scripts_that_a_model_could_choose() {
+    yaml(
+        "script_chosen",
+        &run("script: ./${args.path}\nargs: [\"${args.path}\", {each: names}]"),
+        &["model-chosen-program"],
+    );
+    yaml(
+        "script_argument",
+        &run("script: ./rotate.sh\nargs: [\"${secret.key}\", \"${args.names}\", {each: path}]"),
+        &["secret-in-argv", "list-as-argument", "each-of-one"],
+    );
+}
+
+#[test]
+fn values_in_a_shells_text() {
+    yaml(
+        "shell_spliced",
+        &run(
+            "shell: bash\ntext: |\n  set -eu\n  tail ${args.path} > ${ctx.user}.log\nvars: {NAMES: \"${args.names}\"}",
+        ),
+        &["spliced-script", "spliced-script", "unused-variable"],
+    );
+    yaml(
+        "shell_variables",
+        &run(
+            "shell: sh\ntext: 'tail \"$FILE\"'\nenv: {FILE: a}\nvars: {FILE: \"${args.path}\", IFS: x, 1ST: x}",
+        ),
+        &["unused-argument", "duplicate-variable", "dangerous-env", "bad-env-name"],
+    );
+    yaml(
+        "shell_unquoted",
+        &run(
+            "shell: bash\ntext: |\n  # $FILE is quoted in comments only\n  grep -- \"$PATTERN\" $FILE ${FILE%.gz}.1\n  echo \"$(wc -l < $FILE) lines\"\nvars: {FILE: \"${args.path}\", PATTERN: \"${args.names}\"}",
+        ),
+        &["unquoted-variable", "unquoted-variable", "unquoted-variable"],
+    );
+    yaml(
+        "shell_evaluated",
+        &run(
+            "shell: bash\ntext: |\n  eval \"$CODE\"\n  echo $((COUNT + 1))\n  sh -c \"$USER_CODE\"\nvars: {CODE: \"${args.path}\", COUNT: \"${args.names}\", USER_CODE: \"${ctx.user}\"}",
+        ),
+        &["evaluated-variable", "evaluated-variable", "evaluated-variable"],
+    );
+    yaml("shell_unknown", &tool("run: {shell: fish, text: df}"), &["wrong-type"]);
+    yaml("shell_without_text", &tool("run: {shell: bash}"), &["missing-key"]);
+    yaml("shell_empty", &tool("run: {shell: bash, text: ' '}"), &["bad-script"]);
+}
+
+#[test]
+fn workers_that_depend_on_a_call() {
+    yaml(
+        "worker_of_a_call",
+        &run(
+            "worker: [python3, \"${args.path}\"]\nenv: {A: \"${ctx.user}\", B: \"${secret.b}\"}\nprotocol: xml\nidle: 0s\nmax_calls: 0",
+        ),
+        &[
+            "reference-in-worker",
+            "reference-in-worker",
+            "wrong-type",
+            "out-of-range",
+            "out-of-range",
+        ],
+    );
+    yaml(
+        "worker_of_nothing",
+        &tool("run: {worker: []}\ncwd: /tmp\noutput: {format: json, redact: [x]}"),
+        &["empty-argv", "not-for-this-run"],
+    );
+    yaml(
+        "worker_output",
+        &tool("run: {worker: [cat], ok_exit: [1], stdin: x}\noutput: {keep: head}"),
+        &["not-for-this-run", "not-for-this-run", "not-for-this-run"],
+    );
+}

@@ -64,7 +64,7 @@ fn a_misspelt_key_is_refused_wherever_it_stands() {
     for (right, wrong) in [
         ("tools:", "tolls:"),
         ("run:", "runn:"),
-        ("argv:", "args:"),
+        ("argv:", "argw:"),
         ("then:", "than:"),
         ("timeout: 3s", "timeout: 3"),
         ("5/s", "5/m"),

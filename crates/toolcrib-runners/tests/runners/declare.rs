@@ -32,6 +32,7 @@ pub(crate) fn command<const N: usize>(argv: [ArgvEntry; N]) -> Declaration {
         definition: Arc::new(definition),
         body: DeclaredBody::Command(CommandSpec {
             argv: Vec::from(argv),
+            script: None,
             stdin: None,
             env: BTreeMap::new(),
             pass_env: Vec::new(),

@@ -7,5 +7,7 @@ mod expansion;
 #[cfg(feature = "http")]
 mod http;
 mod output;
+mod scripts;
 mod secrets;
 mod stop;
+mod worker;

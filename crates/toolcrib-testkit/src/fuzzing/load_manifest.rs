@@ -91,6 +91,14 @@ fn assert_promises(declaration: &Declaration) {
             assert!(!command.ok_exit.iter().any(retried), "a success is tried again");
         }
         DeclaredBody::Http(http) => assert_server(http),
+        DeclaredBody::Worker(worker) => {
+            let of_a_call =
+                |found: &Reference| matches!(found, Reference::Arg(_) | Reference::Ctx(_));
+            let mut references = worker.env.values().flat_map(Template::references);
+            assert!(!references.any(of_a_call), "a worker depends on one call");
+            assert!(!worker.argv.is_empty() && !worker.idle.is_zero());
+            assert!(definition.max_concurrent().is_some(), "it has one call at a time by default");
+        }
         DeclaredBody::Client => {
             assert!(definition.cache().is_none() && definition.retry().is_none());
             assert!(definition.rate().is_none() && definition.max_concurrent().is_none());

@@ -1,0 +1,164 @@
+//! A declared worker as a tool: a program that keeps running answers one JSON line per call.
+
+mod live;
+mod protocol;
+mod supervisor;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value};
+use toolcrib_manifest::declaration::Declaration;
+use toolcrib_tool::{
+    Arguments, BoxFuture, CallContext, ErrorKind, Tool, ToolError, ToolOutcome, ToolOutput,
+    canonical_json,
+};
+
+use self::live::Gone;
+use self::protocol::Reply;
+use self::supervisor::Supervisor;
+use crate::RunnerHost;
+use crate::context::{self, ContextChecks};
+use crate::redact::Redaction;
+use crate::streams::shown;
+use toolcrib_tool::visible;
+
+/// Answers the calls of a declaration through a worker of its own.
+///
+/// The program is started with the first call, in a session of its own, and ended with everything
+/// it started when it has been idle, has answered as many calls as it may, misbehaves, or the tool
+/// is [closed](Tool::close). What ends a worker fails the calls it had, each with the reason; the
+/// next call starts another. A worker that ends before it has answered anything is left alone for
+/// 100 ms, and for twice as long each further time, up to 30 s.
+///
+/// Outside a tokio runtime with I/O and time enabled a call panics.
+#[derive(Debug)]
+pub struct WorkerRunner {
+    declaration: Declaration,
+    supervisor: Option<Arc<Supervisor>>,
+    /// What is compiled from the declaration, or what is wrong with it.
+    compiled: Result<Compiled, String>,
+}
+
+#[derive(Debug)]
+struct Compiled {
+    checks: ContextChecks,
+    redaction: Redaction,
+}
+
+impl WorkerRunner {
+    /// A runner of the declaration's worker. Of a tool without one, every call fails.
+    pub fn new(declaration: &Declaration, host: &RunnerHost) -> Self {
+        let compile = || {
+            Ok(Compiled {
+                checks: ContextChecks::new(&declaration.context)?,
+                redaction: Redaction::new(&declaration.output.redact)?,
+            })
+        };
+        let worker = declaration.worker();
+        Self {
+            declaration: declaration.clone(),
+            supervisor: worker
+                .map(|worker| Arc::new(Supervisor::new(worker.clone(), host.clone()))),
+            compiled: compile(),
+        }
+    }
+
+    /// Why no call can succeed: a pattern or a schema of the declaration that is none.
+    pub(crate) fn defect(&self) -> Option<&str> {
+        self.compiled.as_ref().err().map(String::as_str)
+    }
+
+    async fn run(&self, arguments: Arguments, cx: &CallContext) -> Result<ToolOutcome, ToolError> {
+        let Compiled { checks, redaction } =
+            self.compiled.as_ref().map_err(|defect| ToolError::unavailable(defect.as_str()))?;
+        let Some(supervisor) = &self.supervisor else {
+            return Err(ToolError::unavailable("no worker answers this tool"));
+        };
+        checks.check(cx)?;
+        let (id, mut exchange) = supervisor.begin()?;
+        let tool = self.declaration.definition.name();
+        let line = protocol::call(id, tool, arguments.as_str(), &self.context(cx));
+        let answer = tokio::select! {
+            biased;
+            answer = exchange.run(&line) => Some(answer),
+            () = cx.cancelled() => None,
+        };
+        match answer {
+            Some(Ok(Reply::Success { output, data })) => {
+                Ok(ToolOutcome::Done(success(output, data, redaction)))
+            }
+            Some(Ok(Reply::Failure { message, retryable })) => {
+                let message = visible(&redaction.text(message)).into_owned();
+                Err(ToolError::execution(message).with_retryable(retryable))
+            }
+            Some(Err(gone)) => Err(failed(&gone, redaction)),
+            None => {
+                exchange.cancel().await;
+                let late = cx.deadline().is_some_and(|deadline| Instant::now() >= deadline);
+                let kind = if late { ErrorKind::Timeout } else { ErrorKind::Cancelled };
+                Err(ToolError::new(kind, "the worker did not answer in time"))
+            }
+        }
+    }
+
+    /// The declared values of the host, by the declaration's names.
+    fn context(&self, cx: &CallContext) -> Map<String, Value> {
+        let parameters = &self.declaration.context;
+        let value = |name: &str| context::value(parameters, cx, name).cloned();
+        let named = parameters.iter().map(|parameter| parameter.name.as_str());
+        named.filter_map(|name| Some((name.to_owned(), value(name)?))).collect()
+    }
+}
+
+fn success(output: Option<String>, data: Option<Value>, redaction: &Redaction) -> ToolOutput {
+    let mut result = match output {
+        Some(text) => ToolOutput::from(visible(&redaction.text(text)).into_owned()),
+        None => ToolOutput::new(),
+    };
+    if let Some(data) = data {
+        let data = redaction.data(data);
+        let text = canonical_json(&data);
+        // As it is shown where the data itself would steer a terminal.
+        if result.content().is_empty() && visible(&text) != text {
+            result = result.with_content(visible(&text).into_owned());
+        }
+        result = result.with_data(data);
+    }
+    result
+}
+
+/// A call whose worker is gone, with what that said last.
+fn failed(gone: &Gone, redaction: &Redaction) -> ToolError {
+    let error = ToolError::execution(format!(
+        "the worker {}",
+        visible(&redaction.text(gone.reason.clone()))
+    ));
+    let stderr = shown(&gone.stderr, redaction);
+    if stderr.is_empty() {
+        error
+    } else {
+        error.with_partial(ToolOutput::from(format!("[stderr]\n{stderr}")))
+    }
+}
+
+impl Tool for WorkerRunner {
+    fn call<'a>(
+        &'a self,
+        arguments: Arguments,
+        cx: &'a CallContext,
+    ) -> BoxFuture<'a, Result<ToolOutcome, ToolError>> {
+        Box::pin(self.run(arguments, cx))
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        if let Some(supervisor) = &self.supervisor {
+            supervisor.close();
+        }
+        Box::pin(std::future::ready(()))
+    }
+
+    fn wind_down(&self) -> Duration {
+        live::CANCEL_WAIT + Duration::from_millis(100)
+    }
+}

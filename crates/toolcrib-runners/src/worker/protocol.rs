@@ -1,0 +1,128 @@
+//! The lines that go to a worker and come back: `jsonl`.
+
+use serde_json::{Map, Value};
+use toolcrib_tool::canonical_json;
+
+/// The line of one call. `arguments` is JSON text; a line end in it can only stand between tokens.
+pub(super) fn call(id: u64, tool: &str, arguments: &str, context: &Map<String, Value>) -> Vec<u8> {
+    let mut line = Vec::with_capacity(arguments.len() + tool.len() + 64);
+    line.extend_from_slice(b"{\"id\":");
+    line.extend_from_slice(id.to_string().as_bytes());
+    // A tool's name has no character that JSON escapes.
+    line.extend_from_slice(b",\"tool\":\"");
+    line.extend_from_slice(tool.as_bytes());
+    line.extend_from_slice(b"\",\"arguments\":");
+    let start = line.len();
+    line.extend_from_slice(arguments.as_bytes());
+    for byte in &mut line[start..] {
+        if matches!(*byte, b'\n' | b'\r') {
+            *byte = b' ';
+        }
+    }
+    line.extend_from_slice(b",\"context\":");
+    if context.is_empty() {
+        line.extend_from_slice(b"{}");
+    } else {
+        line.extend_from_slice(canonical_json(&Value::Object(context.clone())).as_bytes());
+    }
+    line.extend_from_slice(b"}\n");
+    line
+}
+
+/// The line that says that nobody waits for a call any more.
+pub(super) fn cancel(id: u64) -> Vec<u8> {
+    format!("{{\"cancel\":{id}}}\n").into_bytes()
+}
+
+/// What a worker answers.
+#[derive(Debug, PartialEq)]
+pub(super) enum Reply {
+    Success { output: Option<String>, data: Option<Value> },
+    Failure { message: String, retryable: bool },
+}
+
+/// Reads an answer: the call's number, and the reply. Fails with a clause about the line.
+pub(super) fn answer(line: &[u8]) -> Result<(u64, Reply), String> {
+    let not_one = |problem: &str| {
+        let start: String = String::from_utf8_lossy(line).chars().take(200).collect();
+        format!("wrote a line that is no answer ({problem}): {start}")
+    };
+    let value: Value = serde_json::from_slice(line)
+        .map_err(|_| not_one("it is no JSON; notes go to standard error"))?;
+    let Value::Object(mut members) = value else { return Err(not_one("it is no object")) };
+    let Some(id) = members.get("id").and_then(Value::as_u64) else {
+        return Err(not_one("it has no `id` of a call"));
+    };
+    let reply = match (members.remove("error"), members.remove("output"), members.remove("data")) {
+        (None | Some(Value::Null), None, None) => {
+            return Err(not_one("it has none of `output`, `data` and `error`"));
+        }
+        (None | Some(Value::Null), None | Some(Value::Null), data) => {
+            Reply::Success { output: None, data }
+        }
+        (None | Some(Value::Null), Some(Value::String(output)), data) => {
+            Reply::Success { output: Some(output), data }
+        }
+        (None | Some(Value::Null), Some(_), _) => return Err(not_one("its `output` is no text")),
+        (Some(Value::String(message)), ..) => Reply::Failure { message, retryable: false },
+        (Some(error), ..) => {
+            let message = error.get("message").and_then(Value::as_str);
+            let Some(message) = message else {
+                return Err(not_one("its `error` is neither a text nor has a `message`"));
+            };
+            let retryable = error.get("retryable") == Some(&Value::Bool(true));
+            Reply::Failure { message: message.to_owned(), retryable }
+        }
+    };
+    Ok((id, reply))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_call_is_one_line_whatever_its_arguments_hold() {
+        let context = json!({"user": "a\nb"}).as_object().unwrap().clone();
+        let line = call(7, "geo", "{\"a\":\r\n \"x\\ny\"}", &context);
+        assert_eq!(memchr::memchr(b'\n', &line), Some(line.len() - 1));
+        assert_eq!(
+            serde_json::from_slice::<Value>(&line).unwrap(),
+            json!({"id": 7, "tool": "geo", "arguments": {"a": "x\ny"}, "context": {"user": "a\nb"}})
+        );
+        assert_eq!(cancel(7), b"{\"cancel\":7}\n");
+    }
+
+    #[test]
+    fn answers_are_read_and_what_is_none_is_named() {
+        let read = |line: &str| answer(line.as_bytes());
+        let success = |output: Option<&str>, data| {
+            (3, Reply::Success { output: output.map(str::to_owned), data })
+        };
+        assert_eq!(read(r#"{"id":3,"output":"a"}"#).unwrap(), success(Some("a"), None));
+        assert_eq!(read(r#"{"data":[1],"id":3,"x":1}"#).unwrap(), success(None, Some(json!([1]))));
+        assert_eq!(
+            read(r#"{"id":3,"output":"a","data":null,"error":null}"#).unwrap(),
+            success(Some("a"), Some(Value::Null))
+        );
+        let failure = |retryable| (3, Reply::Failure { message: "no".into(), retryable });
+        assert_eq!(read(r#"{"id":3,"error":"no"}"#).unwrap(), failure(false));
+        assert_eq!(
+            read(r#"{"id":3,"error":{"message":"no","retryable":true}}"#).unwrap(),
+            failure(true)
+        );
+        for (line, problem) in [
+            ("loading…", "it is no JSON; notes go to standard error"),
+            ("[3]", "it is no object"),
+            (r#"{"id":"3","output":""}"#, "it has no `id` of a call"),
+            (r#"{"id":3}"#, "it has none of `output`, `data` and `error`"),
+            (r#"{"id":3,"output":5}"#, "its `output` is no text"),
+            (r#"{"id":3,"error":{}}"#, "its `error` is neither a text nor has a `message`"),
+        ] {
+            let said = read(line).unwrap_err();
+            assert!(said.contains(problem) && said.ends_with(line), "{said}");
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! When a worker is started, replaced and let go.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use toolcrib_manifest::declaration::WorkerSpec;
+use toolcrib_sandbox::{Capture, Command, keep};
+use toolcrib_tool::{ErrorKind, ToolError};
+
+use super::live::{Exchange, Live};
+use crate::RunnerHost;
+use crate::command::not_started;
+use crate::expand::lasting;
+
+/// The wait after a start that failed; doubled with every further one.
+const BACKOFF: Duration = Duration::from_millis(100);
+/// The longest wait.
+const BACKOFF_MAX: Duration = Duration::from_secs(30);
+/// Between asking a worker to end and ending it.
+const GRACE: Duration = Duration::from_millis(500);
+/// What is kept of a worker's standard error: its end.
+const STDERR_BYTES: usize = 16 * 1024;
+
+/// Keeps one worker running while it is used.
+#[derive(Debug)]
+pub(super) struct Supervisor {
+    spec: WorkerSpec,
+    host: RunnerHost,
+    next_id: AtomicU64,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    current: Option<Current>,
+    /// Starts after which no call was answered, one after another.
+    failures: u32,
+    /// Before this no other start is tried.
+    not_before: Option<Instant>,
+    last_failure: String,
+    closed: bool,
+}
+
+#[derive(Debug)]
+struct Current {
+    live: Arc<Live>,
+    calls: u64,
+    used: Instant,
+}
+
+impl Supervisor {
+    pub(super) fn new(spec: WorkerSpec, host: RunnerHost) -> Self {
+        Self { spec, host, next_id: AtomicU64::new(1), state: Mutex::default() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A call's number, and its way to a worker, which is started if none is there.
+    pub(super) fn begin(self: &Arc<Self>) -> Result<(u64, Exchange), ToolError> {
+        let mut state = self.state();
+        if state.closed {
+            return Err(ToolError::unavailable("the tool was removed"));
+        }
+        if state.current.as_ref().is_some_and(|current| !current.live.is_usable()) {
+            state.bury();
+        }
+        if state.current.is_none() {
+            state.may_start()?;
+            match self.start() {
+                Ok(live) => {
+                    let used = Instant::now();
+                    state.current = Some(Current { live, calls: 0, used });
+                }
+                Err(error) => {
+                    state.failed(error.message().to_owned());
+                    return Err(error);
+                }
+            }
+        }
+        let Some(current) = &mut state.current else {
+            return Err(ToolError::internal("no worker is there"));
+        };
+        current.calls += 1;
+        current.used = Instant::now();
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let exchange = current.live.begin(id);
+        // Its last call: it goes when the calls it has are answered, and the next starts another.
+        if self.spec.max_calls.is_some_and(|max| current.calls >= max) {
+            state.current = None;
+        }
+        Ok((id, exchange))
+    }
+
+    fn start(self: &Arc<Self>) -> Result<Arc<Live>, ToolError> {
+        let [program, arguments @ ..] = self.spec.argv.as_slice() else {
+            return Err(ToolError::internal("the tool's declaration names no program"));
+        };
+        // Absolute: a program with a path of its own is looked up from where it starts.
+        let folder = std::path::absolute(&self.spec.folder)
+            .or_else(|_| std::env::current_dir())
+            .map_err(|error| ToolError::unavailable(format!("no working directory: {error}")))?;
+        let mut command = Command::new(program)
+            .args(arguments)
+            .pass_env(&self.spec.pass_env)
+            .cwd(folder)
+            .capture_stderr(Capture { head: 0, tail: STDERR_BYTES })
+            .grace(GRACE);
+        for variable in &self.spec.pass_env {
+            crate::expand::may_pass(&self.host, variable)?;
+        }
+        for (name, template) in &self.spec.env {
+            command = command.env(name, lasting(template, &self.host)?);
+        }
+        let kept = keep(&command).map_err(not_started)?;
+        let live = Arc::new(Live::new(kept, self.spec.line_bytes));
+        let supervisor = Arc::downgrade(self);
+        let watched = Arc::downgrade(&live);
+        drop(tokio::spawn(let_go_when_idle(supervisor, watched, self.spec.idle)));
+        Ok(live)
+    }
+
+    /// Lets the worker go if it has not been used for so long; else says how long that still takes.
+    fn let_go(&self, live: &Weak<Live>, idle: Duration) -> Option<Duration> {
+        let mut state = self.state();
+        let current = state.current.as_ref()?;
+        if !std::ptr::eq(Arc::as_ptr(&current.live), live.as_ptr()) {
+            return None;
+        }
+        let used = current.live.last_answer().map_or(current.used, |last| last.max(current.used));
+        let left = idle.saturating_sub(used.elapsed());
+        if current.live.is_busy() {
+            return Some(left.max(Duration::from_millis(100)));
+        }
+        if left.is_zero() {
+            state.current = None;
+            return None;
+        }
+        Some(left)
+    }
+
+    /// Lets the worker go, and starts no other.
+    pub(super) fn close(&self) {
+        let mut state = self.state();
+        state.closed = true;
+        let current = state.current.take();
+        drop(state);
+        if let Some(current) = current {
+            current.live.end("was ended: the tool was removed".to_owned());
+        }
+    }
+}
+
+impl State {
+    /// Forgets a worker that is gone. One that has answered may be started again at once.
+    fn bury(&mut self) {
+        let Some(Current { live, .. }) = self.current.take() else { return };
+        if live.answered() > 0 {
+            self.failures = 0;
+            self.not_before = None;
+            return;
+        }
+        let reason = live.gone().map_or_else(
+            || "ended before it answered a call".to_owned(),
+            |gone| gone.reason.clone(),
+        );
+        self.failed(format!("the worker {reason}"));
+    }
+
+    fn failed(&mut self, reason: String) {
+        let wait = BACKOFF.saturating_mul(1 << self.failures.min(10)).min(BACKOFF_MAX);
+        self.failures += 1;
+        self.not_before = Some(Instant::now() + wait);
+        self.last_failure = reason;
+    }
+
+    /// Fails while a worker that could not be started, or answered nothing, is left alone.
+    fn may_start(&self) -> Result<(), ToolError> {
+        let left = self.not_before.and_then(|at| at.checked_duration_since(Instant::now()));
+        let Some(left) = left else { return Ok(()) };
+        let message = format!(
+            "the worker did not come up, {} in a row; the next try is in {:.1} s. The last time: {}",
+            if self.failures == 1 { "once".to_owned() } else { format!("{} times", self.failures) },
+            left.as_secs_f64(),
+            self.last_failure
+        );
+        Err(ToolError::new(ErrorKind::Unavailable, message).with_retryable(true))
+    }
+}
+
+/// Runs as long as the worker may still be let go for being idle.
+async fn let_go_when_idle(supervisor: Weak<Supervisor>, live: Weak<Live>, idle: Duration) {
+    let mut wait = idle;
+    loop {
+        tokio::time::sleep(wait).await;
+        let Some(supervisor) = supervisor.upgrade() else { return };
+        match supervisor.let_go(&live, idle) {
+            Some(left) => wait = left,
+            None => return,
+        }
+    }
+}

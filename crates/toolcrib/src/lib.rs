@@ -3,6 +3,8 @@
 
 #[cfg(feature = "manifests")]
 pub mod config;
+#[cfg(all(unix, feature = "manifests"))]
+pub mod control;
 mod crib;
 #[cfg(feature = "manifests")]
 pub mod lint;

@@ -16,6 +16,8 @@ mod suspensions;
 pub use audit::FileAudit;
 #[cfg(feature = "mcp")]
 pub use pins::FilePins;
+#[cfg(feature = "manifests")]
+pub(crate) use private_dir::private_dir;
 pub use runs::FileRuns;
 pub use spill::FileSpill;
 pub use state_dir::StateDir;

@@ -6,7 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
 
 /// Makes the directory (mode 0700) if it is not there. Fails, naming it, if others may look into it.
-pub(super) fn private_dir(dir: &Path) -> io::Result<()> {
+pub(crate) fn private_dir(dir: &Path) -> io::Result<()> {
     let named = |error: io::Error| {
         io::Error::new(error.kind(), format!("the directory {}: {error}", dir.display()))
     };

@@ -1,0 +1,105 @@
+//! The server's side: a socket that answers one request after another.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::task::JoinSet;
+
+use super::answer::{answer, failed};
+use super::{ControlRequest, FOLDER, LINE_MAX_BYTES};
+use crate::Toolcrib;
+use crate::stores::private_dir;
+
+/// Connections at the same time; more wait.
+const CONNECTIONS: usize = 8;
+
+/// The socket of this process in a state directory. Dropping it removes it.
+#[derive(Debug)]
+pub struct ControlSocket {
+    listener: UnixListener,
+    path: PathBuf,
+}
+
+impl ControlSocket {
+    /// Opens the socket, `control/<pid>.sock` in the state directory, which others cannot enter.
+    ///
+    /// Fails if others can, if it cannot be made, and if its path is longer than a socket's may be
+    /// (about 100 bytes). Must be called on a runtime with I/O.
+    pub fn open(state_dir: &Path) -> io::Result<Self> {
+        let folder = state_dir.join(FOLDER);
+        private_dir(&folder)?;
+        let path = folder.join(format!("{}.sock", std::process::id()));
+        // Of a process of this number that has not cleaned up: it is gone, we are it.
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let listener = UnixListener::bind(&path).map_err(|error| {
+            io::Error::new(error.kind(), format!("the socket {}: {error}", path.display()))
+        })?;
+        Ok(Self { listener, path })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Answers requests about a crib until it is dropped.
+    pub async fn serve(self, crib: Toolcrib) {
+        let mut connections = JoinSet::new();
+        loop {
+            tokio::select! {
+                accepted = self.listener.accept(), if connections.len() < CONNECTIONS => {
+                    match accepted {
+                        Ok((stream, _)) => drop(connections.spawn(converse(stream, crib.clone()))),
+                        // Out of descriptors, for example: somebody may close some.
+                        Err(error) => {
+                            tracing::warn!("the control socket: {error}");
+                            tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+                        }
+                    }
+                }
+                Some(_) = connections.join_next() => {}
+            }
+        }
+    }
+}
+
+impl Drop for ControlSocket {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Answers the requests of one connection. Whoever asks nothing readable is told so, and left.
+async fn converse(mut stream: UnixStream, crib: Toolcrib) {
+    let (read, mut write) = stream.split();
+    let mut read = BufReader::new(read);
+    loop {
+        let mut line = Vec::new();
+        let length = (&mut read).take(LINE_MAX_BYTES).read_until(b'\n', &mut line).await;
+        if !matches!(length, Ok(1..)) {
+            return;
+        }
+        let (answer, is_last) = match serde_json::from_slice::<ControlRequest>(&line) {
+            Ok(request) => (answered(crib.clone(), request).await, false),
+            Err(error) => (failed(&format!("this is no request: {error}")), true),
+        };
+        let mut line = answer.to_string();
+        line.push('\n');
+        if write.write_all(line.as_bytes()).await.is_err() || is_last {
+            return;
+        }
+    }
+}
+
+async fn answered(crib: Toolcrib, request: ControlRequest) -> Value {
+    // Reads files, perhaps thousands.
+    let work = tokio::task::spawn_blocking(move || answer(&crib, &request));
+    work.await.unwrap_or_else(|error| failed(&format!("it could not be done: {error}")))
+}

@@ -1,16 +1,17 @@
 //! The commands, their options and their help.
 
 mod accept;
+mod beside;
 mod call;
 mod check;
 mod config;
 mod doctor;
 mod export;
-mod follow;
 mod generate;
 mod list;
 mod lock;
 mod mcp;
+mod running;
 mod schema;
 mod search;
 mod serve;
@@ -90,6 +91,14 @@ pub(crate) enum Command {
     Mcp(mcp::StdioOptions),
     /// Serve MCP over HTTP
     Serve(serve::ServeOptions),
+    /// Show the servers that run, their files and what they have
+    Status(running::StatusOptions),
+    /// Let the servers that run read their manifests again
+    Reload(running::ReloadOptions),
+    /// Show what the tools of the servers that run have done
+    Stats(running::StatsOptions),
+    /// End the reservation of a name in the servers that run
+    Release(running::ReleaseOptions),
     /// Print the tools in a provider's format
     Export(export::ExportOptions),
     /// Show the settings that are in effect, and where each is from
@@ -161,6 +170,10 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Exit> {
         Command::Config(own) => config::run(options, own),
         Command::Why(own) => why::run(options, own),
         Command::Search(own) => search::run(options, own),
+        Command::Status(own) => running::status(options, own),
+        Command::Reload(own) => running::reload(options, own),
+        Command::Stats(own) => running::stats(options, own),
+        Command::Release(own) => running::release(options, own),
         Command::Export(own) => export::run(options, own),
         Command::Doctor(own) => doctor::run(options, own),
         Command::Schema(own) => schema::run(own),

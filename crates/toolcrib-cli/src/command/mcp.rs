@@ -3,7 +3,7 @@
 use clap::Args;
 use toolcrib::mcp::{McpOptions, McpServer};
 
-use super::{Options, ToolsetChoice, follow, stop};
+use super::{Options, ToolsetChoice, beside, stop};
 use crate::Exit;
 use crate::startup::{self, Started};
 
@@ -22,7 +22,7 @@ pub(super) fn run(options: &Options, own: &StdioOptions) -> anyhow::Result<Exit>
     let started = startup::serve(options)?;
     let server = server(&started, &own.toolset)?;
     super::block_on(async {
-        let _following = follow::manifests(&started)?;
+        let _beside = beside::beside(&started)?;
         started.crib.connect().await;
         let ended = server.serve_stdio(stop::drained(&started.crib)).await;
         // The client may have closed its end without anybody asking us to stop.

@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::json;
 use toolcrib::http::{HttpServer, Token};
 
-use super::{JsonOutput, Options, ToolsetChoice, follow, mcp, stop};
+use super::{JsonOutput, Options, ToolsetChoice, beside, mcp, stop};
 use crate::Exit;
 use crate::screen::{self, FAINT, STRONG, count};
 use crate::startup;
@@ -62,7 +62,7 @@ pub(super) fn run(options: &Options, own: &ServeOptions) -> anyhow::Result<Exit>
     super::block_on(async {
         started.crib.connect().await;
         let server = HttpServer::bind(config, mcp).await?;
-        let _following = follow::manifests(&started)?;
+        let _beside = beside::beside(&started)?;
         announce(tools, &server, own.output.json)?;
         let ended = server.serve(stop::drained(&started.crib)).await;
         started.crib.shutdown(stop::GRACE).await;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use toolcrib::core::{Conflict, Divergence, RegistrySnapshot, Reservation};
 use toolcrib::tool::{Source, ToolEntry};
 
-use super::{JsonOutput, Options};
+use super::{JsonOutput, Options, running};
 use crate::screen::{self, ERROR, STRONG, WARNING};
 use crate::startup::Started;
 use crate::{Exit, startup};
@@ -45,12 +45,42 @@ pub(super) fn run(options: &Options, own: &WhyOptions) -> anyhow::Result<Exit> {
     let started = startup::look(options)?;
     let snapshot = started.crib.executor().registry().snapshot();
     let facts = Facts::of(&own.name, &snapshot).with(&started);
+    let servers = running::why(started.config.state.dir.as_deref(), &own.name);
     if own.output.json {
-        screen::json(&facts.record())?;
+        let mut record = facts.record();
+        record["servers"] =
+            servers.into_iter().map(|(pid, answer)| of_server(pid, answer)).collect();
+        screen::json(&record)?;
     } else {
-        screen::out(facts.page())?;
+        let servers = servers.iter().map(|(pid, answer)| server_line(*pid, answer));
+        screen::out((facts.page() + &servers.collect::<String>()).trim_end())?;
     }
     Ok(if facts.owner.is_some() { Exit::Success } else { Exit::Failure })
+}
+
+fn of_server(pid: u32, mut answer: Value) -> Value {
+    answer["pid"] = json!(pid);
+    answer
+}
+
+/// What a running server says of the name, which may differ from what the files say now.
+fn server_line(pid: u32, answer: &Value) -> String {
+    let says = |key: &str| answer[key].as_str();
+    let mut text = match (says("owner"), says("given_up_by")) {
+        (Some(owner), _) => format!("has it from {owner}"),
+        (None, Some(last)) => format!("keeps the name reserved since {last} gave it up"),
+        (None, None) => "does not know it".to_owned(),
+    };
+    if let Some(reason) = says("unavailable") {
+        let _ = write!(text, "; unavailable: {reason}");
+    }
+    if let Some(reason) = says("stale") {
+        let _ = write!(text, "; its last good version, since the file cannot be used: {reason}");
+    }
+    if let Some(fresh) = says("after_restart") {
+        let _ = write!(text, "; a restart would give it to {fresh}");
+    }
+    format!("  {:<13} {}\n", format!("server {pid}"), screen::folded(&text, 16, 16))
 }
 
 impl<'a> Facts<'a> {

@@ -21,6 +21,7 @@ mod lock;
 mod manifests;
 mod processes;
 mod requests;
+mod running;
 mod settings;
 mod state;
 mod stopping;

@@ -23,7 +23,7 @@ tools:
 "#;
 
 /// A server. Killed when dropped.
-struct Server {
+pub(crate) struct Server {
     child: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
@@ -35,7 +35,7 @@ fn call(id: u64, name: &str, arguments: &Value) -> Value {
 }
 
 impl Server {
-    fn start(crib: &Crib, arguments: &[&str]) -> Self {
+    pub(crate) fn start(crib: &Crib, arguments: &[&str]) -> Self {
         #[expect(clippy::disallowed_methods, reason = "the test starts the binary itself")]
         let mut command = Command::new(env!("CARGO_BIN_EXE_toolcrib"));
         command.current_dir(crib.path()).args(arguments).env_remove("TOOLCRIB_TOKEN");
@@ -47,7 +47,7 @@ impl Server {
     }
 
     /// MCP on standard input and output, after the handshake.
-    fn mcp(crib: &Crib) -> Self {
+    pub(crate) fn mcp(crib: &Crib) -> Self {
         let mut server = Self::start(crib, &["mcp"]);
         server.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
             "protocolVersion": "2025-11-25", "capabilities": {},
@@ -58,11 +58,11 @@ impl Server {
         server
     }
 
-    fn send(&mut self, message: &Value) {
+    pub(crate) fn send(&mut self, message: &Value) {
         writeln!(self.input.as_mut().expect("it is open"), "{message}").expect("it reads");
     }
 
-    fn receive(&mut self) -> Value {
+    pub(crate) fn receive(&mut self) -> Value {
         let mut line = String::new();
         self.output.read_line(&mut line).expect("it writes");
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
@@ -75,7 +75,7 @@ impl Server {
         wait_for(&mark);
     }
 
-    fn signal(&self, name: &str) {
+    pub(crate) fn signal(&self, name: &str) {
         let id = self.child.id().to_string();
         assert_cmd::Command::new("kill").args(["-s", name, &id]).assert().success();
     }

@@ -1,0 +1,268 @@
+//! Commands for servers that run: `status`, `reload`, `stats` and `release`.
+
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use comfy_table::{CellAlignment, Table, presets};
+use serde_json::{Value, json};
+use toolcrib::control::{ControlCommand, ControlRequest, RunningServer, running_servers};
+
+use super::{JsonOutput, Options};
+use crate::screen::{self, FAINT, STRONG, WARNING, count};
+use crate::{Exit, startup};
+
+const WHICH: &str = "Servers are found by `state.dir` of the config, which they and this command have \
+                     to share.\n\nExit code 1: no server runs, or one could not do it.";
+
+#[derive(Debug, Args)]
+#[command(after_help = WHICH)]
+pub(crate) struct StatusOptions {
+    #[command(flatten)]
+    output: JsonOutput,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = WHICH)]
+pub(crate) struct ReloadOptions {
+    #[command(flatten)]
+    output: JsonOutput,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = WHICH)]
+pub(crate) struct StatsOptions {
+    #[command(flatten)]
+    output: JsonOutput,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = WHICH)]
+pub(crate) struct ReleaseOptions {
+    /// The name that its owner gave up
+    name: String,
+    #[command(flatten)]
+    output: JsonOutput,
+}
+
+pub(super) fn status(options: &Options, own: &StatusOptions) -> anyhow::Result<Exit> {
+    each(options, own.output, &ControlRequest::new(ControlCommand::Status), status_page)
+}
+
+pub(super) fn reload(options: &Options, own: &ReloadOptions) -> anyhow::Result<Exit> {
+    each(options, own.output, &ControlRequest::new(ControlCommand::Reload), reload_page)
+}
+
+pub(super) fn stats(options: &Options, own: &StatsOptions) -> anyhow::Result<Exit> {
+    each(options, own.output, &ControlRequest::new(ControlCommand::Stats), stats_page)
+}
+
+pub(super) fn release(options: &Options, own: &ReleaseOptions) -> anyhow::Result<Exit> {
+    let request = ControlRequest::about(ControlCommand::Release, own.name.as_str());
+    each(options, own.output, &request, |answer| release_page(&own.name, answer))
+}
+
+/// What running servers say of a name: those that could be asked.
+pub(super) fn why(state_dir: Option<&Path>, name: &str) -> Vec<(u32, Value)> {
+    let servers = state_dir.map(running_servers).and_then(Result::ok).unwrap_or_default();
+    let request = ControlRequest::about(ControlCommand::Why, name);
+    let answers = servers.into_iter().filter_map(|server| {
+        let answer = server.ask(&request).ok()?;
+        Some((server.pid, answer))
+    });
+    answers.collect()
+}
+
+/// Asks every server that runs, and shows what each says.
+fn each(
+    options: &Options,
+    output: JsonOutput,
+    request: &ControlRequest,
+    page: impl Fn(&Value) -> String,
+) -> anyhow::Result<Exit> {
+    let servers = servers(options)?;
+    let mut records = Vec::new();
+    let mut has_failed = servers.is_empty();
+    for server in &servers {
+        match server.ask(request) {
+            Ok(answer) => {
+                if output.json {
+                    let mut record = answer;
+                    record["pid"] = json!(server.pid);
+                    records.push(record);
+                } else {
+                    screen::out(format!("{STRONG}server {}{STRONG:#}", server.pid))?;
+                    screen::out(page(&answer).trim_end())?;
+                }
+            }
+            Err(error) => {
+                has_failed = true;
+                if output.json {
+                    let error = error.to_string();
+                    records.push(json!({"pid": server.pid, "ok": false, "error": error}));
+                } else {
+                    screen::note(format!("server {}: {error}", server.pid));
+                }
+            }
+        }
+    }
+    if output.json {
+        screen::json(&json!({"servers": records}))?;
+    } else if servers.is_empty() {
+        screen::note("no server runs with this config's `state.dir`");
+    }
+    Ok(if has_failed { Exit::Failure } else { Exit::Success })
+}
+
+fn servers(options: &Options) -> anyhow::Result<Vec<RunningServer>> {
+    let config = startup::config(options)?.into_config();
+    let Some(dir) = config.state.dir else {
+        bail!(
+            "the config names no `state.dir`, by which running servers are found: name one for them \
+             and for this command (a server without one reads its manifests again on SIGHUP)"
+        );
+    };
+    running_servers(&dir).with_context(|| format!("looking for servers in {}", dir.display()))
+}
+
+fn status_page(answer: &Value) -> String {
+    let number = |key: &str| answer[key].as_u64().unwrap_or_default();
+    let amount = |key: &str| usize::try_from(number(key)).unwrap_or(usize::MAX);
+    let mut page = format!(
+        "  {}, {} unavailable, {} shadowed; generation {}\n",
+        count(amount("tools"), "tool"),
+        number("unavailable"),
+        number("shadowed"),
+        number("generation")
+    );
+    for name in list(answer, "reserved") {
+        page += &format!("  {WARNING}reserved{WARNING:#} {}\n", text(name));
+    }
+    for own in list(answer, "after_restart") {
+        let live = own["live"].as_str().unwrap_or("nobody");
+        page += &format!(
+            "  {WARNING}a restart would change{WARNING:#} {}: {live} has it, {} would\n",
+            text(&own["name"]),
+            text(&own["fresh"])
+        );
+    }
+    page + &files_page(answer, true)
+}
+
+/// The files, those that are live only where `all` are wanted.
+fn files_page(answer: &Value, all: bool) -> String {
+    let mut page = String::new();
+    for own in list(answer, "unreadable") {
+        let (dir, reason) = (text(&own["directory"]), text(&own["reason"]));
+        page += &format!("  {WARNING}unreadable{WARNING:#} {dir}: {reason}\n");
+    }
+    for file in list(answer, "files") {
+        let (name, state) = (text(&file["file"]), text(&file["state"]));
+        let tools = usize::try_from(file["tools"].as_u64().unwrap_or_default()).unwrap_or(0);
+        match file["reason"].as_str() {
+            Some(reason) => {
+                let keeps = match state {
+                    "stale" => format!(", keeps {}", count(tools, "tool")),
+                    _ => String::new(),
+                };
+                page += &format!("  {WARNING}{state}{WARNING:#} {name}{keeps}: {reason}\n");
+            }
+            None if all => {
+                page += &format!("  {state} {name} {FAINT}{}{FAINT:#}\n", count(tools, "tool"))
+            }
+            None => {}
+        }
+    }
+    page
+}
+
+fn reload_page(answer: &Value) -> String {
+    let mut page = String::new();
+    for (key, word) in [("added", "new"), ("removed", "gone")] {
+        for name in list(answer, key) {
+            page += &format!("  {word} {}\n", text(name));
+        }
+    }
+    let troubles = list(answer, "troubles");
+    for own in &troubles {
+        if let Some(shown) = own["shown"].as_str() {
+            page += &format!("{shown}\n");
+        }
+    }
+    let files = list(answer, "files").len();
+    page += &files_page(answer, false);
+    page + &format!("  {} read; generation {}\n", count(files, "file"), answer["generation"])
+}
+
+fn release_page(name: &str, answer: &Value) -> String {
+    match (answer["released"].as_bool(), answer["owner"].as_str()) {
+        (Some(true), Some(owner)) => format!("  `{name}` now belongs to {owner}"),
+        (Some(true), None) => format!("  `{name}` is for whoever declares it first"),
+        (_, Some(owner)) => format!("  `{name}` was not reserved: it belongs to {owner}"),
+        (_, None) => format!("  `{name}` was not reserved"),
+    }
+}
+
+fn stats_page(answer: &Value) -> String {
+    let tools = list(answer, "tools");
+    if tools.is_empty() {
+        return "  nothing has been called".to_owned();
+    }
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header([
+        "  TOOL", "CALLS", "FAILED", "TIMEOUTS", "CACHED", "RUNNING", "AVERAGE", "P50", "P99",
+    ]);
+    for tool in &tools {
+        let number = |key: &str| tool[key].to_string();
+        let time = |key: &str| tool[key].as_f64().map_or_else(|| "-".to_owned(), duration);
+        table.add_row([
+            format!("  {}", text(&tool["tool"])),
+            number("executions"),
+            number("failures"),
+            number("timeouts"),
+            number("cache_hits"),
+            number("in_flight"),
+            time("average_seconds"),
+            time("p50_seconds"),
+            time("p99_seconds"),
+        ]);
+    }
+    for (index, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((0, 2));
+        if index > 0 {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table.to_string().lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
+}
+
+/// Three digits and a unit.
+fn duration(seconds: f64) -> String {
+    match seconds {
+        s if s >= 100.0 => format!("{s:.0} s"),
+        s if s >= 1.0 => format!("{s:.2} s"),
+        s if s >= 1e-3 => format!("{:.1} ms", s * 1e3),
+        s => format!("{:.1} us", s * 1e6),
+    }
+}
+
+fn list<'a>(answer: &'a Value, key: &str) -> Vec<&'a Value> {
+    answer[key].as_array().map(|items| items.iter().collect()).unwrap_or_default()
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_a_unit_people_read() {
+        assert_eq!(duration(0.000_001_9), "1.9 us");
+        assert_eq!(duration(0.0123), "12.3 ms");
+        assert_eq!(duration(2.5), "2.50 s");
+        assert_eq!(duration(600.0), "600 s");
+    }
+}

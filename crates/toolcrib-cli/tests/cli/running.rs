@@ -1,0 +1,126 @@
+//! Servers that run: they follow their manifests, tell their clients, and answer their operator.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::crib::{Crib, Run};
+use crate::stopping::Server;
+
+const GREET: &str = r"
+toolcrib: 1
+tools:
+  - name: greet
+    description: Say hello.
+    annotations: {read_only: true}
+    run: {argv: [echo, hello]}
+";
+
+fn crib() -> Crib {
+    let crib = Crib::new(&[("greet.yaml", GREET)]);
+    crib.config("state: {dir: state}\n");
+    crib
+}
+
+/// Runs a command until its output holds something.
+#[track_caller]
+fn until(crib: &Crib, arguments: &[&str], holds: impl Fn(&Run) -> bool) -> Run {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    loop {
+        let run = crib.run(arguments);
+        if holds(&run) {
+            return run;
+        }
+        assert!(Instant::now() < deadline, "{run:?}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_tool_that_is_saved_is_live_in_a_connected_client() {
+    let crib = crib();
+    let mut server = Server::mcp(&crib);
+    server.send(&json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}));
+    server.receive();
+
+    crib.write("ping.yaml", &GREET.replace("greet", "ping").replace("hello", "pong"));
+    let told = server.receive();
+    assert_eq!(told["method"], "notifications/tools/list_changed");
+    let call = json!({"name": "ping", "arguments": {}});
+    server.send(&json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": call}));
+    assert_eq!(server.receive()["result"]["content"][0]["text"], "pong\n");
+
+    // Broken, it is what it was; the client is told of nothing.
+    crib.write("ping.yaml", "toolcrib: 1\ntools: [");
+    let status = until(&crib, &["status"], |run| run.stdout.contains("stale"));
+    assert!(status.stdout.contains("ping.yaml, keeps 1 tool: line 2"), "{status:?}");
+    server.send(&json!({"jsonrpc": "2.0", "id": 4, "method": "tools/call", "params": call}));
+    assert_eq!(server.receive()["result"]["content"][0]["text"], "pong\n");
+    let why = crib.run(&["why", "ping"]);
+    assert!(why.stdout.contains("its last good version"), "{why:?}");
+}
+
+#[test]
+fn a_running_server_tells_what_it_has_and_what_its_tools_have_done() {
+    let crib = crib();
+    let mut server = Server::mcp(&crib);
+    let call = json!({"name": "greet", "arguments": {}});
+    server.send(&json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call}));
+    server.receive();
+
+    let status = crib.run(&["status", "--json"]).json();
+    assert_eq!(status["servers"][0]["files"][0]["state"], "live");
+    let counts = crib.run(&["stats", "--json"]).json();
+    assert_eq!(counts["servers"][0]["tools"][0]["tool"], "greet");
+    assert_eq!(counts["servers"][0]["tools"][0]["executions"], 1);
+    let shown = crib.run(&["stats"]);
+    assert!(shown.stdout.contains("greet") && shown.stdout.contains(" ms"), "{shown:?}");
+}
+
+#[test]
+fn a_reload_says_what_is_new_and_shows_what_is_broken() {
+    let crib = crib();
+    crib.config("state: {dir: state}\nmanifests: {watch: false}\n");
+    let server = Server::mcp(&crib);
+    crib.write("ping.yaml", &GREET.replace("greet", "ping"));
+    crib.write("bad.yaml", "toolcrib: 1\ntoolz: []\n");
+    let run = crib.run(&["reload"]);
+    assert_eq!(run.code, Some(0));
+    assert!(run.stdout.contains("new ping"), "{run:?}");
+    assert!(run.stdout.contains("did you mean `tools`?"), "{run:?}");
+    assert!(run.stdout.contains("3 files read"), "{run:?}");
+    // What SIGHUP does to a server without a state directory.
+    crib.write("pong.yaml", &GREET.replace("greet", "pong"));
+    server.signal("HUP");
+    until(&crib, &["why", "pong", "--json"], |run| {
+        run.json()["servers"][0]["owner"].as_str().is_some_and(|owner| owner.contains("pong"))
+    });
+}
+
+#[test]
+fn a_name_given_up_is_reserved_until_it_is_released() {
+    let crib = crib();
+    let _server = Server::mcp(&crib);
+    fs::remove_file(crib.path().join("tools.d/greet.yaml")).expect("it is there");
+    let status = until(&crib, &["status"], |run| run.stdout.contains("reserved greet"));
+    assert_eq!(status.code, Some(0));
+    let why = crib.run(&["why", "greet"]);
+    assert!(why.stdout.contains("keeps the name reserved"), "{why:?}");
+    let run = crib.run(&["release", "greet"]);
+    assert!(run.stdout.contains("`greet` is for whoever declares it first"), "{run:?}");
+    let again = crib.run(&["release", "greet"]);
+    assert!(again.stdout.contains("was not reserved"), "{again:?}");
+}
+
+#[test]
+fn where_no_server_runs_that_is_said() {
+    let crib = crib();
+    let run = crib.run(&["reload"]);
+    assert_eq!(run.code, Some(1));
+    assert!(run.stderr.contains("no server runs"), "{run:?}");
+    fs::remove_file(crib.path().join("config.yml")).expect("it is there");
+    let run = crib.run(&["status"]);
+    assert_eq!(run.code, Some(2));
+    assert!(run.stderr.contains("SIGHUP"), "{run:?}");
+}

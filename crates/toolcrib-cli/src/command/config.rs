@@ -98,7 +98,7 @@ fn page(values: &[EffectiveValue], file: Option<&Path>, all: bool) -> String {
         let mut line = format!("{indent}{}:", scalar(last));
         match &value.value {
             // A list of mappings is easier to read item by item.
-            Value::Array(list) if list.iter().any(Value::is_object) => items = list,
+            Value::Array(objects) if objects.iter().any(Value::is_object) => items = objects,
             Value::String(text) => line.extend([" ", &scalar(text)]),
             other => line.extend([" ", &canonical_json(other)]),
         }

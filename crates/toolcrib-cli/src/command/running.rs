@@ -1,5 +1,6 @@
 //! Commands for servers that run: `status`, `reload`, `stats` and `release`.
 
+use std::fmt::Write as _;
 use std::path::Path;
 
 use anyhow::{Context, bail};
@@ -136,12 +137,13 @@ fn status_page(answer: &Value) -> String {
         number("generation")
     );
     for name in list(answer, "reserved") {
-        page += &format!("  {WARNING}reserved{WARNING:#} {}\n", text(name));
+        let _ = writeln!(page, "  {WARNING}reserved{WARNING:#} {}", text(name));
     }
     for own in list(answer, "after_restart") {
         let live = own["live"].as_str().unwrap_or("nobody");
-        page += &format!(
-            "  {WARNING}a restart would change{WARNING:#} {}: {live} has it, {} would\n",
+        let _ = writeln!(
+            page,
+            "  {WARNING}a restart would change{WARNING:#} {}: {live} has it, {} would",
             text(&own["name"]),
             text(&own["fresh"])
         );
@@ -154,7 +156,7 @@ fn files_page(answer: &Value, all: bool) -> String {
     let mut page = String::new();
     for own in list(answer, "unreadable") {
         let (dir, reason) = (text(&own["directory"]), text(&own["reason"]));
-        page += &format!("  {WARNING}unreadable{WARNING:#} {dir}: {reason}\n");
+        let _ = writeln!(page, "  {WARNING}unreadable{WARNING:#} {dir}: {reason}");
     }
     for file in list(answer, "files") {
         let (name, state) = (text(&file["file"]), text(&file["state"]));
@@ -165,10 +167,10 @@ fn files_page(answer: &Value, all: bool) -> String {
                     "stale" => format!(", keeps {}", count(tools, "tool")),
                     _ => String::new(),
                 };
-                page += &format!("  {WARNING}{state}{WARNING:#} {name}{keeps}: {reason}\n");
+                let _ = writeln!(page, "  {WARNING}{state}{WARNING:#} {name}{keeps}: {reason}");
             }
             None if all => {
-                page += &format!("  {state} {name} {FAINT}{}{FAINT:#}\n", count(tools, "tool"))
+                let _ = writeln!(page, "  {state} {name} {FAINT}{}{FAINT:#}", count(tools, "tool"));
             }
             None => {}
         }
@@ -180,13 +182,13 @@ fn reload_page(answer: &Value) -> String {
     let mut page = String::new();
     for (key, word) in [("added", "new"), ("removed", "gone")] {
         for name in list(answer, key) {
-            page += &format!("  {word} {}\n", text(name));
+            let _ = writeln!(page, "  {word} {}", text(name));
         }
     }
     let troubles = list(answer, "troubles");
     for own in &troubles {
         if let Some(shown) = own["shown"].as_str() {
-            page += &format!("{shown}\n");
+            let _ = writeln!(page, "{shown}");
         }
     }
     let files = list(answer, "files").len();

@@ -90,6 +90,8 @@ fn a_reload_says_what_is_new_and_shows_what_is_broken() {
     assert!(run.stdout.contains("new ping"), "{run:?}");
     assert!(run.stdout.contains("did you mean `tools`?"), "{run:?}");
     assert!(run.stdout.contains("3 files read"), "{run:?}");
+    let again = crib.run(&["reload"]);
+    assert!(again.stdout.contains("did you mean `tools`?"), "asked again, told again: {again:?}");
     // What SIGHUP does to a server without a state directory.
     crib.write("pong.yaml", &GREET.replace("greet", "pong"));
     server.signal("HUP");

@@ -66,6 +66,8 @@ struct State {
     later: BTreeMap<Key, Instant>,
     /// Places whose changes were refused.
     refused: BTreeSet<Key>,
+    /// Whether the look that goes on also tells of troubles that were told of.
+    tells_all: bool,
 }
 
 impl LiveManifests {
@@ -85,6 +87,7 @@ impl LiveManifests {
             waiting: BTreeMap::new(),
             later: BTreeMap::new(),
             refused: BTreeSet::new(),
+            tells_all: false,
         };
         Self { state: Mutex::new(state), subscriber: Box::new(subscriber) }
     }
@@ -174,6 +177,7 @@ impl State {
         now: Instant,
         apply: &dyn Fn(Vec<UnitChange>) -> Result<(), String>,
     ) -> LookReport {
+        self.tells_all = *scope == Scope::Anew;
         let mut seen = self.observe(scope, now);
         self.observe_related(&mut seen);
         self.observe_whole(&mut seen);
@@ -413,9 +417,10 @@ impl State {
         let base = from.as_ref().map_or_else(|| self.files.get(&key), |from| self.files.get(from));
         let (declares, tools) = base.map_or((false, 0), |base| (base.declares, base.tools));
         let known_reason = base.and_then(|base| base.trouble.as_ref()).map(Trouble::reason);
-        // Said once, and not at every look.
-        let event = (known_reason != Some(trouble.reason()))
-            .then(|| FileEvent::of_trouble(unit, &trouble, declares.then_some(tools)));
+        // Said once, and not at every look, unless somebody asks.
+        let is_news = self.tells_all || known_reason != Some(trouble.reason());
+        let event =
+            is_news.then(|| FileEvent::of_trouble(unit, &trouble, declares.then_some(tools)));
         let known = Known { declares, tools, trouble: Some(trouble), ..Known::default() };
         Outcome { key, from, known: Some(known), event }
     }

@@ -1,7 +1,7 @@
 //! The one way a call takes, top to bottom: resolve → parse (or repair) → strip → defaults →
 //! validate (or coerce) → context → constraints → the tool's own check → policy and approval →
-//! client tools leave → answered before? → breaker, permits and rate → run within its limit → check the output → mask →
-//! fit the budget → record.
+//! client tools leave → answered before? → breaker, permits and rate → run within its limit → check
+//! the output → mask → fit the budget → record.
 
 mod answered;
 mod consent;

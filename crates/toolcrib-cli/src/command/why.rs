@@ -121,6 +121,7 @@ impl<'a> Facts<'a> {
 
     fn state(&self) -> &'static str {
         match (self.owner, self.reserved) {
+            (Some(owner), _) if owner.is_blocked() => "blocked",
             (Some(owner), _) if owner.unavailable_reason().is_some() => "unavailable",
             (Some(_), _) => "available",
             (None, Some(_)) => "reserved",
@@ -140,6 +141,7 @@ impl<'a> Facts<'a> {
             "state": self.state(),
             "owner": owner,
             "reason": self.owner.and_then(ToolEntry::unavailable_reason),
+            "remark": self.owner.and_then(|owner| owner.remark.as_deref()),
             "waiting": waiting,
             "replaces": self.replaced.map(|entry| source(&entry.source)),
             "given_up_by": self.reserved.map(|own| source(&own.owner)),
@@ -162,9 +164,13 @@ impl<'a> Facts<'a> {
                 let team = self.team.map(|team| format!(", owned by {team}")).unwrap_or_default();
                 line("declared by", format!("{}{team}", owner.source));
                 if let Some(reason) = owner.unavailable_reason() {
-                    line("unavailable", format!("{WARNING}{reason}{WARNING:#}"));
+                    let state = if owner.is_blocked() { "blocked" } else { "unavailable" };
+                    line(state, format!("{WARNING}{reason}{WARNING:#}"));
                 } else {
                     line("state", "it can be called".to_owned());
+                }
+                if let Some(remark) = &owner.remark {
+                    line("remark", format!("{WARNING}{remark}{WARNING:#}"));
                 }
             }
             (None, Some(own)) => line(

@@ -100,6 +100,9 @@ fn an_enforced_lock_blocks_what_has_changed_until_it_is_accepted() {
     changes nothing; stays on this host; from manifest tools.d/hello.yaml:4:11
     ");
 
+    let why = crib.run(&["why", "say_hello"]).stdout;
+    assert!(why.contains("blocked       it has changed since toolcrib.lock accepted it"), "{why}");
+    assert_eq!(crib.run(&["why", "say_hello", "--json"]).json()["state"], "blocked");
     let diff = crib.run(&["lock", "--diff"]);
     assert_eq!(diff.code, Some(0));
     assert_snapshot!(diff.stdout, @r#"
@@ -166,6 +169,8 @@ fn where_the_lock_only_warns_everything_runs_and_is_listed() {
     remark say_hello: it has changed since toolcrib.lock accepted it (manifest tools.d/hello.yaml:4:11)
     remark say_more: toolcrib.lock has not accepted it (manifest tools.d/new.yaml:4:11)
     ");
+    let why = crib.run(&["why", "say_hello"]).stdout;
+    assert!(why.contains("remark        it has changed since toolcrib.lock accepted it"), "{why}");
     let json = crib.run(&["list", "--json"]).json();
     let tools = json["tools"].as_array().expect("tools");
     let hello = tools.iter().find(|tool| tool["name"] == "say_hello").expect("it is listed");

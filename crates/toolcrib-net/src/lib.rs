@@ -19,6 +19,9 @@ pub use client::{
     BoxFuture, Client, ClientBuilder, Error, Limits, RedirectRefusal, Request, Resolver, Response,
     SystemResolver,
 };
+/// What requests of [`Client::of_server`]'s client fail with.
+#[cfg(feature = "client")]
+pub use reqwest::Error as TransportError;
 /// The types of methods, statuses and headers: those of the `http` crate.
 #[cfg(feature = "client")]
 pub use reqwest::{Method, StatusCode, header};

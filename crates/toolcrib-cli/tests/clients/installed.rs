@@ -22,6 +22,10 @@ pub(crate) struct Clients {
     pub(crate) node: PathBuf,
     /// The script that node runs.
     pub(crate) inspector: PathBuf,
+    /// The reference server with something of everything, for node too.
+    pub(crate) everything: PathBuf,
+    /// The reference server of files.
+    pub(crate) filesystem: PathBuf,
 }
 
 /// The clients, installed if this is their first use. `None`, said on standard error, if this run
@@ -64,7 +68,12 @@ fn install() -> Result<Clients, String> {
     if !prepared.status.success() {
         return Err(prepared.stderr);
     }
+    let server = |name: &str| {
+        folder.join(format!("node_modules/@modelcontextprotocol/server-{name}/dist/index.js"))
+    };
     Ok(Clients {
+        everything: server("everything"),
+        filesystem: server("filesystem"),
         python: folder.join("venv/bin/python"),
         node: folder.join("node"),
         inspector: folder

@@ -1,5 +1,6 @@
 //! The built binary, driven by MCP clients that were written elsewhere: the Python MCP SDK and the
-//! MCP Inspector, over stdio and HTTP, in both families of protocol revisions.
+//! MCP Inspector, over stdio and HTTP, in both families of protocol revisions; and as a client itself,
+//! of the MCP reference servers.
 //!
 //! `prepare` installs the clients below the target directory on the first run, from the Python
 //! and npm registries; without the means to do so these tests fail and say what is missing. Where
@@ -14,4 +15,5 @@ mod inspector;
 mod installed;
 mod process;
 mod python_sdk;
+mod reference_servers;
 mod startup;

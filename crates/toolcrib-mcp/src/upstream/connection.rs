@@ -11,11 +11,13 @@ use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, NotificationContext, QuitReason, RunningService,
     serve_client_with_lifecycle_and_ct,
 };
+use rmcp::transport::streamable_http_client::StreamableHttpError;
 use rmcp::{ClientHandler, RoleClient};
 use tokio::sync::Notify;
 use tokio::task::{JoinError, JoinHandle};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
+use toolcrib_net::TransportError;
 use toolcrib_sandbox::{Ended, KeptProcess, Status, keep};
 
 use super::failure::Failure;
@@ -169,7 +171,7 @@ async fn dial(
         opened.await.map_err(|error| {
             let refused = matches!(error, ClientInitializeError::JsonRpcError(_));
             let failure = Failure::new("it does not open an MCP session");
-            (failure.detail(&http::chain(&error), upstream.confidential()), refused)
+            (failure.detail(&why(&error), upstream.confidential()), refused)
         })
     };
     let limit = upstream.connect_timeout;
@@ -185,6 +187,18 @@ async fn dial(
         process: None,
         is_over: false,
     })
+}
+
+/// Why no session was opened: of a transport what it says itself, and not which one it was.
+fn why(error: &ClientInitializeError) -> String {
+    let ClientInitializeError::TransportError { error, .. } = error else {
+        return http::chain(error);
+    };
+    match error.error.downcast_ref::<StreamableHttpError<TransportError>>() {
+        // It does not tell its cause by itself.
+        Some(StreamableHttpError::Client(cause)) => http::chain(cause),
+        _ => http::chain(error.error.as_ref()),
+    }
 }
 
 fn spawn_session(

@@ -2,6 +2,7 @@
 
 mod calls;
 mod definitions;
+mod http;
 mod lifetime;
 
 use std::fs;

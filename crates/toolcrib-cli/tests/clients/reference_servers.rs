@@ -1,0 +1,136 @@
+//! toolcrib as the client: the MCP reference servers as sources of tools, over stdio and HTTP.
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::crib::{BINARY, Crib};
+use crate::installed::{Clients, clients};
+use crate::process::Running;
+
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Runs the binary on a crib and takes its answer as JSON.
+fn answer(crib: &Crib, arguments: &[&str]) -> Value {
+    let config = crib.file("config.yml");
+    let finished = Running::start(Path::new(BINARY), |command| {
+        command.args(["--config", &config]).args(arguments);
+    })
+    .finish(LIMIT);
+    serde_json::from_str(&finished.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}\n{}", finished.stdout, finished.stderr))
+}
+
+fn names(crib: &Crib) -> Vec<String> {
+    let listed = answer(crib, &["list", "--json"]);
+    let tools = listed["tools"].as_array().unwrap();
+    tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+}
+
+/// A manifest that starts a server with node.
+fn started(clients: &Clients, name: &str, script: &Path, argument: &str) -> String {
+    let (node, script) = (clients.node.display(), script.display());
+    format!(
+        "toolcrib: 1\nupstream:\n  - name: {name}\n    command: ['{node}', '{script}', \
+         '{argument}']\n"
+    )
+}
+
+/// What a call printed between the two lines that mark it.
+fn marked(result: &Value, server: &str) -> String {
+    let text = result["output"].as_str().unwrap_or_else(|| panic!("{result}"));
+    let opening = format!("[untrusted output of the MCP server `{server}`, up to ");
+    assert!(text.starts_with(&opening), "{text}");
+    let (_, rest) = text.split_once('\n').unwrap();
+    rest.rsplit_once("\n[end ").unwrap().0.to_owned()
+}
+
+/// What holds of the reference server with everything, however it is reached.
+fn everything_works(crib: &Crib) {
+    let names = names(crib);
+    assert!(names.len() > 8, "{names:?}");
+    let echo = answer(crib, &["call", "everything_echo", "--json", r#"{"message": "hello"}"#]);
+    assert_eq!(marked(&echo, "everything"), "Echo: hello");
+    let sum = answer(crib, &["call", "everything_get-sum", "--json", r#"{"a": 19, "b": 23}"#]);
+    assert!(marked(&sum, "everything").contains("42"), "{sum}");
+
+    // What does not fit the server's schema never reaches it.
+    let wrong = answer(crib, &["call", "everything_get-sum", "--json", r#"{"a": "x"}"#]);
+    assert_eq!(wrong["error"]["kind"], "invalid_args", "{wrong}");
+
+    let image = answer(crib, &["call", "everything_get-tiny-image", "--json", "{}"]);
+    assert!(image["output"].as_str().unwrap().contains("[image image/png, "), "{image}");
+    let weather = r#"{"location": "Chicago"}"#;
+    let data = answer(crib, &["call", "everything_get-structured-content", "--json", weather]);
+    assert!(data["data"]["temperature"].is_number(), "{data}");
+}
+
+#[test]
+fn the_reference_server_with_everything_is_a_source_over_stdio() {
+    let Some(clients) = clients() else { return };
+    let crib = Crib::empty();
+    crib.add("e.yaml", &started(clients, "everything", &clients.everything, "stdio"));
+    everything_works(&crib);
+
+    // A call that takes long is told of as it goes on, and does not outlive its time limit.
+    let limited = started(clients, "everything", &clients.everything, "stdio")
+        + "    limits: {timeout: 2s}\n";
+    crib.add("e.yaml", &limited);
+    let long = r#"{"duration": 30, "steps": 60}"#;
+    let begun = Instant::now();
+    let tool = "everything_trigger-long-running-operation";
+    let late = answer(&crib, &["call", tool, "--json", long]);
+    assert_eq!(late["error"]["kind"], "timeout", "{late}");
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn the_reference_server_with_everything_is_a_source_over_http() {
+    let Some(clients) = clients() else { return };
+    // Free a moment ago; nobody else asks for ports here.
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let _server = Running::start(&clients.node, |command| {
+        command.arg(&clients.everything).arg("streamableHttp").env("PORT", port.to_string());
+    });
+    let crib = Crib::empty();
+    let manifest = format!(
+        "toolcrib: 1\nupstream:\n  - name: everything\n    url: http://127.0.0.1:{port}/mcp\n"
+    );
+    // The operator wrote the address, and has to say that it may be a loopback one.
+    crib.add("e.yaml", &manifest);
+    let listed = answer(&crib, &["list", "--json"]);
+    assert_eq!(listed["upstreams"][0]["state"], "down", "{listed}");
+    let detail = listed["upstreams"][0]["detail"].as_str().unwrap_or_default();
+    assert!(detail.contains("loopback"), "{listed}");
+
+    crib.add("e.yaml", &(manifest + "    allow_private: [127.0.0.1/32]\n"));
+    let begun = Instant::now();
+    while names(&crib).iter().all(|name| !name.starts_with("everything_")) {
+        assert!(begun.elapsed() < LIMIT, "the server never came up");
+    }
+    everything_works(&crib);
+}
+
+#[test]
+fn the_reference_server_of_files_is_a_source() {
+    let Some(clients) = clients() else { return };
+    let crib = Crib::empty();
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("note.txt"), "remember the milk\n").unwrap();
+    let root = folder.path().to_str().unwrap();
+    crib.add("f.yaml", &started(clients, "files", &clients.filesystem, root));
+    let listed = names(&crib);
+    assert!(listed.contains(&"files_read_text_file".to_owned()), "{listed:?}");
+
+    let path = |name: &str| format!(r#"{{"path": "{root}/{name}"}}"#);
+    let read = answer(&crib, &["call", "files_read_text_file", "--json", &path("note.txt")]);
+    assert_eq!(marked(&read, "files"), "remember the milk");
+    let refused =
+        answer(&crib, &["call", "files_read_text_file", "--json", r#"{"path": "/etc/hostname"}"#]);
+    assert_eq!(refused["error"]["kind"], "execution", "{refused}");
+    let message = refused["error"]["message"].as_str().unwrap_or_default();
+    assert!(message.contains("the MCP server `files` reports a failure"), "{refused}");
+}

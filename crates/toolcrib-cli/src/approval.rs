@@ -70,7 +70,7 @@ fn is_yes(input: &mut impl BufRead) -> io::Result<bool> {
 
 /// The text with nothing in it that a terminal obeys or a reader cannot see: a call must not be able
 /// to redraw the question about itself.
-fn visible(text: &str) -> String {
+pub(crate) fn visible(text: &str) -> String {
     let hidden = |c: char| {
         c.is_control() && c != '\n'
             || matches!(

@@ -17,6 +17,7 @@ mod search;
 mod serve;
 mod show;
 mod stop;
+mod test;
 mod why;
 
 use std::path::PathBuf;
@@ -38,10 +39,11 @@ use crate::Exit;
   toolcrib search disk space                     find a tool
   toolcrib call calculator expression='2 + 2'    call a tool
   toolcrib check tools.d                         check manifests
+  toolcrib test tools.d                          run the tests in them
   toolcrib mcp                                   serve MCP on standard input and output
   toolcrib serve                                 serve MCP over HTTP on 127.0.0.1:7777
 
-Exit codes: 0 it worked; 1 the call failed, the check found errors or nothing was found; 2 it could
+Exit codes: 0 it worked; 1 the call, a test or the check failed, or nothing was found; 2 it could
 not run; 130 interrupted."
 )]
 pub(crate) struct Options {
@@ -83,6 +85,8 @@ pub(crate) enum Command {
     Call(call::CallOptions),
     /// Check manifests and names without running anything
     Check(check::CheckOptions),
+    /// Run the tests that stand in manifests
+    Test(test::TestCommand),
     /// Accept the tools as they are declared now, or see what has changed since they were accepted
     Lock(lock::LockOptions),
     /// Accept the changed definition of a tool of another MCP server
@@ -163,6 +167,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Exit> {
         Command::Show(own) => show::run(options, own),
         Command::Call(own) => call::run(options, own),
         Command::Check(own) => check::run(options, own),
+        Command::Test(own) => test::run(options, own),
         Command::Lock(own) => lock::run(options, own),
         Command::Accept(own) => accept::run(options, own),
         Command::Mcp(own) => mcp::run(options, own),

@@ -7,7 +7,7 @@
 // The library beside this file uses these; the binary only starts it.
 use {
     anstream as _, anstyle as _, anyhow as _, clap as _, clap_complete as _, clap_mangen as _,
-    comfy_table as _, serde_json as _, terminal_size as _, tokio as _, toolcrib as _,
+    comfy_table as _, serde_json as _, similar as _, terminal_size as _, tokio as _, toolcrib as _,
     toolcrib_sandbox as _, toolcrib_tools as _, tracing as _, tracing_subscriber as _,
 };
 

@@ -1,6 +1,6 @@
 //! From a command line to a crib: which config, which manifests, which context.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
 use serde_json::Value;
@@ -25,6 +25,13 @@ pub(crate) struct Started {
     pub(crate) manifests: Manifests,
 }
 
+impl Started {
+    /// Whether some of the tools are other servers'.
+    pub(crate) fn has_upstreams(&self) -> bool {
+        self.manifests.files().upstreams().next().is_some()
+    }
+}
+
 /// Builds the crib for a server, and shows on standard error all that is wrong with manifests.
 pub(crate) fn serve(options: &Options) -> anyhow::Result<Started> {
     let started = build(options, Secrets::read, ToolcribBuilder::resources)?;
@@ -37,6 +44,25 @@ pub(crate) fn call(options: &Options) -> anyhow::Result<Started> {
     let started = build(options, Secrets::read, ToolcribBuilder::resources)?;
     screen::broken_files(started.manifests.files());
     Ok(started)
+}
+
+/// Builds the crib to see what a call would do: nothing is opened, connected or asked for a secret.
+pub(crate) fn plan(options: &Options) -> anyhow::Result<Started> {
+    let started = quietly(options)?;
+    screen::broken_files(started.manifests.files());
+    Ok(started)
+}
+
+/// Builds the crib for the tests in manifests, those of `paths` instead of the config's if there are
+/// any. Nothing is opened: tests leave no trace in the audit log and no outputs behind. With `mock`
+/// no command is asked for a secret either.
+pub(crate) fn test(options: &Options, paths: &[PathBuf], mock: bool) -> anyhow::Result<Started> {
+    let mut config = config(options)?.into_config();
+    if !paths.is_empty() {
+        config.manifests.dirs = paths.to_vec();
+    }
+    let secrets = if mock { Secrets::look } else { Secrets::read };
+    build_of(config, secrets, |builder, _| Ok(builder))
 }
 
 /// Builds the crib to look at: as for a call, but nothing is opened, nothing made, and no command

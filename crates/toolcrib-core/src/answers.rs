@@ -150,6 +150,16 @@ impl Answers {
         Asked::Run(run)
     }
 
+    /// Whether an answer is there; counts nothing.
+    pub(crate) fn is_there(&self, key: &Key, session: Option<&str>) -> bool {
+        let definition = key.definition();
+        let version = self.cache.version(key);
+        let told = self
+            .session(definition, session)
+            .is_some_and(|session| self.history.get(session, key, version).is_some());
+        told || definition.cache().is_some() && self.cache.is_enabled() && self.cache.holds(key)
+    }
+
     /// Gives the outcome of a call to whoever waits for it, and keeps it if it is a success. The
     /// output is the whole one, before any budget has cut it.
     pub(crate) fn publish(&self, run: Run, scope: Scope<'_>, outcome: &Outcome) {

@@ -29,6 +29,13 @@ impl Mending {
         self.0.get_or_insert_default()
     }
 
+    /// What was mended, one clause each.
+    pub(crate) fn clauses(&self) -> Vec<String> {
+        let Self(Some(mended)) = self else { return Vec::new() };
+        let repairs = mended.repairs.iter().map(ToString::to_string);
+        repairs.chain(mended.coercions.iter().map(ToString::to_string)).collect()
+    }
+
     /// Says it in the result: the model meant something else than it wrote.
     pub(crate) fn noted_in(&self, mut output: ToolOutput) -> ToolOutput {
         let Self(Some(mended)) = self else { return output };

@@ -130,7 +130,9 @@ mod tests {
         let _ = builder.register(entry);
         let executor = Executor::new(Registry::new(builder.build()), ExecutorConfig::default());
         let turn = executor.turn(TurnOptions::default());
-        turn.dry_run(ToolCall::new("1", name, arguments)).map(|(arguments, _)| arguments)
+        let call = turn.dry_run(ToolCall::new("1", name, arguments));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.expect("a runtime").block_on(call).map(|dry| dry.arguments)
     }
 
     #[test]

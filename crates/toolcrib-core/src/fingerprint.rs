@@ -43,6 +43,13 @@ impl Fingerprint {
         Self(blake3::hash(canonical_json(value).as_bytes()))
     }
 
+    /// Of this and more bytes.
+    pub(crate) fn with(self, bytes: &[u8]) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(self.0.as_bytes()).update(bytes);
+        Self(hasher.finalize())
+    }
+
     /// Its first 64 bits, for a table that forgets: enough to tell the editions of one tool apart,
     /// not to withstand somebody who makes two on purpose.
     pub(crate) fn short(self) -> u64 {

@@ -61,6 +61,7 @@ pub use lifecycle::{RefreshReport, Refreshed, Refresher, ShutdownReport};
 pub use middleware::{Middleware, Next, after, before};
 pub use mock::{Mock, MockCall};
 pub use pattern::{AnnotationPattern, Pattern, SourcePattern};
+pub use pipeline::{DryRun, KeptAnswer};
 pub use recording::{RecordedCall, Recorder, Recording, RecordingError, Replay};
 pub use redaction::redact;
 pub use registry::{

@@ -5,6 +5,7 @@
 
 mod answered;
 mod consent;
+mod dry_run;
 mod finish;
 mod ready;
 mod record;
@@ -46,7 +47,8 @@ use crate::suspension::{Grant, Suspension};
 use crate::turn::Turn;
 
 pub(crate) use self::answered::Answered;
-pub(crate) use self::ready::dry_run;
+pub(crate) use self::dry_run::dry_run;
+pub use self::dry_run::{DryRun, KeptAnswer};
 
 /// Where a call comes from.
 #[derive(Clone, Copy)]

@@ -63,6 +63,35 @@ pub(crate) fn redact_text(definition: Option<&ToolDefinition>, text: &str, mask:
     }
 }
 
+/// The texts of everything sensitive in the arguments, the longest first: what must not be shown of
+/// what a tool makes of them.
+pub(crate) fn sensitive_texts(definition: &ToolDefinition, arguments: &Value) -> Vec<String> {
+    let mut texts = Vec::new();
+    collect(&Place::root(definition.input_schema()), arguments, false, &mut texts);
+    texts.retain(|text| !text.is_empty());
+    texts.sort_by_key(|text| std::cmp::Reverse(text.len()));
+    texts
+}
+
+fn collect(place: &Place<'_>, value: &Value, hidden: bool, texts: &mut Vec<String>) {
+    let hidden = hidden || place.hides(value);
+    match value {
+        Value::Object(members) => {
+            for (key, member) in members {
+                collect(&place.member(key), member, hidden, texts);
+            }
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                collect(&place.item(index), item, hidden, texts);
+            }
+        }
+        Value::String(text) if hidden => texts.push(text.clone()),
+        Value::Number(number) if hidden => texts.push(number.to_string()),
+        _ => {}
+    }
+}
+
 fn shown(place: &Place<'_>, value: &Value, mask: &Mask) -> Value {
     if place.hides(value) {
         return REDACTED.into();

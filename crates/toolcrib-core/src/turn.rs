@@ -6,8 +6,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use toolcrib_fuzzy::Searchable;
 use toolcrib_tool::{
-    Arguments, CallContext, ContextValues, Services, ToolCall, ToolDefinition, ToolError,
-    ToolFiles, ToolResult, canonical_json,
+    ContextValues, Services, ToolCall, ToolDefinition, ToolError, ToolFiles, ToolResult,
+    canonical_json,
 };
 
 use crate::admission::Lineage;
@@ -16,7 +16,7 @@ use crate::cancel::Cancellation;
 use crate::events::{Listeners, Payload};
 use crate::executor::Shared;
 use crate::identity::identity;
-use crate::pipeline::{Answered, Origin};
+use crate::pipeline::{Answered, DryRun, Origin};
 use crate::registry::Slot;
 use crate::spill::{READ_OUTPUT, SpillStore};
 use crate::suspension::{Answer, Grant, RedeemError, Resolution, SuspensionId, redeem};
@@ -300,10 +300,14 @@ impl Turn {
         self.state.cancellation.set();
     }
 
-    /// Does everything a call does but running the tool: what the tool would get, or why the call
-    /// would be refused.
-    pub fn dry_run(&self, call: ToolCall) -> Result<(Arguments, CallContext), ToolError> {
-        pipeline::dry_run(self, call)
+    /// Does everything a call does up to the moment before anybody is asked and anything runs: what
+    /// the tool would get and do, what policy says, and whether an answer is there already. Fails as
+    /// the call would, with every problem of its arguments.
+    ///
+    /// Nothing is counted, recorded or told to listeners, and no middleware is asked. The own check
+    /// of a tool with an instance per call is left out: an instance would have to be made.
+    pub async fn dry_run(&self, call: ToolCall) -> Result<DryRun, ToolError> {
+        pipeline::dry_run(self, call).await
     }
 
     /// Answers several calls, in their order, running them at once as far as they allow.

@@ -6,13 +6,15 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use toolcrib_core::policy::{DecidedBy, Verdict};
 use toolcrib_core::{
     Executor, ExecutorConfig, Registration, Registry, RegistryBuilder, Turn, TurnOptions,
 };
 use toolcrib_tool::{
-    Arguments, BoxFuture, CachePolicy, CallContext, Content, ContextValues, Dedupe, ErrorKind,
-    Injection, IntoOutcome, Layer, Resources, Source, Tool, ToolCall, ToolDefinition,
-    ToolDefinitionBuilder, ToolEntry, ToolError, ToolOutcome, ToolOutput, ToolResult, tool_fn,
+    Annotations, Arguments, BoxFuture, CachePolicy, CallContext, CommandPlan, Content,
+    ContextValues, Dedupe, ErrorKind, Injection, IntoOutcome, Layer, Plan, Resources, Source, Tool,
+    ToolCall, ToolDefinition, ToolDefinitionBuilder, ToolEntry, ToolError, ToolOutcome, ToolOutput,
+    ToolResult, tool_fn,
 };
 
 fn define(name: &str) -> ToolDefinitionBuilder {
@@ -465,9 +467,13 @@ async fn a_dry_run_shows_what_the_tool_would_get_and_runs_nothing() {
             async { "ran" }
         }),
     )]);
-    let (arguments, cx) = turn.dry_run(ToolCall::new("1", "count", "{}")).expect("passes");
-    assert_eq!((arguments.value(), cx.definition().name()), (&json!({"n": 3}), "count"));
-    let refused = turn.dry_run(ToolCall::new("1", "count", r#"{"n": "x"}"#)).expect_err("refused");
+    let dry = turn.dry_run(ToolCall::new("1", "count", "{}")).await.expect("passes");
+    assert_eq!(
+        (dry.arguments.value(), dry.context.definition().name()),
+        (&json!({"n": 3}), "count")
+    );
+    let wrong = ToolCall::new("1", "count", r#"{"n": "x"}"#);
+    let refused = turn.dry_run(wrong).await.expect_err("refused");
     assert_eq!(refused.kind(), ErrorKind::InvalidArgs);
     assert!(!ran.load(Ordering::SeqCst));
 }
@@ -769,4 +775,76 @@ async fn a_writer_makes_others_forget_what_they_read_and_failures_are_never_kept
         let failed = call(&turn, "fails", json!({})).await;
         assert_eq!((failed.error_kind(), failed.cached()), (Some(ErrorKind::Execution), false));
     }
+}
+
+/// A tool that counts its calls and says what each would do.
+struct Planned(Arc<AtomicBool>);
+
+impl Tool for Planned {
+    fn call<'a>(
+        &'a self,
+        _: Arguments,
+        _: &'a CallContext,
+    ) -> BoxFuture<'a, Result<ToolOutcome, ToolError>> {
+        self.0.store(true, Ordering::SeqCst);
+        Box::pin(async { Ok("done".into()) })
+    }
+
+    fn validate<'a>(
+        &'a self,
+        arguments: &'a Arguments,
+        _: &'a CallContext,
+    ) -> BoxFuture<'a, Result<(), ToolError>> {
+        let fits = arguments.value()["user"] != "nobody";
+        let refused = || ToolError::new(ErrorKind::Constraint, "nobody cannot log in");
+        Box::pin(std::future::ready(fits.then_some(()).ok_or_else(refused)))
+    }
+
+    fn plan(&self, arguments: &Arguments, _: &CallContext) -> Result<Option<Plan>, ToolError> {
+        let text = |name: &str| arguments.value()[name].as_str().unwrap_or_default().to_owned();
+        let argv =
+            vec!["login".to_owned(), text("user"), format!("--password={}", text("password"))];
+        Ok(Some(Plan::Command(CommandPlan { argv, ..CommandPlan::default() })))
+    }
+}
+
+#[tokio::test]
+async fn a_dry_run_says_what_policy_would_whether_an_answer_is_there_and_what_the_tool_would_do() {
+    let ran = Arc::new(AtomicBool::new(false));
+    let schema = json!({"properties": {
+        "user": {"type": "string"},
+        "password": {"type": "string", "writeOnly": true},
+    }});
+    let definition = define("login")
+        .input_schema(schema)
+        .annotations(Annotations { read_only: true, idempotent: true, ..Annotations::default() })
+        .cache(CachePolicy::new());
+    let login_entry = entry(definition, Planned(Arc::clone(&ran)));
+    let executor = executor([login_entry], ExecutorConfig::default());
+    let turn = executor.turn(TurnOptions::default());
+    let login = |user: &str| {
+        ToolCall::new("1", "login", json!({"user": user, "password": "hunter22"}).to_string())
+    };
+
+    let dry = turn.dry_run(login("ada")).await.expect("passes");
+    assert!(matches!(dry.verdict, Verdict::Allow { by: DecidedBy::Definition }));
+    let answer = dry.answer.expect("it is cached");
+    assert!(!answer.is_there);
+    let shown = dry.to_value();
+    assert_eq!(shown["plan"]["argv"], json!(["login", "ada", "--password=[redacted]"]));
+    assert_eq!(shown["arguments"]["password"], "[redacted]");
+    let Some(Plan::Command(plan)) = &dry.plan else { panic!("a command") };
+    assert_eq!(plan.argv[2], "--password=hunter22", "the host itself has all of it");
+    assert!(!ran.load(Ordering::SeqCst));
+
+    let refused = turn.dry_run(login("nobody")).await.expect_err("its own check");
+    assert_eq!(refused.kind(), ErrorKind::Constraint);
+
+    assert!(turn.call(login("ada")).await.is_success());
+    let again = turn.dry_run(login("ada")).await.expect("passes").answer.expect("it is cached");
+    assert!(again.is_there);
+    assert_eq!(again.key, answer.key);
+    let other = turn.dry_run(login("eve")).await.expect("passes").answer.expect("it is cached");
+    assert!(!other.is_there && other.key != answer.key);
+    assert_eq!(executor.cache_stats().hits, 0, "looking is no use of an answer");
 }

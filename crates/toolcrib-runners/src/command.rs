@@ -5,10 +5,13 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use toolcrib_manifest::declaration::{CommandSpec, Declaration, DeclaredBody, Keep};
 use toolcrib_sandbox::{Command, SpawnError, run};
-use toolcrib_tool::{Arguments, BoxFuture, CallContext, ErrorKind, Tool, ToolError, ToolOutcome};
+use toolcrib_tool::{
+    Arguments, BoxFuture, CallContext, CommandPlan, ErrorKind, Plan, Tool, ToolError, ToolOutcome,
+};
 
 use crate::context::ContextChecks;
 use crate::expand::{Invocation, expand};
+use crate::host::LookedAt;
 use crate::redact::Redaction;
 use crate::{RunnerHost, outcome, script, streams};
 
@@ -126,6 +129,22 @@ impl Tool for CommandRunner {
         cx: &'a CallContext,
     ) -> BoxFuture<'a, Result<ToolOutcome, ToolError>> {
         Box::pin(self.run(arguments, cx))
+    }
+
+    fn plan(&self, arguments: &Arguments, cx: &CallContext) -> Result<Option<Plan>, ToolError> {
+        self.compiled()?.checks.check(cx)?;
+        let invocation = expand(&self.declaration, arguments.value(), cx, &LookedAt(&self.host))?;
+        let cwd = self.host.directory(invocation.cwd.as_deref());
+        // Whoever looks at it may be somewhere else.
+        let cwd = std::path::absolute(&cwd).unwrap_or(cwd);
+        Ok(Some(Plan::Command(CommandPlan {
+            argv: invocation.argv().map(str::to_owned).collect(),
+            env: invocation.env.into_iter().map(|(name, _)| name).collect(),
+            pass_env: invocation.pass_env,
+            stdin_bytes: invocation.stdin.map_or(0, |text| text.len()),
+            cwd: cwd.to_string_lossy().into_owned(),
+            output_bytes: self.compiled()?.spec.capture_bytes,
+        })))
     }
 
     fn wind_down(&self) -> Duration {

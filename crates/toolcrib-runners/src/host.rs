@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::Secrets;
+use secrecy::SecretString;
+
+use crate::{Secrets, ServerValues};
 
 /// What every declared tool of a server has in common.
 #[derive(Debug, Clone)]
@@ -33,5 +35,25 @@ impl RunnerHost {
             Some(declared) => self.workspace_root.join(declared),
             None => self.workspace_root.clone(),
         }
+    }
+}
+
+/// The server as a plan sees it: a secret whose command was not run is taken to be there.
+pub(crate) struct LookedAt<'h>(pub(crate) &'h RunnerHost);
+
+impl ServerValues for LookedAt<'_> {
+    fn env(&self, name: &str) -> Result<String, String> {
+        self.0.env(name)
+    }
+
+    fn may_pass(&self, name: &str) -> Result<(), String> {
+        self.0.may_pass(name)
+    }
+
+    fn secret(&self, name: &str) -> Result<SecretString, String> {
+        self.0.secret(name).or_else(|reason| match self.0.secrets.check(name) {
+            Ok(()) => Ok(SecretString::from("[secret]".to_owned())),
+            Err(_) => Err(reason),
+        })
     }
 }

@@ -9,12 +9,15 @@ mod values;
 use serde_json::Value;
 use toolcrib_manifest::declaration::{Declaration, HttpSpec};
 use toolcrib_net::{AddressPolicy, Client, Limits, StatusCode};
-use toolcrib_tool::{Arguments, BoxFuture, CallContext, Tool, ToolError, ToolOutcome};
+use toolcrib_tool::{
+    Arguments, BoxFuture, CallContext, Plan, RequestPlan, Tool, ToolError, ToolOutcome,
+};
 
-use crate::RunnerHost;
 use crate::context::ContextChecks;
+use crate::host::LookedAt;
 use crate::redact::Redaction;
 use crate::values::Values;
+use crate::{RunnerHost, ServerValues};
 
 pub use request::{HttpHeader, HttpRequest};
 
@@ -68,9 +71,18 @@ impl HttpRunner {
     /// - `missing_context` or `unavailable` if a value of the host or the server is not there;
     /// - `denied` if a value of the host has a form that an argument may not have either.
     pub fn request(&self, arguments: &Value, cx: &CallContext) -> Result<HttpRequest, ToolError> {
+        self.request_of(&self.host, arguments, cx)
+    }
+
+    fn request_of(
+        &self,
+        server: &dyn ServerValues,
+        arguments: &Value,
+        cx: &CallContext,
+    ) -> Result<HttpRequest, ToolError> {
         let compiled = self.compiled()?;
         compiled.checks.check(cx)?;
-        let values = Values { declaration: &self.declaration, arguments, cx, server: &self.host };
+        let values = Values { declaration: &self.declaration, arguments, cx, server };
         request::build(&compiled.spec, &self.declaration.output, values)
     }
 
@@ -124,5 +136,15 @@ impl Tool for HttpRunner {
     ) -> BoxFuture<'a, Result<ToolOutcome, ToolError>> {
         // A call that is cancelled or out of time is dropped, and its connection with it.
         Box::pin(self.run(arguments, cx))
+    }
+
+    fn plan(&self, arguments: &Arguments, cx: &CallContext) -> Result<Option<Plan>, ToolError> {
+        let request = self.request_of(&LookedAt(&self.host), arguments.value(), cx)?;
+        Ok(Some(Plan::Request(RequestPlan {
+            method: request.method.as_str().to_owned(),
+            url: request.shown_url,
+            headers: request.headers.into_iter().map(|header| header.name).collect(),
+            body: request.body,
+        })))
     }
 }

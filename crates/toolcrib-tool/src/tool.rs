@@ -6,7 +6,9 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use crate::{Arguments, CallContext, ContextValues, ToolDefinition, ToolError, ToolOutcome};
+use crate::{
+    Arguments, CallContext, ContextValues, Plan, ToolDefinition, ToolError, ToolOutcome,
+};
 
 /// A future that can be sent between threads and kept behind a pointer.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -61,6 +63,15 @@ pub trait Tool: Send + Sync + 'static {
     ) -> BoxFuture<'a, Result<(), ToolError>> {
         let _ = (arguments, cx);
         Box::pin(Passes)
+    }
+
+    /// What a call with these arguments would do, for people who want to see it first: starts,
+    /// sends and writes nothing. `None`: the tool cannot say. Default: `None`.
+    ///
+    /// Fails as the call itself would, where that is known beforehand.
+    fn plan(&self, arguments: &Arguments, cx: &CallContext) -> Result<Option<Plan>, ToolError> {
+        let _ = (arguments, cx);
+        Ok(None)
     }
 
     /// The definition as it should be now, for tools whose description or schema depends on

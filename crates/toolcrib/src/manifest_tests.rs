@@ -1,56 +1,208 @@
 //! Runs the tests that authors write into their manifests.
 
-use serde_json::Value;
-use toolcrib_core::{Executor, TurnOptions};
-use toolcrib_manifest::declaration::{Declaration, Expectation, ToolTest};
-use toolcrib_runners::{CommandRunner, RunnerHost};
-use toolcrib_tool::{CallContext, ToolCall, ToolError, ToolResult, canonical_json};
+mod expectations;
 
-/// Runs one test of a manifest and says everything that does not hold.
+use std::time::{Duration, Instant};
+
+use futures_util::{StreamExt, stream};
+use toolcrib_core::policy::Verdict;
+use toolcrib_core::{DryRun, Executor, TurnOptions};
+use toolcrib_manifest::declaration::{Declaration, Expectation, ToolTest};
+use toolcrib_tool::{ErrorKind, Origin, Plan, ToolCall, ToolError};
+
+pub use expectations::Failure;
+use expectations::{check_argv, check_kind, check_request, check_result};
+
+/// Kinds of failure that a call which has passed every check does not end with.
+const DECIDED_BEFORE_A_RUN: [&str; 5] = [
+    ErrorKind::NotFound.as_str(),
+    ErrorKind::InvalidJson.as_str(),
+    ErrorKind::InvalidArgs.as_str(),
+    ErrorKind::Constraint.as_str(),
+    ErrorKind::MissingContext.as_str(),
+];
+
+/// How tests are run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TestOptions {
+    /// Start nothing: what only a run can tell is skipped. Default: false.
+    pub mock: bool,
+    /// So many tests run at once. Default: 4.
+    pub concurrency: usize,
+}
+
+impl Default for TestOptions {
+    fn default() -> Self {
+        Self { mock: false, concurrency: 4 }
+    }
+}
+
+/// One test that was looked at.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct TestReport {
+    /// The tool's exposed name.
+    pub tool: String,
+    /// The test's name.
+    pub name: String,
+    /// Where the test stands.
+    pub origin: Origin,
+    /// What became of it.
+    pub outcome: TestOutcome,
+    /// How long it took.
+    pub duration: Duration,
+}
+
+/// What became of a test.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TestOutcome {
+    /// Everything it expects holds.
+    Passed,
+    /// Something does not hold: each with what was expected and what came.
+    Failed(Vec<Failure>),
+    /// It was not run, or not to its end; why, as one clause.
+    Skipped(String),
+}
+
+/// Runs the tests of declared tools, several at once; the reports stand in the order of the tools and
+/// of their tests. `executor` holds the tools of the declarations: a test calls its tool as anybody
+/// would, with the context that it names itself and no other.
+///
+/// The tests of a tool that is unavailable here, or whose name belongs to another tool, are skipped.
+pub async fn run_tests<'d>(
+    executor: &Executor,
+    declarations: impl IntoIterator<Item = &'d Declaration>,
+    options: TestOptions,
+) -> Vec<TestReport> {
+    let tests = declarations.into_iter().flat_map(|tool| tool.tests.iter().map(move |t| (tool, t)));
+    let tests: Vec<_> = tests.collect();
+    stream::iter(tests)
+        .map(|(declaration, test)| async move {
+            let started = Instant::now();
+            let outcome = run_test(executor, declaration, test, options.mock).await;
+            TestReport {
+                tool: declaration.definition.name().to_owned(),
+                name: test.name.clone(),
+                origin: test.origin.clone(),
+                outcome,
+                duration: started.elapsed(),
+            }
+        })
+        .buffered(options.concurrency.max(1))
+        .collect()
+        .await
+}
+
+/// Runs one test of a manifest.
 ///
 /// A test that only looks at the argument vector or at the request, or that expects a refusal before
-/// anything runs, starts no program and sends nothing. The call goes through the executor like any
-/// other.
+/// anything runs, starts no program and sends nothing. The call goes through the executor like any other.
 pub async fn run_test(
     executor: &Executor,
-    host: &RunnerHost,
     declaration: &Declaration,
     test: &ToolTest,
-) -> Result<(), Vec<String>> {
+    mock: bool,
+) -> TestOutcome {
+    if let Some(reason) = cannot_run(executor, declaration) {
+        return TestOutcome::Skipped(reason);
+    }
     let values = test.ctx.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
     let turn = executor.turn(TurnOptions::default().values(values));
     let call = ToolCall::new("test", declaration.definition.name(), &test.args);
     let expect = &test.expect;
     let mut failures = Vec::new();
-
-    if expect.argv.is_some() || !expect.argv_contains.is_empty() {
-        let invocation = turn.dry_run(call.clone()).and_then(|(arguments, cx)| {
-            CommandRunner::new(declaration, host).invocation(arguments.value(), &cx)
-        });
-        match invocation {
-            Ok(invocation) => {
-                check_argv(expect, &invocation.argv().collect::<Vec<_>>(), &mut failures);
+    if mock || looks_at_plan(expect) {
+        match turn.dry_run(call.clone()).await {
+            Ok(dry) => {
+                look(expect, &dry, &mut failures);
+                if mock && failures.is_empty() {
+                    return mocked(expect, &dry);
+                }
             }
-            Err(error) => failures.push(refused(&error)),
+            Err(error) if mock || expect.error.is_none() => {
+                check_kind(expect, Some(&error), &mut failures);
+            }
+            Err(_) => {}
         }
-        if !needs_run(expect) {
-            return failures.is_empty().then_some(()).ok_or(failures);
-        }
-    }
-    if expect.url.is_some() || expect.body.is_some() {
-        let planned = turn
-            .dry_run(call.clone())
-            .and_then(|(arguments, cx)| planned(declaration, host, arguments.value(), &cx));
-        match planned {
-            Ok((url, body)) => check_request(expect, &url, body.as_ref(), &mut failures),
-            Err(error) => failures.push(refused(&error)),
-        }
-        if !needs_run(expect) {
-            return failures.is_empty().then_some(()).ok_or(failures);
+        if mock || !needs_run(expect) {
+            return outcome(failures);
         }
     }
     check_result(expect, &turn.call(call).await, &mut failures);
-    failures.is_empty().then_some(()).ok_or(failures)
+    outcome(failures)
+}
+
+/// Why calls of this name would not run this tool here.
+fn cannot_run(executor: &Executor, declaration: &Declaration) -> Option<String> {
+    let snapshot = executor.registry().snapshot();
+    let name = declaration.definition.name();
+    let Some(entry) = snapshot.get(name) else {
+        return Some(format!("there is no tool `{name}` here"));
+    };
+    if entry.source.origin.as_ref() != Some(&declaration.origin) {
+        return Some(format!("the name `{name}` belongs to {}", entry.source));
+    }
+    entry.unavailable_reason().map(|reason| format!("the tool is unavailable: it {reason}"))
+}
+
+/// Holds what would be started or sent against what is expected of it.
+fn look(expect: &Expectation, dry: &DryRun, failures: &mut Vec<Failure>) {
+    if !looks_at_plan(expect) {
+        return;
+    }
+    match &dry.plan {
+        Some(Plan::Request(plan)) => check_request(expect, plan, failures),
+        Some(Plan::Command(plan)) => check_argv(expect, &plan.argv, failures),
+        _ => {
+            failures.push(Failure::new(
+                "argv",
+                "a program or a request",
+                "a call that starts and sends nothing",
+            ));
+        }
+    }
+}
+
+/// What a call that passed every check shows without being run.
+fn mocked(expect: &Expectation, dry: &DryRun) -> TestOutcome {
+    // In a test nobody can be asked.
+    let refusal = match &dry.verdict {
+        Verdict::Deny { message, .. } => Some(ToolError::denied(message.as_str())),
+        Verdict::Ask { reason, .. } => Some(ToolError::denied(reason.as_str())),
+        Verdict::Allow { .. } => None,
+    };
+    if let Some(refusal) = refusal {
+        let mut failures = Vec::new();
+        // What would be started or sent is looked at before approval.
+        if needs_run(expect) || !looks_at_plan(expect) {
+            check_kind(expect, Some(&refusal), &mut failures);
+        }
+        return outcome(failures);
+    }
+    if let Some(kind) = expect.error.as_deref().filter(|kind| DECIDED_BEFORE_A_RUN.contains(kind)) {
+        return TestOutcome::Failed(vec![Failure::new(
+            "error",
+            kind,
+            "a call that passes every check",
+        )]);
+    }
+    if needs_run(expect) || !looks_at_plan(expect) {
+        return TestOutcome::Skipped("only a run can tell".to_owned());
+    }
+    TestOutcome::Passed
+}
+
+fn outcome(failures: Vec<Failure>) -> TestOutcome {
+    if failures.is_empty() { TestOutcome::Passed } else { TestOutcome::Failed(failures) }
+}
+
+fn looks_at_plan(expect: &Expectation) -> bool {
+    expect.argv.is_some()
+        || !expect.argv_contains.is_empty()
+        || expect.url.is_some()
+        || expect.body.is_some()
 }
 
 fn needs_run(expect: &Expectation) -> bool {
@@ -58,96 +210,4 @@ fn needs_run(expect: &Expectation) -> bool {
         || !expect.text_contains.is_empty()
         || expect.text_matches.is_some()
         || expect.data.is_some()
-}
-
-fn refused(error: &ToolError) -> String {
-    format!("the call was refused ({}): {error}; {}", error.kind(), error.hints().join(" "))
-}
-
-fn check_argv(expect: &Expectation, argv: &[&str], failures: &mut Vec<String>) {
-    for part in &expect.argv_contains {
-        if !argv.contains(&part.as_str()) {
-            failures.push(format!("argv has no argument {part:?}: {argv:?}"));
-        }
-    }
-    if let Some(expected) = &expect.argv
-        && expected != argv
-    {
-        failures.push(format!("argv is {argv:?}, expected {expected:?}"));
-    }
-}
-
-/// The URL and the body that a call would send.
-#[cfg(feature = "http-tools")]
-fn planned(
-    declaration: &Declaration,
-    host: &RunnerHost,
-    arguments: &Value,
-    cx: &CallContext,
-) -> Result<(String, Option<Value>), ToolError> {
-    let request = toolcrib_runners::HttpRunner::new(declaration, host).request(arguments, cx)?;
-    Ok((request.shown_url, request.body))
-}
-
-#[cfg(not(feature = "http-tools"))]
-fn planned(
-    _: &Declaration,
-    _: &RunnerHost,
-    _: &Value,
-    _: &CallContext,
-) -> Result<(String, Option<Value>), ToolError> {
-    Err(ToolError::unavailable("this build has no HTTP tools (feature `http-tools`)"))
-}
-
-fn check_request(
-    expect: &Expectation,
-    url: &str,
-    body: Option<&Value>,
-    failures: &mut Vec<String>,
-) {
-    if let Some(expected) = &expect.url
-        && expected != url
-    {
-        failures.push(format!("the URL is {url:?}, expected {expected:?}"));
-    }
-    if let Some(expected) = &expect.body
-        && body != Some(expected)
-    {
-        let body = body.map_or_else(|| "nothing".to_owned(), canonical_json);
-        failures.push(format!("the body is {body}, expected {}", canonical_json(expected)));
-    }
-}
-
-fn check_result(expect: &Expectation, result: &ToolResult, failures: &mut Vec<String>) {
-    match (&expect.error, result.error()) {
-        (None, None) => {}
-        (Some(kind), Some(error)) if error.kind().as_str() == kind => {}
-        (Some(kind), Some(error)) => {
-            failures
-                .push(format!("expected a failure of kind {kind}, got {}: {error}", error.kind()));
-        }
-        (Some(kind), None) => {
-            failures.push(format!("expected a failure of kind {kind}; it succeeded"));
-        }
-        (None, Some(_)) => failures.push(format!("the call failed: {}", result.text())),
-    }
-    let text = result.text();
-    for part in &expect.text_contains {
-        if !text.contains(part.as_str()) {
-            failures.push(format!("the text does not contain {part:?}: {text:?}"));
-        }
-    }
-    if let Some(pattern) = &expect.text_matches {
-        match regex::Regex::new(pattern) {
-            Ok(regex) if regex.is_match(&text) => {}
-            Ok(_) => failures.push(format!("the text does not match {pattern:?}: {text:?}")),
-            Err(error) => failures.push(format!("{pattern:?} is no pattern: {error}")),
-        }
-    }
-    if let Some(expected) = &expect.data
-        && result.data() != Some(expected)
-    {
-        let data = result.data().map_or_else(|| "none".to_owned(), canonical_json);
-        failures.push(format!("data is {data}, expected {}", canonical_json(expected)));
-    }
 }

@@ -5,23 +5,22 @@
     expect(clippy::expect_used, reason = "a test that cannot be set up fails")
 )]
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use toolcrib::Toolcrib;
-use toolcrib::manifest_tests::run_test;
+use toolcrib::manifest_tests::{TestOptions, TestOutcome, run_tests};
 use toolcrib::manifests::Manifests;
 use toolcrib::runners::RunnerHost;
 
-fn shipped() -> (PathBuf, Manifests) {
+fn shipped() -> Manifests {
     let root =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the root");
-    let manifests = Manifests::load(&[root.join("tools.d")], RunnerHost::new(&root));
-    (root, manifests)
+    Manifests::load(&[root.join("tools.d")], RunnerHost::new(&root))
 }
 
 #[test]
 fn nothing_is_wrong_with_the_shipped_manifests() {
-    let (_, manifests) = shipped();
+    let manifests = shipped();
     let problems: Vec<_> = manifests.files().problems().map(|(_, problem)| problem).collect();
     assert!(problems.is_empty(), "{problems:#?}");
     assert!(manifests.files().declarations().count() >= 16);
@@ -29,7 +28,7 @@ fn nothing_is_wrong_with_the_shipped_manifests() {
 
 #[test]
 fn every_shipped_tool_teaches_and_is_tested() {
-    let (_, manifests) = shipped();
+    let manifests = shipped();
     for declaration in manifests.files().declarations() {
         let definition = &declaration.definition;
         let name = definition.name();
@@ -50,25 +49,19 @@ fn every_shipped_tool_teaches_and_is_tested() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_tests_in_the_shipped_manifests_hold() {
-    let (root, manifests) = shipped();
-    let host = RunnerHost::new(&root);
+    let manifests = shipped();
     let crib = Toolcrib::builder().entries(manifests.entries()).build().expect("a crib");
-    let mut ran = 0;
-    let mut failures = Vec::new();
-    for declaration in manifests.files().declarations() {
-        if crib.turn().describe(declaration.definition.name()).is_none() {
+    let tools = manifests.files().declarations();
+    let reports = run_tests(crib.executor(), tools, TestOptions::default()).await;
+    let (mut ran, mut failures) = (0, Vec::new());
+    for report in &reports {
+        match &report.outcome {
             // Its program is not on this machine: said here, and counted as not run.
-            println!("not run: {} is unavailable here", declaration.definition.name());
-            continue;
-        }
-        for test in &declaration.tests {
-            ran += 1;
-            if let Err(problems) = run_test(crib.executor(), &host, declaration, test).await {
-                failures.push(format!(
-                    "{} / {}: {problems:#?}",
-                    declaration.definition.name(),
-                    test.name
-                ));
+            TestOutcome::Skipped(reason) => println!("not run: {}: {reason}", report.tool),
+            TestOutcome::Passed => ran += 1,
+            failed => {
+                ran += 1;
+                failures.push(format!("{} / {}: {failed:#?}", report.tool, report.name));
             }
         }
     }

@@ -1,11 +1,13 @@
 //! `toolcrib call NAME`: one call, answered on the terminal.
 
+mod dry;
+
 use std::io::Read as _;
 
 use anyhow::{Context, bail};
 use clap::Args;
 use serde_json::Value;
-use toolcrib::{ToolCall, ToolResult};
+use toolcrib::{ErrorKind, ToolCall, ToolResult, Turn};
 
 use super::{Options, ToolsetChoice, stop};
 use crate::screen::{self, ERROR};
@@ -19,6 +21,7 @@ use crate::{Exit, approval, arguments, upstreams};
   toolcrib call calculator --json '{\"expression\": \"2 + 2\"}'
   echo '{\"expression\": \"2 + 2\"}' | toolcrib call calculator --json -
   toolcrib call rotate_log path=app.log --yes        approved beforehand
+  toolcrib call rotate_log path=app.log --dry-run    what it would do; nothing runs
 
 A call that needs approval is asked about on the terminal. Without one it is denied, unless --yes
 approves it. What a rule denies stays denied.
@@ -39,11 +42,17 @@ pub(crate) struct CallOptions {
     /// Approve this one call, if it needs approval
     #[arg(long)]
     yes: bool,
+    /// Check the call and show what it would do: nothing runs, and nobody is asked
+    #[arg(long, conflicts_with = "yes")]
+    dry_run: bool,
     #[command(flatten)]
     toolset: ToolsetChoice,
 }
 
 pub(super) fn run(options: &Options, own: &CallOptions) -> anyhow::Result<Exit> {
+    if own.dry_run {
+        return planned(options, own);
+    }
     let started = startup::call(options)?;
     let crib = &started.crib;
     // Before there is a runtime: whoever waits for a terminal cannot be interrupted inside one.
@@ -74,6 +83,33 @@ async fn answered(
     let crib = &started.crib;
     let operator = approval::operator(own.yes);
     let turn = crib.executor().turn(own.toolset.turn_options(crib)?.approver(operator));
+    Ok(turn.call(the_call(&turn, own, given)?).await)
+}
+
+/// Shows what the call would do, over tools that nothing is opened or connected for.
+fn planned(options: &Options, own: &CallOptions) -> anyhow::Result<Exit> {
+    let started = startup::plan(options)?;
+    let given = given(own)?;
+    let turn = started.crib.executor().turn(own.toolset.turn_options(&started.crib)?);
+    let call = the_call(&turn, own, given)?;
+    let json = own.json.is_some();
+    let would_run = match super::block_on(turn.dry_run(call))? {
+        Ok(dry) => dry::print(&dry, json)?,
+        Err(error) => {
+            dry::refusal(&error, json)?;
+            if error.kind() == ErrorKind::NotFound && started.has_upstreams() {
+                screen::note(
+                    "Tools of upstream servers are not known here: a dry run connects to none.",
+                );
+            }
+            false
+        }
+    };
+    Ok(if would_run { Exit::Success } else { Exit::Failure })
+}
+
+/// The call as it was written on the command line.
+fn the_call(turn: &Turn, own: &CallOptions, given: Option<String>) -> anyhow::Result<ToolCall> {
     let text = if let Some(text) = given {
         text
     } else {
@@ -82,7 +118,7 @@ async fn answered(
             turn.describe(&own.name).map_or(&empty, |definition| definition.input_schema());
         arguments::from_pairs(&own.pairs, schema)?.to_string()
     };
-    Ok(turn.call(ToolCall::new("call_1", &*own.name, text)).await)
+    Ok(ToolCall::new("call_1", &*own.name, text))
 }
 
 /// The arguments where they were given as JSON.

@@ -16,6 +16,7 @@ mod checks;
 mod constraints;
 mod crib;
 mod doctor;
+mod dry_runs;
 mod finding;
 mod lock;
 mod manifests;
@@ -25,12 +26,14 @@ mod running;
 mod settings;
 mod state;
 mod stopping;
+mod tests_in_manifests;
 mod toolsets;
 mod upstreams;
 
 // The library's own dependencies, which this binary does not name.
 use {
     anstream as _, anstyle as _, anyhow as _, clap as _, clap_complete as _, clap_mangen as _,
-    comfy_table as _, terminal_size as _, tokio as _, toolcrib as _, toolcrib_cli as _,
-    toolcrib_sandbox as _, toolcrib_tools as _, tracing as _, tracing_subscriber as _,
+    comfy_table as _, similar as _, terminal_size as _, tokio as _, toolcrib as _,
+    toolcrib_cli as _, toolcrib_sandbox as _, toolcrib_tools as _, tracing as _,
+    tracing_subscriber as _,
 };

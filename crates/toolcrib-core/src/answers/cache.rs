@@ -111,6 +111,12 @@ impl AnswerCache {
         state.get_counted(key, now).ok_or_else(|| state.ledger.version(key))
     }
 
+    /// Whether an answer is kept for a call; not counted as a look-up.
+    pub(super) fn holds(&self, key: &Key) -> bool {
+        let now = (self.clock)();
+        self.lock().get(key, now).is_some()
+    }
+
     /// Like [`get`](Self::get), for the second look of one call: its miss has been counted.
     pub(super) fn get_again(&self, key: &Key) -> Option<Arc<ToolOutput>> {
         let now = (self.clock)();

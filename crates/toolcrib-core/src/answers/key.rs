@@ -9,6 +9,7 @@ use toolcrib_json::Cursor;
 use toolcrib_tool::{ContextValues, Layer, ToolDefinition, ToolEntry, canonical_json};
 
 use super::canonical;
+use crate::fingerprint::Fingerprint;
 
 /// The tool a call is for, made once per registry entry; cloning it is cheap.
 ///
@@ -116,6 +117,11 @@ impl Key {
     /// The definition of the tool that is called.
     pub(crate) fn definition(&self) -> &ToolDefinition {
         self.callee.definition()
+    }
+
+    /// Stands for the key outside of this process; `callee` is the fingerprint of its tool.
+    pub(crate) fn fingerprint(&self, callee: Fingerprint) -> Fingerprint {
+        callee.with(&self.text)
     }
 
     /// The bytes it takes beyond a fixed size.

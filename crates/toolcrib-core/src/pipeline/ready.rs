@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use toolcrib_tool::{
     Arguments, CallContext, CallContextBuilder, CallId, ErrorKind, HostedContext, RawArguments,
-    Tool, ToolCall, ToolDefinition, ToolError,
+    Tool, ToolDefinition, ToolError,
 };
 
 use super::{Leave, Way};
@@ -142,15 +142,6 @@ pub(super) fn checked<'t>(
     Ok(Checked { compiled, arguments, mending })
 }
 
-/// Does everything but running the tool.
-pub(crate) fn dry_run(turn: &Turn, call: ToolCall) -> Result<(Arguments, CallContext), ToolError> {
-    let (id, name, raw) = call.into_parts();
-    let slot = turn.state.slot(&name).ok_or_else(|| unknown(turn, &name))?;
-    available(slot)?;
-    let checked = checked(turn, slot, raw)?;
-    Ok((checked.arguments, context(turn, slot, &id).build()))
-}
-
 /// There is no such tool; which ones are near.
 pub(super) fn unknown(turn: &Turn, name: &str) -> ToolError {
     let near: Vec<_> = turn.state.near(name).iter().map(|near| format!("`{near}`")).collect();
@@ -163,7 +154,7 @@ pub(super) fn unknown(turn: &Turn, name: &str) -> ToolError {
 }
 
 /// Fails if the tool cannot run here.
-fn available(slot: &Slot) -> Result<(), ToolError> {
+pub(super) fn available(slot: &Slot) -> Result<(), ToolError> {
     let Some(reason) = slot.entry.unavailable_reason() else { return Ok(()) };
     let name = slot.entry.name();
     Err(ToolError::unavailable(reason)
@@ -187,7 +178,7 @@ fn require_context(turn: &Turn, definition: &ToolDefinition) -> Result<(), ToolE
     .with_hint("It cannot be given as an argument. Tell the user that the host must set it."))
 }
 
-fn context(turn: &Turn, slot: &Slot, id: &CallId) -> CallContextBuilder {
+pub(super) fn context(turn: &Turn, slot: &Slot, id: &CallId) -> CallContextBuilder {
     let definition = &slot.entry.definition;
     CallContext::builder(id.clone(), Arc::clone(definition))
         .values(turn.state.values.clone())

@@ -1,0 +1,144 @@
+//! Dry runs: the way of a call up to the moment before anybody is asked and anything runs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use toolcrib_tool::{Arguments, Body, CallContext, Plan, ToolCall, ToolError};
+
+use super::ready::{available, checked, context, unknown};
+use crate::admission::Lineage;
+use crate::answers::{Answers, Key};
+use crate::execution::validate;
+use crate::fingerprint::Fingerprint;
+use crate::host::Host;
+use crate::policy::Verdict;
+use crate::redaction::{redact, sensitive_texts};
+use crate::turn::Turn;
+
+/// What a call would be, had it been made ([`Turn::dry_run`]).
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct DryRun {
+    /// What the tool would get.
+    pub arguments: Arguments,
+    /// What the tool would see of the call.
+    pub context: CallContext,
+    /// What policy says: whether it would run, be asked about or be refused.
+    pub verdict: Verdict,
+    /// What of its text had to be mended, one clause each.
+    pub mended: Vec<String>,
+    /// Whether an earlier answer could serve; `None` for tools whose calls always run.
+    pub answer: Option<KeptAnswer>,
+    /// How long it may take; `None` without limit.
+    pub timeout: Option<Duration>,
+    /// What the tool would do, as far as it can say. Secrets stand in it as they are:
+    /// [`to_value`](Self::to_value) is the form to show.
+    pub plan: Option<Plan>,
+    shown_arguments: Value,
+    shown_plan: Option<Plan>,
+}
+
+/// An answer that may be used again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct KeptAnswer {
+    /// Stands for the tool, the arguments, what the host injects and who asks: calls with the same
+    /// key have the same answer.
+    pub key: Fingerprint,
+    /// Whether the answer is there, so that the tool would not run.
+    pub is_there: bool,
+}
+
+impl DryRun {
+    /// What the tool would do, with secrets and sensitive arguments masked.
+    pub fn shown_plan(&self) -> Option<&Plan> {
+        self.shown_plan.as_ref()
+    }
+
+    /// The arguments, with secrets and sensitive ones masked.
+    pub fn shown_arguments(&self) -> &Value {
+        &self.shown_arguments
+    }
+
+    /// Everything, as JSON that may be shown: `tool`, `arguments`, `mended`, `decision` (`allow`,
+    /// `ask` or `deny`) with `by` and `reason`, `timeout_seconds`, `output_chars`, `answer` and
+    /// `plan`.
+    pub fn to_value(&self) -> Value {
+        let definition = self.context.definition();
+        let (decision, reason) = match &self.verdict {
+            Verdict::Allow { .. } => ("allow", None),
+            Verdict::Ask { reason, .. } => ("ask", Some(reason)),
+            Verdict::Deny { message, .. } => ("deny", Some(message)),
+        };
+        json!({
+            "tool": definition.name(),
+            "arguments": self.shown_arguments,
+            "mended": self.mended,
+            "decision": {
+                "decision": decision,
+                "by": self.verdict.by().to_string(),
+                "reason": reason,
+            },
+            "client": definition.client(),
+            "timeout_seconds": self.timeout.map(|timeout| timeout.as_secs_f64()),
+            "output_chars": self.context.output_chars(),
+            "answer": self.answer.map(|answer| json!({
+                "key": answer.key.to_string(),
+                "is_there": answer.is_there,
+            })),
+            "plan": self.shown_plan.as_ref().map(Plan::to_value),
+        })
+    }
+}
+
+/// Goes the way of a call up to its permit: the same checks in the same order, with the same errors.
+/// Nobody is asked, nothing is made, started, counted or written down.
+pub(crate) async fn dry_run(turn: &Turn, call: ToolCall) -> Result<DryRun, ToolError> {
+    let (id, name, raw) = call.into_parts();
+    let state = &turn.state;
+    let slot = state.slot(&name).ok_or_else(|| unknown(turn, &name))?;
+    available(slot)?;
+    let definition = Arc::clone(&slot.entry.definition);
+    let checked = checked(turn, slot, raw)?;
+    let host = Host::new(turn, &definition, &Lineage::root(), None);
+    let hosted = context(turn, slot, &id).host(host).build_hosted();
+    let cx = hosted.context();
+    let timeout = state.shared.config.limit(definition.timeout());
+    // A factory's instance would have to be made, which is the beginning of a run.
+    let body = match &slot.entry.body {
+        Body::Shared(body) => Some(body.as_ref()),
+        _ => None,
+    };
+    if let Some(body) = body {
+        validate(body, &checked.arguments, &cx, timeout).await?;
+    }
+    let verdict = state.shared.policy.decide(&slot.entry, &checked.arguments);
+    let answer = if Answers::concern(&definition) {
+        let arguments = checked.arguments.tape()?.root();
+        let key = Key::of(&checked.compiled.callee, arguments, &state.values, &state.context);
+        let is_there = state.shared.answers.is_there(&key, state.session.as_deref());
+        let key = key.fingerprint(Fingerprint::of_definition(&slot.entry));
+        Some(KeptAnswer { key, is_there })
+    } else {
+        None
+    };
+    let plan = body.map(|body| body.plan(&checked.arguments, &cx)).transpose()?.flatten();
+    let mask = state.shared.mask.load();
+    let sensitive = sensitive_texts(&definition, checked.arguments.value());
+    let shown = |text: String| {
+        let text = sensitive.iter().fold(text, |text, hidden| text.replace(hidden, "[redacted]"));
+        mask.text(&text).into_owned()
+    };
+    Ok(DryRun {
+        shown_arguments: redact(&definition, checked.arguments.value(), &mask),
+        shown_plan: plan.clone().map(|plan| plan.map(shown)),
+        mended: checked.mending.clauses(),
+        arguments: checked.arguments,
+        context: cx,
+        verdict,
+        answer,
+        timeout,
+        plan,
+    })
+}

@@ -1,0 +1,102 @@
+//! What a call would do, for people who want to see it first.
+
+use serde_json::{Value, json};
+
+/// What a call would do, said without doing it ([`Tool::plan`](crate::Tool::plan)).
+///
+/// It is complete: what is secret in it stands as it is. Whoever shows it masks it first, as a dry
+/// run of the executor does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Plan {
+    /// It starts a program, or hands the call to one that runs already.
+    Command(CommandPlan),
+    /// It makes a request over HTTP.
+    Request(RequestPlan),
+}
+
+/// A program that a call would start.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CommandPlan {
+    /// The program and its arguments.
+    pub argv: Vec<String>,
+    /// Names of the variables that are set for it. Their values are nobody's business.
+    pub env: Vec<String>,
+    /// Names of the variables that it gets from the server's own environment.
+    pub pass_env: Vec<String>,
+    /// How many bytes it reads on standard input.
+    pub stdin_bytes: usize,
+    /// The directory it starts in.
+    pub cwd: String,
+    /// How many bytes of each of its output streams are kept.
+    pub output_bytes: usize,
+}
+
+/// A request that a call would make.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RequestPlan {
+    /// `GET`, `POST`, …
+    pub method: String,
+    /// The address, with its query.
+    pub url: String,
+    /// Names of the headers, those of the authentication among them.
+    pub headers: Vec<String>,
+    /// The body as data, if there is one: its JSON, the fields of a form, or a text.
+    pub body: Option<Value>,
+}
+
+impl Plan {
+    /// The plan with every text that could hold a value of the call changed by `change`, for
+    /// example masked.
+    #[must_use]
+    pub fn map(self, change: impl Fn(String) -> String) -> Self {
+        match self {
+            Self::Command(plan) => Self::Command(CommandPlan {
+                argv: plan.argv.into_iter().map(&change).collect(),
+                cwd: change(plan.cwd),
+                ..plan
+            }),
+            Self::Request(plan) => Self::Request(RequestPlan {
+                url: change(plan.url),
+                body: plan.body.map(|body| map_texts(body, &change)),
+                ..plan
+            }),
+        }
+    }
+
+    /// The plan as a JSON object with `kind`: `command` or `request`.
+    pub fn to_value(&self) -> Value {
+        match self {
+            Self::Command(plan) => json!({
+                "kind": "command",
+                "argv": plan.argv,
+                "env": plan.env,
+                "pass_env": plan.pass_env,
+                "stdin_bytes": plan.stdin_bytes,
+                "cwd": plan.cwd,
+                "output_bytes": plan.output_bytes,
+            }),
+            Self::Request(plan) => json!({
+                "kind": "request",
+                "method": plan.method,
+                "url": plan.url,
+                "headers": plan.headers,
+                "body": plan.body,
+            }),
+        }
+    }
+}
+
+/// Every text in a value, changed; names of members too, for they may come from a call.
+fn map_texts(value: Value, change: &impl Fn(String) -> String) -> Value {
+    match value {
+        Value::String(text) => change(text).into(),
+        Value::Array(items) => items.into_iter().map(|item| map_texts(item, change)).collect(),
+        Value::Object(members) => members
+            .into_iter()
+            .map(|(name, member)| (change(name), map_texts(member, change)))
+            .collect::<serde_json::Map<_, _>>()
+            .into(),
+        other => other,
+    }
+}

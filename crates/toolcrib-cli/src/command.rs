@@ -11,6 +11,7 @@ mod generate;
 mod list;
 mod lock;
 mod mcp;
+mod new;
 mod running;
 mod schema;
 mod search;
@@ -85,6 +86,8 @@ pub(crate) enum Command {
     Call(call::CallOptions),
     /// Check manifests and names without running anything
     Check(check::CheckOptions),
+    /// Make a first manifest of a tool, with comments and tests
+    New(new::NewOptions),
     /// Run the tests that stand in manifests
     Test(test::TestCommand),
     /// Accept the tools as they are declared now, or see what has changed since they were accepted
@@ -167,6 +170,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Exit> {
         Command::Show(own) => show::run(options, own),
         Command::Call(own) => call::run(options, own),
         Command::Check(own) => check::run(options, own),
+        Command::New(own) => new::run(options, own),
         Command::Test(own) => test::run(options, own),
         Command::Lock(own) => lock::run(options, own),
         Command::Accept(own) => accept::run(options, own),

@@ -23,6 +23,7 @@ mod manifests;
 mod processes;
 mod requests;
 mod running;
+mod scaffolds;
 mod settings;
 mod state;
 mod stopping;

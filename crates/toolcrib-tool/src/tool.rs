@@ -6,9 +6,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use crate::{
-    Arguments, CallContext, ContextValues, Plan, ToolDefinition, ToolError, ToolOutcome,
-};
+use crate::{Arguments, CallContext, ContextValues, Plan, ToolDefinition, ToolError, ToolOutcome};
 
 /// A future that can be sent between threads and kept behind a pointer.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

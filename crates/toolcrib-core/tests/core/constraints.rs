@@ -102,7 +102,7 @@ async fn rules_hold_for_tools_of_the_client_and_in_a_dry_run() {
     let refused = call(&turn, "pick", json!({"lines": 4})).await;
     assert_eq!(refused.error_kind(), Some(ErrorKind::Constraint));
     let dry = turn.dry_run(ToolCall::new("1", "pick", r#"{"lines": 4}"#));
-    assert_eq!(dry.expect_err("it breaks the rule").kind(), ErrorKind::Constraint);
+    assert_eq!(dry.await.expect_err("it breaks the rule").kind(), ErrorKind::Constraint);
 }
 
 #[tokio::test]

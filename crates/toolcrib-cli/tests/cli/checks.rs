@@ -236,9 +236,9 @@ fn wrong_input_is_told_apart_from_wrong_manifests() {
     let run = crib.run(&["check", "nowhere.yaml"]);
     assert_eq!(run.code, Some(1));
     insta::assert_snapshot!(run.stderr, @"
-    error[unreadable]: the directory cannot be read: No such file or directory (os error 2)
+    error[unreadable]: there is no such file or directory
     --> nowhere.yaml
-     = help: create it, or correct the list of directories
+     = help: check the spelling of the path
     ");
     assert_eq!(crib.run(&["check", "--format", "xml"]).code, Some(2));
     assert_eq!(crib.run(&["check", "--json", "--format", "sarif"]).code, Some(2));

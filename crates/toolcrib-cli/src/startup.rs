@@ -84,6 +84,13 @@ pub(crate) fn quietly(options: &Options) -> anyhow::Result<Started> {
     build(options, Secrets::look, pins)
 }
 
+/// As [`quietly`], whatever the state directory is like: it is not looked into.
+pub(crate) fn without_state(options: &Options) -> anyhow::Result<Started> {
+    let mut config = config(options)?.into_config();
+    config.state.dir = None;
+    build_of(config, Secrets::look, |builder, _| Ok(builder))
+}
+
 /// Where there is a state directory, what is known of other MCP servers' tools is read from it.
 fn pins(builder: ToolcribBuilder, config: &Config) -> Result<ToolcribBuilder, SetupError> {
     match &config.state.dir {

@@ -16,18 +16,17 @@ use crate::units::{ByteSize, HumanDuration};
 /// assert_eq!(schema["properties"]["toolcrib"]["const"], toolcrib_manifest::FORMAT_VERSION);
 /// ```
 pub fn manifest_schema() -> Value {
-    let mut definitions = Map::new();
-    let mut schema = mapping(&keys::FILE, &mut definitions);
+    let mut schema = mapping(&keys::FILE);
     schema["properties"]["toolcrib"] =
         json!({"const": FORMAT_VERSION, "description": "The version of the format."});
     // What a table cannot say: one of two keys.
     schema["anyOf"] = json!([{"required": ["tools"]}, {"required": ["upstream"]}]);
-    definitions["upstream"]["oneOf"] = json!([{"required": ["command"]}, {"required": ["url"]}]);
+    schema["properties"]["upstream"]["items"]["oneOf"] =
+        json!([{"required": ["command"]}, {"required": ["url"]}]);
     let head = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "toolcrib manifest",
         "description": "Tools for LLM agents, declared in a file.",
-        "$defs": definitions,
     });
     if let (Value::Object(schema), Value::Object(head)) = (&mut schema, head) {
         schema.extend(head);
@@ -35,13 +34,10 @@ pub fn manifest_schema() -> Value {
     schema
 }
 
-/// A mapping with a table. The tables of what stands in it are added to the definitions.
-fn mapping(table: &Keys, definitions: &mut Map<String, Value>) -> Value {
-    let properties: Map<String, Value> = table
-        .table
-        .iter()
-        .map(|key| (key.name.to_owned(), property(table, key, definitions)))
-        .collect();
+/// A mapping with a table, and all that stands in it: no table stands within itself.
+fn mapping(table: &Keys) -> Value {
+    let properties: Map<String, Value> =
+        table.table.iter().map(|key| (key.name.to_owned(), property(table, key))).collect();
     let required: Vec<&str> = table
         .table
         .iter()
@@ -66,16 +62,16 @@ fn mapping(table: &Keys, definitions: &mut Map<String, Value>) -> Value {
     schema
 }
 
-fn property(table: &Keys, key: &Key, definitions: &mut Map<String, Value>) -> Value {
+fn property(table: &Keys, key: &Key) -> Value {
     let mut schema = match key.presence {
         Presence::NotYet(help) => json!({"not": {}, "description": help}),
         _ => match keys::nested(table, key.name) {
-            Some((keys::Place::Here, inner)) => reference(inner, definitions),
+            Some((keys::Place::Here, inner)) => mapping(inner),
             Some((keys::Place::EachItem, inner)) => {
-                json!({"type": "array", "items": reference(inner, definitions)})
+                json!({"type": "array", "items": mapping(inner)})
             }
             Some((keys::Place::EachItemOrText, inner)) => {
-                let inner = reference(inner, definitions);
+                let inner = mapping(inner);
                 json!({"type": "array", "items": {"anyOf": [{"type": "string"}, inner]}})
             }
             None => value(key.expected),
@@ -85,16 +81,6 @@ fn property(table: &Keys, key: &Key, definitions: &mut Map<String, Value>) -> Va
         schema["description"] = Value::from(help);
     }
     schema
-}
-
-fn reference(table: &Keys, definitions: &mut Map<String, Value>) -> Value {
-    let name = table.what.trim_start_matches("a ").trim_start_matches("an ").replace('`', "");
-    let name = name.replace(' ', "_");
-    if !definitions.contains_key(&name) {
-        let schema = mapping(table, definitions);
-        definitions.insert(name.clone(), schema);
-    }
-    json!({"$ref": format!("#/$defs/{name}")})
 }
 
 /// What a key may hold. A new kind of value does not compile without a line here.

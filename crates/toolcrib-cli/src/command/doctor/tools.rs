@@ -18,7 +18,7 @@ pub(super) fn look(options: &Options, config: &Config, findings: &mut Findings) 
             );
         }
     }
-    let started = match startup::quietly(options) {
+    let started = match startup::without_state(options) {
         Ok(started) => started,
         Err(error) => {
             findings.fail("start", format!("{error:#}"), "nothing starts like this");

@@ -1,5 +1,4 @@
 //! What rules are refused when they are read, what they decide, and what they cost at most.
-#![expect(clippy::expect_used, reason = "a test that cannot be set up fails")]
 
 use std::panic::catch_unwind;
 use std::time::{Duration, Instant};

@@ -57,7 +57,7 @@ impl Template {
 }
 
 pub(super) fn run(options: &Options, own: &NewOptions) -> anyhow::Result<Exit> {
-    if let Err(error) = ToolName::new(&*own.name) {
+    if let Err(error) = ToolName::new(&own.name) {
         bail!("{error}");
     }
     let path = match &own.file {

@@ -1,6 +1,7 @@
 //! Checked declarations: what a manifest says, once nothing is wrong with it.
 
 mod http;
+mod script;
 mod upstream;
 
 use std::collections::BTreeMap;
@@ -16,6 +17,7 @@ use crate::template::{Reference, Template};
 use crate::units::HumanDuration;
 
 pub use http::{HttpAuth, HttpBody, HttpMethod, HttpSpec, JsonTemplate, QueryPair, UrlSpec};
+pub use script::ScriptFile;
 pub use upstream::{HttpUpstream, StdioUpstream, UpstreamDeclaration, UpstreamTransport};
 
 /// One tool of a manifest, ready to be turned into a body by a runner.
@@ -90,9 +92,8 @@ pub struct CommandSpec {
     pub argv: Vec<ArgvEntry>,
     /// The file that the first entry names, if it is a script: relative paths are those of the
     /// manifest's folder.
-    // What it is called is in `argv`; where the folder is changes nothing.
-    #[serde(serialize_with = "is_there", skip_serializing_if = "Option::is_none")]
-    pub script: Option<PathBuf>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub script: Option<ScriptFile>,
     /// What the program reads on standard input; empty without.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stdin: Option<Template>,
@@ -124,11 +125,6 @@ impl CommandSpec {
         });
         argv.chain(&self.stdin).chain(self.env.values()).flat_map(Template::references)
     }
-}
-
-#[expect(clippy::ref_option, reason = "the form serde asks for")]
-fn is_there<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_bool(path.is_some())
 }
 
 fn as_text<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {

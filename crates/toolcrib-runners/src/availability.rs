@@ -24,7 +24,7 @@ pub(crate) fn missing(declaration: &Declaration, host: &RunnerHost) -> Vec<Strin
             }
         });
     let script = declaration.command().and_then(|command| command.script.as_ref());
-    let script = script.and_then(|script| script::start(script).err());
+    let script = script.and_then(|script| script::start(script, host.pinned_scripts).err());
     let beside = declaration.worker().and_then(|worker| {
         let program = worker.argv.first().filter(|program| program.contains('/'))?;
         find_program(worker.folder.join(program))

@@ -86,7 +86,7 @@ impl CommandRunner {
     /// The command as the sandbox takes it.
     fn command(&self, spec: &CommandSpec, invocation: Invocation) -> Result<Command, ToolError> {
         let start = match &spec.script {
-            Some(script) => script::start(script)
+            Some(script) => script::start(script, self.host.pinned_scripts)
                 .map_err(|problem| ToolError::unavailable(format!("the tool {problem}")))?,
             None => script::Start { program: invocation.program.into(), before: Vec::new() },
         };

@@ -15,18 +15,31 @@ pub struct RunnerHost {
     pub workspace_root: PathBuf,
     /// What `${secret.x}` stands for.
     pub secrets: Secrets,
+    /// Whether a script runs only as it was when its manifest was loaded. Default `false`: what is
+    /// there runs.
+    pub pinned_scripts: bool,
 }
 
 impl RunnerHost {
     /// A host whose workspace is this directory, without secrets.
     pub fn new(workspace_root: impl Into<PathBuf>) -> Self {
-        Self { workspace_root: workspace_root.into(), secrets: Secrets::default() }
+        Self {
+            workspace_root: workspace_root.into(),
+            secrets: Secrets::default(),
+            pinned_scripts: false,
+        }
     }
 
     /// Gives it secrets.
     #[must_use]
     pub fn with_secrets(self, secrets: Secrets) -> Self {
         Self { secrets, ..self }
+    }
+
+    /// Says whether a script that has changed since its manifest was loaded is refused.
+    #[must_use]
+    pub fn with_pinned_scripts(self, pinned_scripts: bool) -> Self {
+        Self { pinned_scripts, ..self }
     }
 
     /// The directory a program starts in.

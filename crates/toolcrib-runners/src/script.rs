@@ -2,8 +2,9 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use toolcrib_manifest::declaration::ScriptFile;
 use toolcrib_sandbox::find_program;
 
 /// How much of a script's first line is read, in bytes: what the kernel reads of one.
@@ -17,17 +18,32 @@ pub(crate) struct Start {
 }
 
 /// How the script is started; fails with a clause. A file that may not be executed, as a mounted
-/// one often may not, is handed to the interpreter its `#!` line names.
-pub(crate) fn start(script: &Path) -> Result<Start, String> {
-    let shown = script.display();
+/// one often may not, is handed to the interpreter its `#!` line names. One that is `pinned` has to
+/// be what it was when its manifest was loaded.
+pub(crate) fn start(script: &ScriptFile, pinned: bool) -> Result<Start, String> {
+    let shown = script.path.display();
     // Absolute: it starts in another directory.
-    let file = std::path::absolute(script)
+    let file = std::path::absolute(&script.path)
         .map_err(|error| format!("needs the script `{shown}`: {error}"))?;
     let metadata = file
         .metadata()
         .map_err(|error| format!("needs the script `{shown}`, which cannot be read: {error}"))?;
     if !metadata.is_file() {
         return Err(format!("needs the script `{shown}`, which is no regular file"));
+    }
+    if metadata.len() > ScriptFile::MAX_BYTES {
+        return Err(format!("needs the script `{shown}`, which is longer than 4 MiB"));
+    }
+    if pinned {
+        let now = script.digest_now().map_err(|error| {
+            format!("needs the script `{shown}`, which cannot be read: {error}")
+        })?;
+        if script.digest.as_ref() != Some(&now) {
+            return Err(format!(
+                "needs the script `{shown}`, which has changed since the tools were loaded: \
+                 `toolcrib reload` takes it up, and holds it against the lock"
+            ));
+        }
     }
     if find_program(&file).is_ok() {
         return Ok(Start { program: file, before: Vec::new() });
@@ -55,6 +71,7 @@ pub(crate) fn start(script: &Path) -> Result<Start, String> {
 mod tests {
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
+    use std::path::Path;
 
     use super::*;
 
@@ -66,7 +83,7 @@ mod tests {
         let text = |text: &str, mode: u32| {
             fs::write(&file, text).unwrap();
             fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
-            start(&file)
+            start(&ScriptFile::read(&file), true)
         };
         let started = |program: &str, before: &[&str]| {
             let before = before.iter().map(|&one| one.to_owned()).collect();
@@ -79,7 +96,29 @@ mod tests {
             started("/usr/bin/env", &["-S x y", &path])
         );
         assert!(text("echo\n", 0o644).unwrap_err().contains("no `#!` line: run `chmod +x`"));
-        assert!(start(folder.path()).unwrap_err().ends_with("which is no regular file"));
-        assert!(start(Path::new("/no/such")).unwrap_err().contains("cannot be read"));
+        let reason = |path: &Path| start(&ScriptFile::read(path), false).unwrap_err();
+        assert!(reason(folder.path()).ends_with("which is no regular file"));
+        assert!(reason(Path::new("/no/such")).contains("cannot be read"));
+        File::create(&file).unwrap().set_len(ScriptFile::MAX_BYTES + 1).unwrap();
+        assert!(reason(&file).ends_with("which is longer than 4 MiB"));
+    }
+
+    #[test]
+    fn a_pinned_script_runs_only_as_it_was_loaded() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("s");
+        let unread = ScriptFile::read(&file);
+        fs::write(&file, "#!/bin/sh\necho 1\n").unwrap();
+        let loaded = ScriptFile::read(&file);
+        assert!(start(&loaded, true).is_ok());
+        assert!(start(&unread, true).unwrap_err().contains("has changed since"));
+
+        fs::write(&file, "#!/bin/sh\necho 2\n").unwrap();
+        let refused = start(&loaded, true).unwrap_err();
+        assert!(refused.contains("`toolcrib reload` takes it up"), "{refused}");
+        assert!(start(&loaded, false).is_ok());
+
+        fs::write(&file, "#!/bin/sh\necho 1\n").unwrap();
+        assert!(start(&loaded, true).is_ok(), "it is what it was");
     }
 }

@@ -11,6 +11,7 @@ use toolcrib_manifest::directory::{DirectoryLoad, load_dirs};
 use toolcrib_manifest::live::{
     FileEvent, FileStatus, LiveManifests, LookReport, Subscriber, UnitChange, Watch,
 };
+use toolcrib_manifest::lock::LockMode;
 #[cfg(feature = "mcp")]
 use toolcrib_mcp::upstream::Upstream;
 use toolcrib_runners::RunnerHost;
@@ -38,7 +39,11 @@ impl Manifests {
 
     /// The tools of all good files, in the order that decides names: directory, file, place.
     pub fn entries(&self) -> impl Iterator<Item = ToolEntry> + '_ {
-        self.files.declarations().map(|declaration| entry(declaration, &self.host))
+        self.entries_on(&self.host)
+    }
+
+    fn entries_on(&self, host: &RunnerHost) -> impl Iterator<Item = ToolEntry> {
+        self.files.declarations().map(|declaration| entry(declaration, host))
     }
 
     /// The other MCP servers that good files name, in the same order, each with what it is given:
@@ -62,7 +67,7 @@ impl Manifests {
         lock: Option<&LockKeeper>,
     ) -> Result<(), BuildError> {
         // All at once past the lock, so that it is read once.
-        let mut entries = self.entries().collect::<Vec<_>>();
+        let mut entries = self.entries_on(&under(lock, &self.host)).collect::<Vec<_>>();
         if let Some(lock) = lock {
             entries = lock.admit(entries)?;
         }
@@ -78,6 +83,13 @@ impl Manifests {
 /// A declaration as the registry takes it.
 fn entry(declaration: &Declaration, host: &RunnerHost) -> ToolEntry {
     toolcrib_runners::entry(declaration, host)
+}
+
+/// The host as tools under this lock see it. Where the lock is enforced, what was accepted is what
+/// runs: a script that changes behind a loaded manifest does not.
+fn under(lock: Option<&LockKeeper>, host: &RunnerHost) -> RunnerHost {
+    let enforced = lock.is_some_and(|lock| lock.mode() == LockMode::Enforce);
+    host.clone().with_pinned_scripts(host.pinned_scripts || enforced)
 }
 
 fn unit(name: &str, rank: u32) -> SourceUnit {
@@ -99,7 +111,7 @@ impl Reloader {
         executor: &Executor,
         lock: Option<Arc<LockKeeper>>,
     ) -> Self {
-        let (executor, host) = (executor.clone(), manifests.host.clone());
+        let (executor, host) = (executor.clone(), under(lock.as_deref(), &manifests.host));
         let registry = Registry { executor, host, lock };
         let live = Arc::new(LiveManifests::new(&manifests.files, registry));
         Self(Arc::new(Parts { live, watch: Mutex::new(None) }))

@@ -3,8 +3,10 @@
 use std::fs;
 
 use insta::assert_snapshot;
+use serde_json::json;
 
 use crate::crib::Crib;
+use crate::stopping::Server;
 
 const HELLO: &str = r#"
 toolcrib: 1
@@ -232,4 +234,54 @@ fn programs_read_the_changes_as_json() {
     assert_eq!(change["fields"][0]["pointer"], "/description");
     assert_eq!(change["fields"][0]["before"], "Say hello to somebody. Read-only.");
     assert_eq!(crib.run(&["lock", "--json"]).json()["written"], true);
+}
+
+const SCRIPT: &str = "
+toolcrib: 1
+tools:
+  - name: say_hello
+    description: Say hello. Read-only.
+    annotations: {read_only: true, open_world: false}
+    run: {script: ./hello.sh}
+";
+
+#[test]
+fn a_changed_script_is_blocked_at_the_start_at_a_reload_and_in_between() {
+    let crib = Crib::new(&[("hello.yaml", SCRIPT), ("hello.sh", "#!/bin/sh\necho Hello\n")]);
+    crib.config("registry: {lock: enforce}\nstate: {dir: state}\n");
+    assert_eq!(crib.run(&["lock"]).code, Some(0));
+    let mut server = Server::mcp(&crib);
+    let mut id = 10;
+    let mut call = |server: &mut Server| {
+        id += 1;
+        let params = json!({"name": "say_hello", "arguments": {}});
+        server.send(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}));
+        loop {
+            let message = server.receive();
+            if message["id"] == id {
+                return message["result"]["content"][0]["text"].to_string();
+            }
+        }
+    };
+    assert!(call(&mut server).contains("Hello"));
+
+    crib.write("hello.sh", "#!/bin/sh\necho Evil\n");
+    let changed = call(&mut server);
+    assert!(changed.contains("has changed since the tools were loaded"), "{changed}");
+    assert!(changed.contains("`toolcrib reload`"), "{changed}");
+    let accepted = "it has changed since toolcrib.lock accepted it";
+    let started = crib.run(&["call", "say_hello"]);
+    assert!(started.code == Some(1) && started.stderr.contains(accepted), "{started:?}");
+
+    assert_eq!(crib.run(&["reload"]).code, Some(0));
+    let reloaded = call(&mut server);
+    assert!(reloaded.contains(accepted), "{reloaded}");
+    let diff = crib.run(&["lock", "--diff"]).stdout;
+    assert!(
+        diff.starts_with("changed    say_hello of manifest:tools.d/hello.yaml: run\n  /run/script")
+    );
+
+    assert_eq!(crib.run(&["lock"]).code, Some(0));
+    assert_eq!(crib.run(&["reload"]).code, Some(0));
+    assert!(call(&mut server).contains("Evil"), "it was accepted");
 }

@@ -8,8 +8,8 @@ use toolcrib_tool::canonical_json;
 use crate::declaration::{Declaration, DeclaredBody, Needs};
 
 impl Declaration {
-    /// The whole declaration as one value: namespace and defaults applied, without tests, examples,
-    /// keys of the author's own (`x-…`), and who keeps the file. Two declarations that mean the same
+    /// The whole declaration as one value: namespace and defaults applied, with a digest of the bytes
+    /// of its script, without tests, examples, keys of the author's own (`x-…`), and who keeps the file. Two declarations that mean the same
     /// have equal values, whatever the order of their keys and the form of their text.
     pub fn expanded(&self) -> Value {
         // All fields by name: whoever adds one decides here whether it is pinned.

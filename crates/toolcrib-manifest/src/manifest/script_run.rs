@@ -2,13 +2,13 @@
 //! variables beside it.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::argv;
 use super::command::check_name;
 use super::scope::{Places, Scope};
 use super::shell_text::{self, Danger};
-use crate::declaration::ArgvEntry;
+use crate::declaration::{ArgvEntry, ScriptFile};
 use crate::diagnostic::{Diagnostic, Findings};
 use crate::document::{Entry, Node};
 use crate::environment::is_dangerous_env;
@@ -28,7 +28,7 @@ pub(super) fn script(
     folder: &Path,
     scope: &mut Scope,
     findings: &mut Findings<'_>,
-) -> Option<(PathBuf, Vec<ArgvEntry>)> {
+) -> Option<(ScriptFile, Vec<ArgvEntry>)> {
     let args = match fields.node("args") {
         Some(list) => argv::arguments(list, scope, findings),
         None => Some(Vec::new()),
@@ -49,7 +49,7 @@ pub(super) fn script(
         return None;
     }
     let entries = std::iter::once(literal(written)).chain(args?);
-    Some((folder.join(written), entries.collect()))
+    Some((ScriptFile::read(folder.join(written)), entries.collect()))
 }
 
 /// The vector that runs a shell's text, and the variables it gets.

@@ -469,3 +469,33 @@ fn a_lock_that_is_none_says_what_is_wrong_and_what_to_do() {
     Restore the last good one, or remove it and accept the tools anew with `toolcrib lock`
     "#);
 }
+
+#[test]
+fn the_bytes_of_a_script_are_part_of_its_tool() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let script = folder.path().join("s.sh");
+    let manifest = folder.path().join("t.yaml").to_string_lossy().into_owned();
+    let text = "toolcrib: 1\ntools:\n  - {name: t, description: Run it., run: {script: ./s.sh}}\n";
+    let pinned = || {
+        let loaded = load_str(&manifest, text);
+        let declaration = loaded.declarations.first().expect("it is right");
+        (declaration.digest(), declaration.expanded()["run"]["script"].clone())
+    };
+    let missing = pinned();
+    assert_eq!(missing.1, "unreadable");
+    std::fs::write(&script, "echo 1\n").expect("a script");
+    let first = pinned();
+    assert_eq!(first.1, digest_text(b"echo 1\n"));
+    std::fs::write(&script, "echo 2\n").expect("a script");
+    let second = pinned();
+    assert!(missing.0 != first.0 && first.0 != second.0, "{missing:?} {first:?} {second:?}");
+    std::fs::write(&script, "echo 1\n").expect("a script");
+    assert_eq!(pinned(), first, "neither time nor file matters");
+    std::fs::remove_file(&script).expect("removed");
+    std::fs::create_dir(&script).expect("a folder in its place");
+    assert_eq!(pinned(), missing);
+}
+
+fn digest_text(bytes: &[u8]) -> String {
+    format!("blake3:{}", blake3::hash(bytes).to_hex())
+}

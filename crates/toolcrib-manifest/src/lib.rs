@@ -17,6 +17,8 @@ mod lint;
 pub mod live;
 pub mod lock;
 mod manifest;
+#[doc = include_str!("docs/reloading.md")]
+pub mod reloading {}
 mod source;
 pub mod template;
 pub mod units;

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use serde_json::json;
+use toolcrib::config::Config;
+use toolcrib::manifest::layers::Origin;
 use toolcrib::tool::ToolName;
 
 use super::{JsonOutput, Options};
@@ -67,6 +69,7 @@ pub(super) fn run(options: &Options, own: &NewOptions) -> anyhow::Result<Exit> {
     if !path.extension().is_some_and(|found| found == "yaml" || found == "yml") {
         bail!("{} would not be read: end its name in .yaml", path.display());
     }
+    make_directory(&path)?;
     let taken = taken(options, own)?;
     write_new(&path, &own.template.text().replace("{{name}}", &own.name))?;
 
@@ -96,10 +99,27 @@ pub(super) fn run(options: &Options, own: &NewOptions) -> anyhow::Result<Exit> {
     Ok(Exit::Success)
 }
 
-/// The first directory of manifests of the config.
+/// The first directory of manifests of the config, which need not be there yet.
 fn first_directory(options: &Options) -> anyhow::Result<PathBuf> {
-    let dirs = startup::config(options)?.into_config().manifests.dirs;
-    dirs.into_iter().next().context("the config names no directory of manifests: give --file")
+    let loaded = startup::config(options)?;
+    let is_default = loaded.origin(&["manifests", "dirs"]) == Origin::Default;
+    match loaded.into_config().manifests.dirs.into_iter().next() {
+        Some(dir) => Ok(dir),
+        // What the default names is left out of the config while it is not there.
+        None if is_default => {
+            let named = Config::default().manifests.dirs.into_iter().next();
+            named.context("there is no default directory of manifests: give --file")
+        }
+        None => bail!("the config names no directory of manifests: give --file"),
+    }
+}
+
+/// Makes the directory of a file, if need be.
+fn make_directory(path: &Path) -> anyhow::Result<()> {
+    match path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        Some(dir) => fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display())),
+        None => Ok(()),
+    }
 }
 
 /// Who has the name already, if anybody.
@@ -112,12 +132,9 @@ fn taken(options: &Options, own: &NewOptions) -> anyhow::Result<Option<String>> 
     Ok(snapshot.get(&own.name).map(|entry| entry.source.to_string()))
 }
 
-/// Writes a file that is not there yet, in a directory that is made if need be.
+/// Writes a file that is not there yet.
 fn write_new(path: &Path, text: &str) -> anyhow::Result<()> {
     let shown = path.display();
-    if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        fs::create_dir_all(parent).with_context(|| format!("making {}", parent.display()))?;
-    }
     let mut file = match OpenOptions::new().write(true).create_new(true).open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {

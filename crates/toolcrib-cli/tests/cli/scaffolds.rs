@@ -32,6 +32,16 @@ fn the_screen_says_where_the_file_is_and_what_comes_next() {
 }
 
 #[test]
+fn in_an_empty_folder_it_makes_the_directory_that_servers_look_in() {
+    let crib = Crib::new(&[]);
+    std::fs::remove_dir(crib.path().join("tools.d")).expect("it is there");
+    let run = crib.run(&["new", "count_lines"]);
+    assert_eq!((run.code, run.stdout.as_str()), (Some(0), "tools.d/count_lines.yaml\n"));
+    assert!(!run.stderr.contains("left out"), "{run:?}");
+    assert!(crib.run(&["list"]).stdout.contains("count_lines"));
+}
+
+#[test]
 fn an_existing_file_is_never_touched() {
     let crib = Crib::new(&[("mine.yaml", "toolcrib: 1\ntools: []\n")]);
     let run = crib.run(&["new", "mine"]);

@@ -1,6 +1,6 @@
 //! The built binary, driven by MCP clients that were written elsewhere: the Python MCP SDK and the
 //! MCP Inspector, over stdio and HTTP, in both families of protocol revisions; and as a client itself,
-//! of the MCP reference servers.
+//! of the MCP reference servers; and the page about a first tool, with one of them connected.
 //!
 //! `prepare` installs the clients below the target directory on the first run, from the Python
 //! and npm registries; without the means to do so these tests fail and say what is missing. Where
@@ -11,6 +11,7 @@
 
 mod conversation;
 mod crib;
+mod first_tool;
 mod inspector;
 mod installed;
 mod process;

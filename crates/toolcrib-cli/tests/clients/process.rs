@@ -66,7 +66,7 @@ impl Running {
         self.read("stderr")
     }
 
-    fn stdout(&self) -> String {
+    pub(crate) fn stdout(&self) -> String {
         self.read("stdout")
     }
 

@@ -1,0 +1,287 @@
+//! `docs/first-tool.md`: what the page shows is what happens, in a real client too.
+//!
+//! The page is its own script. Blocks of `yaml` and `python` are files, named in their first line;
+//! blocks of `console` are commands with their output, in the reader's terminal, or with `server` or
+//! `client` behind it in one that goes on. Blocks of `sh` are the reader's preparations.
+//! `TOOLCRIB_WRITE_DOCS=1` writes the outputs anew.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use crate::crib::BINARY;
+use crate::installed::{self, Clients};
+use crate::process::{CLIENT_LIMIT, Running};
+
+/// How long what is shown may take to come true.
+const LIMIT: Duration = Duration::from_secs(20);
+/// When the outputs are written anew: how long to wait for more.
+const QUIET: Duration = Duration::from_secs(2);
+/// Where the server listens on the page, and the reader's folder there.
+const ADDRESS: &str = "127.0.0.1:7777";
+const FOLDER: &str = "/home/you/crib";
+
+/// Part of the page.
+enum Part {
+    /// A line that is for the reader only.
+    Line(String),
+    File {
+        language: String,
+        name: String,
+        text: String,
+    },
+    Console {
+        terminal: String,
+        steps: Vec<Step>,
+    },
+}
+
+/// A command, or none where a terminal goes on, and what it prints.
+struct Step {
+    command: Option<String>,
+    output: String,
+}
+
+/// The folder of the page, and what runs in it.
+struct Stage {
+    folder: TempDir,
+    address: String,
+    server: Option<Terminal>,
+    client: Option<Terminal>,
+    writes: bool,
+}
+
+/// A terminal in which something goes on.
+struct Terminal {
+    running: Running,
+    /// All that has been shown of it.
+    shown: String,
+}
+
+#[test]
+fn the_page_about_a_first_tool_shows_what_happens() {
+    let Some(clients) = installed::clients() else { return };
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/first-tool.md");
+    let mut parts = parts(&fs::read_to_string(&page).unwrap());
+    let mut stage = Stage::new(clients);
+    for part in &mut parts {
+        match part {
+            Part::Line(_) => {}
+            Part::File { name, text, .. } => {
+                fs::write(stage.path(name), text.replace(ADDRESS, &stage.address)).unwrap();
+            }
+            Part::Console { terminal, steps } => {
+                for step in steps {
+                    step.output = stage.take(terminal, step);
+                }
+            }
+        }
+    }
+    if stage.writes {
+        fs::write(page, parts.iter().map(Part::text).collect::<String>()).unwrap();
+    }
+}
+
+/// Takes the page apart.
+fn parts(page: &str) -> Vec<Part> {
+    let mut lines = page.lines();
+    let mut parts = Vec::new();
+    while let Some(line) = lines.next() {
+        let language = line.strip_prefix("```").filter(|info| !info.is_empty() && *info != "sh");
+        let Some(language) = language else {
+            parts.push(Part::Line(line.to_owned()));
+            // A block that is not run may hold lines that look like others.
+            if line.starts_with("```") {
+                let end = lines.by_ref().take_while(|line| *line != "```");
+                parts.extend(end.map(|line| Part::Line(line.to_owned())).collect::<Vec<_>>());
+                parts.push(Part::Line("```".to_owned()));
+            }
+            continue;
+        };
+        let text: Vec<_> = lines.by_ref().take_while(|line| *line != "```").collect();
+        if let Some(terminal) = language.strip_prefix("console") {
+            parts.push(Part::Console { terminal: terminal.trim().to_owned(), steps: steps(&text) });
+        } else {
+            let name = text[0].strip_prefix("# ").expect("a file's name in its first line");
+            let (language, name) = (language.to_owned(), name.to_owned());
+            parts.push(Part::File { language, name, text: text.join("\n") + "\n" });
+        }
+    }
+    parts
+}
+
+fn steps(lines: &[&str]) -> Vec<Step> {
+    let mut steps: Vec<Step> = Vec::new();
+    for line in lines {
+        match (line.strip_prefix("$ "), steps.last_mut()) {
+            (Some(command), _) => {
+                steps.push(Step { command: Some(command.to_owned()), output: String::new() });
+            }
+            (None, Some(last)) => last.output += &format!("{line}\n"),
+            (None, None) => steps.push(Step { command: None, output: format!("{line}\n") }),
+        }
+    }
+    steps
+}
+
+impl Part {
+    fn text(&self) -> String {
+        match self {
+            Self::Line(line) => format!("{line}\n"),
+            Self::File { language, text, .. } => format!("```{language}\n{text}```\n"),
+            Self::Console { terminal, steps } => {
+                let steps = steps.iter().map(|step| {
+                    let command = step.command.as_ref().map(|command| format!("$ {command}\n"));
+                    command.unwrap_or_default() + &step.output
+                });
+                let steps: String = steps.collect();
+                format!("{}\n{steps}```\n", format!("```console {terminal}").trim_end())
+            }
+        }
+    }
+}
+
+impl Stage {
+    fn new(clients: &Clients) -> Self {
+        let folder = TempDir::new().unwrap();
+        let venv = clients.python.parent().and_then(Path::parent).unwrap();
+        symlink(venv, folder.path().join("venv")).unwrap();
+        let writes = std::env::var_os("TOOLCRIB_WRITE_DOCS").is_some();
+        Self { folder, address: ADDRESS.to_owned(), server: None, client: None, writes }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Does a step and holds its output against what is shown; the output as it is shown.
+    fn take(&mut self, terminal: &str, step: &Step) -> String {
+        if terminal.is_empty() {
+            return self.command(step.command.as_deref().expect("a command"), &step.output);
+        }
+        if let Some(command) = &step.command {
+            let running = self.start(&format!("exec {command} 2>&1"));
+            *self.terminal(terminal) = Some(Terminal { running, shown: String::new() });
+        }
+        let before = self.terminal(terminal).as_ref().expect("it was started").shown.clone();
+        let expected = before.clone() + &step.output;
+        let seen = self.until(&expected, |stage| {
+            let now = stage.terminal(terminal).as_ref().expect("it was started");
+            now.running.stdout()
+        });
+        if terminal == "server" && step.command.is_some() {
+            let now = self.server.as_ref().expect("it was started").running.stdout();
+            let address = now.split_once("http://").and_then(|(_, rest)| rest.split_once("/mcp"));
+            address.expect("it says where it listens").0.clone_into(&mut self.address);
+        }
+        let seen = seen.replace(&self.address, ADDRESS);
+        let terminal = self.terminal(terminal).as_mut().expect("it was started");
+        terminal.shown.clone_from(&seen);
+        seen.strip_prefix(&before).expect("nothing is taken back").to_owned()
+    }
+
+    fn terminal(&mut self, name: &str) -> &mut Option<Terminal> {
+        match name {
+            "server" => &mut self.server,
+            "client" => &mut self.client,
+            other => panic!("there is no terminal {other}"),
+        }
+    }
+
+    /// Runs a command; what tells of a server is asked again until it has caught up.
+    fn command(&mut self, command: &str, expected: &str) -> String {
+        let run = |stage: &mut Self| {
+            let run = stage.start(&format!("exec 2>&1; {command}"));
+            run.finish(CLIENT_LIMIT).stdout
+        };
+        let asks = ["toolcrib status", "toolcrib why", "toolcrib stats"];
+        if asks.iter().any(|asks| command.starts_with(asks)) {
+            return self.until(expected, run);
+        }
+        let seen = run(self);
+        self.hold(expected, &seen);
+        self.shown(&seen)
+    }
+
+    fn start(&self, script: &str) -> Running {
+        let own = Path::new(BINARY).parent().unwrap().to_owned();
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let path = [own].into_iter().chain(std::env::split_paths(&path));
+        let path = std::env::join_paths(path).unwrap();
+        Running::start(Path::new("sh"), |command| {
+            command.current_dir(self.folder.path()).args(["-c", script]).env("PATH", path);
+            command.env("TOOLCRIB_TOKEN", "choose-a-long-secret").env_remove("TOOLCRIB_CONFIG");
+            command.env("TOOLCRIB__SERVER__LISTEN", "127.0.0.1:0");
+        })
+    }
+
+    /// Looks until what is seen is what is expected.
+    fn until(&mut self, expected: &str, look: impl Fn(&mut Self) -> String) -> String {
+        let deadline = Instant::now() + LIMIT;
+        if self.writes {
+            sleep(QUIET);
+        }
+        loop {
+            let seen = look(self);
+            if self.writes || self.masked(&seen) == self.masked(expected) {
+                return self.shown(&seen);
+            }
+            if Instant::now() > deadline {
+                self.hold(expected, &seen);
+            }
+            sleep(Duration::from_millis(20));
+        }
+    }
+
+    #[track_caller]
+    fn hold(&self, expected: &str, seen: &str) {
+        if !self.writes {
+            let (seen, expected) = (self.masked(seen), self.masked(expected));
+            assert_eq!(seen, expected, "left: what happens; right: the page");
+        }
+    }
+
+    /// As it is shown to readers: without the name of this folder, with one process id.
+    fn shown(&self, text: &str) -> String {
+        let folder = fs::canonicalize(self.folder.path()).unwrap();
+        let text = text.replace(folder.to_str().unwrap(), FOLDER);
+        let mut shown = String::new();
+        for line in text.lines() {
+            let mut parts = line.splitn(2, "server ");
+            let before = parts.next().unwrap_or_default();
+            let digits = |rest: &str| rest.bytes().take_while(u8::is_ascii_digit).count();
+            match parts.next() {
+                Some(rest) if digits(rest) > 0 => {
+                    shown += &format!("{before}server 4242{}\n", &rest[digits(rest)..]);
+                }
+                _ => shown += &format!("{line}\n"),
+            }
+        }
+        shown
+    }
+
+    /// What has to be equal: without durations, the counter of changes, ports and widths of columns.
+    fn masked(&self, text: &str) -> String {
+        let mut masked = String::new();
+        for line in self.shown(text).lines() {
+            let mut words: Vec<&str> = line.split_whitespace().collect();
+            for index in 1..words.len() {
+                let is_number = |word: &str| word.parse::<f64>().is_ok();
+                if ["us", "ms", "s"].contains(&words[index]) && is_number(words[index - 1]) {
+                    words[index - 1] = "#";
+                    words[index] = "time";
+                } else if words[index - 1] == "generation" {
+                    words[index] = "#";
+                } else if words[index].starts_with("http://127.0.0.1:") {
+                    words[index] = "http://…";
+                }
+            }
+            masked += &(words.join(" ") + "\n");
+        }
+        masked
+    }
+}

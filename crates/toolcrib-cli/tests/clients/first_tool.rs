@@ -121,7 +121,7 @@ fn steps(lines: &[&str]) -> Vec<Step> {
             (Some(command), _) => {
                 steps.push(Step { command: Some(command.to_owned()), output: String::new() });
             }
-            (None, Some(last)) => last.output += &format!("{line}\n"),
+            (None, Some(last)) => last.output += &[line, "\n"].concat(),
             (None, None) => steps.push(Step { command: None, output: format!("{line}\n") }),
         }
     }
@@ -249,19 +249,18 @@ impl Stage {
     fn shown(&self, text: &str) -> String {
         let folder = fs::canonicalize(self.folder.path()).unwrap();
         let text = text.replace(folder.to_str().unwrap(), FOLDER);
-        let mut shown = String::new();
-        for line in text.lines() {
-            let mut parts = line.splitn(2, "server ");
-            let before = parts.next().unwrap_or_default();
-            let digits = |rest: &str| rest.bytes().take_while(u8::is_ascii_digit).count();
-            match parts.next() {
-                Some(rest) if digits(rest) > 0 => {
-                    shown += &format!("{before}server 4242{}\n", &rest[digits(rest)..]);
+        let line = |line: &str| {
+            let numbered = line.split_once("server ").map(|(before, rest)| {
+                (before, rest.len(), rest.trim_start_matches(|c: char| c.is_ascii_digit()))
+            });
+            match numbered {
+                Some((before, length, rest)) if rest.len() < length => {
+                    [before, "server 4242", rest, "\n"].concat()
                 }
-                _ => shown += &format!("{line}\n"),
+                _ => [line, "\n"].concat(),
             }
-        }
-        shown
+        };
+        text.lines().map(line).collect()
     }
 
     /// What has to be equal: without durations, the counter of changes, ports and widths of columns.

@@ -63,6 +63,7 @@ pub const CODES: &[Code] = &[
         "contradicting-annotations",
         "Annotations of which one says the opposite of the other.",
     ),
+    warning("cut-text", "A text without quotes that a comma has ended."),
     error(
         "dangerous-env",
         "A model's value in a variable that decides what a program loads or runs.",

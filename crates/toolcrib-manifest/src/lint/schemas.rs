@@ -15,6 +15,9 @@ const BOUNDS: [(&str, &str); 4] = [
     ("minProperties", "maxProperties"),
 ];
 
+/// Keywords for which null is a value like any other.
+const KEYWORDS_OF_ANY_VALUE: [&str; 2] = ["const", "default"];
+
 pub(super) fn check(schema: &Node, findings: &mut Findings<'_>) {
     if findings.is_full() {
         return;
@@ -23,6 +26,7 @@ pub(super) fn check(schema: &Node, findings: &mut Findings<'_>) {
     check_options(schema, findings);
     check_pattern(schema, findings);
     check_required(schema, findings);
+    check_cut_text(schema, findings);
     subschemas(schema, &mut |below| check(below, findings));
 }
 
@@ -107,6 +111,25 @@ fn check_required(schema: &Node, findings: &mut Findings<'_>) {
                     .label("required here")
                     .help("remove it from `required`, or remove the default")
                     .also(&default.key_span, "the default"),
+            );
+        }
+    }
+}
+
+/// What is behind a comma of a text without quotes, and so has become a key that says nothing.
+fn check_cut_text(schema: &Node, findings: &mut Findings<'_>) {
+    for pair in schema.entries().windows(2) {
+        let [before, rest] = pair else { continue };
+        let is_cut = rest.node.value == NodeValue::Null
+            && before.node.as_str().is_some()
+            && !KEYWORDS_OF_ANY_VALUE.contains(&rest.key.as_str());
+        if is_cut {
+            let message =
+                format!("the text of `{}` ends at the comma before `{}`", before.key, rest.key);
+            findings.add(
+                Diagnostic::warning("cut-text", &rest.key_span, message)
+                    .label("a key without a value")
+                    .help("quote the whole text; without quotes a comma ends it inside `{…}`"),
             );
         }
     }

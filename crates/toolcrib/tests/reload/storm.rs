@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use toolcrib::manifests::Manifests;
 use toolcrib::runners::RunnerHost;
@@ -14,7 +14,18 @@ use toolcrib::{ToolCall, ToolDefinition, ToolEntry, Toolcrib, tool_fn};
 
 use crate::crib::{Followed, says};
 
-const EDITS: usize = 1_000;
+/// Edits of a run; as many as somebody wants for a soak.
+fn edits() -> usize {
+    let asked = std::env::var("TOOLCRIB_STORM_EDITS").ok();
+    asked.and_then(|text| text.parse().ok()).unwrap_or(1_000)
+}
+
+/// What the process holds in memory, in KiB.
+fn resident() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    line.and_then(|line| line.trim().strip_suffix(" kB")?.parse().ok()).unwrap_or_default()
+}
 
 /// A small generator of its own: the same edits in every run.
 struct Dice(u64);
@@ -107,19 +118,35 @@ async fn no_call_is_lost_and_no_definition_is_wrong() {
     }
     let editor = tokio::task::spawn_blocking(move || {
         let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
-        for number in 0..EDITS {
+        let edits = edits();
+        // Once everything that is allocated once has been.
+        let mut early = 0;
+        for number in 0..edits {
             edit(&dir, &mut dice, number);
             if number % 10 == 0 {
                 std::thread::sleep(Duration::from_millis(dice.roll(20) as u64));
             }
+            if number == edits / 4 {
+                early = resident();
+            }
         }
+        (early, resident())
     });
-    editor.await.unwrap();
+    let begin = Instant::now();
+    let (early, late) = editor.await.unwrap();
+    let seconds = begin.elapsed().as_secs_f64();
     done.store(true, Ordering::Relaxed);
     for caller in callers {
         caller.await.unwrap();
     }
-    assert!(calls.load(Ordering::Relaxed) > 1_000, "there was load");
+    let calls = calls.load(Ordering::Relaxed);
+    assert!(calls > 1_000, "there was load");
+    println!(
+        "{} edits, {calls} calls ({:.0}/s), none lost; {early} KiB after a quarter, {late} KiB at the end",
+        edits(),
+        f64::from(u32::try_from(calls).unwrap_or(u32::MAX)) / seconds
+    );
+    assert!(late < early + 32 * 1024, "it grows: {early} KiB, then {late} KiB");
 
     // In the end the crib is what the files say.
     let fresh = Manifests::load(

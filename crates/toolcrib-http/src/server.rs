@@ -1,8 +1,10 @@
 //! The listener's life: bound, serving, drained, closed.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -31,7 +33,11 @@ pub struct HttpServer {
     token: Option<Token>,
     admission: Admission,
     mcp: McpServer,
+    gauges: Gauges,
 }
+
+/// What `/health` says besides that the server lives.
+pub(crate) type Gauges = Arc<dyn Fn() -> BTreeMap<&'static str, u64> + Send + Sync>;
 
 impl HttpServer {
     /// Checks the settings and takes the port.
@@ -50,7 +56,19 @@ impl HttpServer {
         let address = listener.local_addr().map_err(bind_error)?;
         let hosts = config.host_rules(address)?;
         let admission = Admission { hosts, origins };
-        Ok(Self { listener, address, config, token, admission, mcp })
+        let gauges: Gauges = Arc::new(BTreeMap::new);
+        Ok(Self { listener, address, config, token, admission, mcp, gauges })
+    }
+
+    /// Sets what `/health` says besides that the server lives: numbers by name, asked for anew by
+    /// every request. No token is asked for there, so there are numbers only. Default: nothing.
+    #[must_use]
+    pub fn gauges(
+        mut self,
+        gauges: impl Fn() -> BTreeMap<&'static str, u64> + Send + Sync + 'static,
+    ) -> Self {
+        self.gauges = Arc::new(gauges);
+        self
     }
 
     /// The address that is listened on, with the real port.
@@ -90,7 +108,8 @@ impl HttpServer {
             .allowed_hosts(self.admission.hosts.iter().map(HostRule::to_text))
             .allowed_origins(self.admission.origins.iter().map(OriginRule::to_text))
             .body_limit(self.config.body_limit);
-        let app = routes::app(self.mcp.http_service(options), self.token, self.admission);
+        let app =
+            routes::app(self.mcp.http_service(options), self.token, self.admission, self.gauges);
         let app = axum::ServiceExt::<Request<Body>>::into_make_service(app);
         let listener = self.listener.tap_io(|connection| {
             // Answers are small and written once: waiting to fill a packet only delays them.

@@ -1,11 +1,14 @@
 //! `toolcrib serve`: MCP over HTTP.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use anyhow::Context;
 use clap::Args;
 use serde_json::json;
+use toolcrib::Toolcrib;
 use toolcrib::http::{HttpServer, Token};
+use toolcrib::manifests::Reloader;
 
 use super::{JsonOutput, Options, ToolsetChoice, beside, mcp, stop};
 use crate::Exit;
@@ -61,7 +64,8 @@ pub(super) fn run(options: &Options, own: &ServeOptions) -> anyhow::Result<Exit>
 
     super::block_on(async {
         started.crib.connect().await;
-        let server = HttpServer::bind(config, mcp).await?;
+        let crib = started.crib.clone();
+        let server = HttpServer::bind(config, mcp).await?.gauges(move || gauges(&crib));
         let _beside = beside::beside(&started)?;
         announce(tools, &server, own.output.json)?;
         let ended = server.serve(stop::drained(&started.crib)).await;
@@ -72,6 +76,22 @@ pub(super) fn run(options: &Options, own: &ServeOptions) -> anyhow::Result<Exit>
         }
         Ok(Exit::Success)
     })?
+}
+
+/// What an operator watches: names are told by `toolcrib status` only.
+fn gauges(crib: &Toolcrib) -> BTreeMap<&'static str, u64> {
+    let snapshot = crib.executor().registry().snapshot();
+    let files = crib.manifests().map(Reloader::files).unwrap_or_default();
+    let of_state = |state: &str| files.iter().filter(|file| file.state.as_str() == state).count();
+    let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+    BTreeMap::from([
+        ("generation", snapshot.generation()),
+        ("tools", number(snapshot.entries().len())),
+        ("files_live", number(of_state("live"))),
+        ("files_stale", number(of_state("stale"))),
+        ("files_broken", number(of_state("broken"))),
+        ("names_after_restart", number(snapshot.would_differ().len())),
+    ])
 }
 
 /// Says where the server is and how to get in; the token only if nobody can know it yet.

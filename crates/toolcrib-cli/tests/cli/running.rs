@@ -1,6 +1,8 @@
 //! Servers that run: they follow their manifests, tell their clients, and answer their operator.
 
 use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -125,4 +127,23 @@ fn where_no_server_runs_that_is_said() {
     let run = crib.run(&["status"]);
     assert_eq!(run.code, Some(2));
     assert!(run.stderr.contains("SIGHUP"), "{run:?}");
+}
+
+#[test]
+fn health_counts_what_is_wrong_and_names_nothing() {
+    let crib = crib();
+    crib.write("bad.yaml", "toolcrib: 1\ntools: [");
+    let mut server = Server::start(&crib, &["serve", "--listen", "127.0.0.1:0", "--json"]);
+    let url = server.receive()["url"].as_str().expect("a URL").to_owned();
+    let address = url.trim_start_matches("http://").trim_end_matches("/mcp");
+    let mut stream = TcpStream::connect(address).expect("it listens");
+    write!(stream, "GET /health HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")
+        .expect("it reads");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("it answers");
+    let (_, body) = answer.split_once("\r\n\r\n").expect("a body");
+    let body: serde_json::Value = serde_json::from_str(body).expect("JSON");
+    assert_eq!((&body["status"], &body["files_broken"]), (&json!("ok"), &json!(1)), "{body}");
+    assert_eq!(body["files_live"], 1);
+    assert!(!body.to_string().contains("bad.yaml"));
 }

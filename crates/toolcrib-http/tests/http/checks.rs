@@ -106,7 +106,7 @@ async fn a_listed_host_is_served() {
 }
 
 #[tokio::test]
-async fn health_needs_no_token_and_tells_nothing() {
+async fn health_needs_no_token_and_tells_nothing_by_itself() {
     let server = start(config()).await;
     let health = Ask::new(server.address, "GET /health").send().await;
     assert_eq!((health.status, health.json()), (200, json!({"status": "ok"})));

@@ -121,7 +121,10 @@ fn build_of(
 ) -> anyhow::Result<Started> {
     let secrets = secrets(config.secret_sources());
     let host = RunnerHost::new(&config.workspace.root).with_secrets(secrets.clone());
-    let manifests = Manifests::load(&config.manifests.dirs, host);
+    let mut manifests = Manifests::load(&config.manifests.dirs, host);
+    if config.manifests.may_be_missing {
+        manifests = manifests.without_missing();
+    }
     let builder = Toolcrib::builder().settings(&config).native_tools().manifests(&manifests);
     let crib = open(builder.secrets(&secrets)?, &config)?.build()?;
     Ok(Started { crib, config, manifests })

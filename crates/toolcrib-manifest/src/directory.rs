@@ -114,6 +114,11 @@ impl DirectoryLoad {
         all.flat_map(|file| file.loaded.diagnostics.iter().map(move |problem| (file, problem)))
     }
 
+    /// Forgets that directories were not there.
+    pub fn forgive_missing(&mut self) {
+        self.unreadable.retain(|dir| dir.path.exists());
+    }
+
     /// The directories and files that were asked for, each once, in order.
     pub fn paths(&self) -> &[PathBuf] {
         &self.paths

@@ -37,6 +37,13 @@ impl Manifests {
         Self { files: Arc::new(load_dirs(paths)), host }
     }
 
+    /// Takes it that directories that are not there have no manifests yet.
+    #[must_use]
+    pub fn without_missing(mut self) -> Self {
+        Arc::make_mut(&mut self.files).forgive_missing();
+        self
+    }
+
     /// The tools of all good files, in the order that decides names: directory, file, place.
     pub fn entries(&self) -> impl Iterator<Item = ToolEntry> + '_ {
         self.entries_on(&self.host)

@@ -64,6 +64,18 @@ fn a_tool_that_is_saved_is_live_in_a_connected_client() {
 }
 
 #[test]
+fn the_directory_of_manifests_may_come_after_the_server() {
+    let crib = Crib::new(&[]);
+    fs::remove_dir(crib.path().join("tools.d")).expect("it is empty");
+    let mut server = Server::mcp(&crib);
+    server.send(&json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}));
+    server.receive();
+    fs::create_dir(crib.path().join("tools.d")).expect("it is writable");
+    crib.write("greet.yaml", GREET);
+    assert_eq!(server.receive()["method"], "notifications/tools/list_changed");
+}
+
+#[test]
 fn a_running_server_tells_what_it_has_and_what_its_tools_have_done() {
     let crib = crib();
     let mut server = Server::mcp(&crib);

@@ -191,8 +191,8 @@ impl ConfigLayers {
         let base = path.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
         let mut config = layered.value.clone().rebased(base, written_beside);
         if path.is_none() && layered.origin(&["manifests", "dirs"]) == Origin::Default {
-            // Nobody asked for it: where it is not there, there are no manifests.
-            config.manifests.dirs.retain(|dir| dir.exists());
+            // Nobody asked for it.
+            config.manifests.may_be_missing = true;
         }
         layered.value = config;
         Ok(LoadedConfig { layered, file: path })

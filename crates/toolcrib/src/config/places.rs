@@ -16,11 +16,16 @@ pub struct Manifests {
     /// Whether servers follow the files: what is saved is live a moment later. Without it they read
     /// them again when they get SIGHUP.
     pub watch: bool,
+    /// Whether it is no mistake if a directory is not there: nobody has asked for it. Servers see it
+    /// come.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub may_be_missing: bool,
 }
 
 impl Default for Manifests {
     fn default() -> Self {
-        Self { dirs: vec!["tools.d".into()], watch: true }
+        Self { dirs: vec!["tools.d".into()], watch: true, may_be_missing: false }
     }
 }
 

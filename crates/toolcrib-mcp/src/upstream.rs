@@ -10,6 +10,7 @@ mod link;
 mod listing;
 mod marking;
 mod pins;
+mod place;
 mod progress;
 mod publish;
 mod result;

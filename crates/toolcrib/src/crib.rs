@@ -13,7 +13,7 @@ use std::time::Duration;
 use toolcrib_core::run::RunStore;
 use toolcrib_core::{Executor, ShutdownReport, Toolset, Turn, TurnOptions};
 #[cfg(feature = "mcp")]
-use toolcrib_mcp::upstream::{Upstream, Upstreams};
+use toolcrib_mcp::upstream::Upstreams;
 use toolcrib_tool::{ContextValues, Services};
 
 #[cfg(feature = "manifests")]
@@ -22,6 +22,8 @@ use crate::lock::LockKeeper;
 use crate::manifests::Reloader;
 #[cfg(unix)]
 use crate::stores::FileAudit;
+#[cfg(feature = "mcp")]
+use crate::upstreams::Connections;
 
 pub use builder::ToolcribBuilder;
 pub use error::{BuildError, UnknownToolset};
@@ -45,10 +47,7 @@ pub struct Toolcrib {
     #[cfg(feature = "manifests")]
     manifests: Option<Reloader>,
     #[cfg(feature = "mcp")]
-    upstreams: Upstreams,
-    /// Those that the builder was given.
-    #[cfg(feature = "mcp")]
-    declared: Arc<[Upstream]>,
+    connections: Connections,
     /// The log that [`resources`](ToolcribBuilder::resources) opened, to be written out at the end.
     #[cfg(unix)]
     audit_file: Option<Arc<FileAudit>>,
@@ -160,23 +159,34 @@ impl Toolcrib {
         self.manifests.as_ref()
     }
 
-    /// Begins to connect to the MCP servers that the builder was given, in the background: their tools
-    /// are there once they have answered, and whoever wants to wait does so with what this returns
-    /// ([`settled`](Upstreams::settled)). Doing it again does no harm.
+    /// Begins to connect to the other MCP servers, those that the builder was given and those that
+    /// manifests name, in the background: their tools are there once they have answered, and whoever
+    /// wants to wait does so with what this returns ([`settled`](Upstreams::settled)).
+    ///
+    /// From then on the connections follow the manifests, whenever these are reloaded: new servers are
+    /// connected to, changed ones ended and connected to anew, and those that are named no more ended
+    /// and their tools removed, within a second. All others keep their connection and the calls that
+    /// run. A file that cannot be used keeps its last good servers with its last good tools.
+    ///
+    /// Of two files that name one server, the first to do so keeps it as long as it does. A secret or a
+    /// variable that has another value counts as a change once the file is read again.
+    ///
+    /// Doing it again does no harm: when it returns, what the last reload has found is being connected
+    /// to. After a [`shutdown`](Self::shutdown) it does nothing.
     ///
     /// # Panics
     ///
     /// Outside a tokio runtime with I/O and time enabled.
     #[cfg(feature = "mcp")]
     pub async fn connect(&self) -> &Upstreams {
-        self.upstreams.set(self.declared.iter().cloned()).await;
-        &self.upstreams
+        self.connections.connect().await;
+        self.connections.upstreams()
     }
 
     /// The other MCP servers whose tools are offered here: none, before [`connect`](Self::connect).
     #[cfg(feature = "mcp")]
     pub fn upstreams(&self) -> &Upstreams {
-        &self.upstreams
+        self.connections.upstreams()
     }
 
     /// Ends it: calls that come now are `unavailable`, those that run have `grace` to end and are
@@ -201,7 +211,7 @@ impl Toolcrib {
     pub async fn shutdown(&self, grace: Duration) -> ShutdownReport {
         let report = self.executor.shutdown(grace).await;
         #[cfg(feature = "mcp")]
-        self.upstreams.shutdown().await;
+        self.connections.upstreams().shutdown().await;
         #[cfg(unix)]
         if let Some(audit) = self.audit_file.clone() {
             // Fails only if the runtime is ending, too: then the log is written when it is dropped.

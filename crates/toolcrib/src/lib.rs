@@ -16,7 +16,7 @@ pub mod manifest_tests;
 pub mod manifests;
 #[cfg(unix)]
 pub mod stores;
-#[cfg(all(feature = "manifests", feature = "mcp"))]
+#[cfg(feature = "mcp")]
 pub mod upstreams;
 
 pub use crib::{BuildError, Toolcrib, ToolcribBuilder, UnknownToolset};

@@ -6,8 +6,12 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use toolcrib_core::{Change, Executor, RegistryBuilder, SourceUnit};
+#[cfg(feature = "mcp")]
+use toolcrib_manifest::Loaded;
 use toolcrib_manifest::declaration::Declaration;
 use toolcrib_manifest::directory::{DirectoryLoad, load_dirs};
+#[cfg(feature = "mcp")]
+use toolcrib_manifest::live::ManifestUnit;
 use toolcrib_manifest::live::{
     FileEvent, FileStatus, LiveManifests, LookReport, Subscriber, UnitChange, Watch,
 };
@@ -19,6 +23,8 @@ use toolcrib_tool::{Layer, ToolEntry};
 
 use crate::crib::BuildError;
 use crate::lock::LockKeeper;
+#[cfg(feature = "mcp")]
+use crate::upstreams::{FileChange, Wanted};
 
 /// What was found in manifest files.
 ///
@@ -62,6 +68,17 @@ impl Manifests {
             .map(|declaration| crate::upstreams::upstream(declaration, &self.host))
     }
 
+    /// Names the MCP servers of every good file.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn name_upstreams(&self, wanted: &Wanted) {
+        let good = self.files.files.iter().filter(|file| !file.loaded.has_errors());
+        let named = good.map(|file| {
+            let name = file.path.to_string_lossy().into_owned();
+            FileChange::Replace((file.rank, name), upstreams(&file.loaded, &self.host))
+        });
+        wanted.apply(named.collect());
+    }
+
     /// The files, with their declarations and everything worth saying about them.
     pub fn files(&self) -> &DirectoryLoad {
         &self.files
@@ -99,6 +116,13 @@ fn under(lock: Option<&LockKeeper>, host: &RunnerHost) -> RunnerHost {
     host.clone().with_pinned_scripts(host.pinned_scripts || enforced)
 }
 
+/// The MCP servers of a file, each with what it is given.
+#[cfg(feature = "mcp")]
+fn upstreams(loaded: &Loaded, host: &RunnerHost) -> Vec<Upstream> {
+    let declared = loaded.upstreams.iter();
+    declared.map(|declaration| crate::upstreams::upstream(declaration, host)).collect()
+}
+
 fn unit(name: &str, rank: u32) -> SourceUnit {
     SourceUnit::new(Layer::Manifest, name).rank(rank)
 }
@@ -117,9 +141,15 @@ impl Reloader {
         manifests: &Manifests,
         executor: &Executor,
         lock: Option<Arc<LockKeeper>>,
+        #[cfg(feature = "mcp")] wanted: Wanted,
     ) -> Self {
-        let (executor, host) = (executor.clone(), under(lock.as_deref(), &manifests.host));
-        let registry = Registry { executor, host, lock };
+        let registry = Registry {
+            executor: executor.clone(),
+            host: under(lock.as_deref(), &manifests.host),
+            lock,
+            #[cfg(feature = "mcp")]
+            wanted,
+        };
         let live = Arc::new(LiveManifests::new(&manifests.files, registry));
         Self(Arc::new(Parts { live, watch: Mutex::new(None) }))
     }
@@ -139,7 +169,9 @@ impl Reloader {
 
     /// Reads every file again, now, and applies what has changed as one set.
     ///
-    /// Calls that run and turns that are open keep what they have.
+    /// Calls that run and turns that are open keep what they have. MCP servers that files name no more
+    /// or otherwise are ended, and with them the calls that they run; the others notice nothing. That
+    /// goes on in the background, once the crib has connected to any.
     pub fn reload(&self) -> LookReport {
         self.0.live.reload()
     }
@@ -166,6 +198,8 @@ struct Registry {
     executor: Executor,
     host: RunnerHost,
     lock: Option<Arc<LockKeeper>>,
+    #[cfg(feature = "mcp")]
+    wanted: Wanted,
 }
 
 impl Subscriber for Registry {
@@ -173,6 +207,8 @@ impl Subscriber for Registry {
         if changes.iter().any(|change| matches!(change, UnitChange::Replace { .. })) {
             self.refresh_secrets();
         }
+        #[cfg(feature = "mcp")]
+        let named = changes.iter().map(|change| self.named(change)).collect();
         let changes: Vec<_> =
             changes.into_iter().map(|change| self.change(change)).collect::<Result<_, _>>()?;
         let applied = self.executor.registry().apply(changes).map_err(|error| error.to_string())?;
@@ -185,6 +221,9 @@ impl Subscriber for Registry {
                 "the tools have changed"
             );
         }
+        // Not before the registry took the set: a file that is refused keeps its servers, too.
+        #[cfg(feature = "mcp")]
+        self.wanted.apply(named);
         Ok(())
     }
 
@@ -214,6 +253,19 @@ impl Registry {
                 Change::Rename { from: unit(&from.name, from.rank), to: unit(&to.name, to.rank) }
             }
         })
+    }
+
+    /// What a change means for the other MCP servers.
+    #[cfg(feature = "mcp")]
+    fn named(&self, change: &UnitChange) -> FileChange {
+        let key = |file: &ManifestUnit| (file.rank, file.name.clone());
+        match change {
+            UnitChange::Replace { unit, loaded } => {
+                FileChange::Replace(key(unit), upstreams(loaded, &self.host))
+            }
+            UnitChange::Remove { unit } => FileChange::Remove(key(unit)),
+            UnitChange::Rename { from, to } => FileChange::Rename(key(from), key(to)),
+        }
     }
 
     /// A secret may have come with the manifest that wants it. New values are masked before a tool can

@@ -1,121 +1,15 @@
-//! Other MCP servers: from a manifest's declaration to what the client side of MCP takes.
+//! Other MCP servers: those that manifests and the host name, and the connections that follow them.
 
-use std::path::Path;
+mod connections;
+#[cfg(feature = "manifests")]
+mod declaration;
+mod declared;
+#[cfg(all(test, feature = "manifests"))]
+mod tests;
 
-use toolcrib_manifest::declaration::{
-    HttpUpstream, StdioUpstream, UpstreamDeclaration, UpstreamTransport,
-};
-use toolcrib_manifest::template::{Piece, Reference, Template};
-use toolcrib_mcp::upstream::{HttpServer, StdioServer, Upstream};
-use toolcrib_runners::{ExposeSecret as _, RunnerHost, Secrets};
+pub(crate) use connections::{Connections, Wanted};
+#[cfg(feature = "manifests")]
+pub(crate) use declared::FileChange;
 
-/// An upstream as a file declares it, with the values it refers to. What is not there makes it one
-/// that is never connected to, and says so; it is not given an empty value instead.
-///
-/// A relative directory is below the host's workspace, which is also where a program starts that names
-/// none.
-pub fn upstream(declaration: &UpstreamDeclaration, host: &RunnerHost) -> Upstream {
-    let mut values = Values { secrets: &host.secrets, missing: Vec::new() };
-    let mut upstream = match &declaration.transport {
-        UpstreamTransport::Stdio(stdio) => {
-            let server = server(stdio, &host.workspace_root, &mut values);
-            Upstream::stdio(declaration.name.as_str(), server)
-        }
-        UpstreamTransport::Http(http) => {
-            let server = remote(http, &mut values);
-            Upstream::http(declaration.name.as_str(), server)
-        }
-    };
-    upstream = upstream
-        .include(&declaration.include)
-        .exclude(&declaration.exclude)
-        .trust_annotations(declaration.trust_annotations)
-        .connect_timeout(declaration.connect_timeout)
-        .approval(declaration.approval)
-        .tags(declaration.tags.clone())
-        .origin(declaration.origin.clone());
-    if let Some(limit) = declaration.timeout {
-        upstream = upstream.timeout(limit);
-    }
-    if let Some(calls) = declaration.concurrent {
-        upstream = upstream.max_concurrent(calls);
-    }
-    if let Some(rate) = declaration.rate {
-        upstream = upstream.rate(rate);
-    }
-    if let Some(category) = &declaration.category {
-        upstream = upstream.category(category.as_str());
-    }
-    if values.missing.is_empty() { upstream } else { upstream.missing(values.missing.join("; ")) }
-}
-
-fn server(stdio: &StdioUpstream, workspace: &Path, values: &mut Values<'_>) -> StdioServer {
-    let mut argv = stdio.argv.iter().map(|template| values.expand(template));
-    let program = argv.next().unwrap_or_default();
-    let mut server = StdioServer::new(program).args(argv);
-    for (name, template) in &stdio.env {
-        server = server.env(name, values.expand(template));
-    }
-    for name in &stdio.pass_env {
-        server = server.pass_env(name);
-    }
-    server.cwd(match &stdio.cwd {
-        Some(cwd) => workspace.join(cwd),
-        None => workspace.to_owned(),
-    })
-}
-
-fn remote(http: &HttpUpstream, values: &mut Values<'_>) -> HttpServer {
-    let mut server = HttpServer::new(http.url.as_str());
-    if let Some(token) = &http.bearer {
-        server = server.bearer(values.expand(token));
-    }
-    for (name, template) in &http.headers {
-        server = server.header(name, values.expand(template));
-    }
-    for network in &http.allow_private {
-        match network.parse() {
-            Ok(network) => server = server.allow(network),
-            // A manifest with such a thing is not loaded.
-            Err(_) => values.lacks(format!("`{network}` is not a network")),
-        }
-    }
-    server
-}
-
-/// Values that templates refer to, and what of them is not there.
-struct Values<'h> {
-    secrets: &'h Secrets,
-    missing: Vec<String>,
-}
-
-impl Values<'_> {
-    fn expand(&mut self, template: &Template) -> String {
-        let mut text = String::new();
-        for piece in &template.pieces {
-            match piece {
-                Piece::Literal(literal) => text.push_str(literal),
-                Piece::Reference(Reference::Env(name)) => match std::env::var(name) {
-                    Ok(value) => text.push_str(&value),
-                    Err(_) => self.lacks(format!(
-                        "it needs the environment variable `{name}`, which this program does not \
-                         have"
-                    )),
-                },
-                Piece::Reference(Reference::Secret(name)) => match self.secrets.get(name) {
-                    Ok(secret) => text.push_str(secret.expose_secret()),
-                    Err(missing) => self.lacks(format!("it {missing}")),
-                },
-                // A manifest with one of these here is not loaded.
-                Piece::Reference(reference) => self.lacks(format!("`{reference}` has no value")),
-            }
-        }
-        text
-    }
-
-    fn lacks(&mut self, what: String) {
-        if !self.missing.contains(&what) {
-            self.missing.push(what);
-        }
-    }
-}
+#[cfg(feature = "manifests")]
+pub use declaration::upstream;

@@ -10,3 +10,6 @@ mod crib;
 mod dances;
 #[path = "reload/storm.rs"]
 mod storm;
+#[cfg(all(target_os = "linux", feature = "mcp"))]
+#[path = "reload/upstreams.rs"]
+mod upstreams;

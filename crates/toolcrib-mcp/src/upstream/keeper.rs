@@ -1,6 +1,7 @@
 //! The task that keeps one upstream: connects, lists, watches, connects again.
 
 use std::collections::BTreeMap;
+use std::future::pending;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -14,7 +15,8 @@ use super::connection::Connection;
 use super::failure::Failure;
 use super::link::Link;
 use super::listing::{NoList, list};
-use super::publish::Publisher;
+use super::place::Place;
+use super::publish::{Known, Publisher};
 use super::settings::Upstream;
 use super::status::UpstreamState;
 
@@ -57,16 +59,21 @@ pub(crate) struct Keeper {
     pub(crate) link: Arc<Link>,
     pub(crate) shared: Arc<Shared>,
     pub(crate) publisher: Publisher,
+    /// Where it is declared now.
+    pub(crate) place: watch::Receiver<Place>,
     pub(crate) stop: CancellationToken,
 }
 
 impl Keeper {
-    pub(crate) async fn run(mut self) {
+    /// Returns with what is known of the upstream's tools at the end.
+    pub(crate) async fn run(mut self) -> Vec<Known> {
         if let Some(missing) = self.upstream.missing.clone() {
             self.down(Failure::new(missing), None);
-            self.stop.cancelled().await;
-            return;
+            self.rest(None).await;
+            return self.publisher.into_known();
         }
+        // What was known under other settings cannot be called before it is known under these.
+        self.publish_down();
         let mut backoff: Backoff = self.upstream.backoff;
         loop {
             let stop = self.stop.clone();
@@ -86,12 +93,34 @@ impl Keeper {
             };
             let pause = backoff.next(since.elapsed());
             self.down(failure, Some(pause));
-            tokio::select! {
-                () = self.stop.cancelled() => break,
-                () = sleep(pause) => {}
+            if self.rest(Some(pause)).await {
+                break;
             }
         }
         self.link.down("this program ends, or does not use it any more");
+        self.publisher.into_known()
+    }
+
+    /// Does nothing for a time, or for good; whether it is to stop.
+    async fn rest(&mut self, pause: Option<Duration>) -> bool {
+        let stop = self.stop.clone();
+        let over = async {
+            match pause {
+                Some(pause) => sleep(pause).await,
+                None => pending().await,
+            }
+        };
+        tokio::pin!(over);
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return true,
+                () = &mut over => return false,
+                Ok(()) = self.place.changed() => {
+                    self.move_over();
+                    self.publish_down();
+                }
+            }
+        }
     }
 
     /// Opens a connection and takes its tools over.
@@ -161,6 +190,10 @@ impl Keeper {
                     }
                 }
                 () = shared.look_again.notified() => self.look_again().await,
+                Ok(()) = self.place.changed() => {
+                    self.move_over();
+                    self.publish();
+                }
                 () = sleep(ACCEPTANCE_PAUSE), if self.publisher.awaits_acceptance() => {
                     self.look_again().await;
                 }
@@ -208,10 +241,18 @@ impl Keeper {
     fn down(&mut self, failure: Failure, retry: Option<Duration>) {
         tracing::warn!(upstream = self.upstream.name, %failure, ?retry, "an MCP server is down");
         self.link.down(&failure.reason);
+        self.publish_down();
+        self.tell(UpstreamState::down(failure, retry));
+    }
+
+    fn publish_down(&mut self) {
         if let Err(error) = self.publisher.publish(true) {
             tracing::error!(upstream = self.upstream.name, %error, "its tools were not withdrawn");
         }
-        self.tell(UpstreamState::down(failure, retry));
+    }
+
+    fn move_over(&mut self) {
+        self.publisher.moved(&self.place.borrow_and_update());
     }
 
     fn tell(&self, state: UpstreamState) {

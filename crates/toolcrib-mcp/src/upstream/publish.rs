@@ -8,11 +8,12 @@ use serde_json::Value;
 use tokio::task::spawn_blocking;
 use toolcrib_core::fingerprint::Fingerprint;
 use toolcrib_core::{Change, Executor, RegistryError, SourceUnit};
-use toolcrib_tool::{Layer, Source, ToolEntry};
+use toolcrib_tool::{Source, ToolEntry};
 
 use super::definition::{Imported, import};
 use super::link::Link;
 use super::pins::PinStore;
+use super::place::Place;
 use super::settings::Upstream;
 use super::tool::UpstreamTool;
 
@@ -36,33 +37,39 @@ pub(crate) struct Publisher {
 }
 
 /// A tool that the server has offered.
-struct Known {
+pub(crate) struct Known {
     tool: Imported,
     /// Why its definition is not the one that may be called.
     unlike_pin: Option<String>,
 }
 
 impl Publisher {
+    /// `known` is what was known of it under other settings: it is published again, by this publisher,
+    /// as long as nothing newer is known.
     pub(crate) fn new(
         upstream: Arc<Upstream>,
         executor: Executor,
         pins: Arc<dyn PinStore>,
         link: Arc<Link>,
-        rank: u32,
+        place: &Place,
+        mut known: Vec<Known>,
     ) -> Self {
-        let unit = SourceUnit::new(Layer::Upstream, upstream.name.as_str()).rank(rank);
-        let source = upstream.source();
-        Self {
-            upstream,
-            executor,
-            pins,
-            link,
-            unit,
-            source,
-            known: Vec::new(),
-            entries: Vec::new(),
-            taken: true,
-        }
+        let taken = known.is_empty();
+        known.retain(|known| upstream.takes(&known.tool.original));
+        let (unit, source) = (place.unit(&upstream.name), place.source(&upstream.name));
+        Self { upstream, executor, pins, link, unit, source, known, entries: Vec::new(), taken }
+    }
+
+    /// Has what is published from now on declared at another place.
+    pub(crate) fn moved(&mut self, place: &Place) {
+        self.unit = place.unit(&self.upstream.name);
+        self.source = place.source(&self.upstream.name);
+        self.taken = false;
+    }
+
+    /// What is known, for another publisher.
+    pub(crate) fn into_known(self) -> Vec<Known> {
+        self.known
     }
 
     /// Takes the server's list over: what is new is pinned, what differs from its pin is disabled.
@@ -168,7 +175,7 @@ impl Publisher {
                 && entry.definition == tool.definition
         });
         if let Some((_, same)) = same {
-            return same.clone();
+            return ToolEntry { source: self.source.clone(), ..same.clone() };
         }
         let body = UpstreamTool { link: Arc::clone(&self.link), original: tool.original.clone() };
         let definition = Arc::clone(&tool.definition);

@@ -6,6 +6,7 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use tokio::sync::watch;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -16,7 +17,8 @@ use toolcrib_tool::Layer;
 use super::keeper::{Keeper, Shared};
 use super::link::Link;
 use super::pins::PinStore;
-use super::publish::Publisher;
+use super::place::Place;
+use super::publish::{Known, Publisher};
 use super::settings::Upstream;
 use super::status::{UpstreamState, UpstreamStatus};
 
@@ -37,15 +39,24 @@ pub struct Upstreams(Arc<Inner>);
 struct Inner {
     executor: Executor,
     pins: Arc<dyn PinStore>,
-    kept: Mutex<BTreeMap<String, Kept>>,
+    kept: Mutex<Room>,
+    /// Held while the upstreams are changed, so that one set is applied after the other.
+    setting: tokio::sync::Mutex<()>,
+}
+
+#[derive(Default)]
+struct Room {
+    kept: BTreeMap<String, Kept>,
+    /// Nobody comes in any more.
+    is_closed: bool,
 }
 
 struct Kept {
     upstream: Arc<Upstream>,
-    rank: u32,
+    place: watch::Sender<Place>,
     shared: Arc<Shared>,
     stop: CancellationToken,
-    task: JoinHandle<()>,
+    task: JoinHandle<Vec<Known>>,
 }
 
 impl Drop for Kept {
@@ -57,12 +68,18 @@ impl Drop for Kept {
 impl Upstreams {
     /// None yet; `pins` keeps what definitions were when they were first seen.
     pub fn new(executor: Executor, pins: Arc<dyn PinStore>) -> Self {
-        Self(Arc::new(Inner { executor, pins, kept: Mutex::default() }))
+        let (kept, setting) = (Mutex::default(), tokio::sync::Mutex::default());
+        Self(Arc::new(Inner { executor, pins, kept, setting }))
     }
 
     /// Makes these the upstreams, and none besides, in the order that decides names among them. Those
-    /// that are as they were go on undisturbed; the tools of those that are gone are removed. Of two
-    /// with one name, the first counts, and the other is named in the log.
+    /// that are as they were go on undisturbed, also where their order or the place of their
+    /// declaration has changed. Those that have changed are ended and connected to anew; until that is
+    /// done, what is known of their tools is unavailable. Those that are gone are ended, and their tools
+    /// removed, when this returns: within a second. Of two with one name, the first counts, and the
+    /// other is named in the log.
+    ///
+    /// Does nothing after a [`shutdown`](Self::shutdown).
     ///
     /// # Panics
     ///
@@ -80,30 +97,34 @@ impl Upstreams {
             }
             wanted.insert(upstream.name.clone(), (rank, upstream));
         }
+        let _one_after_the_other = self.0.setting.lock().await;
         let gone: Vec<_> = {
-            let mut kept = self.kept();
-            let (stays, gone) = split(std::mem::take(&mut *kept), &wanted);
-            *kept = stays;
+            let mut room = self.room();
+            let (stays, gone) = split(std::mem::take(&mut room.kept), &mut wanted);
+            room.kept = stays;
             gone
         };
-        let names: Vec<_> = gone.iter().map(|kept| kept.upstream.name.clone()).collect();
-        end(gone).await;
-        let removed = names.into_iter().filter(|name| !wanted.contains_key(name));
-        let changes =
-            removed.map(|name| Change::Remove { unit: SourceUnit::new(Layer::Upstream, name) });
+        let mut known = end(gone).await;
+        let removed = known.keys().filter(|name| !wanted.contains_key(*name));
+        let changes = removed
+            .map(|name| Change::Remove { unit: SourceUnit::new(Layer::Upstream, name.as_str()) });
         if let Err(error) = self.0.executor.registry().apply(changes) {
             tracing::error!(%error, "tools of upstreams that are gone were not removed");
         }
-        let mut kept = self.kept();
+        let mut room = self.room();
+        if room.is_closed {
+            return;
+        }
         for (name, (rank, upstream)) in wanted {
-            kept.entry(name).or_insert_with(|| self.start(upstream, rank));
+            let known = known.remove(&name).unwrap_or_default();
+            room.kept.insert(name, self.start(upstream, rank, known));
         }
     }
 
     /// How it stands with each, sorted by name.
     pub fn status(&self) -> Vec<UpstreamStatus> {
-        let kept = self.kept();
-        let status = kept.values().map(|kept| {
+        let room = self.room();
+        let status = room.kept.values().map(|kept| {
             let (tools, disabled) =
                 *kept.shared.counts.lock().unwrap_or_else(PoisonError::into_inner);
             let state = kept.shared.state.borrow().clone();
@@ -125,8 +146,8 @@ impl Upstreams {
 
     async fn wait(&self, limit: Duration, which: impl Fn(&Upstream) -> bool) -> bool {
         let mut states: Vec<_> = {
-            let kept = self.kept();
-            let asked = kept.values().filter(|kept| which(&kept.upstream));
+            let room = self.room();
+            let asked = room.kept.values().filter(|kept| which(&kept.upstream));
             asked.map(|kept| kept.shared.state.subscribe()).collect()
         };
         let all = async {
@@ -142,8 +163,8 @@ impl Upstreams {
     /// since it was first seen. Whether there is such a tool.
     pub async fn accept(&self, tool: &str) -> io::Result<bool> {
         let found = {
-            let kept = self.kept();
-            kept.values().find_map(|kept| {
+            let room = self.room();
+            room.kept.values().find_map(|kept| {
                 let unaccepted =
                     kept.shared.unaccepted.lock().unwrap_or_else(PoisonError::into_inner);
                 let offered = *unaccepted.get(tool)?;
@@ -163,63 +184,82 @@ impl Upstreams {
     /// Ends all connections and returns when nothing is left of the programs behind them: within a
     /// second. Their tools answer `unavailable` from then on.
     pub async fn shutdown(&self) {
-        let all = std::mem::take(&mut *self.kept());
+        let all = {
+            let mut room = self.room();
+            room.is_closed = true;
+            std::mem::take(&mut room.kept)
+        };
         end(all.into_values()).await;
+        // Those that a change is ending are on their way already.
+        drop(self.0.setting.lock().await);
         // Those that were being started went with their future.
         let _ = spawn_blocking(|| finish_kills(LAST_KILLS)).await;
     }
 
-    fn start(&self, upstream: Upstream, rank: u32) -> Kept {
+    fn start(&self, upstream: Upstream, rank: u32, known: Vec<Known>) -> Kept {
         let upstream = Arc::new(upstream);
         let link = Arc::new(Link::new(&upstream.name));
         let shared = Arc::new(Shared::default());
         let stop = CancellationToken::new();
+        let place = Place { rank, origin: upstream.origin.clone() };
         let (executor, pins) = (self.0.executor.clone(), Arc::clone(&self.0.pins));
         let publisher =
-            Publisher::new(Arc::clone(&upstream), executor, pins, Arc::clone(&link), rank);
+            Publisher::new(Arc::clone(&upstream), executor, pins, Arc::clone(&link), &place, known);
+        let place = watch::Sender::new(place);
         let keeper = Keeper {
             upstream: Arc::clone(&upstream),
             link,
             shared: Arc::clone(&shared),
             publisher,
+            place: place.subscribe(),
             stop: stop.clone(),
         };
-        Kept { upstream, rank, shared, stop, task: tokio::spawn(keeper.run()) }
+        Kept { upstream, place, shared, stop, task: tokio::spawn(keeper.run()) }
     }
 
-    fn kept(&self) -> MutexGuard<'_, BTreeMap<String, Kept>> {
+    fn room(&self) -> MutexGuard<'_, Room> {
         self.0.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Those that are as they are wanted to be, and those that end.
+/// Those that are as they are wanted to be, which are wanted no more then and told of their place, and
+/// those that end.
 fn split(
     kept: BTreeMap<String, Kept>,
-    wanted: &BTreeMap<String, (u32, Upstream)>,
+    wanted: &mut BTreeMap<String, (u32, Upstream)>,
 ) -> (BTreeMap<String, Kept>, Vec<Kept>) {
     let mut gone = Vec::new();
     let mut stays = BTreeMap::new();
     for (name, one) in kept {
-        let same =
-            |(rank, upstream): &(u32, Upstream)| *upstream == *one.upstream && *rank == one.rank;
-        if wanted.get(&name).is_some_and(same) {
-            stays.insert(name, one);
-        } else {
+        let same = wanted.get(&name).filter(|(_, other)| other.is_same_elsewhere(&one.upstream));
+        let Some((rank, upstream)) = same else {
             gone.push(one);
-        }
+            continue;
+        };
+        let now = Place { rank: *rank, origin: upstream.origin.clone() };
+        one.place.send_if_modified(|place| {
+            let is_another = *place != now;
+            *place = now;
+            is_another
+        });
+        wanted.remove(&name);
+        stays.insert(name, one);
     }
     (stays, gone)
 }
 
-/// Stops keepers, all at the same time.
-async fn end(kept: impl IntoIterator<Item = Kept>) {
+/// Stops keepers, all at the same time; what was known of each upstream's tools.
+async fn end(kept: impl IntoIterator<Item = Kept>) -> BTreeMap<String, Vec<Known>> {
     let mut kept: Vec<_> = kept.into_iter().collect();
     for one in &kept {
         one.stop.cancel();
     }
+    let mut known = BTreeMap::new();
     for one in &mut kept {
-        let _ = (&mut one.task).await;
+        let of_one = (&mut one.task).await.unwrap_or_default();
+        known.insert(one.upstream.name.clone(), of_one);
     }
+    known
 }
 
 impl fmt::Debug for Upstreams {

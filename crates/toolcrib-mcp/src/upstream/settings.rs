@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use toolcrib_core::{Pattern, exposed_name};
 use toolcrib_sandbox::{Capture, Command};
-use toolcrib_tool::{Approval, Layer, Origin, RateLimit, Source};
+use toolcrib_tool::{Approval, Origin, RateLimit};
 
 use super::backoff::Backoff;
 use super::http::HttpServer;
@@ -184,13 +184,11 @@ impl Upstream {
         self
     }
 
-    /// Where its tools come from.
-    pub(crate) fn source(&self) -> Source {
-        let source = Source::new(Layer::Upstream, self.name.as_str());
-        match &self.origin {
-            Some(origin) => source.at(origin.clone()),
-            None => source,
-        }
+    /// Whether it is the same as another wherever the two are declared: then a connection to the one
+    /// is a connection to the other.
+    pub(crate) fn is_same_elsewhere(&self, other: &Self) -> bool {
+        let nowhere = |upstream: &Self| Self { origin: None, ..upstream.clone() };
+        nowhere(self) == nowhere(other)
     }
 
     /// Whether a tool of that name is taken.

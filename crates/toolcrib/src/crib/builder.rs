@@ -29,6 +29,8 @@ use crate::lock::LockKeeper;
 use crate::manifests::{Manifests, Reloader};
 #[cfg(unix)]
 use crate::stores::FileAudit;
+#[cfg(feature = "mcp")]
+use crate::upstreams::{Connections, Wanted};
 
 /// Collects entries and settings; [`build`](Self::build) decides every name.
 ///
@@ -120,13 +122,11 @@ impl ToolcribBuilder {
     #[must_use]
     pub fn manifests(mut self, manifests: &Manifests) -> Self {
         self.manifests = Some(manifests.clone());
-        #[cfg(feature = "mcp")]
-        self.upstreams.extend(manifests.upstreams());
         self
     }
 
-    /// Adds other MCP servers whose tools are offered here, for example those of
-    /// [`Manifests::upstreams`](crate::manifests::Manifests::upstreams).
+    /// Adds other MCP servers whose tools are offered here, before those that manifests name. They stay
+    /// as they are.
     ///
     /// Nothing is started by this: [`Toolcrib::connect`] does.
     #[cfg(feature = "mcp")]
@@ -339,18 +339,28 @@ impl ToolcribBuilder {
             executor = executor.spill(store);
         }
         let executor = executor.build();
+        #[cfg(feature = "mcp")]
+        let wanted = Wanted::new(self.upstreams);
+        #[cfg(all(feature = "manifests", feature = "mcp"))]
+        if let Some(manifests) = &self.manifests {
+            manifests.name_upstreams(&wanted);
+        }
         Ok(Toolcrib {
             #[cfg(feature = "manifests")]
-            manifests: self
-                .manifests
-                .map(|manifests| Reloader::new(&manifests, &executor, self.lock.clone())),
+            manifests: self.manifests.map(|manifests| {
+                Reloader::new(
+                    &manifests,
+                    &executor,
+                    self.lock.clone(),
+                    #[cfg(feature = "mcp")]
+                    wanted.clone(),
+                )
+            }),
             #[cfg(feature = "mcp")]
-            upstreams: Upstreams::new(
-                executor.clone(),
-                self.pins.unwrap_or_else(|| Arc::new(MemoryPins::default())),
-            ),
-            #[cfg(feature = "mcp")]
-            declared: self.upstreams.into(),
+            connections: {
+                let pins = self.pins.unwrap_or_else(|| Arc::new(MemoryPins::default()));
+                Connections::new(Upstreams::new(executor.clone(), pins), wanted)
+            },
             executor,
             context: self.context,
             services: self.services,

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use toolcrib_mcp::upstream::{StdioServer, Upstream, UpstreamState};
-use toolcrib_tool::ErrorKind;
+use toolcrib_tool::{ErrorKind, Origin};
 
 use super::{PATIENCE, Room, Scripted, tool, until};
 
@@ -96,6 +96,77 @@ async fn only_what_changes_is_connected_to_again() {
     assert_eq!(room.listed(), ["one_a"]);
     assert_eq!(room.upstreams.status().len(), 1);
     room.upstreams.shutdown().await;
+}
+
+#[tokio::test]
+async fn another_order_or_place_is_no_reason_to_connect_again() {
+    let (one, two) = (Scripted::new(&["a", "slow"]), Scripted::new(&["b"]));
+    let at = |line| Origin { file: "servers.yaml".to_owned(), line, column: 5 };
+    let place = |room: &Room| {
+        let snapshot = room.executor.registry().snapshot();
+        snapshot.get("one_a").unwrap().source.origin.clone()
+    };
+    let room = Room::with([one.upstream("one").origin(at(3)), two.upstream("two")]).await;
+    assert_eq!(place(&room), Some(at(3)));
+    let running = room.call("one_slow");
+    let moving = async {
+        until("the call is there", || !one.heard("tools/call").is_empty()).await;
+        room.upstreams.set([two.upstream("two"), one.upstream("one").origin(at(7))]).await;
+        until("its place is known", || place(&room) == Some(at(7))).await;
+    };
+    let (result, ()) = tokio::join!(running, moving);
+    assert!(result.is_success(), "{}", result.text());
+    assert_eq!((one.heard("initialize").len(), two.heard("initialize").len()), (1, 1));
+    room.upstreams.shutdown().await;
+}
+
+#[tokio::test]
+async fn one_that_is_down_is_found_at_its_new_place() {
+    let server = Scripted::new(&["a", "crash"]);
+    let at = |line| Origin { file: "servers.yaml".to_owned(), line, column: 5 };
+    let slow = Duration::from_secs(20);
+    let upstream = |line| server.upstream("my").reconnect(slow, slow).origin(at(line));
+    let room = Room::with([upstream(3)]).await;
+    room.call("my_crash").await;
+    until("it is down", || room.unavailable("my_a").is_some()).await;
+    room.upstreams.set([upstream(7)]).await;
+    until("its place is known", || {
+        let snapshot = room.executor.registry().snapshot();
+        snapshot.get("my_a").unwrap().source.origin == Some(at(7))
+    })
+    .await;
+    assert_eq!(
+        room.unavailable("my_a").as_deref(),
+        Some("the MCP server `my` is not connected: it ended with exit code 3")
+    );
+    assert_eq!(server.heard("initialize").len(), 1);
+    room.upstreams.shutdown().await;
+}
+
+#[tokio::test]
+async fn until_a_changed_one_is_connected_what_is_known_of_it_is_unavailable() {
+    let server = Scripted::new(&["a", "b"]);
+    let room = Room::with([server.upstream("my")]).await;
+    server.says(&json!({"tools": [tool("a"), tool("c")], "start_after": 1}));
+    room.upstreams.set([server.upstream("my").exclude(["b"]).tags(vec!["new".to_owned()])]).await;
+    until("it is said why", || room.unavailable("my_a").is_some()).await;
+    assert_eq!(
+        room.unavailable("my_a").as_deref(),
+        Some("the MCP server `my` is not connected: it has not been connected to yet")
+    );
+    assert!(room.executor.registry().snapshot().get("my_b").is_none());
+    until("it is connected", || room.listed() == ["my_a", "my_c"]).await;
+    room.upstreams.shutdown().await;
+}
+
+#[tokio::test]
+async fn after_a_shutdown_nothing_is_started() {
+    let server = Scripted::new(&["a"]);
+    let room = Room::with([]).await;
+    room.upstreams.shutdown().await;
+    room.upstreams.set([server.upstream("my")]).await;
+    assert!(room.upstreams.status().is_empty());
+    assert!(!runs(&server));
 }
 
 #[tokio::test]

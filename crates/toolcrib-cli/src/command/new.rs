@@ -20,8 +20,9 @@ use crate::{Exit, startup};
   toolcrib new count_lines                              a tool that runs a program
   toolcrib new ticket --template http                   a tool that sends a request
   toolcrib new pick_file --template client --file tools.d/editor.yaml
+  toolcrib new word_count --template worker             a tool whose program stays, with that program
 
-The file is made anew, and an existing one is never touched.")]
+Files are made anew, and an existing one is never touched.")]
 pub(crate) struct NewOptions {
     /// The tool's name; of an upstream, what its tools' names begin with
     name: String,
@@ -39,6 +40,10 @@ pub(crate) struct NewOptions {
 enum Template {
     /// Runs a program
     Command,
+    /// Runs a script, which is made beside the file
+    Script,
+    /// Is answered by a program that keeps running, which is made beside the file
+    Worker,
     /// Sends a request over HTTP
     Http,
     /// Is run by the client
@@ -51,9 +56,20 @@ impl Template {
     fn text(self) -> &'static str {
         match self {
             Self::Command => include_str!("new/command.yaml"),
+            Self::Script => include_str!("new/script.yaml"),
+            Self::Worker => include_str!("new/worker.yaml"),
             Self::Http => include_str!("new/http.yaml"),
             Self::Client => include_str!("new/client.yaml"),
             Self::Upstream => include_str!("new/upstream.yaml"),
+        }
+    }
+
+    /// The program that belongs to it: how its name ends, and its text.
+    fn program(self) -> Option<(&'static str, &'static str)> {
+        match self {
+            Self::Script => Some(("sh", include_str!("new/script.sh"))),
+            Self::Worker => Some(("py", include_str!("new/worker.py"))),
+            Self::Command | Self::Http | Self::Client | Self::Upstream => None,
         }
     }
 }
@@ -71,7 +87,16 @@ pub(super) fn run(options: &Options, own: &NewOptions) -> anyhow::Result<Exit> {
     }
     make_directory(&path)?;
     let taken = taken(options, own)?;
-    write_new(&path, &own.template.text().replace("{{name}}", &own.name))?;
+    let mut text = own.template.text().replace("{{name}}", &own.name);
+    let mut program = None;
+    if let Some((ending, program_text)) = own.template.program() {
+        let file = format!("{}.{ending}", own.name);
+        text = text.replace("{{file}}", &file);
+        let program_text = program_text.replace("{{name}}", &own.name);
+        program = Some(Program { path: path.with_file_name(file), text: program_text });
+    }
+    write_new(&path, &text, program.as_ref())?;
+    let program = program.map(|program| program.path);
 
     let shown = shell_word(&path);
     let check = format!("toolcrib check --strict {shown}");
@@ -82,13 +107,18 @@ pub(super) fn run(options: &Options, own: &NewOptions) -> anyhow::Result<Exit> {
     if own.output.json {
         screen::json(&json!({
             "file": path.to_string_lossy(),
+            "program": program.as_ref().map(|path| path.to_string_lossy()),
             "name": own.name,
             "next": [check, next],
             "taken_by": taken,
         }))?;
     } else {
         screen::out(format!("{STRONG}{}{STRONG:#}", path.display()))?;
-        screen::note(format!("Edit it, then:\n  {check}\n  {next}"));
+        if let Some(program) = &program {
+            screen::out(format!("{STRONG}{}{STRONG:#}", program.display()))?;
+        }
+        let made = if program.is_some() { "both" } else { "it" };
+        screen::note(format!("Edit {made}, then:\n  {check}\n  {next}"));
         if let Some(owner) = taken {
             screen::note(format!(
                 "The name `{}` belongs to {owner}: this tool is not called until one of them is renamed.",
@@ -132,13 +162,40 @@ fn taken(options: &Options, own: &NewOptions) -> anyhow::Result<Option<String>> 
     Ok(snapshot.get(&own.name).map(|entry| entry.source.to_string()))
 }
 
-/// Writes a file that is not there yet.
-fn write_new(path: &Path, text: &str) -> anyhow::Result<()> {
+/// A program that belongs to a manifest and stands beside it.
+struct Program {
+    path: PathBuf,
+    text: String,
+}
+
+/// Writes a manifest, and its program. None of them is there yet, or nothing is written.
+fn write_new(path: &Path, text: &str, program: Option<&Program>) -> anyhow::Result<()> {
+    // The program first: whoever follows the directory finds the manifest complete.
+    if let Some(program) = program {
+        write_file(&program.path, &program.text, true)?;
+    }
+    let written = write_file(path, text, false);
+    if let (Err(_), Some(Program { path, .. })) = (&written, program) {
+        fs::remove_file(path).with_context(|| format!("removing {}", path.display()))?;
+    }
+    written
+}
+
+fn write_file(path: &Path, text: &str, executable: bool) -> anyhow::Result<()> {
     let shown = path.display();
-    let mut file = match OpenOptions::new().write(true).create_new(true).open(path) {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    if executable {
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o777);
+    }
+    #[cfg(not(unix))]
+    let _ = executable;
+    let mut file = match options.open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            bail!("{shown} is there already, and is left as it is: name another with --file")
+            let way = if executable { "choose another name" } else { "name another with --file" };
+            bail!("{shown} is there already, and is left as it is: {way}")
         }
         Err(error) => return Err(error).with_context(|| format!("making {shown}")),
     };

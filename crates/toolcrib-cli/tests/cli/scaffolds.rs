@@ -4,7 +4,7 @@ use crate::crib::Crib;
 
 #[test]
 fn every_template_passes_the_strictest_check_and_its_own_tests() {
-    for template in ["command", "http", "client", "upstream"] {
+    for template in ["command", "script", "worker", "http", "client", "upstream"] {
         let crib = Crib::new(&[]);
         let run = crib.run(&["new", "my_tool", "--template", template]);
         assert_eq!(run.code, Some(0), "{run:?}");
@@ -39,6 +39,56 @@ fn in_an_empty_folder_it_makes_the_directory_that_servers_look_in() {
     assert_eq!((run.code, run.stdout.as_str()), (Some(0), "tools.d/count_lines.yaml\n"));
     assert!(!run.stderr.contains("left out"), "{run:?}");
     assert!(crib.run(&["list"]).stdout.contains("count_lines"));
+}
+
+#[test]
+fn a_script_and_a_worker_come_with_a_program_that_can_be_executed() {
+    let crib = Crib::new(&[]);
+    let run = crib.run(&["new", "ends", "--template", "script"]);
+    insta::assert_snapshot!(run.stdout, @"
+    tools.d/ends.yaml
+    tools.d/ends.sh
+    ");
+    insta::assert_snapshot!(run.stderr, @"
+    Edit both, then:
+      toolcrib check --strict tools.d/ends.yaml
+      toolcrib test tools.d/ends.yaml
+    ");
+    std::fs::write(crib.path().join("abc.txt"), "a\nb\nc\n").expect("a text");
+    let call = crib.run(&["call", "ends", "path=abc.txt", "lines=1"]);
+    insta::assert_snapshot!(call.stdout, @"
+    first 1:
+    a
+    last 1:
+    c
+    ");
+
+    // The program goes where the manifest goes.
+    let file = ["--file", "else/where.yaml"];
+    let run =
+        crib.run(&[&["new", "count_words", "--template", "worker", "--json"], &file[..]].concat());
+    assert_eq!(run.json()["program"], "else/count_words.py");
+    let call = ["call", "count_words", "text=b a b", "--tools-dir", "else"];
+    assert_eq!(crib.run(&call).stdout, "{\"frequent\":[\"b\",\"a\"],\"words\":3}\n");
+    for file in ["tools.d/ends.sh", "else/count_words.py"] {
+        let mode = std::os::unix::fs::PermissionsExt::mode(
+            &std::fs::metadata(crib.path().join(file)).expect("it is there").permissions(),
+        );
+        assert_eq!(mode & 0o100, 0o100, "{file}");
+    }
+}
+
+#[test]
+fn neither_the_file_nor_its_program_is_written_over_one_that_is_there() {
+    let crib = Crib::new(&[("one.sh", "mine"), ("two.yaml", "toolcrib: 1\ntools: []\n")]);
+    let run = crib.run(&["new", "one", "--template", "script"]);
+    assert_eq!(run.code, Some(2));
+    insta::assert_snapshot!(run.stderr, @"error: tools.d/one.sh is there already, and is left as it is: choose another name");
+    assert_eq!(crib.run(&["new", "two", "--template", "script"]).code, Some(2));
+    let there = |name: &str| std::fs::read_to_string(crib.path().join("tools.d").join(name)).ok();
+    assert_eq!(there("one.sh").as_deref(), Some("mine"));
+    assert_eq!(there("two.yaml").as_deref(), Some("toolcrib: 1\ntools: []\n"));
+    assert_eq!((there("one.yaml"), there("two.sh")), (None, None), "nothing is made by halves");
 }
 
 #[test]

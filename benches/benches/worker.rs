@@ -108,7 +108,9 @@ fn manifest(argv: &[&str]) -> Result<String, Failure> {
         )
     };
     let stay = tool("stay", &format!("{{worker: {argv}}}"));
-    let start = tool("start", &format!("{{argv: {argv}, stdin: '{LINE}'}}"));
+    // Started for the call, it reads the same line.
+    let line = LINE.replace("52.52", "${args.lat}").replace("13.405", "${args.lon}");
+    let start = tool("start", &format!("{{argv: {argv}, stdin: '{line}'}}"));
     Ok(format!("toolcrib: 1\ntools:\n{stay}{start}"))
 }
 

@@ -62,7 +62,9 @@ enum Format {
 
 pub(super) fn run(options: &Options, own: &CheckOptions) -> anyhow::Result<Exit> {
     let paths = if own.paths.is_empty() {
-        startup::config(options)?.into_config().manifests.dirs
+        let manifests = startup::config(options)?.into_config().manifests;
+        let is_wanted = |dir: &PathBuf| !manifests.may_be_missing || dir.exists();
+        manifests.dirs.iter().filter(|dir| is_wanted(dir)).cloned().collect()
     } else {
         own.paths.clone()
     };

@@ -68,5 +68,5 @@ impl ControlRequest {
 
 /// The folder of the sockets in a state directory.
 const FOLDER: &str = "control";
-/// No request and no line of an answer's head is longer than this.
+/// No request is longer than this.
 const LINE_MAX_BYTES: u64 = 64 * 1024;

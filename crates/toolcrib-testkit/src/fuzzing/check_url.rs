@@ -53,8 +53,12 @@ fn assert_public_name(target: &Target) {
     let Some(Host::Domain(name)) = target.url().host() else { return };
     let name = name.trim_end_matches('.');
     assert!(name.contains('.'), "{name} is a name of the local network");
-    let inside = [".local", ".internal", ".localhost", ".svc", ".lan", "home.arpa"];
-    assert!(!inside.iter().any(|end| name.ends_with(end)), "{name} is a name of a network inside");
+    let inside = ["local", "internal", "localhost", "svc", "lan", "home.arpa"];
+    // Whole labels: `chome.arpa` is somebody else's.
+    let ends = |end: &&str| {
+        name.strip_suffix(*end).is_some_and(|rest| matches!(rest.chars().last(), None | Some('.')))
+    };
+    assert!(!inside.iter().any(|end| ends(&end)), "{name} is a name of a network inside");
 }
 
 /// A literal address is public exactly if the standard library's own words for what is not say so, as

@@ -58,7 +58,7 @@ fn assert_public_name(target: &Target) {
     let ends = |end: &&str| {
         name.strip_suffix(*end).is_some_and(|rest| matches!(rest.chars().last(), None | Some('.')))
     };
-    assert!(!inside.iter().any(|end| ends(&end)), "{name} is a name of a network inside");
+    assert!(!inside.iter().any(ends), "{name} is a name of a network inside");
 }
 
 /// A literal address is public exactly if the standard library's own words for what is not say so, as

@@ -19,8 +19,13 @@ pub(crate) fn plain_root(schema: &Value, walk: &mut Walk) -> Result<Value, Refus
     let Value::Object(mut root) = schema.clone() else {
         return Err(walk.refuse(Reason::NotAnObject));
     };
-    if let Some(reference) = root.get("$ref").and_then(Value::as_str).map(str::to_owned) {
-        root = referenced_root(root, schema, &reference, walk)?;
+    let mut followed = Vec::new();
+    while let Some(reference) = root.remove("$ref") {
+        if followed.contains(&reference) {
+            return Err(walk.refuse(Reason::Recursive));
+        }
+        root = referenced_root(&root, schema, &reference, walk)?;
+        followed.push(reference);
     }
     for keyword in REFUSED {
         if let Some(combined) = root.get(keyword) {
@@ -37,18 +42,19 @@ pub(crate) fn plain_root(schema: &Value, walk: &mut Walk) -> Result<Value, Refus
     Ok(Value::Object(root))
 }
 
-/// The definition that the root refers to, in the root's place.
+/// The definition that the root refers to, in the root's place. It may be a reference itself.
 fn referenced_root(
-    mut root: Object,
+    root: &Object,
     schema: &Value,
-    reference: &str,
+    reference: &Value,
     walk: &mut Walk,
 ) -> Result<Object, Refused> {
-    let Some(Value::Object(target)) = super::reference::resolve(schema, reference) else {
-        return Err(walk.refuse(Reason::Reference(reference.to_owned())));
+    let target = reference.as_str().and_then(|to| super::reference::resolve(schema, to));
+    let Some(Value::Object(target)) = target else {
+        let told = reference.as_str().map_or_else(|| reference.to_string(), str::to_owned);
+        return Err(walk.refuse(Reason::Reference(told)));
     };
-    root.remove("$ref");
-    super::merge::merge(&root, target).map_err(|keyword| walk.refuse(Reason::Conflict(keyword)))
+    super::merge::merge(root, target).map_err(|keyword| walk.refuse(Reason::Conflict(keyword)))
 }
 
 /// Whether the combinator names no property that the root does not have.
@@ -113,6 +119,35 @@ mod tests {
         let schema = json!({"type": "object", "oneOf": [{"properties": {"a": {}}}]});
         let refused = plain_root(&schema, &mut Walk::default()).unwrap_err();
         assert_eq!(refused.reason, Reason::Keyword("oneOf"));
+    }
+
+    #[test]
+    fn a_root_that_refers_stands_for_what_it_leads_to_in_the_end() {
+        let schema = json!({
+            "$ref": "#/$defs/a",
+            "$defs": {
+                "a": {"$ref": "#/$defs/b", "title": "A"},
+                "b": {"type": "object", "properties": {"c": {"type": "string"}}},
+            },
+        });
+        let root = plain_root(&schema, &mut Walk::default()).unwrap();
+        assert!(root.get("$ref").is_none(), "{root}");
+        assert_eq!(root["title"], "A");
+        assert_eq!(root["properties"], json!({"c": {"type": "string"}}));
+    }
+
+    #[test]
+    fn a_root_that_refers_only_to_itself_is_refused() {
+        for schema in [
+            json!({"type": "object", "$ref": "#"}),
+            json!({
+                "$ref": "#/$defs/a",
+                "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}},
+            }),
+        ] {
+            let refused = plain_root(&schema, &mut Walk::default()).unwrap_err();
+            assert_eq!(refused.reason, Reason::Recursive, "{schema}");
+        }
     }
 
     #[test]

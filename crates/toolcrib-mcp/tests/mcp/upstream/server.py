@@ -1,7 +1,8 @@
 """A small MCP server on standard input and output that does what its script says.
 
 The script is a JSON file, given as the first argument. It is read at the start, and again when the
-tool `reload` is called, after which the server says that its tools have changed. Every request and
+tool `reload` is called, after which the server says that its tools have changed. A server whose
+script says `waits` starts when another script does not. Every request and
 notification is noted down in `<script>.log`, one JSON text a line.
 """
 
@@ -64,8 +65,8 @@ def call(request, name, arguments, meta):
 
 
 def main():
-    said = script()
-    time.sleep(said.get("start_after", 0))
+    while (said := script()).get("waits"):
+        time.sleep(0.02)
     if said.get("exit_at_start"):
         print("cannot start:", said["exit_at_start"], file=sys.stderr)
         sys.exit(7)

@@ -147,61 +147,6 @@ async fn start(
         (problem, process.has_ended() || closed)
     };
     let ended = process.stop(PATIENCE).await;
-        let reason = if by_itself { how_it_ended(ended.status) } else { "it was ended".to_owned() };
-        said(upstream, Failure::new(reason), &ended)
-    }
-}
-
-fn handshake_first() -> ClientLifecycleMode {
-    ClientLifecycleMode::Initialize
-}
-
-fn discovery() -> ClientLifecycleMode {
-    ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] }
-}
-
-/// Starts a program and opens a session with it. A failure comes with whether the server refused this
-/// way of opening one.
-async fn start(
-    upstream: &Upstream,
-    server: &StdioServer,
-    mode: ClientLifecycleMode,
-) -> Result<Connection, (Failure, bool)> {
-    let kept = keep(&server.command()).map_err(|error| {
-        let confidential = upstream.confidential();
-        let failure = Failure::new("it cannot be started");
-        (failure.detail(&error.to_string(), confidential), false)
-    })?;
-    let process = kept.process;
-    let client = Client::default();
-    let (changed, progress) = (Arc::clone(&client.changed), Arc::clone(&client.progress));
-    let closing = CancellationToken::new();
-    let opening = serve_client_with_lifecycle_and_ct(
-        client,
-        (kept.output, kept.input),
-        mode,
-        closing.clone(),
-    );
-    let mut opening = std::pin::pin!(opening);
-    let problem = match timeout(upstream.connect_timeout, &mut opening).await {
-        Ok(Ok(session)) => {
-            let live = Live { peer: session.peer().clone(), progress };
-            return Ok(Connection {
-                live: Arc::new(live),
-                changed,
-                session: spawn_session(session),
-                closing,
-                process: Some(process),
-                is_over: false,
-            });
-        }
-        Ok(Err(error)) => Some(error),
-        Err(_) => None,
-    };
-    // Looked at while its pipes are still open: a program that is given up goes when they close.
-    let has_ended =
-        process.has_ended() || matches!(problem, Some(ClientInitializeError::ConnectionClosed(_)));
-    let ended = process.stop(PATIENCE).await;
     let refused = matches!(problem, Some(ClientInitializeError::JsonRpcError(_)));
     let failure = match problem {
         _ if has_ended => said(upstream, Failure::new(how_it_ended(ended.status)), &ended),

@@ -54,9 +54,13 @@ compile_error!(
      posix_spawn_file_actions_addclosefrom_np"
 );
 
+mod confinement;
+mod enforced;
 mod environment;
 mod process;
 
+pub use confinement::{Confinement, Limits, Profile, Require, UnknownProfile};
+pub use enforced::Enforced;
 pub use environment::server_path;
 pub use process::{
     Capture, Captured, Command, Ended, Finished, Kept, KeptInput, KeptOutput, KeptProcess,

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::Capture;
+use crate::Confinement;
 
 /// A program to start with [`run`](super::run).
 ///
@@ -24,6 +25,7 @@ pub struct Command {
     pub(crate) stdout: Capture,
     pub(crate) stderr: Capture,
     pub(crate) grace: Duration,
+    pub(crate) confinement: Confinement,
 }
 
 impl Command {
@@ -41,6 +43,7 @@ impl Command {
             stdout: Capture::default(),
             stderr: Capture::default(),
             grace: Duration::from_millis(500),
+            confinement: Confinement::default(),
         }
     }
 
@@ -102,6 +105,12 @@ impl Command {
         self.grace = grace;
         self
     }
+
+    /// Sets what the program may do. Default: [trusted](crate::Profile::Trusted).
+    pub fn confine(mut self, confinement: Confinement) -> Self {
+        self.confinement = confinement;
+        self
+    }
 }
 
 /// Variables by name only, and of standard input its length: both may hold secrets.
@@ -114,6 +123,7 @@ impl fmt::Debug for Command {
             .field("env", &names)
             .field("cwd", &self.cwd)
             .field("stdin_bytes", &self.stdin.len())
+            .field("profile", &self.confinement.profile)
             .finish_non_exhaustive()
     }
 }

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::Profile;
+
 /// Why a program was not started. Nothing of it ran.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -59,6 +61,18 @@ pub enum SpawnError {
     TooLong {
         /// The program.
         program: String,
+    },
+    /// Nothing is there that could build a confinement.
+    #[error(
+        "`{program}` is to run under the profile {profile}, which needs the helper `toolcrib-jail`, \
+         and there is none beside this program: install it there, or call \
+         `toolcrib_sandbox::jail::reexec_hook()` first in `main`"
+    )]
+    NoHelper {
+        /// The program.
+        program: String,
+        /// The profile.
+        profile: Profile,
     },
     /// The system refused to start it.
     #[error("`{}` could not be started: {source}", path.display())]

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::Captured;
+use crate::Enforced;
 
 /// A program that has ended, with everything it started.
 #[derive(Debug, Clone)]
@@ -21,6 +22,8 @@ pub struct Finished {
     pub duration: Duration,
     /// How its process tree was ended.
     pub kill: KillReport,
+    /// What the kernel held it to.
+    pub enforced: Enforced,
 }
 
 /// How a program ended.

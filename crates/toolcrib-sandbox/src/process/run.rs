@@ -12,6 +12,8 @@ use super::pipes::Pipes;
 use super::start::{Input, Started, start};
 use super::sweep::Swept;
 use super::tree::{Guard, Tree};
+use crate::Enforced;
+
 use super::{Captured, Command, Finished, KillReport, KillRung, SpawnError, Status};
 
 /// How long after the program's end somebody else may hold its outputs open.
@@ -64,6 +66,7 @@ pub async fn run(command: Command, stop: impl Future<Output = ()>) -> Result<Fin
         stderr: end.stderr,
         duration: started_at.elapsed(),
         kill: end.kill,
+        enforced: Enforced::nothing(),
     })
 }
 

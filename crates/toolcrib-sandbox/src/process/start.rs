@@ -15,7 +15,7 @@ use super::scratch::Scratch;
 use super::sys::{Request, spawn};
 use super::tree::Tree;
 use super::{Command, SpawnError, lookup};
-use crate::environment;
+use crate::{Profile, environment};
 
 /// A program that has just been started, and our ends of its pipes.
 pub(crate) struct Started {
@@ -36,6 +36,12 @@ pub(crate) enum Input {
 
 /// Starts the command.
 pub(crate) fn start(command: &Command, input: Input) -> Result<Started, SpawnError> {
+    if command.confinement.profile != Profile::Trusted {
+        return Err(SpawnError::NoHelper {
+            program: command.program.to_string_lossy().into_owned(),
+            profile: command.confinement.profile,
+        });
+    }
     if let Some(cwd) = &command.cwd {
         check_directory(cwd)?;
     }

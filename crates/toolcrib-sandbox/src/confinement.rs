@@ -1,0 +1,215 @@
+//! What a program may do: a profile, what is granted beside it, and what to do where the kernel
+//! cannot enforce it.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// How far a program is trusted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Profile {
+    /// Computes, and nothing else: reads its own installation and what is granted, writes nothing
+    /// but what is granted, has no network, starts no process, signals nobody.
+    Pure,
+    /// Works in the workspace: reads the system's programs and libraries and the workspace, writes
+    /// the workspace and its scratch directory, starts what it likes, has no network.
+    Workspace,
+    /// As [`Workspace`](Self::Workspace), with the network.
+    WorkspaceNet,
+    /// Has the server's own rights. What is kept of confinement is hygiene: a session, descriptors
+    /// and an environment of its own, and the end of its whole tree.
+    Trusted,
+}
+
+impl Profile {
+    /// All of them, the strictest first.
+    pub const ALL: [Self; 4] = [Self::Pure, Self::Workspace, Self::WorkspaceNet, Self::Trusted];
+
+    /// Its name in manifests and results: `pure`, `workspace`, `workspace+net`, `trusted`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pure => "pure",
+            Self::Workspace => "workspace",
+            Self::WorkspaceNet => "workspace+net",
+            Self::Trusted => "trusted",
+        }
+    }
+}
+
+impl fmt::Display for Profile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// A text that names no profile.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no profile: pure, workspace, workspace+net and trusted are")]
+pub struct UnknownProfile(pub String);
+
+impl FromStr for Profile {
+    type Err = UnknownProfile;
+
+    fn from_str(text: &str) -> Result<Self, UnknownProfile> {
+        let found = Self::ALL.into_iter().find(|profile| profile.as_str() == text);
+        found.ok_or_else(|| UnknownProfile(text.to_owned()))
+    }
+}
+
+/// What happens where the kernel cannot enforce all that a profile promises.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Require {
+    /// The program runs under what there is, and [`Enforced`](super::Enforced) says what that was.
+    BestEffort,
+    /// The program is not started.
+    Required,
+}
+
+impl Require {
+    /// Its name in manifests: `best_effort`, `required`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::BestEffort => "best_effort",
+            Self::Required => "required",
+        }
+    }
+}
+
+/// What a program may use up. `None` leaves the server's own limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Bytes of address space of each process.
+    pub memory: Option<u64>,
+    /// Bytes a file may grow to.
+    pub file_size: Option<u64>,
+    /// Descriptors each process may have open.
+    pub open_files: Option<u64>,
+    /// Time on a processor, per process, in whole seconds (rounded up).
+    pub cpu: Option<Duration>,
+    /// Processes and threads alive at once. Held where the program has a PID namespace on Linux
+    /// 6.14 or newer, or a user namespace and a user other than root.
+    pub processes: Option<u32>,
+}
+
+impl Limits {
+    /// The limits of a profile. `pure`: 1 GiB of address space, files of 64 MiB, 64 descriptors.
+    /// `workspace` and `workspace+net`: 1024 processes. `trusted`: none.
+    pub const fn of(profile: Profile) -> Self {
+        let none =
+            Self { memory: None, file_size: None, open_files: None, cpu: None, processes: None };
+        match profile {
+            Profile::Pure => Self {
+                memory: Some(1 << 30),
+                file_size: Some(64 << 20),
+                open_files: Some(64),
+                ..none
+            },
+            Profile::Workspace | Profile::WorkspaceNet => Self { processes: Some(1024), ..none },
+            Profile::Trusted => none,
+        }
+    }
+}
+
+/// Under what a program runs; see [`Command::confine`](super::Command::confine).
+///
+/// ```
+/// use toolcrib_sandbox::{Confinement, Profile, Require};
+///
+/// let confinement = Confinement::new(Profile::Workspace)
+///     .workspace("/srv/project")
+///     .read("/srv/data")
+///     .require(Require::Required);
+/// assert_eq!(confinement.profile.as_str(), "workspace");
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Confinement {
+    /// The profile.
+    pub profile: Profile,
+    /// The directory `workspace` and `workspace+net` grant. Without one they grant none.
+    pub workspace: Option<PathBuf>,
+    /// Files and directories that may be read and executed beside what the profile grants. What is
+    /// not there when the program starts is passed over.
+    pub read: Vec<PathBuf>,
+    /// Files and directories that may be read and written.
+    pub write: Vec<PathBuf>,
+    /// What happens where the kernel cannot enforce the profile.
+    pub require: Require,
+    /// What it may use up.
+    pub limits: Limits,
+    /// Whether it may make sessions and process groups of its own, as interactive shells and
+    /// `timeout` do. Without that its one group can be sealed where the kernel offers nothing better
+    /// to end its tree by.
+    pub job_control: bool,
+}
+
+impl Confinement {
+    /// A profile with its own limits and nothing granted beside it. `pure` is
+    /// [required](Require::Required), the others are [best effort](Require::BestEffort); all but
+    /// `pure` have job control.
+    pub const fn new(profile: Profile) -> Self {
+        Self {
+            profile,
+            workspace: None,
+            read: Vec::new(),
+            write: Vec::new(),
+            require: match profile {
+                Profile::Pure => Require::Required,
+                _ => Require::BestEffort,
+            },
+            limits: Limits::of(profile),
+            job_control: !matches!(profile, Profile::Pure),
+        }
+    }
+
+    /// Sets the workspace.
+    #[must_use]
+    pub fn workspace(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.workspace = Some(directory.into());
+        self
+    }
+
+    /// Grants reading and executing a file, or all below a directory.
+    #[must_use]
+    pub fn read(mut self, path: impl Into<PathBuf>) -> Self {
+        self.read.push(path.into());
+        self
+    }
+
+    /// Grants reading and writing a file, or all below a directory.
+    #[must_use]
+    pub fn write(mut self, path: impl Into<PathBuf>) -> Self {
+        self.write.push(path.into());
+        self
+    }
+
+    /// Sets what happens where the kernel cannot enforce the profile.
+    #[must_use]
+    pub const fn require(mut self, require: Require) -> Self {
+        self.require = require;
+        self
+    }
+
+    /// Sets what the program may use up.
+    #[must_use]
+    pub const fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Sets whether the program may make sessions and process groups of its own.
+    #[must_use]
+    pub const fn job_control(mut self, allowed: bool) -> Self {
+        self.job_control = allowed;
+        self
+    }
+}
+
+impl Default for Confinement {
+    /// [`Profile::Trusted`].
+    fn default() -> Self {
+        Self::new(Profile::Trusted)
+    }
+}

@@ -1,0 +1,80 @@
+//! What the kernel holds a program to, as it was when the program started.
+
+use std::fmt;
+
+use crate::{KillRung, Profile};
+
+/// What the kernel holds a program to. Its text says it in one line:
+///
+/// ```
+/// use toolcrib_sandbox::Enforced;
+///
+/// assert_eq!(Enforced::nothing().to_string(), "trusted; processes: process_group");
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+#[expect(clippy::struct_excessive_bools, reason = "four facts that are independent")]
+pub struct Enforced {
+    /// The profile that was asked for.
+    pub profile: Profile,
+    /// Whether it can open only the files that the profile and its grants name.
+    pub files: bool,
+    /// Whether it can open only the sockets of its profile.
+    pub network: bool,
+    /// Whether it can make only the system calls of its profile.
+    pub syscalls: bool,
+    /// Whether it has no capabilities and can gain no privileges.
+    pub privileges: bool,
+    /// What its processes are held together by.
+    pub processes: KillRung,
+    /// The version of Landlock it is held by.
+    pub landlock: Option<u32>,
+    /// What the profile promises and this machine does not enforce, and why: one clause each.
+    pub missing: Vec<String>,
+}
+
+impl Enforced {
+    /// What holds for a [trusted](Profile::Trusted) program: its tree is ended, and nothing else.
+    pub const fn nothing() -> Self {
+        Self {
+            profile: Profile::Trusted,
+            files: false,
+            network: false,
+            syscalls: false,
+            privileges: false,
+            processes: KillRung::ProcessGroup,
+            landlock: None,
+            missing: Vec::new(),
+        }
+    }
+
+    /// Whether all that the profile promises is enforced.
+    pub fn is_complete(&self) -> bool {
+        self.missing.is_empty()
+    }
+
+    /// The names of what is enforced.
+    pub fn held(&self) -> impl Iterator<Item = &'static str> {
+        let held = [
+            (self.files, "files"),
+            (self.network, "network"),
+            (self.syscalls, "syscalls"),
+            (self.privileges, "privileges"),
+        ];
+        held.into_iter().filter_map(|(held, name)| held.then_some(name))
+    }
+}
+
+impl fmt::Display for Enforced {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.profile.as_str())?;
+        for (index, name) in self.held().enumerate() {
+            write!(f, "{} {name}", if index == 0 { ":" } else { "," })?;
+        }
+        write!(f, "; processes: {}", self.processes.as_str())?;
+        for missing in &self.missing {
+            write!(f, "; not enforced: {missing}")?;
+        }
+        Ok(())
+    }
+}

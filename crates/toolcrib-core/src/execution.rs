@@ -78,6 +78,8 @@ pub(crate) async fn execute(
         return Err(error);
     }
     let partial = match tokio::time::timeout(wind_down, work).await {
+        // A tool whose output is of use however far it came.
+        Ok(Ok(ToolOutcome::Done(output))) if output.timed_out() => return Ok(output.into()),
         Ok(Ok(ToolOutcome::Done(output))) => Some(output),
         Ok(Err(mut late)) => late.take_partial(),
         Ok(Ok(_)) | Err(_) => None,

@@ -119,21 +119,19 @@ impl ToolStatistics {
 pub(crate) enum Ending {
     /// It succeeded.
     Success,
-    /// It ran into a time limit of the tool's own and succeeded with what was there by then.
+    /// It ran into a time limit and succeeded with what was there by then.
     SuccessAtTimeLimit,
     /// It failed.
     Failure(ErrorKind),
 }
 
 impl Ending {
-    /// Reads it off an outcome: a tool says with `timed_out: true` in its output's meta that it ran
-    /// into a limit of its own and hands over what there was.
+    /// Reads it off an outcome: a tool says with [`ToolOutput::with_timed_out`] that the time was up
+    /// and hands over what there was.
     pub(crate) fn of(outcome: &Result<ToolOutput, ToolError>) -> Self {
         match outcome {
             Err(error) => Self::Failure(error.kind()),
-            Ok(output) if output.meta().get("timed_out") == Some(&true.into()) => {
-                Self::SuccessAtTimeLimit
-            }
+            Ok(output) if output.timed_out() => Self::SuccessAtTimeLimit,
             Ok(_) => Self::Success,
         }
     }

@@ -242,6 +242,42 @@ async fn a_tool_may_hand_over_what_it_has_at_its_limit() {
     assert!(result.text().ends_with("half of it"), "{}", result.text());
 }
 
+/// Is of use however far it came.
+struct Partial;
+
+impl Tool for Partial {
+    fn call<'a>(
+        &'a self,
+        _: Arguments,
+        cx: &'a CallContext,
+    ) -> BoxFuture<'a, Result<ToolOutcome, ToolError>> {
+        Box::pin(async {
+            cx.cancelled().await;
+            Ok(ToolOutput::from("half of it").with_timed_out().into())
+        })
+    }
+
+    fn wind_down(&self) -> Duration {
+        Duration::from_secs(1)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_of_use_however_far_it_came_is_a_success_counts_as_a_timeout_and_pauses_nothing() {
+    let executor = executor(
+        [entry(define("log").timeout(Duration::from_secs(1)), Partial)],
+        ExecutorConfig::default(),
+    );
+    let turn = executor.turn(TurnOptions::default());
+    for _ in 0..5 {
+        let result = call(&turn, "log", json!({})).await;
+        assert!(result.is_success(), "{}", result.text());
+        assert_eq!(result.text(), "half of it");
+    }
+    let counts = executor.statistics().snapshot().remove(0);
+    assert_eq!((counts.successes, counts.timeouts, counts.failures), (5, 5, 0));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_blocking_tool_learns_that_its_time_is_up() {
     let ended = Arc::new(AtomicBool::new(false));

@@ -1,5 +1,7 @@
 //! From the fn and its settings to the code that registers it.
 
+use std::time::Duration;
+
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
@@ -48,6 +50,10 @@ fn registration(settings: TokenStream, item: &ItemFn) -> syn::Result<TokenStream
     let states: Vec<_> =
         function.states().iter().map(|_| quote!(::core::default::Default::default())).collect();
     let body = body(&function, &settings, item, &contract);
+    let available = match &settings.available {
+        Some(path) => quote!(#path),
+        None => quote!(|| ::core::result::Result::Ok(())),
+    };
     // A fn that is configured out takes its registration with it.
     let cfgs = item.attrs.iter().filter(|attribute| attribute.path().is_ident("cfg"));
     let line = u32::try_from(item.sig.ident.span().unwrap().line()).unwrap_or(u32::MAX);
@@ -64,6 +70,7 @@ fn registration(settings: TokenStream, item: &ItemFn) -> syn::Result<TokenStream
                     line: #line,
                     definition: __definition,
                     body: || ::std::sync::Arc::new(__Body(#(#states,)*)),
+                    available: #available,
                 }
             }
         };
@@ -129,8 +136,8 @@ fn definition(
     let switches = settings.switches.iter().map(|(setter, on)| quote!(.#setter(#on)));
     let blocking = settings.blocking.unwrap_or(item.sig.asyncness.is_none());
     let timeout = settings.timeout.map(|limit| {
-        let millis = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
-        quote!(.timeout(::core::time::Duration::from_millis(#millis)))
+        let limit = duration(limit);
+        quote!(.timeout(#limit))
     });
     let policies = policies(settings, contract);
     let declared = settings.inject.iter().map(|inject| injection(inject, contract));
@@ -195,8 +202,8 @@ fn policies(settings: &Settings, contract: &TokenStream) -> TokenStream {
         let ttl = match cached {
             Cached::ByDefault => None,
             Cached::For(ttl) => {
-                let millis = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
-                Some(quote!(.with_ttl(::core::time::Duration::from_millis(#millis))))
+                let ttl = duration(ttl);
+                Some(quote!(.with_ttl(#ttl)))
             }
         };
         quote!(.cache(#contract::CachePolicy::new() #ttl))
@@ -206,8 +213,8 @@ fn policies(settings: &Settings, contract: &TokenStream) -> TokenStream {
         settings.approval.as_ref().map(|word| quote!(.approval(#contract::Approval::#word)));
     let retry = settings.retry.map(|max| quote!(.retry(#contract::RetryPolicy::new(#max))));
     let refresh_every = settings.refresh_every.map(|period| {
-        let millis = u64::try_from(period.as_millis()).unwrap_or(u64::MAX);
-        quote!(.refresh_every(::core::time::Duration::from_millis(#millis)))
+        let period = duration(period);
+        quote!(.refresh_every(#period))
     });
     let (reads, writes) = (&settings.reads, &settings.writes);
     let resources = (!reads.is_empty() || !writes.is_empty()).then(
@@ -265,6 +272,14 @@ fn body(
     let outcome =
         quote_spanned!(output.span()=> <#output as #contract::IntoOutcome>::into_outcome(__output));
     let validate = settings.validate.as_ref().map(|check| validate(check, function, contract));
+    let wind_down = settings.wind_down.map(|time| {
+        let time = duration(time);
+        quote! {
+            fn wind_down(&self) -> ::core::time::Duration {
+                #time
+            }
+        }
+    });
     quote! {
         struct __Body(#(#states,)*);
 
@@ -286,8 +301,16 @@ fn body(
             }
 
             #validate
+
+            #wind_down
         }
     }
+}
+
+/// The expression of a time.
+fn duration(time: Duration) -> TokenStream {
+    let millis = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    quote!(::core::time::Duration::from_millis(#millis))
 }
 
 /// `Tool::validate`, with a fn of the author's.

@@ -70,6 +70,7 @@ use proc_macro::TokenStream;
 /// | `parallel = false` | nothing of a batch runs beside this call | `true` |
 /// | `blocking = …` | whether calls run on the blocking pool | `true` for a sync fn |
 /// | `timeout = "30s"` | the tool's own limit: a whole number of `ms`, `s` or `m` | the executor's |
+/// | `wind_down = "1s"` | how long after its deadline or its cancellation, which it must watch, a call may take to end what it started and hand over what it has | no time |
 /// | `output_chars = N` | characters of text a model gets | the executor's |
 /// | `max_concurrent = N` | calls that run at once in this process | no limit |
 /// | `rate = "30/min"` | calls that start per `s`, `min` or `h` | no limit |
@@ -80,6 +81,7 @@ use proc_macro::TokenStream;
 /// | `approval = "always"` | calls wait for a person: `never`, `always`, or `destructive` ones | `never` |
 /// | `refresh_every = "5m"` | how often `Tool::refresh` is asked | never |
 /// | `validate = path` | a `fn(&Args, &CallContext) -> Result<(), ToolError>` that says what the schema cannot; it must not block | none |
+/// | `available = path` | a `fn() -> Result<(), String>` that says whether the tool can run on this machine, and if not, why; asked when the registry is built | it can |
 /// | `inject(parameter = "context_key", …)` | values the host fills in; `parameter?` makes one optional | none |
 /// | `empty_as_absent("…", …)` | properties for which `""` means "not given" | none |
 /// | `examples("…", …)` | argument objects that are right, as JSON, parsed at compile time | none |

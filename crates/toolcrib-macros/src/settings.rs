@@ -28,6 +28,7 @@ const KNOWN: &[&str] = &[
     "parallel",
     "blocking",
     "timeout",
+    "wind_down",
     "output_chars",
     "max_concurrent",
     "rate",
@@ -39,6 +40,7 @@ const KNOWN: &[&str] = &[
     "approval",
     "refresh_every",
     "validate",
+    "available",
     "inject",
     "empty_as_absent",
     "examples",
@@ -71,6 +73,7 @@ pub(crate) struct Settings {
     pub(crate) switches: Vec<(Ident, bool)>,
     pub(crate) blocking: Option<bool>,
     pub(crate) timeout: Option<Duration>,
+    pub(crate) wind_down: Option<Duration>,
     pub(crate) output_chars: Option<usize>,
     pub(crate) max_concurrent: Option<usize>,
     /// Calls, and the constructor for the time they are counted in.
@@ -86,6 +89,8 @@ pub(crate) struct Settings {
     pub(crate) refresh_every: Option<Duration>,
     /// A fn that checks the arguments.
     pub(crate) validate: Option<Path>,
+    /// A fn that says whether the tool can run.
+    pub(crate) available: Option<Path>,
     pub(crate) inject: Vec<Inject>,
     pub(crate) empty_as_absent: Vec<String>,
     /// JSON objects, as compact text.
@@ -155,6 +160,7 @@ impl Settings {
             }
             "blocking" => self.blocking = Some(switch(input)?),
             "timeout" => self.timeout = Some(duration(&text(input)?)?),
+            "wind_down" => self.wind_down = Some(duration(&text(input)?)?),
             "refresh_every" => self.refresh_every = Some(duration(&text(input)?)?),
             "output_chars" => self.output_chars = Some(number(input)?),
             "max_concurrent" => self.max_concurrent = Some(number::<NonZeroUsize>(input)?.get()),
@@ -178,10 +184,8 @@ impl Settings {
             }
             "reads" => self.reads = values(&texts(input)?),
             "writes" => self.writes = values(&texts(input)?),
-            "validate" => {
-                input.parse::<Token![=]>()?;
-                self.validate = Some(input.parse()?);
-            }
+            "validate" => self.validate = Some(path(input)?),
+            "available" => self.available = Some(path(input)?),
             "inject" => self.inject = injections(input)?,
             "examples" => {
                 self.examples = texts(input)?.iter().map(example).collect::<syn::Result<_>>()?;
@@ -203,6 +207,12 @@ pub(crate) fn check_name(name: &str) -> Result<(), String> {
 
 /// `= "…"`.
 fn text(input: ParseStream<'_>) -> syn::Result<LitStr> {
+    input.parse::<Token![=]>()?;
+    input.parse()
+}
+
+/// `= path::to::a_fn`.
+fn path(input: ParseStream<'_>) -> syn::Result<Path> {
     input.parse::<Token![=]>()?;
     input.parse()
 }

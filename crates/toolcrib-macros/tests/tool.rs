@@ -110,6 +110,10 @@ fn even(args: &Add, cx: &CallContext) -> Result<(), ToolError> {
     even.then_some(()).ok_or_else(refuse)
 }
 
+fn needs_a_tape_drive() -> Result<(), String> {
+    Err("needs a tape drive".to_owned())
+}
+
 /// Has every policy and every kind of parameter.
 #[tool(
     read_only,
@@ -123,7 +127,9 @@ fn even(args: &Add, cx: &CallContext) -> Result<(), ToolError> {
     writes("log"),
     approval = "destructive",
     refresh_every = "5m",
-    validate = even
+    wind_down = "700ms",
+    validate = even,
+    available = needs_a_tape_drive
 )]
 async fn everything(
     #[state] calls: &AtomicUsize,
@@ -181,6 +187,20 @@ fn every_tool_is_found_with_crate_file_and_line() {
         entry.source.to_string(),
         format!("native toolcrib-macros ({}:{NOTHING_LINE})", found.file)
     );
+}
+
+#[test]
+fn a_tool_that_cannot_run_here_says_why() {
+    let entry = find("everything").entry().expect("the entry is right");
+    assert_eq!(entry.unavailable_reason(), Some("needs a tape drive"));
+    assert_eq!(find("add").entry().expect("it is right").unavailable_reason(), None);
+}
+
+#[test]
+fn a_tool_may_take_a_while_to_end() {
+    let wind_down = |name| (find(name).body)().wind_down();
+    assert_eq!(wind_down("everything"), Duration::from_millis(700));
+    assert_eq!(wind_down("add"), Duration::ZERO);
 }
 
 #[test]

@@ -20,16 +20,23 @@ pub struct NativeTool {
     pub definition: fn() -> Result<ToolDefinition, DefinitionError>,
     /// Makes the body.
     pub body: fn() -> Arc<dyn Tool>,
+    /// Whether it can run here; if not, why, as one clause.
+    pub available: fn() -> Result<(), String>,
 }
 
 inventory::collect!(NativeTool);
 
 impl NativeTool {
-    /// The registry entry, with crate, file and line as its source.
+    /// The registry entry, with crate, file and line as its source. A tool that cannot run here is
+    /// unavailable.
     pub fn entry(&self) -> Result<ToolEntry, DefinitionError> {
         let origin = Origin { file: self.file.to_owned(), line: self.line, column: 0 };
         let source = Source::new(Layer::Native, self.krate).at(origin);
-        Ok(ToolEntry::new((self.definition)()?, (self.body)(), source))
+        let entry = ToolEntry::new((self.definition)()?, (self.body)(), source);
+        Ok(match (self.available)() {
+            Ok(()) => entry,
+            Err(reason) => entry.unavailable(reason),
+        })
     }
 }
 

@@ -6,6 +6,9 @@ use serde_json::{Map, Value};
 
 use crate::{Content, canonical_json};
 
+/// The note by which an output says that the time was up.
+const TIMED_OUT: &str = "timed_out";
+
 /// The output of a tool: parts for the model, data for programs.
 ///
 /// ```
@@ -52,6 +55,26 @@ impl ToolOutput {
     pub fn with_meta(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
         self.meta.insert(key.into(), value.into());
         self
+    }
+
+    /// Says that the time was up, the tool's own or the call's, and that this is what there was by
+    /// then: a success that is counted as a timeout and does not pause the tool. Handed over after
+    /// the call's deadline, within the tool's [`wind_down`](crate::Tool::wind_down), it stays one.
+    ///
+    /// ```
+    /// use toolcrib_tool::ToolOutput;
+    ///
+    /// let output = ToolOutput::from("the first 20 lines").with_timed_out();
+    /// assert!(output.timed_out());
+    /// ```
+    #[must_use]
+    pub fn with_timed_out(self) -> Self {
+        self.with_meta(TIMED_OUT, true)
+    }
+
+    /// Whether it is what there was when the time was up.
+    pub fn timed_out(&self) -> bool {
+        self.meta.get(TIMED_OUT) == Some(&Value::Bool(true))
     }
 
     /// Replaces the parts, keeping data and notes. The executor uses this to fit a budget.

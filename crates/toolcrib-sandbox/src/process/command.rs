@@ -24,6 +24,7 @@ pub struct Command {
     pub(crate) stdin: Vec<u8>,
     pub(crate) stdout: Capture,
     pub(crate) stderr: Capture,
+    pub(crate) joined: bool,
     pub(crate) grace: Duration,
     pub(crate) confinement: Confinement,
 }
@@ -42,6 +43,7 @@ impl Command {
             stdin: Vec::new(),
             stdout: Capture::default(),
             stderr: Capture::default(),
+            joined: false,
             grace: Duration::from_millis(500),
             confinement: Confinement::default(),
         }
@@ -97,6 +99,13 @@ impl Command {
     /// Sets how much of standard error is kept. Default: 768 KiB + 256 KiB.
     pub fn capture_stderr(mut self, capture: Capture) -> Self {
         self.stderr = capture;
+        self
+    }
+
+    /// Makes standard error the same stream as standard output: what is written to either is kept
+    /// there, in the order in which it was written.
+    pub fn stderr_to_stdout(mut self) -> Self {
+        self.joined = true;
         self
     }
 

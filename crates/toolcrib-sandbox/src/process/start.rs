@@ -69,7 +69,7 @@ pub(crate) fn start(command: &Command, input: Input) -> Result<Started, SpawnErr
         cwd: cwd.as_deref(),
         stdin: stdin.as_ref().map(|(child, _)| child.as_fd()),
         stdout: child_stdout.as_fd(),
-        stderr: child_stderr.as_fd(),
+        stderr: if command.joined { child_stdout.as_fd() } else { child_stderr.as_fd() },
     })
     .map_err(|error| explain(command, &file, error))?;
 

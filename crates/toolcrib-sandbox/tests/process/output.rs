@@ -21,6 +21,14 @@ async fn a_capture_keeps_what_it_is_told_to() {
 }
 
 #[tokio::test]
+async fn two_streams_made_one_keep_the_order_of_what_was_written() {
+    let text = "for i in 1 2 3; do echo out $i; echo err $i >&2; done";
+    let finished = finish(sh(text).stderr_to_stdout()).await;
+    assert_eq!(finished.stdout.text(), "out 1\nerr 1\nout 2\nerr 2\nout 3\nerr 3\n");
+    assert_eq!(finished.stderr.total, 0);
+}
+
+#[tokio::test]
 async fn both_streams_flooding_and_a_large_input_do_not_block_each_other() {
     // 8 MiB in, and 8 MiB out of each stream, with pipes of 64 KiB.
     let input: Vec<u8> = b"0123456789abcde\n".repeat(MIB / 2);

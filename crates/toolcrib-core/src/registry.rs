@@ -9,6 +9,7 @@ mod error;
 mod evolve;
 mod index;
 mod live;
+mod owners;
 mod rules;
 mod scratch;
 mod selection;

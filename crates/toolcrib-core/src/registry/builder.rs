@@ -9,6 +9,7 @@ use toolcrib_tool::{DefinitionError, Layer, Source, ToolEntry, ToolName, native_
 use super::change::check_entries;
 use super::conflict;
 use super::error::RegistryError;
+use super::owners::Owners;
 use super::rules::{OVERRIDABLE, Rules};
 use super::slot::Slot;
 use super::snapshot::{Parts, RegistrySnapshot};
@@ -159,7 +160,7 @@ impl RegistryBuilder {
         waiting.sort_by(|a, b| (a.name(), a.standing(&rules)).cmp(&(b.name(), b.standing(&rules))));
         let snapshot = RegistrySnapshot::assemble(
             Parts {
-                slots: owned,
+                owners: Owners::new(&owned),
                 waiting,
                 reserved: Vec::new(),
                 rules: Arc::new(rules),

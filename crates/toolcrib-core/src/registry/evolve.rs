@@ -9,6 +9,7 @@ use toolcrib_tool::{ToolEntry, ToolName};
 use super::change::{Change, Content, Edit};
 use super::conflict::Reservation;
 use super::error::RegistryError;
+use super::owners::Succession;
 use super::rules::{Standings, decide};
 use super::slot::Slot;
 use super::snapshot::{Parts, RegistrySnapshot};
@@ -41,12 +42,6 @@ struct Name {
     owner: Option<Arc<Slot>>,
 }
 
-/// Who had a name, and who has it.
-struct Succession {
-    before: Option<Arc<Slot>>,
-    now: Option<Arc<Slot>>,
-}
-
 impl RegistrySnapshot {
     /// The snapshot after a set of changes; their order means nothing. See [`Change`].
     ///
@@ -74,7 +69,9 @@ impl RegistrySnapshot {
             let key = UnitRef::of(&slot.entry.source);
             contents.get_key_value(&key).map(|(unit, _)| unit)
         };
-        for slot in self.slots().iter().chain(self.waiting()) {
+        let mut marks: Vec<u64> = contents.keys().map(UnitKey::mark).collect();
+        marks.sort_unstable();
+        for slot in self.owners().marked(&marks).chain(self.waiting()) {
             if let Some(unit) = is_changed(slot) {
                 names.entry(slot.entry.definition.tool_name().clone()).or_default();
                 declared.entry(unit.clone()).or_default().push(Arc::clone(slot));
@@ -157,12 +154,12 @@ impl RegistrySnapshot {
             }
             owners.push(Succession { before: owner, now });
         }
-        let slots = spliced(self.slots(), owners, &applied);
+        let owners = self.owners().spliced(owners);
         let waiting = merged(untouched_waiting, waiting);
         reserved.sort_unstable_by(|a, b| a.name.cmp(&b.name));
 
         let same_names = applied.added.is_empty() && applied.removed.is_empty();
-        let parts = Parts { slots, waiting, reserved, rules: Arc::clone(rules), registered };
+        let parts = Parts { owners, waiting, reserved, rules: Arc::clone(rules), registered };
         (Self::assemble(parts, same_names.then_some(self)), applied)
     }
 }
@@ -217,21 +214,6 @@ fn renamed(entry: &ToolEntry, from: &UnitKey, to: &UnitKey) -> ToolEntry {
         origin.file.clone_from(&to.name);
     }
     entry
-}
-
-/// The owners, with those of the touched names in place of what was; both sides sorted by name.
-fn spliced(slots: &[Arc<Slot>], touched: Vec<Succession>, applied: &Applied) -> Vec<Arc<Slot>> {
-    let mut all = Vec::with_capacity(slots.len() + applied.added.len());
-    let mut rest = slots;
-    for Succession { before, now } in touched {
-        let Some(slot) = before.as_ref().or(now.as_ref()) else { continue };
-        let here = rest.partition_point(|other| other.name() < slot.name());
-        all.extend_from_slice(&rest[..here]);
-        all.extend(now);
-        rest = &rest[here + usize::from(before.is_some())..];
-    }
-    all.extend_from_slice(rest);
-    all
 }
 
 /// Two lists sorted by name that share none, as one.

@@ -158,7 +158,7 @@ impl Registry {
                 && entry.source.unit == source.unit
         };
         let outcome = self.write(|current| {
-            let mut entries = current.slots().iter().chain(current.waiting());
+            let mut entries = current.owners().iter().chain(current.waiting());
             if entries.any(|slot| declares(&slot.entry)) {
                 self.checked(current, edit).map_err(Some)
             } else {
@@ -238,7 +238,7 @@ fn changed<'a>(
     new: &'a RegistrySnapshot,
 ) -> (Vec<&'a Arc<LiveBody>>, Vec<&'a Arc<LiveBody>>) {
     let (mut gone, mut come) = (Vec::new(), Vec::new());
-    let (mut before, mut after) = (old.slots().iter().peekable(), new.slots().iter().peekable());
+    let (mut before, mut after) = (old.owners().iter().peekable(), new.owners().iter().peekable());
     loop {
         let order = match (before.peek(), after.peek()) {
             (None, None) => break,

@@ -8,8 +8,8 @@ use toolcrib_tool::{Availability, Body, Layer, ToolDefinition, ToolEntry};
 
 use super::conflict::{Conflict, Divergence, Reservation};
 use super::index::NameIndex;
+use super::owners::Owners;
 use super::rules::Rules;
-use super::selection::Selection;
 use super::slot::Slot;
 use crate::fingerprint;
 use crate::lifecycle::LiveBody;
@@ -18,11 +18,10 @@ use crate::lifecycle::LiveBody;
 #[derive(Debug)]
 pub struct RegistrySnapshot {
     generation: u64,
-    /// The owners, sorted by name.
-    slots: Vec<Arc<Slot>>,
+    owners: Owners,
     index: Arc<NameIndex>,
-    available: Selection,
-    callable: Vec<Arc<ToolDefinition>>,
+    /// Of the owners that can run here; made when somebody first asks for the list.
+    callable: OnceLock<Vec<Arc<ToolDefinition>>>,
     /// By position of the owners; made when somebody first asks for a name that is not there.
     fingerprints: OnceLock<Vec<Fingerprint>>,
     /// Those that did not get their name, by name and then in the order in which they would.
@@ -37,7 +36,7 @@ pub struct RegistrySnapshot {
 /// What a snapshot is made of; the rest follows.
 #[derive(Debug)]
 pub(super) struct Parts {
-    pub(super) slots: Vec<Arc<Slot>>,
+    pub(super) owners: Owners,
     pub(super) waiting: Vec<Arc<Slot>>,
     pub(super) reserved: Vec<Reservation>,
     pub(super) rules: Arc<Rules>,
@@ -50,25 +49,19 @@ impl RegistrySnapshot {
     pub(super) fn assemble(parts: Parts, same_names: Option<&Self>) -> Self {
         static GENERATION: AtomicU64 = AtomicU64::new(1);
 
-        let Parts { slots, waiting, reserved, rules, registered } = parts;
+        let Parts { owners, waiting, reserved, rules, registered } = parts;
         let index = same_names.map_or_else(
-            || Arc::new(NameIndex::new(slots.iter().map(|slot| slot.entry.definition.tool_name()))),
+            || {
+                let names = owners.iter().map(|slot| slot.entry.definition.tool_name());
+                Arc::new(NameIndex::new(names))
+            },
             |same| Arc::clone(&same.index),
-        );
-        let available = Selection::of(slots.len(), |position| slots[position].is_available());
-        let mut callable = Vec::with_capacity(slots.len());
-        callable.extend(
-            slots
-                .iter()
-                .filter(|slot| slot.is_available())
-                .map(|slot| Arc::clone(&slot.entry.definition)),
         );
         let mut snapshot = Self {
             generation: GENERATION.fetch_add(1, Ordering::Relaxed),
-            slots,
+            owners,
             index,
-            available,
-            callable,
+            callable: OnceLock::new(),
             fingerprints: OnceLock::new(),
             waiting,
             reserved,
@@ -110,7 +103,7 @@ impl RegistrySnapshot {
 
     #[inline]
     pub(crate) fn slot(&self, name: &str) -> Option<&Arc<Slot>> {
-        self.slots.get(self.index.find(name)?)
+        self.owners.get(self.index.find(name)?)
     }
 
     #[inline]
@@ -120,25 +113,29 @@ impl RegistrySnapshot {
 
     #[inline]
     pub(crate) fn slot_at(&self, position: usize) -> Option<&Arc<Slot>> {
-        self.slots.get(position)
+        self.owners.get(position)
     }
 
     /// The definition of a tool that can run here: [`get`](Self::get), for what a model may see.
     #[inline]
     pub fn describe(&self, name: &str) -> Option<&Arc<ToolDefinition>> {
         let position = self.index.find(name)?;
-        let slot = self.slots.get(position).filter(|_| self.available.contains(position))?;
+        let slot = self.owners.get(position).filter(|_| self.owners.is_available(position))?;
         Some(&slot.entry.definition)
     }
 
     /// All owners, sorted by name, unavailable ones included.
     pub fn entries(&self) -> impl ExactSizeIterator<Item = &ToolEntry> {
-        self.slots.iter().map(|slot| &slot.entry)
+        self.owners.iter().map(|slot| &slot.entry)
     }
 
     /// The definitions a model may be shown, sorted by name: those of available tools.
     pub fn definitions(&self) -> &[Arc<ToolDefinition>] {
-        &self.callable
+        self.callable.get_or_init(|| {
+            let mut callable = Vec::with_capacity(self.owners.len());
+            callable.extend(self.owners.available().map(|slot| Arc::clone(&slot.entry.definition)));
+            callable
+        })
     }
 
     /// The names of available tools that may have been meant by an unknown one, the likeliest first,
@@ -153,18 +150,18 @@ impl RegistrySnapshot {
     /// ```
     pub fn near(&self, name: &str, filter: impl Fn(&ToolEntry) -> bool) -> Vec<&str> {
         self.near_at(name, |position| {
-            self.slots.get(position).is_some_and(|slot| filter(&slot.entry))
+            self.owners.get(position).is_some_and(|slot| filter(&slot.entry))
         })
     }
 
     pub(crate) fn near_at(&self, name: &str, wanted: impl Fn(usize) -> bool) -> Vec<&str> {
         let fingerprints = self.fingerprints.get_or_init(|| {
-            (0..self.slots.len()).map(|at| Fingerprint::of(self.index.name(at))).collect()
+            (0..self.owners.len()).map(|at| Fingerprint::of(self.index.name(at))).collect()
         });
         let candidates = fingerprints
             .iter()
             .enumerate()
-            .filter(|&(position, _)| self.available.contains(position) && wanted(position))
+            .filter(|&(position, _)| self.owners.is_available(position) && wanted(position))
             .map(|(position, &fingerprint)| (self.index.name(position), fingerprint));
         near_names_with(name, candidates)
     }
@@ -208,20 +205,19 @@ impl RegistrySnapshot {
     /// returns.
     #[must_use]
     pub fn refreshed(&self, definitions: impl IntoIterator<Item = Arc<ToolDefinition>>) -> Self {
-        let mut slots = self.slots.clone();
-        for definition in definitions {
-            let Some(position) = self.index.find(definition.name()) else { continue };
-            let Slot { entry, place, .. } = &*slots[position];
+        let others = definitions.into_iter().filter_map(|definition| {
+            let position = self.index.find(definition.name())?;
+            let Slot { entry, place, .. } = &**self.owners.get(position)?;
             let entry = ToolEntry { definition, ..entry.clone() };
-            slots[position] = Arc::new(Slot::new(entry, *place));
-        }
-        self.with_slots(slots)
+            Some((position, Arc::new(Slot::new(entry, *place))))
+        });
+        self.with_owners(self.owners.with(others))
     }
 
     /// A copy that shares nothing but bodies, for a registry of its own. A tool that `replace` gives
     /// another body can run anywhere. The names stay.
     pub(crate) fn copied(&self, replace: impl Fn(&ToolEntry) -> Option<Body>) -> Self {
-        let slots = self.slots.iter().map(|slot| {
+        let slots = self.owners.iter().map(|slot| {
             let mut entry = slot.entry.clone();
             if let Some(body) = replace(&entry) {
                 entry.body = body;
@@ -229,31 +225,28 @@ impl RegistrySnapshot {
             }
             Arc::new(Slot::new(entry, slot.place))
         });
-        self.with_slots(slots.collect())
+        self.with_owners(Owners::new(&slots.collect::<Vec<_>>()))
     }
 
-    fn with_slots(&self, slots: Vec<Arc<Slot>>) -> Self {
-        Self::assemble(Parts { slots, ..self.parts() }, Some(self))
-    }
-
-    /// All but the owners.
-    fn parts(&self) -> Parts {
-        Parts {
-            slots: Vec::new(),
+    /// A copy with other owners of the same names.
+    fn with_owners(&self, owners: Owners) -> Self {
+        let parts = Parts {
+            owners,
             waiting: self.waiting.clone(),
             reserved: self.reserved.clone(),
             rules: Arc::clone(&self.rules),
             registered: self.registered,
-        }
+        };
+        Self::assemble(parts, Some(self))
     }
 
     /// The bodies of all entries that have one, owners and those that wait.
     pub(crate) fn bodies(&self) -> impl Iterator<Item = &Arc<LiveBody>> {
-        self.slots.iter().chain(&self.waiting).filter_map(|slot| slot.live())
+        self.owners.iter().chain(&self.waiting).filter_map(|slot| slot.live())
     }
 
-    pub(super) fn slots(&self) -> &[Arc<Slot>] {
-        &self.slots
+    pub(super) fn owners(&self) -> &Owners {
+        &self.owners
     }
 
     pub(super) fn waiting(&self) -> &[Arc<Slot>] {

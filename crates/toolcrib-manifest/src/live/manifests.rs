@@ -66,8 +66,6 @@ struct State {
     later: BTreeMap<Key, Instant>,
     /// Places whose changes were refused.
     refused: BTreeSet<Key>,
-    /// Whether the look that goes on also tells of troubles that were told of.
-    tells_all: bool,
 }
 
 impl LiveManifests {
@@ -87,7 +85,6 @@ impl LiveManifests {
             waiting: BTreeMap::new(),
             later: BTreeMap::new(),
             refused: BTreeSet::new(),
-            tells_all: false,
         };
         Self { state: Mutex::new(state), subscriber: Box::new(subscriber) }
     }
@@ -177,7 +174,7 @@ impl State {
         now: Instant,
         apply: &dyn Fn(Vec<UnitChange>) -> Result<(), String>,
     ) -> LookReport {
-        self.tells_all = *scope == Scope::Anew;
+        let tells_all = *scope == Scope::Anew;
         let mut seen = self.observe(scope, now);
         self.observe_related(&mut seen);
         self.observe_whole(&mut seen);
@@ -186,7 +183,7 @@ impl State {
         let mut verdicts =
             Look { known: &self.files, seen: &seen, due: &due, gone: &gone }.decide();
 
-        if *scope == Scope::Anew {
+        if tells_all {
             for (key, verdict) in &mut verdicts {
                 if *verdict == Verdict::Unchanged && matches!(seen.get(key), Some(Seen::File(_))) {
                     *verdict = Verdict::Take { from: None };
@@ -210,7 +207,7 @@ impl State {
         let mut outcomes = Vec::new();
         for (key, verdict) in verdicts {
             if let Some(seen) = seen.remove(&key) {
-                outcomes.extend(self.outcome(key, verdict, seen, &mut changes));
+                outcomes.extend(self.outcome(key, verdict, seen, tells_all, &mut changes));
             }
         }
         let applied = if changes.is_empty() { Ok(()) } else { apply(changes) };
@@ -331,11 +328,13 @@ impl State {
         due.map(|(key, _)| key.clone()).collect()
     }
 
+    /// `tells_all` asks for troubles that were told of, too.
     fn outcome(
         &self,
         key: Key,
         verdict: Verdict,
         seen: Seen,
+        tells_all: bool,
         changes: &mut Vec<UnitChange>,
     ) -> Option<Outcome> {
         let unit = self.roots.unit(&key);
@@ -371,7 +370,7 @@ impl State {
                     Seen::Unread(load) => Trouble::Load(load),
                     _ => Trouble::Absent("its directory is gone or cannot be read"),
                 };
-                Some(self.kept(key, None, unit, trouble))
+                Some(self.kept(key, None, unit, trouble, tells_all))
             }
             Verdict::Take { from } => {
                 let Seen::File(file) = seen else { return None };
@@ -392,13 +391,14 @@ impl State {
                 };
                 if file.is_empty() && declared {
                     let trouble = Trouble::Absent("the file is empty");
-                    let mut kept = self.kept(key, from, unit, trouble);
+                    let mut kept = self.kept(key, from, unit, trouble, tells_all);
                     kept.known = kept.known.map(version);
                     return Some(kept);
                 }
                 let load = file.load(&self.roots.path(&key), key.rank, &load_str);
                 if load.loaded.has_errors() {
-                    let mut kept = self.kept(key, from, unit, Trouble::Load(Box::new(load)));
+                    let trouble = Trouble::Load(Box::new(load));
+                    let mut kept = self.kept(key, from, unit, trouble, tells_all);
                     kept.known = kept.known.map(version);
                     return Some(kept);
                 }
@@ -413,12 +413,19 @@ impl State {
     }
 
     /// A place whose last good tools stay, if it has any.
-    fn kept(&self, key: Key, from: Option<Key>, unit: ManifestUnit, trouble: Trouble) -> Outcome {
+    fn kept(
+        &self,
+        key: Key,
+        from: Option<Key>,
+        unit: ManifestUnit,
+        trouble: Trouble,
+        tells_all: bool,
+    ) -> Outcome {
         let base = from.as_ref().map_or_else(|| self.files.get(&key), |from| self.files.get(from));
         let (declares, tools) = base.map_or((false, 0), |base| (base.declares, base.tools));
         let known_reason = base.and_then(|base| base.trouble.as_ref()).map(Trouble::reason);
         // Said once, and not at every look, unless somebody asks.
-        let is_news = self.tells_all || known_reason != Some(trouble.reason());
+        let is_news = tells_all || known_reason != Some(trouble.reason());
         let event =
             is_news.then(|| FileEvent::of_trouble(unit, &trouble, declares.then_some(tools)));
         let known = Known { declares, tools, trouble: Some(trouble), ..Known::default() };

@@ -92,14 +92,12 @@ impl Roots {
             seen.iter().filter(|(key, seen)| misses(key, seen)).map(|(key, _)| key.rank).collect();
         let is_gone = |rank: &u32| {
             let Some(root) = self.0.get_mut(*rank as usize) else { return true };
-            let id = match fs::metadata(&root.dir) {
+            let dir = nonempty(&root.dir);
+            let id = match fs::metadata(dir) {
                 Ok(metadata) if metadata.is_dir() => FileId::of(&metadata),
                 _ => return true,
             };
-            if root.id.is_some()
-                && root.id != id
-                && manifests(&root.dir).is_ok_and(|m| m.is_empty())
-            {
+            if root.id.is_some() && root.id != id && manifests(dir).is_ok_and(|m| m.is_empty()) {
                 return true;
             }
             root.id = id;
@@ -194,4 +192,21 @@ impl Root {
 /// The current directory has no name of its own.
 fn nonempty(dir: &Path) -> &Path {
     if dir.as_os_str().is_empty() { Path::new(".") } else { dir }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::live::files::Known;
+
+    #[test]
+    fn a_file_that_is_missed_in_the_current_directory_does_not_make_it_gone() {
+        // A path of one word that leads to a file wherever this crate is tested.
+        let mut roots = Roots::new(&["Cargo.toml".into()]);
+        let key = Key { rank: 0, name: "Cargo.toml".into() };
+        let mut files = Files::default();
+        files.insert(key.clone(), Known::default());
+        let seen = BTreeMap::from([(key, Seen::Missing)]);
+        assert_eq!(roots.gone(&seen, &files), BTreeSet::new());
+    }
 }

@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, HashMap};
 use serde_json::{Map, Value};
 use toolcrib_tool::Origin;
 
+use super::checked::Checked;
 use super::keys;
-use super::schema::{Checked, bad_pattern};
+use super::schema::bad_pattern;
 use crate::declaration::{Expectation, ToolTest};
 use crate::diagnostic::{Diagnostic, Findings, Severity};
 use crate::document::{Node, NodeValue, check_literals};

@@ -3,8 +3,8 @@
 use serde_json::Value;
 use toolcrib_constraints::{Kind, Names, Rule, RuleError};
 
+use super::checked::Checked;
 use super::keys;
-use super::schema::Checked;
 use super::scope::{HOST_VALUES, Scope};
 use crate::declaration::ConstraintSpec;
 use crate::diagnostic::{Diagnostic, Findings};

@@ -2,6 +2,7 @@
 
 mod argv;
 mod cases;
+mod checked;
 mod client;
 mod command;
 #[cfg(feature = "cel")]
@@ -11,6 +12,7 @@ mod json_schema;
 mod keys;
 mod kind;
 mod limits;
+mod pattern;
 mod policies;
 mod schema;
 mod scope;

@@ -1,8 +1,9 @@
 //! JSON Schemas inside manifests: checked at load, with the place of what is wrong.
 
-use jsonschema::{PatternOptions, ValidationError, Validator};
+use jsonschema::ValidationError;
 use serde_json::{Value, json};
 
+use super::checked::{Checked, compile};
 use crate::diagnostic::{Diagnostic, Findings, Severity, did_you_mean};
 use crate::document::{Entry, Node, NodeValue, Style, check_schema_literals, other_reading};
 use crate::fix::{Fix, rename};
@@ -80,29 +81,6 @@ const OTHER_KEYWORDS: [&str; 43] = [
 /// Keywords at a root beside which `additionalProperties` would refuse what they allow.
 const COMBINING: [&str; 9] =
     ["$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "if", "then", "else", "dependentSchemas"];
-
-/// A schema that can be used, compiled once.
-#[derive(Debug)]
-pub(super) struct Checked {
-    pub(super) value: Value,
-    validator: Validator,
-}
-
-impl Checked {
-    /// Says where a value does not fit; nothing if it fits.
-    pub(super) fn report(
-        &self,
-        value: &Value,
-        node: &Node,
-        (code, severity, prefix): (&'static str, Severity, &str),
-        findings: &mut Findings<'_>,
-    ) {
-        if !self.validator.is_valid(value) {
-            let subject = Subject { node, schema: &self.value, code, severity, prefix };
-            subject.report(self.validator.iter_errors(value), findings);
-        }
-    }
-}
 
 /// Checks the schema of a tool's arguments: an object, closed unless it says otherwise.
 pub(super) fn check_input(node: &Node, findings: &mut Findings<'_>) -> Option<Checked> {
@@ -185,18 +163,7 @@ fn keywords() -> impl Iterator<Item = &'static str> {
 pub(super) fn check(node: &Node, value: Value, findings: &mut Findings<'_>) -> Option<Checked> {
     check_schema_literals(node, findings);
     check_keywords(node, findings);
-    match compile(&value) {
-        Ok(validator) => Some(Checked { value, validator }),
-        Err(error) => {
-            explain(node, &value, &error, findings);
-            None
-        }
-    }
-}
-
-/// Patterns run in linear time, and nothing is fetched from anywhere.
-fn compile(schema: &Value) -> Result<Validator, ValidationError<'static>> {
-    jsonschema::options().with_pattern_options(PatternOptions::regex()).offline().build(schema)
+    Checked::new(value).map_err(|(value, error)| explain(node, &value, &error, findings)).ok()
 }
 
 /// Calls `each` with every schema directly inside a schema.
@@ -237,6 +204,10 @@ fn check_keywords(node: &Node, findings: &mut Findings<'_>) {
     subschemas(node, &mut |below| check_keywords(below, findings));
 }
 
+/// How a default that does not fit is spoken of.
+const BAD_DEFAULT: (&str, Severity, &str) =
+    ("bad-default", Severity::Error, "the default does not fit its own schema: ");
+
 /// Defaults of arguments must fit the schema they stand in.
 fn check_defaults(node: &Node, checked: &Checked, findings: &mut Findings<'_>) {
     let properties = node.entry("properties").map(|entry| entry.node.entries()).unwrap_or_default();
@@ -266,17 +237,8 @@ fn check_defaults(node: &Node, checked: &Checked, findings: &mut Findings<'_>) {
         span: node.span.clone(),
         style: Style::Explicit,
     };
-    let value = object.to_value();
-    let subject = Subject {
-        node: &object,
-        schema: &checked.value,
-        code: "bad-default",
-        severity: Severity::Error,
-        prefix: "the default does not fit its own schema: ",
-    };
     // What is wrong with the object as a whole (required arguments) is no fault of a default.
-    let errors = checked.validator.iter_errors(&value);
-    subject.report(errors.filter(|error| !error.instance_path().is_empty()), findings);
+    checked.report_inside(&object.to_value(), &object, BAD_DEFAULT, findings);
 }
 
 /// Defaults further inside, each against the schema that it stands in.
@@ -294,12 +256,9 @@ fn check_nested(schema: &Node, checked: &Checked, findings: &mut Findings<'_>) {
         }
     }
     // One that refers to elsewhere in the whole schema is left alone.
-    let Ok(validator) = compile(&own) else { return };
-    let checked = Checked { value: own, validator };
+    let Ok(checked) = Checked::new(own) else { return };
     let node = Node { span: default.node.visible_span(Some(default)), ..default.node.clone() };
-    let prefix = "the default does not fit its own schema: ";
-    let message = ("bad-default", Severity::Error, prefix);
-    checked.report(&default.node.to_value(), &node, message, findings);
+    checked.report(&default.node.to_value(), &node, BAD_DEFAULT, findings);
 }
 
 /// Finds the place of what keeps a schema from being used.

@@ -7,9 +7,10 @@ use toolcrib_tool::{
 };
 
 use super::cases::{Surroundings, origin};
+use super::checked::Checked;
 use super::limits::Limits;
 use super::policies::Policies;
-use super::schema::{self, Checked, bad_pattern};
+use super::schema::{self, bad_pattern};
 use super::scope::Scope;
 use super::{Shared, http, keys, kind, worker};
 use crate::declaration::{

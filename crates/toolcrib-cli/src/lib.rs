@@ -35,6 +35,8 @@ pub use exit::Exit;
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
+    // Where no `toolcrib-jail` is beside this program, as with a distribution, it is its own.
+    toolcrib_sandbox::jail::reexec_hook();
     main_with(std::env::args_os())
 }
 

@@ -6,6 +6,9 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use crate::KillRung;
+use crate::jail::plan::Facility;
+
 /// How far a program is trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Profile {
@@ -143,6 +146,10 @@ pub struct Confinement {
     /// `timeout` do. Without that its one group can be sealed where the kernel offers nothing better
     /// to end its tree by.
     pub job_control: bool,
+    /// The one rung that tests want.
+    pub(crate) rung: Option<KillRung>,
+    /// What tests do without.
+    pub(crate) without: Vec<Facility>,
 }
 
 impl Confinement {
@@ -161,6 +168,8 @@ impl Confinement {
             },
             limits: Limits::of(profile),
             job_control: !matches!(profile, Profile::Pure),
+            rung: None,
+            without: Vec::new(),
         }
     }
 

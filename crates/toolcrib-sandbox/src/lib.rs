@@ -57,6 +57,7 @@ compile_error!(
 mod confinement;
 mod enforced;
 mod environment;
+pub mod jail;
 mod process;
 
 pub use confinement::{Confinement, Limits, Profile, Require, UnknownProfile};

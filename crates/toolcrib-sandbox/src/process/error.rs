@@ -74,6 +74,30 @@ pub enum SpawnError {
         /// The profile.
         profile: Profile,
     },
+    /// The profile is required, and this machine does not enforce all of it.
+    #[error(
+        "`{program}` is to run under the profile {profile} and no less, which this machine does not \
+         enforce: {}",
+        missing.join("; ")
+    )]
+    NotEnforced {
+        /// The program.
+        program: String,
+        /// The profile.
+        profile: Profile,
+        /// What is missing, one clause each.
+        missing: Vec<String>,
+    },
+    /// The confinement could not be built, although the machine has what it takes.
+    #[error("`{program}` could not be confined to the profile {profile}: {source}")]
+    Confine {
+        /// The program.
+        program: String,
+        /// The profile.
+        profile: Profile,
+        /// What failed.
+        source: io::Error,
+    },
     /// The system refused to start it.
     #[error("`{}` could not be started: {source}", path.display())]
     Start {

@@ -86,17 +86,40 @@ impl Status {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum KillRung {
+    /// A PID namespace, with a user namespace where the server is not root: the kernel ends all of
+    /// it at once, and says when nothing is left.
+    PidNamespace,
+    /// A control group that is killed as one (Linux 5.14).
+    Cgroup,
+    /// A process group that no process can leave, because the system calls for it are refused.
+    SealedGroup,
+    /// Processes that lose their parent become children of the one that looks after the tree, and
+    /// are killed until none is left.
+    Subreaper,
     /// The process group, and a sweep of `/proc` for what left it. The crate's documentation says
     /// what can escape.
     ProcessGroup,
 }
 
 impl KillRung {
+    /// All of them, the best first.
+    pub const ALL: [Self; 5] =
+        [Self::PidNamespace, Self::Cgroup, Self::SealedGroup, Self::Subreaper, Self::ProcessGroup];
+
     /// A word for results and logs.
     pub const fn as_str(self) -> &'static str {
         match self {
+            Self::PidNamespace => "pid_namespace",
+            Self::Cgroup => "cgroup",
+            Self::SealedGroup => "sealed_group",
+            Self::Subreaper => "subreaper",
             Self::ProcessGroup => "process_group",
         }
+    }
+
+    /// A bit of its own.
+    pub(crate) const fn bit(self) -> u8 {
+        1 << self as u8
     }
 }
 

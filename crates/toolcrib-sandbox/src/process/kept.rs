@@ -20,6 +20,7 @@ use super::start::{Input, Started, start};
 use super::sys::watch_owned;
 use super::tree::{Guard, Tree};
 use super::{Capture, Captured, Command, KillReport, SpawnError, Status};
+use crate::Enforced;
 
 /// What one read of standard error takes at most.
 const CHUNK: usize = 4 * 1024;
@@ -71,7 +72,7 @@ pub struct Kept {
 ///
 /// Outside a tokio runtime with I/O and time enabled.
 pub fn keep(command: &Command) -> Result<Kept, SpawnError> {
-    let Started { tree, stdin, stdout, stderr } = start(command, Input::Kept)?;
+    let Started { tree, stdin, stdout, stderr, enforced } = start(command, Input::Kept)?;
     // From here on whatever fails ends the program again.
     let guard = Guard::new(tree);
     let ended = watch_owned(guard.tree().end_handle()?)?;
@@ -79,7 +80,7 @@ pub fn keep(command: &Command) -> Result<Kept, SpawnError> {
     let input = KeptInput(Sender::from_owned_fd(stdin)?);
     let output = KeptOutput(Receiver::from_owned_fd(stdout)?);
     let errors = Errors::drain(stderr, command.stderr)?;
-    Ok(Kept { process: KeptProcess { guard, ended, errors }, input, output })
+    Ok(Kept { process: KeptProcess { guard, ended, errors, enforced }, input, output })
 }
 
 /// A program that is running, or has ended by itself.
@@ -91,6 +92,7 @@ pub struct KeptProcess {
     guard: Guard,
     ended: AsyncFd<OwnedFd>,
     errors: Errors,
+    enforced: Enforced,
 }
 
 /// The last facts about a kept program.
@@ -114,6 +116,11 @@ impl KeptProcess {
         }
     }
 
+    /// What the kernel holds it to.
+    pub fn enforced(&self) -> &Enforced {
+        &self.enforced
+    }
+
     /// Whether the program itself has ended.
     pub fn has_ended(&self) -> bool {
         self.guard.tree().wait(Duration::ZERO)
@@ -133,22 +140,19 @@ impl KeptProcess {
             let _ = timeout(patience, self.ended()).await;
         }
         let by_itself = self.has_ended();
-        let Self { guard, ended, errors } = self;
+        let Self { guard, ended, errors, .. } = self;
         let went = async |time| {
             let _ = timeout(time, ended.readable()).await;
         };
-        let unknown = |complete| report(false, super::sweep::Swept { killed: 0, complete });
+        let rung = guard.tree().rung();
+        let unknown = KillReport { rung, forced: false, survivors_killed: 0, complete: false };
         let mut forced = false;
         let guard = if by_itself {
             guard
         } else {
             let Ok((guard, ())) = off_thread(guard, Tree::identify).await else {
                 // The runtime is going away; the guard has done the rest.
-                return Ended {
-                    status: Status::Unknown,
-                    stderr: errors.so_far(),
-                    kill: unknown(false),
-                };
+                return Ended { status: Status::Unknown, stderr: errors.so_far(), kill: unknown };
             };
             guard.tree().signal(Signal::TERM);
             went(guard.tree().grace()).await;
@@ -159,13 +163,9 @@ impl KeptProcess {
         went(KILL_WAIT).await;
         let gone = guard.tree().wait(Duration::ZERO);
         let Ok((mut guard, swept)) = off_thread(guard, Tree::sweep).await else {
-            return Ended {
-                status: Status::Unknown,
-                stderr: errors.so_far(),
-                kill: unknown(false),
-            };
+            return Ended { status: Status::Unknown, stderr: errors.so_far(), kill: unknown };
         };
-        let mut kill = report(forced, swept);
+        let mut kill = report(guard.tree(), forced, swept);
         if !gone {
             // Stuck in the kernel: the guard hands it to the reaper, which has time.
             kill.complete = false;

@@ -12,9 +12,7 @@ use super::pipes::Pipes;
 use super::start::{Input, Started, start};
 use super::sweep::Swept;
 use super::tree::{Guard, Tree};
-use crate::Enforced;
-
-use super::{Captured, Command, Finished, KillReport, KillRung, SpawnError, Status};
+use super::{Captured, Command, Finished, KillReport, SpawnError, Status};
 
 /// How long after the program's end somebody else may hold its outputs open.
 const DRAIN_GUARD: Duration = Duration::from_millis(500);
@@ -42,7 +40,7 @@ const LAST_READ: Duration = Duration::from_millis(100);
 /// Outside a tokio runtime with I/O and time enabled.
 pub async fn run(command: Command, stop: impl Future<Output = ()>) -> Result<Finished, SpawnError> {
     let started_at = Instant::now();
-    let Started { tree, stdin, stdout, stderr } = start(&command, Input::Text)?;
+    let Started { tree, stdin, stdout, stderr, enforced } = start(&command, Input::Text)?;
     let guard = Guard::new(tree);
     let mut pipes =
         Pipes::new(stdin, command.stdin, (stdout, command.stdout), (stderr, command.stderr))?;
@@ -66,7 +64,7 @@ pub async fn run(command: Command, stop: impl Future<Output = ()>) -> Result<Fin
         stderr: end.stderr,
         duration: started_at.elapsed(),
         kill: end.kill,
-        enforced: Enforced::nothing(),
+        enforced,
     })
 }
 
@@ -117,14 +115,17 @@ async fn end_exited(
         let status = guard.tree().reap();
         // The usual case: a program that left nothing behind, and no look at `/proc`.
         if !guard.tree().group_lingers() {
-            return finish(guard, status, stdout, stderr, report(false, NOTHING_FOUND)).await;
+            let kill = report(guard.tree(), false, NOTHING_FOUND);
+            return finish(guard, status, stdout, stderr, kill).await;
         }
         let (guard, swept) = off_thread(guard, Tree::sweep).await?;
-        return finish(guard, status, stdout, stderr, report(false, swept)).await;
+        let kill = report(guard.tree(), false, swept);
+        return finish(guard, status, stdout, stderr, kill).await;
     }
     let (guard, swept) = off_thread(guard, Tree::sweep).await?;
     let status = guard.tree().reap();
-    finish(guard, status, stdout, stderr, report(false, swept)).await
+    let kill = report(guard.tree(), false, swept);
+    finish(guard, status, stdout, stderr, kill).await
 }
 
 /// The program is to end now.
@@ -148,18 +149,19 @@ async fn end_stopped(guard: Guard, mut pipes: Pipes) -> Result<End, SpawnError> 
     let (stdout, stderr) = pipes.close();
     if !ended {
         // Stuck in the kernel: the guard hands it to the reaper, which has time.
-        let kill = report(forced, Swept { complete: false, ..swept });
+        let kill = report(guard.tree(), forced, Swept { complete: false, ..swept });
         return Ok(End { status: Status::Unknown, stdout, stderr, kill });
     }
     let status = guard.tree().reap();
-    finish(guard, status, stdout, stderr, report(forced, swept)).await
+    let kill = report(guard.tree(), forced, swept);
+    finish(guard, status, stdout, stderr, kill).await
 }
 
 const NOTHING_FOUND: Swept = Swept { killed: 0, complete: true };
 
-pub(super) fn report(forced: bool, swept: Swept) -> KillReport {
+pub(super) fn report(tree: &Tree, forced: bool, swept: Swept) -> KillReport {
     KillReport {
-        rung: KillRung::ProcessGroup,
+        rung: tree.rung(),
         forced,
         survivors_killed: swept.killed,
         complete: swept.complete,

@@ -2,7 +2,7 @@
 
 use std::ffi::{CString, OsStr, OsString};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
@@ -12,10 +12,11 @@ use rustix::process::{PidfdFlags, Signal, WaitId, WaitIdOptions};
 
 use super::cookie::{self, Cookie};
 use super::scratch::Scratch;
+use super::supervised::{Refusal, Target, launch};
 use super::sys::{Request, spawn};
 use super::tree::Tree;
 use super::{Command, SpawnError, lookup};
-use crate::{Profile, environment};
+use crate::{Enforced, Profile, environment};
 
 /// A program that has just been started, and our ends of its pipes.
 pub(crate) struct Started {
@@ -23,6 +24,7 @@ pub(crate) struct Started {
     pub(crate) stdin: Option<OwnedFd>,
     pub(crate) stdout: OwnedFd,
     pub(crate) stderr: OwnedFd,
+    pub(crate) enforced: Enforced,
 }
 
 /// What the program reads on standard input.
@@ -36,19 +38,13 @@ pub(crate) enum Input {
 
 /// Starts the command.
 pub(crate) fn start(command: &Command, input: Input) -> Result<Started, SpawnError> {
-    if command.confinement.profile != Profile::Trusted {
-        return Err(SpawnError::NoHelper {
-            program: command.program.to_string_lossy().into_owned(),
-            profile: command.confinement.profile,
-        });
-    }
     if let Some(cwd) = &command.cwd {
         check_directory(cwd)?;
     }
     let cookie = Cookie::new()?;
     let (environment, scratch) = environment(command, &cookie)?;
-    let path = value_of(&environment, "PATH").unwrap_or_default();
-    let file = lookup::find(&command.program, path, command.cwd.as_deref())?;
+    let search = value_of(&environment, "PATH").unwrap_or_default().to_owned();
+    let file = lookup::find(&command.program, &search, command.cwd.as_deref())?;
 
     let argv = argv(command)?;
     let envp = envp(environment)?;
@@ -62,7 +58,7 @@ pub(crate) fn start(command: &Command, input: Input) -> Result<Started, SpawnErr
     let stdin = if piped { Some(pipe_into_child()?) } else { None };
     let (stdout, child_stdout) = pipe_out_of_child()?;
     let (stderr, child_stderr) = pipe_out_of_child()?;
-    let pid = spawn(&Request {
+    let request = Request {
         path: &path,
         argv: &argv,
         envp: &envp,
@@ -70,8 +66,25 @@ pub(crate) fn start(command: &Command, input: Input) -> Result<Started, SpawnErr
         stdin: stdin.as_ref().map(|(child, _)| child.as_fd()),
         stdout: child_stdout.as_fd(),
         stderr: if command.joined { child_stdout.as_fd() } else { child_stderr.as_fd() },
-    })
-    .map_err(|error| explain(command, &file, error))?;
+        further: &[],
+    };
+    let (pid, supervisor, enforced) = if command.confinement.profile == Profile::Trusted {
+        let pid = spawn(&request).map_err(|error| explain(command, &file, error))?;
+        (pid, None, Enforced::nothing())
+    } else {
+        let target = Target {
+            confinement: &command.confinement,
+            file: &file,
+            search: &search,
+            scratch: scratch.as_ref().map(Scratch::path),
+            request,
+        };
+        let (pid, supervisor, enforced) = launch(&target).map_err(|refusal| match refusal {
+            Refusal::Because(error) => error,
+            Refusal::Load(error) => explain(command, &file, error),
+        })?;
+        (pid, Some(supervisor), enforced)
+    };
 
     let pidfd = match rustix::process::pidfd_open(pid, PidfdFlags::NONBLOCK) {
         Ok(pidfd) => pidfd,
@@ -82,8 +95,8 @@ pub(crate) fn start(command: &Command, input: Input) -> Result<Started, SpawnErr
             return Err(SpawnError::Resources(error.into()));
         }
     };
-    let tree = Tree::new(pid, pidfd, cookie, scratch, command.grace);
-    Ok(Started { tree, stdin: stdin.map(|(_, ours)| ours), stdout, stderr })
+    let tree = Tree::new(pid, pidfd, supervisor, cookie, scratch, command.grace);
+    Ok(Started { tree, stdin: stdin.map(|(_, ours)| ours), stdout, stderr, enforced })
 }
 
 /// Fails if a program cannot start in this directory. The answer of `posix_spawn` would not tell a
@@ -163,30 +176,32 @@ fn envp(variables: Variables) -> Result<Vec<CString>, SpawnError> {
         .collect()
 }
 
-fn c_string(text: &OsStr, place: impl FnOnce() -> String) -> Result<CString, SpawnError> {
+pub(super) fn c_string(
+    text: &OsStr,
+    place: impl FnOnce() -> String,
+) -> Result<CString, SpawnError> {
     CString::new(text.as_bytes()).map_err(|_| SpawnError::Nul { place: place() })
 }
 
 /// A pipe the child writes to: (our end, the child's end).
 fn pipe_out_of_child() -> io::Result<(OwnedFd, OwnedFd)> {
     let (ours, child) = pipe_with(PipeFlags::CLOEXEC)?;
-    Ok((ours, above_standard(child)?))
+    Ok((ours, above(child, libc::STDERR_FILENO)?))
 }
 
 /// A pipe the child reads from: (the child's end, our end).
 fn pipe_into_child() -> io::Result<(OwnedFd, OwnedFd)> {
     let (child, ours) = pipe_with(PipeFlags::CLOEXEC)?;
-    Ok((above_standard(child)?, ours))
+    Ok((above(child, libc::STDERR_FILENO)?, ours))
 }
 
 /// A server started with closed standard streams gets 0, 1 or 2 for a pipe; the child's own
 /// streams would overwrite it.
-fn above_standard(fd: OwnedFd) -> io::Result<OwnedFd> {
-    use std::os::fd::AsRawFd;
-    if fd.as_raw_fd() > libc::STDERR_FILENO {
+pub(super) fn above(fd: OwnedFd, last: RawFd) -> io::Result<OwnedFd> {
+    if fd.as_raw_fd() > last {
         return Ok(fd);
     }
-    Ok(fcntl_dupfd_cloexec(&fd, libc::STDERR_FILENO + 1)?)
+    Ok(fcntl_dupfd_cloexec(&fd, last + 1)?)
 }
 
 /// What the system's answer means for this command.

@@ -1,18 +1,21 @@
-//! The two system interfaces that nobody wraps safely: `posix_spawn` with everything closed, reset
-//! and detached, and awaiting a process handle. The crate's only unsafe code.
+//! The system interfaces that nobody wraps safely: `posix_spawn` with everything closed, reset and
+//! detached, awaiting a process handle, and what the helper of a jail does as a process of one
+//! thread. The crate's only unsafe code.
 //!
 //! Not `fork`: copying the page tables of a parent of 1 GiB takes over 20 ms, `posix_spawn`
 //! (`CLONE_VM | CLONE_VFORK` in glibc) under one. And nothing of ours runs between the two halves,
 //! so nothing there can allocate or lock.
-#![expect(unsafe_code, reason = "no safe interface offers these two")]
+#![expect(unsafe_code, reason = "no safe interface offers these")]
 
-use std::ffi::{CStr, CString, c_char, c_int, c_short};
+use std::ffi::{CStr, CString, OsStr, OsString, c_char, c_int, c_short};
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
 use std::ptr;
 
-use rustix::process::Pid;
+use rustix::process::{Pid, Signal};
+use rustix::thread::UnshareFlags;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
@@ -32,10 +35,12 @@ pub(crate) struct Request<'a> {
     pub(crate) stdout: BorrowedFd<'a>,
     /// Its standard error.
     pub(crate) stderr: BorrowedFd<'a>,
+    /// Its further descriptors, from 3 on. Every one must be above those.
+    pub(crate) further: &'a [BorrowedFd<'a>],
 }
 
 /// Starts the program as the leader of a new session, with default signal dispositions, an empty
-/// signal mask and no descriptors but its three. Returns when the program has been loaded; the
+/// signal mask and no descriptors but those of the request. Returns when the program has been loaded; the
 /// error is that of the first step that failed, `execve` included.
 pub(crate) fn spawn(request: &Request<'_>) -> io::Result<Pid> {
     let mut attributes = Attributes::new()?;
@@ -49,7 +54,12 @@ pub(crate) fn spawn(request: &Request<'_>) -> io::Result<Pid> {
     }
     actions.duplicate(request.stdout, libc::STDOUT_FILENO)?;
     actions.duplicate(request.stderr, libc::STDERR_FILENO)?;
-    actions.close_from(libc::STDERR_FILENO + 1)?;
+    let mut next = libc::STDERR_FILENO + 1;
+    for further in request.further {
+        actions.duplicate(*further, next)?;
+        next += 1;
+    }
+    actions.close_from(next)?;
 
     let argv = pointers(request.argv);
     let envp = pointers(request.envp);
@@ -68,6 +78,106 @@ pub(crate) fn spawn(request: &Request<'_>) -> io::Result<Pid> {
         )
     })?;
     Pid::from_raw(pid).ok_or_else(|| io::Error::other("posix_spawn gave no process id"))
+}
+
+/// Which of two processes this is after [`fork`].
+pub(crate) enum Fork {
+    /// The old one, with the new one's number.
+    Parent(Pid),
+    /// The new one.
+    Child,
+}
+
+/// Makes a copy of this process, which must have one thread.
+pub(crate) fn fork() -> io::Result<Fork> {
+    if rustix::fs::stat("/proc/self/task").is_ok_and(|tasks| tasks.st_nlink > 3) {
+        return Err(io::Error::other("a process of several threads is not forked"));
+    }
+    // SAFETY: no other thread exists that could hold a lock the copy would wait for: the helper
+    // starts none, and is entered before `main` could.
+    match unsafe { libc::fork() } {
+        0 => Ok(Fork::Child),
+        pid => Pid::from_raw(pid)
+            .filter(|_| pid > 0)
+            .map(Fork::Parent)
+            .ok_or_else(io::Error::last_os_error),
+    }
+}
+
+/// Loads a program in the place of this one, with the environment of this one. Not by a function
+/// that has a shell try what is no program.
+pub(crate) fn execute(file: &OsStr, argv: &[OsString]) -> io::Error {
+    let strings = |strings: &[OsString]| -> io::Result<Vec<CString>> {
+        strings.iter().map(|string| Ok(CString::new(string.as_bytes())?)).collect()
+    };
+    let (file, argv) = match (CString::new(file.as_bytes()), strings(argv)) {
+        (Ok(file), Ok(argv)) => (file, argv),
+        (Err(error), _) => return error.into(),
+        (_, Err(error)) => return error,
+    };
+    let argv = pointers(&argv);
+    // SAFETY: every string is NUL-terminated and outlives the call, the vector ends in a null
+    // pointer, and the default disposition of a signal runs no code of ours. Rust's runtime ignores
+    // this one, which programs would inherit.
+    unsafe {
+        libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+        libc::execv(file.as_ptr(), argv.as_ptr().cast());
+    }
+    io::Error::last_os_error()
+}
+
+/// Signals every process of this process's PID namespace but itself. Only in its first process.
+pub(crate) fn kill_all(signal: Signal) -> io::Result<()> {
+    if std::process::id() != 1 {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    // SAFETY: the call takes numbers only.
+    if unsafe { libc::kill(-1, signal.as_raw()) } == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// Leaves namespaces for fresh ones.
+pub(crate) fn unshare(flags: UnshareFlags) -> io::Result<()> {
+    // SAFETY: what is unsafe is `CLONE_FILES`, after which descriptors are not what they were.
+    debug_assert!(!flags.contains(UnshareFlags::FILES));
+    Ok(unsafe { rustix::thread::unshare_unsafe(flags) }?)
+}
+
+/// The descriptors a helper is started with, 3 and 4, closed when a program is loaded; nothing if
+/// this process was not started as one. To be called once.
+pub(crate) fn inherited() -> Option<(OwnedFd, OwnedFd)> {
+    let take = |number| {
+        // SAFETY: nothing but F_SETFD, which fails for a number that is no descriptor.
+        let set = unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) };
+        // SAFETY: the number is an open descriptor. It was passed on for this purpose, nobody else
+        // knows of it, and it is taken once.
+        (set == 0).then(|| unsafe { OwnedFd::from_raw_fd(number) })
+    };
+    take(3).zip(take(4))
+}
+
+/// A descriptor that becomes readable when a child changes. The signal is blocked, for what is
+/// loaded later as well.
+pub(crate) fn watch_children() -> io::Result<OwnedFd> {
+    let mut set = MaybeUninit::uninit();
+    // SAFETY: the set is initialised by sigemptyset before it is read, and the descriptor is a
+    // fresh one that nobody else has.
+    unsafe {
+        libc::sigemptyset(set.as_mut_ptr());
+        libc::sigaddset(set.as_mut_ptr(), libc::SIGCHLD);
+        check(libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), ptr::null_mut()))?;
+        let fd = libc::signalfd(-1, set.as_ptr(), libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
+        if fd < 0 { Err(io::Error::last_os_error()) } else { Ok(OwnedFd::from_raw_fd(fd)) }
+    }
+}
+
+/// Makes the descriptor of [`watch_children`] wait for the next change.
+pub(crate) fn forget_children(children: &OwnedFd) {
+    let mut record = [0_u8; size_of::<libc::signalfd_siginfo>()];
+    while rustix::io::read(children, &mut record).is_ok_and(|count| count > 0) {}
 }
 
 /// Lets the current tokio runtime watch a descriptor for being readable.
@@ -188,4 +298,18 @@ impl Drop for FileActions {
         // SAFETY: initialised in `new`, destroyed only here.
         unsafe { libc::posix_spawn_file_actions_destroy(&raw mut self.0) };
     }
+}
+
+/// For programs whose `main` is somebody else's, as that of a test is: the hook in the list of what
+/// runs before it.
+#[cfg(feature = "hook-before-main")]
+#[used]
+// SAFETY: the section is one of pointers to functions of this type, which are called once, in the
+// only thread there is, when the C library and the arguments are there.
+#[unsafe(link_section = ".init_array")]
+static BEFORE_MAIN: extern "C" fn() = before_main;
+
+#[cfg(feature = "hook-before-main")]
+extern "C" fn before_main() {
+    crate::jail::reexec_hook();
 }

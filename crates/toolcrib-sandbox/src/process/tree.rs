@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -12,12 +12,14 @@ use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, kill_process_group, test_kill_process_group, waitid,
 };
 
-use super::Status;
 use super::cookie::Cookie;
 use super::reaper;
+use super::run::KILL_WAIT;
 use super::scratch::Scratch;
+use super::supervised::Supervisor;
 use super::sweep::{Identity, Quarry, Swept, identify, sweep};
 use super::sys::watch;
+use super::{KillRung, Status};
 
 /// A program that leads its own session and group. Until it is reaped, its number is its own.
 #[derive(Debug)]
@@ -26,6 +28,7 @@ pub(crate) struct Tree {
     pidfd: OwnedFd,
     reaped: AtomicBool,
     cookie: Cookie,
+    supervisor: Option<Supervisor>,
     scratch: Mutex<Option<Scratch>>,
     grace: Duration,
     known: Mutex<HashSet<Identity>>,
@@ -35,6 +38,7 @@ impl Tree {
     pub(crate) fn new(
         pid: Pid,
         pidfd: OwnedFd,
+        supervisor: Option<Supervisor>,
         cookie: Cookie,
         scratch: Option<Scratch>,
         grace: Duration,
@@ -43,6 +47,7 @@ impl Tree {
             pid,
             pidfd,
             reaped: AtomicBool::new(false),
+            supervisor,
             cookie,
             scratch: Mutex::new(scratch),
             known: Mutex::default(),
@@ -57,17 +62,38 @@ impl Tree {
 
     /// Completes when the program itself has ended. It stays unreaped.
     pub(crate) async fn ended(&self) -> io::Result<()> {
-        watch(self.pidfd.as_fd())?.readable().await?.retain_ready();
+        watch(self.end())?.readable().await?.retain_ready();
         Ok(())
     }
 
     /// A handle of its own that becomes readable when the program itself has ended.
     pub(crate) fn end_handle(&self) -> io::Result<OwnedFd> {
-        self.pidfd.try_clone()
+        self.end().try_clone_to_owned()
+    }
+
+    /// What becomes readable when the program itself has ended.
+    fn end(&self) -> BorrowedFd<'_> {
+        match &self.supervisor {
+            Some(supervisor) => supervisor.handle(),
+            None => self.pidfd.as_fd(),
+        }
+    }
+
+    /// What the tree is held together by.
+    pub(crate) fn rung(&self) -> KillRung {
+        self.supervisor.as_ref().map_or(KillRung::ProcessGroup, Supervisor::rung)
     }
 
     /// Waits at most this long for the program's end; says whether it came.
     pub(crate) fn wait(&self, timeout: Duration) -> bool {
+        match &self.supervisor {
+            Some(supervisor) => supervisor.has_ended(timeout),
+            None => self.wait_for_process(timeout),
+        }
+    }
+
+    /// The same for the process that was started: the program, or the helper that looks after it.
+    fn wait_for_process(&self, timeout: Duration) -> bool {
         let timeout = Timespec {
             tv_sec: timeout.as_secs().cast_signed(),
             tv_nsec: i64::from(timeout.subsec_nanos()),
@@ -79,7 +105,9 @@ impl Tree {
     /// Signals the whole group. Does nothing once the program is reaped, when its number may be
     /// somebody else's.
     pub(crate) fn signal(&self, signal: Signal) {
-        if !self.reaped.load(Ordering::Acquire) {
+        if let Some(supervisor) = &self.supervisor {
+            supervisor.signal(signal);
+        } else if !self.reaped.load(Ordering::Acquire) {
             // ESRCH: all gone, which is what we want. EPERM: nobody left that we may signal.
             let _ = kill_process_group(self.pid, signal);
         }
@@ -87,12 +115,24 @@ impl Tree {
 
     /// Notes down who belongs to the tree now, for a later [`sweep`](Self::sweep). Blocks.
     pub(crate) fn identify(&self) {
-        let found = self.with_quarry(identify);
-        self.known().extend(found);
+        // Whoever looks after a confined tree knows it.
+        if self.supervisor.is_none() {
+            let found = self.with_quarry(identify);
+            self.known().extend(found);
+        }
     }
 
     /// Kills what left the group, and what of the group is late to die. Blocks.
     pub(crate) fn sweep(&self) -> Swept {
+        if let Some(supervisor) = &self.supervisor {
+            supervisor.signal(Signal::KILL);
+            if let Some(swept) = supervisor.done(KILL_WAIT) {
+                return swept;
+            }
+            // It was killed, or does not get on: what can be found without it is.
+            let _ = kill_process_group(self.pid, Signal::KILL);
+            return Swept { complete: false, ..self.with_quarry(sweep) };
+        }
         self.with_quarry(sweep)
     }
 
@@ -113,17 +153,27 @@ impl Tree {
     /// Whether, the program being reaped, others are or were just now in its group. If the number
     /// has a new owner already, the answer is a false "yes", which costs a sweep.
     pub(crate) fn group_lingers(&self) -> bool {
+        if let Some(supervisor) = &self.supervisor {
+            return supervisor.lingers();
+        }
         test_kill_process_group(self.pid).is_ok()
     }
 
     /// Gives the program's number back to the system. Only after its end, when nobody will signal
     /// its group any more.
     pub(crate) fn reap(&self) -> Status {
+        // A helper that has told of the end is about to end itself.
+        if self.supervisor.is_some() {
+            self.wait_for_process(KILL_WAIT);
+        }
         self.reaped.store(true, Ordering::Release);
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
         let Ok(Some(status)) = waitid(WaitId::PidFd(self.pidfd.as_fd()), options) else {
             return Status::Unknown;
         };
+        if let Some(supervisor) = &self.supervisor {
+            return supervisor.status();
+        }
         match (status.exit_status(), status.terminating_signal()) {
             (Some(code), _) => Status::Exited(code),
             (None, Some(signal)) => Status::Signaled(signal),

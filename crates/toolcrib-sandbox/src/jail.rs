@@ -1,0 +1,104 @@
+//! The jail: a small process that is started in the program's place, closes the jail around itself
+//! and becomes the program.
+//!
+//! Not something between `fork` and `exec`: that would force the server to be forked, which takes
+//! long for a large one, and run code where nothing may be allocated. So the server starts a
+//! *helper* with `posix_spawn`. It forks once (twice for a PID namespace), which costs next to
+//! nothing in a small process: one of the two becomes the program, the other stays outside of the
+//! jail, looks after the tree, and ends it when the server says so or is gone.
+//!
+//! The helper is, in this order,
+//!
+//! 1. what [`set_helper`] was given,
+//! 2. the file `toolcrib-jail` beside the running program, which is installed with `toolcrib`,
+//! 3. the running program itself, if its `main` called [`reexec_hook`] first.
+//!
+//! Where there is none of them, only [trusted](crate::Profile::Trusted) programs are started.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+mod files;
+mod grants;
+mod hold;
+pub(crate) mod plan;
+mod privileges;
+pub(crate) mod report;
+pub(crate) mod supervisor;
+mod syscalls;
+mod target;
+
+pub(crate) use grants::grants;
+pub(crate) use target::FLOOR;
+
+use crate::process::sys;
+
+/// Whether this program can be its own helper.
+static HOOKED: AtomicBool = AtomicBool::new(false);
+static HELPER: OnceLock<PathBuf> = OnceLock::new();
+
+/// Lets this program be its own helper. Call it first in `main`, before any thread is started:
+///
+/// ```no_run
+/// toolcrib_sandbox::jail::reexec_hook();
+/// // … the program itself.
+/// ```
+///
+/// In a process that was started as a helper it does the helper's work and does not return. A small
+/// helper starts faster than a large program: where `toolcrib-jail` is installed beside the program
+/// it is preferred.
+pub fn reexec_hook() {
+    if std::env::args_os().next().is_some_and(|name| name == plan::NAME) {
+        let code = help(std::env::args_os());
+        #[expect(clippy::disallowed_methods, reason = "there is no main to return to")]
+        std::process::exit(code);
+    }
+    HOOKED.store(true, Ordering::Release);
+}
+
+/// What `toolcrib-jail` does, and nothing else.
+pub fn main() -> ExitCode {
+    ExitCode::from(u8::try_from(help(std::env::args_os())).unwrap_or(1))
+}
+
+/// Sets the file of the helper, before the first program is started. Of several calls the first
+/// counts; says whether this was it.
+pub fn set_helper(file: impl Into<PathBuf>) -> bool {
+    HELPER.set(file.into()).is_ok()
+}
+
+/// The helper's file, if there is one. The path of the running program itself is `/proc/self/exe`,
+/// which stays right when its file is replaced.
+pub(crate) fn helper() -> Option<&'static Path> {
+    static FOUND: OnceLock<Option<PathBuf>> = OnceLock::new();
+    if let Some(set) = HELPER.get() {
+        return Some(set);
+    }
+    let beside = FOUND.get_or_init(|| {
+        let own = std::env::current_exe().ok()?;
+        let beside = own.parent()?.join(plan::NAME);
+        beside.is_file().then_some(beside)
+    });
+    let own = || HOOKED.load(Ordering::Acquire).then(|| Path::new("/proc/self/exe"));
+    beside.as_deref().or_else(own)
+}
+
+/// The helper's work. Gives an exit code, which nobody looks at unless it was started by hand.
+fn help(arguments: impl Iterator<Item = OsString>) -> i32 {
+    let Some((plan, program)) = plan::Plan::from_arguments(arguments) else {
+        return by_hand();
+    };
+    let Some((control, report)) = sys::inherited() else { return by_hand() };
+    supervisor::supervise(&plan, &program, &control, report.into());
+    0
+}
+
+fn by_hand() -> i32 {
+    let text: &[u8] = b"toolcrib-jail is started by toolcrib of the same version, not by hand\n";
+    // What cannot be said is still told by the exit code.
+    let _ = rustix::io::write(rustix::stdio::stderr(), text);
+    2
+}

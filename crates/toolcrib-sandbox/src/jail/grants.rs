@@ -1,0 +1,268 @@
+//! Which files a profile grants, as the machine has them.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Read as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use super::plan::Access;
+use crate::process::lookup;
+use crate::{Confinement, Profile};
+
+/// Programs, and what they are made of.
+const SYSTEM: [&str; 8] =
+    ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store"];
+
+/// Of the libraries only, for what computes.
+const LIBRARIES: [&str; 11] = [
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/usr/lib",
+    "/usr/lib32",
+    "/usr/lib64",
+    "/usr/libx32",
+    "/usr/local/lib",
+    "/usr/share/zoneinfo",
+    "/nix/store",
+];
+
+/// The loaders that a program names as its interpreter.
+const LOADERS: [&str; 4] = [
+    "/lib64/ld-linux-x86-64.so.2",
+    "/lib/ld-linux-aarch64.so.1",
+    "/lib/ld-musl-x86_64.so.1",
+    "/lib/ld-musl-aarch64.so.1",
+];
+
+/// What the loader and the C library read for everybody.
+const LOADING: [&str; 4] =
+    ["/etc/ld.so.cache", "/etc/ld.so.preload", "/etc/localtime", "/etc/locale.alias"];
+
+/// Settings that programs expect, none of them secret.
+const SETTINGS: [&str; 31] = [
+    "/etc/alternatives",
+    "/etc/bash.bashrc",
+    "/etc/ca-certificates",
+    "/etc/debian_version",
+    "/etc/fonts",
+    "/etc/gai.conf",
+    "/etc/gitconfig",
+    "/etc/group",
+    "/etc/host.conf",
+    "/etc/hostname",
+    "/etc/hosts",
+    "/etc/inputrc",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/locale.conf",
+    "/etc/machine-id",
+    "/etc/magic",
+    "/etc/mime.types",
+    "/etc/nsswitch.conf",
+    "/etc/os-release",
+    "/etc/passwd",
+    "/etc/pki/tls/certs",
+    "/etc/protocols",
+    "/etc/resolv.conf",
+    "/etc/services",
+    "/etc/shells",
+    "/etc/ssl/certs",
+    "/etc/ssl/openssl.cnf",
+    "/etc/terminfo",
+    "/etc/timezone",
+    "/etc/xdg",
+];
+
+/// What the kernel tells everybody, and of a process itself. Not of others: `/proc` as a whole
+/// would be the command lines of the whole machine.
+const KERNEL: [&str; 15] = [
+    "/proc/self",
+    "/proc/cpuinfo",
+    "/proc/filesystems",
+    "/proc/loadavg",
+    "/proc/meminfo",
+    "/proc/stat",
+    "/proc/sys/kernel",
+    "/proc/sys/vm/overcommit_memory",
+    "/proc/uptime",
+    "/proc/version",
+    "/sys/devices/system/cpu",
+    "/sys/devices/system/node",
+    "/sys/fs/cgroup",
+    "/sys/kernel/mm/transparent_hugepage",
+    "/dev/fd",
+];
+
+/// Devices that are none.
+const DEVICES: [&str; 3] = ["/dev/null", "/dev/zero", "/dev/full"];
+const RANDOM: [&str; 2] = ["/dev/random", "/dev/urandom"];
+
+/// How many `#!` lines are followed.
+const INTERPRETERS: usize = 3;
+
+/// All that a confinement grants a program: what its profile says, what is found with the program
+/// itself, its scratch directory, and what was granted by hand.
+pub(crate) fn grants(
+    confinement: &Confinement,
+    program: &Path,
+    search: &OsStr,
+    scratch: Option<&Path>,
+) -> Vec<(Access, PathBuf)> {
+    let mut grants = Grants::default();
+    grants.all(Access::Read, LOADING);
+    grants.all(Access::Read, RANDOM);
+    grants.all(Access::Write, DEVICES);
+    let given = if confinement.profile == Profile::Pure {
+        grants.all(Access::Read, LIBRARIES);
+        grants.all(Access::Run, LOADERS);
+        grants.own(program, search, Access::Read);
+        grants.all(Access::Read, scratch);
+        Access::Read
+    } else {
+        grants.all(Access::Run, SYSTEM);
+        grants.all(Access::Read, SETTINGS);
+        grants.all(Access::Read, KERNEL);
+        grants.own(program, search, Access::Run);
+        let searched = search.as_bytes().split(|byte| *byte == b':').map(OsStr::from_bytes);
+        for directory in searched.map(Path::new).filter(|directory| holds_programs(directory)) {
+            grants.add(Access::Run, directory);
+        }
+        grants.all(Access::Write, scratch);
+        grants.all(Access::Write, confinement.workspace.as_deref());
+        Access::Run
+    };
+    grants.all(given, &confinement.read);
+    grants.all(Access::Write, &confinement.write);
+    grants.0
+}
+
+#[derive(Default)]
+struct Grants(Vec<(Access, PathBuf)>);
+
+impl Grants {
+    fn add(&mut self, access: Access, path: &Path) {
+        // A relative one was meant from where the server is; the helper is somewhere else.
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        self.0.push((access, path));
+    }
+
+    fn all<P: AsRef<Path>>(&mut self, access: Access, paths: impl IntoIterator<Item = P>) {
+        for path in paths {
+            self.add(access, path.as_ref());
+        }
+    }
+
+    /// A program with its installation, and whatever its `#!` line has it run by.
+    fn own(&mut self, program: &Path, search: &OsStr, installation: Access) {
+        let mut next = Some(program.to_owned());
+        for _ in 0..=INTERPRETERS {
+            let Some(program) = next else { return };
+            self.add(Access::Run, &program);
+            for place in [Some(program.clone()), program.canonicalize().ok()].into_iter().flatten()
+            {
+                self.all(installation, prefix(&place));
+            }
+            next = interpreter(&program, search);
+        }
+    }
+}
+
+/// The installation a program belongs to: beside its `bin` there is a `lib`. The same for the
+/// folder of shims of a version manager. Never a home directory, or what is everybody's.
+fn prefix(program: &Path) -> Option<PathBuf> {
+    let folder = program.parent()?;
+    let prefix = folder.parent()?;
+    let installed = folder.ends_with("bin") && prefix.join("lib").is_dir();
+    let is_home = std::env::home_dir().is_some_and(|home| {
+        prefix == home || prefix == home.join(".local") || home.starts_with(prefix)
+    });
+    (prefix.parent().is_some() && !is_home && (installed || folder.ends_with("shims")))
+        .then(|| prefix.to_owned())
+}
+
+/// Whether a directory of `PATH` is one of programs only.
+fn holds_programs(directory: &Path) -> bool {
+    let is_home = std::env::home_dir().is_some_and(|home| home.starts_with(directory));
+    directory.is_absolute() && directory.parent().is_some() && !is_home
+}
+
+/// What a script names in its first line; of `env`, what that is to look for.
+fn interpreter(program: &Path, search: &OsStr) -> Option<PathBuf> {
+    // The kernel looks at as much.
+    let mut start = Vec::with_capacity(256);
+    File::open(program).ok()?.take(256).read_to_end(&mut start).ok()?;
+    let line = start.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
+    let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    let first = Path::new(OsStr::from_bytes(words.next()?));
+    if first.file_name()? != "env" {
+        return Some(first.to_owned());
+    }
+    let name = words.find(|word| !word.starts_with(b"-") && !word.contains(&b'='))?;
+    lookup::find(OsStr::from_bytes(name), search, None).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use super::*;
+
+    fn program(file: &Path, text: &str) {
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, text).unwrap();
+        std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    fn granted(confinement: &Confinement, program: &Path, search: &Path) -> Vec<PathBuf> {
+        let grants = grants(confinement, program, search.as_os_str(), None);
+        grants.into_iter().map(|(_, path)| path).collect()
+    }
+
+    #[test]
+    fn a_script_is_granted_with_its_interpreter_and_that_ones_installation() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path().canonicalize().unwrap();
+        let snake = folder.join("versions/3/bin/snake3");
+        program(&snake, "\u{7f}ELF");
+        std::fs::create_dir(folder.join("versions/3/lib")).unwrap();
+        std::fs::create_dir(folder.join("links")).unwrap();
+        symlink(&snake, folder.join("links/snake")).unwrap();
+        let script = folder.join("tools/count");
+        program(&script, "#!/usr/bin/env -S snake -u\n");
+        for profile in [Profile::Pure, Profile::Workspace] {
+            let granted = granted(&Confinement::new(profile), &script, &folder.join("links"));
+            for path in [&script, &folder.join("links/snake"), &folder.join("versions/3")] {
+                assert!(granted.contains(path), "{profile}: {path:?} in {granted:?}");
+            }
+            assert!(!granted.contains(&folder), "{granted:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_found_by_itself_is_a_home_directory_or_the_root() {
+        let home = std::env::home_dir().unwrap();
+        assert_eq!(prefix(&home.join("bin/tool")), None);
+        assert_eq!(prefix(&home.join(".local/bin/tool")), None);
+        assert_eq!(prefix(Path::new("/bin/true")), None);
+        for directory in [home.as_path(), Path::new("/"), Path::new("bin")] {
+            assert!(!holds_programs(directory), "{directory:?}");
+        }
+    }
+
+    #[test]
+    fn what_computes_is_granted_nothing_to_write_but_what_is_given() {
+        let confinement = Confinement::new(Profile::Pure).workspace("/srv/w").read("/srv/r");
+        let grants = grants(&confinement, Path::new("/bin/true"), OsStr::new("/bin"), None);
+        let written: Vec<_> = grants
+            .iter()
+            .filter(|(access, _)| *access == Access::Write)
+            .map(|(_, path)| path.to_str().unwrap())
+            .collect();
+        assert_eq!(written, DEVICES);
+        assert!(grants.contains(&(Access::Read, "/srv/r".into())));
+        assert!(!grants.iter().any(|(_, path)| path == Path::new("/srv/w")));
+    }
+}

@@ -1,0 +1,181 @@
+//! What a tree is held together by: making it, and killing all of it.
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, getegid, geteuid, getpid, kill_process, kill_process_group,
+    set_child_subreaper, waitid,
+};
+use rustix::thread::UnshareFlags;
+
+use super::plan::{Facility, Plan};
+use crate::KillRung;
+use crate::process::{procfs, sys};
+
+/// The process numbers that a namespace gives out once only, when it is fresh.
+const RESERVED_PIDS: u32 = 300;
+/// The first kernel where the largest process number is the namespace's own.
+const OWN_PID_MAX: (u32, u32) = (6, 14);
+
+/// The means, made.
+#[derive(Debug)]
+pub(super) struct Hold {
+    rung: KillRung,
+    cgroup: Option<PathBuf>,
+    /// Whether limits of processes are counted for this tree alone.
+    pub(super) own_user_namespace: bool,
+}
+
+impl Hold {
+    /// Makes what the plan asks for. For [`KillRung::PidNamespace`] the *next* process that is
+    /// forked is the first of the namespace.
+    pub(super) fn new(plan: &Plan) -> io::Result<Self> {
+        let mut hold = Self { rung: plan.rung, cgroup: None, own_user_namespace: false };
+        let missing = |facility| plan.lacks(facility).then_some(io::Error::from(Errno::NOSYS));
+        match plan.rung {
+            KillRung::PidNamespace => {
+                missing(Facility::Namespaces).map_or(Ok(()), Err)?;
+                hold.own_user_namespace = enter_pid_namespace()?;
+            }
+            KillRung::Cgroup => {
+                missing(Facility::Cgroups).map_or(Ok(()), Err)?;
+                hold.cgroup = Some(make_cgroup()?);
+            }
+            KillRung::Subreaper => {
+                missing(Facility::Procfs).map_or(Ok(()), Err)?;
+                procfs::processes()?;
+            }
+            KillRung::SealedGroup | KillRung::ProcessGroup => {}
+        }
+        // Whoever loses its parent becomes ours, and is known to be there.
+        set_child_subreaper(Some(getpid()))?;
+        Ok(hold)
+    }
+
+    /// In the first process of the namespace, while it still has its rights there.
+    pub(super) fn limit_processes(&self, most: u32) {
+        if self.rung != KillRung::PidNamespace || !has_own_pid_max() {
+            return;
+        }
+        // Not there with another `/proc`, or one that cannot be written: then there is no limit.
+        let _ = fs::write("/proc/sys/kernel/pid_max", (RESERVED_PIDS + most).to_string());
+    }
+
+    /// In the process that becomes the program.
+    pub(super) fn join(&self) -> io::Result<()> {
+        match &self.cgroup {
+            Some(cgroup) => fs::write(cgroup.join("cgroup.procs"), "0"),
+            None => Ok(()),
+        }
+    }
+
+    /// Signals all of the tree that can be reached at once: of a namespace everybody, else the
+    /// program's group.
+    pub(super) fn signal(&self, program: Pid, reaped: bool, signal: Signal) {
+        if self.rung == KillRung::PidNamespace {
+            let _ = sys::kill_all(signal);
+            return;
+        }
+        // Once the program is reaped, only a child of ours in its group keeps the group's number
+        // from being somebody else's.
+        let member = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        if !reaped || waitid(WaitId::Pgid(Some(program)), member).is_ok() {
+            let _ = kill_process_group(program, signal);
+        }
+    }
+
+    /// Kills all that are there now. What they have just started is found by the next call.
+    pub(super) fn kill(&self, program: Pid, reaped: bool) {
+        match self.rung {
+            KillRung::Cgroup => {
+                if let Some(cgroup) = &self.cgroup {
+                    let _ = fs::write(cgroup.join("cgroup.kill"), "1");
+                }
+            }
+            KillRung::Subreaper => {
+                self.signal(program, reaped, Signal::KILL);
+                // Whose parents die is a child of ours the next time.
+                let own = getpid().as_raw_nonzero().get();
+                for process in procfs::processes().unwrap_or_default() {
+                    if process.parent == own
+                        && !process.zombie
+                        && let Some(pid) = Pid::from_raw(process.pid)
+                    {
+                        let _ = kill_process(pid, Signal::KILL);
+                    }
+                }
+            }
+            KillRung::PidNamespace | KillRung::SealedGroup | KillRung::ProcessGroup => {
+                self.signal(program, reaped, Signal::KILL);
+            }
+        }
+    }
+
+    /// Whether killing once more can reach what killing before did not.
+    pub(super) fn may_miss(&self) -> bool {
+        matches!(self.rung, KillRung::Subreaper | KillRung::ProcessGroup)
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        if let Some(cgroup) = &self.cgroup {
+            let _ = fs::remove_dir(cgroup);
+        }
+    }
+}
+
+/// Says whether that took a user namespace. A failure may leave this process in one that is of no
+/// use: it has to end then.
+fn enter_pid_namespace() -> io::Result<bool> {
+    match sys::unshare(UnshareFlags::NEWPID) {
+        Ok(()) => return Ok(false),
+        Err(error) if error.raw_os_error() == Some(libc::EPERM) => {}
+        Err(error) => return Err(error),
+    }
+    let (user, group) = (geteuid().as_raw(), getegid().as_raw());
+    sys::unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWPID)?;
+    fs::write("/proc/self/setgroups", "deny")?;
+    fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
+    fs::write("/proc/self/gid_map", format!("{group} {group} 1"))?;
+    Ok(true)
+}
+
+/// Before, the number was the whole machine's.
+fn has_own_pid_max() -> bool {
+    let system = rustix::system::uname();
+    let release = system.release().to_string_lossy();
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse);
+    match (numbers.next(), numbers.next()) {
+        (Some(Ok(major)), Some(Ok(minor))) => (major, minor) >= OWN_PID_MAX,
+        _ => false,
+    }
+}
+
+/// A control group of its own below this process's, that can be killed as one.
+fn make_cgroup() -> io::Result<PathBuf> {
+    let nowhere = || io::Error::from(Errno::NOSYS);
+    let own = fs::read_to_string("/proc/self/cgroup")?;
+    let own = own.lines().find_map(|line| line.strip_prefix("0::")).ok_or_else(nowhere)?;
+    let mounts = fs::read_to_string("/proc/self/mountinfo")?;
+    let mounted = mounts.lines().find_map(|line| {
+        let (place, kind) = line.split_once(" - ")?;
+        let mut place = place.split(' ').skip(3);
+        let (root, point) = (place.next()?, place.next()?);
+        (kind.split(' ').next() == Some("cgroup2")).then_some((root, point))
+    });
+    let (root, point) = mounted.ok_or_else(nowhere)?;
+    let below = own.strip_prefix(root.trim_end_matches('/')).ok_or_else(nowhere)?;
+    let name = format!("toolcrib-{}", getpid().as_raw_nonzero());
+    let cgroup = PathBuf::from(point).join(below.trim_start_matches('/')).join(name);
+    fs::create_dir(&cgroup)?;
+    // Since Linux 5.14.
+    if cgroup.join("cgroup.kill").exists() {
+        return Ok(cgroup);
+    }
+    let _ = fs::remove_dir(&cgroup);
+    Err(nowhere())
+}

@@ -1,0 +1,210 @@
+//! What the helper tells: one report when the program starts, and short messages about its end.
+
+use std::fmt::Write as _;
+use std::io;
+
+/// The step of the helper that failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Holding the tree together by the rung that was asked for.
+    Rung,
+    /// A part of the jail that the kernel has, but did not build.
+    Jail,
+    /// Loading the program.
+    Execute,
+}
+
+impl Step {
+    const ALL: [Self; 3] = [Self::Rung, Self::Jail, Self::Execute];
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Rung => "rung",
+            Self::Jail => "jail",
+            Self::Execute => "execute",
+        }
+    }
+}
+
+/// The jail as it was built.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Built {
+    /// The version of Landlock in force.
+    pub(crate) landlock: Option<u32>,
+    /// Whether the filter of system calls is in force.
+    pub(crate) syscalls: bool,
+    /// Whether capabilities are gone for good.
+    pub(crate) privileges: bool,
+    /// What the profile promises and the kernel does not offer.
+    pub(crate) missing: Vec<String>,
+}
+
+/// How a start went. Lines of text; the end of the pipe is the end of the report.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Report {
+    /// The program was loaded.
+    Running(Built),
+    /// The profile is required, and this is missing. Nothing was loaded.
+    Refused(Vec<String>),
+    /// A step failed with this number of `errno`.
+    Failed(Step, i32),
+}
+
+impl Built {
+    /// As it is sent before the program is loaded.
+    pub(crate) fn to_text(&self) -> String {
+        let mut text = String::from("built\n");
+        if let Some(version) = self.landlock {
+            let _ = writeln!(text, "landlock {version}");
+        }
+        for (held, line) in [(self.syscalls, "syscalls\n"), (self.privileges, "privileges\n")] {
+            text.push_str(if held { line } else { "" });
+        }
+        text + &clauses(&self.missing)
+    }
+}
+
+fn clauses(missing: &[String]) -> String {
+    missing.iter().fold(String::new(), |text, clause| text + "missing " + clause + "\n")
+}
+
+/// As a refusal is sent.
+pub(crate) fn refusal(missing: &[String]) -> String {
+    format!("refused\n{}", clauses(missing))
+}
+
+/// As a failure is sent.
+pub(crate) fn failure(step: Step, error: &io::Error) -> String {
+    format!("failed {} {}\n", step.as_str(), error.raw_os_error().unwrap_or(libc::EIO))
+}
+
+impl Report {
+    /// Reads what was sent; `None` if the helper said nothing that makes sense, because it was
+    /// killed for example.
+    pub(crate) fn from_text(text: &str) -> Option<Self> {
+        let mut built = None;
+        let mut refused = false;
+        let mut details = Built::default();
+        for line in text.lines() {
+            let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+            match word {
+                "built" => built = Some(()),
+                "refused" => refused = true,
+                "landlock" => details.landlock = Some(rest.parse().ok()?),
+                "syscalls" => details.syscalls = true,
+                "privileges" => details.privileges = true,
+                "missing" => details.missing.push(rest.to_owned()),
+                "failed" => {
+                    let (step, number) = rest.split_once(' ')?;
+                    let step = Step::ALL.into_iter().find(|known| known.as_str() == step)?;
+                    return Some(Self::Failed(step, number.parse().ok()?));
+                }
+                _ => return None,
+            }
+        }
+        if refused {
+            return Some(Self::Refused(details.missing));
+        }
+        built.map(|()| Self::Running(details))
+    }
+}
+
+/// What the helper says of the program's end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Message {
+    /// The program has ended.
+    Ended {
+        /// Its exit code; a signal's number with a minus.
+        code: i32,
+        /// Whether other processes of the tree are still there. Without any the helper ends, too.
+        lingering: bool,
+    },
+    /// Everything that could be found was killed; the helper ends.
+    Done {
+        /// Processes other than the program.
+        killed: usize,
+        /// Whether the kernel says that nothing is left.
+        complete: bool,
+    },
+}
+
+/// The length of every message.
+pub(crate) const MESSAGE: usize = 9;
+
+impl Message {
+    /// As it is sent.
+    pub(crate) fn to_bytes(self) -> [u8; MESSAGE] {
+        let (tag, number, flag) = match self {
+            Self::Ended { code, lingering } => (b'E', i64::from(code), lingering),
+            Self::Done { killed, complete } => {
+                (b'D', i64::try_from(killed).unwrap_or(i64::MAX), complete)
+            }
+        };
+        let mut bytes = [0; MESSAGE];
+        bytes[..8].copy_from_slice(&(number << 1 | i64::from(flag)).to_le_bytes());
+        bytes[8] = tag;
+        bytes
+    }
+
+    /// Reads what was sent.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (number, [tag]) = bytes.split_first_chunk::<8>()? else { return None };
+        let number = i64::from_le_bytes(*number);
+        let flag = number & 1 == 1;
+        let number = number >> 1;
+        match tag {
+            b'E' => Some(Self::Ended { code: i32::try_from(number).ok()?, lingering: flag }),
+            b'D' => Some(Self::Done { killed: usize::try_from(number).ok()?, complete: flag }),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_arrives_as_it_was_sent() {
+        let built = Built {
+            landlock: Some(7),
+            syscalls: true,
+            privileges: false,
+            missing: vec!["files: no Landlock".to_owned(), "x".to_owned()],
+        };
+        let missing = built.missing.clone();
+        assert_eq!(Report::from_text(&refusal(&missing)), Some(Report::Refused(missing)));
+        assert_eq!(Report::from_text(&built.to_text()), Some(Report::Running(built)));
+        for step in Step::ALL {
+            let text = failure(step, &io::Error::from_raw_os_error(libc::EPERM));
+            assert_eq!(Report::from_text(&text), Some(Report::Failed(step, libc::EPERM)));
+        }
+    }
+
+    #[test]
+    fn a_failure_to_load_the_program_comes_after_the_jail_was_built() {
+        let text = Built::default().to_text()
+            + &failure(Step::Execute, &io::Error::from_raw_os_error(libc::ENOEXEC));
+        assert_eq!(Report::from_text(&text), Some(Report::Failed(Step::Execute, libc::ENOEXEC)));
+    }
+
+    #[test]
+    fn silence_is_no_report() {
+        assert_eq!(Report::from_text(""), None);
+        assert_eq!(Report::from_text("noise\n"), None);
+    }
+
+    #[test]
+    fn messages_arrive_as_they_were_sent() {
+        for message in [
+            Message::Ended { code: 0, lingering: false },
+            Message::Ended { code: -9, lingering: true },
+            Message::Ended { code: 255, lingering: true },
+            Message::Done { killed: 0, complete: true },
+            Message::Done { killed: 70_000, complete: false },
+        ] {
+            assert_eq!(Message::from_bytes(&message.to_bytes()), Some(message));
+        }
+        assert_eq!(Message::from_bytes(b""), None);
+    }
+}

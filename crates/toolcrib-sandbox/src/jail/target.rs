@@ -1,0 +1,120 @@
+//! The process that becomes the program: the jail is closed around it, then it is loaded.
+
+use std::convert::Infallible;
+use std::ffi::OsString;
+use std::io::{self, Write as _};
+
+use rustix::process::{
+    Pid, Resource, Rlimit, Signal, getppid, getrlimit, set_parent_process_death_signal, setrlimit,
+    setsid,
+};
+
+use super::hold::Hold;
+use super::plan::Plan;
+use super::report::{Built, Step, failure, refusal};
+use super::{files, privileges, syscalls};
+use crate::process::sys;
+use crate::{Profile, Require};
+
+/// The first version of Landlock under which what is not granted can be neither opened, renamed nor
+/// truncated.
+pub(crate) const FLOOR: u32 = 3;
+
+/// Becomes the program. Comes back only if that failed, and has reported it then.
+pub(super) fn become_program(
+    plan: &Plan,
+    hold: &Hold,
+    program: &[OsString],
+    supervisor: Option<Pid>,
+    mut report: std::fs::File,
+) {
+    let text = match build(plan, hold, program, supervisor, &mut report) {
+        Ok(never) => match never {},
+        Err(Failure::Step(step, error)) => failure(step, &error),
+        Err(Failure::Refused(missing)) => refusal(&missing),
+    };
+    // Nobody is left to be told that nobody listens.
+    let _ = report.write_all(text.as_bytes());
+}
+
+enum Failure {
+    Step(Step, io::Error),
+    Refused(Vec<String>),
+}
+
+fn build(
+    plan: &Plan,
+    hold: &Hold,
+    program: &[OsString],
+    supervisor: Option<Pid>,
+    report: &mut std::fs::File,
+) -> Result<Infallible, Failure> {
+    let jail = |error| Failure::Step(Step::Jail, error);
+    let [file, arguments @ ..] = program else {
+        return Err(jail(io::ErrorKind::InvalidInput.into()));
+    };
+    hold.join().map_err(|error| Failure::Step(Step::Rung, error))?;
+    setsid().map_err(|error| jail(error.into()))?;
+    // The supervisor has one thread, so its end is that of its thread.
+    set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| jail(error.into()))?;
+    if getppid() != supervisor {
+        return Err(jail(io::ErrorKind::BrokenPipe.into()));
+    }
+
+    let landlock = files::restrict(plan).map_err(|error| jail(io::Error::other(error)))?;
+    privileges::drop_all().map_err(jail)?;
+    limit(plan, hold).map_err(jail)?;
+    let syscalls = syscalls::restrict(plan).map_err(jail)?;
+    let built =
+        Built { landlock, syscalls, privileges: true, missing: missing(plan, landlock, syscalls) };
+    if plan.require == Require::Required && !built.missing.is_empty() {
+        return Err(Failure::Refused(built.missing));
+    }
+    report.write_all(built.to_text().as_bytes()).map_err(jail)?;
+    Err(Failure::Step(Step::Execute, sys::execute(file, arguments)))
+}
+
+/// What the profile promises and this kernel does not offer.
+fn missing(plan: &Plan, landlock: Option<u32>, syscalls: bool) -> Vec<String> {
+    let mut missing = Vec::new();
+    match landlock {
+        Some(version) if version >= FLOOR => {}
+        Some(version) => missing.push(format!(
+            "files: version {version} of Landlock does not keep them from being truncated or moved \
+             (Linux 6.2 does)"
+        )),
+        None => {
+            missing.push("files: this kernel has no Landlock, or it is switched off".to_owned());
+        }
+    }
+    if !syscalls {
+        let without = "this kernel has no seccomp filters";
+        missing.push(format!("syscalls: {without}"));
+        if plan.profile != Profile::WorkspaceNet {
+            missing.push(format!("network: {without}"));
+        }
+    }
+    missing
+}
+
+fn limit(plan: &Plan, hold: &Hold) -> io::Result<()> {
+    let limits = &plan.limits;
+    // Counted for this tree alone in a namespace of its own; else for all of the user's processes,
+    // which are none of ours.
+    let processes = limits.processes.filter(|_| hold.own_user_namespace).map(u64::from);
+    let cpu = limits.cpu.map(|cpu| cpu.as_secs());
+    for (resource, limit) in [
+        (Resource::Core, Some(0)),
+        (Resource::Cpu, cpu),
+        (Resource::Fsize, limits.file_size),
+        (Resource::Nproc, processes),
+        (Resource::Nofile, limits.open_files),
+        // The last: what is done after it has to do with what there is.
+        (Resource::As, limits.memory),
+    ] {
+        let Some(limit) = limit else { continue };
+        let most = getrlimit(resource).maximum.map_or(limit, |maximum| maximum.min(limit));
+        setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?;
+    }
+    Ok(())
+}

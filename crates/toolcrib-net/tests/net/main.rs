@@ -4,6 +4,7 @@
 
 mod bounds;
 mod dns;
+mod noting_server;
 mod redirects;
 mod server;
 mod spellings;

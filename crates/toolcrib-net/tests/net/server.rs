@@ -1,67 +1,17 @@
-//! A real HTTP server on loopback, and clients that may reach it.
+//! Clients that may reach a server on loopback, and names that lead where a test wants.
 
-use std::collections::BTreeMap;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 
-use axum::Router;
-use axum::extract::Request as Incoming;
-use axum::response::Response as Outgoing;
 use toolcrib_net::{
     AddressPolicy, BoxFuture, Client, ClientBuilder, Error, Limits, Method, NamedBy, Request,
     Resolver, Response, Target,
 };
 
-/// A request as the server saw it.
-#[derive(Debug, Clone)]
-pub(crate) struct Seen {
-    pub(crate) line: String,
-    pub(crate) headers: BTreeMap<String, String>,
-    pub(crate) body: String,
-}
-
-/// A server that runs until the test's runtime ends, and notes what it is asked.
-pub(crate) struct Server {
-    pub(crate) address: SocketAddr,
-    seen: Arc<Mutex<Vec<Seen>>>,
-}
+pub(crate) use crate::noting_server::{Server, answer};
 
 impl Server {
-    /// Starts a server that answers by `answer`, which gets the path and the query.
-    pub(crate) async fn start<A, F>(answer: A) -> Self
-    where
-        A: Fn(String) -> F + Clone + Send + Sync + 'static,
-        F: Future<Output = Outgoing> + Send,
-    {
-        let seen = Arc::new(Mutex::new(Vec::new()));
-        let noted = Arc::clone(&seen);
-        let router = Router::new().fallback(move |incoming: Incoming| {
-            let (noted, answer) = (Arc::clone(&noted), answer.clone());
-            async move {
-                let line = format!("{} {}", incoming.method(), incoming.uri());
-                let asked = incoming.uri().to_string();
-                let headers = incoming.headers().iter().map(|(name, value)| {
-                    (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into_owned())
-                });
-                let headers = headers.collect();
-                let body = axum::body::to_bytes(incoming.into_body(), 1 << 20).await.unwrap();
-                let body = String::from_utf8_lossy(&body).into_owned();
-                noted.lock().unwrap().push(Seen { line, headers, body });
-                answer(asked).await
-            }
-        });
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        tokio::spawn(async move { axum::serve(listener, router).await });
-        Self { address, seen }
-    }
-
-    /// What was asked so far.
-    pub(crate) fn seen(&self) -> Vec<Seen> {
-        self.seen.lock().unwrap().clone()
-    }
-
     /// A URL of this server by its address.
     pub(crate) fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
@@ -85,15 +35,6 @@ pub(crate) fn quick() -> Limits {
 pub(crate) async fn get(client: &Client, url: &str) -> Result<Response, Error> {
     let target = Target::parse(url, NamedBy::Operator).unwrap();
     client.send(Request::new(Method::GET, target)).await
-}
-
-/// An answer with this status, these headers and this body.
-pub(crate) fn answer(status: u16, headers: &[(&str, &str)], body: impl Into<Vec<u8>>) -> Outgoing {
-    let mut answer = Outgoing::builder().status(status);
-    for (name, value) in headers {
-        answer = answer.header(*name, *value);
-    }
-    answer.body(body.into().into()).unwrap()
 }
 
 /// A resolver that says what it is told to, one list after the other, and counts how often it was

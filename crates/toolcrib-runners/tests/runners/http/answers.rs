@@ -17,7 +17,7 @@ async fn made(
     beside: &str,
 ) -> Result<ToolOutput, ToolError> {
     let server = Server::always(200, headers, body).await;
-    let declaration = tool(&format!("url: http://HERE/\n{http}"), beside, &server.address);
+    let declaration = tool(&format!("url: http://HERE/\n{http}"), beside, &server.host());
     call(&declaration, json!({"id": "x"})).await
 }
 
@@ -51,13 +51,13 @@ async fn an_answer_is_what_it_says_it_is() {
 #[tokio::test]
 async fn an_empty_answer_says_its_status() {
     let server = Server::always(204, &[], "").await;
-    let declaration = tool("url: http://HERE/\nmethod: DELETE", "", &server.address);
+    let declaration = tool("url: http://HERE/\nmethod: DELETE", "", &server.host());
     let output = call(&declaration, json!({"id": "x"})).await.unwrap();
     assert_eq!(output.text(), "204 No Content");
     assert_eq!(server.seen()[0].line, "DELETE /");
-    let head = tool("url: http://HERE/\nmethod: HEAD", "", &server.address);
+    let head = tool("url: http://HERE/\nmethod: HEAD", "", &server.host());
     assert_eq!(call(&head, json!({"id": "x"})).await.unwrap().text(), "204 No Content");
-    let json = tool("url: http://HERE/", "output: {format: json}", &server.address);
+    let json = tool("url: http://HERE/", "output: {format: json}", &server.host());
     let error = call(&json, json!({"id": "x"})).await.unwrap_err();
     assert!(
         error.message().ends_with("answered 204 No Content without the JSON expected"),
@@ -142,7 +142,7 @@ async fn lines_and_hidden_parts_are_as_for_commands() {
 #[tokio::test]
 async fn redirects_are_followed_without_credentials_and_said() {
     let other = Server::start(|_| async { answer(200, TEXT, "moved here") }).await;
-    let to = format!("http://{}/new", other.address);
+    let to = format!("http://{}/new", other.host());
     let server = Server::start(move |path| {
         let to = if path == "/same" { "/there".to_owned() } else { to.clone() };
         async move {
@@ -156,7 +156,7 @@ async fn redirects_are_followed_without_credentials_and_said() {
     let auth =
         "auth: {bearer: \"${secret.token}\"}\nheaders: {X-Key: \"${secret.token}\", X-Plain: a}";
     for (path, text) in [("same", "there"), ("other", "moved here")] {
-        let declaration = tool(&format!("url: http://HERE/{path}\n{auth}"), "", &server.address);
+        let declaration = tool(&format!("url: http://HERE/{path}\n{auth}"), "", &server.host());
         let output = call(&declaration, json!({"id": "x"})).await.unwrap();
         assert_eq!((output.text().as_ref(), &output.meta()["redirects"]), (text, &json!(1)));
     }
@@ -168,7 +168,7 @@ async fn redirects_are_followed_without_credentials_and_said() {
         assert!(!request.headers.contains_key("x-key"), "{request:?}");
         assert_eq!(request.headers.contains_key("x-plain"), plain, "{request:?}");
     }
-    let found = tool("url: http://HERE/other\nexpect: {status: [302]}", "", &server.address);
+    let found = tool("url: http://HERE/other\nexpect: {status: [302]}", "", &server.host());
     assert_eq!(call(&found, json!({"id": "x"})).await.unwrap().text(), "302 Found");
     assert_eq!(other.seen().len(), 1);
 }
@@ -181,8 +181,7 @@ async fn the_expected_statuses_are_the_successes() {
     })
     .await;
     let ends = async |status: u16, expect: &str| {
-        let declaration =
-            tool(&format!("url: http://HERE/{status}\n{expect}"), "", &server.address);
+        let declaration = tool(&format!("url: http://HERE/{status}\n{expect}"), "", &server.host());
         call(&declaration, json!({"id": "x"})).await.is_ok()
     };
     assert!(ends(200, "").await && ends(206, "").await && !ends(404, "").await);

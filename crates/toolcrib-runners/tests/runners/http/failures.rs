@@ -19,10 +19,10 @@ async fn failed(
     beside: &str,
 ) -> (ToolError, String) {
     let server = Server::always(status, headers, "why: because").await;
-    let error = call(&tool("url: http://HERE/", beside, &server.address), json!({"id": "x"}))
+    let error = call(&tool("url: http://HERE/", beside, &server.host()), json!({"id": "x"}))
         .await
         .unwrap_err();
-    (error, server.address)
+    (error, server.host())
 }
 
 #[tokio::test]
@@ -84,7 +84,7 @@ async fn a_failure_after_a_redirect_says_that_credentials_stayed_behind() {
     })
     .await;
     let declaration =
-        tool("url: http://HERE/\nauth: {bearer: \"${secret.token}\"}", "", &server.address);
+        tool("url: http://HERE/\nauth: {bearer: \"${secret.token}\"}", "", &server.host());
     let error = call(&declaration, json!({"id": "x"})).await.unwrap_err();
     assert!(error.hints()[0].contains("a redirect gets no credentials"), "{:?}", error.hints());
 }

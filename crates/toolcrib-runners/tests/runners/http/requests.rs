@@ -204,14 +204,14 @@ query: {q: "${args.q}"}
 headers: {X-Request-Id: "r-${args.id}", Accept: text/plain}
 auth: {bearer: "${secret.token}"}
 json: {q: "${args.q}"}"#;
-    let declaration = tool(http, "", &server.address);
+    let declaration = tool(http, "", &server.host());
     let output = call(&declaration, json!({"id": "a b", "q": "ä&"})).await.unwrap();
     assert_eq!(output.text(), "fine");
     let seen = &server.seen()[0];
     assert_eq!(seen.line, "PUT /tickets/a%20b?q=%C3%A4%26");
     assert_eq!(seen.body, r#"{"q":"ä&"}"#);
     for (name, value) in [
-        ("host", server.address.as_str()),
+        ("host", server.host().as_str()),
         ("authorization", "Bearer s3cr3t-t0ken"),
         ("x-request-id", "r-a b"),
         ("accept", "text/plain"),
@@ -226,7 +226,7 @@ async fn forms_texts_and_empty_bodies_arrive() {
     let server = Server::always(200, &[], "fine").await;
     let send = async |http: &str, arguments: Value| {
         let http = format!("method: POST\nurl: http://HERE/\n{http}");
-        call(&tool(&http, "", &server.address), arguments).await.unwrap();
+        call(&tool(&http, "", &server.host()), arguments).await.unwrap();
         server.seen().pop().unwrap()
     };
     let form = send(

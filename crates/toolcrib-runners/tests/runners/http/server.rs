@@ -1,56 +1,14 @@
-//! A real HTTP server that notes what it is asked.
+//! The server of the HTTP client's tests, and one that always answers the same.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+#[path = "../../../../toolcrib-net/tests/net/noting_server.rs"]
+mod noting_server;
 
-use axum::Router;
-use axum::extract::Request;
-use axum::response::Response;
-
-/// A request as the server saw it.
-#[derive(Debug, Clone)]
-pub(crate) struct Seen {
-    pub(crate) line: String,
-    pub(crate) headers: BTreeMap<String, String>,
-    pub(crate) body: String,
-}
-
-/// A server that runs until the test's runtime ends.
-pub(crate) struct Server {
-    /// Its host and port.
-    pub(crate) address: String,
-    seen: Arc<Mutex<Vec<Seen>>>,
-}
+pub(crate) use noting_server::{Server, answer};
 
 impl Server {
-    /// Starts a server that answers by `answer`, which gets the path and the query.
-    pub(crate) async fn start<F>(
-        answer: impl Fn(String) -> F + Clone + Send + Sync + 'static,
-    ) -> Self
-    where
-        F: Future<Output = Response> + Send,
-    {
-        let seen: Arc<Mutex<Vec<Seen>>> = Arc::default();
-        let noted = Arc::clone(&seen);
-        let router = Router::new().fallback(move |asked: Request| {
-            let (noted, answer) = (Arc::clone(&noted), answer.clone());
-            async move {
-                let line = format!("{} {}", asked.method(), asked.uri());
-                let path = asked.uri().to_string();
-                let headers = asked.headers().iter().map(|(name, value)| {
-                    (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into_owned())
-                });
-                let headers = headers.collect();
-                let body = axum::body::to_bytes(asked.into_body(), 1 << 20).await.unwrap();
-                let body = String::from_utf8_lossy(&body).into_owned();
-                noted.lock().unwrap().push(Seen { line, headers, body });
-                answer(path).await
-            }
-        });
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap().to_string();
-        tokio::spawn(async move { axum::serve(listener, router).await });
-        Self { address, seen }
+    /// Its host and port.
+    pub(crate) fn host(&self) -> String {
+        self.address.to_string()
     }
 
     /// One that always answers the same.
@@ -66,18 +24,4 @@ impl Server {
         })
         .await
     }
-
-    /// What was asked so far.
-    pub(crate) fn seen(&self) -> Vec<Seen> {
-        self.seen.lock().unwrap().clone()
-    }
-}
-
-/// An answer with this status, these headers and this body.
-pub(crate) fn answer(status: u16, headers: &[(&str, &str)], body: impl Into<Vec<u8>>) -> Response {
-    let mut answer = Response::builder().status(status);
-    for (name, value) in headers {
-        answer = answer.header(*name, *value);
-    }
-    answer.body(body.into().into()).unwrap()
 }

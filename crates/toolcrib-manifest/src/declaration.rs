@@ -137,6 +137,10 @@ pub struct WorkerSpec {
     /// The program and its arguments. Nothing in them depends on a call.
     #[serde(rename = "worker")]
     pub argv: Vec<String>,
+    /// The files among them, by what they are called there: relative paths are those of the manifest's
+    /// folder.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub files: BTreeMap<String, ScriptFile>,
     /// Variables set for the program; they refer to `env` and `secret` only.
     pub env: BTreeMap<String, Template>,
     /// Variables of the server's environment handed through.
@@ -262,10 +266,24 @@ pub struct ToolTest {
     pub args: Value,
     /// The host's context of the call.
     pub ctx: BTreeMap<String, Value>,
+    /// What the server answers, for a tool that sends a request; nothing is sent then.
+    pub answer: Option<RecordedAnswer>,
     /// What must hold.
     pub expect: Expectation,
     /// Where it stands.
     pub origin: Origin,
+}
+
+/// An answer of a server that was written down. Lent to a call as a service, it stands for the server:
+/// the request is made up as always, and not sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordedAnswer {
+    /// The status, from 100 to 599.
+    pub status: u16,
+    /// The media type of the body, as `Content-Type` has it.
+    pub media_type: String,
+    /// The body.
+    pub body: Vec<u8>,
 }
 
 /// What a test expects; everything given must hold.

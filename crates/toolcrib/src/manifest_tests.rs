@@ -2,13 +2,15 @@
 
 mod expectations;
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::{StreamExt, stream};
+use toolcrib_core::approval::{ApprovalRequest, Decision, Remember};
 use toolcrib_core::policy::Verdict;
-use toolcrib_core::{DryRun, Executor, TurnOptions};
-use toolcrib_manifest::declaration::{Declaration, Expectation, ToolTest};
-use toolcrib_tool::{ErrorKind, Origin, Plan, ToolCall, ToolError};
+use toolcrib_core::{DryRun, Executor, Registry, TurnOptions};
+use toolcrib_manifest::declaration::{Declaration, Expectation, RecordedAnswer, ToolTest};
+use toolcrib_tool::{ErrorKind, Origin, Plan, Services, ToolCall, ToolError};
 
 pub use expectations::Failure;
 use expectations::{check_argv, check_kind, check_request, check_result};
@@ -97,8 +99,9 @@ pub async fn run_tests<'d>(
 
 /// Runs one test of a manifest.
 ///
-/// A test that only looks at the argument vector or at the request, or that expects a refusal before
-/// anything runs, starts no program and sends nothing. The call goes through the executor like any other.
+/// A test that only looks at the argument vector or at the request, that expects a refusal before anything
+/// runs, or whose answer is recorded, starts no program and sends nothing. The call goes through an executor
+/// like any other.
 pub async fn run_test(
     executor: &Executor,
     declaration: &Declaration,
@@ -107,6 +110,9 @@ pub async fn run_test(
 ) -> TestOutcome {
     if let Some(reason) = cannot_run(executor, declaration) {
         return TestOutcome::Skipped(reason);
+    }
+    if let Some(answer) = &test.answer {
+        return answered(executor, declaration, test, answer).await;
     }
     let values = test.ctx.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
     let turn = executor.turn(TurnOptions::default().values(values));
@@ -131,6 +137,39 @@ pub async fn run_test(
         }
     }
     check_result(expect, &turn.call(call).await, &mut failures);
+    outcome(failures)
+}
+
+/// Runs a test whose answer is recorded, over nothing but its tool: what others were answered is not
+/// known there, and since nothing is sent, there is nothing to approve.
+async fn answered(
+    executor: &Executor,
+    declaration: &Declaration,
+    test: &ToolTest,
+    answer: &RecordedAnswer,
+) -> TestOutcome {
+    let snapshot = executor.registry().snapshot();
+    let entry = snapshot.get(declaration.definition.name()).cloned();
+    let Some(registry) = entry.and_then(|entry| Registry::scratch().entry(entry).build().ok())
+    else {
+        return TestOutcome::Skipped("the tool is gone".to_owned());
+    };
+    let values = test.ctx.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
+    let approve = |_: &ApprovalRequest| Decision::Approve { remember: Remember::Nothing };
+    let options = TurnOptions::default()
+        .values(values)
+        .services(Services::new().with(Arc::new(answer.clone())))
+        .approver(Arc::new(approve));
+    let turn = Executor::builder(registry).build().turn(options);
+    let call = ToolCall::new("test", declaration.definition.name(), &test.args);
+    let mut failures = Vec::new();
+    if looks_at_plan(&test.expect) {
+        match turn.dry_run(call.clone()).await {
+            Ok(dry) => look(&test.expect, &dry, &mut failures),
+            Err(error) => check_kind(&test.expect, Some(&error), &mut failures),
+        }
+    }
+    check_result(&test.expect, &turn.call(call).await, &mut failures);
     outcome(failures)
 }
 

@@ -47,6 +47,13 @@ fn every_shipped_tool_teaches_and_is_tested() {
     }
 }
 
+#[test]
+fn every_shipped_tool_that_asks_a_server_is_tested_with_a_recorded_answer() {
+    let manifests = shipped();
+    let mut asking = manifests.files().declarations().filter(|tool| tool.http().is_some());
+    assert!(asking.all(|tool| tool.tests.iter().any(|test| test.answer.is_some())));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_tests_in_the_shipped_manifests_hold() {
     let manifests = shipped();

@@ -254,3 +254,51 @@ fn wrong_input_is_told_and_a_broken_file_fails_the_run() {
     assert_eq!(empty.code, Some(0));
     insta::assert_snapshot!(empty.stderr, @"no tests: add `tests` to a tool, for example as `toolcrib new` does");
 }
+
+const ASKS: &str = r#"toolcrib: 1
+tools:
+  - name: ask
+    description: Ask a server that is not there for a ticket.
+    annotations: {read_only: true, idempotent: true}
+    input: {properties: {id: {type: integer}}, required: [id]}
+    http:
+      url: https://tickets.invalid/${args.id}
+      auth: {bearer: "${secret.ticket_token}"}
+      select: /state
+    approval: always
+    cache: {ttl: 5m}
+    tests:
+      - {name: open, args: {id: 1}, answer: {json: {state: open}}, expect: {data: open, url: "https://tickets.invalid/1"}}
+      - {name: closed, args: {id: 1}, answer: {json: {state: closed}}, expect: {data: closed}}
+      - {name: gone, args: {id: 1}, answer: {status: 410, text: no more}, expect: {error: execution, text_contains: ["410", no more]}}
+      - {name: another form, args: {id: 1}, answer: {json: []}, expect: {error: execution}}
+      - {name: refused, args: {id: one}, answer: {json: {}}, expect: {error: invalid_args}}
+"#;
+
+#[test]
+fn what_a_server_answered_once_is_tested_without_asking_it() {
+    let crib = Crib::new(&[("a.yaml", ASKS)]);
+    // Read for real only: a command that is asked for the secret would leave a trace.
+    crib.config("secrets: {ticket_token: {command: [touch, asked]}}\n");
+    let run = crib.run(&["test", "--mock", "--strict"]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(!crib.path().join("asked").exists());
+
+    crib.write("a.yaml", &ASKS.replace("{data: closed}", "{data: open}"));
+    let run = crib.run(&["test", "--mock"]);
+    assert_eq!(run.code, Some(1), "{run:?}");
+    assert!(run.stdout.contains("FAILED   closed"), "{run:?}");
+}
+
+#[test]
+fn a_recorded_answer_is_for_tools_that_ask_a_server() {
+    let answer = "answer: {json: {}, text: a, status: 7}, ";
+    let text =
+        HELLO.replace("name: the right words, ", &format!("name: the right words, {answer}"));
+    let crib = Crib::new(&[("a.yaml", &text)]);
+    let run = crib.run(&["check", "--format", "json"]);
+    assert_eq!(run.code, Some(1), "{run:?}");
+    for code in ["not-for-this-run", "two-bodies", "out-of-range"] {
+        assert!(run.stdout.contains(code), "{code}: {run:?}");
+    }
+}

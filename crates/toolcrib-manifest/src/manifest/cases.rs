@@ -8,7 +8,7 @@ use toolcrib_tool::Origin;
 use super::checked::Checked;
 use super::keys;
 use super::schema::bad_pattern;
-use crate::declaration::{Expectation, ToolTest};
+use crate::declaration::{Expectation, RecordedAnswer, ToolTest};
 use crate::diagnostic::{Diagnostic, Findings, Severity};
 use crate::document::{Node, NodeValue, check_literals};
 use crate::fields::{Fields, wrong_type};
@@ -20,6 +20,8 @@ pub(super) struct Surroundings<'a> {
     pub(super) lines: &'a Lines<'a>,
     pub(super) input: Option<&'a Checked>,
     pub(super) empty_as_absent: &'a [String],
+    /// Whether the tool sends a request.
+    pub(super) sends: bool,
 }
 
 impl Surroundings<'_> {
@@ -79,17 +81,58 @@ impl Surroundings<'_> {
             if let Some(ctx) = fields.node("ctx") {
                 check_literals(ctx, findings);
             }
+            let answer = self.answer(&fields, findings);
             if let Some((node, name)) = identity {
                 tests.push(ToolTest {
                     name: name.to_owned(),
                     args: fields.node("args").map_or_else(|| Map::new().into(), Node::to_value),
                     ctx: context(fields.node("ctx")),
+                    answer,
                     expect,
                     origin: origin(self.file, self.lines, &node.span),
                 });
             }
         }
         tests
+    }
+
+    /// Reads the answer that stands for the server's.
+    fn answer(&self, test: &Fields<'_>, findings: &mut Findings<'_>) -> Option<RecordedAnswer> {
+        let entry = test.entry("answer")?;
+        if !self.sends {
+            let message =
+                "an answer is recorded for a tool that sends a request, and this one does not";
+            findings.add(
+                Diagnostic::error("not-for-this-run", &entry.key_span, message)
+                    .help("remove it; what a program prints is expected with `text_contains`"),
+            );
+        }
+        let fields = Fields::read(&entry.node, &keys::ANSWER, findings)?;
+        let status = fields.integer("status").unwrap_or(200);
+        let status = u16::try_from(status).ok().filter(|status| (100..=599).contains(status));
+        if let (None, Some(node)) = (status, fields.node("status")) {
+            findings.add(
+                Diagnostic::error("out-of-range", &node.span, "there is no such status")
+                    .help("a status is a number from 100 to 599, such as 200"),
+            );
+        }
+        if let Some((json, text)) = fields.entry("json").zip(fields.entry("text")) {
+            let message = "an answer has one body: `json` or `text`";
+            findings.add(
+                Diagnostic::error("two-bodies", &text.key_span, message)
+                    .help("remove one of them")
+                    .also(&json.key_span, "the other one"),
+            );
+        }
+        if let Some(json) = fields.node("json") {
+            check_literals(json, findings);
+        }
+        let (body, kind) = match fields.node("json") {
+            Some(json) => (json.to_value().to_string(), "application/json"),
+            None => (fields.text("text").unwrap_or_default().to_owned(), "text/plain"),
+        };
+        let media_type = fields.text("type").unwrap_or(kind).to_owned();
+        Some(RecordedAnswer { status: status?, media_type, body: body.into_bytes() })
     }
 
     /// Checks arguments as the executor will see them: empty texts that mean "absent" are gone.

@@ -433,7 +433,19 @@ pub(super) const TEST: Keys = table(
         required("name", Text, "add `name:`, which the report shows"),
         optional("args", Mapping),
         optional("ctx", Mapping),
+        optional("answer", Mapping),
         required("expect", Mapping, "add `expect:`; `expect: {}` expects success"),
+    ],
+);
+
+/// The recorded answer of a test.
+pub(super) const ANSWER: Keys = table(
+    "`answer`",
+    &[
+        optional("status", Integer),
+        optional("type", Text),
+        optional("json", Any),
+        optional("text", Text),
     ],
 );
 
@@ -492,6 +504,7 @@ const NESTED: &[(&Keys, &str, Place, &Keys)] = &[
     (&HTTP_AUTH, "header", Place::Here, &HTTP_AUTH_HEADER),
     (&RUN, "args", Place::EachItemOrText, &ARGV_ENTRY),
     (&TEST, "expect", Place::Here, &EXPECT),
+    (&TEST, "answer", Place::Here, &ANSWER),
 ];
 
 /// The table of what stands under a key of a table.

@@ -70,6 +70,7 @@ pub(super) fn read(
         lines: &shared.lines,
         input: input.as_ref(),
         empty_as_absent: &empty_as_absent,
+        sends: fields.has("http"),
     };
     let mut examples = Vec::new();
     for list in ["input_examples", "examples"].iter().filter_map(|key| fields.node(key)) {

@@ -26,6 +26,16 @@ pub struct Response {
 }
 
 impl Response {
+    /// An answer that was written down, as that of a target's server. Nothing was sent for it.
+    pub fn recorded(
+        target: Target,
+        status: StatusCode,
+        headers: HeaderMap,
+        body: impl Into<Vec<u8>>,
+    ) -> Self {
+        Self { status, headers, body: body.into(), target, redirects: 0 }
+    }
+
     /// The media type of the body in lower case, without parameters: `application/json`.
     pub fn media_type(&self) -> Option<String> {
         let written = self.headers.get(CONTENT_TYPE)?.to_str().ok()?;

@@ -7,10 +7,11 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 use toolcrib_manifest::declaration::{
     HttpAuth, HttpBody, HttpMethod, HttpSpec, JsonTemplate, OutputFormat, OutputSpec,
+    RecordedAnswer,
 };
 use toolcrib_manifest::template::{Reference, Template};
-use toolcrib_net::header::{HeaderName, HeaderValue};
-use toolcrib_net::{Method, Request, Target, encode_component};
+use toolcrib_net::header::{HeaderMap, HeaderName, HeaderValue};
+use toolcrib_net::{Method, Request, Response, StatusCode, Target, encode_component};
 use toolcrib_tool::ToolError;
 
 use super::url::{self, BuiltUrl};
@@ -90,6 +91,19 @@ impl HttpRequest {
             request = request.body(body.clone());
         }
         Ok(request)
+    }
+
+    /// The answer that stands for that of the server.
+    pub(super) fn answered(&self, recorded: &RecordedAnswer) -> Result<Response, ToolError> {
+        let unusable =
+            |what: &str| ToolError::internal(format!("the recorded answer has no {what}"));
+        let status =
+            StatusCode::from_u16(recorded.status).map_err(|_| unusable("usable status"))?;
+        let media_type = HeaderValue::from_str(&recorded.media_type)
+            .map_err(|_| unusable("usable media type"))?;
+        let mut headers = HeaderMap::new();
+        headers.insert(HeaderName::from_static("content-type"), media_type);
+        Ok(Response::recorded(self.target.clone(), status, headers, recorded.body.clone()))
     }
 }
 

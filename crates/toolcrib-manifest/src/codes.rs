@@ -39,7 +39,6 @@ pub const CODES: &[Code] = &[
     error("bad-key", "A key that is not text, or a merge of something that is no mapping."),
     error("bad-name", "A tool name that providers and clients refuse."),
     error("bad-namespace", "A namespace that no tool name can begin with."),
-    error("bad-network", "A network that is not written as address and length."),
     error("bad-pattern", "A regular expression that does not compile."),
     error("bad-pointer", "A `select` that is no JSON pointer."),
     error("bad-range", "A range of addresses that is none, or that names an address inside of it."),
@@ -142,7 +141,6 @@ pub const CODES: &[Code] = &[
     error("retried-success", "An exit code that means both success and another try."),
     error("run-and-http", "A tool that both runs a program and sends a request."),
     error("secret-in-argv", "A secret where every user of the machine could see it."),
-    warning("secret-in-clear", "A secret that is sent without encryption."),
     error("shadowed-argument", "A name that is both an argument and a value of the host."),
     warning("shadowed-name", "A tool whose name another one had first."),
     warning(
@@ -174,6 +172,7 @@ pub const CODES: &[Code] = &[
     error("unknown-key", "A key that the format does not have."),
     warning("unknown-keyword", "A keyword that JSON Schema does not have."),
     error("unknown-tag", "A YAML tag, which has no meaning here."),
+    hint("unpinned-file", "A file whose bytes a lock does not pin."),
     warning("unquoted-variable", "A variable that a shell makes several words or file names of."),
     error("unreadable", "A file or a directory that cannot be read."),
     error("unrepeatable-tool", "Another try of a tool whose call may have had its effect."),

@@ -31,6 +31,9 @@ pub(crate) fn missing(declaration: &Declaration, host: &RunnerHost) -> Vec<Strin
             .err()
             .map(|_| format!("needs the program `{program}`, which is not an executable file here"))
     });
+    let files = declaration.worker().into_iter().flat_map(|worker| worker.files.values());
+    let files = files.filter(|_| host.pinned_scripts);
+    let files = files.filter_map(|file| script::unchanged(file).err());
     let variables = needs.env.iter().filter(|name| std::env::var(name).is_err()).map(|name| {
         format!("needs the environment variable `{name}`, which the server does not have")
     });
@@ -39,6 +42,7 @@ pub(crate) fn missing(declaration: &Declaration, host: &RunnerHost) -> Vec<Strin
     programs
         .chain(script)
         .chain(beside)
+        .chain(files)
         .chain(variables)
         .chain(secrets)
         .chain(leaks(declaration, &host.secrets))

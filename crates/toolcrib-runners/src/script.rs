@@ -35,15 +35,7 @@ pub(crate) fn start(script: &ScriptFile, pinned: bool) -> Result<Start, String> 
         return Err(format!("needs the script `{shown}`, which is longer than 4 MiB"));
     }
     if pinned {
-        let now = script.digest_now().map_err(|error| {
-            format!("needs the script `{shown}`, which cannot be read: {error}")
-        })?;
-        if script.digest.as_ref() != Some(&now) {
-            return Err(format!(
-                "needs the script `{shown}`, which has changed since the tools were loaded: \
-                 `toolcrib reload` takes it up, and holds it against the lock"
-            ));
-        }
+        unchanged(script)?;
     }
     if find_program(&file).is_ok() {
         return Ok(Start { program: file, before: Vec::new() });
@@ -65,6 +57,21 @@ pub(crate) fn start(script: &ScriptFile, pinned: bool) -> Result<Start, String> 
     let argument = Some(argument.trim()).filter(|argument| !argument.is_empty()).map(str::to_owned);
     let script = file.to_string_lossy().into_owned();
     Ok(Start { program: program.into(), before: argument.into_iter().chain([script]).collect() })
+}
+
+/// Whether a file is what it was when its manifest was loaded; fails with a clause.
+pub(crate) fn unchanged(script: &ScriptFile) -> Result<(), String> {
+    let shown = script.path.display();
+    let now = script
+        .digest_now()
+        .map_err(|error| format!("needs the script `{shown}`, which cannot be read: {error}"))?;
+    if script.digest.as_ref() == Some(&now) {
+        return Ok(());
+    }
+    Err(format!(
+        "needs the script `{shown}`, which has changed since the tools were loaded: `toolcrib reload` \
+         takes it up, and holds it against the lock"
+    ))
 }
 
 #[cfg(test)]

@@ -62,7 +62,12 @@ pub struct HiddenCharacter {
 /// assert_eq!(hidden, Some((5, "which is invisible")));
 /// ```
 pub fn hidden_character(text: &str) -> Option<HiddenCharacter> {
-    text.char_indices().find_map(|(at, character)| {
+    hidden_characters(text).next()
+}
+
+/// Every such character of a text, in their order.
+pub fn hidden_characters(text: &str) -> impl Iterator<Item = HiddenCharacter> {
+    text.char_indices().filter_map(move |(at, character)| {
         let effect = effect(text, at, character)?;
         Some(HiddenCharacter { at, character, effect })
     })

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use toolcrib_net::IpNet;
 use toolcrib_tool::{Approval, Origin, RateLimit};
 
 use super::Needs;
@@ -78,6 +79,6 @@ pub struct HttpUpstream {
     pub bearer: Option<Template>,
     /// Further headers sent with every request.
     pub headers: BTreeMap<String, Template>,
-    /// Networks in CIDR form that may be dialled although they are loopback, private or link-local.
-    pub allow_private: Vec<String>,
+    /// Networks that may be dialled although they are loopback, private or link-local.
+    pub allow_private: Vec<IpNet>,
 }

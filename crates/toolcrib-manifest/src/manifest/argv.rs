@@ -11,14 +11,14 @@ use crate::source::Span;
 use crate::template::{Piece, Reference, Template};
 
 /// One argument as far as it is known at load, with the node it was written in.
-pub(super) struct Word<'n> {
-    pub(super) template: Template,
-    pub(super) node: &'n Node,
+pub(crate) struct Word<'n> {
+    pub(crate) template: Template,
+    pub(crate) node: &'n Node,
 }
 
 impl Word<'_> {
     /// The text, if nothing is put in at call time.
-    pub(super) fn literal(&self) -> Option<&str> {
+    pub(crate) fn literal(&self) -> Option<&str> {
         match self.template.pieces.as_slice() {
             [] => Some(""),
             [Piece::Literal(text)] => Some(text),

@@ -5,6 +5,7 @@ mod body;
 mod headers;
 mod url;
 
+pub(super) use auth::in_clear;
 use toolcrib_net::{AddressPolicy, IpNet};
 
 use super::keys;
@@ -70,7 +71,7 @@ fn method(fields: &Fields<'_>) -> HttpMethod {
 }
 
 /// The ranges of `allow_private`.
-fn allowed(fields: &Fields<'_>, findings: &mut Findings<'_>) -> Vec<IpNet> {
+pub(super) fn allowed(fields: &Fields<'_>, findings: &mut Findings<'_>) -> Vec<IpNet> {
     let mut ranges = Vec::new();
     for item in fields.node("allow_private").map(Node::items).unwrap_or_default() {
         let written = item.as_str().unwrap_or_default();

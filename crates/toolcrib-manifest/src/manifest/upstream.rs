@@ -1,7 +1,6 @@
 //! `upstream`: other MCP servers whose tools are offered here.
 
 use std::collections::{BTreeMap, HashMap};
-use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -278,33 +277,15 @@ fn http(
         check_header(key, key_span, findings);
         headers.extend(scope.standing_template(node, findings).map(|value| (key.clone(), value)));
     }
-    for item in fields.node("allow_private").map(Node::items).unwrap_or_default() {
-        let written = item.as_str().unwrap_or_default();
-        if !is_network(written) {
-            let message = format!("`{}` is not a network", shortened(written));
-            findings.add(
-                Diagnostic::error("bad-network", &item.span, message)
-                    .help("write address and length: 10.20.0.0/16, 127.0.0.1/32, fd00::/8"),
-            );
-        }
-    }
+    let allow_private = super::http::allowed(fields, findings);
     let secret = |template: &Template| {
         template.references().any(|reference| matches!(reference, Reference::Secret(_)))
     };
     let sends_secret = bearer.iter().chain(headers.values()).any(secret);
     if sends_secret && url.to_ascii_lowercase().starts_with("http://") && !names_loopback(url) {
-        let message = "the secret is sent without encryption";
-        findings.add(
-            Diagnostic::warning("secret-in-clear", &node.span, message)
-                .help("use https: everybody on the way can read it"),
-        );
+        findings.add(super::http::in_clear(&node.span));
     }
-    Some(HttpUpstream {
-        url: url.to_owned(),
-        bearer,
-        headers,
-        allow_private: fields.texts("allow_private").unwrap_or_default(),
-    })
+    Some(HttpUpstream { url: url.to_owned(), bearer, headers, allow_private })
 }
 
 /// What is wrong with an address, as one clause.
@@ -366,16 +347,6 @@ fn check_header(name: &str, place: &Span, findings: &mut Findings<'_>) {
         let message = format!("`{name}` is set by the protocol itself");
         findings.add(Diagnostic::error("bad-header", place, message).help("remove it"));
     }
-}
-
-/// Whether a text is an address and a prefix length.
-fn is_network(text: &str) -> bool {
-    let Some((address, length)) = text.split_once('/') else { return false };
-    let Ok(address) = address.parse::<IpAddr>() else { return false };
-    let longest = if address.is_ipv4() { 32 } else { 128 };
-    length.len() <= 3
-        && length.bytes().all(|byte| byte.is_ascii_digit())
-        && length.parse::<u8>().is_ok_and(|length| length <= longest)
 }
 
 fn check_patterns(fields: &Fields<'_>, key: &str, findings: &mut Findings<'_>) {

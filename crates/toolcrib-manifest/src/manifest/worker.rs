@@ -1,10 +1,12 @@
 //! `run: {worker}`: a program that is started once and answers one JSON line per call.
 
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Duration;
 
 use super::command::{Beside, environment, pass_env};
 use super::scope::Scope;
-use crate::declaration::WorkerSpec;
+use crate::declaration::{ScriptFile, WorkerSpec};
 use crate::diagnostic::{Diagnostic, Findings};
 use crate::document::Node;
 use crate::fields::Fields;
@@ -60,8 +62,10 @@ pub(super) fn read(
         }
         calls
     });
+    let argv = argv?;
     Some(WorkerSpec {
-        argv: argv?,
+        files: files(&argv, beside.folder),
+        argv,
         env,
         pass_env: pass_env(fields, findings),
         folder: beside.folder.to_owned(),
@@ -69,6 +73,15 @@ pub(super) fn read(
         max_calls,
         line_bytes: beside.capture_bytes,
     })
+}
+
+/// The files that an argument vector names: the program only by a path, for else it is looked for on
+/// PATH.
+fn files(argv: &[String], folder: &Path) -> BTreeMap<String, ScriptFile> {
+    let named = argv.iter().enumerate().filter(|(at, word)| *at > 0 || word.contains('/'));
+    let at_its_place = named.map(|(_, word)| (word, folder.join(word)));
+    let files = at_its_place.filter(|(word, path)| !word.is_empty() && path.is_file());
+    files.map(|(word, path)| (word.clone(), ScriptFile::read(path))).collect()
 }
 
 /// The vector, in which nothing is replaced.

@@ -12,6 +12,7 @@ use super::live::{Exchange, Live};
 use crate::RunnerHost;
 use crate::command::not_started;
 use crate::expand::lasting;
+use crate::script;
 
 /// The wait after a start that failed; doubled with every further one.
 const BACKOFF: Duration = Duration::from_millis(100);
@@ -98,6 +99,13 @@ impl Supervisor {
         let [program, arguments @ ..] = self.spec.argv.as_slice() else {
             return Err(ToolError::internal("the tool's declaration names no program"));
         };
+        if self.host.pinned_scripts {
+            self.spec
+                .files
+                .values()
+                .try_for_each(script::unchanged)
+                .map_err(|problem| ToolError::unavailable(format!("the tool {problem}")))?;
+        }
         // Absolute: a program with a path of its own is looked up from where it starts.
         let folder = std::path::absolute(&self.spec.folder)
             .or_else(|_| std::env::current_dir())

@@ -65,6 +65,11 @@ for line in sys.stdin:
 /// A declaration in a folder that has the worker in it.
 fn declared(folder: &Path, lines: &str) -> Declaration {
     fs::write(folder.join("work.py"), WORKER).unwrap();
+    read(folder, lines)
+}
+
+/// The same with whatever the worker is now.
+fn read(folder: &Path, lines: &str) -> Declaration {
     let text = format!(
         "toolcrib: 1
 tools:
@@ -407,4 +412,27 @@ async fn a_worker_gets_secrets_in_its_environment_only_where_it_names_them() {
     let entry = entry(&fixture.declaration, &host);
     assert!(entry.unavailable_reason().unwrap().starts_with("passes on the variable `HOME`"));
     assert_eq!(entry.definition.max_concurrent(), Some(1));
+}
+
+#[tokio::test]
+async fn a_worker_whose_file_has_changed_since_it_was_accepted_does_not_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = declared(folder.path(), PLAIN);
+    let pinned = RunnerHost::new("/").with_pinned_scripts(true);
+    let context = CallContext::builder("call_1", Arc::clone(&first.definition)).build();
+    let asked = json!({"do": "pid"});
+    assert_eq!(entry(&first, &pinned).unavailable_reason(), None);
+
+    let file = folder.path().join("work.py");
+    fs::write(&file, format!("{WORKER}\n# Another.\n")).unwrap();
+    let refused = run(&WorkerRunner::new(&first, &pinned), &asked, &context).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Unavailable);
+    assert!(refused.message().contains("which has changed since the tools were loaded"));
+    assert!(entry(&first, &pinned).unavailable_reason().is_some());
+    // Nobody has accepted anything where nothing is pinned.
+    assert!(run(&WorkerRunner::new(&first, &RunnerHost::new("/")), &asked, &context).await.is_ok());
+
+    let second = read(folder.path(), PLAIN);
+    assert_ne!(first.digest(), second.digest());
+    assert!(run(&WorkerRunner::new(&second, &pinned), &asked, &context).await.is_ok());
 }

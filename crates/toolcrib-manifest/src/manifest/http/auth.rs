@@ -7,6 +7,7 @@ use crate::declaration::{HttpAuth, UrlSpec};
 use crate::diagnostic::{Diagnostic, Findings};
 use crate::document::{Entry, Node};
 use crate::fields::Fields;
+use crate::source::Span;
 use crate::template::Template;
 
 /// Reads `auth`.
@@ -97,10 +98,12 @@ pub(super) fn check(fields: &Fields<'_>, url: Option<&UrlSpec>, findings: &mut F
         && url.origin.starts_with("http://")
         && !fields.has("allow_private")
     {
-        let message = "these credentials go over the network as plain text";
-        findings.add(
-            Diagnostic::warning("plain-credentials", &auth.key_span, message)
-                .help("write the URL with https://"),
-        );
+        findings.add(in_clear(&auth.key_span));
     }
+}
+
+/// The warning of credentials that everybody on the way can read.
+pub(in crate::manifest) fn in_clear(place: &Span) -> Diagnostic {
+    let message = "these credentials go over the network as plain text";
+    Diagnostic::warning("plain-credentials", place, message).help("write the URL with https://")
 }

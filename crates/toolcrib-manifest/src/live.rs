@@ -13,6 +13,7 @@ mod manifests;
 mod observe;
 mod places;
 mod report;
+mod surroundings;
 mod watch;
 
 pub(crate) use self::observe::Seen;

@@ -150,11 +150,14 @@ impl Reloader {
             #[cfg(feature = "mcp")]
             wanted,
         };
-        let live = Arc::new(LiveManifests::new(&manifests.files, registry));
+        let lock = registry.lock.iter().filter(|lock| lock.mode() != LockMode::Off);
+        let surroundings: Vec<_> = lock.map(|lock| lock.path().to_owned()).collect();
+        let live = LiveManifests::new(&manifests.files, registry).with_surroundings(&surroundings);
+        let live = Arc::new(live);
         Self(Arc::new(Parts { live, watch: Mutex::new(None) }))
     }
 
-    /// Follows the files from now on: what is saved is live a moment later. Does nothing if they are
+    /// Follows the files from now on, and the lock: what is saved is live a moment later. Does nothing if they are
     /// followed already. Ends with the crib.
     ///
     /// Fails only if no thread can be started. What cannot be watched is looked at every two seconds

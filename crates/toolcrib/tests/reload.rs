@@ -8,6 +8,8 @@
 mod crib;
 #[path = "reload/dances.rs"]
 mod dances;
+#[path = "reload/lock.rs"]
+mod lock;
 #[path = "reload/storm.rs"]
 mod storm;
 #[cfg(all(target_os = "linux", feature = "mcp"))]

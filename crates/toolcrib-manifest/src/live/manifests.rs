@@ -11,6 +11,7 @@ use super::files::{Files, Key, Known, ManifestUnit, Trouble};
 use super::observe::{Seen, Stamp, observe};
 use super::places::Roots;
 use super::report::{FileEvent, FileStatus, LookReport};
+use super::surroundings::Surroundings;
 use crate::directory::{DirectoryLoad, FileLoad};
 use crate::manifest::load_str;
 
@@ -54,6 +55,7 @@ pub(super) enum Scope {
 /// [`Watch::start`](super::Watch::start) runs, whenever they change.
 pub struct LiveManifests {
     state: Mutex<State>,
+    surroundings: Mutex<Surroundings>,
     subscriber: Box<dyn Subscriber>,
 }
 
@@ -86,7 +88,20 @@ impl LiveManifests {
             later: BTreeMap::new(),
             refused: BTreeSet::new(),
         };
-        Self { state: Mutex::new(state), subscriber: Box::new(subscriber) }
+        Self {
+            state: Mutex::new(state),
+            surroundings: Mutex::new(Surroundings::new(&[])),
+            subscriber: Box::new(subscriber),
+        }
+    }
+
+    /// Names files that are no manifests, but on which it depends what the subscriber makes of them,
+    /// such as a lock: while a [`Watch`](super::Watch) runs, all manifests are read anew when one of
+    /// them comes, goes or is replaced.
+    #[must_use]
+    pub fn with_surroundings(mut self, files: &[PathBuf]) -> Self {
+        self.surroundings = Mutex::new(Surroundings::new(files));
+        self
     }
 
     /// Reads every file again, now, and tells of all of them: programs, secrets and whatever else a
@@ -121,8 +136,14 @@ impl LiveManifests {
 
     /// The directories to watch, by their real paths.
     pub(super) fn wanted(&self) -> BTreeSet<PathBuf> {
+        let mut wanted = self.surroundings().wanted();
         let State { roots, files, .. } = &mut *self.state();
-        roots.wanted(files)
+        wanted.extend(roots.wanted(files));
+        wanted
+    }
+
+    pub(super) fn surroundings(&self) -> MutexGuard<'_, Surroundings> {
+        self.surroundings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// For where an event's path leads.

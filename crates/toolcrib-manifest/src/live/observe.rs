@@ -36,7 +36,7 @@ pub(crate) struct Stamp {
 }
 
 impl Stamp {
-    fn of(metadata: &Metadata) -> Self {
+    pub(crate) fn of(metadata: &Metadata) -> Self {
         let (changed, names) = inode(metadata);
         Self {
             id: FileId::of(metadata),

@@ -16,7 +16,7 @@ use notify::event::{AccessKind, AccessMode, CreateKind, EventKind, ModifyKind};
 use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher as _};
 
 use super::files::Key;
-use super::manifests::{LiveManifests, Scope};
+use super::manifests::{LiveManifests, SETTLE, Scope};
 use super::places::Lead;
 
 /// The safety net under events: everything whose stamp has changed is looked at this often.
@@ -98,25 +98,29 @@ impl Watcher {
     /// Ends with the manifests, or when it is told to.
     fn run(&mut self) -> Result<std::convert::Infallible, Stopped> {
         while self.follow()? {}
-        let mut again = self.look(&Scope::Rescan)?;
+        let mut again = self.look(&self.rescan()?)?;
         let mut rescan = Instant::now() + self.interval();
         loop {
             let quiet = self.quiet.values().min().copied();
-            let until = [Some(rescan), again, quiet].into_iter().flatten().min().unwrap_or(rescan);
+            let beside = self.manifests()?.surroundings().due();
+            let wakes = [Some(rescan), again, quiet, beside];
+            let until = wakes.into_iter().flatten().min().unwrap_or(rescan);
             let mut heard = self.wait(until)?;
             let now = Instant::now();
             heard.places.extend(self.quieted(now));
-            let scope = if heard.everything {
+            let scope = if self.surroundings_have_changed(now)? {
+                Scope::Anew
+            } else if heard.everything {
                 Scope::All
             } else if rescan <= now {
-                Scope::Rescan
+                self.rescan()?
             } else if heard.places.is_empty() && again.is_none_or(|again| again > now) {
                 continue;
             } else {
                 Scope::Places(heard.places)
             };
             again = self.look(&scope)?;
-            if scope != Scope::Rescan && !heard.moved {
+            if !matches!(scope, Scope::Rescan | Scope::Anew) && !heard.moved {
                 continue;
             }
             // What a new watch had missed before it began is found by looking after it.
@@ -131,9 +135,25 @@ impl Watcher {
         if self.is_polling { POLL } else { RESCAN }
     }
 
+    fn manifests(&self) -> Result<Arc<LiveManifests>, Stopped> {
+        self.manifests.upgrade().ok_or(Stopped)
+    }
+
     fn look(&self, scope: &Scope) -> Result<Option<Instant>, Stopped> {
-        let manifests = self.manifests.upgrade().ok_or(Stopped)?;
-        Ok(manifests.look(scope).next)
+        Ok(self.manifests()?.look(scope).next)
+    }
+
+    /// The look of the safety net.
+    fn rescan(&self) -> Result<Scope, Stopped> {
+        let have_changed = self.manifests()?.surroundings().have_changed();
+        Ok(if have_changed { Scope::Anew } else { Scope::Rescan })
+    }
+
+    /// Whether it is time to look at what is beside the manifests, and it is another.
+    fn surroundings_have_changed(&self, now: Instant) -> Result<bool, Stopped> {
+        let manifests = self.manifests()?;
+        let mut surroundings = manifests.surroundings();
+        Ok(surroundings.due().is_some_and(|due| due <= now) && surroundings.have_changed())
     }
 
     /// Waits for something to happen, and takes all that has.
@@ -155,19 +175,14 @@ impl Watcher {
         let event = match message {
             Message::Stop => return Err(Stopped),
             // Something was lost: nobody knows what.
-            Message::Event(Err(_)) => {
-                heard.all();
-                return Ok(());
-            }
-            Message::Event(Ok(event)) if event.need_rescan() => {
-                heard.all();
-                return Ok(());
-            }
+            Message::Event(Err(_)) => return self.hear_of_loss(heard),
+            Message::Event(Ok(event)) if event.need_rescan() => return self.hear_of_loss(heard),
             Message::Event(Ok(event)) => event,
         };
         let Some(meaning) = meaning(event.kind) else { return Ok(()) };
-        let manifests = self.manifests.upgrade().ok_or(Stopped)?;
+        let manifests = self.manifests()?;
         for path in &event.paths {
+            hear_of_surroundings(&manifests, path, meaning);
             if meaning == Meaning::Gone && self.watched.remove(path) {
                 // The watch is of a directory that has another place now, or none.
                 if let Some(notifier) = &mut self.notifier {
@@ -186,6 +201,12 @@ impl Watcher {
                 Lead::Places(keys) => self.hear_of(keys, path, meaning, heard),
             }
         }
+        Ok(())
+    }
+
+    fn hear_of_loss(&self, heard: &mut Heard) -> Result<(), Stopped> {
+        heard.all();
+        self.manifests()?.surroundings().look_in(Duration::ZERO);
         Ok(())
     }
 
@@ -223,7 +244,7 @@ impl Watcher {
     /// Watches what has to be watched now, and nothing else. Whether something is new: then there may
     /// be more, since directories came and went unheard until their parent was watched.
     fn follow(&mut self) -> Result<bool, Stopped> {
-        let manifests = self.manifests.upgrade().ok_or(Stopped)?;
+        let manifests = self.manifests()?;
         let wanted = manifests.wanted();
         let Some(notifier) = &mut self.notifier else { return Ok(false) };
         for path in self.watched.difference(&wanted) {
@@ -257,6 +278,23 @@ impl Watcher {
         }
         self.is_polling = !is_whole;
         Ok(is_new)
+    }
+}
+
+/// What is gone may be about to come back, and a file that is written is looked at when it is whole.
+fn hear_of_surroundings(manifests: &LiveManifests, path: &Path, meaning: Meaning) {
+    let mut surroundings = manifests.surroundings();
+    if !surroundings.concern(path) {
+        return;
+    }
+    match meaning {
+        Meaning::Gone => surroundings.look_in(SETTLE),
+        Meaning::Closed | Meaning::Come | Meaning::Permitted => {
+            surroundings.look_in(Duration::ZERO);
+        }
+        Meaning::Created if is_link(path) => surroundings.look_in(Duration::ZERO),
+        Meaning::Created | Meaning::Written if !TELLS_CLOSING => surroundings.look_in(QUIET),
+        Meaning::Created | Meaning::Written => {}
     }
 }
 

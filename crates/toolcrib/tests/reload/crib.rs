@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
-use toolcrib::Toolcrib;
 use toolcrib::manifests::Manifests;
 use toolcrib::runners::RunnerHost;
+use toolcrib::{Toolcrib, ToolcribBuilder};
 
 /// Long enough for a busy machine; what is waited for takes about a millisecond.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -29,13 +29,23 @@ pub(crate) fn says(tool: &str, words: &str) -> String {
 impl Followed {
     /// Follows `tools.d` with these files in it.
     pub(crate) fn with(files: &[(&str, &str)]) -> Self {
+        Self::made(files, |found, _| Toolcrib::builder().manifests(found))
+    }
+
+    /// The same, with a crib that is made of the manifests and the outer folder.
+    pub(crate) fn made(
+        files: &[(&str, &str)],
+        builder: impl FnOnce(&Manifests, &Path) -> ToolcribBuilder,
+    ) -> Self {
         let outer = TempDir::new().unwrap();
         let dir = outer.path().join("tools.d");
         fs::create_dir(&dir).unwrap();
         for (name, text) in files {
             fs::write(dir.join(name), text).unwrap();
         }
-        let crib = follow(&dir, outer.path());
+        let found = Manifests::load(std::slice::from_ref(&dir), RunnerHost::new(outer.path()));
+        let crib = builder(&found, outer.path()).build().unwrap();
+        crib.manifests().unwrap().watch().unwrap();
         Self { outer, dir, crib }
     }
 

@@ -6,6 +6,7 @@ use toolcrib_core::RegistryChanges;
 use toolcrib_tool::ToolDefinition;
 
 use crate::McpServer;
+use crate::tool_list::looks_the_same;
 
 /// Waits for changes that a client of this server can see.
 pub(crate) struct ListChanges {
@@ -24,17 +25,52 @@ impl ListChanges {
     }
 
     /// Waits for the next change of what is listed; false once there will be none any more. A change
-    /// of tools outside the server's toolset is none.
+    /// of tools outside the server's toolset is none, nor is one that is not shown, as of a time limit.
     pub(crate) async fn next(&mut self) -> bool {
         while self.changes.next().await.is_some() {
             let turn = self.server.turn();
             let now = turn.definitions();
-            let is_same = |(one, two): (&Arc<_>, &Arc<_>)| Arc::ptr_eq(one, two) || one == two;
-            if now.len() != self.last.len() || !now.iter().zip(&self.last).all(is_same) {
-                self.last = now.to_vec();
+            let is_same = |(one, two): (&Arc<_>, &Arc<_>)| {
+                Arc::ptr_eq(one, two) || one == two || looks_the_same(one, two)
+            };
+            let all_same = now.len() == self.last.len() && now.iter().zip(&self.last).all(is_same);
+            self.last = now.to_vec();
+            if !all_same {
                 return true;
             }
         }
         false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::timeout;
+    use toolcrib_core::{Change, Executor, Mock, Registry, SourceUnit};
+    use toolcrib_tool::Layer;
+
+    use super::*;
+    use crate::McpOptions;
+
+    #[tokio::test]
+    async fn a_change_that_is_not_shown_is_not_told_of() {
+        let registry: Registry = Registry::scratch().build().unwrap();
+        let executor = Executor::builder(registry).build();
+        let server = McpServer::new(executor.clone(), McpOptions::default());
+        let declare = |description: &str, seconds| {
+            let definition = ToolDefinition::builder("ping").description(description);
+            let definition = definition.timeout(Duration::from_secs(seconds)).build().unwrap();
+            let unit = SourceUnit::new(Layer::Host, "host");
+            let entries = vec![Mock::tool(definition).answers("pong").entry_of(&unit)];
+            executor.registry().apply([Change::Replace { unit, entries }]).unwrap();
+        };
+        declare("Answer.", 5);
+        let mut changes = ListChanges::new(&server);
+        declare("Answer.", 6);
+        assert!(timeout(Duration::ZERO, changes.next()).await.is_err());
+        declare("Answer at once.", 6);
+        assert_eq!(timeout(Duration::from_secs(10), changes.next()).await, Ok(true));
     }
 }

@@ -64,6 +64,12 @@ impl ToolListCache {
     }
 }
 
+/// Whether clients are shown the same of two definitions.
+pub(crate) fn looks_the_same(one: &ToolDefinition, other: &ToolDefinition) -> bool {
+    // Whatever is shown is in here.
+    tool(one, McpData::Any) == tool(other, McpData::Any)
+}
+
 /// One definition as an MCP tool.
 fn tool(definition: &ToolDefinition, takes: McpData) -> Tool {
     let hints = definition.annotations();

@@ -2,15 +2,16 @@
 
 mod backoff;
 mod connection;
+mod declared;
 mod definition;
 mod failure;
 mod http;
 mod keeper;
 mod link;
+mod listening;
 mod listing;
 mod marking;
 mod pins;
-mod place;
 mod progress;
 mod publish;
 mod result;

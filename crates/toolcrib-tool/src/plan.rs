@@ -13,6 +13,8 @@ pub enum Plan {
     Command(CommandPlan),
     /// It makes a request over HTTP.
     Request(RequestPlan),
+    /// It hands the call on to another MCP server.
+    Upstream(UpstreamPlan),
 }
 
 /// A program that a call would start.
@@ -45,6 +47,18 @@ pub struct RequestPlan {
     pub body: Option<Value>,
 }
 
+/// A call that would be handed on to another MCP server. The arguments are all that it is told: no value
+/// of the host's context goes there.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct UpstreamPlan {
+    /// The server's name here.
+    pub server: String,
+    /// The tool's name there.
+    pub tool: String,
+    /// What it is called with.
+    pub arguments: Value,
+}
+
 impl Plan {
     /// The plan with every text that could hold a value of the call changed by `change`, for
     /// example masked.
@@ -61,10 +75,14 @@ impl Plan {
                 body: plan.body.map(|body| map_texts(body, &change)),
                 ..plan
             }),
+            Self::Upstream(plan) => Self::Upstream(UpstreamPlan {
+                arguments: map_texts(plan.arguments, &change),
+                ..plan
+            }),
         }
     }
 
-    /// The plan as a JSON object with `kind`: `command` or `request`.
+    /// The plan as a JSON object with `kind`: `command`, `request` or `upstream`.
     pub fn to_value(&self) -> Value {
         match self {
             Self::Command(plan) => json!({
@@ -82,6 +100,12 @@ impl Plan {
                 "url": plan.url,
                 "headers": plan.headers,
                 "body": plan.body,
+            }),
+            Self::Upstream(plan) => json!({
+                "kind": "upstream",
+                "server": plan.server,
+                "tool": plan.tool,
+                "arguments": plan.arguments,
             }),
         }
     }

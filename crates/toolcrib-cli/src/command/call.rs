@@ -3,11 +3,12 @@
 mod dry;
 
 use std::io::Read as _;
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::Args;
 use serde_json::Value;
-use toolcrib::{ErrorKind, ToolCall, ToolResult, Turn};
+use toolcrib::{ToolCall, ToolResult, Turn};
 
 use super::{Options, ToolsetChoice, stop};
 use crate::screen::{self, ERROR};
@@ -42,7 +43,8 @@ pub(crate) struct CallOptions {
     /// Approve this one call, if it needs approval
     #[arg(long)]
     yes: bool,
-    /// Check the call and show what it would do: nothing runs, and nobody is asked
+    /// Check the call and show what it would do: nothing runs, and nobody is asked. A tool of another
+    /// MCP server is looked up there, as `list` does
     #[arg(long, conflicts_with = "yes")]
     dry_run: bool,
     #[command(flatten)]
@@ -86,22 +88,26 @@ async fn answered(
     Ok(turn.call(the_call(&turn, own, given)?).await)
 }
 
-/// Shows what the call would do, over tools that nothing is opened or connected for.
+/// Shows what the call would do, over tools that nothing is opened for. Only the server that may have
+/// the tool is connected to, and only for its list.
 fn planned(options: &Options, own: &CallOptions) -> anyhow::Result<Exit> {
-    let started = startup::plan(options)?;
+    let started = startup::plan(options, &own.name)?;
     let given = given(own)?;
-    let turn = started.crib.executor().turn(own.toolset.turn_options(&started.crib)?);
-    let call = the_call(&turn, own, given)?;
+    let crib = &started.crib;
     let json = own.json.is_some();
-    let would_run = match super::block_on(turn.dry_run(call))? {
+    let (outcome, absent) = super::block_on(async {
+        upstreams::connect_for(&started, &own.name).await;
+        let turn = crib.executor().turn(own.toolset.turn_options(crib)?);
+        let outcome = turn.dry_run(the_call(&turn, own, given)?).await;
+        let absent = upstreams::absent(crib);
+        crib.shutdown(Duration::ZERO).await;
+        anyhow::Ok((outcome, absent))
+    })??;
+    let would_run = match outcome {
         Ok(dry) => dry::print(&dry, json)?,
         Err(error) => {
             dry::refusal(&error, json)?;
-            if error.kind() == ErrorKind::NotFound && started.has_upstreams() {
-                screen::note(
-                    "Tools of upstream servers are not known here: a dry run connects to none.",
-                );
-            }
+            absent.iter().for_each(screen::note);
             false
         }
     };

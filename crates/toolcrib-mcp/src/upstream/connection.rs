@@ -15,7 +15,7 @@ use rmcp::service::{
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 use rmcp::{ClientHandler, RoleClient};
 use tokio::sync::Notify;
-use tokio::task::{JoinError, JoinHandle};
+use tokio::task::{JoinError, JoinHandle, JoinSet};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use toolcrib_net::TransportError;
@@ -24,6 +24,7 @@ use toolcrib_sandbox::{Ended, KeptProcess, Status, keep};
 use super::failure::Failure;
 use super::http::{self, HttpServer};
 use super::link::Live;
+use super::listening::{has_to_be_asked, listen};
 use super::progress::Progress;
 use super::settings::{StdioServer, Transport, Upstream};
 
@@ -38,6 +39,8 @@ pub(crate) struct Connection {
     /// Told when the server says that its tools have changed.
     pub(crate) changed: Arc<Notify>,
     session: JoinHandle<Result<QuitReason, JoinError>>,
+    /// The task that asks to be told of changes, where that is needed; it ends with the connection.
+    _listening: JoinSet<()>,
     closing: CancellationToken,
     process: Option<KeptProcess>,
     is_over: bool,
@@ -48,18 +51,41 @@ impl Connection {
     pub(crate) async fn open(upstream: &Upstream) -> Result<Self, Failure> {
         match &upstream.transport {
             Transport::Stdio(server) => {
-                // Nearly every server knows `initialize`; those that do not say so.
-                match start(upstream, server, handshake_first()).await {
-                    Err((_, true)) => start(upstream, server, discovery()).await,
+                // Nearly every program knows `initialize`; those that do not say so.
+                match start(upstream, server, ClientLifecycleMode::Initialize).await {
+                    Err((_, true)) => {
+                        let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
+                        let discovery = ClientLifecycleMode::Discover { preferred_versions };
+                        start(upstream, server, discovery).await
+                    }
                     outcome => outcome,
                 }
                 .map_err(|(failure, _)| failure)
             }
-            Transport::Http(server) => match dial(upstream, server, handshake_first()).await {
-                Err((_, true)) => dial(upstream, server, discovery()).await,
-                outcome => outcome,
-            }
-            .map_err(|(failure, _)| failure),
+            Transport::Http(server) => dial(upstream, server).await,
+        }
+    }
+
+    fn of(
+        session: RunningService<RoleClient, Client>,
+        closing: CancellationToken,
+        process: Option<KeptProcess>,
+    ) -> Self {
+        let peer = session.peer().clone();
+        let Client { changed, progress } = session.service();
+        let (changed, progress) = (Arc::clone(changed), Arc::clone(progress));
+        let mut listening = JoinSet::new();
+        if has_to_be_asked(&peer) {
+            listening.spawn(listen(peer.clone(), Arc::clone(&changed)));
+        }
+        Self {
+            live: Arc::new(Live { peer, progress }),
+            changed,
+            session: tokio::spawn(session.waiting()),
+            _listening: listening,
+            closing,
+            process,
+            is_over: false,
         }
     }
 
@@ -96,14 +122,6 @@ impl Connection {
     }
 }
 
-fn handshake_first() -> ClientLifecycleMode {
-    ClientLifecycleMode::Initialize
-}
-
-fn discovery() -> ClientLifecycleMode {
-    ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] }
-}
-
 /// Starts a program and opens a session with it. A failure comes with whether the server refused this
 /// way of opening one.
 async fn start(
@@ -117,28 +135,16 @@ async fn start(
         (failure.detail(&error.to_string(), confidential), false)
     })?;
     let process = kept.process;
-    let client = Client::default();
-    let (changed, progress) = (Arc::clone(&client.changed), Arc::clone(&client.progress));
     let closing = CancellationToken::new();
     let (problem, has_ended) = {
         let mut opening = pin!(serve_client_with_lifecycle_and_ct(
-            client,
+            Client::default(),
             (kept.output, kept.input),
             mode,
             closing.clone(),
         ));
         let problem = match timeout(upstream.connect_timeout, &mut opening).await {
-            Ok(Ok(session)) => {
-                let live = Live { peer: session.peer().clone(), progress };
-                return Ok(Connection {
-                    live: Arc::new(live),
-                    changed,
-                    session: spawn_session(session),
-                    closing,
-                    process: Some(process),
-                    is_over: false,
-                });
-            }
+            Ok(Ok(session)) => return Ok(Connection::of(session, closing, Some(process))),
             Ok(Err(error)) => Some(error),
             Err(_) => None,
         };
@@ -160,55 +166,42 @@ async fn start(
     Err((failure, refused))
 }
 
-/// Opens a session with a server over HTTP; a failure comes as that of [`start`] does.
-async fn dial(
-    upstream: &Upstream,
-    server: &HttpServer,
-    mode: ClientLifecycleMode,
-) -> Result<Connection, (Failure, bool)> {
-    let client = Client::default();
-    let (changed, progress) = (Arc::clone(&client.changed), Arc::clone(&client.progress));
+/// Opens a session with a server over HTTP. There it costs little to ask first whether it speaks the
+/// revision without a handshake, in which it can tell of changes without a session of its own.
+async fn dial(upstream: &Upstream, server: &HttpServer) -> Result<Connection, Failure> {
+    let mode = ClientLifecycleMode::Auto {
+        preferred_versions: vec![ProtocolVersion::V_2026_07_28],
+        legacy_version: None,
+    };
     let closing = CancellationToken::new();
     let opening = async {
-        let transport = server.transport().await.map_err(|failure| (failure, false))?;
+        let (client, transport) = (Client::default(), server.transport().await?);
         let opened = serve_client_with_lifecycle_and_ct(client, transport, mode, closing.clone());
         opened.await.map_err(|error| {
-            let refused = matches!(error, ClientInitializeError::JsonRpcError(_));
             let failure = Failure::new("it does not open an MCP session");
-            (failure.detail(&why(&error), upstream.confidential()), refused)
+            failure.detail(&why(&error), upstream.confidential())
         })
     };
     let limit = upstream.connect_timeout;
-    let session = timeout(limit, opening).await.unwrap_or_else(|_| {
-        Err((Failure::new(format!("it was not ready within {limit:?}")), false))
-    })?;
-    let live = Live { peer: session.peer().clone(), progress };
-    Ok(Connection {
-        live: Arc::new(live),
-        changed,
-        session: spawn_session(session),
-        closing,
-        process: None,
-        is_over: false,
-    })
+    let session = timeout(limit, opening)
+        .await
+        .unwrap_or_else(|_| Err(Failure::new(format!("it was not ready within {limit:?}"))))?;
+    Ok(Connection::of(session, closing, None))
 }
 
 /// Why no session was opened: of a transport what it says itself, and not which one it was.
 fn why(error: &ClientInitializeError) -> String {
-    let ClientInitializeError::TransportError { error, .. } = error else {
-        return http::chain(error);
+    let error = match error {
+        ClientInitializeError::TransportError { error, .. } => error,
+        // What it said to the first way is that it does not know it.
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => return why(fallback),
+        other => return http::chain(other),
     };
     match error.error.downcast_ref::<StreamableHttpError<TransportError>>() {
         // It does not tell its cause by itself.
         Some(StreamableHttpError::Client(cause)) => http::chain(cause),
         _ => http::chain(error.error.as_ref()),
     }
-}
-
-fn spawn_session(
-    session: RunningService<RoleClient, Client>,
-) -> JoinHandle<Result<QuitReason, JoinError>> {
-    tokio::spawn(session.waiting())
 }
 
 fn said(upstream: &Upstream, failure: Failure, ended: &Ended) -> Failure {

@@ -5,6 +5,7 @@ use std::future::pending;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use serde_json::Value;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -12,11 +13,11 @@ use toolcrib_core::fingerprint::Fingerprint;
 
 use super::backoff::Backoff;
 use super::connection::Connection;
+use super::declared::Declared;
 use super::failure::Failure;
 use super::link::Link;
 use super::listing::{NoList, list};
-use super::place::Place;
-use super::publish::{Known, Publisher};
+use super::publish::Publisher;
 use super::settings::Upstream;
 use super::status::UpstreamState;
 
@@ -59,18 +60,19 @@ pub(crate) struct Keeper {
     pub(crate) link: Arc<Link>,
     pub(crate) shared: Arc<Shared>,
     pub(crate) publisher: Publisher,
-    /// Where it is declared now.
-    pub(crate) place: watch::Receiver<Place>,
+    /// How it is declared now.
+    pub(crate) declared: watch::Receiver<Declared>,
     pub(crate) stop: CancellationToken,
 }
 
 impl Keeper {
-    /// Returns with what is known of the upstream's tools at the end.
-    pub(crate) async fn run(mut self) -> Vec<Known> {
+    /// Returns with what the server said of its tools last.
+    pub(crate) async fn run(mut self) -> Vec<Value> {
+        self.publisher.take().await;
         if let Some(missing) = self.upstream.missing.clone() {
             self.down(Failure::new(missing), None);
             self.rest(None).await;
-            return self.publisher.into_known();
+            return self.publisher.into_listed();
         }
         // What was known under other settings cannot be called before it is known under these.
         self.publish_down();
@@ -98,7 +100,7 @@ impl Keeper {
             }
         }
         self.link.down("this program ends, or does not use it any more");
-        self.publisher.into_known()
+        self.publisher.into_listed()
     }
 
     /// Does nothing for a time, or for good; whether it is to stop.
@@ -115,9 +117,10 @@ impl Keeper {
             tokio::select! {
                 () = stop.cancelled() => return true,
                 () = &mut over => return false,
-                Ok(()) = self.place.changed() => {
-                    self.move_over();
+                Ok(()) = self.declared.changed() => {
+                    self.follow().await;
                     self.publish_down();
+                    self.count();
                 }
             }
         }
@@ -127,7 +130,13 @@ impl Keeper {
     async fn connect(&mut self) -> Result<Connection, Failure> {
         let connection = Connection::open(&self.upstream).await?;
         match list(&connection.live.peer, self.upstream.connect_timeout).await {
-            Ok(tools) => self.publisher.list(&tools).await,
+            Ok(tools) => {
+                // Not a moment under settings that do not hold any more.
+                if self.declared.has_changed().unwrap_or(false) {
+                    self.follow().await;
+                }
+                self.publisher.list(tools).await;
+            }
             Err(NoList::Refused(failure)) => {
                 connection.close(&self.upstream).await;
                 return Err(failure);
@@ -190,8 +199,8 @@ impl Keeper {
                     }
                 }
                 () = shared.look_again.notified() => self.look_again().await,
-                Ok(()) = self.place.changed() => {
-                    self.move_over();
+                Ok(()) = self.declared.changed() => {
+                    self.follow().await;
                     self.publish();
                 }
                 () = sleep(ACCEPTANCE_PAUSE), if self.publisher.awaits_acceptance() => {
@@ -209,7 +218,7 @@ impl Keeper {
         };
         match answer {
             Ok(tools) => {
-                self.publisher.list(&tools).await;
+                self.publisher.list(tools).await;
                 self.publish();
                 None
             }
@@ -251,15 +260,22 @@ impl Keeper {
         }
     }
 
-    fn move_over(&mut self) {
-        self.publisher.moved(&self.place.borrow_and_update());
+    /// Takes over how the upstream is declared now.
+    async fn follow(&mut self) {
+        let declared = self.declared.borrow_and_update().clone();
+        self.publisher.declare(&declared).await;
+        self.upstream = declared.upstream;
     }
 
     fn tell(&self, state: UpstreamState) {
+        self.count();
+        self.shared.state.send_replace(state);
+    }
+
+    fn count(&self) {
         *self.shared.counts.lock().unwrap_or_else(PoisonError::into_inner) =
             self.publisher.counts();
         *self.shared.unaccepted.lock().unwrap_or_else(PoisonError::into_inner) =
             self.publisher.unaccepted();
-        self.shared.state.send_replace(state);
     }
 }

@@ -10,10 +10,10 @@ use toolcrib_core::fingerprint::Fingerprint;
 use toolcrib_core::{Change, Executor, RegistryError, SourceUnit};
 use toolcrib_tool::{Source, ToolEntry};
 
+use super::declared::Declared;
 use super::definition::{Imported, import};
 use super::link::Link;
 use super::pins::PinStore;
-use super::place::Place;
 use super::settings::Upstream;
 use super::tool::UpstreamTool;
 
@@ -28,6 +28,8 @@ pub(crate) struct Publisher {
     link: Arc<Link>,
     unit: SourceUnit,
     source: Source,
+    /// The server's tools as it described them last, those that are not taken included.
+    listed: Vec<Value>,
     known: Vec<Known>,
     /// What was published last, with the names on the wire, to be published again where nothing has
     /// changed.
@@ -36,45 +38,60 @@ pub(crate) struct Publisher {
     taken: bool,
 }
 
-/// A tool that the server has offered.
-pub(crate) struct Known {
+/// A tool that the server has offered, and that is taken.
+struct Known {
     tool: Imported,
     /// Why its definition is not the one that may be called.
     unlike_pin: Option<String>,
 }
 
 impl Publisher {
-    /// `known` is what was known of it under other settings: it is published again, by this publisher,
-    /// as long as nothing newer is known.
+    /// `listed` is what the server said to another publisher.
     pub(crate) fn new(
-        upstream: Arc<Upstream>,
+        declared: &Declared,
         executor: Executor,
         pins: Arc<dyn PinStore>,
         link: Arc<Link>,
-        place: &Place,
-        mut known: Vec<Known>,
+        listed: Vec<Value>,
     ) -> Self {
-        let taken = known.is_empty();
-        known.retain(|known| upstream.takes(&known.tool.original));
-        let (unit, source) = (place.unit(&upstream.name), place.source(&upstream.name));
-        Self { upstream, executor, pins, link, unit, source, known, entries: Vec::new(), taken }
+        Self {
+            upstream: Arc::clone(&declared.upstream),
+            executor,
+            pins,
+            link,
+            unit: declared.unit(),
+            source: declared.source(),
+            taken: listed.is_empty(),
+            listed,
+            known: Vec::new(),
+            entries: Vec::new(),
+        }
     }
 
-    /// Has what is published from now on declared at another place.
-    pub(crate) fn moved(&mut self, place: &Place) {
-        self.unit = place.unit(&self.upstream.name);
-        self.source = place.source(&self.upstream.name);
-        self.taken = false;
+    /// Has what is published from now on declared otherwise.
+    pub(crate) async fn declare(&mut self, declared: &Declared) {
+        let (unit, source) = (declared.unit(), declared.source());
+        self.taken &= unit == self.unit && source == self.source;
+        (self.unit, self.source) = (unit, source);
+        self.upstream = Arc::clone(&declared.upstream);
+        self.take().await;
     }
 
-    /// What is known, for another publisher.
-    pub(crate) fn into_known(self) -> Vec<Known> {
-        self.known
+    /// The server's tools as it described them last, for another publisher.
+    pub(crate) fn into_listed(self) -> Vec<Value> {
+        self.listed
     }
 
     /// Takes the server's list over: what is new is pinned, what differs from its pin is disabled.
-    pub(crate) async fn list(&mut self, tools: &[Value]) {
-        let mut listed: Vec<Imported> = tools
+    pub(crate) async fn list(&mut self, tools: Vec<Value>) {
+        self.listed = tools;
+        self.take().await;
+    }
+
+    /// Makes of what the server said what the settings say of it.
+    pub(crate) async fn take(&mut self) {
+        let mut listed: Vec<Imported> = self
+            .listed
             .iter()
             .filter_map(|tool| import(&self.upstream, tool))
             .filter(|tool| self.upstream.takes(&tool.original))
@@ -107,6 +124,9 @@ impl Publisher {
 
     /// Compares what is known with its pins again: somebody may have accepted a definition.
     pub(crate) async fn compare(&mut self) {
+        if self.known.is_empty() {
+            return;
+        }
         let (store, name) = (Arc::clone(&self.pins), self.upstream.name.clone());
         let pins = match blocking(move || store.pins(&name)).await {
             Ok(pins) => pins,

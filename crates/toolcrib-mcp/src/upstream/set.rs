@@ -6,6 +6,7 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
@@ -14,11 +15,11 @@ use toolcrib_core::{Change, Executor, SourceUnit};
 use toolcrib_sandbox::finish_kills;
 use toolcrib_tool::Layer;
 
+use super::declared::Declared;
 use super::keeper::{Keeper, Shared};
 use super::link::Link;
 use super::pins::PinStore;
-use super::place::Place;
-use super::publish::{Known, Publisher};
+use super::publish::Publisher;
 use super::settings::Upstream;
 use super::status::{UpstreamState, UpstreamStatus};
 
@@ -53,10 +54,10 @@ struct Room {
 
 struct Kept {
     upstream: Arc<Upstream>,
-    place: watch::Sender<Place>,
+    declared: watch::Sender<Declared>,
     shared: Arc<Shared>,
     stop: CancellationToken,
-    task: JoinHandle<Vec<Known>>,
+    task: JoinHandle<Vec<Value>>,
 }
 
 impl Drop for Kept {
@@ -73,9 +74,10 @@ impl Upstreams {
     }
 
     /// Makes these the upstreams, and none besides, in the order that decides names among them. Those
-    /// that are as they were go on undisturbed, also where their order or the place of their
-    /// declaration has changed. Those that have changed are ended and connected to anew; until that is
-    /// done, what is known of their tools is unavailable. Those that are gone are ended, and their tools
+    /// that are reached as they were keep their connection and the calls that run; what else is said of
+    /// them, such as limits, labels or which tools are taken, holds from the next call on. Those that are
+    /// reached otherwise are ended and connected to anew; until that is done, what is known of their tools
+    /// is unavailable. Those that are gone are ended, and their tools
     /// removed, when this returns: within a second. Of two with one name, the first counts, and the
     /// other is named in the log.
     ///
@@ -104,8 +106,8 @@ impl Upstreams {
             room.kept = stays;
             gone
         };
-        let mut known = end(gone).await;
-        let removed = known.keys().filter(|name| !wanted.contains_key(*name));
+        let mut listed = end(gone).await;
+        let removed = listed.keys().filter(|name| !wanted.contains_key(*name));
         let changes = removed
             .map(|name| Change::Remove { unit: SourceUnit::new(Layer::Upstream, name.as_str()) });
         if let Err(error) = self.0.executor.registry().apply(changes) {
@@ -116,8 +118,8 @@ impl Upstreams {
             return;
         }
         for (name, (rank, upstream)) in wanted {
-            let known = known.remove(&name).unwrap_or_default();
-            room.kept.insert(name, self.start(upstream, rank, known));
+            let listed = listed.remove(&name).unwrap_or_default();
+            room.kept.insert(name, self.start(upstream, rank, listed));
         }
     }
 
@@ -196,25 +198,24 @@ impl Upstreams {
         let _ = spawn_blocking(|| finish_kills(LAST_KILLS)).await;
     }
 
-    fn start(&self, upstream: Upstream, rank: u32, known: Vec<Known>) -> Kept {
+    fn start(&self, upstream: Upstream, rank: u32, listed: Vec<Value>) -> Kept {
         let upstream = Arc::new(upstream);
         let link = Arc::new(Link::new(&upstream.name));
         let shared = Arc::new(Shared::default());
         let stop = CancellationToken::new();
-        let place = Place { rank, origin: upstream.origin.clone() };
+        let declared = Declared { upstream: Arc::clone(&upstream), rank };
         let (executor, pins) = (self.0.executor.clone(), Arc::clone(&self.0.pins));
-        let publisher =
-            Publisher::new(Arc::clone(&upstream), executor, pins, Arc::clone(&link), &place, known);
-        let place = watch::Sender::new(place);
+        let publisher = Publisher::new(&declared, executor, pins, Arc::clone(&link), listed);
+        let declared = watch::Sender::new(declared);
         let keeper = Keeper {
             upstream: Arc::clone(&upstream),
             link,
             shared: Arc::clone(&shared),
             publisher,
-            place: place.subscribe(),
+            declared: declared.subscribe(),
             stop: stop.clone(),
         };
-        Kept { upstream, place, shared, stop, task: tokio::spawn(keeper.run()) }
+        Kept { upstream, declared, shared, stop, task: tokio::spawn(keeper.run()) }
     }
 
     fn room(&self) -> MutexGuard<'_, Room> {
@@ -222,44 +223,46 @@ impl Upstreams {
     }
 }
 
-/// Those that are as they are wanted to be, which are wanted no more then and told of their place, and
-/// those that end.
+/// Those that are reached as they are wanted to be, which are wanted no more then and told of the rest,
+/// and those that end.
 fn split(
     kept: BTreeMap<String, Kept>,
     wanted: &mut BTreeMap<String, (u32, Upstream)>,
 ) -> (BTreeMap<String, Kept>, Vec<Kept>) {
     let mut gone = Vec::new();
     let mut stays = BTreeMap::new();
-    for (name, one) in kept {
-        let same = wanted.get(&name).filter(|(_, other)| other.is_same_elsewhere(&one.upstream));
-        let Some((rank, upstream)) = same else {
+    for (name, mut one) in kept {
+        let is_reached_so = |(_, other): &(u32, Upstream)| other.is_reached_as(&one.upstream);
+        if !wanted.get(&name).is_some_and(is_reached_so) {
             gone.push(one);
             continue;
-        };
-        let now = Place { rank: *rank, origin: upstream.origin.clone() };
-        one.place.send_if_modified(|place| {
-            let is_another = *place != now;
-            *place = now;
-            is_another
-        });
-        wanted.remove(&name);
+        }
+        if let Some((rank, upstream)) = wanted.remove(&name) {
+            one.upstream = Arc::new(upstream);
+            let now = Declared { upstream: Arc::clone(&one.upstream), rank };
+            one.declared.send_if_modified(|declared| {
+                let is_another = *declared != now;
+                *declared = now;
+                is_another
+            });
+        }
         stays.insert(name, one);
     }
     (stays, gone)
 }
 
-/// Stops keepers, all at the same time; what was known of each upstream's tools.
-async fn end(kept: impl IntoIterator<Item = Kept>) -> BTreeMap<String, Vec<Known>> {
+/// Stops keepers, all at the same time; what each upstream said of its tools last.
+async fn end(kept: impl IntoIterator<Item = Kept>) -> BTreeMap<String, Vec<Value>> {
     let mut kept: Vec<_> = kept.into_iter().collect();
     for one in &kept {
         one.stop.cancel();
     }
-    let mut known = BTreeMap::new();
+    let mut listed = BTreeMap::new();
     for one in &mut kept {
         let of_one = (&mut one.task).await.unwrap_or_default();
-        known.insert(one.upstream.name.clone(), of_one);
+        listed.insert(one.upstream.name.clone(), of_one);
     }
-    known
+    listed
 }
 
 impl fmt::Debug for Upstreams {

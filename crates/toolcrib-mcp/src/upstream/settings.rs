@@ -184,11 +184,14 @@ impl Upstream {
         self
     }
 
-    /// Whether it is the same as another wherever the two are declared: then a connection to the one
-    /// is a connection to the other.
-    pub(crate) fn is_same_elsewhere(&self, other: &Self) -> bool {
-        let nowhere = |upstream: &Self| Self { origin: None, ..upstream.clone() };
-        nowhere(self) == nowhere(other)
+    /// Whether a connection to it is one to the other: they have one name, are reached with the same
+    /// command or address and are given the same. Limits, labels, which tools are taken and where it is
+    /// declared make no difference.
+    pub fn is_reached_as(&self, other: &Self) -> bool {
+        self.name == other.name
+            && self.transport == other.transport
+            && self.missing == other.missing
+            && self.backoff == other.backoff
     }
 
     /// Whether a tool of that name is taken.

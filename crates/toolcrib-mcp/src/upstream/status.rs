@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde_json::{Value, json};
+
 use super::failure::Failure;
 
 /// How it stands with an upstream.
@@ -16,6 +18,25 @@ pub struct UpstreamStatus {
     pub tools: usize,
     /// How many of these were refused, or changed since they were first seen.
     pub disabled: usize,
+}
+
+impl UpstreamStatus {
+    /// It as JSON, for operators: `name`, `state`, `tools`, `disabled`, and while it is down `reason`,
+    /// `detail` and `retry_seconds`.
+    pub fn to_value(&self) -> Value {
+        let mut record = json!({
+            "name": self.name,
+            "state": self.state.as_str(),
+            "tools": self.tools,
+            "disabled": self.disabled,
+        });
+        if let UpstreamState::Down { reason, detail, retry } = &self.state {
+            record["reason"] = reason.as_str().into();
+            record["detail"] = detail.as_deref().into();
+            record["retry_seconds"] = retry.map(|retry| retry.as_secs_f64()).into();
+        }
+        record
+    }
 }
 
 /// Whether an upstream is connected.

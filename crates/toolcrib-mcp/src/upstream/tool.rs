@@ -7,7 +7,9 @@ use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientRequest, JsonObject, ServerResult,
 };
 use rmcp::service::{PeerRequestOptions, RequestHandle, ServiceError};
-use toolcrib_tool::{Arguments, BoxFuture, CallContext, Tool, ToolError, ToolOutcome};
+use toolcrib_tool::{
+    Arguments, BoxFuture, CallContext, Plan, Tool, ToolError, ToolOutcome, UpstreamPlan,
+};
 
 use super::link::Link;
 use super::marking::marked;
@@ -54,6 +56,16 @@ impl Tool for UpstreamTool {
                 ))),
             }
         })
+    }
+
+    fn plan(&self, arguments: &Arguments, _: &CallContext) -> Result<Option<Plan>, ToolError> {
+        // As for a call, which needs a connection.
+        self.link.live()?;
+        Ok(Some(Plan::Upstream(UpstreamPlan {
+            server: self.link.upstream.clone(),
+            tool: self.original.clone(),
+            arguments: arguments.value().clone(),
+        })))
     }
 }
 

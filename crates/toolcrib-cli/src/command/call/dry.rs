@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 use toolcrib::core::DryRun;
 use toolcrib::core::policy::Verdict;
-use toolcrib::tool::{CommandPlan, Plan, RequestPlan};
+use toolcrib::tool::{CommandPlan, Plan, RequestPlan, UpstreamPlan, canonical_json};
 
 use crate::approval::visible;
 use crate::screen::{self, ERROR, FAINT, STRONG, WARNING};
@@ -33,6 +33,7 @@ fn text(dry: &DryRun) -> String {
     match dry.shown_plan() {
         Some(Plan::Command(plan)) => command(plan, &mut text),
         Some(Plan::Request(plan)) => request(plan, &mut text),
+        Some(Plan::Upstream(plan)) => upstream(plan, &mut text),
         _ if definition.client() => {
             row(&mut text, "runs", "at the client, which is handed the call");
         }
@@ -92,6 +93,14 @@ fn request(plan: &RequestPlan, text: &mut String) {
         let body = body.as_str().map_or_else(|| body.to_string(), str::to_owned);
         row(text, "body", &visible(&body));
     }
+}
+
+fn upstream(plan: &UpstreamPlan, text: &mut String) {
+    let UpstreamPlan { server, tool, arguments } = plan;
+    let there = format!("`{}` of the MCP server `{}`", visible(tool), visible(server));
+    row(text, "calls", &there);
+    row(text, "sends", &visible(&canonical_json(arguments)));
+    row(text, "", "and nothing else: no value of the context");
 }
 
 /// An argument as it would be typed into a shell: each is seen to be one, whatever is in it.

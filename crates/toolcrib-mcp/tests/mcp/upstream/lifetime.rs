@@ -3,8 +3,9 @@
 use std::time::{Duration, Instant};
 
 use serde_json::json;
+use toolcrib_core::TurnOptions;
 use toolcrib_mcp::upstream::{StdioServer, Upstream, UpstreamState};
-use toolcrib_tool::{ErrorKind, Origin};
+use toolcrib_tool::{Approval, ErrorKind, Origin};
 
 use super::{PATIENCE, Room, Scripted, tool, until};
 
@@ -84,7 +85,7 @@ async fn only_what_changes_is_connected_to_again() {
     let (one, two, three) = (Scripted::new(&["a"]), Scripted::new(&["b"]), Scripted::new(&["c"]));
     let room = Room::with([one.upstream("one"), two.upstream("two")]).await;
     assert_eq!(room.listed(), ["one_a", "two_b"]);
-    let changed = two.upstream("two").tags(vec!["new".to_owned()]);
+    let changed = Upstream::stdio("two", two.server().env("MODE", "other"));
     room.upstreams.set([one.upstream("one"), changed, three.upstream("three")]).await;
     assert!(room.upstreams.settled(PATIENCE).await);
     assert_eq!(room.listed(), ["one_a", "three_c", "two_b"]);
@@ -120,6 +121,28 @@ async fn another_order_or_place_is_no_reason_to_connect_again() {
 }
 
 #[tokio::test]
+async fn other_limits_labels_and_choices_hold_without_another_connection() {
+    let server = Scripted::new(&["a", "b", "slow"]);
+    let room = Room::with([server.upstream("my").exclude(["b"])]).await;
+    assert_eq!(room.listed(), ["my_a", "my_slow"]);
+    let running = room.call("my_slow");
+    let changing = async {
+        until("the call is there", || !server.heard("tools/call").is_empty()).await;
+        let other = server.upstream("my").exclude(["slow"]).approval(Approval::Always);
+        room.upstreams.set([other.tags(vec!["new".to_owned()])]).await;
+        until("it is published", || room.listed() == ["my_a", "my_b"]).await;
+    };
+    let (result, ()) = tokio::join!(running, changing);
+    assert!(result.is_success(), "{}", result.text());
+    let turn = room.executor.turn(TurnOptions::default());
+    let tool = turn.describe("my_b").unwrap();
+    assert_eq!((tool.tags(), tool.approval()), (["new".to_owned()].as_slice(), Approval::Always));
+    assert_eq!(room.call("my_a").await.error_kind(), Some(ErrorKind::Denied));
+    assert_eq!((server.heard("initialize").len(), server.heard("tools/list").len()), (1, 1));
+    room.upstreams.shutdown().await;
+}
+
+#[tokio::test]
 async fn one_that_is_down_is_found_at_its_new_place() {
     let server = Scripted::new(&["a", "crash"]);
     let at = |line| Origin { file: "servers.yaml".to_owned(), line, column: 5 };
@@ -147,7 +170,8 @@ async fn until_a_changed_one_is_connected_what_is_known_of_it_is_unavailable() {
     let server = Scripted::new(&["a", "b"]);
     let room = Room::with([server.upstream("my")]).await;
     server.says(&json!({"tools": [tool("a"), tool("c")], "waits": true}));
-    room.upstreams.set([server.upstream("my").exclude(["b"]).tags(vec!["new".to_owned()])]).await;
+    let other = Upstream::stdio("my", server.server().env("MODE", "other"));
+    room.upstreams.set([other.exclude(["b"])]).await;
     until("it is said why", || room.unavailable("my_a").is_some()).await;
     assert_eq!(
         room.unavailable("my_a").as_deref(),

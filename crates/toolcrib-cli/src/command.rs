@@ -16,6 +16,7 @@ mod running;
 mod schema;
 mod search;
 mod serve;
+mod server_flags;
 mod show;
 mod stop;
 mod test;
@@ -26,6 +27,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use toolcrib::{ToolEntry, Toolcrib, TurnOptions, UnknownToolset};
 
+use self::server_flags::ServerFlags;
 use crate::Exit;
 
 /// The guarded tool crib of LLM agents: keeps tools, checks every call, serves them over MCP.
@@ -118,6 +120,17 @@ pub(crate) enum Command {
     Completions(generate::CompletionOptions),
     /// Print the manual page, or write a page per command
     Man(generate::ManOptions),
+}
+
+impl Command {
+    /// What the command itself says of the server's settings.
+    pub(crate) fn server_flags(&self) -> Option<&ServerFlags> {
+        match self {
+            Self::Serve(own) => Some(own.settings()),
+            Self::Config(own) => Some(own.server_settings()),
+            _ => None,
+        }
+    }
 }
 
 /// Output for programs.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow};
 use serde_json::Value;
 use toolcrib::config::{Config, ConfigLayers, LoadedConfig, SetupError};
+use toolcrib::control::{ControlPlace, NoControlPlace};
 use toolcrib::manifest::Severity;
 use toolcrib::manifest::declaration::UpstreamDeclaration;
 use toolcrib::manifest::lock::LockMode;
@@ -23,13 +24,8 @@ pub(crate) struct Started {
     pub(crate) crib: Toolcrib,
     pub(crate) config: Config,
     pub(crate) manifests: Manifests,
-}
-
-impl Started {
-    /// Whether some of the tools are other servers'.
-    pub(crate) fn has_upstreams(&self) -> bool {
-        self.manifests.files().upstreams().next().is_some()
-    }
+    /// Where the servers of this config are found.
+    pub(crate) control: Result<ControlPlace, NoControlPlace>,
 }
 
 /// Builds the crib for a server, and shows on standard error all that is wrong with manifests.
@@ -46,9 +42,19 @@ pub(crate) fn call(options: &Options) -> anyhow::Result<Started> {
     Ok(started)
 }
 
-/// Builds the crib to see what a call would do: nothing is opened, connected or asked for a secret.
-pub(crate) fn plan(options: &Options) -> anyhow::Result<Started> {
-    let started = quietly(options)?;
+/// Builds the crib to see what a call of a tool would do: nothing is opened, and no command is asked for
+/// a secret, unless the tool may be another MCP server's, which gets what it needs.
+pub(crate) fn plan(options: &Options, tool: &str) -> anyhow::Result<Started> {
+    let mut started = quietly(options)?;
+    let is_known = started.crib.executor().registry().snapshot().get(tool).is_some();
+    let needs_them = {
+        let declared = started.manifests.files().upstreams();
+        let mut both = started.manifests.upstreams().zip(declared);
+        both.any(|(upstream, says)| upstream.may_offer(tool) && needs_secrets(says))
+    };
+    if !is_known && needs_them {
+        started = build(options, Secrets::read, pins)?;
+    }
     screen::broken_files(started.manifests.files());
     Ok(started)
 }
@@ -57,12 +63,12 @@ pub(crate) fn plan(options: &Options) -> anyhow::Result<Started> {
 /// any. Nothing is opened: tests leave no trace in the audit log and no outputs behind. With `mock`
 /// no command is asked for a secret either.
 pub(crate) fn test(options: &Options, paths: &[PathBuf], mock: bool) -> anyhow::Result<Started> {
-    let mut config = config(options)?.into_config();
+    let mut loaded = config(options)?;
     if !paths.is_empty() {
-        config.manifests.dirs = paths.to_vec();
+        loaded.config_mut().manifests.dirs = paths.to_vec();
     }
     let secrets = if mock { Secrets::look } else { Secrets::read };
-    build_of(config, secrets, |builder, _| Ok(builder))
+    build_of(loaded, secrets, |builder, _| Ok(builder))
 }
 
 /// Builds the crib to look at: as for a call, but nothing is opened, nothing made, and no command
@@ -71,12 +77,15 @@ pub(crate) fn test(options: &Options, paths: &[PathBuf], mock: bool) -> anyhow::
 /// and added to.
 pub(crate) fn look(options: &Options) -> anyhow::Result<Started> {
     let mut started = quietly(options)?;
-    let needs = |upstream: &UpstreamDeclaration| !upstream.needs.secrets.is_empty();
-    if started.manifests.files().upstreams().any(needs) {
+    if started.manifests.files().upstreams().any(needs_secrets) {
         started = build(options, Secrets::read, pins)?;
     }
     screen::broken_files(started.manifests.files());
     Ok(started)
+}
+
+fn needs_secrets(upstream: &UpstreamDeclaration) -> bool {
+    !upstream.needs.secrets.is_empty()
 }
 
 /// As [`look`], and says nothing of files that are left out.
@@ -86,9 +95,9 @@ pub(crate) fn quietly(options: &Options) -> anyhow::Result<Started> {
 
 /// As [`quietly`], whatever the state directory is like: it is not looked into.
 pub(crate) fn without_state(options: &Options) -> anyhow::Result<Started> {
-    let mut config = config(options)?.into_config();
-    config.state.dir = None;
-    build_of(config, Secrets::look, |builder, _| Ok(builder))
+    let mut loaded = config(options)?;
+    loaded.config_mut().state.dir = None;
+    build_of(loaded, Secrets::look, |builder, _| Ok(builder))
 }
 
 /// Where there is a state directory, what is known of other MCP servers' tools is read from it.
@@ -101,9 +110,9 @@ fn pins(builder: ToolcribBuilder, config: &Config) -> Result<ToolcribBuilder, Se
 
 /// Builds the crib as it is declared, whatever the lock says of it.
 pub(crate) fn declared(options: &Options) -> anyhow::Result<Started> {
-    let mut config = config(options)?.into_config();
-    config.registry.lock = LockMode::Off;
-    build_of(config, Secrets::look, |builder, _| Ok(builder))
+    let mut loaded = config(options)?;
+    loaded.config_mut().registry.lock = LockMode::Off;
+    build_of(loaded, Secrets::look, |builder, _| Ok(builder))
 }
 
 fn build(
@@ -111,14 +120,16 @@ fn build(
     secrets: impl FnOnce(SecretSources) -> Secrets,
     open: impl FnOnce(ToolcribBuilder, &Config) -> Result<ToolcribBuilder, SetupError>,
 ) -> anyhow::Result<Started> {
-    build_of(config(options)?.into_config(), secrets, open)
+    build_of(config(options)?, secrets, open)
 }
 
 fn build_of(
-    config: Config,
+    loaded: LoadedConfig,
     secrets: impl FnOnce(SecretSources) -> Secrets,
     open: impl FnOnce(ToolcribBuilder, &Config) -> Result<ToolcribBuilder, SetupError>,
 ) -> anyhow::Result<Started> {
+    let control = ControlPlace::of(&loaded);
+    let config = loaded.into_config();
     let secrets = secrets(config.secret_sources());
     let host = RunnerHost::new(&config.workspace.root).with_secrets(secrets.clone());
     let mut manifests = Manifests::load(&config.manifests.dirs, host);
@@ -127,7 +138,7 @@ fn build_of(
     }
     let builder = Toolcrib::builder().settings(&config).native_tools().manifests(&manifests);
     let crib = open(builder.secrets(&secrets)?, &config)?.build()?;
-    Ok(Started { crib, config, manifests })
+    Ok(Started { crib, config, manifests, control })
 }
 
 /// Reads all layers of the config; the file is the named one, or one of [`DEFAULT_CONFIGS`] here.
@@ -153,6 +164,9 @@ pub(crate) fn config(options: &Options) -> anyhow::Result<LoadedConfig> {
     for pair in &options.ctx {
         let (key, value) = arguments::context_pair(pair)?;
         layers = layers.value("--ctx", &["context", &key], value);
+    }
+    if let Some(flags) = options.command.server_flags() {
+        layers = flags.over(layers);
     }
     layers.load().map_err(|error| {
         let problems = error.problems(screen::colour());

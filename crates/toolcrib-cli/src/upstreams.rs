@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use toolcrib::Toolcrib;
 use toolcrib::mcp::upstream::{UpstreamState, UpstreamStatus};
 
@@ -53,19 +53,5 @@ pub(crate) fn absent(crib: &Toolcrib) -> Vec<String> {
 
 /// All of them, for programs.
 pub(crate) fn records(crib: &Toolcrib) -> Value {
-    let record = |status: UpstreamStatus| {
-        let mut record = json!({
-            "name": status.name,
-            "state": status.state.as_str(),
-            "tools": status.tools,
-            "disabled": status.disabled,
-        });
-        if let UpstreamState::Down { reason, detail, retry } = status.state {
-            record["reason"] = reason.into();
-            record["detail"] = detail.into();
-            record["retry_seconds"] = retry.map(|retry| retry.as_secs_f64()).into();
-        }
-        record
-    };
-    crib.upstreams().status().into_iter().map(record).collect()
+    crib.upstreams().status().iter().map(UpstreamStatus::to_value).collect()
 }

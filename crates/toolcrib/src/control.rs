@@ -1,4 +1,5 @@
-//! Talking to running servers: a socket for each in the state directory, for its owner alone.
+//! Talking to running servers: a socket for each in the [place](ControlPlace) of its config, for its
+//! owner alone.
 //!
 //! A connection carries requests and answers, a line of JSON each:
 //!
@@ -11,19 +12,22 @@
 //!
 //! | command | answer |
 //! |---|---|
-//! | `status` | who the server is, its files with their state, the generation, what a restart would change |
-//! | `reload` | reads all manifests and their surroundings again; what became of each file that changed |
+//! | `status` | who the server is, its files and upstream servers with their state, the generation, what a restart would change |
+//! | `reload` | reads all manifests and their surroundings again; what became of each file and upstream server that changed |
 //! | `stats` | counts and durations of every tool |
 //! | `release` + `name` | ends the reservation of a name; whether there was one |
 //! | `why` + `name` | who owns a name here and now, who waits for it |
 
 mod answer;
 mod client;
+mod place;
 mod server;
+mod upstreams;
 
 use serde::{Deserialize, Serialize};
 
 pub use client::{RunningServer, running_servers};
+pub use place::{ControlPlace, NoControlPlace};
 pub use server::ControlSocket;
 
 /// What a server is asked.
@@ -66,7 +70,5 @@ impl ControlRequest {
     }
 }
 
-/// The folder of the sockets in a state directory.
-const FOLDER: &str = "control";
 /// No request is longer than this.
 const LINE_MAX_BYTES: u64 = 64 * 1024;

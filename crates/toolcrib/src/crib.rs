@@ -183,6 +183,13 @@ impl Toolcrib {
         self.connections.upstreams()
     }
 
+    /// The other MCP servers that the builder was given or manifests name now, in the order that decides
+    /// names, whether they are connected to or not.
+    #[cfg(all(feature = "manifests", feature = "mcp"))]
+    pub(crate) fn declared_upstreams(&self) -> Vec<toolcrib_mcp::upstream::Upstream> {
+        self.connections.wanted()
+    }
+
     /// The other MCP servers whose tools are offered here: none, before [`connect`](Self::connect).
     #[cfg(feature = "mcp")]
     pub fn upstreams(&self) -> &Upstreams {

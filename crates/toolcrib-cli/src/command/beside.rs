@@ -17,7 +17,7 @@ impl Drop for Beside {
 }
 
 /// Follows the manifests, unless the config says not to, reads them again on SIGHUP, and answers at
-/// the control socket, if there is a state directory.
+/// the control socket, if there is a place for one.
 ///
 /// Must be called on a runtime.
 pub(super) fn beside(started: &Started) -> anyhow::Result<Beside> {
@@ -28,12 +28,12 @@ pub(super) fn beside(started: &Started) -> anyhow::Result<Beside> {
         }
         beside.0.push(tokio::spawn(reload_on_hangup(manifests)));
     }
-    if let Some(dir) = &started.config.state.dir {
-        match ControlSocket::open(dir) {
-            Ok(socket) => beside.0.push(tokio::spawn(socket.serve(started.crib.clone()))),
-            // A server without it serves as well.
-            Err(error) => tracing::warn!("`toolcrib reload` will not reach this server: {error}"),
-        }
+    // A server without it serves as well.
+    match started.control.as_ref().map(ControlSocket::open) {
+        Ok(Ok(socket)) => beside.0.push(tokio::spawn(socket.serve(started.crib.clone()))),
+        Ok(Err(error)) => tracing::warn!("`toolcrib reload` will not reach this server: {error}"),
+        // What nobody has asked for.
+        Err(why) => tracing::info!("`toolcrib reload` will not reach this server: {why}"),
     }
     Ok(beside)
 }

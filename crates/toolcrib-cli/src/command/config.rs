@@ -10,6 +10,7 @@ use toolcrib::manifest::layers::Origin;
 use toolcrib::manifest::units::{ByteSize, HumanDuration};
 use toolcrib::tool::canonical_json;
 
+use super::server_flags::ServerFlags;
 use super::{JsonOutput, Options};
 use crate::screen::{self, FAINT, STRONG};
 use crate::{Exit, startup};
@@ -34,8 +35,10 @@ enum ConfigCommand {
   toolcrib config show --json | jq '.origins[\"executor.tool_timeout\"]'
   TOOLCRIB__EXECUTOR__TOOL_TIMEOUT=5s toolcrib config show
   toolcrib --set executor.tool_timeout=5s config show
+  toolcrib config show --listen 127.0.0.1:9000       what `serve` with this flag goes by
 
-Later ones win: built-in defaults, the config file, variables TOOLCRIB__SECTION__KEY, flags. Lists and
+Later ones win: built-in defaults, the config file, variables TOOLCRIB__SECTION__KEY and TOOLCRIB_TOKEN,
+--set, other flags. Lists and
 mappings are written as YAML in brackets: --set 'manifests.dirs=[a, b]'. Tokens and the values of
 `secrets` are hidden. The output is a config file.")]
 struct ShowOptions {
@@ -44,6 +47,16 @@ struct ShowOptions {
     origins: bool,
     #[command(flatten)]
     output: JsonOutput,
+    #[command(flatten)]
+    server: ServerFlags,
+}
+
+impl ConfigOptions {
+    /// What `toolcrib serve` would be told by the same flags.
+    pub(super) fn server_settings(&self) -> &ServerFlags {
+        let ConfigCommand::Show(own) = &self.command;
+        &own.server
+    }
 }
 
 pub(super) fn run(options: &Options, own: &ConfigOptions) -> anyhow::Result<Exit> {

@@ -1,20 +1,22 @@
 //! Commands for servers that run: `status`, `reload`, `stats` and `release`.
 
-use std::fmt::Write as _;
-use std::path::Path;
-
 use anyhow::{Context, bail};
 use clap::Args;
 use comfy_table::{CellAlignment, Table, presets};
 use serde_json::{Value, json};
-use toolcrib::control::{ControlCommand, ControlRequest, RunningServer, running_servers};
+use std::fmt::Write as _;
+use toolcrib::control::{
+    ControlCommand, ControlPlace, ControlRequest, RunningServer, running_servers,
+};
 
 use super::{JsonOutput, Options};
+use crate::Exit;
 use crate::screen::{self, FAINT, STRONG, WARNING, count};
-use crate::{Exit, startup};
+use crate::startup::{self, Started};
 
-const WHICH: &str = "Servers are found by `state.dir` of the config, which they and this command have \
-                     to share.\n\nExit code 1: no server runs, or one could not do it.";
+const WHICH: &str = "Servers are found by the config: its `state.dir`, or where it names none, its file, \
+                     for which they leave a socket in $XDG_RUNTIME_DIR/toolcrib.\n\nExit code 1: no \
+                     server runs, or one could not do it.";
 
 #[derive(Debug, Args)]
 #[command(after_help = WHICH)]
@@ -64,8 +66,9 @@ pub(super) fn release(options: &Options, own: &ReleaseOptions) -> anyhow::Result
 }
 
 /// What running servers say of a name: those that could be asked.
-pub(super) fn why(state_dir: Option<&Path>, name: &str) -> Vec<(u32, Value)> {
-    let servers = state_dir.map(running_servers).and_then(Result::ok).unwrap_or_default();
+pub(super) fn why(started: &Started, name: &str) -> Vec<(u32, Value)> {
+    let place = started.control.as_ref().ok();
+    let servers = place.map(running_servers).and_then(Result::ok).unwrap_or_default();
     let request = ControlRequest::about(ControlCommand::Why, name);
     let answers = servers.into_iter().filter_map(|server| {
         let answer = server.ask(&request).ok()?;
@@ -110,20 +113,21 @@ fn each(
     if output.json {
         screen::json(&json!({"servers": records}))?;
     } else if servers.is_empty() {
-        screen::note("no server runs with this config's `state.dir`");
+        screen::note("no server runs with this config");
     }
     Ok(if has_failed { Exit::Failure } else { Exit::Success })
 }
 
 fn servers(options: &Options) -> anyhow::Result<Vec<RunningServer>> {
-    let config = startup::config(options)?.into_config();
-    let Some(dir) = config.state.dir else {
-        bail!(
-            "the config names no `state.dir`, by which running servers are found: name one for them \
-             and for this command (a server without one reads its manifests again on SIGHUP)"
-        );
+    let place = match ControlPlace::of(&startup::config(options)?) {
+        Ok(place) => place,
+        Err(why) => bail!(
+            "running servers cannot be found: {why}. Name a `state.dir` for them and this command (a \
+             server that cannot be found reads its manifests again on SIGHUP)"
+        ),
     };
-    running_servers(&dir).with_context(|| format!("looking for servers in {}", dir.display()))
+    running_servers(&place)
+        .with_context(|| format!("looking for servers in {}", place.path().display()))
 }
 
 fn status_page(answer: &Value) -> String {
@@ -148,7 +152,47 @@ fn status_page(answer: &Value) -> String {
             text(&own["fresh"])
         );
     }
-    page + &files_page(answer, true)
+    page + &upstreams_page(answer, true) + &files_page(answer, true)
+}
+
+/// The MCP servers behind it, those that are connected and as they were only where `all` are wanted.
+fn upstreams_page(answer: &Value, all: bool) -> String {
+    let mut page = String::new();
+    for own in list(answer, "upstreams") {
+        let change = match own["change"].as_str() {
+            Some("added") => "new, ",
+            Some("reconnected") => "connected to anew, ",
+            Some("updated") => "with other settings, ",
+            Some(_) => {
+                let _ = writeln!(page, "  upstream {}: gone", text(&own["name"]));
+                continue;
+            }
+            None => "",
+        };
+        let state = text(&own["state"]);
+        if state == "connected" && change.is_empty() && !all {
+            continue;
+        }
+        let state = match own["reason"].as_str() {
+            Some(reason) => {
+                let detail =
+                    own["detail"].as_str().map(|detail| format!(" {FAINT}({detail}){FAINT:#}"));
+                format!("{WARNING}{state}{WARNING:#}: {reason}{}", detail.unwrap_or_default())
+            }
+            None if state == "connected" => {
+                let number =
+                    |key: &str| usize::try_from(own[key].as_u64().unwrap_or(0)).unwrap_or(0);
+                let disabled = match number("disabled") {
+                    0 => String::new(),
+                    some => format!(", {WARNING}{some} disabled{WARNING:#}"),
+                };
+                format!("{state}, {}{disabled}", count(number("tools"), "tool"))
+            }
+            None => state.to_owned(),
+        };
+        let _ = writeln!(page, "  upstream {}: {change}{state}", text(&own["name"]));
+    }
+    page
 }
 
 /// The files, those that are live only where `all` are wanted.
@@ -193,6 +237,7 @@ fn reload_page(answer: &Value) -> String {
     }
     let files = list(answer, "files").len();
     page += &files_page(answer, false);
+    page += &upstreams_page(answer, false);
     page + &format!("  {} read; generation {}\n", count(files, "file"), answer["generation"])
 }
 

@@ -1,15 +1,14 @@
 //! `toolcrib serve`: MCP over HTTP.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 
-use anyhow::Context;
 use clap::Args;
 use serde_json::json;
 use toolcrib::Toolcrib;
 use toolcrib::http::{HttpServer, Token};
 use toolcrib::manifests::Reloader;
 
+use super::server_flags::ServerFlags;
 use super::{JsonOutput, Options, ToolsetChoice, beside, mcp, stop};
 use crate::Exit;
 use crate::screen::{self, FAINT, STRONG, count};
@@ -24,40 +23,23 @@ use crate::startup;
 Without a token of yours a new one is made and printed at every start. Asked to stop (Ctrl-C,
 SIGTERM), it takes no more calls and gives those that run 5 s to end.")]
 pub(crate) struct ServeOptions {
-    /// The address to listen on; port 0 takes a free one [default: 127.0.0.1:7777]
-    #[arg(long, value_name = "ADDRESS")]
-    listen: Option<SocketAddr>,
-    /// The bearer token clients must send
-    #[arg(long, env = "TOOLCRIB_TOKEN", hide_env_values = true)]
-    token: Option<String>,
-    /// Ask for no token; refused on any address but loopback
-    #[arg(long, conflicts_with = "token")]
-    no_auth: bool,
-    /// A web page's origin that may call the server (may be repeated)
-    #[arg(long, value_name = "ORIGIN")]
-    allow_origin: Vec<String>,
-    /// A further Host header value that is accepted (may be repeated)
-    #[arg(long, value_name = "HOST")]
-    allow_host: Vec<String>,
+    #[command(flatten)]
+    server: ServerFlags,
     #[command(flatten)]
     toolset: ToolsetChoice,
     #[command(flatten)]
     output: JsonOutput,
 }
 
+impl ServeOptions {
+    pub(super) fn settings(&self) -> &ServerFlags {
+        &self.server
+    }
+}
+
 pub(super) fn run(options: &Options, own: &ServeOptions) -> anyhow::Result<Exit> {
     let started = startup::serve(options)?;
-    let mut config = started.config.server.clone();
-    if let Some(listen) = own.listen {
-        config.listen = listen;
-    }
-    if let Some(token) = &own.token {
-        config.token = Some(Token::new(token.as_str()).context("--token or TOOLCRIB_TOKEN")?);
-    }
-    config.no_auth |= own.no_auth;
-    config.allowed_origins.extend(own.allow_origin.iter().cloned());
-    config.allowed_hosts.extend(own.allow_host.iter().cloned());
-
+    let config = started.config.server.clone();
     let mcp = mcp::server(&started, &own.toolset)?;
     let tools = started.crib.executor().turn(own.toolset.turn_options(&started.crib)?);
     let tools = tools.definitions().len();

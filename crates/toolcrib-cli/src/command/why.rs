@@ -45,7 +45,7 @@ pub(super) fn run(options: &Options, own: &WhyOptions) -> anyhow::Result<Exit> {
     let started = startup::look(options)?;
     let snapshot = started.crib.executor().registry().snapshot();
     let facts = Facts::of(&own.name, &snapshot).with(&started);
-    let servers = running::why(started.config.state.dir.as_deref(), &own.name);
+    let servers = running::why(&started, &own.name);
     if own.output.json {
         let mut record = facts.record();
         record["servers"] =

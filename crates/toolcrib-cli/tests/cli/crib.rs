@@ -1,7 +1,7 @@
 //! A folder with manifests, and runs of the binary in it.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use assert_cmd::Command;
 use serde_json::Value;
@@ -49,9 +49,15 @@ impl Crib {
         fs::write(self.path().join("config.yml"), text).expect("a config");
     }
 
+    /// What `XDG_RUNTIME_DIR` is in its runs; not there, unless a test makes it.
+    pub(crate) fn runtime_dir(&self) -> PathBuf {
+        self.path().join("run")
+    }
+
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::cargo_bin("toolcrib").expect("built");
-        command.current_dir(self.path()).args(arguments).env_remove("TOOLCRIB_TOKEN");
+        command.current_dir(self.path()).args(arguments);
+        command.env_remove("TOOLCRIB_TOKEN").env("XDG_RUNTIME_DIR", self.runtime_dir());
         command.timeout(std::time::Duration::from_secs(60));
         command
     }

@@ -29,6 +29,7 @@ mod state;
 mod stopping;
 mod tests_in_manifests;
 mod toolsets;
+mod upstream_revisions;
 mod upstreams;
 
 // The library's own dependencies, which this binary does not name.

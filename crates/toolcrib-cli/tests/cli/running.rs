@@ -1,13 +1,14 @@
 //! Servers that run: they follow their manifests, tell their clients, and answer their operator.
 
-use std::fs;
+use std::fs::{self, DirBuilder};
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::crib::{Crib, Run};
+use crate::crib::{Crib, Run, run};
 use crate::stopping::Server;
 
 const GREET: &str = r"
@@ -27,7 +28,7 @@ fn crib() -> Crib {
 
 /// Runs a command until its output holds something.
 #[track_caller]
-fn until(crib: &Crib, arguments: &[&str], holds: impl Fn(&Run) -> bool) -> Run {
+pub(crate) fn until(crib: &Crib, arguments: &[&str], holds: impl Fn(&Run) -> bool) -> Run {
     let deadline = Instant::now() + Duration::from_secs(10);
     loop {
         let run = crib.run(arguments);
@@ -135,10 +136,46 @@ fn where_no_server_runs_that_is_said() {
     let run = crib.run(&["reload"]);
     assert_eq!(run.code, Some(1));
     assert!(run.stderr.contains("no server runs"), "{run:?}");
+    // Without a state directory and a runtime directory they cannot even be looked for.
     fs::remove_file(crib.path().join("config.yml")).expect("it is there");
     let run = crib.run(&["status"]);
     assert_eq!(run.code, Some(2));
-    assert!(run.stderr.contains("SIGHUP"), "{run:?}");
+    assert!(run.stderr.contains("XDG_RUNTIME_DIR") && run.stderr.contains("SIGHUP"), "{run:?}");
+}
+
+#[test]
+fn a_server_without_a_state_directory_is_found_by_its_config_file() {
+    let crib = Crib::new(&[("greet.yaml", GREET)]);
+    DirBuilder::new().mode(0o700).create(crib.runtime_dir()).expect("it is new");
+    crib.config("executor: {max_concurrency: 2}\n");
+    let server = Server::mcp(&crib);
+    let found = |run: &Run| run.json()["servers"].as_array().map(Vec::len);
+    assert_eq!(found(&crib.run(&["status", "--json"])), Some(1));
+    // Named otherwise, and from elsewhere, it is the same file.
+    let config = crib.path().join("tools.d/../config.yml");
+    let config = config.to_str().expect("UTF-8");
+    let mut command = crib.command(&["--config", config, "why", "greet", "--json"]);
+    let run = run(command.current_dir("/"));
+    assert!(run.json()["servers"][0]["owner"].is_string(), "{run:?}");
+    // Another file has other servers.
+    fs::write(crib.path().join("other.yml"), "").expect("it is writable");
+    assert_eq!(found(&crib.run(&["--config", "other.yml", "status", "--json"])), Some(0));
+    drop(server);
+    let none = crib.run(&["status"]);
+    assert!(none.stderr.contains("no server runs"), "what was killed is not found: {none:?}");
+}
+
+#[test]
+fn a_runtime_directory_that_others_may_enter_holds_no_socket() {
+    let crib = Crib::new(&[("greet.yaml", GREET)]);
+    DirBuilder::new().mode(0o755).create(crib.runtime_dir()).expect("it is new");
+    let mut server = Server::mcp(&crib);
+    server.send(&json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}));
+    assert_eq!(server.receive()["id"], 2, "it serves nevertheless");
+    let run = crib.run(&["status"]);
+    assert_eq!(run.code, Some(2));
+    assert!(run.stderr.contains("is open to others (mode 755)"), "{run:?}");
+    assert_eq!(fs::read_dir(crib.runtime_dir()).expect("it is there").count(), 0);
 }
 
 #[test]

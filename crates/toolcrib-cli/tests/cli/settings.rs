@@ -67,6 +67,40 @@ fn what_is_shown_is_a_config_that_means_the_same() {
 }
 
 #[test]
+fn what_serve_is_told_by_flags_is_a_layer_like_any_other() {
+    let crib = Crib::new(&[]);
+    crib.config("server: {listen: 127.0.0.1:7000, allowed_hosts: [a.example], body_limit: 9}\n");
+    let mut command = crib.command(&[
+        "--set",
+        "server.listen=127.0.0.1:8000",
+        "config",
+        "show",
+        "--json",
+        "--listen",
+        "127.0.0.1:9000",
+        "--allow-host",
+        "b.example",
+    ]);
+    let json = run(command.env("TOOLCRIB_TOKEN", "0123456789abcdef")).json();
+    let (server, origins) = (&json["config"]["server"], &json["origins"]);
+    assert_eq!(server["listen"], "127.0.0.1:9000");
+    assert_eq!(server["allowed_hosts"], serde_json::json!(["b.example"]));
+    assert_eq!((&server["token"], &server["body_limit"]), (&"[hidden]".into(), &9.into()));
+    let from = |key: &str| origins[key]["name"].as_str();
+    assert_eq!(from("server.listen"), Some("--listen"));
+    assert_eq!(from("server.allowed_hosts"), Some("--allow-host"));
+    assert_eq!(from("server.token"), Some("TOOLCRIB_TOKEN"));
+    assert_eq!(origins["server.body_limit"]["from"], "file");
+
+    for flag in ["--listen", "--token"] {
+        let wrong = crib.run(&["serve", flag, "nonsense"]);
+        assert_eq!(wrong.code, Some(2));
+        assert!(wrong.stderr.contains(&format!("--> {flag}")), "{wrong:?}");
+        assert!(flag != "--token" || !wrong.stderr.contains("nonsense"), "{wrong:?}");
+    }
+}
+
+#[test]
 fn mistakes_of_all_layers_are_shown_together() {
     let crib = Crib::new(&[]);
     crib.config("executor:\n  tool_timout: 5s\n");

@@ -38,7 +38,8 @@ impl Server {
     pub(crate) fn start(crib: &Crib, arguments: &[&str]) -> Self {
         #[expect(clippy::disallowed_methods, reason = "the test starts the binary itself")]
         let mut command = Command::new(env!("CARGO_BIN_EXE_toolcrib"));
-        command.current_dir(crib.path()).args(arguments).env_remove("TOOLCRIB_TOKEN");
+        command.current_dir(crib.path()).args(arguments);
+        command.env_remove("TOOLCRIB_TOKEN").env("XDG_RUNTIME_DIR", crib.runtime_dir());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().expect("built");
         let input = child.stdin.take();

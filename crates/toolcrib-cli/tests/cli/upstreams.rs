@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::crib::Crib;
+use crate::running::until;
+use crate::stopping::Server;
 
 /// The scripted server of the MCP crate's tests.
 const SERVER: &str =
@@ -71,7 +73,7 @@ fn a_listing_has_the_tools_of_servers_and_says_which_servers_are_not_there() {
 #[test]
 fn a_slow_server_does_not_keep_a_listing_waiting_for_long() {
     let crib = crib("");
-    let slow = json!({"tools": [], "start_after": 40});
+    let slow = json!({"tools": [], "waits": true});
     fs::write(crib.path().join("script.json"), slow.to_string()).expect("a script");
     let started = Instant::now();
     let run = crib.run(&["list"]);
@@ -95,6 +97,66 @@ fn a_call_goes_to_the_server_and_comes_back_marked() {
     assert_eq!(answer, json!({"name": "get", "arguments": {"id": 7}}));
     let run = crib.run(&["call", "notes_get", "id=seven"]);
     assert_eq!(run.code, Some(1), "{run:?}");
+}
+
+#[test]
+fn a_dry_run_shows_what_a_server_would_be_told_and_tells_it_nothing() {
+    let crib = crib("");
+    let run = crib.run(&["--ctx", "user=ada", "call", "notes_get", "id=7", "--dry-run"]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    insta::assert_snapshot!(run.stdout, @r#"
+    notes_get
+      arguments  {"id":7}
+      calls      `get` of the MCP server `notes`
+      sends      {"id":7}
+                 and nothing else: no value of the context
+      limits     60s; 24000 characters for the model
+      answer     from a run: the tool keeps no answers
+      decision   allowed by the tool's own `approval`
+    "#);
+    let json = crib.run(&["call", "notes_get", "id=7", "--dry-run", "--json"]).json();
+    let plan =
+        json!({"kind": "upstream", "server": "notes", "tool": "get", "arguments": {"id": 7}});
+    assert_eq!(json["plan"], plan);
+    let log = fs::read_to_string(crib.path().join("script.json.log")).expect("it was asked");
+    assert!(log.contains("tools/list") && !log.contains("tools/call"), "{log}");
+    let run = crib.run(&["call", "notes_get", "id=seven", "--dry-run"]);
+    assert_eq!(run.code, Some(1), "{run:?}");
+}
+
+#[test]
+fn a_dry_run_says_why_a_server_is_not_there() {
+    let crib = crib("  - name: gone\n    command: [no-such-program-here]\n");
+    let run = crib.run(&["call", "gone_get", "--dry-run"]);
+    assert_eq!(run.code, Some(1), "{run:?}");
+    assert!(run.stderr.contains("down upstream gone: it cannot be started"), "{run:?}");
+    assert!(!crib.path().join("script.json.log").exists(), "the other is not asked");
+}
+
+#[test]
+fn a_reload_says_what_becomes_of_each_server() {
+    let crib = crib("");
+    crib.config("state: {dir: state}\nmanifests: {watch: false}\n");
+    let declared = fs::read_to_string(crib.path().join("tools.d/servers.yaml")).expect("it is");
+    let _server = Server::mcp(&crib);
+    until(&crib, &["status"], |run| run.stdout.contains("upstream notes: connected, 2 tools"));
+
+    let other = format!("{declared}    env: {{MODE: other}}\n");
+    crib.write("servers.yaml", &format!("{other}  - {{name: more, command: [no-such-program]}}\n"));
+    let run = crib.run(&["reload"]);
+    assert!(run.stdout.contains("upstream notes: connected to anew, "), "{run:?}");
+    assert!(run.stdout.contains("upstream more: new, "), "{run:?}");
+    until(&crib, &["status"], |run| {
+        run.stdout.contains("upstream more: down: it cannot be started")
+            && run.stdout.contains("upstream notes: connected, 2 tools, 1 disabled")
+    });
+
+    crib.write("servers.yaml", &format!("{other}    tags: [labelled]\n"));
+    let run = crib.run(&["reload"]);
+    assert!(run.stdout.contains("upstream notes: with other settings, connected"), "{run:?}");
+    assert!(run.stdout.contains("upstream more: gone"), "{run:?}");
+    let log = fs::read_to_string(crib.path().join("script.json.log")).expect("it was asked");
+    assert_eq!(log.matches("\"initialize\"").count(), 2, "{log}");
 }
 
 #[test]

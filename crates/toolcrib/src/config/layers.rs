@@ -12,6 +12,9 @@ use super::Config;
 /// What the names of variables begin with that set a value: `TOOLCRIB__EXECUTOR__TOOL_TIMEOUT` is
 /// `executor.tool_timeout`.
 pub const VARIABLE_PREFIX: &str = "TOOLCRIB__";
+/// The short name of one of them, `server.token`, which counts where both are set.
+#[cfg(feature = "http")]
+const TOKEN_VARIABLE: &str = "TOOLCRIB_TOKEN";
 
 /// Collects the layers of a config; [`load`](Self::load) reads them.
 ///
@@ -132,13 +135,16 @@ impl ConfigLayers {
     }
 
     /// Takes those of the variables that begin with [`VARIABLE_PREFIX`]: [`std::env::vars_os`],
-    /// usually. Parts of a key are parted by two underscores; case does not matter.
+    /// usually. Parts of a key are parted by two underscores; case does not matter. `TOOLCRIB_TOKEN` is
+    /// `server.token`, where there is a server.
     #[must_use]
     pub fn variables(mut self, variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
+        // Of two for one key the later counts: the short name.
+        let mut variables: Vec<_> = variables.into_iter().collect();
+        variables.sort_by(|(one, _), (other, _)| other.cmp(one));
         for (name, value) in variables {
             let Ok(name) = name.into_string() else { continue };
-            let Some(key) = name.strip_prefix(VARIABLE_PREFIX) else { continue };
-            let path: Vec<_> = key.split("__").map(str::to_lowercase).collect();
+            let Some(path) = key_of(&name) else { continue };
             match value.into_string() {
                 Ok(value) => self.variables.push(Setting::text(name, path, value)),
                 Err(_) => self.not_text.push(name),
@@ -199,10 +205,25 @@ impl ConfigLayers {
     }
 }
 
+/// The key that a variable of this name sets, if it sets one.
+fn key_of(name: &str) -> Option<Vec<String>> {
+    #[cfg(feature = "http")]
+    if name == TOKEN_VARIABLE {
+        return Some(vec!["server".to_owned(), "token".to_owned()]);
+    }
+    let key = name.strip_prefix(VARIABLE_PREFIX)?;
+    Some(key.split("__").map(str::to_lowercase).collect())
+}
+
 impl LoadedConfig {
     /// The config.
     pub fn config(&self) -> &Config {
         &self.layered.value
+    }
+
+    /// The config, to be changed; where values are from stays as it was said.
+    pub fn config_mut(&mut self) -> &mut Config {
+        &mut self.layered.value
     }
 
     /// The config, without its origins.

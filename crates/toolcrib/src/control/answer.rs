@@ -5,7 +5,7 @@ use toolcrib_core::{Divergence, RegistrySnapshot};
 use toolcrib_manifest::live::{FileEvent, LookReport};
 use toolcrib_tool::Source;
 
-use super::{ControlCommand, ControlRequest};
+use super::{ControlCommand, ControlRequest, upstreams};
 use crate::Toolcrib;
 
 /// Does what is asked. Reads files: not for a thread that others wait for.
@@ -49,6 +49,7 @@ fn status(crib: &Toolcrib) -> Value {
         "after_restart": divergences(&snapshot),
         "files": files(crib),
         "unreadable": unreadable(crib),
+        "upstreams": upstreams::status(crib),
     })
 }
 
@@ -85,6 +86,7 @@ fn divergences(snapshot: &RegistrySnapshot) -> Vec<Value> {
 fn reload(crib: &Toolcrib) -> Result<Value, String> {
     let manifests = crib.manifests().ok_or("this server has no manifests")?;
     let before = crib.executor().registry().snapshot();
+    let declared_before = upstreams::declared(crib);
     let report = manifests.reload();
     if let Some(reason) = &report.refused {
         return Err(format!("nothing was changed: {reason}"));
@@ -101,6 +103,7 @@ fn reload(crib: &Toolcrib) -> Result<Value, String> {
         "troubles": troubles(&report),
         "files": files(crib),
         "unreadable": unreadable(crib),
+        "upstreams": upstreams::status_after(crib, &declared_before),
     }))
 }
 

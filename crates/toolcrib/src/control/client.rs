@@ -3,17 +3,17 @@
 use std::fs;
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{ControlRequest, FOLDER};
+use super::{ControlPlace, ControlRequest};
 
 /// How long an answer may take: a reload of thousands of files included.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A server that runs with the state directory.
+/// A server that runs with a config.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunningServer {
     /// Its process.
@@ -21,10 +21,10 @@ pub struct RunningServer {
     socket: PathBuf,
 }
 
-/// The servers that run with this state directory, by process number. The socket of one that is gone
-/// without cleaning up is removed. Where there is no such directory, none runs.
-pub fn running_servers(state_dir: &Path) -> io::Result<Vec<RunningServer>> {
-    let entries = match fs::read_dir(state_dir.join(FOLDER)) {
+/// The servers of a place, by process number. The socket of one that is gone without cleaning up is
+/// removed. Where there is no such directory, none runs.
+pub fn running_servers(place: &ControlPlace) -> io::Result<Vec<RunningServer>> {
+    let entries = match fs::read_dir(place.path()) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(error),
@@ -33,11 +33,12 @@ pub fn running_servers(state_dir: &Path) -> io::Result<Vec<RunningServer>> {
     for entry in entries {
         let socket = entry?.path();
         let name = socket.file_name().and_then(|name| name.to_str());
-        let pid = name.and_then(|name| name.strip_suffix(".sock")?.parse().ok());
+        let number = name.and_then(|name| name.strip_suffix(".sock")?.split('.').next());
+        let pid = number.and_then(|number| number.parse().ok());
         let Some(pid) = pid else { continue };
         match UnixStream::connect(&socket) {
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                // Nobody listens, and nobody ever will: the name is of a process.
+                // Nobody listens, and nobody ever will: the name is of a process that is gone.
                 let _ = fs::remove_file(&socket);
             }
             _ => servers.push(RunningServer { pid, socket }),

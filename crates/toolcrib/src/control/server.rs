@@ -10,14 +10,16 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinSet;
 
 use super::answer::{answer, failed};
-use super::{ControlRequest, FOLDER, LINE_MAX_BYTES};
+use super::{ControlPlace, ControlRequest, LINE_MAX_BYTES};
 use crate::Toolcrib;
 use crate::stores::private_dir;
 
+/// Servers of one process number, in containers that share a directory.
+const SAME_NUMBER: u32 = 16;
 /// Connections at the same time; more wait.
 const CONNECTIONS: usize = 8;
 
-/// The socket of this process in a state directory. Dropping it removes it.
+/// The socket of this process. Dropping it removes it.
 #[derive(Debug)]
 pub struct ControlSocket {
     listener: UnixListener,
@@ -25,15 +27,26 @@ pub struct ControlSocket {
 }
 
 impl ControlSocket {
-    /// Opens the socket, `control/<pid>.sock` in the state directory, which others cannot enter.
+    /// Opens the socket, `<pid>.sock` in a directory that others cannot enter, made if it is not there.
+    /// Another server of this number, in a container that shares the directory, keeps its own; this one's
+    /// is `<pid>.1.sock` then.
     ///
     /// Fails if others can, if it cannot be made, and if its path is longer than a socket's may be
     /// (about 100 bytes). Must be called on a runtime with I/O.
-    pub fn open(state_dir: &Path) -> io::Result<Self> {
-        let folder = state_dir.join(FOLDER);
-        private_dir(&folder)?;
-        let path = folder.join(format!("{}.sock", std::process::id()));
-        // Of a process of this number that has not cleaned up: it is gone, we are it.
+    pub fn open(place: &ControlPlace) -> io::Result<Self> {
+        for folder in &place.folders {
+            private_dir(folder)?;
+        }
+        let number = std::process::id();
+        let names = (0..SAME_NUMBER).map(|at| match at {
+            0 => format!("{number}.sock"),
+            at => format!("{number}.{at}.sock"),
+        });
+        let mut paths = names.map(|name| place.path().join(name));
+        let path = paths.find(|path| !is_answered(path)).ok_or_else(|| {
+            io::Error::other(format!("{SAME_NUMBER} servers have the process number {number}"))
+        })?;
+        // Of a process of this number that has not cleaned up.
         match fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -70,6 +83,11 @@ impl ControlSocket {
     }
 }
 
+/// Whether a server listens there.
+fn is_answered(path: &Path) -> bool {
+    std::os::unix::net::UnixStream::connect(path).is_ok()
+}
+
 impl Drop for ControlSocket {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.path);
@@ -102,4 +120,35 @@ async fn answered(crib: Toolcrib, request: ControlRequest) -> Value {
     // Reads files, perhaps thousands.
     let work = tokio::task::spawn_blocking(move || answer(&crib, &request));
     work.await.unwrap_or_else(|error| failed(&format!("it could not be done: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::ConfigLayers;
+    use crate::control::{ControlPlace, running_servers};
+
+    #[tokio::test]
+    async fn a_server_of_the_same_process_number_keeps_its_socket() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = dir.path().join("state");
+        let state = state.to_str().unwrap().into();
+        let loaded = ConfigLayers::new().value("test", &["state", "dir"], state).load().unwrap();
+        let place = ControlPlace::of(&loaded).unwrap();
+        let number = std::process::id();
+        let first = ControlSocket::open(&place).unwrap();
+        let second = ControlSocket::open(&place).unwrap();
+        let found =
+            || running_servers(&place).unwrap().iter().map(|one| one.pid).collect::<Vec<_>>();
+        assert_eq!(found(), [number, number]);
+        drop(first);
+        assert_eq!(found(), [number]);
+        // One that was left behind is nobody's.
+        drop(std::os::unix::net::UnixListener::bind(place.path().join("1.sock")).unwrap());
+        assert_eq!(found(), [number]);
+        let third = ControlSocket::open(&place).unwrap();
+        assert_eq!(found(), [number, number]);
+        drop((second, third));
+        assert!(found().is_empty());
+    }
 }

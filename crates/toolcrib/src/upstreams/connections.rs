@@ -58,6 +58,12 @@ impl Connections {
         Self { upstreams, wanted, follower: Arc::default(), turn: Arc::default() }
     }
 
+    /// What is to be connected to now.
+    #[cfg(feature = "manifests")]
+    pub(crate) fn wanted(&self) -> Vec<Upstream> {
+        self.wanted.0.declared().wanted()
+    }
+
     /// How it stands with them.
     pub(crate) fn upstreams(&self) -> &Upstreams {
         &self.upstreams

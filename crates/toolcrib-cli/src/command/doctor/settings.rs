@@ -7,6 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use toolcrib::config::{Config, LoadedConfig};
+use toolcrib::control::ControlPlace;
 use toolcrib::core::policy::PolicyMode;
 use toolcrib::manifest::layers::Origin;
 use toolcrib::runners::Secrets;
@@ -18,6 +19,7 @@ pub(super) fn look(loaded: &LoadedConfig, findings: &mut Findings) {
     file(loaded, findings);
     workspace(&config.workspace.root, findings);
     state(config.state.dir.as_deref(), findings);
+    control(loaded, findings);
     audit(config.audit.file.as_deref(), findings);
     secrets(config, findings);
     if config.policy.mode() == PolicyMode::Yolo {
@@ -104,6 +106,18 @@ fn state(dir: Option<&Path>, findings: &mut Findings) {
                 format!("{shown}: {error}"),
                 "give it to the user of the server",
             );
+        }
+    }
+}
+
+fn control(loaded: &LoadedConfig, findings: &mut Findings) {
+    match ControlPlace::of(loaded) {
+        Ok(place) => {
+            let place = place.path().display();
+            findings.good("control", format!("running servers are found in {place}"));
+        }
+        Err(why) => {
+            findings.note("control", format!("{why}: status, reload and stats find no server"));
         }
     }
 }

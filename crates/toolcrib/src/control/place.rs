@@ -1,0 +1,184 @@
+//! Where the sockets of the servers of one config are: in its state directory, or in the user's own
+//! directory of what runs.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use toolcrib_core::fingerprint::Fingerprint;
+
+use crate::config::{Config, LoadedConfig};
+
+/// The variable that names the user's own directory of what runs.
+const RUNTIME_DIR: &str = "XDG_RUNTIME_DIR";
+/// Digits of a config's fingerprint: paths of sockets are short.
+const DIGITS: usize = 16;
+
+/// A directory for the sockets of all servers of one config.
+///
+/// ```
+/// use toolcrib::config::ConfigLayers;
+/// use toolcrib::control::{ControlPlace, running_servers};
+///
+/// # let dir = tempfile::tempdir()?;
+/// # let state = dir.path().join("state");
+/// let loaded = ConfigLayers::new().value("test", &["state", "dir"], state.to_str().into()).load()?;
+/// assert!(running_servers(&ControlPlace::of(&loaded)?)?.is_empty());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ControlPlace {
+    /// Outermost first: those that are made where they are not there.
+    pub(super) folders: Vec<PathBuf>,
+}
+
+/// Why the servers of a config have no place for their sockets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NoControlPlace(String);
+
+impl fmt::Display for NoControlPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for NoControlPlace {}
+
+impl ControlPlace {
+    /// The place of a config: `control` in its `state.dir`. Without one it is a directory in
+    /// `$XDG_RUNTIME_DIR/toolcrib` that belongs to the config file, or to the current directory where
+    /// there is no file; but only if that variable names a directory that is this user's and nobody
+    /// else may look into.
+    pub fn of(loaded: &LoadedConfig) -> Result<Self, NoControlPlace> {
+        Self::of_config(loaded.config(), loaded.file(), std::env::var_os(RUNTIME_DIR))
+    }
+
+    fn of_config(
+        config: &Config,
+        file: Option<&Path>,
+        runtime_dir: Option<OsString>,
+    ) -> Result<Self, NoControlPlace> {
+        if let Some(state) = &config.state.dir {
+            return Ok(Self { folders: vec![state.join("control")] });
+        }
+        let Some(dir) = runtime_dir.filter(|dir| !dir.is_empty()) else {
+            return Err(NoControlPlace(format!(
+                "the config names no `state.dir`, and {RUNTIME_DIR} is not set"
+            )));
+        };
+        let unusable = |why: String| {
+            let dir = Path::new(&dir).display();
+            NoControlPlace(format!(
+                "the config names no `state.dir`, and {dir}, which {RUNTIME_DIR} names, {why}"
+            ))
+        };
+        let own = own_dir(Path::new(&dir)).map_err(unusable)?.join("toolcrib");
+        let config = identity(file).map_err(|error| {
+            NoControlPlace(format!("where the config is cannot be told: {error}"))
+        })?;
+        let name = Fingerprint::of_json(&json!(config.to_string_lossy())).to_string();
+        let servers = own.join(name.get(..DIGITS).unwrap_or(&name));
+        Ok(Self { folders: vec![own, servers] })
+    }
+
+    /// The directory, which need not be there.
+    pub fn path(&self) -> &Path {
+        self.folders.last().map_or(Path::new(""), PathBuf::as_path)
+    }
+}
+
+/// The directory itself, if it is this user's alone; else why not, as a clause about it. Whoever
+/// could write there could answer in a server's stead.
+fn own_dir(dir: &Path) -> Result<PathBuf, String> {
+    if dir.is_relative() {
+        return Err("is relative".to_owned());
+    }
+    // What is looked at is what is used, whoever could turn a link on the way.
+    let dir = fs::canonicalize(dir).map_err(|error| format!("cannot be used: {error}"))?;
+    let found = fs::metadata(&dir).map_err(|error| format!("cannot be used: {error}"))?;
+    if !found.is_dir() {
+        Err("is no directory".to_owned())
+    } else if found.uid() != rustix::process::geteuid().as_raw() {
+        Err("belongs to another user".to_owned())
+    } else if found.mode() & 0o077 != 0 {
+        Err(format!("is open to others (mode {:03o})", found.mode() & 0o777))
+    } else {
+        Ok(dir)
+    }
+}
+
+/// What tells configs apart: the path of the file, however it was written, or the current directory.
+/// A file that is itself a link keeps its own name: deployments swap what such links lead to.
+fn identity(file: Option<&Path>) -> io::Result<PathBuf> {
+    let Some(file) = file else { return std::env::current_dir() };
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = fs::canonicalize(folder.unwrap_or(Path::new(".")))?;
+    Ok(folder.join(file.file_name().unwrap_or_default()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use super::*;
+
+    fn place(file: &Path, runtime: &Path) -> Result<ControlPlace, NoControlPlace> {
+        ControlPlace::of_config(&Config::default(), Some(file), Some(runtime.into()))
+    }
+
+    fn folder_with_mode(mode: u32) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(mode)).unwrap();
+        dir
+    }
+
+    #[test]
+    fn a_runtime_directory_that_is_not_the_users_alone_is_no_place() {
+        let home = tempfile::tempdir().unwrap();
+        let config = home.path().join("config.yml");
+        let open = folder_with_mode(0o777);
+        let readable = folder_with_mode(0o750);
+        fs::write(home.path().join("file"), "").unwrap();
+        for (dir, why) in [
+            (open.path().to_owned(), "is open to others (mode 777)"),
+            (readable.path().to_owned(), "is open to others (mode 750)"),
+            (home.path().join("file"), "is no directory"),
+            (home.path().join("nowhere"), "cannot be used"),
+            (PathBuf::from("run"), "is relative"),
+        ] {
+            let said = place(&config, &dir).unwrap_err().to_string();
+            assert!(said.contains(why) && said.contains("state.dir"), "{said}");
+        }
+        let unset = ControlPlace::of_config(&Config::default(), Some(&config), None);
+        assert!(unset.unwrap_err().to_string().contains("is not set"));
+    }
+
+    #[test]
+    fn one_config_file_has_one_place_however_it_is_named() {
+        let runtime = folder_with_mode(0o700);
+        let home = tempfile::tempdir().unwrap();
+        let sub = home.path().join("sub");
+        fs::create_dir(&sub).unwrap();
+        let config = home.path().join("config.yml");
+        let own = place(&config, runtime.path()).unwrap();
+        assert_eq!(place(&sub.join("../config.yml"), runtime.path()).unwrap(), own);
+        assert_ne!(place(&sub.join("config.yml"), runtime.path()).unwrap(), own);
+        // A deployment that swaps what the name leads to is the same one.
+        symlink(sub.join("first"), &config).unwrap();
+        assert_eq!(place(&config, runtime.path()).unwrap(), own);
+        assert!(own.path().starts_with(fs::canonicalize(runtime.path()).unwrap()));
+    }
+
+    #[test]
+    fn a_state_directory_is_the_place_whatever_else_there_is() {
+        let runtime = folder_with_mode(0o700);
+        let mut config = Config::default();
+        config.state.dir = Some(PathBuf::from("/srv/state"));
+        let place = ControlPlace::of_config(&config, None, Some(runtime.path().into())).unwrap();
+        assert_eq!(place.path(), Path::new("/srv/state/control"));
+    }
+}

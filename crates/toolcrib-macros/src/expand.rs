@@ -50,10 +50,8 @@ fn registration(settings: TokenStream, item: &ItemFn) -> syn::Result<TokenStream
     let states: Vec<_> =
         function.states().iter().map(|_| quote!(::core::default::Default::default())).collect();
     let body = body(&function, &settings, item, &contract);
-    let available = match &settings.available {
-        Some(path) => quote!(#path),
-        None => quote!(|| ::core::result::Result::Ok(())),
-    };
+    let always = || quote!(|| ::core::result::Result::Ok(()));
+    let available = settings.available.as_ref().map_or_else(always, |path| quote!(#path));
     // A fn that is configured out takes its registration with it.
     let cfgs = item.attrs.iter().filter(|attribute| attribute.path().is_ident("cfg"));
     let line = u32::try_from(item.sig.ident.span().unwrap().line()).unwrap_or(u32::MAX);

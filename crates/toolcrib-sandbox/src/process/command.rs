@@ -21,6 +21,7 @@ pub struct Command {
     pub(crate) args: Vec<OsString>,
     pub(crate) env: Vec<(OsString, OsString)>,
     pub(crate) cwd: Option<PathBuf>,
+    pub(crate) in_scratch: bool,
     pub(crate) stdin: Vec<u8>,
     pub(crate) stdout: Capture,
     pub(crate) stderr: Capture,
@@ -40,6 +41,7 @@ impl Command {
             args: Vec::new(),
             env: Vec::new(),
             cwd: None,
+            in_scratch: false,
             stdin: Vec::new(),
             stdout: Capture::default(),
             stderr: Capture::default(),
@@ -81,6 +83,12 @@ impl Command {
     /// Sets the working directory. Default: the server's own.
     pub fn cwd(mut self, cwd: impl Into<PathBuf>) -> Self {
         self.cwd = Some(cwd.into());
+        self
+    }
+
+    /// Makes its scratch directory the working directory, whatever [`cwd`](Self::cwd) was set.
+    pub fn cwd_in_scratch(mut self) -> Self {
+        self.in_scratch = true;
         self
     }
 

@@ -49,7 +49,8 @@ pub(crate) fn start(command: &Command, input: Input) -> Result<Started, SpawnErr
     let argv = argv(command)?;
     let envp = envp(environment)?;
     let path = c_string(file.as_os_str(), || "the program's path".to_owned())?;
-    let cwd = match &command.cwd {
+    let scratch_path = scratch.as_ref().filter(|_| command.in_scratch).map(Scratch::path);
+    let cwd = match scratch_path.or(command.cwd.as_deref()) {
         Some(cwd) => Some(c_string(cwd.as_os_str(), || "the working directory".to_owned())?),
         None => None,
     };
@@ -118,6 +119,9 @@ fn environment(
 ) -> Result<(Variables, Option<Scratch>), SpawnError> {
     let mut variables = environment::base();
     let mut scratch = None;
+    if command.in_scratch {
+        scratch = Some(Scratch::new(cookie)?);
+    }
     for name in ["HOME", "TMPDIR"] {
         if command.env.iter().any(|(given, _)| given == name) {
             continue;

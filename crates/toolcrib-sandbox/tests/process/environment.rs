@@ -18,6 +18,13 @@ async fn environment(command: Command) -> BTreeMap<String, String> {
 }
 
 #[tokio::test]
+async fn a_program_may_start_in_its_scratch_directory() {
+    let finished = finish(sh("pwd -P; cd \"$HOME\" && pwd -P").cwd("/").cwd_in_scratch()).await;
+    let lines: Vec<_> = finished.stdout.text().lines().map(str::to_owned).collect();
+    assert!(lines[0] != "/" && lines[0] == lines[1], "{lines:?}");
+}
+
+#[tokio::test]
 async fn the_environment_is_empty_but_for_the_allow_list() {
     // cargo sets dozens of CARGO_* variables for a test: none of them may arrive.
     assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());

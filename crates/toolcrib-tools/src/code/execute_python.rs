@@ -1,0 +1,116 @@
+//! `execute_python`: Python that a model wrote, checked and run in a process of its own.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use toolcrib_macros::tool;
+use toolcrib_sandbox::{Command, Confinement, Limits, Profile, Require};
+use toolcrib_tool::{CallContext, ToolError};
+
+use super::interpreter::{Interpreter, available, interpreter};
+use super::outcome::{Ran, outcome};
+use super::{PythonSettings, Strictness};
+use crate::process::run_within;
+
+/// What checks the code and runs it.
+const GUARD: &str = include_str!("guard.py");
+
+#[derive(Deserialize, JsonSchema)]
+struct ExecutePythonArgs {
+    /// The program. What it prints is the result.
+    #[schemars(length(min = 1, max = 1_000_000))]
+    code: String,
+    /// How much it may do; the operator's choice if it is left out. `strict` and `standard` compute,
+    /// parse and format with modules of the standard library, without files, processes and network;
+    /// `lenient` may do everything in the workspace, where the operator allows it.
+    strictness: Option<Strictness>,
+}
+
+/// Run Python and get what it prints: for calculations, parsing, text, statistics and checking ideas.
+/// Each call is a new process, so nothing is remembered; `print()` what you want to see. Unless said
+/// otherwise it is `standard`: no files, processes or network, 10 s, 1 GiB, and of the modules json,
+/// csv, re, math, statistics, datetime, collections, itertools, decimal, `xml.etree.ElementTree` and others
+/// like them; an import that is not available is answered with the list.
+#[tool(
+    category = "code",
+    tags("python", "code", "compute"),
+    timeout = "10m",
+    wind_down = "1500ms",
+    available = available,
+    examples(
+        r#"{"code": "import statistics\nprint(statistics.mean([1, 2, 3]))"}"#,
+        r#"{"code": "print(sum(n * n for n in range(10)))", "strictness": "strict"}"#
+    )
+)]
+async fn execute_python(
+    args: ExecutePythonArgs,
+    #[service] settings: Option<Arc<PythonSettings>>,
+    cx: &CallContext,
+) -> Result<Ran, ToolError> {
+    let settings = settings.unwrap_or_default();
+    let level = args.strictness.unwrap_or(settings.default_strictness());
+    if !settings.allows(level) {
+        return Err(ToolError::denied("the operator does not allow code to be `lenient`")
+            .with_hint(
+                "Leave `strictness` out. The operator's key is code_execution.allow_lenient.",
+            ));
+    }
+    let interpreter = interpreter().await?;
+    let command = command(interpreter, &args.code, level, &settings)?;
+    let (finished, stop) = run_within(command, settings.timeout(level), cx).await?;
+    outcome(&finished, stop)
+}
+
+/// The interpreter with the guard, and on its standard input what the guard reads.
+fn command(
+    interpreter: &Interpreter,
+    code: &str,
+    level: Strictness,
+    settings: &PythonSettings,
+) -> Result<Command, ToolError> {
+    let extra: Vec<&str> = settings.extra_modules(level).collect();
+    let installed = level == Strictness::Lenient || !extra.is_empty();
+    let mut command = Command::new(&interpreter.program).args(["-I", "-B", "-X", "utf8"]);
+    if !installed {
+        command = command.arg("-S");
+    }
+    let mut confinement = confinement(level, settings)?;
+    let site = interpreter.site.iter().filter(|_| installed);
+    for path in interpreter.reads.iter().chain(site) {
+        confinement = confinement.read(path);
+    }
+    if let Some(workspace) = &confinement.workspace {
+        command = command.env("TOOLCRIB_WORKSPACE", workspace);
+    }
+    Ok(command
+        .args(["-c", GUARD])
+        .stdin(format!("{level}\n{}\n{code}", extra.join(" ")))
+        // Nothing of the server's own, not even where its programs are.
+        .env("PATH", "/usr/bin:/bin")
+        .env("LANG", "C.UTF-8")
+        .env("TZ", "UTC")
+        .cwd_in_scratch()
+        .confine(confinement))
+}
+
+/// What the code may do and use up.
+fn confinement(level: Strictness, settings: &PythonSettings) -> Result<Confinement, ToolError> {
+    // One second more than it may take: what ends it is the limit of time, with what it has printed.
+    let cpu = settings.timeout(level).checked_add(Duration::from_secs(1));
+    if level != Strictness::Lenient {
+        let mut limits = Limits::of(Profile::Pure);
+        limits.cpu = cpu;
+        return Ok(Confinement::new(Profile::Pure).require(Require::Required).limits(limits));
+    }
+    let workspace = settings.workspace().ok_or_else(|| {
+        ToolError::unavailable("the host of this tool has given lenient code no workspace")
+    })?;
+    let mut limits = Limits::of(Profile::WorkspaceNet);
+    limits.cpu = cpu;
+    limits.memory = Some(4 << 30);
+    limits.file_size = Some(1 << 30);
+    limits.open_files = Some(256);
+    Ok(Confinement::new(Profile::WorkspaceNet).workspace(workspace).limits(limits))
+}

@@ -1,0 +1,188 @@
+//! What became of the code, as the result of a call.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::json;
+use toolcrib_sandbox::{Captured, Finished};
+use toolcrib_tool::{
+    ErrorKind, IntoOutcome, ToolError, ToolOutcome, ToolOutput, schema_for, visible,
+};
+
+use crate::process::{Stop, ending, exit_code, with_facts};
+
+/// Bytes of each stream that are in the data, which has a limit that text does not have: the
+/// beginning and the end. With every byte written as an escape both are still within it.
+const DATA_HEAD: usize = 40 * 1024;
+const DATA_TAIL: usize = 16 * 1024;
+
+/// What the code wrote and how it ended.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Streams {
+    /// What it wrote to standard output; long output loses its middle.
+    stdout: String,
+    /// What it wrote to standard error, the traceback included; long output loses its middle.
+    stderr: String,
+    /// The exit code; 128 and the signal's number where a signal ended it; absent if that is unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exit_code: Option<i32>,
+}
+
+/// The result of code that ran to its end.
+#[derive(Debug)]
+pub(super) struct Ran(ToolOutput);
+
+impl IntoOutcome for Ran {
+    fn into_outcome(self) -> Result<ToolOutcome, ToolError> {
+        Ok(self.0.into())
+    }
+
+    fn output_schema() -> Option<serde_json::Value> {
+        Some(schema_for::<Streams>())
+    }
+}
+
+/// What the guard has said of the code, and what came after it on standard error.
+enum Verdict {
+    /// It ran.
+    Checked(Captured),
+    /// It breaks rules of its level, and did not run.
+    Refused(String),
+    /// It is no Python, and did not run.
+    Syntax(String),
+    /// Nothing, so the guard itself did not come to run.
+    None,
+}
+
+/// Reads the answer off the first line of standard error, which no code can have written.
+fn verdict(stderr: &Captured) -> Verdict {
+    let end = stderr.head.iter().position(|byte| *byte == b'\n');
+    let (word, rest) = match end {
+        Some(end) => (&stderr.head[..end], &stderr.head[end + 1..]),
+        None => return Verdict::None,
+    };
+    let total = stderr.total - word.len() as u64 - 1;
+    let rest = Captured { head: rest.to_vec(), tail: stderr.tail.clone(), total };
+    match word {
+        b"checked" => Verdict::Checked(rest),
+        b"refused" => Verdict::Refused(shown(&rest)),
+        b"syntax" => Verdict::Syntax(shown(&rest)),
+        _ => Verdict::None,
+    }
+}
+
+/// Turns the end of the process into the call's outcome.
+pub(super) fn outcome(finished: &Finished, stop: Option<Stop>) -> Result<Ran, ToolError> {
+    let stderr = match verdict(&finished.stderr) {
+        Verdict::Checked(stderr) => stderr,
+        Verdict::Refused(reasons) => {
+            let why = format!("the code was not run:\n{}", reasons.trim_end());
+            return Err(ToolError::denied(why).with_hint("Write it without these."));
+        }
+        Verdict::Syntax(error) => {
+            let why = format!("the code was not run, it is not Python:\n{}", error.trim_end());
+            return Err(ToolError::execution(why).with_hint("Mend it and send all of it again."));
+        }
+        // Its limits ended the guard while it read: a bomb for the parser.
+        Verdict::None if stop.is_none() && finished.status.signal().is_some() => {
+            let end = ending(finished.status);
+            return Err(ToolError::execution(format!("the code cannot be read: {end}")));
+        }
+        Verdict::None if stop.is_none() => {
+            let said = shown(&finished.stderr);
+            let end = ending(finished.status);
+            return Err(ToolError::unavailable(format!("Python did not start: {end}\n{said}")));
+        }
+        Verdict::None => finished.stderr.clone(),
+    };
+    let output = output(finished, &stderr);
+    let seconds = finished.duration.as_secs_f64();
+    match stop {
+        Some(Stop::TimeUp) => {
+            let why = format!("the code ran for {seconds:.1} s, its time limit, and was ended");
+            Err(ToolError::new(ErrorKind::Timeout, why)
+                .with_hint("Do less at a time, or find a faster way.")
+                .with_partial(output))
+        }
+        Some(Stop::Cancelled) => {
+            let why = format!("the code was ended with the call after {seconds:.1} s");
+            Err(ToolError::new(ErrorKind::Cancelled, why).with_partial(output))
+        }
+        None if finished.status.code() == Some(0) => Ok(Ran(output)),
+        None => {
+            let last = shown(&stderr);
+            let last = last.trim_end().lines().last().unwrap_or_default();
+            let why = format!("the code failed ({}): {last}", ending(finished.status));
+            let why = why.trim_end_matches([':', ' ']);
+            Err(ToolError::execution(why).with_partial(output))
+        }
+    }
+}
+
+/// Standard output, standard error below it if there is any, and both as data.
+fn output(finished: &Finished, stderr: &Captured) -> ToolOutput {
+    let mut text = shown(&finished.stdout);
+    if stderr.total > 0 {
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text.push_str("[stderr]\n");
+        text.push_str(&shown(stderr));
+    } else if text.is_empty() {
+        text.push_str("[nothing was printed]");
+    }
+    let streams = Streams {
+        stdout: shown(&ends(&finished.stdout)),
+        stderr: shown(&ends(stderr)),
+        exit_code: exit_code(finished.status),
+    };
+    with_facts(ToolOutput::from(text).with_data(json!(streams)), finished)
+}
+
+/// A stream as it is shown to models and people.
+fn shown(captured: &Captured) -> String {
+    visible(&captured.text()).into_owned()
+}
+
+/// What fits into the data.
+fn ends(captured: &Captured) -> Captured {
+    let bytes = captured.bytes();
+    if bytes.len() <= DATA_HEAD + DATA_TAIL {
+        return captured.clone();
+    }
+    Captured {
+        head: bytes[..DATA_HEAD].to_vec(),
+        tail: bytes[bytes.len() - DATA_TAIL..].to_vec(),
+        total: captured.total,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn captured(text: &str) -> Captured {
+        Captured { head: text.into(), tail: Vec::new(), total: text.len() as u64 }
+    }
+
+    #[test]
+    fn the_first_line_alone_is_the_answer() {
+        let Verdict::Checked(rest) = verdict(&captured("checked\nrefused\nx")) else {
+            panic!("it was checked")
+        };
+        assert_eq!((rest.text().as_str(), rest.total), ("refused\nx", 9));
+        assert!(matches!(verdict(&captured("refused\nline 1: no\n")), Verdict::Refused(_)));
+        for none in ["", "checked", "Traceback\nchecked\n"] {
+            assert!(matches!(verdict(&captured(none)), Verdict::None), "{none}");
+        }
+    }
+
+    #[test]
+    fn data_keeps_both_ends_and_fits() {
+        let long = captured(&"\u{1b}".repeat(1024 * 1024));
+        let kept = ends(&long);
+        assert_eq!(kept.head.len() + kept.tail.len(), DATA_HEAD + DATA_TAIL);
+        let both = json!([shown(&kept), shown(&kept)]).to_string().len();
+        assert!(both < 1024 * 1024, "{both}");
+        assert_eq!(ends(&captured("short")).text(), "short");
+    }
+}

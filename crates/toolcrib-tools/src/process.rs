@@ -1,0 +1,80 @@
+//! A program that a tool runs: until when, why it did not start, and what is said of its end.
+
+use std::time::{Duration, Instant};
+
+use tokio::time::sleep;
+use toolcrib_sandbox::{Command, Finished, SpawnError, Status, run};
+use toolcrib_tool::{CallContext, ErrorKind, ToolError, ToolOutput};
+
+/// Between asking a program to end and ending it.
+pub(crate) const GRACE: Duration = Duration::from_millis(500);
+
+/// Why a program was ended before it ended by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// The time was up, the tool's own or the call's.
+    TimeUp,
+    /// Nobody wants the answer any more.
+    Cancelled,
+}
+
+/// Runs a program for `limit` at most, and within the time of the call.
+pub(crate) async fn run_within(
+    command: Command,
+    limit: Duration,
+    cx: &CallContext,
+) -> Result<(Finished, Option<Stop>), ToolError> {
+    let over = async {
+        tokio::select! {
+            () = sleep(limit) => {}
+            () = cx.cancelled() => {}
+        }
+    };
+    let finished = run(command.grace(GRACE), over).await.map_err(not_started)?;
+    let stop = finished.stopped.then(|| {
+        let late = cx.deadline().is_some_and(|deadline| Instant::now() >= deadline);
+        if cx.is_cancelled() && !late { Stop::Cancelled } else { Stop::TimeUp }
+    });
+    Ok((finished, stop))
+}
+
+/// Why nothing ran, in the pipeline's words.
+fn not_started(error: SpawnError) -> ToolError {
+    let kind = match &error {
+        SpawnError::TooLong { .. } | SpawnError::Nul { .. } => ErrorKind::InvalidArgs,
+        _ => ErrorKind::Unavailable,
+    };
+    let retryable = matches!(error, SpawnError::Resources(_));
+    ToolError::new(kind, error.to_string()).with_retryable(retryable).with_source(error)
+}
+
+/// The exit code as shells give it: 128 and the number of the signal, where one ended it.
+pub(crate) fn exit_code(status: Status) -> Option<i32> {
+    status.code().or_else(|| status.signal().map(|signal| 128 + signal))
+}
+
+/// How a program ended, as a clause: `exit code 3`, `ended by SIGKILL`.
+pub(crate) fn ending(status: Status) -> String {
+    match (status.code(), status.signal_name(), status.signal()) {
+        (Some(code), ..) => format!("exit code {code}"),
+        (_, Some(name), _) => format!("ended by {name}"),
+        (_, _, Some(number)) => format!("ended by signal {number}"),
+        _ => "its end could not be observed".to_owned(),
+    }
+}
+
+/// Adds what programs and operators want to know: what the kernel held it to (`sandbox`), how its
+/// processes were ended, and how much of its output is not here.
+pub(crate) fn with_facts(mut output: ToolOutput, finished: &Finished) -> ToolOutput {
+    output = output
+        .with_meta("sandbox", finished.enforced.to_string())
+        .with_meta("kill_rung", finished.kill.rung.as_str());
+    if !finished.kill.complete {
+        output = output.with_meta("kill_complete", false);
+    }
+    let omitted = finished.stdout.omitted() + finished.stderr.omitted();
+    if omitted > 0 {
+        output = output.with_meta("truncated_bytes", omitted);
+    }
+    output
+}

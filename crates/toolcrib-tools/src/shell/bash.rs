@@ -1,0 +1,146 @@
+//! `bash`: commands in the workspace.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use toolcrib_macros::tool;
+use toolcrib_sandbox::{Command, Confinement, Finished, Profile, find_program};
+use toolcrib_tool::{
+    CallContext, ErrorKind, IntoOutcome, ToolError, ToolOutcome, ToolOutput, schema_for, visible,
+};
+
+use super::BashSettings;
+use crate::process::{Stop, ending, exit_code, run_within, with_facts};
+
+#[derive(Deserialize, JsonSchema)]
+struct BashArgs {
+    /// What `bash -c` runs: one command or several, with pipes, redirections and everything else.
+    #[schemars(length(min = 1, max = 100_000))]
+    command: String,
+    /// Seconds after which it is ended. Only shortens the operator's own limit (30 unless set).
+    #[schemars(extend("exclusiveMinimum" = 0))]
+    timeout: Option<f64>,
+}
+
+/// How a command ended.
+#[derive(Debug, Serialize, JsonSchema)]
+struct CommandEnd {
+    /// The exit code; 128 and the signal's number where a signal ended it; absent if the time was up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exit_code: Option<i32>,
+    /// Whether it was ended because the time was up.
+    timed_out: bool,
+}
+
+/// The result of a command that ran.
+struct Ran {
+    output: ToolOutput,
+}
+
+impl IntoOutcome for Ran {
+    fn into_outcome(self) -> Result<ToolOutcome, ToolError> {
+        Ok(self.output.into())
+    }
+
+    fn output_schema() -> Option<serde_json::Value> {
+        Some(schema_for::<CommandEnd>())
+    }
+}
+
+fn available() -> Result<(), String> {
+    find_program("bash").map(drop).map_err(|_| "needs `bash`, which is not on PATH".to_owned())
+}
+
+/// Run a shell command with `bash -c` in the workspace and get its output, standard error included,
+/// and its exit code. For builds, tests, git and whatever has no tool of its own. No terminal, no
+/// standard input, no network; what it leaves running is ended with it. Commands that take longer
+/// than 30 s are ended and answer with the output so far.
+#[tool(
+    category = "code",
+    tags("shell", "command", "terminal"),
+    approval = "always",
+    timeout = "10m",
+    wind_down = "1500ms",
+    available = available,
+    examples(
+        r#"{"command": "grep -rn TODO --include='*.rs' . | head -20"}"#,
+        r#"{"command": "make test 2>&1 | tail -50", "timeout": 20}"#
+    )
+)]
+async fn bash(
+    args: BashArgs,
+    #[service] settings: Option<Arc<BashSettings>>,
+    cx: &CallContext,
+) -> Result<Ran, ToolError> {
+    let settings = settings
+        .ok_or_else(|| ToolError::unavailable("the host of this tool has given it no workspace"))?;
+    let asked = args.timeout.map(Duration::try_from_secs_f64).transpose();
+    // What is too long for a duration is longer than any limit.
+    let limit = asked.ok().flatten().map_or(settings.timeout, |own| own.min(settings.timeout));
+    let confinement = Confinement::new(Profile::Workspace).workspace(&settings.workspace);
+    // `--`: a command may begin with a dash.
+    let command = Command::new("bash")
+        .args(["-c", "--"])
+        .arg(args.command)
+        .cwd(&settings.workspace)
+        .stderr_to_stdout()
+        .confine(confinement);
+    let (finished, stop) = run_within(command, limit, cx).await?;
+    match stop {
+        None => ended(&finished, &settings, cx),
+        Some(Stop::TimeUp) => Ok(Ran { output: time_up(&finished) }),
+        Some(Stop::Cancelled) => {
+            Err(ToolError::new(ErrorKind::Cancelled, "the command was ended with the call")
+                .with_partial(output(&finished, printed(&finished), false)))
+        }
+    }
+}
+
+/// The command ended by itself.
+fn ended(finished: &Finished, settings: &BashSettings, cx: &CallContext) -> Result<Ran, ToolError> {
+    let text = printed(finished);
+    if finished.status.code() == Some(0) {
+        let text = if text.is_empty() { "[no output]".to_owned() } else { text };
+        return Ok(Ran { output: output(finished, text, false) });
+    }
+    let end = ending(finished.status);
+    tracing::warn!(call = %cx.call_id(), end, "a command of `bash` did not end with 0");
+    let output = output(finished, with_line(text, &format!("[{end}]")), false);
+    if settings.nonzero_is_error {
+        return Err(ToolError::execution(format!("the command failed: {end}")).with_partial(output));
+    }
+    Ok(Ran { output })
+}
+
+/// The time was up: what there was by then is of use.
+fn time_up(finished: &Finished) -> ToolOutput {
+    let seconds = finished.duration.as_secs_f64();
+    let warning = format!(
+        "[warning: ended after {seconds:.1} s, at its time limit. This is the output so far; \
+         whether the command took effect is unknown.]"
+    );
+    output(finished, with_line(printed(finished), &warning), true).with_timed_out()
+}
+
+fn output(finished: &Finished, text: String, timed_out: bool) -> ToolOutput {
+    let exit_code = if timed_out { None } else { exit_code(finished.status) };
+    let end = json!(CommandEnd { exit_code, timed_out });
+    with_facts(ToolOutput::from(text).with_data(end), finished)
+}
+
+/// What it printed, as it is shown to models and people.
+fn printed(finished: &Finished) -> String {
+    visible(&finished.stdout.text()).into_owned()
+}
+
+/// The text, and a line of our own below it.
+fn with_line(mut text: String, line: &str) -> String {
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text.push_str(line);
+    text
+}

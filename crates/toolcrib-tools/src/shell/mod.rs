@@ -1,0 +1,7 @@
+//! The shell: commands as people type them.
+#![doc = include_str!("../docs/bash.md")]
+
+mod bash;
+mod settings;
+
+pub use settings::BashSettings;

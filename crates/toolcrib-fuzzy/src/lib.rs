@@ -13,10 +13,15 @@
 //!
 //! [`search`] ranks tools by the words of a question.
 //!
-//! Everything here only suggests. Nothing is ever run, applied or accepted because it looked alike.
+//! [`mod@edit`] replaces text in files by what a model quotes of them: it finds the one place that is
+//! meant, whatever has drifted, or says how to quote it.
+//!
+//! Names and tools are only suggested. Nothing is ever run, applied or accepted because it looked
+//! alike: an edit is made where its source stands, by rules that leave no room for likeness.
 
 #![forbid(unsafe_code)]
 
+pub mod edit;
 mod near;
 mod search;
 

@@ -1,0 +1,190 @@
+//! Several places where one was meant, and what would tell them apart.
+
+use std::fmt;
+use std::ops::Range;
+
+use super::change::LineRange;
+use super::level::Level;
+use super::lines::{LineCounter, eol_at, eol_before, line_end_within, line_start_within, trim};
+use super::locate::{self, Found};
+use super::show::clip;
+
+/// Places that are shown.
+const SHOWN: usize = 5;
+
+/// Lines before and after a place that may be needed to tell it apart.
+const REACH: usize = 12;
+
+/// Blocks of lines that are tried, and bytes of a file in which only one is.
+const TRIES: usize = 6;
+const LARGE_FILE: usize = 1024 * 1024;
+
+/// Bytes of a line before a place that are shown.
+const BEFORE: usize = 80;
+
+/// Bytes of a context that is shown, and of a line that is looked at for one.
+const LARGE: usize = 2_000;
+
+/// The source stands at several places.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ambiguity {
+    /// At which level it does.
+    pub level: Level,
+    /// At how many, overlapping ones included.
+    pub count: usize,
+    /// The first five.
+    pub places: Vec<Candidate>,
+}
+
+/// One of the places.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Candidate {
+    /// Its lines.
+    pub lines: LineRange,
+    /// The first of them, cut short if it is long.
+    pub text: String,
+    /// The smallest text of whole lines around it that stands nowhere else, to be used as the
+    /// source; `None` if twelve lines more on
+    /// either side or 2,000 bytes do not suffice, or if there are very many places.
+    pub context: Option<String>,
+}
+
+impl Ambiguity {
+    /// `file` is what was searched: its lines are the file's.
+    pub(super) fn new(file: &[u8], found: &Found) -> Self {
+        let counter = LineCounter::new(file);
+        let surroundings: Vec<Surroundings<'_>> =
+            found.places.iter().map(|place| Surroundings::new(file, place)).collect();
+        let whole = found.places.len() == found.count;
+        let places = found
+            .places
+            .iter()
+            .zip(&surroundings)
+            .take(SHOWN)
+            .map(|(place, around)| Candidate {
+                lines: LineRange::of(&counter, file, place),
+                text: clip(&file[first_line(file, place)]).into_owned(),
+                context: whole.then(|| around.context(&surroundings)).flatten(),
+            })
+            .collect();
+        Self { level: found.level, count: found.count, places }
+    }
+}
+
+impl fmt::Display for Ambiguity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { level, count, places } = self;
+        write!(
+            f,
+            "The source text stands at {count} places (matched {}), so it is not clear which one is \
+             meant. Add lines around it until it stands at one, or set `near_line`, or \
+             `replace_all` to change them all.",
+            level.describe()
+        )?;
+        for place in places {
+            write!(f, "\n\n{}: {}", place.lines, place.text)?;
+            if let Some(context) = &place.context {
+                write!(f, "\nonly there:\n{context}")?;
+            }
+        }
+        if *count > places.len() {
+            write!(f, "\n\nand {} more", count - places.len())?;
+        }
+        Ok(())
+    }
+}
+
+/// The line that a place begins in; of a long one what is around the place.
+fn first_line(file: &[u8], place: &Range<usize>) -> Range<usize> {
+    let start = line_start_within(file, place.start, BEFORE);
+    let start = start.unwrap_or_else(|| place.start.saturating_sub(BEFORE));
+    start..line_end_within(file, start, LARGE).unwrap_or(file.len().min(start + LARGE))
+}
+
+/// A place and the lines around it.
+struct Surroundings<'a> {
+    file: &'a [u8],
+    /// The whole lines that the place stands in; `None` if they are long.
+    lines: Option<Range<usize>>,
+}
+
+impl<'a> Surroundings<'a> {
+    fn new(file: &'a [u8], place: &Range<usize>) -> Self {
+        let end = place.end - eol_before(file, place.end).min(place.len());
+        let lines = (place.len() <= LARGE)
+            .then(|| {
+                let start = line_start_within(file, place.start, LARGE)?;
+                Some(start..line_end_within(file, end, LARGE)?)
+            })
+            .flatten();
+        Self { file, lines }
+    }
+
+    fn before(&self) -> impl Iterator<Item = Range<usize>> + use<'a> {
+        let file = self.file;
+        let mut start = self.lines.as_ref().map_or(0, |lines| lines.start);
+        let lines = std::iter::from_fn(move || {
+            let eol = eol_before(file, start);
+            let end = (eol > 0).then(|| start - eol)?;
+            start = line_start_within(file, end, LARGE)?;
+            Some(start..end)
+        });
+        lines.take(REACH)
+    }
+
+    fn after(&self) -> impl Iterator<Item = Range<usize>> + use<'a> {
+        let file = self.file;
+        let mut end = self.lines.as_ref().map_or(file.len(), |lines| lines.end);
+        let lines = std::iter::from_fn(move || {
+            let eol = eol_at(file, end);
+            let start = (eol > 0 && end + eol < file.len()).then(|| end + eol)?;
+            end = line_end_within(file, start, LARGE)?;
+            Some(start..end)
+        });
+        lines.take(REACH)
+    }
+
+    /// The smallest block of whole lines that holds this place and is no other's.
+    fn context(&self, all: &[Self]) -> Option<String> {
+        let own = self.lines.as_ref()?;
+        // How many lines each other place shares with this one, before and after.
+        let mut shared: Vec<(usize, usize)> = Vec::new();
+        for other in all {
+            let lines = other.lines.as_ref()?;
+            if lines != own && self.same((own, lines)) {
+                let before = self.before().zip(other.before());
+                let after = self.after().zip(other.after());
+                let same = |(one, other): &(Range<usize>, Range<usize>)| self.same((one, other));
+                shared.push((before.take_while(same).count(), after.take_while(same).count()));
+            }
+        }
+        let (lines_before, lines_after) =
+            (self.before().collect::<Vec<_>>(), self.after().collect::<Vec<_>>());
+        let mut blocks: Vec<(usize, usize)> = (0..=lines_before.len())
+            .map(|before| {
+                // Those that this many lines before do not tell apart must differ after.
+                let after = shared.iter().filter(|(same, _)| *same >= before);
+                (before, after.map(|(_, same)| same + 1).max().unwrap_or(0))
+            })
+            .filter(|(_, after)| *after <= lines_after.len())
+            .collect();
+        blocks.sort_by_key(|(before, after)| (before + after, *before));
+        let tries = if self.file.len() > LARGE_FILE { 1 } else { TRIES };
+        // Lines that differ may still begin or end alike, which is enough for a text that ends
+        // there: a block counts once it was searched for.
+        blocks.into_iter().take(tries).find_map(|(before, after)| {
+            let start = before.checked_sub(1).map_or(own.start, |last| lines_before[last].start);
+            let end = after.checked_sub(1).map_or(own.end, |last| lines_after[last].end);
+            let context = &self.file[start..end];
+            let alone = context.len() <= LARGE
+                && !context.is_empty()
+                && locate::exact(self.file, context, 0).is_some_and(|found| found.count == 1);
+            std::str::from_utf8(context).ok().filter(|_| alone).map(str::to_owned)
+        })
+    }
+
+    /// Blanks at the edges are no help in telling lines apart: a model may not copy them.
+    fn same(&self, (one, other): (&Range<usize>, &Range<usize>)) -> bool {
+        trim(&self.file[one.clone()]) == trim(&self.file[other.clone()])
+    }
+}

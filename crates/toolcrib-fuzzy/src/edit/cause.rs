@@ -1,0 +1,257 @@
+//! Why a source that was meant well is not found: mistakes that models make in copying. Each is
+//! tried, and named only if the source would have been found without it.
+
+use std::ops::Range;
+
+use super::locate;
+use super::pattern::Pattern;
+
+/// Bytes of a file that is searched whole for a source put right; of a larger one, the part that is
+/// most like the source.
+const SMALL: usize = 128 * 1024;
+
+/// Bytes before and after that part.
+const SLACK: usize = 4 * 1024;
+
+/// A likely mistake.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Cause {
+    /// The lines begin with their numbers, as a listing shows them.
+    LineNumbers,
+    /// The text is wrapped in a fence of backticks.
+    CodeFence,
+    /// Characters are written as HTML entities, or entities as characters.
+    Entities,
+    /// Backslashes and quotes are escaped once too often or once too little.
+    Escapes,
+    /// Lines are left out, with an ellipsis instead.
+    Elision,
+    /// Upper and lower case differ.
+    Case,
+    /// Letters are another alphabet's that look the same.
+    LookAlikes,
+}
+
+impl Cause {
+    /// Its name in data: `line_numbers`, `code_fence`, `entities`, `escapes`, `elision`, `case`,
+    /// `look_alikes`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::LineNumbers => "line_numbers",
+            Self::CodeFence => "code_fence",
+            Self::Entities => "entities",
+            Self::Escapes => "escapes",
+            Self::Elision => "elision",
+            Self::Case => "case",
+            Self::LookAlikes => "look_alikes",
+        }
+    }
+
+    /// A sentence that says what to do.
+    pub const fn describe(self) -> &'static str {
+        match self {
+            Self::LineNumbers => "Its lines begin with line numbers: send the text without them.",
+            Self::CodeFence => "It is wrapped in a code fence: send the text without it.",
+            Self::Entities => {
+                "Characters and HTML entities differ (such as `<` and `&lt;`): write them as the \
+                 file does."
+            }
+            Self::Escapes => {
+                "Backslashes or quotes are escaped once too often or too little: write them as the \
+                 file does."
+            }
+            Self::Elision => "It leaves lines out with an ellipsis: send all of its lines.",
+            Self::Case => "Upper and lower case differ.",
+            Self::LookAlikes => {
+                "Some letters only look the same (such as a Cyrillic `а` for a Latin `a`): copy \
+                 them from the file."
+            }
+        }
+    }
+}
+
+/// The mistakes without which the source would have been found.
+pub(super) fn diagnose(file: &[u8], source: &str, closest: Option<&Range<usize>>) -> Vec<Cause> {
+    let part = match closest {
+        _ if file.len() <= SMALL => 0..file.len(),
+        Some(range) => {
+            range.start.saturating_sub(SLACK)
+                ..file.len().min(range.end + SLACK + source.len().min(SMALL))
+        }
+        None => return Vec::new(),
+    };
+    if source.len() > SMALL {
+        return Vec::new();
+    }
+    let part = &file[part];
+    let text = || String::from_utf8_lossy(part);
+    let tries: [(Cause, &dyn Fn() -> bool); 7] = [
+        (Cause::LineNumbers, &|| stands(part, without_numbers(source))),
+        (Cause::CodeFence, &|| stands(part, without_fence(source))),
+        (Cause::Entities, &|| {
+            stands(part, with_characters(source)) || stands(part, with_entities(source))
+        }),
+        (Cause::Escapes, &|| {
+            stands(part, unescaped(source))
+                || stands(part, escaped(source))
+                || stands(part, escaped(source).map(|text| text.replace('\n', "\\n")))
+        }),
+        (Cause::Elision, &|| is_elided(part, source)),
+        (Cause::Case, &|| stands(text().to_lowercase().as_bytes(), Some(source.to_lowercase()))),
+        (Cause::LookAlikes, &|| stands(latin(&text()).as_bytes(), Some(latin(source)))),
+    ];
+    tries.into_iter().filter(|(_, tried)| tried()).map(|(cause, _)| cause).collect()
+}
+
+fn stands(part: &[u8], text: Option<String>) -> bool {
+    text.is_some_and(|text| {
+        Pattern::new(text.as_bytes()).is_some_and(|pattern| {
+            locate::exact(part, text.as_bytes(), 1).is_some()
+                || locate::drifted(part, &pattern, 1).is_some()
+        })
+    })
+}
+
+/// Without the numbers that every line begins with, and the sign after each.
+fn without_numbers(source: &str) -> Option<String> {
+    let stripped: Option<Vec<&str>> = source
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .map(|line| {
+            let line = line.trim_start().trim_start_matches('L');
+            let rest = line.trim_start_matches(|char: char| char.is_ascii_digit());
+            let numbered = rest.len() < line.len();
+            let rest = rest.trim_start_matches(' ');
+            rest.strip_prefix(['|', ':', '→', '\t', '│', '-', '.', ')']).filter(|_| numbered)
+        })
+        .collect();
+    let lines = stripped.filter(|lines| !lines.is_empty())?;
+    Some(lines.join("\n"))
+}
+
+fn without_fence(source: &str) -> Option<String> {
+    let inside = source.trim().strip_prefix("```")?.strip_suffix("```")?;
+    let (_, inside) = inside.split_once('\n')?;
+    Some(inside.trim_end_matches('\n').to_owned())
+}
+
+const ENTITIES: [(&str, &str); 7] = [
+    ("&lt;", "<"),
+    ("&gt;", ">"),
+    ("&quot;", "\""),
+    ("&#39;", "'"),
+    ("&apos;", "'"),
+    ("&nbsp;", " "),
+    ("&amp;", "&"),
+];
+
+fn with_characters(source: &str) -> Option<String> {
+    source.contains('&').then(|| {
+        ENTITIES.iter().fold(source.to_owned(), |text, (entity, char)| text.replace(entity, char))
+    })
+}
+
+fn with_entities(source: &str) -> Option<String> {
+    source
+        .contains(['<', '>', '&'])
+        .then(|| source.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;"))
+}
+
+fn unescaped(source: &str) -> Option<String> {
+    if !source.contains('\\') {
+        return None;
+    }
+    let mut out = String::with_capacity(source.len());
+    let mut chars = source.chars();
+    while let Some(char) = chars.next() {
+        match (char, char == '\\') {
+            (_, true) => match chars.next() {
+                Some('n') => out.push('\n'),
+                Some('t') => out.push('\t'),
+                Some('r') => out.push('\r'),
+                Some(char @ ('"' | '\'' | '\\' | '`' | '/' | '$')) => out.push(char),
+                Some(char) => out.extend(['\\', char]),
+                None => out.push('\\'),
+            },
+            (char, false) => out.push(char),
+        }
+    }
+    Some(out)
+}
+
+fn escaped(source: &str) -> Option<String> {
+    source.contains(['\\', '"', '\n']).then(|| source.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+/// Whether what stands before and after an ellipsis is there, but not the ellipsis.
+fn is_elided(part: &[u8], source: &str) -> bool {
+    let lines: Vec<&str> = source.lines().collect();
+    let dots = lines.iter().position(|line| {
+        let line = line.trim().trim_start_matches(['/', '#', '*', '-', ' ']);
+        line.starts_with("...") || line.starts_with('…')
+    });
+    dots.is_some_and(|at| {
+        let (before, after) = (lines[..at].join("\n"), lines[at + 1..].join("\n"));
+        [before, after]
+            .into_iter()
+            .filter(|text| !text.trim().is_empty())
+            .map(|text| stands(part, Some(text)))
+            .reduce(|one, other| one && other)
+            .unwrap_or(false)
+    })
+}
+
+/// Letters of other alphabets that cannot be told from Latin ones by looking, as the Latin ones.
+fn latin(text: &str) -> String {
+    const ALIKE: [(char, char); 40] = [
+        ('а', 'a'),
+        ('е', 'e'),
+        ('о', 'o'),
+        ('р', 'p'),
+        ('с', 'c'),
+        ('х', 'x'),
+        ('у', 'y'),
+        ('і', 'i'),
+        ('ј', 'j'),
+        ('ѕ', 's'),
+        ('һ', 'h'),
+        ('ԁ', 'd'),
+        ('ԛ', 'q'),
+        ('ԝ', 'w'),
+        ('А', 'A'),
+        ('В', 'B'),
+        ('Е', 'E'),
+        ('К', 'K'),
+        ('М', 'M'),
+        ('Н', 'H'),
+        ('О', 'O'),
+        ('Р', 'P'),
+        ('С', 'C'),
+        ('Т', 'T'),
+        ('Х', 'X'),
+        ('І', 'I'),
+        ('Ѕ', 'S'),
+        ('Ј', 'J'),
+        ('ο', 'o'),
+        ('ν', 'v'),
+        ('Α', 'A'),
+        ('Β', 'B'),
+        ('Ε', 'E'),
+        ('Η', 'H'),
+        ('Ι', 'I'),
+        ('Κ', 'K'),
+        ('Μ', 'M'),
+        ('Ν', 'N'),
+        ('Ο', 'O'),
+        ('Τ', 'T'),
+    ];
+    text.chars()
+        .map(|char| match char {
+            _ if char.is_ascii() => char,
+            // The wide forms of ASCII.
+            '\u{ff01}'..='\u{ff5e}' => char::from_u32(u32::from(char) - 0xfee0).unwrap_or(char),
+            _ => ALIKE.iter().find(|(other, _)| *other == char).map_or(char, |(_, latin)| *latin),
+        })
+        .collect()
+}

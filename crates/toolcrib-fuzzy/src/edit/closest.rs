@@ -1,0 +1,294 @@
+//! The part of the file that is most like a source that stands nowhere in it: to explain a refusal,
+//! never to edit.
+//!
+//! One pass over the file counts, block by block, how many groups of three characters are the
+//! source's too. The blocks that have most of them are looked at line by line.
+
+use std::fmt::Write as _;
+use std::ops::Range;
+
+use super::change::LineRange;
+use super::diff::{Hunk, hunks};
+use super::fold;
+use super::lines::{LineCounter, line_end_within, line_start_within, pieces, trim};
+use super::show::{clip, visible};
+
+/// Bytes per block.
+const BLOCK: usize = 64;
+
+/// Parts of the file that are looked at line by line.
+const CANDIDATES: usize = 6;
+
+/// Bytes of a source beyond which its beginning stands for it.
+const LARGE: usize = 16 * 1024;
+
+/// Bytes of the text that is offered to be sent again.
+const RESENT: usize = 4_000;
+
+/// Lines of the comparison.
+const MOST_ROWS: usize = 40;
+
+/// How alike the lines must be, of 1,000, to be worth showing.
+const LIKE: usize = 450;
+
+/// The part of the file that is most like the source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Closest {
+    /// Its lines.
+    pub lines: LineRange,
+    /// It word for word, to be sent as the source if it is what was meant; `None` if it is longer
+    /// than 4,000 bytes or no UTF-8.
+    pub text: Option<String>,
+    /// It beside the source: the file's lines with their numbers, `-` before those that the source
+    /// has otherwise, `+` before the source's. Where only blanks differ they are shown, `·` for a
+    /// space and `→` for a tab.
+    pub diff: String,
+}
+
+/// Where that part is.
+pub(super) fn find(file: &[u8], source: &str) -> Option<Range<usize>> {
+    let head = &source.as_bytes()[..source.len().min(LARGE)];
+    let shape = Shape::of(head);
+    let candidates = candidates(file, &shape, head.len());
+    let wanted: Vec<&[u8]> = lines_of(head);
+    candidates
+        .into_iter()
+        .filter_map(|range| best_lines(file, range, &wanted))
+        .max_by_key(|(likeness, range)| (*likeness, std::cmp::Reverse(range.start)))
+        .filter(|(likeness, _)| *likeness >= LIKE)
+        .map(|(_, range)| range)
+}
+
+impl Closest {
+    pub(super) fn new(file: &[u8], source: &str, range: &Range<usize>) -> Self {
+        let counter = LineCounter::new(file);
+        let lines = LineRange::of(&counter, file, range);
+        let window = &file[range.clone()];
+        let text = (window.len() <= RESENT)
+            .then(|| std::str::from_utf8(window).ok().map(str::to_owned))
+            .flatten();
+        Self { lines, text, diff: compared(window, source, lines.first) }
+    }
+}
+
+/// The lines of the window beside those of the source.
+fn compared(window: &[u8], source: &str, first: usize) -> String {
+    let (old, new) = (lines_of(window), lines_of(source.as_bytes()));
+    let (old, new) = (&old[..old.len().min(200)], &new[..new.len().min(200)]);
+    let mut out = String::new();
+    let mut left = MOST_ROWS;
+    for Hunk { old: file, new: source, equal } in hunks(old, new) {
+        // Lines that differ in blanks alone say so by showing them.
+        let blanks = |lines: &[&[u8]]| -> Vec<String> {
+            lines.iter().map(|line| fold::fold(&String::from_utf8_lossy(line))).collect()
+        };
+        let only_blanks = !equal && blanks(&old[file.clone()]) == blanks(&new[source.clone()]);
+        let row = |line: &[u8]| {
+            let line = clip(line);
+            if only_blanks { visible(&line) } else { line.into_owned() }
+        };
+        let rows = file
+            .clone()
+            .map(|at| (if equal { ' ' } else { '-' }, Some(first + at), old[at]))
+            .chain(source.filter(|_| !equal).map(|at| ('+', None, new[at])));
+        for (sign, number, line) in rows {
+            if left == 0 {
+                out.push_str("…\n");
+                return out;
+            }
+            left -= 1;
+            let number = number.map_or(String::new(), |number| number.to_string());
+            let _ = writeln!(out, "{sign}{number:>6}  {}", row(line));
+        }
+    }
+    out
+}
+
+/// Lines without what ends them, and without the empty piece after the last end.
+fn lines_of(text: &[u8]) -> Vec<&[u8]> {
+    let mut lines: Vec<&[u8]> = pieces(text).map(|piece| piece.text).collect();
+    if lines.len() > 1 && lines.last().is_some_and(|last| last.is_empty()) {
+        lines.pop();
+    }
+    lines
+}
+
+/// Which groups of three characters a text has, upper and lower case being one.
+struct Shape {
+    known: Vec<u8>,
+}
+
+impl Shape {
+    fn of(text: &[u8]) -> Self {
+        let mut known = vec![0; 1 << 16];
+        let mut last = 0;
+        for byte in text {
+            last = Self::next(last, *byte);
+            known[Self::slot(last)] = 1;
+        }
+        // Blanks alone tell nothing apart.
+        let blank = b"\t\t\t   \t  \n\n\n   \n  ";
+        blank.iter().fold(0, |last, byte| {
+            let last = Self::next(last, *byte);
+            known[Self::slot(last)] = 0;
+            last
+        });
+        Self { known }
+    }
+
+    fn next(last: u32, byte: u8) -> u32 {
+        (last << 8 | u32::from(byte | (u8::from(byte.is_ascii_uppercase()) << 5))) & 0x00ff_ffff
+    }
+
+    fn slot(last: u32) -> usize {
+        (last.wrapping_mul(0x9e37_79b1) >> 16) as usize
+    }
+
+    /// How many groups of the bytes are known.
+    fn count(&self, bytes: &[u8], last: &mut u32) -> u8 {
+        let mut count = 0;
+        for byte in bytes {
+            *last = Self::next(*last, *byte);
+            count += self.known[Self::slot(*last)];
+        }
+        count
+    }
+}
+
+/// The parts of the file, as long as the source, that have most of its shape; apart from each other.
+fn candidates(file: &[u8], shape: &Shape, len: usize) -> Vec<Range<usize>> {
+    let width = len.div_ceil(BLOCK) + 1;
+    let mut best: Vec<(usize, usize)> = Vec::with_capacity(CANDIDATES + 1);
+    let mut counts = std::collections::VecDeque::with_capacity(width + 1);
+    let (mut last, mut sum) = (0, 0);
+    for (at, block) in file.chunks(BLOCK).enumerate() {
+        let count = usize::from(shape.count(block, &mut last));
+        counts.push_back(count);
+        sum += count;
+        if counts.len() > width {
+            sum -= counts.pop_front().unwrap_or(0);
+        }
+        let first = (at + 1).saturating_sub(width);
+        if best.len() == CANDIDATES && best[CANDIDATES - 1].0 >= sum {
+            continue;
+        }
+        // Of windows that overlap the better one stays.
+        match best.iter().position(|(_, other)| first - other < width) {
+            Some(known) if best[known].0 >= sum => continue,
+            Some(known) => best[known] = (sum, first),
+            None => best.push((sum, first)),
+        }
+        best.sort_by_key(|(sum, first)| (std::cmp::Reverse(*sum), *first));
+        best.truncate(CANDIDATES);
+    }
+    best.iter()
+        .filter(|(sum, _)| *sum > 0)
+        .map(|(_, first)| first * BLOCK..file.len().min((first + width) * BLOCK))
+        .collect()
+}
+
+/// The lines in and around a part of the file that are most like the wanted ones, and how like.
+fn best_lines(file: &[u8], part: Range<usize>, wanted: &[&[u8]]) -> Option<(usize, Range<usize>)> {
+    let start = line_start_within(file, part.start, LARGE).unwrap_or(part.start);
+    // Two lines more on either side: blocks do not end where lines do.
+    let start = (0..2).fold(start, |start, _| {
+        start.checked_sub(1).and_then(|end| line_start_within(file, end, 1_000)).unwrap_or(start)
+    });
+    let end = line_end_within(file, part.end, 1_000).unwrap_or(part.end);
+    let mut at = start;
+    let lines: Vec<Range<usize>> = pieces(&file[start..end])
+        .map(|piece| {
+            let line = at..at + piece.text.len();
+            at = line.end + piece.eol.len();
+            line
+        })
+        .collect();
+    let wanted_bags: Vec<Bag> = wanted.iter().map(|line| Bag::of(line)).collect();
+    let bags: Vec<Bag> = lines.iter().map(|line| Bag::of(&file[line.clone()])).collect();
+    let weight: usize = wanted_bags.iter().map(Bag::len).sum::<usize>().max(1);
+    // The line that fits the most telling line of the source best sets them beside each other.
+    let telling = (0..wanted.len()).max_by_key(|at| wanted_bags[*at].len())?;
+    let mut ranked: Vec<usize> = (0..lines.len()).collect();
+    ranked.sort_by_key(|at| std::cmp::Reverse(bags[*at].likeness(&wanted_bags[telling])));
+    ranked
+        .into_iter()
+        .take(4)
+        .map(|anchor| {
+            let first = anchor.saturating_sub(telling);
+            let last = (first + wanted.len()).min(lines.len());
+            let like: usize = wanted_bags
+                .iter()
+                .zip(&bags[first..last])
+                .map(|(bag, line)| {
+                    // A source of one line may be part of a line.
+                    let part = if wanted.len() == 1 { bag.inside(line) * 3 / 5 } else { 0 };
+                    bag.likeness(line).max(part) * bag.len()
+                })
+                .sum();
+            // Lines that were put in or left out move the others: those are found by being equal.
+            let key = |line: &[u8]| trim(line).to_vec();
+            let old: Vec<Vec<u8>> =
+                lines[first..last].iter().map(|line| key(&file[line.clone()])).collect();
+            let new: Vec<Vec<u8>> = wanted.iter().map(|line| key(line)).collect();
+            let equal: usize = hunks(&old, &new)
+                .into_iter()
+                .filter(|hunk| hunk.equal)
+                .flat_map(|hunk| hunk.new)
+                .map(|at| 1_000 * wanted_bags[at].len())
+                .sum();
+            (like.max(equal) / weight, lines[first].start..lines[last - 1].end)
+        })
+        .max_by_key(|(likeness, range)| (*likeness, std::cmp::Reverse(range.start)))
+}
+
+/// The pairs of characters of a line, sorted, without its blanks.
+struct Bag {
+    pairs: Vec<[u8; 2]>,
+}
+
+impl Bag {
+    fn of(line: &[u8]) -> Self {
+        let line = &line[..line.len().min(1_000)];
+        let shown: Vec<u8> = line
+            .iter()
+            .filter(|byte| !byte.is_ascii_whitespace())
+            .map(u8::to_ascii_lowercase)
+            .collect();
+        let mut pairs: Vec<[u8; 2]> = shown.windows(2).map(|pair| [pair[0], pair[1]]).collect();
+        if let [one] = shown[..] {
+            pairs.push([one, 0]);
+        }
+        pairs.sort_unstable();
+        Self { pairs }
+    }
+
+    fn len(&self) -> usize {
+        self.pairs.len()
+    }
+
+    /// How many of the pairs of both are in both, of 1,000.
+    fn likeness(&self, other: &Self) -> usize {
+        2_000 * self.shared(other) / (self.len() + other.len()).max(1)
+    }
+
+    /// How many of these pairs are the other's too, of 1,000.
+    fn inside(&self, other: &Self) -> usize {
+        1_000 * self.shared(other) / self.len().max(1)
+    }
+
+    fn shared(&self, other: &Self) -> usize {
+        let (mut one, mut two, mut both) = (0, 0, 0);
+        while one < self.pairs.len() && two < other.pairs.len() {
+            match self.pairs[one].cmp(&other.pairs[two]) {
+                std::cmp::Ordering::Less => one += 1,
+                std::cmp::Ordering::Greater => two += 1,
+                std::cmp::Ordering::Equal => {
+                    both += 1;
+                    one += 1;
+                    two += 1;
+                }
+            }
+        }
+        both
+    }
+}

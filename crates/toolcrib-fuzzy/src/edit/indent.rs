@@ -1,0 +1,189 @@
+//! Indentation carried over: from how the source and the target indent to how the file does.
+
+use std::ops::Range;
+
+use super::fold;
+use super::level::Level;
+use super::lines::{self, Piece, eol_before, line_start, pieces, trim};
+
+/// Lines before and after a place that are asked how the file indents.
+const AROUND: usize = 64;
+
+/// How a level reads the blanks at the start of a line.
+pub(super) fn indent(text: &[u8], level: Level) -> &[u8] {
+    match std::str::from_utf8(text) {
+        Ok(line) if level == Level::Folded => &text[..fold::indent_len(line)],
+        _ => lines::indent(text),
+    }
+}
+
+/// One step of indentation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unit {
+    Tab,
+    Spaces(usize),
+}
+
+impl Unit {
+    /// Whether blanks are one step.
+    fn is(self, blanks: &[u8]) -> bool {
+        match self {
+            Self::Tab => blanks == b"\t",
+            Self::Spaces(width) => {
+                blanks.len() == width && blanks.iter().all(|blank| *blank == b' ')
+            }
+        }
+    }
+}
+
+/// How indentation is carried over from the source's lines to the file's.
+pub(super) struct Indents<'a> {
+    level: Level,
+    /// Where each line of the source that shows something is indented, there and in the file.
+    pairs: Vec<Pair<'a>>,
+    source_unit: Option<Unit>,
+    file_unit: Option<Unit>,
+}
+
+struct Pair<'a> {
+    line: usize,
+    source: &'a [u8],
+    file: &'a [u8],
+}
+
+impl<'a> Indents<'a> {
+    /// From lines that equal each other one by one.
+    pub(super) fn new(
+        level: Level,
+        source: &[Piece<'a>],
+        file: &[Piece<'a>],
+        target: &[Piece<'a>],
+        body: &'a [u8],
+        place: &Range<usize>,
+    ) -> Self {
+        let pairs: Vec<Pair<'a>> = source
+            .iter()
+            .zip(file)
+            .enumerate()
+            .filter(|(_, (source, _))| !trim(source.text).is_empty())
+            .map(|(line, (source, file))| Pair {
+                line,
+                source: indent(source.text, level),
+                file: indent(file.text, level),
+            })
+            .collect();
+        let written = [source, target].map(|texts| unit_of(texts.iter().map(|text| text.text)));
+        let file_unit = unit_of(file.iter().map(|text| text.text))
+            .or_else(|| unit_of(surroundings(body, place).map(|line| line.text)));
+        let [of_source, of_target] = written;
+        // A line that is one step in, in the file, tells the source's step, unless that would be
+        // two of them.
+        let told = pairs
+            .iter()
+            .filter(|pair| file_unit.is_some_and(|unit| unit.is(pair.file)))
+            .filter(|pair| (2..=4).contains(&pair.source.len()))
+            .find(|pair| pair.source.iter().all(|blank| *blank == b' '))
+            .map(|pair| Unit::Spaces(pair.source.len()));
+        let source_unit = told.or(match (of_source, of_target) {
+            (Some(Unit::Spaces(one)), Some(Unit::Spaces(other))) => {
+                Some(Unit::Spaces(one.min(other)))
+            }
+            (one, other) => one.or(other),
+        });
+        Self { level, pairs, source_unit, file_unit }
+    }
+
+    /// Whether the file is indented as the source is.
+    pub(super) fn is_same(&self) -> bool {
+        self.pairs.iter().all(|pair| pair.source == pair.file)
+    }
+
+    /// The line of the target with the file's indentation; `at` is the line of the source it stands
+    /// for or stands before.
+    pub(super) fn carry(&self, line: &[u8], at: usize) -> Vec<u8> {
+        if trim(line).is_empty() {
+            return line.to_vec();
+        }
+        let own = indent(line, self.level);
+        [self.indent_for(own, at).as_slice(), &line[own.len()..]].concat()
+    }
+
+    fn indent_for(&self, own: &[u8], at: usize) -> Vec<u8> {
+        let nearest = |pair: &&Pair<'_>| pair.line.abs_diff(at);
+        // The longest indentation that the source has and this one begins with.
+        let beginning = self
+            .pairs
+            .iter()
+            .filter(|pair| own.starts_with(pair.source))
+            .min_by_key(|pair| (usize::MAX - pair.source.len(), nearest(pair)));
+        if let Some(pair) = beginning {
+            return [pair.file, &self.convert(&own[pair.source.len()..])].concat();
+        }
+        // Less than every line of the source: as much less in the file.
+        let deeper = self
+            .pairs
+            .iter()
+            .filter(|pair| pair.source.starts_with(own))
+            .min_by_key(|pair| (pair.source.len(), nearest(pair)));
+        if let Some(pair) = deeper {
+            let less = self.convert(&pair.source[own.len()..]);
+            let kept = pair.file.len().saturating_sub(less.len());
+            return pair.file[..kept].to_vec();
+        }
+        own.to_vec()
+    }
+
+    /// What the source's units are in the file's.
+    fn convert(&self, blanks: &[u8]) -> Vec<u8> {
+        let (Some(from), Some(to)) = (self.source_unit, self.file_unit) else {
+            return blanks.to_vec();
+        };
+        let only = |byte| blanks.iter().all(|blank| *blank == byte);
+        let (steps, rest) = match from {
+            _ if from == to => return blanks.to_vec(),
+            Unit::Tab if only(b'\t') => (blanks.len(), 0),
+            Unit::Spaces(width) if only(b' ') => (blanks.len() / width, blanks.len() % width),
+            _ => return blanks.to_vec(),
+        };
+        let mut converted = match to {
+            Unit::Tab => b"\t".repeat(steps),
+            Unit::Spaces(width) => b" ".repeat(width * steps),
+        };
+        converted.extend(std::iter::repeat_n(b' ', rest));
+        converted
+    }
+}
+
+/// The smallest step from a line to the next that shows something; a tab if any begins with one.
+fn unit_of<'a>(texts: impl Iterator<Item = &'a [u8]>) -> Option<Unit> {
+    let mut before: Option<usize> = None;
+    let mut smallest: Option<usize> = None;
+    for text in texts.filter(|text| !trim(text).is_empty()) {
+        let own = lines::indent(text);
+        if own.first() == Some(&b'\t') {
+            return Some(Unit::Tab);
+        }
+        if let Some(step) = before.map(|before| own.len().abs_diff(before))
+            && step > 1
+        {
+            smallest = Some(smallest.map_or(step, |known| known.min(step)));
+        }
+        before = Some(own.len());
+    }
+    smallest.map(Unit::Spaces)
+}
+
+/// Lines around a place, itself included.
+fn surroundings<'a>(body: &'a [u8], place: &Range<usize>) -> impl Iterator<Item = Piece<'a>> {
+    let mut start = place.start;
+    for _ in 0..AROUND {
+        let eol = eol_before(body, start);
+        if eol == 0 {
+            break;
+        }
+        start = line_start(body, start - eol);
+    }
+    let before = pieces(&body[start..place.start]).count();
+    let inside = pieces(&body[place.clone()]).count();
+    pieces(&body[start..]).take(before + inside + AROUND)
+}

@@ -1,0 +1,90 @@
+//! Where the source stands in the file: the strictest level that finds it decides.
+
+mod bytes;
+mod folded;
+mod seeds;
+mod windows;
+
+use std::ops::Range;
+
+use super::level::Level;
+use super::lines::pieces;
+use super::pattern::Pattern;
+
+/// Every place of the strictest level that has one.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Found {
+    pub(super) level: Level,
+    /// The pieces of the source that a place holds: all, from the third level on its lines, from
+    /// the fourth on those between its blank edges.
+    pub(super) pieces: Range<usize>,
+    /// How many places there are, overlapping ones included.
+    pub(super) count: usize,
+    /// The first of them, as many as were asked for. From the third level on without what ends the
+    /// last line.
+    pub(super) places: Vec<Range<usize>>,
+}
+
+/// Places of one level, counted beyond those that are kept.
+#[derive(Debug)]
+struct Tally {
+    keep: usize,
+    count: usize,
+    places: Vec<Range<usize>>,
+}
+
+impl Tally {
+    fn new(keep: usize) -> Self {
+        Self { keep, count: 0, places: Vec::new() }
+    }
+
+    fn add(&mut self, place: Range<usize>) {
+        self.count += 1;
+        if self.places.len() < self.keep {
+            self.places.push(place);
+        }
+    }
+
+    fn at(self, level: Level, pieces: Range<usize>) -> Option<Found> {
+        let Self { count, places, .. } = self;
+        (count > 0).then_some(Found { level, pieces, count, places })
+    }
+}
+
+/// The places of the source, byte by byte.
+pub(super) fn exact(file: &[u8], source: &[u8], keep: usize) -> Option<Found> {
+    bytes::exact(file, source, keep).at(Level::Exact, 0..pieces(source).count())
+}
+
+/// The places of the source at the strictest level beyond the first. `body` is the file without its
+/// byte order mark.
+pub(super) fn drifted(body: &[u8], pattern: &Pattern<'_>, keep: usize) -> Option<Found> {
+    verbatim(body, pattern, keep).or_else(|| {
+        let text = std::str::from_utf8(body).ok()?;
+        folded::search(text, pattern, keep)
+    })
+}
+
+/// The levels at which every line of the source stands in the file verbatim, but for its edges.
+pub(super) fn verbatim(body: &[u8], pattern: &Pattern<'_>, keep: usize) -> Option<Found> {
+    seeds::search(body, pattern, keep).unwrap_or_else(|_| {
+        let newlines = || {
+            // A source of one line has no line's end that could differ.
+            let several = pattern.pieces.len() > 1;
+            several.then(|| bytes::ignoring_newlines(body, pattern.text, keep))
+        };
+        let lines = |level: Level| {
+            let pieces = pattern.compared(level);
+            let wanted: Vec<&[u8]> =
+                pattern.pieces[pieces.clone()].iter().map(|piece| piece.text).collect();
+            windows::search(body, &wanted, level, keep).at(level, pieces)
+        };
+        newlines()
+            .and_then(|tally| tally.at(Level::Newlines, pattern.compared(Level::Newlines)))
+            .or_else(|| lines(Level::TrailingBlanks))
+            .or_else(|| lines(Level::Indentation))
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -19,10 +19,11 @@ mod key;
 mod ledger;
 mod lru;
 pub(crate) mod size;
+mod spelling;
 
 use std::sync::Arc;
 
-use toolcrib_tool::{Dedupe, Resources, ToolDefinition, ToolOutput};
+use toolcrib_tool::{Dedupe, RawArguments, Resources, ToolDefinition, ToolOutput};
 
 pub use cache::CacheStats;
 pub(crate) use cache::{AnswerCache, CacheLimits, Writing};
@@ -31,6 +32,7 @@ use flights::{Landing, Leader, Role};
 pub(crate) use history::{HistoryLimits, SessionHistory};
 pub(crate) use key::{Callee, Key};
 use ledger::Version;
+pub(crate) use spelling::{Question, Spelt};
 
 #[cfg(test)]
 mod tests;
@@ -72,6 +74,8 @@ pub(crate) enum Asked {
 #[must_use = "others may wait for this call"]
 pub(crate) struct Run {
     key: Key,
+    /// The text, if it is to be known again.
+    spelt: Option<Spelt>,
     version: Version,
     /// Those who wait for the call, in the batch and in the process.
     in_batch: Option<Leader>,
@@ -93,10 +97,29 @@ impl Answers {
         definition.cache().is_some() || definition.dedupe() != Dedupe::None
     }
 
+    /// What a text came to when it was sent before, if its answer is kept: it needs no parsing and no
+    /// validation then. `None` says nothing.
+    pub(crate) fn recall(
+        &self,
+        callee: &Callee,
+        text: &RawArguments,
+        context: &str,
+    ) -> Option<Spelt> {
+        let text = text.as_str();
+        self.keeps_text(callee.definition(), text)
+            .then(|| self.cache.recall(callee, text, context))?
+    }
+
+    /// Whether a text of this tool may be known again.
+    pub(crate) fn keeps_text(&self, definition: &ToolDefinition, text: &str) -> bool {
+        definition.cache().is_some() && text.len() <= spelling::LONGEST && self.cache.is_enabled()
+    }
+
     /// Finds out what is to be done about a call, waiting for the same call elsewhere if need be.
     ///
     /// The wait is part of the caller's time: it sets the limit and drops the future.
-    pub(crate) async fn ask(&self, key: &Key, scope: Scope<'_>) -> Asked {
+    pub(crate) async fn ask(&self, question: &Question, scope: Scope<'_>) -> Asked {
+        let key = question.key();
         let definition = key.definition();
         let batch = scope.batch.filter(|_| definition.dedupe() != Dedupe::None);
         let session = self.session(definition, scope.session);
@@ -111,7 +134,13 @@ impl Answers {
         } else {
             self.cache.version(key)
         };
-        let mut run = Run { key: key.clone(), version, in_batch: None, in_process: None };
+        let mut run = Run {
+            key: key.clone(),
+            spelt: question.spelt().cloned(),
+            version,
+            in_batch: None,
+            in_process: None,
+        };
 
         if let Some(batch) = batch {
             match lead_or_wait(batch.join(key, version)).await {
@@ -165,7 +194,10 @@ impl Answers {
     pub(crate) fn publish(&self, run: Run, scope: Scope<'_>, outcome: &Outcome) {
         // Before those who wait are told, so that whoever comes after them finds it.
         if let Ok(output) = outcome {
-            self.cache.insert(&run.key, run.version, Arc::clone(output));
+            let is_kept = self.cache.insert(&run.key, run.version, Arc::clone(output));
+            if let Some(spelt) = run.spelt.as_ref().filter(|_| is_kept) {
+                self.cache.spell(spelt);
+            }
         }
         self.remember(&run, scope, outcome);
         run.publish(outcome);

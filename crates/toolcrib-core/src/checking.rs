@@ -25,6 +25,11 @@ struct Mended {
 }
 
 impl Mending {
+    /// Whether the text was accepted as it came.
+    pub(crate) fn is_none(&self) -> bool {
+        self.0.is_none()
+    }
+
     fn mended(&mut self) -> &mut Mended {
         self.0.get_or_insert_default()
     }

@@ -5,8 +5,6 @@ mod builder;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
-
 use crate::admission::Admission;
 use crate::answers::{Answers, CacheStats};
 use crate::approval::{Approver, SessionApprovals};
@@ -14,7 +12,7 @@ use crate::audit::AuditTrail;
 use crate::clock::{Clock, Timestamp};
 use crate::events::EventBus;
 use crate::lifecycle::{PollWatch, Shutdown, ShutdownReport};
-use crate::masking::{Mask, MaskError};
+use crate::masking::{LiveMask, MaskError};
 use crate::middleware::Stack;
 use crate::policy::Policy;
 use crate::spill::SpillStore;
@@ -37,7 +35,7 @@ pub(crate) struct Shared {
     pub(crate) answers: Answers,
     pub(crate) statistics: Statistics,
     pub(crate) middleware: Stack,
-    pub(crate) mask: ArcSwap<Mask>,
+    pub(crate) mask: LiveMask,
     pub(crate) spill: Option<Arc<dyn SpillStore>>,
     pub(crate) audit: Option<AuditTrail>,
     pub(crate) policy: Policy,
@@ -128,15 +126,7 @@ impl Executor {
     /// To be called before a tool can have them.
     pub fn mask_also(&self, secrets: impl IntoIterator<Item = String>) -> Result<(), MaskError> {
         let values: Vec<String> = secrets.into_iter().collect();
-        let mut result = Ok(());
-        self.shared.mask.rcu(|mask| match mask.extended(values.iter().cloned()) {
-            Ok(mask) => Arc::new(mask),
-            Err(error) => {
-                result = Err(error);
-                Arc::clone(mask)
-            }
-        });
-        result
+        self.shared.mask.extend(&values)
     }
 
     /// Ends it: calls that come now are `unavailable`, those that run have `grace` to end and are

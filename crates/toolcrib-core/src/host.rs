@@ -1,7 +1,9 @@
 //! What a running call can ask of its executor: whether it is cancelled, services, and calls of its
 //! own.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use tokio::time::Instant;
 use toolcrib_tool::{
@@ -23,8 +25,10 @@ pub(crate) struct Host {
     cancellation: Cancellation,
     turn: Turn,
     descent: Descent,
-    /// Known once the work begins, if there is a limit.
-    deadline: OnceLock<Instant>,
+    started: Instant,
+    /// Nanoseconds from then to the deadline: known once the work begins, if there is a limit; 0
+    /// until then.
+    deadline: AtomicU64,
     /// The result the tool set before it returned.
     result: Mutex<Option<Box<ToolOutput>>>,
     /// What the tool waits for, if it returned without an end.
@@ -34,10 +38,11 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// Of a call of this tool, made from the calls of `parent`.
+    /// Of a call of this tool that came in at `started`, made from the calls of `parent`.
     pub(crate) fn new(
         turn: &Turn,
         definition: &Arc<ToolDefinition>,
+        started: Instant,
         parent: &Lineage,
         voice: Option<VoiceHandle>,
     ) -> Self {
@@ -48,7 +53,8 @@ impl Host {
             cancellation: Cancellation::default(),
             turn: turn.clone(),
             descent: Descent::new(parent, definition),
-            deadline: OnceLock::new(),
+            started,
+            deadline: AtomicU64::new(0),
             result: Mutex::new(None),
             waiting: Mutex::new(None),
         }
@@ -85,7 +91,9 @@ impl Host {
             self.descent.hold(slot);
         }
         if let Some(deadline) = deadline {
-            let _ = self.deadline.set(deadline);
+            let nanos = deadline.saturating_duration_since(self.started).as_nanos();
+            let nanos = u64::try_from(nanos).unwrap_or(u64::MAX).max(1);
+            self.deadline.store(nanos, Ordering::Relaxed);
         }
     }
 }
@@ -111,7 +119,9 @@ impl CallHost for Host {
     }
 
     fn deadline(&self) -> Option<std::time::Instant> {
-        self.deadline.get().copied().map(Instant::into_std)
+        let nanos = Duration::from_nanos(self.deadline.load(Ordering::Relaxed));
+        let deadline = (!nanos.is_zero()).then(|| self.started.checked_add(nanos))?;
+        deadline.map(Instant::into_std)
     }
 
     fn status(&self, update: StatusUpdate) {

@@ -7,6 +7,7 @@
 //! What it finds is the value as it is and as it is spelt inside JSON text. It cannot find a value
 //! that was encoded, compressed or otherwise changed.
 
+mod live;
 mod outcome;
 mod stream;
 
@@ -18,6 +19,7 @@ use std::sync::Arc;
 use aho_corasick::{AhoCorasick, MatchKind};
 use serde_json::{Map, Value};
 
+pub(crate) use live::LiveMask;
 pub use stream::MaskStream;
 
 /// What is shown instead of a secret.

@@ -32,7 +32,7 @@ use self::withdrawal::unless_cancelled;
 use crate::admission::{Lineage, Permit, is_limited};
 use crate::answers::{Asked, Flights, Run, Scope};
 use crate::audit::Decision;
-use crate::audit::trail::AuditedArguments;
+use crate::audit::trail::{AuditedArguments, End};
 use crate::events::Voice;
 use crate::execution::{Deadline, Held, execute};
 use crate::host::Host;
@@ -103,8 +103,9 @@ fn refused(turn: &Turn, call: ToolCall, error: ToolError) -> Answered {
     let (id, name, raw) = call.into_parts();
     let known = turn.state.slot(&name).map(|slot| &**slot);
     let record = Record::begin(&turn.state, &id, &name, known, &raw, started);
-    let result = ToolResult::failure(id.clone(), Arc::clone(&name), error, started.elapsed());
-    record.end(&result);
+    let duration = started.elapsed();
+    record.end(End::failed(&error, duration));
+    let result = ToolResult::failure(id, name, error, duration);
     let limit = turn.state.shared.config.output_chars;
     Answered { result, whole: None, limit, suspension: None }
 }
@@ -114,7 +115,7 @@ async fn answer(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answered {
     let state = &*turn.state;
     let started = Instant::now();
     let (id, name, raw) = call.into_parts();
-    let slot = state.slot(&name).map(|slot| &**slot);
+    let slot = state.slot(&name).map(|slot| &**slot).inspect(|slot| slot.warm());
     let mut record = Record::begin(state, &id, &name, slot, &raw, started);
     let own_chars = slot.and_then(|slot| slot.entry.definition.output_chars());
     let limits = OutputLimits {
@@ -157,7 +158,7 @@ async fn answer(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answered {
         Err(Leave::Failed(error)) => (Err(error), None),
         Err(Leave::Suspended(suspension)) => (Err(waits(&suspension)), Some(suspension)),
     };
-    let outcome = state.shared.mask.load().outcome(outcome);
+    let outcome = state.shared.mask.outcome(outcome);
     let (outcome, whole) = if allows(&outcome, limits) {
         (outcome, None)
     } else {
@@ -167,15 +168,15 @@ async fn answer(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answered {
         (fitted.outcome, fitted.whole)
     };
     let duration = ended.unwrap_or_else(Instant::now) - started;
-    let (call_id, tool) = (id.clone(), Arc::clone(&name));
+    let (cached, skipped) = (source == Source::Kept, source == Source::Shared);
+    record.end(End { error: outcome.as_ref().err(), cached, skipped, duration });
     let result = match outcome {
-        Ok(output) => ToolResult::success(call_id, tool, output, duration),
-        Err(error) => ToolResult::failure(call_id, tool, error, duration),
+        Ok(output) => ToolResult::success(id, name, output, duration),
+        Err(error) => ToolResult::failure(id, name, error, duration),
     }
     .with_truncated(whole.is_some())
-    .with_cached(source == Source::Kept)
-    .with_skipped(source == Source::Shared);
-    record.end(&result);
+    .with_cached(cached)
+    .with_skipped(skipped);
     // Recorded first: whoever hears of the end finds it written down.
     match (&voice, &suspension) {
         (None, _) => {}
@@ -267,7 +268,7 @@ impl<'a> Way<'a> {
                 return Err(waiting);
             }
         };
-        let Checked { compiled, arguments, mending } = checked;
+        let Checked { compiled, arguments, mending, question: _ } = checked;
         let kept = match asked {
             None => None,
             Some(Asked::Run(run)) => Some(run),
@@ -390,7 +391,7 @@ impl<'a> Way<'a> {
         };
         let output = finished(self.name, outcome, work.hosted.host())?;
         // Before anything keeps it, and before it is cut: half a secret is not found.
-        let output = shared.mask.load().outcome(Ok(output))?;
+        let output = shared.mask.outcome(Ok(output))?;
         check_data(compiled, output, shared.config.data_bytes)
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
 use toolcrib_json::Tape;
-use toolcrib_tool::{ToolDefinition, ToolError, canonical_json};
+use toolcrib_tool::{ToolDefinition, ToolError};
 
 use crate::arguments::json_view::{TapeJson, View};
 use crate::arguments::prepare::Preparation;
@@ -23,14 +23,14 @@ pub(crate) struct InputValidator {
 }
 
 impl InputValidator {
-    fn compile(schema: &Value) -> Result<Self, ToolError> {
+    fn compile(schema: &Arc<Value>) -> Result<Self, ToolError> {
         let validator = jsonschema::options_for::<TapeJson>()
             .with_pattern_options(PatternOptions::regex())
             .offline()
             .build(schema)
             .map_err(|error| unusable(&error))?;
         let preparation = Arc::new(Preparation::of_schema(schema));
-        Ok(Self { validator, schema: Arc::new(schema.clone()), preparation })
+        Ok(Self { validator, schema: Arc::clone(schema), preparation })
     }
 
     /// What happens to the arguments of a tool with this schema before they are validated. Tools
@@ -41,6 +41,11 @@ impl InputValidator {
         } else {
             Arc::new(Preparation::of(definition))
         }
+    }
+
+    /// The draft of JSON Schema it is in.
+    pub(crate) fn draft(&self) -> jsonschema::Draft {
+        self.validator.draft()
     }
 
     /// Whether the arguments fit; the fast path, which builds no message.
@@ -67,13 +72,13 @@ pub(crate) struct OutputValidator {
 }
 
 impl OutputValidator {
-    pub(crate) fn compile(schema: &Value) -> Result<Self, ToolError> {
+    pub(crate) fn compile(schema: &Arc<Value>) -> Result<Self, ToolError> {
         let validator = jsonschema::options()
             .with_pattern_options(PatternOptions::regex())
             .offline()
             .build(schema)
             .map_err(|error| unusable(&error))?;
-        Ok(Self { validator, schema: Arc::new(schema.clone()) })
+        Ok(Self { validator, schema: Arc::clone(schema) })
     }
 
     /// Everything that is wrong with the data.
@@ -92,29 +97,39 @@ fn unusable(error: &jsonschema::ValidationError<'_>) -> ToolError {
     ))
 }
 
-/// The validators in use, by the canonical text of their schema.
+/// The validators in use, by where their schema is: equal schemas of definitions are one, and a
+/// validator keeps its own, so that nothing else can come to stand there.
 #[derive(Debug, Default)]
 pub(crate) struct SchemaCache {
-    inputs: Mutex<HashMap<String, Weak<InputValidator>>>,
-    outputs: Mutex<HashMap<String, Weak<OutputValidator>>>,
+    inputs: Mutex<HashMap<usize, Weak<InputValidator>>>,
+    outputs: Mutex<HashMap<usize, Weak<OutputValidator>>>,
 }
 
 impl SchemaCache {
-    pub(crate) fn input(&self, schema: &Value) -> Result<Arc<InputValidator>, ToolError> {
-        shared(&self.inputs, schema, InputValidator::compile)
+    /// The validator of a definition's arguments.
+    pub(crate) fn input(
+        &self,
+        definition: &ToolDefinition,
+    ) -> Result<Arc<InputValidator>, ToolError> {
+        shared(&self.inputs, definition.shared_input_schema(), InputValidator::compile)
     }
 
-    pub(crate) fn output(&self, schema: &Value) -> Result<Arc<OutputValidator>, ToolError> {
-        shared(&self.outputs, schema, OutputValidator::compile)
+    /// The validator of a definition's data, if it says what that is.
+    pub(crate) fn output(
+        &self,
+        definition: &ToolDefinition,
+    ) -> Result<Option<Arc<OutputValidator>>, ToolError> {
+        let schema = definition.shared_output_schema();
+        schema.map(|schema| shared(&self.outputs, schema, OutputValidator::compile)).transpose()
     }
 }
 
 fn shared<V>(
-    known: &Mutex<HashMap<String, Weak<V>>>,
-    schema: &Value,
-    compile: impl FnOnce(&Value) -> Result<V, ToolError>,
+    known: &Mutex<HashMap<usize, Weak<V>>>,
+    schema: &Arc<Value>,
+    compile: impl FnOnce(&Arc<Value>) -> Result<V, ToolError>,
 ) -> Result<Arc<V>, ToolError> {
-    let key = canonical_json(schema);
+    let key = Arc::as_ptr(schema).addr();
     let lock = || known.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(validator) = lock().get(&key).and_then(Weak::upgrade) {
         return Ok(validator);

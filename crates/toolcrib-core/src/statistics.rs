@@ -139,7 +139,8 @@ impl Ending {
 
 #[derive(Default)]
 struct Tool {
-    in_flight: AtomicU64,
+    /// Calls that have begun. Those that are not among `ended` are under way.
+    begun: AtomicU64,
     counts: Mutex<Counts>,
 }
 
@@ -147,6 +148,8 @@ struct Tool {
 #[derive(Default)]
 #[repr(C)]
 struct Counts {
+    /// Calls that are no longer under way, however they left.
+    ended: u64,
     successes: u64,
     total: Duration,
     noted_len: usize,
@@ -206,9 +209,14 @@ impl Statistics {
 pub(crate) struct Counter(Arc<Tool>);
 
 impl Counter {
+    /// Calls that have begun so far.
+    pub(crate) fn begun(&self) -> u64 {
+        self.0.begun.load(Ordering::Relaxed)
+    }
+
     /// A call of the tool has begun, at `started`.
     pub(crate) fn begin(&self, started: Instant) -> InFlight<'_> {
-        self.0.in_flight.fetch_add(1, Ordering::Relaxed);
+        self.0.begun.fetch_add(1, Ordering::Relaxed);
         InFlight { tool: &self.0, started, ended: false }
     }
 }
@@ -257,7 +265,8 @@ impl Tool {
             refused: counts.refused,
             timeouts: counts.timeouts,
             cache_hits: counts.cache_hits,
-            in_flight: self.in_flight.load(Ordering::Relaxed),
+            // Every call that has ended had begun before it took the lock.
+            in_flight: self.begun.load(Ordering::Relaxed) - counts.ended,
             total_seconds,
             average_seconds,
             p50_seconds: quantile(0.5),
@@ -325,38 +334,42 @@ pub(crate) struct InFlight<'t> {
     ended: bool,
 }
 
-impl InFlight<'_> {
+impl<'t> InFlight<'t> {
     /// The tool ran, for so long.
     pub(crate) fn finish(mut self, ending: Ending, duration: Duration) {
-        self.ended = true;
-        self.tool.counts().executed(ending, duration);
+        self.end().executed(ending, duration);
     }
 
     /// The call failed before the tool ran.
     pub(crate) fn refuse(mut self, kind: ErrorKind) {
-        self.ended = true;
-        self.tool.counts().refused(kind);
+        self.end().refused(kind);
     }
 
     /// The call waits for somebody; it is counted when it goes on.
     pub(crate) fn wait(mut self) {
-        self.ended = true;
+        drop(self.end());
     }
 
     /// The call was answered from the cache, or from the same call beside it.
     pub(crate) fn cache_hit(mut self) {
+        self.end().cache_hits += 1;
+    }
+
+    /// The call is no longer under way.
+    fn end(&mut self) -> MutexGuard<'t, Counts> {
         self.ended = true;
-        self.tool.counts().cache_hits += 1;
+        let mut counts = self.tool.counts();
+        counts.ended += 1;
+        counts
     }
 }
 
 impl Drop for InFlight<'_> {
     fn drop(&mut self) {
         if !self.ended {
-            let cancelled = Ending::Failure(ErrorKind::Cancelled);
-            self.tool.counts().executed(cancelled, self.started.elapsed());
+            let spent = self.started.elapsed();
+            self.end().executed(Ending::Failure(ErrorKind::Cancelled), spent);
         }
-        self.tool.in_flight.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

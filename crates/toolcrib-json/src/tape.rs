@@ -171,6 +171,11 @@ impl<'t> Tape<'t> {
         self.text.into_owned()
     }
 
+    /// Bytes the text and its nodes take.
+    pub fn size(&self) -> usize {
+        self.text.len() + self.nodes.capacity() * size_of::<Node>()
+    }
+
     /// The outermost value.
     #[inline]
     pub fn root(&self) -> Cursor<'_> {

@@ -1,6 +1,6 @@
 //! Arguments before and after the pipeline has looked at them.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -52,7 +52,8 @@ impl From<Value> for RawArguments {
 /// everything removed that a model must not set.
 ///
 /// They are parsed once. What the validator has walked is what [`parse`](Self::parse) and
-/// [`value`](Self::value) read, so a tool and its schema cannot see two different values.
+/// [`value`](Self::value) read, so a tool and its schema cannot see two different values. Cloning
+/// them is cheap: clones read the same text.
 ///
 /// ```
 /// use serde::Deserialize;
@@ -70,11 +71,13 @@ impl From<Value> for RawArguments {
 /// # Ok::<(), toolcrib_tool::ToolError>(())
 /// ```
 #[derive(Debug, Clone)]
-pub struct Arguments {
+pub struct Arguments(Arc<Parsed>);
+
+#[derive(Debug)]
+struct Parsed {
     /// Or why the text is not JSON, and the text.
     tape: Result<Tape<'static>, (ParseError, String)>,
-    /// Boxed, as it is seldom asked for and arguments are moved about.
-    value: OnceLock<Box<Value>>,
+    value: OnceLock<Value>,
 }
 
 impl Arguments {
@@ -84,17 +87,17 @@ impl Arguments {
     /// Text that is not JSON makes [`parse`](Self::parse) fail and [`value`](Self::value) read as
     /// `null`.
     pub fn from_validated(json: String) -> Self {
-        Self { tape: parse_owned(json), value: OnceLock::new() }
+        Self(Arc::new(Parsed { tape: parse_owned(json), value: OnceLock::new() }))
     }
 
     /// The text as it was parsed for validation, which it has passed. The executor calls this.
     pub fn from_tape(tape: Tape<'static>) -> Self {
-        Self { tape: Ok(tape), value: OnceLock::new() }
+        Self(Arc::new(Parsed { tape: Ok(tape), value: OnceLock::new() }))
     }
 
     /// The JSON text.
     pub fn as_str(&self) -> &str {
-        match &self.tape {
+        match &self.0.tape {
             Ok(tape) => tape.text(),
             Err((_, text)) => text,
         }
@@ -105,7 +108,7 @@ impl Arguments {
     /// Fails with kind `internal` if [`from_validated`](Self::from_validated) was given text that
     /// is not JSON.
     pub fn tape(&self) -> Result<&Tape<'static>, ToolError> {
-        self.tape.as_ref().map_err(|(error, _)| {
+        self.0.tape.as_ref().map_err(|(error, _)| {
             ToolError::internal(format!("what was passed off as valid arguments is not: {error}"))
         })
     }
@@ -125,7 +128,7 @@ impl Arguments {
 
     /// The arguments as a [`Value`], built at the first use.
     pub fn value(&self) -> &Value {
-        self.value.get_or_init(|| Box::new(self.parse().unwrap_or_default()))
+        self.0.value.get_or_init(|| self.parse().unwrap_or_default())
     }
 }
 

@@ -141,6 +141,18 @@ impl ToolDefinition {
         self.output_schema.as_deref()
     }
 
+    /// [`input_schema`](Self::input_schema), to be kept. Definitions with equal schemas have one: it
+    /// can be told by its address as long as somebody keeps it.
+    pub fn shared_input_schema(&self) -> &Arc<Value> {
+        &self.input_schema
+    }
+
+    /// [`output_schema`](Self::output_schema), to be kept like the
+    /// [input's](Self::shared_input_schema).
+    pub fn shared_output_schema(&self) -> Option<&Arc<Value>> {
+        self.output_schema.as_ref()
+    }
+
     /// Argument objects that are right, to show a model.
     pub fn input_examples(&self) -> &[Value] {
         &self.input_examples

@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 
 use toolcrib_tool::{Resources, ToolOutput};
 
-use super::key::Key;
+use super::key::{Callee, Key};
 use super::ledger::{Ledger, Version};
 use super::lru::Lru;
 use super::size;
+use super::spelling::{Spellings, Spelt};
 
 /// How much is kept, and how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,6 +60,7 @@ pub(crate) struct AnswerCache {
 struct State {
     entries: Lru<Key, Entry>,
     ledger: Ledger,
+    spellings: Spellings,
     bytes: usize,
     hits: u64,
     misses: u64,
@@ -68,6 +70,8 @@ struct Entry {
     output: Arc<ToolOutput>,
     /// `None`: later than the clock can say.
     expires: Option<Instant>,
+    /// The text that was answered, if it is to be known again.
+    spelt: Option<Spelt>,
     size: usize,
 }
 
@@ -82,8 +86,14 @@ impl AnswerCache {
         limits: CacheLimits,
         clock: impl Fn() -> Instant + Send + Sync + 'static,
     ) -> Self {
-        let state =
-            State { entries: Lru::new(), ledger: Ledger::default(), bytes: 0, hits: 0, misses: 0 };
+        let state = State {
+            entries: Lru::new(),
+            ledger: Ledger::default(),
+            spellings: Spellings::default(),
+            bytes: 0,
+            hits: 0,
+            misses: 0,
+        };
         Self { limits, clock: Box::new(clock), state: Mutex::new(state) }
     }
 
@@ -146,14 +156,32 @@ impl AnswerCache {
         }
         state.remove(key);
         state.ledger.add_reader(key);
-        state.entries.insert(key.clone(), Entry { output, expires, size });
+        state.entries.insert(key.clone(), Entry { output, expires, spelt: None, size });
         state.bytes += size;
-        while state.entries.len() > self.limits.max_entries || state.bytes > self.limits.max_bytes {
-            let Some((evicted, entry)) = state.entries.pop_oldest() else { break };
-            state.bytes -= entry.size;
-            state.ledger.remove_reader(&evicted);
-        }
+        state.shrink(&self.limits);
         true
+    }
+
+    /// Knows the text again that a kept answer answers, as long as that is kept. Nothing if it has
+    /// gone already, or if the two are over the bound.
+    pub(super) fn spell(&self, spelt: &Spelt) {
+        let mut state = self.lock();
+        let State { entries, spellings, bytes, .. } = &mut *state;
+        let Some(entry) = entries.get(spelt.key()) else { return };
+        let size = entry.size + spelt.size();
+        if entry.spelt.is_some() || size > self.limits.max_bytes {
+            return;
+        }
+        *bytes += spelt.size();
+        entry.size = size;
+        entry.spelt = Some(spelt.clone());
+        spellings.insert(spelt.clone());
+        state.shrink(&self.limits);
+    }
+
+    /// What a text came to whose answer is kept.
+    pub(super) fn recall(&self, callee: &Callee, text: &str, context: &str) -> Option<Spelt> {
+        self.lock().spellings.find(callee, text, context).cloned()
     }
 
     /// A resource has changed: drops what was read from it, now and from calls under way.
@@ -178,6 +206,7 @@ impl AnswerCache {
     pub(crate) fn clear(&self) {
         let mut state = self.lock();
         let dropped = state.entries.drain();
+        state.spellings.clear();
         state.bytes = 0;
         state.ledger.write_all();
         drop(state);
@@ -193,6 +222,12 @@ impl AnswerCache {
             entries: state.entries.len(),
             bytes: state.bytes,
         }
+    }
+
+    /// How many texts are known.
+    #[cfg(test)]
+    pub(super) fn known_texts(&self) -> usize {
+        self.lock().spellings.len()
     }
 
     /// How many resources the ledger knows of.
@@ -239,9 +274,25 @@ impl State {
 
     fn remove(&mut self, key: &Key) -> Option<(Key, Entry)> {
         let (key, entry) = self.entries.remove(key)?;
-        self.bytes -= entry.size;
-        self.ledger.remove_reader(&key);
+        self.taken(&key, &entry);
         Some((key, entry))
+    }
+
+    /// Drops what was used least recently until the bounds are kept.
+    fn shrink(&mut self, limits: &CacheLimits) {
+        while self.entries.len() > limits.max_entries || self.bytes > limits.max_bytes {
+            let Some((key, entry)) = self.entries.pop_oldest() else { break };
+            self.taken(&key, &entry);
+        }
+    }
+
+    /// An entry was taken out.
+    fn taken(&mut self, key: &Key, entry: &Entry) {
+        self.bytes -= entry.size;
+        self.ledger.remove_reader(key);
+        if let Some(spelt) = &entry.spelt {
+            self.spellings.remove(spelt);
+        }
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
-use toolcrib_tool::{ContextValues, ToolDefinition, ToolEntry, ToolResult};
+use toolcrib_tool::{ContextValues, ToolDefinition, ToolEntry, ToolError};
 
 use super::{AuditArguments, AuditOutcome, AuditRecord, AuditSink, Decision, arguments_hash};
 use crate::UNKNOWN_TOOLS;
@@ -82,7 +82,7 @@ impl AuditTrail {
     /// Records a call that has ended.
     pub(crate) fn record(&self, call: Audited<'_>) {
         let tool = call.tool.map_or(UNKNOWN_TOOLS, |(entry, _)| entry.name());
-        let id = call.mask.text(call.result.call_id().as_str());
+        let id = call.mask.text(call.id);
         let mut record =
             AuditRecord::new((self.clock)(), id, tool).with_caller(call.values, call.session);
         if let Some((entry, fingerprint)) = call.tool {
@@ -95,11 +95,12 @@ impl AuditTrail {
             AuditedArguments::Redacted(arguments) => record.arguments = Some(arguments),
         }
         record.decision = call.decision;
+        let End { error, cached, skipped, duration } = call.end;
         record.outcome =
-            call.result.error_kind().map_or(AuditOutcome::Success, AuditOutcome::Failure);
-        record.cached = call.result.cached();
-        record.skipped = call.result.skipped();
-        record.duration = call.result.duration();
+            error.map_or(AuditOutcome::Success, |error| AuditOutcome::Failure(error.kind()));
+        record.cached = cached;
+        record.skipped = skipped;
+        record.duration = duration;
         self.sink.record(&record);
     }
 }
@@ -113,8 +114,29 @@ pub(crate) struct Audited<'a> {
     pub(crate) session: Option<&'a str>,
     pub(crate) arguments: AuditedArguments,
     pub(crate) decision: Decision,
-    pub(crate) result: &'a ToolResult,
+    /// The caller's id.
+    pub(crate) id: &'a str,
+    pub(crate) end: End<'a>,
     pub(crate) mask: &'a Mask,
+}
+
+/// How a call has ended.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct End<'a> {
+    /// Its failure; `None` if it succeeded.
+    pub(crate) error: Option<&'a ToolError>,
+    /// An earlier call had been answered so.
+    pub(crate) cached: bool,
+    /// The same call, made at the same time, was answered so.
+    pub(crate) skipped: bool,
+    pub(crate) duration: Duration,
+}
+
+impl<'a> End<'a> {
+    /// It ran by itself, or did not run, and failed.
+    pub(crate) fn failed(error: &'a ToolError, duration: Duration) -> Self {
+        Self { error: Some(error), cached: false, skipped: false, duration }
+    }
 }
 
 /// What is said of arguments.
@@ -133,10 +155,9 @@ impl fmt::Debug for AuditTrail {
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;
-    use std::time::Duration;
 
     use serde_json::json;
-    use toolcrib_tool::{CallId, ErrorKind, Layer, Source, ToolError, tool_fn};
+    use toolcrib_tool::{ErrorKind, Layer, Source, tool_fn};
 
     use super::*;
 
@@ -168,16 +189,15 @@ mod tests {
             .with_clock(|| SystemTime::UNIX_EPOCH + Duration::from_secs(1));
         let mask = Mask::new(["hunter22".to_owned()]).unwrap();
         let error = ToolError::new(ErrorKind::Denied, "no");
-        let id = CallId::new("c-hunter22");
-        let result =
-            ToolResult::failure(id, "login", error, Duration::from_millis(3)).with_skipped(true);
+        let end = End { skipped: true, ..End::failed(&error, Duration::from_millis(3)) };
         trail.record(Audited {
             tool: entry.map(|entry| (entry, Fingerprint::of_definition(entry))),
             values: &ContextValues::new().with("user", "ada").with("project_id", "p"),
             session: Some("s"),
             arguments: trail.arguments(entry.map(|entry| &*entry.definition), text, &mask),
             decision: Decision::Denied { reason: "rule 1".into() },
-            result: &result,
+            id: "c-hunter22",
+            end,
             mask: &mask,
         });
         kept.0.lock().unwrap().remove(0)

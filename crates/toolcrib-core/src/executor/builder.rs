@@ -3,8 +3,6 @@
 use std::fmt;
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
-
 use super::{Executor, Shared};
 use crate::admission::Admission;
 use crate::answers::{AnswerCache, Answers, HistoryLimits};
@@ -13,7 +11,7 @@ use crate::audit::AuditTrail;
 use crate::clock::{Clock, SystemClock};
 use crate::events::EventBus;
 use crate::lifecycle::{PollWatch, Shutdown};
-use crate::masking::{Mask, MaskError};
+use crate::masking::{LiveMask, Mask, MaskError};
 use crate::middleware::Stack;
 use crate::policy::Policy;
 use crate::spill::SpillStore;
@@ -189,7 +187,7 @@ impl ExecutorBuilder {
                 answers,
                 statistics: Statistics::new(),
                 middleware,
-                mask: ArcSwap::from_pointee(mask),
+                mask: LiveMask::new(mask),
                 spill,
                 audit,
                 policy,

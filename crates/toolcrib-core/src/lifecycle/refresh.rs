@@ -243,7 +243,7 @@ fn usable(
         )));
     }
     let schemas = shared.registry.schemas();
-    schemas.input(fresh.input_schema())?;
-    fresh.output_schema().map(|schema| schemas.output(schema)).transpose()?;
+    schemas.input(fresh)?;
+    schemas.output(fresh)?;
     Ok(())
 }

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tokio::time::Instant;
 use toolcrib_tool::{Arguments, Body, CallContext, Plan, ToolCall, ToolError};
 
 use super::ready::{available, checked, context, unknown};
 use crate::admission::Lineage;
-use crate::answers::{Answers, Key};
 use crate::execution::validate;
 use crate::fingerprint::Fingerprint;
 use crate::host::Host;
@@ -101,7 +101,7 @@ pub(crate) async fn dry_run(turn: &Turn, call: ToolCall) -> Result<DryRun, ToolE
     available(slot)?;
     let definition = Arc::clone(&slot.entry.definition);
     let checked = checked(turn, slot, raw)?;
-    let host = Host::new(turn, &definition, &Lineage::root(), None);
+    let host = Host::new(turn, &definition, Instant::now(), &Lineage::root(), None);
     let hosted = context(turn, slot, &id).host(host).build_hosted();
     let cx = hosted.context();
     let timeout = state.shared.config.limit(definition.timeout());
@@ -114,15 +114,12 @@ pub(crate) async fn dry_run(turn: &Turn, call: ToolCall) -> Result<DryRun, ToolE
         validate(body, &checked.arguments, &cx, timeout).await?;
     }
     let verdict = state.shared.policy.decide(&slot.entry, &checked.arguments);
-    let answer = if Answers::concern(&definition) {
-        let arguments = checked.arguments.tape()?.root();
-        let key = Key::of(&checked.compiled.callee, arguments, &state.values, &state.context);
-        let is_there = state.shared.answers.is_there(&key, state.session.as_deref());
+    let answer = checked.question.as_ref().map(|question| {
+        let key = question.key();
+        let is_there = state.shared.answers.is_there(key, state.session.as_deref());
         let key = key.fingerprint(Fingerprint::of_definition(&slot.entry));
-        Some(KeptAnswer { key, is_there })
-    } else {
-        None
-    };
+        KeptAnswer { key, is_there }
+    });
     let plan = body.map(|body| body.plan(&checked.arguments, &cx)).transpose()?.flatten();
     let mask = state.shared.mask.load();
     let sensitive = sensitive_texts(&definition, checked.arguments.value());

@@ -12,7 +12,7 @@ use toolcrib_tool::{
 };
 
 use super::{Leave, Way};
-use crate::answers::{Answers, Asked, Key};
+use crate::answers::{Answers, Asked, Key, Question, Spelt};
 use crate::checking::{Mending, checked_arguments};
 use crate::events::Voice;
 use crate::execution::{poll_once, timed_out, validate};
@@ -45,7 +45,7 @@ impl<'a> Way<'a> {
         let mut checked = checked(turn, slot, raw)?;
         let definition = &slot.entry.definition;
         let voice = self.voice.map(Voice::handle);
-        let host = Host::new(turn, definition, self.origin.lineage, voice);
+        let host = Host::new(turn, definition, self.started, self.origin.lineage, voice);
         let mut builder = context(turn, slot, self.id);
         if let Some(Granted::Answer(answer)) = self.origin.grant.map(Grant::granted) {
             builder = builder.answer(answer.clone());
@@ -78,13 +78,9 @@ impl<'a> Way<'a> {
     /// always run.
     async fn ask(&self, slot: &Slot, checked: &Checked<'_>) -> Result<Option<Asked>, ToolError> {
         let definition = &slot.entry.definition;
-        if !Answers::concern(definition) {
-            return Ok(None);
-        }
+        let Some(question) = &checked.question else { return Ok(None) };
         let state = &self.turn.state;
-        let arguments = checked.arguments.tape()?.root();
-        let key = Key::of(&checked.compiled.callee, arguments, &state.values, &state.context);
-        let mut ask = pin!(state.shared.answers.ask(&key, self.scope()));
+        let mut ask = pin!(state.shared.answers.ask(question, self.scope()));
         // An answer that is there, or is nowhere under way, needs no timer.
         if let Poll::Ready(asked) = poll_once(ask.as_mut()).await {
             return Ok(Some(asked));
@@ -118,6 +114,8 @@ pub(super) struct Checked<'t> {
     pub(super) compiled: &'t Compiled,
     pub(super) arguments: Arguments,
     pub(super) mending: Mending,
+    /// Which call it is; `None` for tools whose calls always run.
+    pub(super) question: Option<Question>,
 }
 
 pub(super) fn checked<'t>(
@@ -127,19 +125,55 @@ pub(super) fn checked<'t>(
 ) -> Result<Checked<'t>, ToolError> {
     let definition = &slot.entry.definition;
     let compiled = slot.compiled(turn.state.shared.registry.schemas())?;
-    let (arguments, mending) =
-        checked_arguments(compiled, raw, definition.annotations().read_only)?;
+    let checked = accepted(turn, definition, compiled, raw)?;
     require_context(turn, definition)?;
     if let Some(constraint) = &slot.entry.constraint {
         // Whatever it calls its refusal, and if it panics: what cannot be checked does not hold.
-        let checked = AssertUnwindSafe(|| constraint.check(&arguments, &turn.state.values));
+        let arguments = &checked.arguments;
+        let checked = AssertUnwindSafe(|| constraint.check(arguments, &turn.state.values));
         let checked = catch_unwind(checked).unwrap_or_else(|panic| {
             let text = "a rule of this tool failed while it was checked";
             Err(PanicMessage::of(panic.as_ref()).into_error(ErrorKind::Constraint, text))
         });
         checked.map_err(|error| error.with_kind(ErrorKind::Constraint))?;
     }
-    Ok(Checked { compiled, arguments, mending })
+    Ok(checked)
+}
+
+/// What the text says: read and validated, or known from when its answer was kept.
+fn accepted<'t>(
+    turn: &Turn,
+    definition: &ToolDefinition,
+    compiled: &'t Compiled,
+    raw: RawArguments,
+) -> Result<Checked<'t>, ToolError> {
+    let may_close = definition.annotations().read_only;
+    if !Answers::concern(definition) {
+        let (arguments, mending) = checked_arguments(compiled, raw, may_close)?;
+        return Ok(Checked { compiled, arguments, mending, question: None });
+    }
+    let (answers, callee) = (&turn.state.shared.answers, &compiled.callee);
+    let (values, context) = (&turn.state.values, &turn.state.context);
+    if let Some(spelt) = answers.recall(callee, &raw, context) {
+        let (arguments, mending) = (spelt.arguments().clone(), Mending::default());
+        return Ok(Checked {
+            compiled,
+            arguments,
+            mending,
+            question: Some(Question::Spelt(spelt)),
+        });
+    }
+    let text = answers.keeps_text(definition, raw.as_str()).then(|| Box::from(raw.as_str()));
+    let (arguments, mending) = checked_arguments(compiled, raw, may_close)?;
+    let key = Key::of(callee, arguments.tape()?.root(), values, context);
+    let question = match text {
+        // What was mended is said in every result.
+        Some(text) if mending.is_none() => {
+            Question::Spelt(Spelt::of(text, context, &arguments, key))
+        }
+        _ => Question::Key(key),
+    };
+    Ok(Checked { compiled, arguments, mending, question: Some(question) })
 }
 
 /// There is no such tool; which ones are near.

@@ -1,12 +1,12 @@
 //! What is written down of every call, also of one that is dropped: spans, log and audit.
 
 use tokio::time::Instant;
-use toolcrib_tool::{CallId, RawArguments, ToolResult};
+use toolcrib_tool::{CallId, RawArguments};
 use tracing::Span;
 
 use super::withdrawal::Withdrawn;
 use crate::audit::Decision;
-use crate::audit::trail::{Audited, AuditedArguments};
+use crate::audit::trail::{Audited, AuditedArguments, End};
 use crate::redaction::redact_text;
 use crate::registry::Slot;
 use crate::telemetry::{self, Call};
@@ -38,12 +38,12 @@ impl<'a> Record<'a> {
     ) -> Self {
         let call = Call { name, known: slot.is_some(), id: id.as_str() };
         let definition = slot.map(|slot| &*slot.entry.definition);
-        let mask = &state.shared.mask.load();
+        let mask = &state.shared.mask;
         let span = telemetry::span(call);
-        let redacted = || redact_text(definition, raw.as_str(), mask);
+        let redacted = || redact_text(definition, raw.as_str(), &mask.load());
         span.in_scope(|| telemetry::started(call, redacted));
         let audit = state.shared.audit.as_ref();
-        let arguments = audit.map(|audit| audit.arguments(definition, raw.as_str(), mask));
+        let arguments = audit.map(|audit| audit.arguments(definition, raw.as_str(), &mask.load()));
         let decision = Decision::Undecided;
         Self { state, id, call, slot, started, span, arguments, decision, ended: false }
     }
@@ -54,13 +54,13 @@ impl<'a> Record<'a> {
     }
 
     /// The call has been answered.
-    pub(super) fn end(mut self, result: &ToolResult) {
+    pub(super) fn end(mut self, end: End<'_>) {
         self.ended = true;
-        self.write(result);
+        self.write(end);
     }
 
-    fn write(&mut self, result: &ToolResult) {
-        telemetry::ended(&self.span, self.call, result.duration(), result.error());
+    fn write(&mut self, end: End<'_>) {
+        telemetry::ended(&self.span, self.call, end.duration, end.error);
         if let (Some(audit), Some(arguments)) = (&self.state.shared.audit, self.arguments.take()) {
             audit.record(Audited {
                 tool: self.slot.map(|slot| (&slot.entry, slot.fingerprint())),
@@ -68,7 +68,8 @@ impl<'a> Record<'a> {
                 session: self.state.session.as_deref(),
                 arguments,
                 decision: std::mem::take(&mut self.decision),
-                result,
+                id: self.id.as_str(),
+                end,
                 mask: &self.state.shared.mask.load(),
             });
         }
@@ -78,9 +79,8 @@ impl<'a> Record<'a> {
 impl Drop for Record<'_> {
     fn drop(&mut self) {
         if !self.ended {
-            let error = Withdrawn::ByCaller.error(self.started, self.slot);
-            let duration = self.started.elapsed();
-            self.write(&ToolResult::failure(self.id.clone(), self.call.label(), error, duration));
+            let error = &Withdrawn::ByCaller.error(self.started, self.slot);
+            self.write(End::failed(error, self.started.elapsed()));
         }
     }
 }

@@ -53,6 +53,18 @@ impl Slot {
         Self { counter, live, compiled, entry, place, fingerprint }
     }
 
+    /// Reads a word of each thing that a call of this tool will need. Among thousands of tools none
+    /// of them is in the processor's caches: asked for together, they are waited for together.
+    #[inline]
+    pub(crate) fn warm(&self) {
+        let counted = self.counter.get().map(Counter::begun);
+        let closed = self.live.as_ref().map(|live| live.is_closed());
+        let compiled = self.compiled.get().and_then(|compiled| compiled.as_ref().ok());
+        let derived = compiled
+            .map(|compiled| (compiled.input.draft(), compiled.preparation.takes_from_context()));
+        std::hint::black_box((self.entry.definition.client(), counted, closed, derived));
+    }
+
     /// The instance that answers the tool's calls, where all calls share one.
     pub(crate) fn live(&self) -> Option<&Arc<LiveBody>> {
         self.live.as_ref()
@@ -67,12 +79,11 @@ impl Slot {
     pub(crate) fn compiled(&self, schemas: &SchemaCache) -> Result<&Compiled, ToolError> {
         let compile = || {
             let definition = &self.entry.definition;
-            let input = schemas.input(definition.input_schema())?;
-            let output = definition.output_schema().map(|schema| schemas.output(schema));
+            let input = schemas.input(definition)?;
             Ok(Compiled {
                 preparation: input.preparation(definition),
                 input,
-                output: output.transpose()?,
+                output: schemas.output(definition)?,
                 edition: self.fingerprint().short(),
                 callee: Callee::of(&self.entry, revision(&self.entry.body)),
             })

@@ -1,6 +1,7 @@
 //! From a resolution to a grant, once.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde_json::Value;
 use toolcrib_tool::{ToolError, ToolOutput};
@@ -158,7 +159,7 @@ fn granted(
 
 /// A question is asked once: its schema is compiled for its one answer.
 fn check_answer(schema: &Value, answer: &Value) -> Result<(), ToolError> {
-    let violations = OutputValidator::compile(schema)?.violations(answer);
+    let violations = OutputValidator::compile(&Arc::new(schema.clone()))?.violations(answer);
     if violations.is_empty() {
         return Ok(());
     }

@@ -15,4 +15,5 @@ mod registry;
 mod running;
 mod spilling;
 mod suspending;
+mod texts_known_again;
 mod toolsets;

@@ -5,9 +5,11 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
+use serde_json::json;
 use toolcrib_tool::{CachePolicy, Resources};
 
 use super::super::size;
+use super::spelling::spelt;
 use super::{AnswerCache, CacheLimits, Policies, numbered, text};
 
 /// A clock that goes when told to.
@@ -190,14 +192,16 @@ proptest! {
             hands.cache(CacheLimits { max_entries: 4, max_bytes: 800, ..CacheLimits::default() });
         // Reader 0 and 3 read resource 0, 1 and 4 read resources 0 and 1, 2 and 5 read 2.
         let reads = |reader: usize| [&[0][..], &[0, 1], &[2]][reader % 3];
-        let keys: Vec<_> = (0..6)
+        let texts: Vec<_> = (0..6)
             .map(|reader| {
                 let policies = reads(reader)
                     .iter()
                     .fold(Policies::cached(), |policies, name| policies.reading(&name.to_string()));
-                numbered(&policies.callee(), reader)
+                let callee = policies.callee();
+                spelt(&callee, &json!({ "n": reader }).to_string())
             })
             .collect();
+        let keys: Vec<_> = texts.iter().map(|spelt| spelt.key().clone()).collect();
         let mut world = [0_u32; 3];
         let mut started = vec![None; 6];
         let mut kept_at = [None; 6];
@@ -216,6 +220,10 @@ proptest! {
                         prop_assert!(!kept || is_current);
                         if kept {
                             kept_at[reader] = Some(time);
+                            // Every other text is to be known again.
+                            if reader % 2 == 0 {
+                                cache.spell(&texts[reader]);
+                            }
                         }
                     }
                 }
@@ -241,6 +249,7 @@ proptest! {
             let stats = cache.stats();
             prop_assert!(stats.entries <= 4 && stats.bytes <= 800);
             prop_assert_eq!(stats.entries == 0, stats.bytes == 0);
+            prop_assert!(cache.known_texts() <= stats.entries);
         }
     }
 }

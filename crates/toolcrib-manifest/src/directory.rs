@@ -273,18 +273,21 @@ pub(crate) fn load_bytes(
 
 /// The files of a directory that count, in byte order of their names.
 pub(crate) fn manifests(directory: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut paths = Vec::new();
+    let mut names = Vec::new();
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
-        if counts(&entry.file_name()) && !entry.path().is_dir() {
-            paths.push(entry.path());
+        let name = entry.file_name();
+        // The listing says what most entries are; what a link leads to has to be looked at.
+        let is_dir = || match entry.file_type() {
+            Ok(found) if !found.is_symlink() => found.is_dir(),
+            _ => entry.path().is_dir(),
+        };
+        if counts(&name) && !is_dir() {
+            names.push(name);
         }
     }
-    paths.sort_by(|a, b| {
-        let name = |path: &Path| path.file_name().map(|name| name.as_encoded_bytes().to_vec());
-        name(a).cmp(&name(b))
-    });
-    Ok(paths)
+    names.sort_unstable_by(|a, b| a.as_encoded_bytes().cmp(b.as_encoded_bytes()));
+    Ok(names.into_iter().map(|name| directory.join(name)).collect())
 }
 
 /// Whether a name is a manifest's: not a dot file, and no editor's backup or lock.

@@ -1,6 +1,8 @@
 //! From a declaration to a registry's entry.
 
+use std::num::NonZeroUsize;
 use std::sync::Arc;
+use std::thread;
 
 use toolcrib_manifest::declaration::{Declaration, DeclaredBody};
 use toolcrib_tool::{Layer, Source, Tool, ToolDefinition, ToolEntry};
@@ -28,6 +30,33 @@ pub fn entry(declaration: &Declaration, host: &RunnerHost) -> ToolEntry {
     let entry = ToolEntry::new(Arc::clone(&declaration.definition), body, source);
     let entry = constrained(entry.with_digest(digest), declaration);
     if missing.is_empty() { entry } else { entry.unavailable(missing.join("; ")) }
+}
+
+/// Making so many entries takes longer than starting a thread.
+const ENTRIES_PER_THREAD: usize = 32;
+
+/// Makes the tools of many declarations with all processors, in their order: [`entry`] of each.
+pub fn entries(declarations: &[&Declaration], host: &RunnerHost) -> Vec<ToolEntry> {
+    let make = |part: &[&Declaration]| -> Vec<ToolEntry> {
+        part.iter().map(|declaration| entry(declaration, host)).collect()
+    };
+    let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let part = declarations.len().div_ceil(threads).max(ENTRIES_PER_THREAD);
+    let Some((own, others)) = declarations.split_at_checked(part) else {
+        return make(declarations);
+    };
+    thread::scope(|scope| {
+        let others: Vec<_> =
+            others.chunks(part).map(|part| scope.spawn(move || make(part))).collect();
+        let mut entries = make(own);
+        for other in others {
+            match other.join() {
+                Ok(theirs) => entries.extend(theirs),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        entries
+    })
 }
 
 /// What runs the tool, and what is wrong with it.

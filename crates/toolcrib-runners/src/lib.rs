@@ -34,7 +34,7 @@ mod values;
 mod worker;
 
 pub use command::CommandRunner;
-pub use entry::entry;
+pub use entry::{entries, entry};
 pub use expand::{Invocation, ServerValues, expand};
 pub use host::RunnerHost;
 #[cfg(feature = "http")]

@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use toolcrib_core::{Change, Executor, RegistryBuilder, SourceUnit};
 #[cfg(feature = "mcp")]
 use toolcrib_manifest::Loaded;
-use toolcrib_manifest::declaration::Declaration;
 use toolcrib_manifest::directory::{DirectoryLoad, load_dirs};
 #[cfg(feature = "mcp")]
 use toolcrib_manifest::live::ManifestUnit;
@@ -52,11 +51,9 @@ impl Manifests {
 
     /// The tools of all good files, in the order that decides names: directory, file, place.
     pub fn entries(&self) -> impl Iterator<Item = ToolEntry> + '_ {
-        self.entries_on(&self.host)
-    }
-
-    fn entries_on(&self, host: &RunnerHost) -> impl Iterator<Item = ToolEntry> {
-        self.files.declarations().map(|declaration| entry(declaration, host))
+        self.files
+            .declarations()
+            .map(|declaration| toolcrib_runners::entry(declaration, &self.host))
     }
 
     /// The other MCP servers that good files name, in the same order, each with what it is given:
@@ -91,7 +88,8 @@ impl Manifests {
         lock: Option<&LockKeeper>,
     ) -> Result<(), BuildError> {
         // All at once past the lock, so that it is read once.
-        let mut entries = self.entries_on(&under(lock, &self.host)).collect::<Vec<_>>();
+        let declarations: Vec<_> = self.files.declarations().collect();
+        let mut entries = toolcrib_runners::entries(&declarations, &under(lock, &self.host));
         if let Some(lock) = lock {
             entries = lock.admit(entries)?;
         }
@@ -102,11 +100,6 @@ impl Manifests {
         }
         Ok(())
     }
-}
-
-/// A declaration as the registry takes it.
-fn entry(declaration: &Declaration, host: &RunnerHost) -> ToolEntry {
-    toolcrib_runners::entry(declaration, host)
 }
 
 /// The host as tools under this lock see it. Where the lock is enforced, what was accepted is what
@@ -241,9 +234,8 @@ impl Registry {
     fn change(&self, change: UnitChange) -> Result<Change, String> {
         Ok(match change {
             UnitChange::Replace { unit: file, loaded } => {
-                let declared = loaded.declarations.iter();
-                let mut entries: Vec<_> =
-                    declared.map(|declaration| entry(declaration, &self.host)).collect();
+                let declarations: Vec<_> = loaded.declarations.iter().collect();
+                let mut entries = toolcrib_runners::entries(&declarations, &self.host);
                 if let Some(lock) = &self.lock {
                     entries = lock.admit(entries).map_err(|error| error.to_string())?;
                 }

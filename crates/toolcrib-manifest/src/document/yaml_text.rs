@@ -266,22 +266,29 @@ impl<'f, 't> Builder<'f, 't> {
 
     /// Puts a finished node where it belongs: a key, a value, an item, or the root.
     fn place(&mut self, node: Node) {
-        let Some(mut open) = self.stack.pop() else {
+        let Some(open) = self.stack.last_mut() else {
             self.root = Some(node);
             return;
         };
         match (&mut open.node.value, open.key.take()) {
-            (NodeValue::Mapping(_), None) => open.key = Some(self.key(node)),
+            (NodeValue::Mapping(_), None) => {
+                let key = self.key(node);
+                if let Some(open) = self.stack.last_mut() {
+                    open.key = Some(key);
+                }
+            }
             (NodeValue::Mapping(entries), Some(Key::Name(key, key_span))) => {
                 entries.push(Entry { key, key_span, node });
             }
             (NodeValue::Mapping(_), Some(Key::Merge(span))) => {
-                self.merge(node, &span, &mut open.merged);
+                let merged = self.merged(node, &span);
+                if let Some(open) = self.stack.last_mut() {
+                    open.merged.extend(merged);
+                }
             }
             (NodeValue::Sequence(items), _) => items.push(node),
             _ => {}
         }
-        self.stack.push(open);
     }
 
     fn key(&mut self, node: Node) -> Key {
@@ -302,7 +309,8 @@ impl<'f, 't> Builder<'f, 't> {
         }
     }
 
-    fn merge(&mut self, node: Node, span: &Span, merged: &mut Vec<Node>) {
+    /// The mappings that `<<` names.
+    fn merged(&mut self, node: Node, span: &Span) -> Vec<Node> {
         self.references += 1;
         let (fits, nodes) = match node.value {
             NodeValue::Mapping(_) => (true, vec![node]),
@@ -311,12 +319,12 @@ impl<'f, 't> Builder<'f, 't> {
             }
             _ => (false, Vec::new()),
         };
-        if fits {
-            merged.extend(nodes);
-        } else {
+        if !fits {
             let message = "`<<` merges a mapping, or a list of mappings";
             self.refuse(Diagnostic::error("bad-key", span, message).help("write `<<: *name`"));
+            return Vec::new();
         }
+        nodes
     }
 }
 

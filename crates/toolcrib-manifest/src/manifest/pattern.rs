@@ -15,6 +15,9 @@ const STATES_MAX: u64 = 20_000;
 /// Whether a pattern as JSON Schema writes them (ECMA-262) compiles. `false` means that only the
 /// compiler can tell.
 pub(super) fn surely_compiles(pattern: &str) -> bool {
+    if jsonschema_regex::analyze_pattern(pattern).is_some() {
+        return true; // Matched without a program.
+    }
     let Ok(translated) = jsonschema_regex::to_rust_regex(pattern) else { return false };
     regex_syntax::parse(&translated).is_ok_and(|hir| states(&hir) <= STATES_MAX)
 }

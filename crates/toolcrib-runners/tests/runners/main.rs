@@ -3,6 +3,7 @@
 
 mod availability;
 mod declare;
+mod entries;
 mod expansion;
 #[cfg(feature = "http")]
 mod http;

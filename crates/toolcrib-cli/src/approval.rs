@@ -4,7 +4,7 @@ use std::io::{self, BufRead, IsTerminal};
 use std::sync::Arc;
 
 use toolcrib::core::approval::{ApprovalRequest, Approver, Decision};
-use toolcrib::tool::BoxFuture;
+use toolcrib::tool::{BoxFuture, is_unseen};
 
 use crate::screen::{self, STRONG, WARNING};
 
@@ -71,22 +71,9 @@ fn is_yes(input: &mut impl BufRead) -> io::Result<bool> {
 /// The text with nothing in it that a terminal obeys or a reader cannot see: a call must not be able
 /// to redraw the question about itself.
 pub(crate) fn visible(text: &str) -> String {
-    let hidden = |c: char| {
-        c.is_control() && c != '\n'
-            || matches!(
-                c,
-                '\u{ad}'
-                    | '\u{61c}'
-                    | '\u{200b}'..='\u{200f}'
-                    | '\u{2028}'..='\u{202e}'
-                    | '\u{2060}'..='\u{206f}'
-                    | '\u{feff}'
-                    | '\u{e0000}'..='\u{e007f}'
-            )
-    };
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
-        if hidden(c) {
+        if c != '\n' && is_unseen(c) {
             shown.extend(c.escape_unicode());
         } else {
             shown.push(c);
@@ -137,5 +124,13 @@ mod tests {
         assert!(!asked.contains(hidden), "{asked:?}");
         assert!(asked.contains(r"\u{9b}0m\u{202e}c\u{200b}d\nRun it?"), "{asked:?}");
         assert_eq!(asked.lines().count(), 5, "{asked}");
+    }
+
+    #[test]
+    fn whatever_a_reader_does_not_see_is_shown() {
+        // Fillers, variation selectors, tags and joiners.
+        let text = "a\u{3164}b\u{fe01}c\u{e0100}d\u{e0041}е\u{200d}ж\t\n";
+        let shown = r"a\u{3164}b\u{fe01}c\u{e0100}d\u{e0041}е\u{200d}ж\u{9}";
+        assert_eq!(visible(text), format!("{shown}\n"));
     }
 }

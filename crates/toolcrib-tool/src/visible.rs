@@ -95,18 +95,32 @@ fn effect(text: &str, at: usize, character: char) -> Option<&'static str> {
         | '\u{1160}'
         | '\u{17b4}'
         | '\u{17b5}'
-        | '\u{180b}'..='\u{180e}'
+        | '\u{180b}'..='\u{180f}'
         | '\u{200b}'
         | '\u{2060}'..='\u{2065}'
         | '\u{206a}'..='\u{206f}'
         | '\u{3164}'
         | '\u{feff}'
         | '\u{ffa0}'
-        | '\u{fff9}'..='\u{fffb}' => Some("which is invisible"),
+        | '\u{fff0}'..='\u{fffb}'
+        | '\u{e0080}'..='\u{e00ff}'
+        | '\u{e01f0}'..='\u{e0fff}' => Some("which is invisible"),
         '\u{2028}' | '\u{2029}' => Some("which ends a line for some readers and not for others"),
         character if character.is_control() => Some("which is a control character"),
         _ => None,
     }
+}
+
+/// Whether nobody sees this character by itself, wherever it stands: tabs and line ends, joiners and the
+/// selectors of emoji among them. For places where a text has to show all of itself, such as a question
+/// to an operator.
+pub fn is_unseen(character: char) -> bool {
+    character.is_control()
+        || matches!(character,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+            | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
+            | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 /// Whether a character steers the direction of the text around it.
@@ -131,6 +145,17 @@ mod tests {
         for text in ["plain\ttext\r\n", "👩‍💻 ✔️ ❤️", "می‌خواهم", "naïve — “quotes”", "日本語", "🇩🇪"]
         {
             assert_eq!(hidden_character(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_hidden_somewhere_is_unseen_and_what_is_unseen_is_hidden_unless_it_is_ordinary() {
+        // Between letters of ASCII nothing joins.
+        let ordinary = ['\n', '\r', '\t', '\u{fe0e}', '\u{fe0f}'];
+        for character in '\0'..=char::MAX {
+            let is_hidden = hidden_character(&format!("a{character}b")).is_some();
+            let expected = is_unseen(character) && !ordinary.contains(&character);
+            assert_eq!(is_hidden, expected, "{character:?}");
         }
     }
 

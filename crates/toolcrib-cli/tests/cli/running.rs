@@ -29,7 +29,7 @@ fn crib() -> Crib {
 /// Runs a command until its output holds something.
 #[track_caller]
 pub(crate) fn until(crib: &Crib, arguments: &[&str], holds: impl Fn(&Run) -> bool) -> Run {
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let deadline = Instant::now() + Duration::from_secs(30);
     loop {
         let run = crib.run(arguments);
         if holds(&run) {

@@ -34,7 +34,7 @@ fn asked(server: &mut Server, id: u64, method: &str, params: &Value) -> Value {
 /// Waits until a server lists a tool.
 #[track_caller]
 fn until_listed(server: &mut Server, tool: &str) {
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + Duration::from_secs(60);
     for id in 100.. {
         let list = asked(server, id, "tools/list", &json!({}));
         let tools = list["tools"].as_array().expect("a list");

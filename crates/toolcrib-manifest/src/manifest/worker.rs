@@ -75,12 +75,15 @@ pub(super) fn read(
     })
 }
 
-/// The files that an argument vector names: the program only by a path, for else it is looked for on
-/// PATH.
+/// The files that an argument vector names, of a script's size: larger ones are read too often for that.
+/// The program counts only with a path, for else it is looked for on PATH.
 fn files(argv: &[String], folder: &Path) -> BTreeMap<String, ScriptFile> {
     let named = argv.iter().enumerate().filter(|(at, word)| *at > 0 || word.contains('/'));
     let at_its_place = named.map(|(_, word)| (word, folder.join(word)));
-    let files = at_its_place.filter(|(word, path)| !word.is_empty() && path.is_file());
+    let is_script = |path: &Path| {
+        path.metadata().is_ok_and(|found| found.is_file() && found.len() <= ScriptFile::MAX_BYTES)
+    };
+    let files = at_its_place.filter(|(word, path)| !word.is_empty() && is_script(path));
     files.map(|(word, path)| (word.clone(), ScriptFile::read(path))).collect()
 }
 

@@ -432,6 +432,11 @@ async fn a_worker_whose_file_has_changed_since_it_was_accepted_does_not_start() 
     // Nobody has accepted anything where nothing is pinned.
     assert!(run(&WorkerRunner::new(&first, &RunnerHost::new("/")), &asked, &context).await.is_ok());
 
+    // One that is too long to be a script is named, and not read.
+    fs::File::create(folder.path().join("large")).unwrap().set_len(5 << 20).unwrap();
+    let large = read(folder.path(), "    run: {worker: [./large, large]}\n");
+    assert!(large.worker().unwrap().files.is_empty());
+
     let second = read(folder.path(), PLAIN);
     assert_ne!(first.digest(), second.digest());
     assert!(run(&WorkerRunner::new(&second, &pinned), &asked, &context).await.is_ok());

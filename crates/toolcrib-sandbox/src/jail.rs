@@ -70,6 +70,11 @@ pub fn set_helper(file: impl Into<PathBuf>) -> bool {
     HELPER.set(file.into()).is_ok()
 }
 
+/// Whether there is a helper, so that programs can be confined at all.
+pub fn has_helper() -> bool {
+    helper().is_some()
+}
+
 /// The helper's file, if there is one. The path of the running program itself is `/proc/self/exe`,
 /// which stays right when its file is replaced.
 pub(crate) fn helper() -> Option<&'static Path> {

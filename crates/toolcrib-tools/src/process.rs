@@ -3,11 +3,23 @@
 use std::time::{Duration, Instant};
 
 use tokio::time::sleep;
-use toolcrib_sandbox::{Command, Finished, SpawnError, Status, run};
+use toolcrib_sandbox::jail::has_helper;
+use toolcrib_sandbox::{Command, Finished, SpawnError, Status, find_program, run};
 use toolcrib_tool::{CallContext, ErrorKind, ToolError, ToolOutput};
 
 /// Between asking a program to end and ending it.
 pub(crate) const GRACE: Duration = Duration::from_millis(500);
+
+/// Whether a program of that name can be run, and confined; if not, why.
+pub(crate) fn available(program: &str, needs: &str) -> Result<(), String> {
+    if find_program(program).is_err() {
+        return Err(format!("needs {needs}, which is not on PATH"));
+    }
+    if !has_helper() {
+        return Err("needs the helper `toolcrib-jail` beside the program that offers it".to_owned());
+    }
+    Ok(())
+}
 
 /// Why a program was ended before it ended by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

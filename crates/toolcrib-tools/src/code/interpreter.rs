@@ -4,8 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use tokio::sync::OnceCell;
-use toolcrib_sandbox::{Command, find_program, run, server_path};
+use toolcrib_sandbox::{Command, run, server_path};
 use toolcrib_tool::ToolError;
+
+use crate::process;
 
 /// What every candidate is asked.
 const PROBE: &str = include_str!("probe.py");
@@ -28,9 +30,7 @@ pub(super) struct Interpreter {
 
 /// Whether there is anything to ask; nothing is started.
 pub(super) fn available() -> Result<(), String> {
-    find_program("python3")
-        .map(drop)
-        .map_err(|_| "needs `python3` (3.9 or newer), which is not on PATH".to_owned())
+    process::available("python3", "`python3` (3.9 or newer)")
 }
 
 /// The first `python3` on the server's `PATH` that answers and is new enough. Found once; not finding

@@ -7,13 +7,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolcrib_macros::tool;
-use toolcrib_sandbox::{Command, Confinement, Finished, Profile, find_program};
+use toolcrib_sandbox::{Command, Confinement, Finished, Profile};
 use toolcrib_tool::{
     CallContext, ErrorKind, IntoOutcome, ToolError, ToolOutcome, ToolOutput, schema_for, visible,
 };
 
 use super::BashSettings;
-use crate::process::{Stop, ending, exit_code, run_within, with_facts};
+use crate::process::{self, Stop, ending, exit_code, run_within, with_facts};
 
 #[derive(Deserialize, JsonSchema)]
 struct BashArgs {
@@ -51,7 +51,7 @@ impl IntoOutcome for Ran {
 }
 
 fn available() -> Result<(), String> {
-    find_program("bash").map(drop).map_err(|_| "needs `bash`, which is not on PATH".to_owned())
+    process::available("bash", "`bash`")
 }
 
 /// Run a shell command with `bash -c` in the workspace and get its output, standard error included,

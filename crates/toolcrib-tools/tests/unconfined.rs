@@ -1,0 +1,15 @@
+//! The tools that run programs, where nothing can confine these.
+
+use toolcrib_tool::native_tools;
+// The tools register themselves.
+use toolcrib_tools as _;
+
+#[test]
+fn without_a_helper_tools_that_run_programs_are_unavailable_and_say_so() {
+    for name in ["bash", "execute_python"] {
+        let tool = native_tools().into_iter().find(|tool| tool.name == name).expect("it is linked");
+        let entry = tool.entry().expect("the definition is right");
+        let reason = entry.unavailable_reason().unwrap_or_default();
+        assert!(reason.contains("toolcrib-jail"), "{name}: {reason}");
+    }
+}

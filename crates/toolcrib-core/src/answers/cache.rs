@@ -43,6 +43,10 @@ pub struct CacheStats {
     pub bytes: usize,
 }
 
+/// The texts of answers take this part of the bytes at most: a text spares a call its reading, an
+/// answer its run.
+const TEXTS: usize = 4;
+
 /// Reads the time.
 type Clock = Box<dyn Fn() -> Instant + Send + Sync>;
 
@@ -163,17 +167,17 @@ impl AnswerCache {
     }
 
     /// Knows the text again that a kept answer answers, as long as that is kept. Nothing if it has
-    /// gone already, or if the two are over the bound.
+    /// gone already, or if texts would take more than their share of the bytes.
     pub(super) fn spell(&self, spelt: &Spelt) {
         let mut state = self.lock();
         let State { entries, spellings, bytes, .. } = &mut *state;
         let Some(entry) = entries.get(spelt.key()) else { return };
-        let size = entry.size + spelt.size();
-        if entry.spelt.is_some() || size > self.limits.max_bytes {
+        let size = spelt.size();
+        if entry.spelt.is_some() || spellings.size() + size > self.limits.max_bytes / TEXTS {
             return;
         }
-        *bytes += spelt.size();
-        entry.size = size;
+        *bytes += size;
+        entry.size += size;
         entry.spelt = Some(spelt.clone());
         spellings.insert(spelt.clone());
         state.shrink(&self.limits);

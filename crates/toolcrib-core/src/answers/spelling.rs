@@ -45,7 +45,8 @@ pub(crate) struct Spelt(Arc<Parts>);
 #[derive(Debug)]
 struct Parts {
     hash: u64,
-    text: Box<str>,
+    /// `None` where the arguments' own text is the one that came: nothing had to be filled in.
+    text: Option<Box<str>>,
     /// All the host said: the key depends on it.
     context: Arc<str>,
     arguments: Arguments,
@@ -57,6 +58,7 @@ impl Spelt {
     /// `context`.
     pub(crate) fn of(text: Box<str>, context: &Arc<str>, arguments: &Arguments, key: Key) -> Self {
         let hash = hash(key.callee(), &text, context);
+        let text = (*text != *arguments.as_str()).then_some(text);
         let (context, arguments) = (Arc::clone(context), arguments.clone());
         Self(Arc::new(Parts { hash, text, context, arguments, key }))
     }
@@ -73,12 +75,17 @@ impl Spelt {
 
     /// The bytes it takes beyond its key and a fixed size.
     pub(super) fn size(&self) -> usize {
-        self.0.text.len() + self.0.arguments.tape().map_or(0, Tape::size)
+        let text = self.0.text.as_ref().map_or(0, |text| text.len());
+        text + self.0.arguments.tape().map_or(0, Tape::size)
+    }
+
+    fn text(&self) -> &str {
+        self.0.text.as_deref().unwrap_or(self.0.arguments.as_str())
     }
 
     /// Compared in full, like keys: the hash only picks the bucket.
     fn is(&self, callee: &Callee, text: &str, context: &str) -> bool {
-        *self.0.text == *text && *self.0.context == *context && self.0.key.callee() == callee
+        self.text() == text && *self.0.context == *context && self.0.key.callee() == callee
     }
 }
 
@@ -88,35 +95,45 @@ fn hash(callee: &Callee, text: &str, context: &str) -> u64 {
 
 /// The texts of the answers that are kept, at most one of each.
 #[derive(Debug, Default)]
-pub(super) struct Spellings(HashTable<Spelt>);
+pub(super) struct Spellings {
+    table: HashTable<Spelt>,
+    size: usize,
+}
 
 impl Spellings {
     /// What the text came to when it was sent last, to the same tool under the same context.
     pub(super) fn find(&self, callee: &Callee, text: &str, context: &str) -> Option<&Spelt> {
         let is_same = |spelt: &Spelt| spelt.is(callee, text, context);
-        self.0.find(hash(callee, text, context), is_same)
+        self.table.find(hash(callee, text, context), is_same)
+    }
+
+    /// The bytes of all.
+    pub(super) fn size(&self) -> usize {
+        self.size
     }
 
     /// Keeps one that is not there yet.
     pub(super) fn insert(&mut self, spelt: Spelt) {
-        self.0.insert_unique(spelt.0.hash, spelt, |spelt| spelt.0.hash);
+        self.size += spelt.size();
+        self.table.insert_unique(spelt.0.hash, spelt, |spelt| spelt.0.hash);
     }
 
     /// Forgets one.
     pub(super) fn remove(&mut self, spelt: &Spelt) {
         let is_it = |known: &Spelt| Arc::ptr_eq(&known.0, &spelt.0);
-        if let Ok(entry) = self.0.find_entry(spelt.0.hash, is_it) {
+        if let Ok(entry) = self.table.find_entry(spelt.0.hash, is_it) {
             entry.remove();
+            self.size -= spelt.size();
         }
     }
 
     /// Forgets all.
     pub(super) fn clear(&mut self) {
-        self.0 = HashTable::new();
+        *self = Self::default();
     }
 
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
-        self.0.len()
+        self.table.len()
     }
 }

@@ -1,5 +1,6 @@
 //! Texts that are known again: whose, under what, and how long.
 
+use serde_json::json;
 use toolcrib_tool::{Arguments, ContextValues};
 
 use super::super::spelling::Spelt;
@@ -75,15 +76,20 @@ fn a_text_is_known_as_long_as_its_answer_is_kept_and_counts_in_its_bytes() {
 }
 
 #[test]
-fn a_text_that_would_break_the_bound_is_not_kept_and_its_answer_stays() {
+fn texts_take_a_quarter_of_the_bytes_at_most_and_push_no_answer_out() {
     let callee = Policies::cached().callee();
-    let one = spelt(&callee, r#"{"a":1}"#);
-    let unbound = AnswerCache::new(CacheLimits::default());
-    assert!(unbound.insert(one.key(), unbound.version(one.key()), text("x")));
-    let limits = CacheLimits { max_bytes: unbound.stats().bytes, ..CacheLimits::default() };
+    let all: Vec<_> = (0..10)
+        .map(|number| spelt(&callee, &json!({ "number": 100 + number }).to_string()))
+        .collect();
+    let size = all[0].size();
+    let limits = CacheLimits { max_bytes: 4 * (3 * size + size / 2), ..CacheLimits::default() };
     let cache = AnswerCache::new(limits);
-    keep(&cache, &one);
-    assert!(cache.get(one.key()).is_some());
-    assert_eq!(cache.known_texts(), 0);
-    assert_eq!(cache.stats().entries, 1);
+    for spelt in &all {
+        keep(&cache, spelt);
+        assert!(cache.known_texts() <= 3);
+    }
+    assert_eq!((cache.known_texts(), cache.stats().entries), (3, 10), "{size} bytes each");
+    cache.clear();
+    keep(&cache, &all[0]);
+    assert_eq!(cache.known_texts(), 1, "what was cleared takes no room");
 }

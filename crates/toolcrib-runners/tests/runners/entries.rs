@@ -10,9 +10,9 @@ fn the_tools_of_many_declarations_come_whole_and_in_their_order() {
     let mut text = "toolcrib: 1\ntools:\n".to_owned();
     for number in 0..333 {
         let program = if number % 7 == 0 { "no-such-program" } else { "echo" };
-        write!(
+        writeln!(
             text,
-            "  - {{name: t{number}, description: Number {number}., run: {{argv: [{program}]}}}}\n"
+            "  - {{name: t{number}, description: Number {number}., run: {{argv: [{program}]}}}}"
         )
         .unwrap();
     }

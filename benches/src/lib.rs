@@ -16,6 +16,7 @@ pub mod cached;
 pub mod call;
 pub mod concurrency;
 mod contender;
+pub mod edit;
 pub mod lookup;
 mod order;
 mod peer;

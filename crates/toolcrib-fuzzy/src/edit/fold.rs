@@ -20,11 +20,20 @@ pub(super) fn fold(line: &str) -> String {
 
 /// Whether the line folds to `key`. Most lines are told apart by their first characters.
 pub(super) fn folds_to(line: &str, key: &str) -> bool {
-    if Folded::new(line.chars()).eq(key.chars()) {
-        return true;
+    let mut folded = Folded::new(line.chars());
+    let mut wanted = key.chars();
+    loop {
+        match (folded.next(), wanted.next()) {
+            (None, None) => return true,
+            (one, other) if one == other => {}
+            _ => break,
+        }
     }
-    // Only what is not yet composed can differ now and be equal composed.
-    !line.is_ascii() && !line.chars().all(is_settled) && fold(line) == key
+    // Only what is not yet composed can differ now and be equal composed, and an ASCII character
+    // that none but another follows is composed.
+    let read = line.len() - folded.chars.as_str().len();
+    let is_settled_so_far = line.as_bytes()[..line.len().min(read + 1)].is_ascii();
+    !is_settled_so_far && !line.chars().all(is_settled) && fold(line) == key
 }
 
 /// A hash of what the line folds to.

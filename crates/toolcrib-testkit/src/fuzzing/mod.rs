@@ -5,6 +5,7 @@
 
 mod ambiguity;
 mod check_url;
+mod edit_text;
 mod load_manifest;
 mod parse_arguments;
 mod preparation_model;
@@ -12,6 +13,7 @@ mod registry_model;
 mod registry_operations;
 
 pub use check_url::check_url;
+pub use edit_text::edit_text;
 pub use load_manifest::load_manifest;
 pub use parse_arguments::parse_arguments;
 pub use registry_operations::registry_operations;
@@ -25,4 +27,5 @@ pub const TARGETS: &[Target] = &[
     ("load_manifest", load_manifest),
     ("check_url", check_url),
     ("registry_operations", registry_operations),
+    ("edit_text", edit_text),
 ];

@@ -8,7 +8,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use tokio::runtime::Runtime;
-use toolcrib_sandbox::{Command, Status, run};
+use toolcrib_sandbox::{Command, Confinement, Profile, Status, run};
 
 use crate::Contender;
 
@@ -30,6 +30,15 @@ fn std_command(program: &str) -> std::process::Command {
     command
 }
 
+/// Has the helper that was built with this program used, if there is one.
+fn use_helper() {
+    let own = std::env::current_exe().expect("a program has a file");
+    let built = own.ancestors().nth(2).map(|folder| folder.join("toolcrib-jail"));
+    if let Some(helper) = built.filter(|file| file.is_file()) {
+        toolcrib_sandbox::jail::set_helper(helper);
+    }
+}
+
 fn located(program: &str) -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
@@ -41,17 +50,26 @@ fn located(program: &str) -> PathBuf {
 /// One run of `true`, from its start until it has ended and its output is read:
 ///
 /// - `ours`: [`toolcrib_sandbox::run`] with all its hygiene;
+/// - `pure`, `workspace`, `workspace+net`: the same under a profile;
 /// - `std`: [`std::process::Command::output`].
+///
+/// The helper is `toolcrib-jail` of the same build (`cargo build --release --bin toolcrib-jail`);
+/// without it this very program, which starts more slowly.
 pub fn spawn_contenders() -> Vec<Contender> {
-    let runtime = runtime();
-    let ours = Contender::new("ours", move |times| {
-        runtime.block_on(async {
-            let start = Instant::now();
-            for _ in 0..times {
-                let finished = run(Command::new("true"), std::future::pending()).await;
-                assert_eq!(finished.expect("it starts").status, Status::Exited(0));
-            }
-            start.elapsed()
+    use_helper();
+    let ours = Profile::ALL.into_iter().rev().map(|profile| {
+        let runtime = runtime();
+        let name = if profile == Profile::Trusted { "ours" } else { profile.as_str() };
+        Contender::new(name, move |times| {
+            runtime.block_on(async {
+                let start = Instant::now();
+                for _ in 0..times {
+                    let command = Command::new("true").confine(Confinement::new(profile));
+                    let finished = run(command, std::future::pending()).await;
+                    assert_eq!(finished.expect("it starts").status, Status::Exited(0));
+                }
+                start.elapsed()
+            })
         })
     });
     let std = Contender::new("std", |times| {
@@ -62,7 +80,7 @@ pub fn spawn_contenders() -> Vec<Contender> {
         }
         start.elapsed()
     });
-    vec![ours, std]
+    ours.chain([std]).collect()
 }
 
 /// [`OUTPUT_BYTES`] of output read to their end:

@@ -35,6 +35,7 @@ pub const CODES: &[Code] = &[
     error("bad-description", "A description that is empty, or too long for any model."),
     error("bad-env-name", "A name that no variable can have."),
     error("bad-example", "Example arguments that do not fit the schema."),
+    error("bad-grant", "A file granted to a program that is no path, or no single one."),
     error("bad-header", "A header's name or value that no request can carry."),
     error("bad-key", "A key that is not text, or a merge of something that is no mapping."),
     error("bad-name", "A tool name that providers and clients refuse."),
@@ -83,6 +84,7 @@ pub const CODES: &[Code] = &[
         "A character that a reader does not see and a model reads, or that changes how the text around it is shown.",
     ),
     warning("idle-approval", "An approval that is never asked for."),
+    warning("idle-grant", "A file granted to a program that may open every file anyway."),
     error("invalid-value", "A value that is not allowed there."),
     error("list-as-argument", "A list where exactly one argument of the program stands."),
     error("list-in-path", "A list where the path of a request has room for one value."),
@@ -114,6 +116,7 @@ pub const CODES: &[Code] = &[
     error("not-supported-yet", "A key of the format that this version cannot honour."),
     error("not-utf8", "A file that is not UTF-8 text."),
     warning("nothing-fits", "A schema, or a part of one, that no value fits."),
+    error("nothing-required", "A confinement that is required of a profile that has none."),
     error(
         "optional-in-path",
         "A value that a call may leave out, and that the path of a request needs.",

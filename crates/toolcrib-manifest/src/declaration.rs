@@ -1,6 +1,7 @@
 //! Checked declarations: what a manifest says, once nothing is wrong with it.
 
 mod http;
+mod sandbox;
 mod script;
 mod upstream;
 
@@ -17,6 +18,7 @@ use crate::template::{Reference, Template};
 use crate::units::HumanDuration;
 
 pub use http::{HttpAuth, HttpBody, HttpMethod, HttpSpec, JsonTemplate, QueryPair, UrlSpec};
+pub use sandbox::{SandboxProfile, SandboxSpec};
 pub use script::ScriptFile;
 pub use upstream::{HttpUpstream, StdioUpstream, UpstreamDeclaration, UpstreamTransport};
 
@@ -27,6 +29,8 @@ pub struct Declaration {
     pub definition: Arc<ToolDefinition>,
     /// What a call does.
     pub body: DeclaredBody,
+    /// Under what its program runs, if it runs one.
+    pub sandbox: SandboxSpec,
     /// What must be there for the tool to be available.
     pub needs: Needs,
     /// How the program's output becomes a result.

@@ -9,6 +9,7 @@ use toolcrib_tool::{
     Arguments, BoxFuture, CallContext, CommandPlan, ErrorKind, Plan, Tool, ToolError, ToolOutcome,
 };
 
+use crate::confinement::confinement;
 use crate::context::ContextChecks;
 use crate::expand::{Invocation, expand};
 use crate::host::LookedAt;
@@ -90,11 +91,21 @@ impl CommandRunner {
                 .map_err(|problem| ToolError::unavailable(format!("the tool {problem}")))?,
             None => script::Start { program: invocation.program.into(), before: Vec::new() },
         };
+        let cwd = self.host.directory(invocation.cwd.as_deref());
+        // A sealed group is no harm: what is started here is a program and no terminal.
+        let mut confinement = confinement(&self.declaration.sandbox, &self.host).job_control(false);
+        if invocation.cwd.is_some() {
+            confinement = confinement.read(&cwd);
+        }
+        if let Some(folder) = spec.script.as_ref().and_then(|script| script.path.parent()) {
+            confinement = confinement.read(folder);
+        }
         let mut command = Command::new(start.program)
+            .confine(confinement)
             .args(start.before)
             .args(invocation.args)
             .pass_env(invocation.pass_env)
-            .cwd(self.host.directory(invocation.cwd.as_deref()))
+            .cwd(cwd)
             .stdin(invocation.stdin.unwrap_or_default())
             .capture_stdout(streams::capture(spec.capture_bytes, self.declaration.output.keep))
             // The cause of a failure may stand at either end.
@@ -144,6 +155,7 @@ impl Tool for CommandRunner {
             stdin_bytes: invocation.stdin.map_or(0, |text| text.len()),
             cwd: cwd.to_string_lossy().into_owned(),
             output_bytes: self.compiled()?.spec.capture_bytes,
+            sandbox: self.declaration.sandbox.profile.as_str().to_owned(),
         })))
     }
 
@@ -158,6 +170,9 @@ pub(crate) fn not_started(error: SpawnError) -> ToolError {
         SpawnError::NotFound { .. }
         | SpawnError::NotExecutable { .. }
         | SpawnError::WorkingDirectory { .. }
+        | SpawnError::NoHelper { .. }
+        | SpawnError::NotEnforced { .. }
+        | SpawnError::Confine { .. }
         | SpawnError::Resources(_) => ErrorKind::Unavailable,
         SpawnError::TooLong { .. } | SpawnError::Nul { .. } => ErrorKind::InvalidArgs,
         _ => ErrorKind::Internal,

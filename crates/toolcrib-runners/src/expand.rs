@@ -126,7 +126,7 @@ impl fmt::Debug for Invocation {
 /// # let command = CommandSpec { argv, script: None, stdin: None, env: BTreeMap::new(), pass_env: vec![], ok_exit: vec![0], retry_exit: vec![75], cwd: None, capture_bytes: 65536 };
 /// # let output = OutputSpec { format: OutputFormat::Text, keep: Keep::Both, redact: vec![] };
 /// # let origin = Origin { file: "count.yaml".into(), line: 1, column: 1 };
-/// # let declaration = Declaration { definition: definition.clone(), body: DeclaredBody::Command(command), needs: Needs::default(), output, context: vec![], constraints: vec![], tests: vec![], owner: None, origin };
+/// # let declaration = Declaration { definition: definition.clone(), body: DeclaredBody::Command(command), sandbox: SandboxSpec::of(SandboxProfile::Workspace), needs: Needs::default(), output, context: vec![], constraints: vec![], tests: vec![], owner: None, origin };
 /// // argv: [wc, "--", "${args.path}"]
 /// let cx = CallContext::builder("call_1", definition).build();
 /// let arguments = serde_json::json!({"path": "-rf; ls"});

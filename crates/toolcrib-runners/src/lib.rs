@@ -18,6 +18,7 @@
 
 mod availability;
 mod command;
+mod confinement;
 mod context;
 mod entry;
 mod expand;
@@ -34,6 +35,7 @@ mod values;
 mod worker;
 
 pub use command::CommandRunner;
+pub use confinement::confinement;
 pub use entry::{entries, entry};
 pub use expand::{Invocation, ServerValues, expand};
 pub use host::RunnerHost;
@@ -42,4 +44,6 @@ pub use http::{HttpHeader, HttpRequest, HttpRunner};
 pub use secrets::{
     ExposeSecret, MissingSecret, SECRET_MAX, SecretSource, SecretSources, SecretString, Secrets,
 };
+/// What lets a program that embeds this crate confine the programs it starts.
+pub use toolcrib_sandbox::jail;
 pub use worker::WorkerRunner;

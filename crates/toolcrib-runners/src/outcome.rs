@@ -5,6 +5,7 @@ use toolcrib_manifest::declaration::{CommandSpec, OutputFormat, OutputSpec};
 use toolcrib_sandbox::{Finished, Status};
 use toolcrib_tool::{Content, ErrorKind, ToolError, ToolOutput, canonical_json, visible};
 
+use crate::confinement::facts;
 use crate::redact::Redaction;
 use crate::streams::{joined, lines, shown};
 
@@ -116,7 +117,8 @@ fn json(
 }
 
 /// Adds what programs and operators want to know: `exit_code` or `signal`, `stderr_bytes`,
-/// `truncated_bytes` where something was cut, and how the process tree was ended.
+/// `truncated_bytes` where something was cut, what held the program, and how its process tree was
+/// ended.
 fn with_facts(mut output: ToolOutput, finished: &Finished) -> ToolOutput {
     if let Some(code) = finished.status.code() {
         output = output.with_meta("exit_code", code);
@@ -132,7 +134,9 @@ fn with_facts(mut output: ToolOutput, finished: &Finished) -> ToolOutput {
         output = output.with_meta("truncated_bytes", truncated);
     }
     let kill = finished.kill;
-    output = output.with_meta("kill_rung", kill.rung.as_str());
+    output = output
+        .with_meta("kill_rung", kill.rung.as_str())
+        .with_meta("sandbox", facts(&finished.enforced));
     if kill.survivors_killed > 0 {
         output = output.with_meta("survivors_killed", kill.survivors_killed);
     }

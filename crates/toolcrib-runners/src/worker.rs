@@ -58,8 +58,9 @@ impl WorkerRunner {
         let worker = declaration.worker();
         Self {
             declaration: declaration.clone(),
-            supervisor: worker
-                .map(|worker| Arc::new(Supervisor::new(worker.clone(), host.clone()))),
+            supervisor: worker.map(|worker| {
+                Arc::new(Supervisor::new(worker.clone(), declaration.sandbox.clone(), host.clone()))
+            }),
             compiled: compile(),
         }
     }
@@ -86,7 +87,8 @@ impl WorkerRunner {
         };
         match answer {
             Some(Ok(Reply::Success { output, data })) => {
-                Ok(ToolOutcome::Done(success(output, data, redaction)))
+                let result = success(output, data, redaction);
+                Ok(ToolOutcome::Done(result.with_meta("sandbox", exchange.sandbox().clone())))
             }
             Some(Ok(Reply::Failure { message, retryable })) => {
                 let message = visible(&redaction.text(message)).into_owned();

@@ -30,6 +30,8 @@ pub(crate) mod report;
 pub(crate) mod supervisor;
 mod syscalls;
 mod target;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use grants::grants;
 pub(crate) use target::FLOOR;

@@ -31,18 +31,31 @@
 //! [`keep`] starts a program with the same hygiene and leaves it running, to be talked to over its
 //! pipes: a worker, a server on standard input and output.
 //!
+//! # Confinement
+//!
+//! A command may be [confined](Command::confine) to a [`Profile`]; [`jail`] tells how that is done,
+//! and [`Finished::enforced`] what came of it. The tree of a confined program is held by the best
+//! [rung](KillRung) there is, and nothing of it survives its call or this process.
+//!
 //! # What can escape
 //!
-//! The kill ladder has one rung so far: the process group, and a sweep of `/proc` for descendants
-//! that left it, recognised by a random cookie in their environment, by their session and by
-//! descent. The sweep runs when it can matter: the call was stopped or dropped, a process kept
-//! the pipes open after the program's exit, or one stayed behind in the group.
+//! Of a [trusted](Profile::Trusted) program, whose rung is the process group and a sweep of `/proc`
+//! for descendants that left it, recognised by a random cookie in their environment, by their
+//! session and by descent. The sweep runs when it can matter: the call was stopped or dropped, a
+//! process kept the pipes open after the program's exit, or one stayed behind in the group.
 //!
 //! Two kinds of process escape it. One that has left the session *and* lost its parent before the
 //! call was stopped *and* whose environment cannot be read or no longer holds the cookie (cleared,
 //! or owned by another user, as after `sudo`) is never recognised; when the future is dropped
 //! instead of stopped, descent is not looked at before the SIGTERM. And a daemon that left the
 //! session and closed the pipes is not looked for at all if the program then exits by itself.
+//!
+//! # What confined programs have to do without
+//!
+//! Where the server is not root, a PID namespace needs a user namespace, in which files of other
+//! users seem to belong to nobody: `ssh` refuses settings of root's then, and wants
+//! [`Profile::Trusted`]. `sudo` and other programs that gain privileges do not. Process numbers
+//! inside of a PID namespace are its own, while `/proc` shows those of the machine.
 //!
 //! # Platform
 //!

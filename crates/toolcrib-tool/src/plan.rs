@@ -32,6 +32,8 @@ pub struct CommandPlan {
     pub cwd: String,
     /// How many bytes of each of its output streams are kept.
     pub output_bytes: usize,
+    /// The profile that it runs under; empty for one that knows none.
+    pub sandbox: String,
 }
 
 /// A request that a call would make.
@@ -91,6 +93,7 @@ impl Plan {
                 "env": plan.env,
                 "pass_env": plan.pass_env,
                 "stdin_bytes": plan.stdin_bytes,
+                "sandbox": plan.sandbox,
                 "cwd": plan.cwd,
                 "output_bytes": plan.output_bytes,
             }),

@@ -44,6 +44,8 @@ pub use toolcrib_core::{
 };
 #[cfg(feature = "macros")]
 pub use toolcrib_macros::tool;
+#[cfg(feature = "manifests")]
+pub use toolcrib_runners::jail;
 pub use toolcrib_tool::{
     Annotations, Arguments, CallContext, Content, ContextValues, ErrorKind, Json, Services, Tool,
     ToolCall, ToolDefinition, ToolEntry, ToolError, ToolOutcome, ToolOutput, ToolResult, tool_fn,

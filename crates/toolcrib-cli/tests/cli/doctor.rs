@@ -58,6 +58,11 @@ server: {listen: '127.0.0.1:0', token: 0123456789abcdef}
     let findings = json["findings"].as_array().expect("a list");
     let state = findings.iter().find(|finding| finding["about"] == "state").expect("it is there");
     assert_eq!((&state["verdict"], &state["section"]), (&"failure".into(), &"settings".into()));
+    for profile in ["pure", "workspace", "workspace+net"] {
+        let found = findings.iter().find(|finding| finding["about"] == profile);
+        let verdict = &found.expect("it is there")["verdict"];
+        assert!(verdict == "good" || verdict == "warning", "{profile}: {verdict}");
+    }
     assert!(!crib.path().join("no").exists(), "nothing is made");
 }
 

@@ -68,6 +68,7 @@ fn everything_is_shown_secrets_are_not_and_nothing_happens() {
       arguments  {"password":"[redacted]","port":22,"user":"ada"}
       runs       sh -c 'touch ran' sh ada@dev:22 'pw=[redacted]'
       in         HERE
+      under      workspace
       sets       LOGIN_TOKEN, MODE
       passes on  LANG
       stdin      8 bytes
@@ -108,7 +109,7 @@ fn the_json_form_holds_the_same() {
         json["plan"],
         json!({
             "kind": "command", "argv": ["date", "+%A"], "cwd": "/", "env": [], "pass_env": [],
-            "stdin_bytes": 0, "output_bytes": 1024,
+            "stdin_bytes": 0, "output_bytes": 1024, "sandbox": "workspace",
         })
     );
     assert_eq!(json["timeout_seconds"], 5.0);

@@ -81,9 +81,11 @@ fn a_server_over_http_is_followed_without_a_session() {
 
 #[test]
 fn a_program_that_knows_no_handshake_is_followed() {
+    // Trusted: a crib confines what it starts by itself.
     let far = Crib::new(&[("greet.yaml", GREET)]);
     let declared = format!(
-        "  - {{name: far, command: [python3, -I, -S, '{DOOR}', '{}', mcp], cwd: '{}'}}\n",
+        "  - {{name: far, command: [python3, -I, -S, '{DOOR}', '{}', mcp], cwd: '{}', sandbox: \
+         {{profile: trusted}}}}\n",
         env!("CARGO_BIN_EXE_toolcrib"),
         far.path().display()
     );

@@ -21,8 +21,9 @@ fn crib(more: &str) -> Crib {
         "servers.yaml",
         &format!(
             "toolcrib: 1\nupstream:\n  - name: notes\n    command: [python3, -I, -S, '{SERVER}', \
-             '{}']\n{more}",
-            script.display()
+             '{}']\n    sandbox: {{read: ['{SERVER}'], write: ['{}']}}\n{more}",
+            script.display(),
+            crib.path().display(),
         ),
     );
     say(&crib, "Read one note.");

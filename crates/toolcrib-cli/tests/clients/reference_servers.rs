@@ -35,7 +35,7 @@ fn started(clients: &Clients, name: &str, script: &Path, argument: &str) -> Stri
     let (node, script) = (clients.node.display(), script.display());
     format!(
         "toolcrib: 1\nupstream:\n  - name: {name}\n    command: ['{node}', '{script}', \
-         '{argument}']\n"
+         '{argument}']\n    sandbox: {{profile: trusted}}\n"
     )
 }
 

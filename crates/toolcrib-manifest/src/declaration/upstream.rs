@@ -7,7 +7,7 @@ use std::time::Duration;
 use toolcrib_net::IpNet;
 use toolcrib_tool::{Approval, Origin, RateLimit};
 
-use super::Needs;
+use super::{Needs, SandboxSpec};
 use crate::template::Template;
 
 /// Another MCP server, whose tools are offered here.
@@ -68,6 +68,8 @@ pub struct StdioUpstream {
     pub pass_env: Vec<String>,
     /// The working directory; the workspace root without.
     pub cwd: Option<PathBuf>,
+    /// Under what it runs.
+    pub sandbox: SandboxSpec,
 }
 
 /// A server that speaks MCP over HTTP.

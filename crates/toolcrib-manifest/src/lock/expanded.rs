@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 use toolcrib_tool::canonical_json;
 
-use crate::declaration::{Declaration, DeclaredBody, Needs};
+use crate::declaration::{Declaration, DeclaredBody, Needs, SandboxProfile, SandboxSpec};
 
 impl Declaration {
     /// The whole declaration as one value: namespace and defaults applied, with a digest of the bytes
@@ -16,6 +16,7 @@ impl Declaration {
         let Self {
             definition,
             body,
+            sandbox,
             needs,
             output,
             context,
@@ -38,6 +39,10 @@ impl Declaration {
             DeclaredBody::Worker(worker) => expanded["run"] = json!(worker),
             // The definition says it.
             DeclaredBody::Client => {}
+        }
+        // What is left out is what holds without it: a lock of before says the same.
+        if *sandbox != SandboxSpec::of(SandboxProfile::Workspace) {
+            expanded["sandbox"] = json!(sandbox);
         }
         if *needs != Needs::default() {
             expanded["needs"] = json!(needs);

@@ -6,8 +6,8 @@ use crate::fields::Fields;
 
 /// Keys of a tool that say how it runs here, or what the executor does when it runs it. On a client
 /// tool nobody would honour them.
-const OF_TOOLS_THAT_RUN_HERE: [&str; 8] =
-    ["context", "cwd", "needs", "output", "cache", "dedupe", "retry", "resources"];
+const OF_TOOLS_THAT_RUN_HERE: [&str; 9] =
+    ["context", "cwd", "sandbox", "needs", "output", "cache", "dedupe", "retry", "resources"];
 
 /// The same of `limits`: the client keeps what it prints, how often and how many at once.
 const LIMITS_OF_TOOLS_THAT_RUN_HERE: [&str; 4] = ["output", "transfer", "concurrent", "rate"];

@@ -2,12 +2,14 @@
 
 use toolcrib_tool::{Approval, Dedupe, ErrorKind};
 
-use crate::declaration::HttpMethod;
+use crate::declaration::{HttpMethod, SandboxProfile};
 use crate::fields::Expected::{
     Any, Bool, Choice, Duration, Integer, List, Mapping, MappingLike, Rate, Schema, Size, Text,
     TextMapping, Texts,
 };
-use crate::fields::{Key, Keys, not_yet, optional, required};
+#[cfg(not(feature = "cel"))]
+use crate::fields::not_yet;
+use crate::fields::{Key, Keys, optional, required};
 
 const fn table(what: &'static str, table: &'static [Key]) -> Keys {
     Keys { what, table, instead: &[] }
@@ -74,6 +76,8 @@ const APPROVAL_KEY: Key = optional(
     Choice(&[Approval::Never.as_str(), Approval::Destructive.as_str(), Approval::Always.as_str()]),
 );
 
+const SANDBOX_KEY: Key = optional("sandbox", MappingLike("{profile: workspace+net}"));
+
 #[cfg(feature = "cel")]
 const CONSTRAINTS_KEY: Key = optional("constraints", List);
 #[cfg(not(feature = "cel"))]
@@ -120,10 +124,7 @@ pub(super) const TOOL: Keys = Keys {
         RETRY_KEY,
         RESOURCES_KEY,
         APPROVAL_KEY,
-        not_yet(
-            "sandbox",
-            "this version cannot confine a program further; remove the key only if the program may run without",
-        ),
+        SANDBOX_KEY,
         CONSTRAINTS_KEY,
     ],
     instead: &[
@@ -172,10 +173,7 @@ pub(super) const UPSTREAM: Keys = Keys {
         optional("tags", Texts),
         optional("category", Text),
         APPROVAL_KEY,
-        not_yet(
-            "sandbox",
-            "this version cannot confine the server further; remove the key only if it may run without",
-        ),
+        SANDBOX_KEY,
     ],
     instead: &[
         ("args", "the program and its arguments are one list: `command: [program, argument]`"),
@@ -191,6 +189,33 @@ pub(super) const UPSTREAM: Keys = Keys {
             "transport",
             "`command` means standard input and output, `url` means HTTP: remove the key",
         ),
+    ],
+};
+
+/// The value of `require` under which a program runs only where its profile is enforced.
+pub(super) const REQUIRED: &str = "required";
+
+/// Under what a program runs.
+pub(super) const SANDBOX: Keys = Keys {
+    what: "`sandbox`",
+    table: &[
+        optional(
+            "profile",
+            Choice(&[
+                SandboxProfile::Pure.as_str(),
+                SandboxProfile::Workspace.as_str(),
+                SandboxProfile::WorkspaceNet.as_str(),
+                SandboxProfile::Trusted.as_str(),
+            ]),
+        ),
+        optional("read", Texts),
+        optional("write", Texts),
+        optional("require", Choice(&["best_effort", REQUIRED])),
+    ],
+    instead: &[
+        ("network", "write `profile: workspace+net`"),
+        ("required", "write `require: required`"),
+        ("paths", "write `read: [/srv/data]` or `write: [/srv/data]`"),
     ],
 };
 
@@ -485,6 +510,8 @@ const NESTED: &[(&Keys, &str, Place, &Keys)] = &[
     (&TOOL, "cache", Place::Here, &CACHE),
     (&TOOL, "retry", Place::Here, &RETRY),
     (&FILE, "upstream", Place::EachItem, &UPSTREAM),
+    (&TOOL, "sandbox", Place::Here, &SANDBOX),
+    (&UPSTREAM, "sandbox", Place::Here, &SANDBOX),
     (&UPSTREAM, "auth", Place::Here, &UPSTREAM_AUTH),
     (&UPSTREAM, "tools", Place::Here, &UPSTREAM_TOOLS),
     (&UPSTREAM, "limits", Place::Here, &UPSTREAM_LIMITS),
@@ -538,6 +565,7 @@ mod tests {
             &DEFAULTS,
             &TOOL,
             &UPSTREAM,
+            &SANDBOX,
             &UPSTREAM_AUTH,
             &UPSTREAM_TOOLS,
             &UPSTREAM_LIMITS,

@@ -85,7 +85,7 @@ fn warn_of_unused(scope: &Scope, section: &str, findings: &mut Findings<'_>) {
 }
 
 /// Keys of a tool that mean something to a process only.
-const OF_COMMANDS: [&str; 1] = ["cwd"];
+const OF_COMMANDS: [&str; 2] = ["cwd", "sandbox"];
 /// What a test of a command looks at.
 const SEEN_IN_ARGV: [&str; 2] = ["argv", "argv_contains"];
 /// What a test of a request looks at.

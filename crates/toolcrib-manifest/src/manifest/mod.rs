@@ -14,6 +14,7 @@ mod kind;
 mod limits;
 mod pattern;
 mod policies;
+mod sandbox;
 mod schema;
 mod scope;
 mod script_run;

@@ -12,9 +12,10 @@ use super::limits::Limits;
 use super::policies::Policies;
 use super::schema::{self, bad_pattern};
 use super::scope::Scope;
-use super::{Shared, http, keys, kind, worker};
+use super::{Shared, http, keys, kind, sandbox, worker};
 use crate::declaration::{
     ArgvEntry, ContextParameter, Declaration, DeclaredBody, Keep, Needs, OutputFormat, OutputSpec,
+    SandboxProfile,
 };
 use crate::diagnostic::{Diagnostic, Findings, did_you_mean};
 use crate::document::{Node, NodeValue, Style};
@@ -82,6 +83,7 @@ pub(super) fn read(
         worker::check_output(&fields, findings);
     }
     let output = output(&fields, findings);
+    let sandbox = sandbox::read(&fields, SandboxProfile::Workspace, findings);
     let body = kind.body?;
     let name_node = fields.node("name")?;
     let needs = needs(&fields, &body, &scope, findings);
@@ -107,6 +109,7 @@ pub(super) fn read(
         Ok(definition) => Some(Declaration {
             definition: Arc::new(definition),
             body,
+            sandbox,
             needs,
             output,
             context,

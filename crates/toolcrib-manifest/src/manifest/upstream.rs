@@ -12,9 +12,9 @@ use super::limits::Limits;
 use super::policies::Policies;
 use super::scope::Scope;
 use super::tool::tags;
-use super::{Shared, keys};
+use super::{Shared, keys, sandbox};
 use crate::declaration::{
-    HttpUpstream, Needs, StdioUpstream, UpstreamDeclaration, UpstreamTransport,
+    HttpUpstream, Needs, SandboxProfile, StdioUpstream, UpstreamDeclaration, UpstreamTransport,
 };
 use crate::diagnostic::{Diagnostic, Findings};
 use crate::document::{Entry, Node, shortened};
@@ -29,7 +29,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 const NAME_MAX: usize = ToolName::MAX_LEN / 2;
 
 /// Keys that only one of the two ways to reach a server knows.
-const OF_COMMANDS: [&str; 3] = ["env", "pass_env", "cwd"];
+const OF_COMMANDS: [&str; 4] = ["env", "pass_env", "cwd", "sandbox"];
 const OF_URLS: [&str; 3] = ["auth", "headers", "allow_private"];
 
 /// Reads the list.
@@ -251,6 +251,7 @@ fn stdio(
         env,
         pass_env: fields.texts("pass_env").unwrap_or_default(),
         cwd: fields.text("cwd").map(PathBuf::from),
+        sandbox: sandbox::read(fields, SandboxProfile::WorkspaceNet, findings),
     })
 }
 

@@ -120,7 +120,31 @@ fn versions() {
     yaml("newer_format", "toolcrib: 2\ntools:\n  - nonsense: 1\n", &["newer-format"]);
     yaml("requires_newer", "toolcrib: 1\nrequires: '>=99.1'\ntools: []\n", &["requires-newer"]);
     yaml("bad_requirement", "toolcrib: 1\nrequires: latest\ntools: []\n", &["bad-requirement"]);
-    yaml("not_supported_yet", &tail("sandbox: {profile: pure}"), &["not-supported-yet"]);
+}
+
+#[test]
+fn confinement() {
+    for (case, sandbox, codes) in [
+        ("sandbox_profile", "{profile: workspace-net}", vec!["wrong-type"]),
+        ("sandbox_text", "pure", vec!["wrong-type"]),
+        ("sandbox_require", "{require: yes}", vec!["wrong-type"]),
+        ("sandbox_key", "{profile: pure, required: true}", vec!["unknown-key"]),
+        (
+            "sandbox_grants",
+            "{read: [\"\", \"${args.path}\"], write: [\"*.log\"]}",
+            vec!["bad-grant", "bad-grant", "bad-grant"],
+        ),
+        (
+            "sandbox_required_of_trusted",
+            "{profile: trusted, require: required}",
+            vec!["nothing-required"],
+        ),
+        ("sandbox_grant_to_trusted", "{profile: trusted, read: [/srv]}", vec!["idle-grant"]),
+    ] {
+        yaml(case, &tail(&format!("sandbox: {sandbox}")), &codes);
+    }
+    let request = "http: {url: \"https://a.example/\"}\nsandbox: {profile: pure}";
+    yaml("sandbox_of_request", &tool(request), &["not-for-http"]);
 }
 
 #[test]

@@ -146,8 +146,8 @@ fn how_a_server_is_reached() {
     );
     refused(
         "upstream_sandbox",
-        "command: [server]\nsandbox: {profile: pure}",
-        &["not-supported-yet"],
+        "url: https://a.example/mcp\nsandbox: {profile: pure}",
+        &["not-for-upstream"],
     );
 }
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use toolcrib_core::{Pattern, exposed_name};
-use toolcrib_sandbox::{Capture, Command};
+use toolcrib_sandbox::{Capture, Command, Confinement};
 use toolcrib_tool::{Approval, Origin, RateLimit};
 
 use super::backoff::Backoff;
@@ -230,6 +230,7 @@ pub struct StdioServer {
     env: BTreeMap<String, String>,
     pass_env: Vec<String>,
     cwd: Option<PathBuf>,
+    confinement: Confinement,
 }
 
 impl StdioServer {
@@ -241,6 +242,7 @@ impl StdioServer {
             env: BTreeMap::new(),
             pass_env: Vec::new(),
             cwd: None,
+            confinement: Confinement::default(),
         }
     }
 
@@ -279,8 +281,17 @@ impl StdioServer {
         self
     }
 
+    /// Sets under what it runs. Default: trusted, as code that is linked in is; servers that a
+    /// manifest declares run under `workspace+net` unless it says otherwise.
+    #[must_use]
+    pub fn confine(mut self, confinement: Confinement) -> Self {
+        self.confinement = confinement;
+        self
+    }
+
     pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(self.program.as_str())
+            .confine(self.confinement.clone())
             .args(self.args.iter().map(String::as_str))
             .pass_env(self.pass_env.iter().map(String::as_str))
             .capture_stderr(Capture { head: 0, tail: STDERR_KEPT })
@@ -304,6 +315,7 @@ impl fmt::Debug for StdioServer {
             .field("env", &self.env.keys())
             .field("pass_env", &self.pass_env)
             .field("cwd", &self.cwd)
+            .field("profile", &self.confinement.profile)
             .finish()
     }
 }

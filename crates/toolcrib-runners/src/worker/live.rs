@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
@@ -15,6 +16,7 @@ use tokio::time::timeout;
 use toolcrib_sandbox::{Captured, Ended, Kept, KeptInput, KeptOutput, KeptProcess};
 
 use super::protocol::{self, Reply};
+use crate::confinement::facts;
 
 /// How long a worker has to answer a call that was cancelled.
 pub(super) const CANCEL_WAIT: Duration = Duration::from_millis(500);
@@ -37,6 +39,8 @@ type Answer = Result<Reply, Arc<Gone>>;
 /// A worker that was started.
 #[derive(Debug)]
 pub(super) struct Live {
+    /// What holds it, as results tell it.
+    sandbox: Value,
     process: Mutex<Option<KeptProcess>>,
     input: tokio::sync::Mutex<KeptInput>,
     output: tokio::sync::Mutex<Lines>,
@@ -56,6 +60,7 @@ struct Waiting {
 impl Live {
     pub(super) fn new(kept: Kept, line_bytes: usize) -> Self {
         Self {
+            sandbox: facts(kept.process.enforced()),
             process: Mutex::new(Some(kept.process)),
             input: tokio::sync::Mutex::new(kept.input),
             output: tokio::sync::Mutex::new(Lines::new(kept.output, line_bytes)),
@@ -233,6 +238,11 @@ pub(super) struct Exchange {
 }
 
 impl Exchange {
+    /// What holds the worker, as results tell it.
+    pub(super) fn sandbox(&self) -> &Value {
+        &self.live.sandbox
+    }
+
     /// Sends the line and waits for its answer.
     pub(super) async fn run(&mut self, line: &[u8]) -> Answer {
         let written = {

@@ -4,13 +4,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use toolcrib_manifest::declaration::WorkerSpec;
+use toolcrib_manifest::declaration::{SandboxSpec, WorkerSpec};
 use toolcrib_sandbox::{Capture, Command, keep};
 use toolcrib_tool::{ErrorKind, ToolError};
 
 use super::live::{Exchange, Live};
 use crate::RunnerHost;
 use crate::command::not_started;
+use crate::confinement::confinement;
 use crate::expand::lasting;
 use crate::script;
 
@@ -27,6 +28,7 @@ const STDERR_BYTES: usize = 16 * 1024;
 #[derive(Debug)]
 pub(super) struct Supervisor {
     spec: WorkerSpec,
+    sandbox: SandboxSpec,
     host: RunnerHost,
     next_id: AtomicU64,
     state: Mutex<State>,
@@ -51,8 +53,8 @@ struct Current {
 }
 
 impl Supervisor {
-    pub(super) fn new(spec: WorkerSpec, host: RunnerHost) -> Self {
-        Self { spec, host, next_id: AtomicU64::new(1), state: Mutex::default() }
+    pub(super) fn new(spec: WorkerSpec, sandbox: SandboxSpec, host: RunnerHost) -> Self {
+        Self { spec, sandbox, host, next_id: AtomicU64::new(1), state: Mutex::default() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -110,7 +112,9 @@ impl Supervisor {
         let folder = std::path::absolute(&self.spec.folder)
             .or_else(|_| std::env::current_dir())
             .map_err(|error| ToolError::unavailable(format!("no working directory: {error}")))?;
+        let confinement = confinement(&self.sandbox, &self.host).job_control(false).read(&folder);
         let mut command = Command::new(program)
+            .confine(confinement)
             .args(arguments)
             .pass_env(&self.spec.pass_env)
             .cwd(folder)

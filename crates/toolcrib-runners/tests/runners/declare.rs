@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use toolcrib_manifest::declaration::{
     ArgvEntry, CommandSpec, ContextParameter, Declaration, DeclaredBody, Keep, Needs, OutputFormat,
-    OutputSpec,
+    OutputSpec, SandboxProfile, SandboxSpec,
 };
 use toolcrib_manifest::template::{Piece, Reference, Template};
 use toolcrib_runners::{CommandRunner, RunnerHost};
@@ -41,6 +41,7 @@ pub(crate) fn command<const N: usize>(argv: [ArgvEntry; N]) -> Declaration {
             cwd: None,
             capture_bytes: 64 * 1024,
         }),
+        sandbox: SandboxSpec::of(SandboxProfile::Workspace),
         needs: Needs::default(),
         output: OutputSpec { format: OutputFormat::Text, keep: Keep::Both, redact: Vec::new() },
         context: Vec::new(),

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod availability;
+mod confinement;
 mod declare;
 mod entries;
 mod expansion;

@@ -19,7 +19,9 @@ async fn text_is_shown_with_its_standard_error_under_a_line_of_its_own() {
     assert_eq!(output.data(), None);
     assert_eq!(output.meta()["exit_code"], 0);
     assert_eq!(output.meta()["stderr_bytes"], 0);
-    assert_eq!(output.meta()["kill_rung"], "process_group");
+    let sandbox = &output.meta()["sandbox"];
+    assert_eq!(sandbox["profile"], "workspace");
+    assert_eq!(sandbox["processes"], output.meta()["kill_rung"]);
     assert!(!output.meta().contains_key("truncated_bytes"));
 
     let output = call(&sh("echo out; echo careful >&2"), json!({})).await.unwrap();

@@ -37,7 +37,7 @@ for line in sys.stdin:
         continue
     id, arguments = call["id"], call["arguments"]
     match arguments["do"]:
-        case "pid": say(id=id, output=str(os.getpid()))
+        case "pid": say(id=id, output=os.readlink("/proc/self"))
         case "echo": say(id=id, data=call)
         case "both": say(id=id, output="a\x1b[31m secret-1", data={"n": 1, "s": "secret-2"})
         case "env": say(id=id, output=os.environ.get("GIVEN", "none"))
@@ -59,7 +59,7 @@ for line in sys.stdin:
         case "child":
             import subprocess
             child = subprocess.Popen(["sleep", "1000"], start_new_session=True)
-            say(id=id, output=f"{os.getpid()} {child.pid}")
+            say(id=id, output=f"{os.readlink('/proc/self')} {child.pid}")
 "#;
 
 /// A declaration in a folder that has the worker in it.
@@ -341,7 +341,8 @@ async fn a_worker_is_let_go_when_idle_and_replaced_after_its_calls() {
 
 #[tokio::test]
 async fn closing_leaves_nothing_behind_and_starts_nothing_again() {
-    let fixture = Fixture::new(PLAIN);
+    // Trusted, so that it knows the number of its child as we do.
+    let fixture = Fixture::new(&format!("{PLAIN}    sandbox: {{profile: trusted}}\n"));
     let pids = fixture.ask("child").await.unwrap().text().into_owned();
     let (worker, child) = pids.split_once(' ').unwrap();
     fixture.runner.close().await;

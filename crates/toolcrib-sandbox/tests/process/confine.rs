@@ -241,3 +241,171 @@ async fn no_capability_is_left() {
 fn rustix_is_root() -> bool {
     fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0)
 }
+
+/// System calls by number, made by perl: each line names one, and says how it went.
+const FORBIDDEN: &str = r#"
+    use strict; $| = 1;
+    sub tried { my ($name, $result) = @_; print "$name ", ($result == -1 ? "refused" : "ANSWERED"), "\n"; }
+    my %calls = (
+        ptrace => [101, 0, 0, 0, 0], bpf => [321, 0, 0, 0], keyctl => [250, 0, -3, 0],
+        add_key => [248, 0, 0, 0, 0, 0], mount => [165, 0, 0, 0, 0, 0], umount => [166, 0, 0],
+        unshare_user => [272, 0x10000000], unshare_nothing => [272, 0], setns => [308, 0, 0],
+        io_uring_setup => [425, 1, 0], userfaultfd => [323, 0], perf => [298, 0, 0, -1, -1, 0],
+        process_vm_readv => [310, $$, 0, 0, 0, 0, 0], chroot => [161, 0], pivot => [155, 0, 0],
+        open_by_handle => [304, 0, 0, 0], pidfd_getfd => [438, 0, 0, 0], clone3 => [435, 0, 0],
+        clone_user => [56, 0x10000000 | 17, 0, 0, 0, 0], fsopen => [430, 0, 0],
+        syslog => [103, 10, 0, 0], reboot => [169, 0, 0, 0, 0], module => [313, -1, 0, 0],
+        x32_getpid => [0x40000000 | 39], unknown => [900],
+        prlimit_other => [302, getppid() || 1, 7, 0, 0], tiocsti => [16, 0, 0x5412, 0],
+    );
+    for my $name (sort keys %calls) {
+        my ($number, @rest) = @{$calls{$name}};
+        my $result = syscall($number, @rest);
+        exit 0 if $name =~ /clone/ && $result == 0;
+        tried($name, $result);
+    }
+    my %families = (unix => 1, inet => 2, inet6 => 10, netlink => 16, packet => 17, alg => 38, vsock => 40);
+    for my $name (sort keys %families) {
+        for my $kind (1, 2, 5) { tried("socket_${name}_$kind", syscall(41, $families{$name}, $kind, 0)); }
+    }
+    tried("uevents", syscall(41, 16, 2, 15));
+"#;
+
+#[tokio::test]
+async fn no_forbidden_system_call_is_answered() {
+    if !cfg!(target_arch = "x86_64") || !std::path::Path::new("/usr/bin/perl").exists() {
+        eprintln!("skipped: the numbers are those of x86-64, and perl makes the calls");
+        return;
+    }
+    for profile in CONFINED {
+        let command = Command::new("/usr/bin/perl").args(["-e", FORBIDDEN]);
+        let command = command.confine(Confinement::new(profile).read("/usr/share/perl"));
+        let finished = finish(command).await;
+        let shown = finished.stdout.text();
+        let answered: Vec<_> =
+            shown.lines().filter_map(|line| line.strip_suffix(" ANSWERED")).collect();
+        let allowed = |call: &str| {
+            profile == Profile::WorkspaceNet
+                && ["socket_inet", "socket_netlink"].iter().any(|begin| call.starts_with(begin))
+        };
+        let escapes: Vec<_> = answered.iter().filter(|call| !allowed(call)).collect();
+        assert!(escapes.is_empty(), "{profile}: {escapes:?}");
+        assert!(shown.lines().count() >= 45, "{profile}: {shown} {}", finished.stderr.text());
+        let speaks = answered.contains(&"socket_inet_1");
+        assert_eq!(speaks, profile == Profile::WorkspaceNet, "{shown}");
+    }
+}
+
+#[tokio::test]
+async fn bombs_end_at_their_limits_and_the_server_lives() {
+    if !std::path::Path::new("/usr/bin/perl").exists() {
+        eprintln!("skipped: no perl to blow up");
+        return;
+    }
+    let perl = |text: &str, profile, more: &dyn Fn(Confinement) -> Confinement| {
+        Command::new("/usr/bin/perl").args(["-e", text]).confine(more(Confinement::new(profile)))
+    };
+    let memory = perl("my $x = 'x' x (3 << 30); print 'there'", Profile::Pure, &|c| c);
+    let finished = finish(memory).await;
+    assert_ne!(finished.status, Status::Exited(0), "{finished:?}");
+    assert_eq!(finished.stdout.text(), "");
+
+    let folder = tempfile::tempdir().unwrap();
+    let text = format!(
+        "open(F, '>', '{}/file') or die; $s = 'x' x (1 << 20); for (1..100) {{ syswrite(F, $s) or die }}",
+        folder.path().display()
+    );
+    let file = perl(&text, Profile::Pure, &|c| c.write(folder.path()));
+    assert_ne!(finish(file).await.status, Status::Exited(0));
+    assert_eq!(fs::metadata(folder.path().join("file")).unwrap().len(), 64 << 20);
+
+    let cpu = perl("1 while 1", Profile::Pure, &|c| {
+        let mut limits = c.limits;
+        limits.cpu = Some(std::time::Duration::from_secs(1));
+        c.limits(limits)
+    });
+    assert!(finish(cpu).await.status.signal().is_some());
+
+    // Bounded by itself, too: four hundred processes that each wait for the rest.
+    let forks = perl(
+        "$n = 0; for (1..400) { $p = fork; defined $p or last; $p or do { sleep 20; exit }; $n++ } print $n",
+        Profile::Workspace,
+        &|c| {
+            let mut limits = c.limits;
+            limits.processes = Some(50);
+            c.limits(limits)
+        },
+    );
+    let finished = finish(forks).await;
+    let started: u32 = finished.stdout.text().trim().parse().unwrap();
+    assert!(finished.kill.complete, "{finished:?}");
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    let mut numbers = release.split('.').map_while(|part| part.parse::<u32>().ok());
+    let counts = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= (6, 14);
+    if counts && finished.enforced.processes == KillRung::PidNamespace {
+        // As many as are asked for, and the three hundred that a fresh namespace has to give.
+        assert!(started <= 350, "{started}");
+    }
+
+    let output = perl("$s = 'y' x 65536; print $s for 1..400", Profile::Workspace, &|c| c);
+    let finished = finish(output).await;
+    assert_eq!(finished.stdout.total, 400 * 65536);
+    assert!(finished.stdout.omitted() > 0);
+}
+
+#[tokio::test]
+async fn a_server_that_dies_takes_its_programs_along() {
+    let places = Places::new();
+    let beat = places.workspace.join("beat");
+    // This very test in a process of its own is the server: it starts a program and is killed.
+    if let Some(beat) = std::env::var_os("TOOLCRIB_TEST_SERVER") {
+        let workspace = PathBuf::from(&beat).parent().unwrap().to_owned();
+        let text =
+            "i=0; while [ $i -lt 1000 ]; do printf x >> \"$1\"; sleep 0.02; i=$((i+1)); done";
+        let text = format!("setsid sh -c '{text}' sh \"$1\" & sleep 60");
+        let command = sh(&text).arg("sh").arg(beat);
+        let confinement = Confinement::new(Profile::Workspace).workspace(workspace);
+        finish(command.confine(confinement)).await;
+        return;
+    }
+    let server = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "confine::a_server_that_dies_takes_its_programs_along"])
+        .env("TOOLCRIB_TEST_SERVER", &beat)
+        .env("TMPDIR", places.folder.path());
+    let server = toolcrib_sandbox::keep(&server.grace(std::time::Duration::ZERO)).unwrap();
+    let size = || fs::metadata(&beat).map_or(0, |file| file.len());
+    bounded(async {
+        while size() == 0 {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    drop(server.input);
+    // Not its tree: only the server, as a crash would.
+    let pid = rustix::process::Pid::from_raw(server_pid(&beat)).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    server.process.ended().await;
+    bounded(async {
+        loop {
+            let before = size();
+            tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+            if size() == before {
+                break;
+            }
+        }
+    })
+    .await;
+    drop(server.output);
+}
+
+/// The process that was started as the server of this heartbeat.
+fn server_pid(beat: &std::path::Path) -> i32 {
+    let mark = format!("TOOLCRIB_TEST_SERVER={}", beat.display());
+    let numbers = fs::read_dir("/proc").unwrap().flatten();
+    let mut numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let found = numbers.find(|number| {
+        let environment = fs::read(format!("/proc/{number}/environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes())
+    });
+    found.unwrap()
+}

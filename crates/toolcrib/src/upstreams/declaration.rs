@@ -1,13 +1,11 @@
 //! From a manifest's declaration of an MCP server to what the client side of MCP takes.
 
-use std::path::Path;
-
 use toolcrib_manifest::declaration::{
     HttpUpstream, StdioUpstream, UpstreamDeclaration, UpstreamTransport,
 };
 use toolcrib_manifest::template::{Piece, Reference, Template};
 use toolcrib_mcp::upstream::{HttpServer, StdioServer, Upstream};
-use toolcrib_runners::{ExposeSecret as _, RunnerHost, Secrets};
+use toolcrib_runners::{ExposeSecret as _, RunnerHost, Secrets, confinement};
 
 /// An upstream as a file declares it, with the values it refers to. What is not there makes it one
 /// that is never connected to, and says so; it is not given an empty value instead.
@@ -18,7 +16,7 @@ pub fn upstream(declaration: &UpstreamDeclaration, host: &RunnerHost) -> Upstrea
     let mut values = Values { secrets: &host.secrets, missing: Vec::new() };
     let mut upstream = match &declaration.transport {
         UpstreamTransport::Stdio(stdio) => {
-            let server = server(stdio, &host.workspace_root, &mut values);
+            let server = server(stdio, host, &mut values);
             Upstream::stdio(declaration.name.as_str(), server)
         }
         UpstreamTransport::Http(http) => {
@@ -49,7 +47,7 @@ pub fn upstream(declaration: &UpstreamDeclaration, host: &RunnerHost) -> Upstrea
     if values.missing.is_empty() { upstream } else { upstream.missing(values.missing.join("; ")) }
 }
 
-fn server(stdio: &StdioUpstream, workspace: &Path, values: &mut Values<'_>) -> StdioServer {
+fn server(stdio: &StdioUpstream, host: &RunnerHost, values: &mut Values<'_>) -> StdioServer {
     let mut argv = stdio.argv.iter().map(|template| values.expand(template));
     let program = argv.next().unwrap_or_default();
     let mut server = StdioServer::new(program).args(argv);
@@ -59,10 +57,16 @@ fn server(stdio: &StdioUpstream, workspace: &Path, values: &mut Values<'_>) -> S
     for name in &stdio.pass_env {
         server = server.pass_env(name);
     }
-    server.cwd(match &stdio.cwd {
-        Some(cwd) => workspace.join(cwd),
-        None => workspace.to_owned(),
-    })
+    let mut confinement = confinement(&stdio.sandbox, host);
+    let cwd = match &stdio.cwd {
+        Some(cwd) => {
+            let cwd = host.workspace_root.join(cwd);
+            confinement = confinement.read(&cwd);
+            cwd
+        }
+        None => host.workspace_root.clone(),
+    };
+    server.cwd(cwd).confine(confinement)
 }
 
 fn remote(http: &HttpUpstream, values: &mut Values<'_>) -> HttpServer {

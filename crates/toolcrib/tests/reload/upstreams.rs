@@ -34,8 +34,9 @@ impl Followed {
         fs::write(&script, json!({"tools": tools}).to_string()).unwrap();
         format!(
             "toolcrib: 1\nupstream:\n  - name: {server}\n    command: [python3, -I, -S, '{SERVER}', \
-             '{}']\n",
-            script.display()
+             '{}']\n    sandbox: {{read: ['{SERVER}'], write: ['{}']}}\n",
+            script.display(),
+            self.outer.path().display(),
         )
     }
 
@@ -49,7 +50,9 @@ impl Followed {
         let argument = script.as_os_str().as_encoded_bytes();
         let serves = |pid: &u32| {
             let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            line.split(|byte| *byte == 0).any(|part| part == argument)
+            // Whoever looks after a confined one has the same arguments further back.
+            !line.starts_with(b"toolcrib-jail\0")
+                && line.split(|byte| *byte == 0).any(|part| part == argument)
         };
         let all = fs::read_dir("/proc").unwrap().flatten();
         let pids = all.filter_map(|process| process.file_name().to_str()?.parse().ok());

@@ -69,6 +69,9 @@ fn command(plan: &CommandPlan, text: &mut String) {
     let argv: Vec<String> = plan.argv.iter().map(|argument| quoted(argument)).collect();
     row(text, "runs", &argv.join(" "));
     row(text, "in", &visible(&plan.cwd));
+    if !plan.sandbox.is_empty() {
+        row(text, "under", &plan.sandbox);
+    }
     let list = |names: &[String]| names.join(", ");
     if !plan.env.is_empty() {
         row(text, "sets", &list(&plan.env));

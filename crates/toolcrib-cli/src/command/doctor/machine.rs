@@ -1,12 +1,19 @@
-//! The machine: what is needed to end what tools start, and what the kernel could confine.
+//! The machine: what is needed to end what tools start, and what of the profiles it enforces.
 
 use std::fs;
-use std::path::Path;
+use std::time::Duration;
+
+use toolcrib_sandbox::{
+    Command, Confinement, Enforced, KillRung, Profile, Require, SpawnError, run_blocking,
+};
 
 use super::Findings;
 
 /// The oldest kernel whose processes can be held by a descriptor.
 const KERNEL: (u32, u32) = (5, 4);
+
+/// How long a program that does nothing may take, on a busy machine.
+const TRIAL: Duration = Duration::from_secs(10);
 
 pub(super) fn look(findings: &mut Findings) {
     kernel(findings);
@@ -66,7 +73,7 @@ fn user(findings: &mut Findings) {
     match ids.and_then(|ids| ids.split_whitespace().nth(1)) {
         Some("0") => findings.warn(
             "user",
-            "this is root, and so is every program that a tool runs",
+            "this is root, and so is every trusted program; confined ones lose its capabilities",
             "run the server as a user that may little",
         ),
         Some(id) => findings.good("user", format!("not root (user id {id})")),
@@ -74,23 +81,56 @@ fn user(findings: &mut Findings) {
     }
 }
 
-/// What the kernel offers. This version uses none of it, and says so.
+/// What holds of each profile, found out by starting a program that does nothing under it.
 fn confinement(findings: &mut Findings) {
-    let modules = read("/sys/kernel/security/lsm");
-    let namespaces = read("/proc/sys/user/max_user_namespaces");
-    let offers = [
-        ("Landlock", modules.split(',').any(|module| module == "landlock")),
-        ("seccomp", Path::new("/proc/sys/kernel/seccomp").exists()),
-        ("user namespaces", namespaces.parse().is_ok_and(|most: u64| most > 0)),
-        ("control groups v2", Path::new("/sys/fs/cgroup/cgroup.controllers").exists()),
-    ];
-    let here: Vec<_> = offers.iter().filter(|(_, here)| *here).map(|(name, _)| *name).collect();
-    let offered = if here.is_empty() { "nothing".to_owned() } else { here.join(", ") };
-    findings.warn(
-        "confinement",
-        format!("none: programs may do what this user may (the kernel offers {offered})"),
-        "this version confines no programs; see \"What is not there yet\" in SECURITY.md",
-    );
+    for (about, profile) in [
+        ("pure", Profile::Pure),
+        ("workspace", Profile::Workspace),
+        ("workspace+net", Profile::WorkspaceNet),
+    ] {
+        let confinement = Confinement::new(profile).require(Require::BestEffort);
+        match run_blocking(Command::new("true").confine(confinement), TRIAL) {
+            Ok(finished) => promises(about, &finished.enforced, findings),
+            Err(error @ SpawnError::NoHelper { .. }) => findings.fail(
+                about,
+                error.to_string(),
+                "only tools that declare `sandbox: {profile: trusted}` run here",
+            ),
+            Err(error) => findings.fail(
+                about,
+                format!("no program can be started under it: {error}"),
+                "only tools that declare `sandbox: {profile: trusted}` run here",
+            ),
+        }
+    }
+}
+
+/// Whether a confined program is held to its profile here, and nothing of it outlives its call.
+fn promises(about: &'static str, enforced: &Enforced, findings: &mut Findings) {
+    let held: Vec<_> = enforced.held().collect();
+    let ended = match enforced.processes {
+        KillRung::PidNamespace => "nothing outlives a call (a PID namespace)",
+        KillRung::Cgroup => "nothing outlives a call (a control group)",
+        KillRung::SealedGroup => "nothing outlives a call (a process group that nobody can leave)",
+        KillRung::Subreaper => "what a call leaves behind is found and ended",
+        _ => "what leaves its process group may outlive a call",
+    };
+    let says = format!("the kernel holds programs to it ({}); {ended}", held.join(", "));
+    if !enforced.is_complete() {
+        findings.warn(
+            about,
+            format!(
+                "held to: {}; not held: {}; {ended}",
+                held.join(", "),
+                enforced.missing.join("; ")
+            ),
+            "tools that require it are refused; the others say in their results what held them",
+        );
+    } else if enforced.processes == KillRung::ProcessGroup {
+        findings.warn(about, says, "allow user namespaces, or mount /proc where the server runs");
+    } else {
+        findings.good(about, says);
+    }
 }
 
 fn read(path: &str) -> String {

@@ -1,0 +1,71 @@
+//! From what a manifest declares of a program's confinement to what the sandbox takes.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use toolcrib_manifest::declaration::{SandboxProfile, SandboxSpec};
+use toolcrib_sandbox::{Confinement, Enforced, Profile, Require};
+
+use crate::RunnerHost;
+
+/// The confinement that a declaration asks for on this host. Relative paths are below its
+/// workspace, `~` is the home directory of the server's user.
+pub fn confinement(spec: &SandboxSpec, host: &RunnerHost) -> Confinement {
+    let profile = match spec.profile {
+        SandboxProfile::Pure => Profile::Pure,
+        SandboxProfile::Workspace => Profile::Workspace,
+        SandboxProfile::WorkspaceNet => Profile::WorkspaceNet,
+        SandboxProfile::Trusted => Profile::Trusted,
+    };
+    let require = if spec.required { Require::Required } else { Require::BestEffort };
+    let mut confinement =
+        Confinement::new(profile).workspace(&host.workspace_root).require(require);
+    for path in &spec.read {
+        confinement = confinement.read(resolved(path, host));
+    }
+    for path in &spec.write {
+        confinement = confinement.write(resolved(path, host));
+    }
+    confinement
+}
+
+fn resolved(path: &Path, host: &RunnerHost) -> PathBuf {
+    match path.strip_prefix("~") {
+        Ok(below) => std::env::home_dir().unwrap_or_else(|| PathBuf::from("/")).join(below),
+        Err(_) => host.workspace_root.join(path),
+    }
+}
+
+/// What held a program, as a result's meta tells it: the profile, what of it was enforced, and what
+/// was not, if anything.
+pub(crate) fn facts(enforced: &Enforced) -> Value {
+    let mut facts = json!({
+        "profile": enforced.profile.as_str(),
+        "enforced": enforced.held().collect::<Vec<_>>(),
+        "processes": enforced.processes.as_str(),
+    });
+    if !enforced.missing.is_empty() {
+        facts["missing"] = json!(enforced.missing);
+    }
+    facts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_the_workspaces_the_users_or_their_own() {
+        let host = RunnerHost::new("/srv/w");
+        let spec = SandboxSpec {
+            read: vec!["data".into(), "~/.kube".into(), "/etc/app".into()],
+            write: vec!["../beside".into()],
+            ..SandboxSpec::of(SandboxProfile::WorkspaceNet)
+        };
+        let confinement = confinement(&spec, &host);
+        assert_eq!(confinement.profile, Profile::WorkspaceNet);
+        let home = std::env::home_dir().unwrap().join(".kube");
+        assert_eq!(confinement.read, ["/srv/w/data".into(), home, "/etc/app".into()]);
+        assert_eq!(confinement.write, [PathBuf::from("/srv/w/../beside")]);
+    }
+}

@@ -53,9 +53,7 @@ async fn execute_python(
     let level = args.strictness.unwrap_or(settings.default_strictness());
     if !settings.allows(level) {
         return Err(ToolError::denied("the operator does not allow code to be `lenient`")
-            .with_hint(
-                "Leave `strictness` out. The operator's key is code_execution.allow_lenient.",
-            ));
+            .with_hint("Leave `strictness` out."));
     }
     let interpreter = interpreter().await?;
     let command = command(interpreter, &args.code, level, &settings)?;

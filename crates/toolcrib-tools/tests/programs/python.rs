@@ -149,7 +149,7 @@ socket.socket().close()
 async fn no_call_chooses_lenient() {
     let denied = Crib::new().python("print(1)", "lenient").await;
     assert_eq!(denied.error_kind(), Some(ErrorKind::Denied));
-    assert!(denied.text().contains("code_execution.allow_lenient"), "{}", denied.text());
+    assert!(denied.text().contains("Leave `strictness` out."), "{}", denied.text());
     let by_default = |python: PythonSettings| python.with_default_strictness(Strictness::Lenient);
     let crib = Crib::with(|bash| bash, by_default, ExecutorConfig::default());
     let result = crib.call("execute_python", json!({"code": "import os\nprint(1)"})).await;

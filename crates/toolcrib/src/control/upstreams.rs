@@ -58,13 +58,18 @@ mod nowhere {
 
     use crate::Toolcrib;
 
-    pub(in super::super) fn declared(_: &Toolcrib) {}
+    /// None.
+    pub(in super::super) struct Declared;
+
+    pub(in super::super) fn declared(_: &Toolcrib) -> Declared {
+        Declared
+    }
 
     pub(in super::super) fn status(_: &Toolcrib) -> Value {
         json!([])
     }
 
-    pub(in super::super) fn status_after(_: &Toolcrib, (): &()) -> Value {
+    pub(in super::super) fn status_after(_: &Toolcrib, _: &Declared) -> Value {
         json!([])
     }
 }

@@ -121,37 +121,25 @@ struct Shape {
 impl Shape {
     fn of(text: &[u8]) -> Self {
         let mut known = vec![0; 1 << 16];
-        let mut last = 0;
-        for byte in text {
-            last = Self::next(last, *byte);
-            known[Self::slot(last)] = 1;
-        }
+        let padded = [text, b"\0\0\0"].concat();
+        padded.windows(4).for_each(|bytes| known[Self::slot(bytes)] = 1);
         // Blanks alone tell nothing apart.
-        let blank = b"\t\t\t   \t  \n\n\n   \n  ";
-        blank.iter().fold(0, |last, byte| {
-            let last = Self::next(last, *byte);
-            known[Self::slot(last)] = 0;
-            last
-        });
+        let blank = b"\t\t\t   \t  \n\n\n   \n  \0";
+        blank.windows(4).for_each(|bytes| known[Self::slot(bytes)] = 0);
         Self { known }
     }
 
-    fn next(last: u32, byte: u8) -> u32 {
-        (last << 8 | u32::from(byte | (u8::from(byte.is_ascii_uppercase()) << 5))) & 0x00ff_ffff
+    /// Where the first three of four bytes are kept. Letters of both cases have one place.
+    fn slot(bytes: &[u8]) -> usize {
+        let Ok(bytes) = bytes.try_into() else { return 0 };
+        let group = (u32::from_le_bytes(bytes) | 0x0020_2020) & 0x00ff_ffff;
+        (group.wrapping_mul(0x9e37_79b1) >> 16) as usize
     }
 
-    fn slot(last: u32) -> usize {
-        (last.wrapping_mul(0x9e37_79b1) >> 16) as usize
-    }
-
-    /// How many groups of the bytes are known.
-    fn count(&self, bytes: &[u8], last: &mut u32) -> u8 {
-        let mut count = 0;
-        for byte in bytes {
-            *last = Self::next(*last, *byte);
-            count += self.known[Self::slot(*last)];
-        }
-        count
+    /// How many groups that begin in the block are known, of every second one.
+    fn count(&self, file: &[u8], block: Range<usize>) -> usize {
+        let bytes = &file[block.start..file.len().min(block.end + 3)];
+        bytes.windows(4).step_by(2).map(|bytes| usize::from(self.known[Self::slot(bytes)])).sum()
     }
 }
 
@@ -160,9 +148,9 @@ fn candidates(file: &[u8], shape: &Shape, len: usize) -> Vec<Range<usize>> {
     let width = len.div_ceil(BLOCK) + 1;
     let mut best: Vec<(usize, usize)> = Vec::with_capacity(CANDIDATES + 1);
     let mut counts = std::collections::VecDeque::with_capacity(width + 1);
-    let (mut last, mut sum) = (0, 0);
-    for (at, block) in file.chunks(BLOCK).enumerate() {
-        let count = usize::from(shape.count(block, &mut last));
+    let mut sum = 0;
+    for at in 0..file.len().div_ceil(BLOCK) {
+        let count = shape.count(file, at * BLOCK..file.len().min((at + 1) * BLOCK));
         counts.push_back(count);
         sum += count;
         if counts.len() > width {

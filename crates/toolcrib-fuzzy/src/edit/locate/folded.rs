@@ -51,12 +51,19 @@ pub(super) fn search(body: &str, pattern: &Pattern<'_>, keep: usize) -> Option<F
 }
 
 /// Whether the first characters leave it open that the line folds to `key`. ASCII characters fold
-/// to themselves, and no mark after one makes another ASCII character of it.
+/// to themselves and blanks to one blank, unless a character follows that is not ASCII.
 fn may_fold_to(line: &[u8], key: &str) -> bool {
-    let key = key.as_bytes()[0];
-    match line.iter().find(|byte| !lines::is_blank(**byte)) {
-        None => false,
-        Some(first) => *first == key || !first.is_ascii() || !key.is_ascii(),
+    let key = key.as_bytes();
+    let line = &line[lines::indent(line).len()..];
+    let is_plain = |byte: u8| byte.is_ascii() && !lines::is_blank(byte);
+    let same =
+        line.iter().zip(key).take_while(|(one, other)| one == other && is_plain(**one)).count();
+    match (line.get(same), key.get(same)) {
+        (None, wanted) => wanted.is_none(),
+        (Some(next), wanted) if lines::is_blank(*next) => matches!(wanted, None | Some(b' ')),
+        (Some(next), _) => {
+            !next.is_ascii() || line.get(same + 1).is_some_and(|byte| !byte.is_ascii())
+        }
     }
 }
 

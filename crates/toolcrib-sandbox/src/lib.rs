@@ -1,4 +1,8 @@
-//! Running other programs without letting them run you.
+//! Running other programs without letting them run you, and opening files without letting paths
+//! lead you.
+//!
+//! [`Workspace`] holds a folder open and reads, writes, lists and deletes below it and nowhere
+//! else, whatever path somebody names and whatever others rename meanwhile.
 //!
 //! This is the only crate of toolcrib that starts processes, and the only one that may hold
 //! `unsafe` code (one file of it: `process/sys.rs`).
@@ -72,6 +76,7 @@ mod enforced;
 mod environment;
 pub mod jail;
 mod process;
+mod workspace;
 
 pub use confinement::{Confinement, Limits, Profile, Require, UnknownProfile};
 pub use enforced::Enforced;
@@ -79,4 +84,8 @@ pub use environment::server_path;
 pub use process::{
     Capture, Captured, Command, Ended, Finished, Kept, KeptInput, KeptOutput, KeptProcess,
     KillReport, KillRung, SpawnError, Status, find_program, finish_kills, keep, run, run_blocking,
+};
+pub use workspace::{
+    Entry, Kind, LockKey, LockMode, LockTable, Locked, OpenFile, PROTECTED_NAMES, Removed, Step,
+    Visit, Walked, Workspace, WorkspaceBuilder, WorkspaceError, Written,
 };

@@ -1,0 +1,105 @@
+//! What is at a place: its kind, its size, when it was changed.
+
+use std::time::{Duration, SystemTime};
+
+use rustix::fs::{FileType, Stat};
+
+use super::WorkspaceError;
+
+/// The kind of what a name stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Kind {
+    /// A regular file.
+    File,
+    /// A folder.
+    Folder,
+    /// A symbolic link.
+    Link,
+    /// A FIFO, a socket or a device.
+    Special,
+}
+
+impl Kind {
+    /// A word for listings and data: `file`, `folder`, `link`, `special`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::File => "file",
+            Self::Folder => "folder",
+            Self::Link => "link",
+            Self::Special => "special",
+        }
+    }
+}
+
+impl From<FileType> for Kind {
+    fn from(file_type: FileType) -> Self {
+        match file_type {
+            FileType::RegularFile => Self::File,
+            FileType::Directory => Self::Folder,
+            FileType::Symlink => Self::Link,
+            _ => Self::Special,
+        }
+    }
+}
+
+/// What is at a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Entry {
+    /// What it is.
+    pub kind: Kind,
+    /// Its size in bytes; of a folder, what the file system says.
+    pub size: u64,
+    /// When its content was changed last.
+    pub modified: SystemTime,
+}
+
+impl From<&Stat> for Entry {
+    fn from(stat: &Stat) -> Self {
+        let kind = kind(stat);
+        Self { kind, size: u64::try_from(stat.st_size).unwrap_or(0), modified: modified(stat) }
+    }
+}
+
+pub(super) fn kind(stat: &Stat) -> Kind {
+    FileType::from_raw_mode(stat.st_mode).into()
+}
+
+fn modified(stat: &Stat) -> SystemTime {
+    let nanos = u32::try_from(stat.st_mtime_nsec).unwrap_or(0);
+    match u64::try_from(stat.st_mtime) {
+        Ok(seconds) => SystemTime::UNIX_EPOCH + Duration::new(seconds, nanos),
+        Err(_) => SystemTime::UNIX_EPOCH,
+    }
+}
+
+/// Fails unless it is a regular file.
+pub(super) fn regular(stat: &Stat) -> Result<(), WorkspaceError> {
+    Err(match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => return Ok(()),
+        FileType::Directory => WorkspaceError::IsAFolder,
+        FileType::Symlink => WorkspaceError::IsALink,
+        FileType::Fifo => WorkspaceError::Special("FIFO"),
+        FileType::Socket => WorkspaceError::Special("socket"),
+        _ => WorkspaceError::Special("device"),
+    })
+}
+
+/// Tells one state of a file from another: who it is, how long, and when it was changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Stamp([i128; 7]);
+
+impl From<&Stat> for Stamp {
+    fn from(stat: &Stat) -> Self {
+        Self([
+            stat.st_dev.into(),
+            stat.st_ino.into(),
+            stat.st_size.into(),
+            stat.st_mtime.into(),
+            stat.st_mtime_nsec.into(),
+            stat.st_ctime.into(),
+            stat.st_ctime_nsec.into(),
+        ])
+    }
+}

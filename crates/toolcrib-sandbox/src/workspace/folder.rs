@@ -1,0 +1,146 @@
+//! A folder that was found, and one name in it: what every change works on.
+
+use std::ffi::OsStr;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{AtFlags, Mode, OFlags, Stat, fstat, mkdirat, statat};
+use rustix::io::Errno;
+
+use super::guard::Access;
+use super::locks::{LockKey, LockMode, Locked};
+use super::wanted::Wanted;
+use super::{Workspace, WorkspaceError};
+
+/// How long an operation waits for others that are at work on the same file.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A name in a folder.
+pub(super) struct Spot {
+    pub(super) folder: OwnedFd,
+    pub(super) name: String,
+    /// Where it is, from the root, with no link on the way; the name itself may be one.
+    pub(super) place: PathBuf,
+}
+
+impl Spot {
+    /// What the name stands for now, not following it; `None`: nothing.
+    pub(super) fn stat(&self) -> Result<Option<Stat>, WorkspaceError> {
+        match statat(&self.folder, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => Ok(Some(stat)),
+            Err(Errno::NOENT) => Ok(None),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+}
+
+impl Workspace {
+    /// Finds the folder of a path that something will be changed at, and checks that it may be.
+    pub(super) fn spot(&self, wanted: &Wanted) -> Result<Spot, WorkspaceError> {
+        let Some((folder, name)) = wanted.split() else {
+            // What ends in the root or goes up must at least stay inside to be told more.
+            self.folder(wanted, Access::Look)?;
+            return Err(WorkspaceError::IsAFolder);
+        };
+        if let Some(place) = wanted.plain() {
+            self.guard.check(&place, Access::Change)?;
+        }
+        let (folder, place) = self.folder(&folder, Access::Look)?;
+        let place = place.join(name);
+        self.guard.check(&place, Access::Change)?;
+        Ok(Spot { folder, name: name.to_owned(), place })
+    }
+
+    /// As [`spot`](Self::spot), making the folders that are missing on the way.
+    pub(super) fn spot_to_make(&self, wanted: &Wanted) -> Result<Spot, WorkspaceError> {
+        match self.spot(wanted) {
+            Err(WorkspaceError::NotFound) if !wanted.climbs() => {
+                if let Some((folder, _)) = wanted.split() {
+                    self.make_folders(&folder)?;
+                }
+                self.spot(wanted)
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// Opens a folder, to go on from, and says where it is.
+    pub(super) fn folder(
+        &self,
+        wanted: &Wanted,
+        access: Access,
+    ) -> Result<(OwnedFd, PathBuf), WorkspaceError> {
+        let opened = self.tree.folder(wanted).map_err(|error| self.telling(error, wanted))?;
+        let place = self.tree.place(&opened)?;
+        self.guard.check(&place, access)?;
+        Ok((opened.fd, place))
+    }
+
+    /// Makes a folder and those on the way to it. Says whether any had to be made.
+    pub(super) fn make_folders(&self, wanted: &Wanted) -> Result<bool, WorkspaceError> {
+        let mut made = false;
+        let (mut here, mut place) = self.folder(&wanted.first(0), Access::Look)?;
+        for (count, name) in wanted.names().iter().enumerate() {
+            let next = wanted.first(count + 1);
+            let found = match self.folder(&next, Access::Look) {
+                // A folder that goes up is not made up on the way.
+                Err(WorkspaceError::NotFound) if !next.climbs() => {
+                    self.guard.check(&place.join(name), Access::Change)?;
+                    match mkdirat(&here, name, Mode::from_raw_mode(0o777)) {
+                        Ok(()) => made = true,
+                        // Somebody else was quicker; or it is a link to nowhere.
+                        Err(Errno::EXIST) => {}
+                        Err(errno) => return Err(errno.into()),
+                    }
+                    self.folder(&next, Access::Look)
+                }
+                found => found,
+            };
+            (here, place) = found?;
+        }
+        Ok(made)
+    }
+
+    /// What to say of a path that cannot be opened: if it leads where nothing may be told, that.
+    pub(super) fn telling(&self, error: WorkspaceError, wanted: &Wanted) -> WorkspaceError {
+        if error.is_refusal() || !self.guard.concerns(Access::Look) {
+            return error;
+        }
+        let place = self.tree.place_of_missing(wanted);
+        self.guard.check(&place, Access::Look).err().unwrap_or(error)
+    }
+
+    pub(super) fn lock(
+        &self,
+        folder: &OwnedFd,
+        name: &str,
+        mode: LockMode,
+    ) -> Result<Locked, WorkspaceError> {
+        let stat = fstat(folder)?;
+        #[allow(clippy::useless_conversion, reason = "not everywhere are these `u64`")]
+        let (device, folder) = (stat.st_dev.into(), stat.st_ino.into());
+        let key = LockKey { device, folder, name: name.to_owned() };
+        let locked = self.locks.lock([(key, mode)], Instant::now() + PATIENCE);
+        locked.ok_or(WorkspaceError::Busy)
+    }
+}
+
+/// A name as it is shown, whatever bytes it has; no control character gets through.
+pub(super) fn shown(name: &OsStr) -> String {
+    let text = name.to_string_lossy();
+    let escape =
+        |c: char| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    if !text.contains(escape) {
+        return text.into_owned();
+    }
+    let mut plain = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        if escape(c) { plain.extend(c.escape_unicode()) } else { plain.push(c) }
+    }
+    plain
+}
+
+/// The flags that a file is opened with to be read: nothing waits, nothing becomes a terminal.
+pub(super) const READ: OFlags =
+    OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);

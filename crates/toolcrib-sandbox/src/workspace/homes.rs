@@ -1,0 +1,22 @@
+//! The places of keys and credentials in the home folders of a machine.
+
+use std::path::{Path, PathBuf};
+
+/// What is never touched, from a home folder.
+const IN_HOMES: [&str; 6] = [".ssh", ".aws", ".kube", ".gnupg", ".netrc", ".config/gcloud"];
+
+/// The sensitive places of everybody who has a home here: the server's user by its environment, and
+/// all that `/etc/passwd` names, since a server that runs as root can reach them all.
+pub(super) fn sensitive() -> Vec<PathBuf> {
+    let passwd = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let mut homes: Vec<PathBuf> = passwd
+        .lines()
+        .filter_map(|line| line.split(':').nth(5))
+        .map(PathBuf::from)
+        .chain(std::env::home_dir())
+        .filter(|home| home.is_absolute() && home != Path::new("/"))
+        .collect();
+    homes.sort();
+    homes.dedup();
+    homes.iter().flat_map(|home| IN_HOMES.map(|place| home.join(place))).collect()
+}

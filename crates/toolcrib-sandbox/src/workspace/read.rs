@@ -1,0 +1,112 @@
+//! Reading a file: regular ones only, never more than the caller takes.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+
+use rustix::fs::{Mode, OFlags, fstat, openat};
+use rustix::io::Errno;
+
+use super::entry::{Stamp, regular};
+use super::folder::READ;
+use super::guard::Access;
+use super::locks::{LockMode, Locked};
+use super::{Entry, Workspace, WorkspaceError};
+
+/// A regular file, open for reading. As long as it is held, nobody of the same
+/// [`LockTable`](super::LockTable) changes it.
+#[derive(Debug)]
+pub struct OpenFile {
+    file: File,
+    entry: Entry,
+    pub(super) stamp: Stamp,
+    _locked: Option<Locked>,
+}
+
+impl OpenFile {
+    /// What it was when it was opened.
+    pub fn entry(&self) -> Entry {
+        self.entry
+    }
+
+    /// Its size in bytes when it was opened.
+    pub fn size(&self) -> u64 {
+        self.entry.size
+    }
+
+    /// The file itself.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// All of it. Fails if it has, or turns out to have, more than `limit` bytes.
+    pub fn read_all(&mut self, limit: u64) -> Result<Vec<u8>, WorkspaceError> {
+        if self.size() > limit {
+            return Err(WorkspaceError::TooLarge { size: self.size(), limit });
+        }
+        self.file.seek(SeekFrom::Start(0))?;
+        // One more than there should be, to learn of the end in the same call.
+        let mut bytes = Vec::with_capacity(usize::try_from(self.size()).unwrap_or(0) + 1);
+        (&self.file).take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+        match bytes.len() as u64 {
+            size if size > limit => Err(WorkspaceError::TooLarge { size, limit }),
+            _ => Ok(bytes),
+        }
+    }
+}
+
+impl Read for OpenFile {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.file.read(buffer)
+    }
+}
+
+impl Seek for OpenFile {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.file.seek(to)
+    }
+}
+
+impl Workspace {
+    /// The content of a file of at most `limit` bytes.
+    pub fn read(&self, path: &str, limit: u64) -> Result<Vec<u8>, WorkspaceError> {
+        self.open_file(path)?.read_all(limit)
+    }
+
+    /// Opens a regular file for reading.
+    pub fn open_file(&self, path: &str) -> Result<OpenFile, WorkspaceError> {
+        let wanted = self.wanted(path)?;
+        self.check_text(&wanted)?;
+        let Some((folder, name)) = wanted.split().filter(|_| !wanted.is_folder()) else {
+            self.folder(&wanted, Access::Look)?;
+            return Err(WorkspaceError::IsAFolder);
+        };
+        let telling = |error| self.telling(error, &wanted);
+        let parent = self.tree.folder(&folder).map_err(telling)?;
+        let locked = self.lock(&parent.fd, name, LockMode::Shared)?;
+        let fd = match openat(&parent.fd, name, READ | OFlags::NOFOLLOW, Mode::empty()) {
+            // A link: the kernel follows it, from the root.
+            Err(Errno::LOOP) => {
+                let opened = self.tree.find(&wanted, READ).map_err(telling)?;
+                if self.guard.concerns(Access::Look) {
+                    self.guard.check(&self.tree.place(&opened)?, Access::Look)?;
+                }
+                opened.fd
+            }
+            outcome => {
+                if self.guard.concerns(Access::Look) {
+                    let place = self.tree.place(&parent)?.join(name);
+                    self.guard.check(&place, Access::Look)?;
+                }
+                outcome?
+            }
+        };
+        open_file(fd.into(), Some(locked))
+    }
+}
+
+/// What was opened, if it is a regular file.
+pub(super) fn open_file(file: File, locked: Option<Locked>) -> Result<OpenFile, WorkspaceError> {
+    let stat = fstat(&file)?;
+    regular(&stat)?;
+    Ok(OpenFile { file, entry: (&stat).into(), stamp: (&stat).into(), _locked: locked })
+}

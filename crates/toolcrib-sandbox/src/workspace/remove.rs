@@ -1,0 +1,161 @@
+//! Deleting: by descriptor, never through a link.
+
+use std::ffi::CString;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, openat, statat, unlinkat};
+use rustix::io::Errno;
+
+use super::entry::kind;
+use super::guard::Access;
+use super::locks::LockMode;
+use super::{Kind, Workspace, WorkspaceError};
+
+/// The deepest nesting of folders that is gone into.
+const MAX_DEPTH: usize = 256;
+
+/// What was deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Removed {
+    /// What the name stood for; a link is deleted itself, not what it leads to.
+    pub kind: Kind,
+    /// How many files and folders are gone, itself included.
+    pub count: u64,
+}
+
+impl Workspace {
+    /// Deletes a file, a link, a special file or an empty folder.
+    pub fn remove(&self, path: &str) -> Result<Removed, WorkspaceError> {
+        self.remove_up_to(path, None)
+    }
+
+    /// Deletes whatever it is, a folder with its content: of at most `budget` files and folders,
+    /// and if none of them is protected. Otherwise it deletes nothing.
+    pub fn remove_all(&self, path: &str, budget: u64) -> Result<Removed, WorkspaceError> {
+        self.remove_up_to(path, Some(budget))
+    }
+
+    fn remove_up_to(&self, path: &str, budget: Option<u64>) -> Result<Removed, WorkspaceError> {
+        let wanted = self.wanted(path)?;
+        if wanted.split().is_none() {
+            self.folder(&wanted, Access::Look)?;
+            return Err(if wanted.names().is_empty() {
+                WorkspaceError::IsTheRoot
+            } else {
+                WorkspaceError::Malformed("the path ends with `..`: name the folder itself")
+            });
+        }
+        let spot = self.spot(&wanted)?;
+        let _locked = self.lock(&spot.folder, &spot.name, LockMode::Exclusive)?;
+        let stat = spot.stat()?.ok_or(WorkspaceError::NotFound)?;
+        let kind = kind(&stat);
+        if kind != Kind::Folder {
+            if wanted.is_folder() {
+                return Err(WorkspaceError::NotAFolder);
+            }
+            unlinkat(&spot.folder, &spot.name, AtFlags::empty())?;
+            return Ok(Removed { kind, count: 1 });
+        }
+        self.guard.check_contents(&spot.place)?;
+        let count = match budget {
+            None => 0,
+            Some(budget) => {
+                let name = c_string(spot.name.as_bytes())?;
+                let mut sweep = Sweep { workspace: self, budget, count: 0 };
+                // Once to see that all of it may go, then to let it go.
+                sweep.folder(&spot.folder, &name, &spot.place, Deed::Look, 0)?;
+                sweep.count = 0;
+                sweep.folder(&spot.folder, &name, &spot.place, Deed::Delete, 0)?;
+                sweep.count
+            }
+        };
+        unlinkat(&spot.folder, &spot.name, AtFlags::REMOVEDIR)?;
+        Ok(Removed { kind, count: count + 1 })
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Deed {
+    Look,
+    Delete,
+}
+
+struct Sweep<'w> {
+    workspace: &'w Workspace,
+    budget: u64,
+    count: u64,
+}
+
+impl Sweep<'_> {
+    /// Goes through what is in a folder.
+    fn folder(
+        &mut self,
+        parent: &OwnedFd,
+        name: &CString,
+        place: &Path,
+        deed: Deed,
+        depth: usize,
+    ) -> Result<(), WorkspaceError> {
+        if depth > MAX_DEPTH {
+            return Err(WorkspaceError::Malformed("folders are nested too deep in it"));
+        }
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let here = openat(parent, name, flags, Mode::empty())?;
+        for (name, kind) in contents(&here, self.budget)? {
+            let is_folder = kind == Kind::Folder;
+            self.count += 1;
+            if self.count > self.budget {
+                return Err(WorkspaceError::TooMany(self.budget));
+            }
+            let place: PathBuf = place.join(std::ffi::OsStr::from_bytes(name.as_bytes()));
+            self.workspace.guard.check(&place, Access::Change)?;
+            if is_folder {
+                self.folder(&here, &name, &place, deed, depth + 1)?;
+            }
+            if deed == Deed::Delete {
+                let flags = if is_folder { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+                match unlinkat(&here, &name, flags) {
+                    // Somebody else has deleted it.
+                    Ok(()) | Err(Errno::NOENT) => {}
+                    Err(errno) => return Err(errno.into()),
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The names in a folder, and what they stand for; one more than `limit` at most.
+pub(super) fn contents(
+    folder: &OwnedFd,
+    limit: u64,
+) -> Result<Vec<(CString, Kind)>, WorkspaceError> {
+    let mut names = Vec::new();
+    for entry in Dir::read_from(folder)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if matches!(name.to_bytes(), b"." | b"..") {
+            continue;
+        }
+        let kind = match entry.file_type() {
+            FileType::Unknown => match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(stat) => kind(&stat),
+                Err(Errno::NOENT) => continue,
+                Err(errno) => return Err(errno.into()),
+            },
+            known => known.into(),
+        };
+        names.push((name.to_owned(), kind));
+        if names.len() as u64 > limit {
+            break;
+        }
+    }
+    Ok(names)
+}
+
+pub(super) fn c_string(name: &[u8]) -> Result<CString, WorkspaceError> {
+    CString::new(name).map_err(|_| WorkspaceError::Malformed("the path has a zero byte in it"))
+}

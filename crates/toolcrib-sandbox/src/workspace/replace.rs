@@ -1,0 +1,204 @@
+//! Writing: a new file in the same folder takes the old one's place, so that nobody sees half.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{
+    Access as Right, AtFlags, Gid, Mode, OFlags, Stat, Uid, accessat, fchmod, fchown, fstat,
+    ftruncate, openat, renameat, unlinkat,
+};
+use rustix::io::Errno;
+
+use super::entry::{Stamp, regular};
+use super::folder::{READ, Spot};
+use super::locks::LockMode;
+use super::read::open_file;
+use super::wanted::Wanted;
+use super::{Workspace, WorkspaceError};
+
+/// What was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Written {
+    /// Whether the file was not there before.
+    pub created: bool,
+    /// The size of the file now, in bytes.
+    pub size: u64,
+}
+
+impl Workspace {
+    /// Puts a file in place, whole; folders on the way are made. A file that is there keeps its
+    /// mode and, as far as the server may, its owner; other names that it has (hard links) keep its
+    /// old content. A link is not written through, and neither is a file that may not be written to.
+    ///
+    /// It is there for everybody else at once; it is not forced to the disk.
+    pub fn write(&self, path: &str, content: &[u8]) -> Result<Written, WorkspaceError> {
+        let spot = self.spot_to_make(&self.wanted_file(path)?)?;
+        let _locked = self.lock(&spot.folder, &spot.name, LockMode::Exclusive)?;
+        let old = writable(&spot)?;
+        put(&spot, old.as_ref(), content, || Ok(()))?;
+        Ok(Written { created: old.is_none(), size: content.len() as u64 })
+    }
+
+    /// Adds to the end of a file, which is made if it is not there. The file itself grows, unless it
+    /// has other names (hard links): then it is replaced as by [`write`](Self::write).
+    pub fn append(&self, path: &str, content: &[u8]) -> Result<Written, WorkspaceError> {
+        let spot = self.spot_to_make(&self.wanted_file(path)?)?;
+        let _locked = self.lock(&spot.folder, &spot.name, LockMode::Exclusive)?;
+        let Some(old) = writable(&spot)? else {
+            put(&spot, None, content, || Ok(()))?;
+            return Ok(Written { created: true, size: content.len() as u64 });
+        };
+        let flags = OFlags::WRONLY
+            | OFlags::APPEND
+            | OFlags::NOFOLLOW
+            | OFlags::NONBLOCK
+            | OFlags::NOCTTY
+            | OFlags::CLOEXEC;
+        let mut file = File::from(openat(&spot.folder, &spot.name, flags, Mode::empty())?);
+        // Of what was opened: the name may be another file's by now.
+        let stat = fstat(&file)?;
+        regular(&stat)?;
+        if stat.st_nlink > 1 {
+            let mut whole = open_to_read(&spot)?.read_all(u64::MAX)?;
+            whole.extend_from_slice(content);
+            put(&spot, Some(&old), &whole, || Ok(()))?;
+            return Ok(Written { created: false, size: whole.len() as u64 });
+        }
+        let before = u64::try_from(stat.st_size).unwrap_or(0);
+        if let Err(error) = file.write_all(content) {
+            // What has been written of it goes again: all or nothing.
+            let _ = ftruncate(&file, before);
+            return Err(error.into());
+        }
+        Ok(Written { created: false, size: before + content.len() as u64 })
+    }
+
+    /// Reads a file of at most `limit` bytes, and puts what `change` makes of it in its place; with
+    /// `None` it stays as it is. Nobody of the same locks changes it meanwhile; if somebody else
+    /// does, nothing is written ([`WorkspaceError::Changed`]).
+    pub fn update<T, E: From<WorkspaceError>>(
+        &self,
+        path: &str,
+        limit: u64,
+        change: impl FnOnce(Vec<u8>) -> Result<(Option<Vec<u8>>, T), E>,
+    ) -> Result<T, E> {
+        let spot = self.spot(&self.wanted_file(path)?)?;
+        let _locked = self.lock(&spot.folder, &spot.name, LockMode::Exclusive)?;
+        let Some(old) = writable(&spot)? else { return Err(WorkspaceError::NotFound.into()) };
+        let mut file = open_to_read(&spot)?;
+        let read = file.stamp;
+        let (content, outcome) = change(file.read_all(limit)?)?;
+        if let Some(content) = content {
+            put(&spot, Some(&old), &content, || {
+                let now = spot.stat()?.map(|stat| Stamp::from(&stat));
+                if now == Some(read) { Ok(()) } else { Err(WorkspaceError::Changed) }
+            })?;
+        }
+        Ok(outcome)
+    }
+
+    /// A path that a file can have.
+    fn wanted_file(&self, path: &str) -> Result<Wanted, WorkspaceError> {
+        let wanted = self.wanted(path)?;
+        if wanted.is_folder() && wanted.split().is_some() {
+            let problem = "the path ends with a slash, and so names a folder, not a file";
+            return Err(WorkspaceError::Malformed(problem));
+        }
+        Ok(wanted)
+    }
+}
+
+fn open_to_read(spot: &Spot) -> Result<super::OpenFile, WorkspaceError> {
+    let fd = openat(&spot.folder, &spot.name, READ | OFlags::NOFOLLOW, Mode::empty())?;
+    open_file(fd.into(), None)
+}
+
+/// What is there, if it may be replaced.
+fn writable(spot: &Spot) -> Result<Option<Stat>, WorkspaceError> {
+    let Some(stat) = spot.stat()? else { return Ok(None) };
+    regular(&stat)?;
+    // Replacing needs no right to the file itself; who has none should not get around it.
+    match accessat(&spot.folder, &spot.name, Right::WRITE_OK, AtFlags::EACCESS) {
+        // Gone meanwhile: then it is new.
+        Ok(()) | Err(Errno::NOENT) => Ok(Some(stat)),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+/// Writes a new file beside the old one and gives it its name, if `still` has no objection then.
+fn put(
+    spot: &Spot,
+    old: Option<&Stat>,
+    content: &[u8],
+    still: impl FnOnce() -> Result<(), WorkspaceError>,
+) -> Result<(), WorkspaceError> {
+    // A new file gets what the umask leaves; what replaces one is nobody else's until it has its mode.
+    let mode = if old.is_some() { 0o600 } else { 0o666 };
+    let (file, draft) = Draft::new(&spot.folder, mode)?;
+    (&file).write_all(content)?;
+    if let Some(old) = old {
+        keep_rights(&file, old)?;
+    }
+    still()?;
+    renameat(&spot.folder, &draft.name, &spot.folder, &spot.name)?;
+    draft.done();
+    Ok(())
+}
+
+fn keep_rights(file: &File, old: &Stat) -> Result<(), WorkspaceError> {
+    let new = fstat(file)?;
+    let mut mode = old.st_mode & 0o777;
+    if (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid) {
+        let (owner, group) = (Uid::from_raw(old.st_uid), Gid::from_raw(old.st_gid));
+        let kept =
+            fchown(file, Some(owner), Some(group)).or_else(|_| fchown(file, None, Some(group)));
+        if kept.is_err() {
+            // The group is another one, which the old file gave nothing to.
+            mode &= 0o707;
+        }
+    }
+    Ok(fchmod(file, Mode::from_raw_mode(mode))?)
+}
+
+/// A file that has no name of its own yet; it is gone if it does not get one.
+struct Draft<'f> {
+    folder: &'f OwnedFd,
+    name: String,
+    named: bool,
+}
+
+impl<'f> Draft<'f> {
+    fn new(folder: &'f OwnedFd, mode: u32) -> Result<(File, Self), WorkspaceError> {
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        // A name that is taken is somebody else's; two in a row are no accident.
+        for _ in 0..8 {
+            let unique = getrandom::u64().map_err(|_| no_random())?;
+            let name = format!(".toolcrib-{unique:016x}.tmp");
+            match openat(folder, &name, flags, Mode::from_raw_mode(mode)) {
+                Ok(fd) => return Ok((fd.into(), Self { folder, name, named: false })),
+                Err(Errno::EXIST) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        Err(WorkspaceError::Busy)
+    }
+
+    fn done(mut self) {
+        self.named = true;
+    }
+}
+
+impl Drop for Draft<'_> {
+    fn drop(&mut self) {
+        if !self.named {
+            let _ = unlinkat(self.folder, &self.name, AtFlags::empty());
+        }
+    }
+}
+
+fn no_random() -> WorkspaceError {
+    WorkspaceError::Io(std::io::Error::other("the system has no random numbers"))
+}

@@ -129,7 +129,9 @@ fn build_of(
     open: impl FnOnce(ToolcribBuilder, &Config) -> Result<ToolcribBuilder, SetupError>,
 ) -> anyhow::Result<Started> {
     let control = ControlPlace::of(&loaded);
-    let config = loaded.into_config();
+    let mut config = loaded.into_config();
+    // Found here at the next start, whoever wrote them.
+    config.own_files.extend(DEFAULT_CONFIGS.map(PathBuf::from));
     let secrets = secrets(config.secret_sources());
     let host = RunnerHost::new(&config.workspace.root).with_secrets(secrets.clone());
     let mut manifests = Manifests::load(&config.manifests.dirs, host);

@@ -100,6 +100,12 @@ fn all<A, B, C>(a: syn::Result<A>, b: syn::Result<B>, c: syn::Result<C>) -> syn:
     }
 }
 
+/// Where something was written, for what the compiler says about it; the names in what is generated
+/// stay its own, also where a macro of the caller's has written it.
+fn at(written: &impl Spanned) -> Span {
+    Span::call_site().located_at(written.span())
+}
+
 /// `fn __definition() -> Result<ToolDefinition, DefinitionError>`.
 fn definition(
     name: &str,
@@ -110,12 +116,12 @@ fn definition(
     contract: &TokenStream,
 ) -> TokenStream {
     let input_schema = function.arguments().map(|ty| {
-        let schema = quote_spanned!(ty.span()=> #contract::schema_for::<#ty>());
+        let schema = quote_spanned!(at(ty)=> #contract::schema_for::<#ty>());
         quote!(.input_schema(#schema))
     });
     let output = function.output;
     let output_schema =
-        quote_spanned!(output.span()=> <#output as #contract::IntoOutcome>::output_schema());
+        quote_spanned!(at(output)=> <#output as #contract::IntoOutcome>::output_schema());
     let texts = [
         ("title", &settings.title),
         ("category", &settings.category),
@@ -240,7 +246,7 @@ fn body(
     let name = &item.sig.ident;
     let parse = function
         .arguments()
-        .map(|ty| quote_spanned!(ty.span()=> let __args = __arguments.parse::<#ty>()?;));
+        .map(|ty| quote_spanned!(at(ty)=> let __args = __arguments.parse::<#ty>()?;));
     let mut states = 0_usize;
     let values = function.parameters.iter().map(|parameter| match parameter {
         Parameter::Arguments(_) => quote!(__args),
@@ -250,11 +256,11 @@ fn body(
                 || quote!(::core::option::Option::None),
                 |name| quote!(::core::option::Option::Some(#name)),
             );
-            quote_spanned! {ty.span()=>
+            quote_spanned! {at(ty)=>
                 <#ty as #contract::__private::FromServices>::from_services(__cx, #name)?
             }
         }
-        Parameter::Value { ty, parameter, .. } => quote_spanned! {ty.span()=>
+        Parameter::Value { ty, parameter, .. } => quote_spanned! {at(ty)=>
             #contract::__private::from_context::<#ty>(__cx, #parameter)?
         },
         Parameter::State(_) => {
@@ -268,7 +274,7 @@ fn body(
     let wait = item.sig.asyncness.map(|_| quote!(.await));
     let output = function.output;
     let outcome =
-        quote_spanned!(output.span()=> <#output as #contract::IntoOutcome>::into_outcome(__output));
+        quote_spanned!(at(output)=> <#output as #contract::IntoOutcome>::into_outcome(__output));
     let validate = settings.validate.as_ref().map(|check| validate(check, function, contract));
     let wind_down = settings.wind_down.map(|time| {
         let time = duration(time);
@@ -314,13 +320,12 @@ fn duration(time: Duration) -> TokenStream {
 /// `Tool::validate`, with a fn of the author's.
 fn validate(check: &Path, function: &Function<'_>, contract: &TokenStream) -> TokenStream {
     let (parse, arguments) = match function.arguments() {
-        Some(ty) => (
-            quote_spanned!(ty.span()=> let __args = __arguments.parse::<#ty>()?;),
-            quote!(&__args,),
-        ),
+        Some(ty) => {
+            (quote_spanned!(at(ty)=> let __args = __arguments.parse::<#ty>()?;), quote!(&__args,))
+        }
         None => (TokenStream::new(), TokenStream::new()),
     };
-    let call = quote_spanned!(check.span()=> #check(#arguments __cx));
+    let call = quote_spanned!(at(check)=> #check(#arguments __cx));
     quote! {
         fn validate<'a>(
             &'a self,

@@ -176,7 +176,7 @@ fn poll_once<F: Future>(future: std::pin::Pin<&mut F>) -> F::Output {
 #[test]
 fn every_tool_is_found_with_crate_file_and_line() {
     let names: Vec<_> = native_tools().iter().map(|tool| tool.name).collect();
-    assert_eq!(names, ["add", "echo-word", "everything", "match", "nothing", "which_call"]);
+    assert_eq!(names, ["add", "echo-word", "everything", "greet_early", "greet_late", "match", "nothing", "which_call"]);
 
     let found = find("nothing");
     assert_eq!(found.krate, "toolcrib-macros");
@@ -366,4 +366,39 @@ fn a_validating_fn_is_asked_before_the_call() {
     assert!(check(r#"{"a": 1, "b": 3}"#).is_ok());
     let refused = check(r#"{"a": 1, "b": 2}"#).unwrap_err();
     assert_eq!((refused.kind(), refused.message()), (ErrorKind::Constraint, "call_7 is odd"));
+}
+
+/// Two tools of one text: a macro of the caller's writes the fns.
+macro_rules! greetings {
+    ($($(#[doc = $doc:tt])* $name:ident says $word:literal;)*) => {$(
+        $(#[doc = $doc])*
+        #[tool(read_only)]
+        fn $name(args: Greeted, #[context("user")] user: Option<String>) -> String {
+            format!("{}, {}{}", $word, args.name, user.unwrap_or_default())
+        }
+    )*};
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Greeted {
+    /// Who is greeted.
+    name: String,
+}
+
+greetings! {
+    /// Greet somebody in the morning.
+    greet_early says "Good morning";
+    /// Greet somebody at night.
+    greet_late says "Good night";
+}
+
+#[test]
+fn a_fn_that_a_macro_has_written_is_a_tool() {
+    let descriptions: Vec<_> = native_tools()
+        .iter()
+        .filter(|tool| tool.name.starts_with("greet_"))
+        .map(|tool| (tool.definition)().unwrap().description().to_owned())
+        .collect();
+    assert_eq!(descriptions, ["Greet somebody in the morning.", "Greet somebody at night."]);
+    assert_eq!(greet_late(Greeted { name: "Ada".to_owned() }, None), "Good night, Ada");
 }

@@ -1,8 +1,8 @@
 //! The native tools that come with toolcrib, a module and a cargo feature per family.
 //!
-//! Linking the crate registers its tools; there is nothing to call. What some of them need to know is
-//! lent to the calls as a service: `shell::BashSettings`, `code::PythonSettings`. A binary that never
-//! names a crate does not link it, and then nothing is registered, so say it once:
+//! Linking the crate registers its tools. What some of them need to know is lent to the calls as a
+//! service: [`Projects`], `shell::BashSettings`, `code::PythonSettings`. A binary that never names a crate
+//! does not link it, and then nothing is registered, so say it once:
 //!
 //! ```
 //! use toolcrib_tools as _;
@@ -13,16 +13,32 @@
 //! | feature | tools | default |
 //! |---|---|---|
 //! | `data` | `calculator`, `text_process`, `json_process` | on |
+//! | `files` | `file_read` `file_write` `file_delete` `file_list` `file_exists` `file_mkdir` `file_search` | on |
 //! | `jq` | jq queries in `json_process` | on |
 //! | `python` | `execute_python` | off |
 //! | `shell` | `bash` | off |
+//!
+//! Which of them are offered, by which names, and where they work, is the host's to say: [`Builtins`].
 #![forbid(unsafe_code)]
 
+mod builtins;
 #[cfg(feature = "python")]
 pub mod code;
 #[cfg(feature = "data")]
 mod data;
+#[cfg(feature = "files")]
+mod files;
 #[cfg(any(feature = "python", feature = "shell"))]
 mod process;
+#[cfg(feature = "files")]
+mod projects;
 #[cfg(feature = "shell")]
 pub mod shell;
+
+pub use builtins::Builtins;
+#[cfg(feature = "files")]
+pub use files::NameProfile;
+#[cfg(feature = "files")]
+pub use projects::{PROJECT_ID, Projects};
+#[cfg(feature = "files")]
+pub use toolcrib_sandbox::PROTECTED_NAMES;

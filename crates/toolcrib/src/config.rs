@@ -1,5 +1,7 @@
 //! The config file, composed of its parts. Every default here is the one `config.yml` shows.
 
+#[cfg(feature = "builtins")]
+mod builtins;
 mod calls;
 mod layers;
 mod names;
@@ -20,6 +22,8 @@ use toolcrib_core::policy::Policy;
 use toolcrib_core::{ExecutorConfig, Toolset};
 use toolcrib_tool::ContextValues;
 
+#[cfg(feature = "builtins")]
+pub use builtins::{Builtins, Paths};
 pub use calls::{Approval, Breaker, Cache, Executor, Output};
 pub use layers::{ConfigError, ConfigLayers, EffectiveValue, LoadedConfig, VARIABLE_PREFIX};
 pub use names::Registry;
@@ -50,8 +54,18 @@ pub struct Config {
     pub toolsets: BTreeMap<String, Toolset>,
     /// Where manifests are.
     pub manifests: Manifests,
-    /// Where commands run.
+    /// Where commands run, and file tools work where there are no `projects`.
     pub workspace: Workspace,
+    /// Where file tools work: a folder for each `project_id` that a host sets in the context; relative
+    /// to the config file. Without any, it is `workspace.root` for all.
+    #[cfg(feature = "builtins")]
+    pub projects: BTreeMap<String, PathBuf>,
+    /// What file tools are refused inside their project.
+    #[cfg(feature = "builtins")]
+    pub paths: Paths,
+    /// The built-in tools.
+    #[cfg(feature = "builtins")]
+    pub builtins: Builtins,
     /// What tools get as `${secret.name}`. The values are masked in everything that calls hand out.
     pub secrets: BTreeMap<String, SecretSource>,
     /// Folders whose files are secrets under their own names, behind those of `secrets`; relative to
@@ -66,6 +80,11 @@ pub struct Config {
     /// The HTTP listener.
     #[cfg(feature = "http")]
     pub server: toolcrib_http::ServerConfig,
+    /// Files that decide what this program does, beside those that are named above: the config file
+    /// itself. File tools may not change them.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub own_files: Vec<PathBuf>,
 }
 
 impl Config {
@@ -87,7 +106,7 @@ impl Config {
     fn rebased(mut self, base: &Path, concerned: impl Fn(&str) -> bool) -> Self {
         let Self { manifests, registry, workspace, state, audit, secrets, secret_folders, .. } =
             &mut self;
-        let paths = [
+        let mut paths = vec![
             ("manifests.dirs", manifests.dirs.iter_mut().collect::<Vec<_>>()),
             ("registry.lock_file", vec![&mut registry.lock_file]),
             ("workspace.root", vec![&mut workspace.root]),
@@ -96,9 +115,17 @@ impl Config {
             ("secrets", secrets.values_mut().filter_map(SecretSource::path_mut).collect()),
             ("secret_folders", secret_folders.iter_mut().collect()),
         ];
+        #[cfg(feature = "builtins")]
+        {
+            paths.push(("projects", self.projects.values_mut().collect()));
+            paths.push(("paths.sensitive_extra", self.paths.sensitive_extra.iter_mut().collect()));
+        }
         for (_, paths) in paths.into_iter().filter(|(key, _)| concerned(key)) {
             for path in paths {
-                *path = base.join(&*path);
+                *path = match path.strip_prefix("~").ok().zip(std::env::home_dir()) {
+                    Some((below, home)) => home.join(below),
+                    None => base.join(&*path),
+                };
             }
         }
         self

@@ -1,7 +1,8 @@
 //! Who is at work on which file: readers together, writers alone, and nobody remembered afterwards.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
@@ -29,8 +30,9 @@ pub enum LockMode {
 
 /// The locks of files in use. Cloning it is cheap and yields the same table.
 ///
-/// A name is in the table only while somebody holds or awaits its lock. Locks hold between users
-/// of one table; other programs know nothing of them.
+/// A name is in the table only while somebody holds or awaits its lock. Whoever comes first gets it
+/// first; readers that stand next to each other, together. Locks hold between users of one table;
+/// other programs know nothing of them.
 ///
 /// ```
 /// use std::time::{Duration, Instant};
@@ -50,6 +52,7 @@ pub struct LockTable(Arc<Table>);
 #[derive(Default)]
 struct Table {
     slots: Mutex<HashMap<LockKey, Slot>>,
+    tickets: AtomicU64,
     /// One for all: whoever waits is rare, and looks again.
     released: Condvar,
 }
@@ -59,20 +62,33 @@ struct Table {
 struct Slot {
     readers: usize,
     writer: bool,
-    /// Writers that wait: new readers let them go first.
-    writers_waiting: usize,
-    /// Who holds or awaits it; at zero it is forgotten.
-    users: usize,
+    /// Who waits, in the order in which they came.
+    queue: VecDeque<(u64, LockMode)>,
 }
 
 impl Slot {
-    fn take(&mut self, mode: LockMode) -> bool {
+    /// Takes the lock, if whoever holds it allows, and so do those who came before.
+    fn take(&mut self, ticket: u64, mode: LockMode) -> bool {
+        let mut before = self.queue.iter().take_while(|(other, _)| *other != ticket);
         match mode {
-            LockMode::Shared if !self.writer && self.writers_waiting == 0 => self.readers += 1,
-            LockMode::Exclusive if !self.writer && self.readers == 0 => self.writer = true,
-            _ => return false,
+            LockMode::Shared => {
+                if self.writer || before.any(|(_, mode)| *mode == LockMode::Exclusive) {
+                    return false;
+                }
+                self.readers += 1;
+            }
+            LockMode::Exclusive => {
+                if self.writer || self.readers > 0 || before.next().is_some() {
+                    return false;
+                }
+                self.writer = true;
+            }
         }
         true
+    }
+
+    fn is_unused(&self) -> bool {
+        self.readers == 0 && !self.writer && self.queue.is_empty()
     }
 }
 
@@ -117,6 +133,11 @@ impl LockTable {
         self.slots().len()
     }
 
+    /// Whether somebody holds or awaits the lock of a place.
+    pub fn contains(&self, key: &LockKey) -> bool {
+        self.slots().contains_key(key)
+    }
+
     /// Whether nobody holds or awaits anything.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -128,34 +149,30 @@ impl LockTable {
     }
 
     fn take(&self, key: &LockKey, mode: LockMode, until: Instant) -> bool {
+        let ticket = self.0.tickets.fetch_add(1, Ordering::Relaxed);
         let mut slots = self.slots();
         let slot = slots.entry(key.clone()).or_default();
-        slot.users += 1;
-        if slot.take(mode) {
+        if slot.take(ticket, mode) {
             return true;
         }
-        let writes = usize::from(mode == LockMode::Exclusive);
-        slot.writers_waiting += writes;
+        slot.queue.push_back((ticket, mode));
         loop {
             let left = until.saturating_duration_since(Instant::now());
             let waited = self.0.released.wait_timeout(slots, left);
             slots = waited.unwrap_or_else(PoisonError::into_inner).0;
-            // It is there as long as this user is counted.
+            // It is there as long as somebody waits.
             let slot = slots.entry(key.clone()).or_default();
-            slot.writers_waiting -= writes;
-            if slot.take(mode) {
-                return true;
+            let taken = slot.take(ticket, mode);
+            if !taken && Instant::now() < until {
+                continue;
             }
-            if Instant::now() >= until {
-                slot.users -= 1;
-                if slot.users == 0 {
-                    slots.remove(key);
-                }
-                // Readers may have waited for this writer only.
-                self.0.released.notify_all();
-                return false;
+            slot.queue.retain(|(waiting, _)| *waiting != ticket);
+            if slot.is_unused() {
+                slots.remove(key);
             }
-            slot.writers_waiting += writes;
+            // Others may have waited for this one only.
+            self.0.released.notify_all();
+            return taken;
         }
     }
 
@@ -166,8 +183,7 @@ impl LockTable {
             LockMode::Shared => slot.readers -= 1,
             LockMode::Exclusive => slot.writer = false,
         }
-        slot.users -= 1;
-        if slot.users == 0 {
+        if slot.is_unused() {
             slots.remove(key);
         } else {
             self.0.released.notify_all();

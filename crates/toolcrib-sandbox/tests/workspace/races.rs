@@ -14,6 +14,9 @@ use super::{LOOKUPS, with_lookup};
 /// Per scene and lookup: five scenes and two lookups make 200,000 and more.
 const SWAPS: u64 = 22_000;
 
+/// Operations per scene and lookup, at least: who swaps goes on until they are done.
+const DEEDS: u64 = 2_000;
+
 const SECRET: &[u8] = b"outside secret";
 
 /// What is exchanged with what, and the path that goes over it.
@@ -56,21 +59,20 @@ fn two_hundred_thousand_swaps_lead_nowhere_else() {
             let root = home.path().join("project");
             let table = LockTable::new();
             let workspace = with_lookup(Workspace::builder(&root).locks(&table), lookup);
-            let over = AtomicBool::new(false);
+            let (over, deeds) = (AtomicBool::new(false), AtomicU64::new(0));
             std::thread::scope(|threads| {
                 threads.spawn(|| {
                     let (a, b) = (root.join(a), root.join(b));
-                    for _ in 0..SWAPS {
-                        // Whoever writes may have taken one of them away for a moment.
-                        if renameat_with(CWD, &a, CWD, &b, RenameFlags::EXCHANGE).is_ok() {
-                            swaps.fetch_add(1, Ordering::Relaxed);
-                        }
+                    let mut done = 0;
+                    while done < SWAPS || deeds.load(Ordering::Relaxed) < DEEDS {
+                        renameat_with(CWD, &a, CWD, &b, RenameFlags::EXCHANGE).unwrap();
+                        done += 1;
                     }
+                    swaps.fetch_add(done, Ordering::Relaxed);
                     over.store(true, Ordering::Release);
                 });
-                let mut round = 0_u64;
-                while !over.load(Ordering::Acquire) || round < 100 {
-                    round += 1;
+                while !over.load(Ordering::Acquire) {
+                    let round = deeds.fetch_add(1, Ordering::Relaxed);
                     let done = deed(&workspace, path, round);
                     match done {
                         Ok(seen) => {
@@ -93,7 +95,7 @@ fn two_hundred_thousand_swaps_lead_nowhere_else() {
     let swaps = swaps.into_inner();
     assert!(swaps >= 200_000, "{swaps}");
     // Both ends of the race were seen, or it was none.
-    assert!(reached > 1000 && refused > 100, "{reached} {refused}");
+    assert!(reached > 100 && refused > 100, "{reached} {refused}");
 }
 
 /// One of the operations, in turn. What is read is handed back.

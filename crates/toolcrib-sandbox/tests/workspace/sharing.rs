@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use toolcrib_sandbox::{LockKey, LockMode, LockTable, Workspace, WorkspaceError};
 
-use super::{LOOKUPS, with_lookup};
+use super::{LOOKUPS, scratch, with_lookup};
 
 const TASKS: usize = 16;
 const ROUNDS: usize = 60;
@@ -23,7 +23,7 @@ fn add_one(workspace: &Workspace, path: &str) {
 #[test]
 fn sixteen_tasks_lose_no_update_and_see_no_half_file() {
     for lookup in LOOKUPS {
-        let home = tempfile::tempdir().unwrap();
+        let home = scratch();
         let root = home.path().join("project");
         fs::create_dir_all(root.join("dir")).unwrap();
         symlink("dir", root.join("alias")).unwrap();

@@ -1,9 +1,15 @@
 //! What every tool of the family says about itself.
 
 use serde_json::json;
-use toolcrib_tool::native_tools;
+use toolcrib_tool::NativeTool;
 
 use crate::harness::{call, context};
+
+/// The tools of the family.
+fn native_tools() -> Vec<&'static NativeTool> {
+    let tools = toolcrib_tool::native_tools().into_iter();
+    tools.filter(|tool| context(tool.name).definition().category() == "data").collect()
+}
 
 #[test]
 fn the_family_is_linked_in_with_its_origin() {

@@ -200,6 +200,7 @@ impl ConfigLayers {
             // Nobody asked for it.
             config.manifests.may_be_missing = true;
         }
+        config.own_files.extend(path.clone());
         layered.value = config;
         Ok(LoadedConfig { layered, file: path })
     }

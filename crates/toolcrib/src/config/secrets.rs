@@ -79,6 +79,15 @@ impl From<SecretSource> for Written {
 }
 
 impl SecretSource {
+    /// The file it is read from, if it is.
+    #[cfg(feature = "builtins")]
+    pub(super) fn file(&self) -> Option<&PathBuf> {
+        match &self.0 {
+            toolcrib_runners::SecretSource::File(path) => Some(path),
+            _ => None,
+        }
+    }
+
     /// Its path, which may be relative to the config file's folder: the file, or where the command
     /// starts.
     pub(super) fn path_mut(&mut self) -> Option<&mut PathBuf> {

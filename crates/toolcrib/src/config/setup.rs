@@ -45,7 +45,7 @@ impl std::error::Error for SetupError {
 
 impl ToolcribBuilder {
     /// Takes the settings of a config that need nothing but themselves: executor, names, toolsets,
-    /// policy, context, and where the lock is, which [`build`](Self::build) reads. What
+    /// policy, context, where the built-in tools work, and where the lock is, which [`build`](Self::build) reads. What
     /// [`resources`](Self::resources) opens comes on top.
     ///
     /// ```
@@ -61,7 +61,11 @@ impl ToolcribBuilder {
     /// ```
     #[must_use]
     pub fn settings(self, config: &Config) -> Self {
-        let builder = self
+        #[cfg(feature = "builtins")]
+        let this = self.builtins(config.builtin_tools());
+        #[cfg(not(feature = "builtins"))]
+        let this = self;
+        let builder = this
             .executor(config.executor_config())
             .context(config.context_values())
             .on_duplicate(config.registry.on_duplicate)

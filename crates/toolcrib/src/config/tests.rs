@@ -220,3 +220,87 @@ fn a_state_directory_that_others_may_look_into_is_refused_with_its_key() {
     let said = error.to_string();
     assert!(said.starts_with("state.dir: the directory") && said.contains("mode 755"), "{said}");
 }
+
+#[cfg(feature = "builtins")]
+#[tokio::test]
+async fn what_a_config_keeps_to_itself_is_refused_to_file_tools() {
+    use toolcrib_tool::ErrorKind;
+    use toolcrib_tools as _;
+
+    let home = tempfile::tempdir().expect("there is room");
+    for (path, text) in [
+        ("config.yml", "policy: {mode: guarded}"),
+        ("token.txt", "hunter2"),
+        ("private/notes.txt", "mine"),
+        ("state/outputs", "theirs"),
+        ("audit.jsonl", "{}"),
+        ("more.d/own.yaml", "toolcrib: 1"),
+        ("free.txt", "free"),
+    ] {
+        let path = home.path().join(path);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("ours");
+        std::fs::write(path, text).expect("ours");
+    }
+    let mut config = config(
+        "secrets: {token: {file: token.txt}}
+paths: {sensitive_extra: [private]}
+state: {dir: state}
+audit: {file: audit.jsonl}
+manifests: {dirs: [more.d]}",
+    )
+    .relative_to(home.path());
+    config.own_files.push(home.path().join("config.yml"));
+    let crib = Toolcrib::builder().settings(&config).native_tools().build().expect("a crib");
+    let call = async |tool: &str, arguments: serde_json::Value| {
+        crib.turn().call(ToolCall::new("1", tool, arguments)).await.error_kind()
+    };
+    for sensitive in ["token.txt", "private/notes.txt", "state/outputs", "audit.jsonl"] {
+        let read = call("file_read", json!({"path": sensitive})).await;
+        assert_eq!(read, Some(ErrorKind::Denied), "{sensitive}");
+    }
+    for own in ["config.yml", "more.d/own.yaml", "more.d/new.yaml", "toolcrib.lock"] {
+        let write = call("file_write", json!({"path": own, "content": "x"})).await;
+        assert_eq!(write, Some(ErrorKind::Denied), "{own}");
+    }
+    assert_eq!(call("file_read", json!({"path": "config.yml"})).await, None);
+    assert_eq!(call("file_write", json!({"path": "free.txt", "content": "x"})).await, None);
+    let listed = crib.turn().call(ToolCall::new("1", "file_list", json!({"pattern": "**"}))).await;
+    assert_eq!(
+        listed.text(),
+        "config.yml  23\nfree.txt  1\nmore.d/\nmore.d/own.yaml  11\n[.: 4 entries]"
+    );
+}
+
+#[cfg(feature = "builtins")]
+#[tokio::test]
+async fn projects_and_names_of_file_tools_are_as_configured() {
+    use toolcrib_tool::{ContextValues, ErrorKind};
+    use toolcrib_tools as _;
+
+    let home = tempfile::tempdir().expect("there is room");
+    std::fs::create_dir(home.path().join("docs")).expect("ours");
+    std::fs::write(home.path().join("docs/a.txt"), "alpha").expect("ours");
+    let config = config("projects: {docs: docs}\nbuiltins: {profile: harness}");
+    let config = config.relative_to(home.path());
+    let crib = |values: ContextValues| {
+        let builder = Toolcrib::builder().settings(&config).context(values).native_tools();
+        builder.build().expect("a crib")
+    };
+    let read = || ToolCall::new("1", "read_file", json!({"path": "a.txt"}));
+    let docs = crib(ContextValues::new().with("project_id", "docs"));
+    assert_eq!(docs.turn().call(read()).await.text(), "alpha");
+    let nobody = crib(ContextValues::new()).turn().call(read()).await;
+    assert_eq!(nobody.error_kind(), Some(ErrorKind::MissingContext));
+    let other = docs.turn().call(ToolCall::new("1", "file_read", r#"{"path": "a.txt"}"#)).await;
+    assert_eq!(other.error_kind(), Some(ErrorKind::NotFound));
+}
+
+#[cfg(feature = "builtins")]
+#[test]
+fn a_path_may_begin_in_the_home_folder() {
+    let home = std::env::home_dir().expect("somebody runs this");
+    let config = config("state: {dir: ~/state}\npaths: {sensitive_extra: ['~/.docker', ~x]}");
+    let config = config.relative_to("etc".as_ref());
+    assert_eq!(config.state.dir, Some(home.join("state")));
+    assert_eq!(config.paths.sensitive_extra, [home.join(".docker"), "etc/~x".into()]);
+}

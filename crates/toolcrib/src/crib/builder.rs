@@ -77,6 +77,8 @@ pub struct ToolcribBuilder {
     pub(crate) executor: ExecutorBuilder,
     context: ContextValues,
     services: Services,
+    #[cfg(feature = "builtins")]
+    builtins: toolcrib_tools::Builtins,
     toolsets: BTreeMap<String, Toolset>,
     runs: Option<Arc<dyn RunStore>>,
     #[cfg(feature = "manifests")]
@@ -149,6 +151,31 @@ impl ToolcribBuilder {
     #[must_use]
     pub fn native_tools(mut self) -> Self {
         self.native = true;
+        self
+    }
+
+    /// Sets what the built-in tools are given: their names, and the folders they may work in. Default:
+    /// the default names and no folder, so that file tools are unavailable.
+    ///
+    /// ```
+    /// use toolcrib::builtins::{Builtins, Projects};
+    /// use toolcrib::{ToolCall, Toolcrib};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let dir = tempfile::tempdir()?;
+    /// std::fs::write(dir.path().join("notes.txt"), "remember")?;
+    /// let builtins = Builtins::new().projects(Projects::in_folder(dir.path()));
+    /// let crib = Toolcrib::builder().native_tools().builtins(builtins).build()?;
+    /// let read = ToolCall::new("1", "file_read", r#"{"path": "notes.txt"}"#);
+    /// assert_eq!(crib.turn().call(read).await.text(), "remember");
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[cfg(feature = "builtins")]
+    #[must_use]
+    pub fn builtins(mut self, builtins: toolcrib_tools::Builtins) -> Self {
+        self.builtins = builtins;
         self
     }
 
@@ -312,7 +339,10 @@ impl ToolcribBuilder {
             reader.map(|store| read_output_entry(Arc::clone(store))).into_iter().collect();
         if self.native {
             for tool in native_tools() {
-                entries.push(tool.entry()?);
+                let entry = tool.entry()?;
+                #[cfg(feature = "builtins")]
+                let Some(entry) = self.builtins.expose(tool, entry) else { continue };
+                entries.push(entry);
             }
         }
         entries.extend(self.entries);
@@ -363,6 +393,9 @@ impl ToolcribBuilder {
             },
             executor,
             context: self.context,
+            #[cfg(feature = "builtins")]
+            services: self.builtins.lend(self.services),
+            #[cfg(not(feature = "builtins"))]
             services: self.services,
             toolsets: Arc::new(self.toolsets),
             runs: self.runs,

@@ -18,6 +18,7 @@ pub(super) fn look(loaded: &LoadedConfig, findings: &mut Findings) {
     let config = loaded.config();
     file(loaded, findings);
     workspace(&config.workspace.root, findings);
+    projects(config, findings);
     state(config.state.dir.as_deref(), findings);
     control(loaded, findings);
     audit(config.audit.file.as_deref(), findings);
@@ -64,6 +65,24 @@ fn workspace(root: &Path, findings: &mut Findings) {
             format!("{} is no directory: command tools cannot start", root.display()),
             "make it, or set workspace.root",
         );
+    }
+}
+
+fn projects(config: &Config, findings: &mut Findings) {
+    if config.projects.is_empty() {
+        let root = config.workspace.root.display();
+        findings.note("projects", format!("none: file tools work in {root} for everybody"));
+    }
+    for (name, root) in &config.projects {
+        if root.is_dir() {
+            findings.good("projects", format!("{name} is {}", root.display()));
+        } else {
+            findings.fail(
+                "projects",
+                format!("{} of {name} is no directory: file tools fail in it", root.display()),
+                "make it, or set another root",
+            );
+        }
     }
 }
 

@@ -1,0 +1,37 @@
+//! The two sets of names for the file tools; one of them is offered.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// By which names the file tools are offered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum NameProfile {
+    /// `file_read file_write file_delete file_list file_exists file_mkdir file_search`.
+    #[default]
+    Default,
+    /// `read_file write_file delete_file list_files file_exists make_dir search_files`.
+    Harness,
+}
+
+/// Each tool by its name in either profile.
+const NAMES: [[&str; 2]; 7] = [
+    ["file_read", "read_file"],
+    ["file_write", "write_file"],
+    ["file_delete", "delete_file"],
+    ["file_list", "list_files"],
+    ["file_exists", "file_exists"],
+    ["file_mkdir", "make_dir"],
+    ["file_search", "search_files"],
+];
+
+impl NameProfile {
+    /// The names of the profile, in no order that means anything.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        NAMES.iter().map(move |[default, harness]| match self {
+            Self::Default => *default,
+            Self::Harness => *harness,
+        })
+    }
+}

@@ -1,0 +1,66 @@
+//! Settings of the built-in tools: by which names, in which folders, and what is refused there.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use toolcrib_tools::{NameProfile, PROTECTED_NAMES, Projects};
+
+use super::Config;
+
+/// The built-in tools.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Builtins {
+    /// By which names the file tools are offered.
+    pub profile: NameProfile,
+}
+
+/// What file tools are refused inside their project.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Paths {
+    /// Places that no file tool reads, lists or changes, with all below them, beside `~/.ssh`,
+    /// `~/.aws`, `~/.kube`, `~/.gnupg`, `~/.netrc` and `~/.config/gcloud`; relative to the config file,
+    /// `~/` is the server's home folder. The files of `secrets`, `state.dir` and `audit.file` always
+    /// belong to them.
+    pub sensitive_extra: Vec<PathBuf>,
+    /// Names that file tools may read and not change, in whatever folder they are; `/` parts folders.
+    /// The config file, `registry.lock_file` and `manifests.dirs` always belong to them.
+    pub protected: Vec<PathBuf>,
+}
+
+impl Default for Paths {
+    fn default() -> Self {
+        let protected = PROTECTED_NAMES.map(PathBuf::from).into();
+        Self { sensitive_extra: Vec::new(), protected }
+    }
+}
+
+impl Config {
+    /// What the built-in tools are given: the folders of `projects`, or else `workspace.root`, and what
+    /// is refused in them. Nothing is opened before a call needs it.
+    pub fn builtin_tools(&self) -> toolcrib_tools::Builtins {
+        let projects = if self.projects.is_empty() {
+            Projects::in_folder(&self.workspace.root)
+        } else {
+            Projects::named(&self.projects)
+        };
+        let absolute = |place: &PathBuf| std::path::absolute(place).ok();
+        let secrets = self.secrets.values().filter_map(super::SecretSource::file);
+        let sensitive = secrets
+            .chain(&self.secret_folders)
+            .chain(&self.state.dir)
+            .chain(&self.audit.file)
+            .chain(&self.paths.sensitive_extra)
+            .filter_map(absolute);
+        let own = [&self.registry.lock_file];
+        let protected =
+            own.into_iter().chain(&self.manifests.dirs).chain(&self.own_files).filter_map(absolute);
+        let projects = projects
+            .sensitive(sensitive)
+            .protected(protected)
+            .protected_names(self.paths.protected.iter().cloned());
+        toolcrib_tools::Builtins::new().profile(self.builtins.profile).projects(projects)
+    }
+}

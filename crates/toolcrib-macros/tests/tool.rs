@@ -176,7 +176,19 @@ fn poll_once<F: Future>(future: std::pin::Pin<&mut F>) -> F::Output {
 #[test]
 fn every_tool_is_found_with_crate_file_and_line() {
     let names: Vec<_> = native_tools().iter().map(|tool| tool.name).collect();
-    assert_eq!(names, ["add", "echo-word", "everything", "greet_early", "greet_late", "match", "nothing", "which_call"]);
+    assert_eq!(
+        names,
+        [
+            "add",
+            "echo-word",
+            "everything",
+            "greet_early",
+            "greet_late",
+            "match",
+            "nothing",
+            "which_call"
+        ]
+    );
 
     let found = find("nothing");
     assert_eq!(found.krate, "toolcrib-macros");

@@ -13,7 +13,7 @@
 //! | feature | tools | default |
 //! |---|---|---|
 //! | `data` | `calculator`, `text_process`, `json_process` | on |
-//! | `files` | `file_read` `file_write` `file_delete` `file_list` `file_exists` `file_mkdir` `file_search` | on |
+//! | `files` | `file_read` `file_write` `file_delete` `file_list` `file_exists` `file_mkdir` `file_search` `edit_file` | on |
 //! | `jq` | jq queries in `json_process` | on |
 //! | `python` | `execute_python` | off |
 //! | `shell` | `bash` | off |

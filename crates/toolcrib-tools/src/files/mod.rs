@@ -3,6 +3,7 @@
 
 mod call;
 mod delete;
+mod edit;
 mod encoding;
 mod exists;
 mod ignored;

@@ -8,15 +8,15 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum NameProfile {
-    /// `file_read file_write file_delete file_list file_exists file_mkdir file_search`.
+    /// `file_read file_write file_delete file_list file_exists file_mkdir file_search edit_file`.
     #[default]
     Default,
-    /// `read_file write_file delete_file list_files file_exists make_dir search_files`.
+    /// `read_file write_file delete_file list_files file_exists make_dir search_files edit_file`.
     Harness,
 }
 
 /// Each tool by its name in either profile.
-const NAMES: [[&str; 2]; 7] = [
+const NAMES: [[&str; 2]; 8] = [
     ["file_read", "read_file"],
     ["file_write", "write_file"],
     ["file_delete", "delete_file"],
@@ -24,6 +24,7 @@ const NAMES: [[&str; 2]; 7] = [
     ["file_exists", "file_exists"],
     ["file_mkdir", "make_dir"],
     ["file_search", "search_files"],
+    ["edit_file", "edit_file"],
 ];
 
 impl NameProfile {

@@ -4,6 +4,7 @@
 
 mod changing;
 mod definitions;
+mod editing;
 mod harness;
 mod listing;
 mod projects;

@@ -98,6 +98,7 @@ async fn what_is_outside_gets_one_answer_from_every_tool() {
             ("file_exists", json!({"path": path})),
             ("file_mkdir", json!({"path": path})),
             ("file_search", json!({"pattern": "x", "path": path})),
+            ("edit_file", json!({"path": path, "source_text": "a", "target_text": "b"})),
         ] {
             let said = crib.fails(tool, arguments, ErrorKind::Denied).await;
             let said = said.replace(path, "PATH");

@@ -1,37 +1,38 @@
 //! What a host decides about the built-in tools: which of their names are offered, and where they
 //! work.
 
+#[cfg(feature = "files")]
 use std::sync::Arc;
 
 use toolcrib_tool::{NativeTool, Services, ToolEntry};
 
-use crate::Projects;
 #[cfg(feature = "files")]
-use crate::files::NameProfile;
+use crate::{NameProfile, Projects};
 
 /// What the built-in tools of this crate are given by their host.
 ///
 /// Linking the crate makes its tools available; this decides which of them are exposed.
 ///
 /// ```
+/// # #[cfg(feature = "files")] {
 /// use toolcrib_tool::{Services, native_tools};
 /// use toolcrib_tools::{Builtins, Projects};
 ///
 /// let builtins = Builtins::new().projects(Projects::in_folder("."));
 /// let services = builtins.lend(Services::new());
 /// assert!(services.get::<Projects>().is_some());
-/// # #[cfg(feature = "files")]
 /// let of = |name: &str| {
 ///     let native = native_tools().into_iter().find(|tool| tool.name == name)?;
 ///     builtins.expose(native, native.entry().ok()?)
 /// };
-/// # #[cfg(feature = "files")]
 /// assert!(of("file_read").is_some() && of("read_file").is_none());
+/// # }
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct Builtins {
     #[cfg(feature = "files")]
     profile: NameProfile,
+    #[cfg(feature = "files")]
     projects: Option<Arc<Projects>>,
 }
 
@@ -50,6 +51,7 @@ impl Builtins {
     }
 
     /// Sets where tools work.
+    #[cfg(feature = "files")]
     #[must_use]
     pub fn projects(mut self, projects: Projects) -> Self {
         self.projects = Some(Arc::new(projects));
@@ -59,10 +61,11 @@ impl Builtins {
     /// Adds what the tools need to what a host lends.
     #[must_use]
     pub fn lend(&self, services: Services) -> Services {
-        match &self.projects {
-            Some(projects) => services.with(Arc::clone(projects)),
-            None => services,
+        #[cfg(feature = "files")]
+        if let Some(projects) = &self.projects {
+            return services.with(Arc::clone(projects));
         }
+        services
     }
 
     /// The entry of a linked-in tool as it is to be registered; `None`: not at all. Tools of other

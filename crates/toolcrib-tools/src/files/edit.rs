@@ -1,5 +1,7 @@
 //! `edit_file`: a text in a file is replaced by what a model quotes of it, under the file's lock.
 
+use std::fmt::Write as _;
+
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -79,7 +81,7 @@ fn edit(args: &EditArgs, call: &FileCall<'_>) -> Result<ToolOutput, ToolError> {
         many => format!("Edited {path} at {} places", many.len()),
     };
     if change.level() != Level::Exact {
-        said.push_str(&format!(" (matched {})", change.level().describe()));
+        let _ = write!(said, " (matched {})", change.level().describe());
     }
     let data = json!({
         "path": path,

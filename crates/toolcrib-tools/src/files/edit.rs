@@ -95,5 +95,4 @@ fn edit(args: &EditArgs, call: &FileCall<'_>) -> Result<ToolOutput, ToolError> {
 
 fn refused(path: &str, why: &Refusal) -> ToolError {
     ToolError::execution(format!("`{path}` was not edited. {why}"))
-        .with_partial(ToolOutput::new().with_data(json!({"path": path, "refused": why.as_str()})))
 }

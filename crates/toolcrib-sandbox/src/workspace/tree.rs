@@ -66,15 +66,19 @@ impl Tree {
     pub(super) fn find(&self, wanted: &Wanted, flags: OFlags) -> Result<Opened, WorkspaceError> {
         let flags = flags | OFlags::CLOEXEC;
         match self.lookup {
-            Lookup::Kernel => {
-                let fd = beneath(self.root(), &wanted.text(), flags)?;
-                Ok(Opened { fd, place: None })
-            }
-            Lookup::Steps => {
-                let (fd, place) = again(|| steps::walk(self.root(), wanted, flags));
-                Ok(Opened { fd: fd?, place: Some(place) })
-            }
+            Lookup::Kernel => match beneath(self.root(), &wanted.text(), flags) {
+                // Anything that is renamed anywhere on the machine makes the kernel give up a path
+                // that goes up; where that never stops, the walk is as safe and gets there.
+                Err(Errno::AGAIN) => self.find_in_steps(wanted, flags),
+                outcome => Ok(Opened { fd: outcome?, place: None }),
+            },
+            Lookup::Steps => self.find_in_steps(wanted, flags),
         }
+    }
+
+    fn find_in_steps(&self, wanted: &Wanted, flags: OFlags) -> Result<Opened, WorkspaceError> {
+        let (fd, place) = again(|| steps::walk(self.root(), wanted, flags));
+        Ok(Opened { fd: fd?, place: Some(place) })
     }
 
     /// Opens a folder, to go on from.

@@ -128,3 +128,29 @@ fn deed(workspace: &Workspace, path: &str, round: u64) -> Result<Vec<u8>, Worksp
         _ => workspace.read(path, 100),
     }
 }
+
+#[test]
+fn renames_elsewhere_keep_no_path_from_being_found() {
+    let home = tempfile::tempdir().unwrap();
+    scene(home.path());
+    let workspace = Workspace::open(home.path().join("project")).unwrap();
+    // The kernel gives up a path with `..` in it whenever something is renamed, wherever that is.
+    let path = "dir/../".repeat(120) + "dir/file.txt";
+    let elsewhere = tempfile::tempdir().unwrap();
+    let (a, b) = (elsewhere.path().join("a"), elsewhere.path().join("b"));
+    fs::write(&a, "").unwrap();
+    let over = AtomicBool::new(false);
+    std::thread::scope(|threads| {
+        threads.spawn(|| {
+            while !over.load(Ordering::Acquire) {
+                fs::rename(&a, &b).unwrap();
+                fs::rename(&b, &a).unwrap();
+            }
+        });
+        let found: Vec<_> = (0..300).map(|_| workspace.read(&path, 100)).collect();
+        over.store(true, Ordering::Release);
+        for content in found {
+            assert_eq!(content.unwrap(), b"inside");
+        }
+    });
+}

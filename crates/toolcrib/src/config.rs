@@ -104,8 +104,20 @@ impl Config {
 
     /// As [`relative_to`](Self::relative_to), for the keys that are `concerned`.
     fn rebased(mut self, base: &Path, concerned: impl Fn(&str) -> bool) -> Self {
-        let Self { manifests, registry, workspace, state, audit, secrets, secret_folders, .. } =
-            &mut self;
+        let Self {
+            manifests,
+            registry,
+            workspace,
+            state,
+            audit,
+            secrets,
+            secret_folders,
+            #[cfg(feature = "builtins")]
+            projects,
+            #[cfg(feature = "builtins")]
+                paths: refused,
+            ..
+        } = &mut self;
         let mut paths = vec![
             ("manifests.dirs", manifests.dirs.iter_mut().collect::<Vec<_>>()),
             ("registry.lock_file", vec![&mut registry.lock_file]),
@@ -117,8 +129,8 @@ impl Config {
         ];
         #[cfg(feature = "builtins")]
         {
-            paths.push(("projects", self.projects.values_mut().collect()));
-            paths.push(("paths.sensitive_extra", self.paths.sensitive_extra.iter_mut().collect()));
+            paths.push(("projects", projects.values_mut().collect()));
+            paths.push(("paths.sensitive_extra", refused.sensitive_extra.iter_mut().collect()));
         }
         for (_, paths) in paths.into_iter().filter(|(key, _)| concerned(key)) {
             for path in paths {

@@ -1,13 +1,19 @@
 //! What a host decides about the built-in tools: which of their names are offered, and where they
 //! work.
 
-#[cfg(feature = "files")]
+#[cfg(any(feature = "files", feature = "python", feature = "shell"))]
 use std::sync::Arc;
 
 use toolcrib_tool::{NativeTool, Services, ToolEntry};
 
 #[cfg(feature = "files")]
-use crate::{NameProfile, Projects};
+use crate::NameProfile;
+#[cfg(any(feature = "files", feature = "python", feature = "shell"))]
+use crate::Projects;
+#[cfg(feature = "python")]
+use crate::code::PythonSettings;
+#[cfg(feature = "shell")]
+use crate::shell::BashSettings;
 
 /// What the built-in tools of this crate are given by their host.
 ///
@@ -32,8 +38,12 @@ use crate::{NameProfile, Projects};
 pub struct Builtins {
     #[cfg(feature = "files")]
     profile: NameProfile,
-    #[cfg(feature = "files")]
+    #[cfg(any(feature = "files", feature = "python", feature = "shell"))]
     projects: Option<Arc<Projects>>,
+    #[cfg(feature = "shell")]
+    bash: Option<Arc<BashSettings>>,
+    #[cfg(feature = "python")]
+    python: Option<Arc<PythonSettings>>,
 }
 
 impl Builtins {
@@ -51,20 +61,38 @@ impl Builtins {
     }
 
     /// Sets where tools work.
-    #[cfg(feature = "files")]
+    #[cfg(any(feature = "files", feature = "python", feature = "shell"))]
     #[must_use]
     pub fn projects(mut self, projects: Projects) -> Self {
         self.projects = Some(Arc::new(projects));
         self
     }
 
+    /// Sets how `bash` runs commands. Default: [`BashSettings::default`].
+    #[cfg(feature = "shell")]
+    #[must_use]
+    pub fn bash(mut self, settings: BashSettings) -> Self {
+        self.bash = Some(Arc::new(settings));
+        self
+    }
+
+    /// Sets how `execute_python` runs code. Default: [`PythonSettings::default`].
+    #[cfg(feature = "python")]
+    #[must_use]
+    pub fn python(mut self, settings: PythonSettings) -> Self {
+        self.python = Some(Arc::new(settings));
+        self
+    }
+
     /// Adds what the tools need to what a host lends.
     #[must_use]
     pub fn lend(&self, services: Services) -> Services {
-        #[cfg(feature = "files")]
-        if let Some(projects) = &self.projects {
-            return services.with(Arc::clone(projects));
-        }
+        #[cfg(any(feature = "files", feature = "python", feature = "shell"))]
+        let services = lent(services, self.projects.as_ref());
+        #[cfg(feature = "shell")]
+        let services = lent(services, self.bash.as_ref());
+        #[cfg(feature = "python")]
+        let services = lent(services, self.python.as_ref());
         services
     }
 
@@ -87,5 +115,13 @@ impl Builtins {
             }
         }
         Some(entry)
+    }
+}
+
+#[cfg(any(feature = "files", feature = "python", feature = "shell"))]
+fn lent<T: Send + Sync + 'static>(services: Services, service: Option<&Arc<T>>) -> Services {
+    match service {
+        Some(service) => services.with(Arc::clone(service)),
+        None => services,
     }
 }

@@ -30,7 +30,7 @@ mod data;
 mod files;
 #[cfg(any(feature = "python", feature = "shell"))]
 mod process;
-#[cfg(feature = "files")]
+#[cfg(any(feature = "files", feature = "python", feature = "shell"))]
 mod projects;
 #[cfg(feature = "shell")]
 pub mod shell;
@@ -38,7 +38,7 @@ pub mod shell;
 pub use builtins::Builtins;
 #[cfg(feature = "files")]
 pub use files::NameProfile;
-#[cfg(feature = "files")]
+#[cfg(any(feature = "files", feature = "python", feature = "shell"))]
 pub use projects::{PROJECT_ID, Projects};
 #[cfg(feature = "files")]
 pub use toolcrib_sandbox::PROTECTED_NAMES;

@@ -1,11 +1,14 @@
 //! A program that a tool runs: until when, why it did not start, and what is said of its end.
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use tokio::time::sleep;
 use toolcrib_sandbox::jail::has_helper;
 use toolcrib_sandbox::{Command, Finished, SpawnError, Status, find_program, run};
 use toolcrib_tool::{CallContext, ErrorKind, ToolError, ToolOutput};
+
+use crate::Projects;
 
 /// Between asking a program to end and ending it.
 pub(crate) const GRACE: Duration = Duration::from_millis(500);
@@ -48,6 +51,16 @@ pub(crate) async fn run_within(
         if cx.is_cancelled() && !late { Stop::Cancelled } else { Stop::TimeUp }
     });
     Ok((finished, stop))
+}
+
+/// The folder of the call's project, absolute.
+pub(crate) fn workspace(
+    projects: Option<&Projects>,
+    project_id: Option<&str>,
+) -> Result<PathBuf, ToolError> {
+    let none = || ToolError::unavailable("no folder is configured for it to work in");
+    let root = projects.ok_or_else(none)?.root(project_id)?;
+    Ok(std::path::absolute(root).unwrap_or_else(|_| root.to_owned()))
 }
 
 /// Why nothing ran, in the pipeline's words.

@@ -3,6 +3,8 @@
 #[cfg(feature = "builtins")]
 mod builtins;
 mod calls;
+#[cfg(feature = "builtins")]
+mod code_execution;
 mod layers;
 mod names;
 mod places;
@@ -23,8 +25,10 @@ use toolcrib_core::{ExecutorConfig, Toolset};
 use toolcrib_tool::ContextValues;
 
 #[cfg(feature = "builtins")]
-pub use builtins::{Builtins, Paths};
+pub use builtins::{Bash, Builtins, Paths};
 pub use calls::{Approval, Breaker, Cache, Executor, Output};
+#[cfg(feature = "builtins")]
+pub use code_execution::{CodeExecution, ExtraModules, Timeouts};
 pub use layers::{ConfigError, ConfigLayers, EffectiveValue, LoadedConfig, VARIABLE_PREFIX};
 pub use names::Registry;
 pub use places::{Audit, Manifests, State, Workspace};
@@ -66,6 +70,9 @@ pub struct Config {
     /// The built-in tools.
     #[cfg(feature = "builtins")]
     pub builtins: Builtins,
+    /// How `execute_python` runs code.
+    #[cfg(feature = "builtins")]
+    pub code_execution: CodeExecution,
     /// What tools get as `${secret.name}`. The values are masked in everything that calls hand out.
     pub secrets: BTreeMap<String, SecretSource>,
     /// Folders whose files are secrets under their own names, behind those of `secrets`; relative to

@@ -21,6 +21,7 @@ mod finding;
 mod lock;
 mod manifests;
 mod processes;
+mod programs;
 mod requests;
 mod running;
 mod scaffolds;

@@ -12,7 +12,8 @@ use toolcrib_tool::{CallContext, ToolError};
 use super::interpreter::{Interpreter, available, interpreter};
 use super::outcome::{Ran, outcome};
 use super::{PythonSettings, Strictness};
-use crate::process::run_within;
+use crate::Projects;
+use crate::process::{run_within, workspace};
 
 /// What checks the code and runs it.
 const GUARD: &str = include_str!("guard.py");
@@ -47,6 +48,8 @@ struct ExecutePythonArgs {
 async fn execute_python(
     args: ExecutePythonArgs,
     #[service] settings: Option<Arc<PythonSettings>>,
+    #[service] projects: Option<Arc<Projects>>,
+    #[context("project_id")] project_id: Option<String>,
     cx: &CallContext,
 ) -> Result<Ran, ToolError> {
     let settings = settings.unwrap_or_default();
@@ -55,8 +58,12 @@ async fn execute_python(
         return Err(ToolError::denied("the operator does not allow code to be `lenient`")
             .with_hint("Leave `strictness` out."));
     }
-    let interpreter = interpreter().await?;
-    let command = command(interpreter, &args.code, level, &settings)?;
+    let mut confinement = confinement(level, settings.timeout(level));
+    if level == Strictness::Lenient {
+        let workspace = workspace(projects.as_deref(), project_id.as_deref())?;
+        confinement = confinement.workspace(workspace);
+    }
+    let command = command(interpreter().await?, &args.code, level, &settings, confinement);
     let (finished, stop) = run_within(command, settings.timeout(level), cx).await?;
     outcome(&finished, stop)
 }
@@ -67,14 +74,14 @@ fn command(
     code: &str,
     level: Strictness,
     settings: &PythonSettings,
-) -> Result<Command, ToolError> {
+    mut confinement: Confinement,
+) -> Command {
     let extra: Vec<&str> = settings.extra_modules(level).collect();
     let installed = level == Strictness::Lenient || !extra.is_empty();
     let mut command = Command::new(&interpreter.program).args(["-I", "-B", "-X", "utf8"]);
     if !installed {
         command = command.arg("-S");
     }
-    let mut confinement = confinement(level, settings)?;
     let site = interpreter.site.iter().filter(|_| installed);
     for path in interpreter.reads.iter().chain(site) {
         confinement = confinement.read(path);
@@ -82,7 +89,7 @@ fn command(
     if let Some(workspace) = &confinement.workspace {
         command = command.env("TOOLCRIB_WORKSPACE", workspace);
     }
-    Ok(command
+    command
         .args(["-c", GUARD])
         .stdin(format!("{level}\n{}\n{code}", extra.join(" ")))
         // Nothing of the server's own, not even where its programs are.
@@ -90,25 +97,23 @@ fn command(
         .env("LANG", "C.UTF-8")
         .env("TZ", "UTC")
         .cwd_in_scratch()
-        .confine(confinement))
+        .confine(confinement)
 }
 
 /// What the code may do and use up.
-fn confinement(level: Strictness, settings: &PythonSettings) -> Result<Confinement, ToolError> {
+fn confinement(level: Strictness, timeout: Duration) -> Confinement {
+    let profile = match level {
+        Strictness::Lenient => Profile::WorkspaceNet,
+        Strictness::Standard | Strictness::Strict => Profile::Pure,
+    };
+    let mut limits = Limits::of(profile);
     // One second more than it may take: what ends it is the limit of time, with what it has printed.
-    let cpu = settings.timeout(level).checked_add(Duration::from_secs(1));
-    if level != Strictness::Lenient {
-        let mut limits = Limits::of(Profile::Pure);
-        limits.cpu = cpu;
-        return Ok(Confinement::new(Profile::Pure).require(Require::Required).limits(limits));
+    limits.cpu = timeout.checked_add(Duration::from_secs(1));
+    if level == Strictness::Lenient {
+        limits.memory = Some(4 << 30);
+        limits.file_size = Some(1 << 30);
+        limits.open_files = Some(256);
+        return Confinement::new(profile).limits(limits);
     }
-    let workspace = settings.workspace().ok_or_else(|| {
-        ToolError::unavailable("the host of this tool has given lenient code no workspace")
-    })?;
-    let mut limits = Limits::of(Profile::WorkspaceNet);
-    limits.cpu = cpu;
-    limits.memory = Some(4 << 30);
-    limits.file_size = Some(1 << 30);
-    limits.open_files = Some(256);
-    Ok(Confinement::new(Profile::WorkspaceNet).workspace(workspace).limits(limits))
+    Confinement::new(profile).require(Require::Required).limits(limits)
 }

@@ -1,7 +1,6 @@
 //! What an operator says of `execute_python`.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 use std::time::Duration;
 
 use super::{ModuleName, Strictness};
@@ -24,7 +23,6 @@ pub struct PythonSettings {
     timeouts: BTreeMap<Strictness, Duration>,
     extra_modules: BTreeMap<Strictness, BTreeSet<ModuleName>>,
     allow_lenient: bool,
-    workspace: Option<PathBuf>,
 }
 
 impl PythonSettings {
@@ -48,12 +46,6 @@ impl PythonSettings {
     #[must_use]
     pub fn with_allow_lenient(self, allow_lenient: bool) -> Self {
         Self { allow_lenient, ..self }
-    }
-
-    /// Sets the directory that lenient code may read and write. Default: none.
-    #[must_use]
-    pub fn with_workspace(self, workspace: impl Into<PathBuf>) -> Self {
-        Self { workspace: Some(workspace.into()), ..self }
     }
 
     /// Lets code of a level import these modules, and what is part of them, beside those of the
@@ -85,9 +77,5 @@ impl PythonSettings {
     /// The modules that code of a level may import beside those of the level.
     pub fn extra_modules(&self, level: Strictness) -> impl Iterator<Item = &str> {
         self.extra_modules.get(&level).into_iter().flatten().map(ModuleName::as_str)
-    }
-
-    pub(super) fn workspace(&self) -> Option<&PathBuf> {
-        self.workspace.as_ref()
     }
 }

@@ -13,7 +13,8 @@ use toolcrib_tool::{
 };
 
 use super::BashSettings;
-use crate::process::{self, Stop, ending, exit_code, run_within, with_facts};
+use crate::Projects;
+use crate::process::{self, Stop, ending, exit_code, run_within, with_facts, workspace};
 
 #[derive(Deserialize, JsonSchema)]
 struct BashArgs {
@@ -73,19 +74,21 @@ fn available() -> Result<(), String> {
 async fn bash(
     args: BashArgs,
     #[service] settings: Option<Arc<BashSettings>>,
+    #[service] projects: Option<Arc<Projects>>,
+    #[context("project_id")] project_id: Option<String>,
     cx: &CallContext,
 ) -> Result<Ran, ToolError> {
-    let settings = settings
-        .ok_or_else(|| ToolError::unavailable("the host of this tool has given it no workspace"))?;
+    let settings = settings.unwrap_or_default();
+    let workspace = workspace(projects.as_deref(), project_id.as_deref())?;
     let asked = args.timeout.map(Duration::try_from_secs_f64).transpose();
     // What is too long for a duration is longer than any limit.
     let limit = asked.ok().flatten().map_or(settings.timeout, |own| own.min(settings.timeout));
-    let confinement = Confinement::new(Profile::Workspace).workspace(&settings.workspace);
+    let confinement = Confinement::new(Profile::Workspace).workspace(&workspace);
     // `--`: a command may begin with a dash.
     let command = Command::new("bash")
         .args(["-c", "--"])
         .arg(args.command)
-        .cwd(&settings.workspace)
+        .cwd(workspace)
         .stderr_to_stdout()
         .confine(confinement);
     let (finished, stop) = run_within(command, limit, cx).await?;

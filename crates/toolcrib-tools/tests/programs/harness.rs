@@ -9,6 +9,7 @@ use tempfile::TempDir;
 use toolcrib_core::policy::{Policy, PolicyMode};
 use toolcrib_core::{Executor, ExecutorConfig, Registry, RegistryBuilder, TurnOptions};
 use toolcrib_tool::{Services, ToolCall, ToolResult, native_tools};
+use toolcrib_tools::Projects;
 use toolcrib_tools::code::PythonSettings;
 use toolcrib_tools::shell::BashSettings;
 
@@ -50,8 +51,9 @@ impl Crib {
         let executor =
             Executor::builder(Registry::new(registry.build())).config(config).policy(yolo).build();
         let services = Services::new()
-            .with(Arc::new(bash(BashSettings::new(workspace.path()))))
-            .with(Arc::new(python(PythonSettings::default().with_workspace(workspace.path()))));
+            .with(Arc::new(Projects::in_folder(workspace.path())))
+            .with(Arc::new(bash(BashSettings::default())))
+            .with(Arc::new(python(PythonSettings::default())));
         Self { executor, services, workspace }
     }
 

@@ -1,9 +1,12 @@
 //! Settings of the built-in tools: by which names, in which folders, and what is refused there.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use toolcrib_manifest::units::HumanDuration;
+use toolcrib_tools::shell::BashSettings;
 use toolcrib_tools::{NameProfile, PROTECTED_NAMES, Projects};
 
 use super::Config;
@@ -14,6 +17,30 @@ use super::Config;
 pub struct Builtins {
     /// By which names the file tools are offered.
     pub profile: NameProfile,
+    /// The shell.
+    pub bash: Bash,
+}
+
+/// How `bash` runs commands.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Bash {
+    /// How long a command may run; a call can ask for less. `none` for no limit but that of every call.
+    pub timeout: HumanDuration,
+    /// Whether an exit code other than 0 fails the call. Without it the call succeeds, and says the code.
+    pub nonzero_is_error: bool,
+}
+
+impl Default for Bash {
+    fn default() -> Self {
+        let BashSettings { timeout, nonzero_is_error, .. } = BashSettings::default();
+        Self { timeout: HumanDuration(Some(timeout)), nonzero_is_error }
+    }
+}
+
+/// A time limit as the tools have it, where `none` is longer than any.
+pub(super) fn without_limit(limit: HumanDuration) -> Duration {
+    limit.0.unwrap_or(Duration::MAX)
 }
 
 /// What file tools are refused inside their project.
@@ -61,6 +88,13 @@ impl Config {
             .sensitive(sensitive)
             .protected(protected)
             .protected_names(self.paths.protected.iter().cloned());
-        toolcrib_tools::Builtins::new().profile(self.builtins.profile).projects(projects)
+        let bash = BashSettings::default()
+            .with_timeout(without_limit(self.builtins.bash.timeout))
+            .with_nonzero_is_error(self.builtins.bash.nonzero_is_error);
+        toolcrib_tools::Builtins::new()
+            .profile(self.builtins.profile)
+            .projects(projects)
+            .bash(bash)
+            .python(self.code_execution.settings())
     }
 }

@@ -54,7 +54,7 @@ async fn what_is_not_there_once_changes_nothing_and_the_answer_says_where() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn sixteen_edits_at_a_time_all_count() {
-    let lines: String = (0..16).map(|task| format!("task {task}: 0 done\n")).collect();
+    let lines = (0..16).map(|task| format!("task {task}: 0 done\n")).collect::<Vec<_>>().concat();
     let crib = Arc::new(Crib::new(&[("a.txt", lines.as_bytes())]));
     let tasks: Vec<_> = (0..16)
         .map(|task| {
@@ -73,6 +73,7 @@ async fn sixteen_edits_at_a_time_all_count() {
     for task in tasks {
         task.await.unwrap();
     }
-    let expected: String = (0..16).map(|task| format!("task {task}: 10 done\n")).collect();
+    let expected =
+        (0..16).map(|task| format!("task {task}: 10 done\n")).collect::<Vec<_>>().concat();
     assert_eq!(fs::read_to_string(crib.path("a.txt")).unwrap(), expected);
 }

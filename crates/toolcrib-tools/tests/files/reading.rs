@@ -23,7 +23,8 @@ async fn a_file_is_read_as_it_is() {
 
 #[tokio::test]
 async fn a_long_file_is_read_page_by_page_and_nothing_is_lost() {
-    let text: String = (0..20_000).map(|number| format!("line {number}: \u{fc}\n")).collect();
+    let text =
+        (0..20_000).map(|number| format!("line {number}: \u{fc}\n")).collect::<Vec<_>>().concat();
     let crib = Crib::new(&[("long.txt", text.as_bytes())]);
     let (mut whole, mut offset, mut pages) = (String::new(), 0, 0);
     loop {
@@ -86,7 +87,7 @@ async fn lines_are_read_by_number_and_the_answer_says_how_to_go_on() {
 
 #[tokio::test]
 async fn lines_far_down_a_large_file_are_found() {
-    let text: String = (1..=400_000).map(|number| format!("{number}\n")).collect();
+    let text = (1..=400_000).map(|number| format!("{number}\n")).collect::<Vec<_>>().concat();
     let crib =
         Crib::new(&[("large.txt", text.as_bytes()), ("wide.txt", "x".repeat(100_000).as_bytes())]);
     let arguments = json!({"path": "large.txt", "start_line": 399_998, "end_line": 399_999});

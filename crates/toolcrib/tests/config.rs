@@ -51,7 +51,10 @@ fn every_example_in_the_shipped_config_is_right() {
         }
     }
     let sections: Vec<_> = examples.iter().map(|(section, _)| *section).collect();
-    assert_eq!(sections, ["policy", "secrets", "secret_folders", "registry", "toolsets"]);
+    assert_eq!(
+        sections,
+        ["policy", "secrets", "secret_folders", "registry", "toolsets", "projects", "paths"]
+    );
     for (section, lines) in examples {
         let text = format!("{section}:\n{}\n", lines.join("\n"));
         let config: Result<Config, _> = decode("config.yml", &text);

@@ -48,8 +48,10 @@ fn a_lock_is_written_once_and_is_then_up_to_date() {
 
     let first = crib.run(&["lock"]);
     assert_snapshot!(first.stdout, @"
+    added      bash of native:toolcrib-tools
     added      calculator of native:toolcrib-tools
     added      edit_file of native:toolcrib-tools
+    added      execute_python of native:toolcrib-tools
     added      file_delete of native:toolcrib-tools
     added      file_exists of native:toolcrib-tools
     added      file_list of native:toolcrib-tools
@@ -62,13 +64,13 @@ fn a_lock_is_written_once_and_is_then_up_to_date() {
     added      say_bye of manifest:tools.d/bye.yaml
     added      say_hello of manifest:tools.d/hello.yaml
     added      text_process of native:toolcrib-tools
-    toolcrib.lock written: 14 tools, 14 changes
+    toolcrib.lock written: 16 tools, 16 changes
     ");
     let text = fs::read_to_string(crib.path().join("toolcrib.lock")).expect("it was written");
     assert!(text.contains("owner = \"manifest:tools.d/hello.yaml\""), "{text}");
     assert!(text.contains("\"/run/argv\" = [\"printf\", \"--\", \"Hello, %s\", \"${args.name}\"]"));
 
-    assert_snapshot!(crib.run(&["lock"]).stdout, @"toolcrib.lock is up to date: 14 tools");
+    assert_snapshot!(crib.run(&["lock"]).stdout, @"toolcrib.lock is up to date: 16 tools");
     assert_eq!(crib.run(&["lock", "--check"]).code, Some(0));
     assert_eq!(fs::read_to_string(crib.path().join("toolcrib.lock")).expect("it is there"), text);
 
@@ -160,7 +162,7 @@ fn a_tool_moved_to_another_file_is_accepted_and_said() {
     );
     assert_snapshot!(crib.run(&["lock"]).stdout, @"
     moved      say_hello from manifest:tools.d/hello.yaml to manifest:tools.d/greet.yaml
-    toolcrib.lock written: 14 tools, 1 change
+    toolcrib.lock written: 16 tools, 1 change
     ");
 }
 

@@ -56,7 +56,9 @@ async fn execute_python(
     let level = args.strictness.unwrap_or(settings.default_strictness());
     if !settings.allows(level) {
         return Err(ToolError::denied("the operator does not allow code to be `lenient`")
-            .with_hint("Leave `strictness` out."));
+            .with_hint(
+                "Leave `strictness` out. The operator's key is code_execution.allow_lenient.",
+            ));
     }
     let mut confinement = confinement(level, settings.timeout(level));
     if level == Strictness::Lenient {

@@ -67,7 +67,7 @@ pub fn main() -> ExitCode {
 }
 
 /// Sets the file of the helper, before the first program is started. Of several calls the first
-/// counts; says whether this was it.
+/// counts; says whether this was it. Where there is no such file, there is no helper.
 pub fn set_helper(file: impl Into<PathBuf>) -> bool {
     HELPER.set(file.into()).is_ok()
 }
@@ -82,7 +82,7 @@ pub fn has_helper() -> bool {
 pub(crate) fn helper() -> Option<&'static Path> {
     static FOUND: OnceLock<Option<PathBuf>> = OnceLock::new();
     if let Some(set) = HELPER.get() {
-        return Some(set);
+        return set.is_file().then_some(set);
     }
     let beside = FOUND.get_or_init(|| {
         let own = std::env::current_exe().ok()?;

@@ -125,6 +125,10 @@ impl Config {
                 paths: refused,
             ..
         } = &mut self;
+        #[cfg_attr(
+            not(feature = "builtins"),
+            expect(unused_mut, reason = "only the built-in tools have further ones")
+        )]
         let mut paths = vec![
             ("manifests.dirs", manifests.dirs.iter_mut().collect::<Vec<_>>()),
             ("registry.lock_file", vec![&mut registry.lock_file]),

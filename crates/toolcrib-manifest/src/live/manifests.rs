@@ -199,6 +199,7 @@ impl State {
         let mut seen = self.observe(scope, now);
         self.observe_related(&mut seen);
         self.observe_whole(&mut seen);
+        self.wait_anew(scope, now);
         let due = self.due(now);
         let gone = self.roots.gone(&seen, &self.files);
         let mut verdicts =
@@ -344,6 +345,15 @@ impl State {
         observe(&self.roots.path(key), stamp)
     }
 
+    /// What is heard of again may have been there in between, however late this is looked at: two
+    /// looks that miss it do not make it gone.
+    fn wait_anew(&mut self, scope: &Scope, now: Instant) {
+        let Scope::Places(heard) = scope else { return };
+        for (_, until) in self.waiting.iter_mut().filter(|(key, _)| heard.contains(key)) {
+            *until = (*until).max(now + SETTLE);
+        }
+    }
+
     fn due(&self, now: Instant) -> BTreeSet<Key> {
         let due = self.waiting.iter().filter(|(_, at)| **at <= now);
         due.map(|(key, _)| key.clone()).collect()
@@ -486,5 +496,46 @@ impl State {
             self.refused.insert(key);
         }
         report.refused = Some(reason.to_owned());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::directory::load_dirs;
+
+    struct Nobody;
+
+    impl Subscriber for Nobody {
+        fn apply(&self, _: Vec<UnitChange>) -> Result<(), String> {
+            Ok(())
+        }
+
+        fn report(&self, _: &LookReport) {}
+    }
+
+    #[test]
+    fn a_file_that_is_heard_of_again_is_not_gone_because_two_looks_missed_it() {
+        let home = tempfile::tempdir().unwrap();
+        let (file, aside) = (home.path().join("a.yaml"), home.path().join("aside"));
+        fs::write(&file, "toolcrib: 1\ntools: []\n").unwrap();
+        let live = LiveManifests::new(&load_dirs(&[home.path().to_owned()]), Nobody);
+        let key = Key { rank: 0, name: "a.yaml".into() };
+        let heard = Scope::Places(BTreeSet::from([key.clone()]));
+        let nothing = Scope::Places(BTreeSet::new());
+        let look = |scope: &Scope, at: Instant| {
+            live.state().look(scope, at, &|_| Ok(()));
+            live.state().files.get(&key).is_some()
+        };
+
+        fs::rename(&file, &aside).unwrap();
+        let start = Instant::now();
+        assert!(look(&heard, start));
+        // Back, and away again, before anybody looks: of that, events tell.
+        assert!(look(&heard, start + SETTLE), "it has been there since");
+        assert!(look(&nothing, start + SETTLE + SETTLE / 2));
+        assert!(!look(&nothing, start + 2 * SETTLE), "it stays away, and nothing is heard of it");
     }
 }

@@ -1,7 +1,6 @@
 //! The matching lines of one file, as they are shown.
 
 use std::fmt::Write as _;
-use std::fs::File;
 use std::io;
 
 use grep_matcher::Matcher as _;
@@ -33,10 +32,10 @@ impl Pattern {
     pub(super) fn search(
         &self,
         searcher: &mut Searcher,
-        file: &File,
+        text: impl io::Read,
         matches: &mut FileMatches<'_>,
     ) -> io::Result<()> {
-        searcher.search_file(&self.0, file, matches)
+        searcher.search_reader(&self.0, text, matches)
     }
 
     /// Where in a line it begins to match, in bytes.

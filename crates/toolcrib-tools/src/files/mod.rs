@@ -1,6 +1,7 @@
 //! Files of a project: read, written, edited, found. Every path goes through a
 //! [`Workspace`](toolcrib_sandbox::Workspace), so that nothing outside is ever touched.
 
+mod allowance;
 mod call;
 mod delete;
 mod edit;

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use toolcrib_sandbox::{Kind, OpenFile, Step, Walked, WorkspaceError};
 use toolcrib_tool::{ToolError, ToolOutput};
 
+use super::allowance::Allowance;
 use super::call::FileCall;
 use super::ignored::Ignored;
 use super::list::matcher;
@@ -19,7 +20,7 @@ use super::refusal::refusal;
 /// The most files and folders that one call looks at.
 const MAX_SEEN: u64 = 200_000;
 
-/// The most that one call reads, in bytes.
+/// The most that one call reads, in bytes; of a binary file only its beginning is.
 const MAX_READ: u64 = 2 << 30;
 
 /// The longest line that is searched, in bytes; files with longer ones are left out.
@@ -92,6 +93,7 @@ fn search(args: &SearchArgs, call: &FileCall<'_>) -> Result<ToolOutput, ToolErro
             .heap_limit(Some(MAX_LINE))
             .build(),
         limit: args.limit.unwrap_or(100),
+        allowance: Allowance::new(MAX_READ),
         found: Found::default(),
     };
     let entry = call.workspace.look(folder).map_err(|error| refusal(folder, error))?;
@@ -100,9 +102,10 @@ fn search(args: &SearchArgs, call: &FileCall<'_>) -> Result<ToolOutput, ToolErro
         hunt.folder(folder, &path, ignored, call)?;
     } else {
         let file = call.workspace.open_file(folder).map_err(|error| refusal(folder, error))?;
-        hunt.file(&file, &path);
+        hunt.file(&file, &path, call);
     }
     call.go_on()?;
+    hunt.found.cut |= hunt.allowance.exhausted();
     Ok(hunt.found.output(hunt.limit))
 }
 
@@ -113,6 +116,7 @@ struct Hunt {
     glob: Option<(GlobMatcher, bool)>,
     searcher: Searcher,
     limit: usize,
+    allowance: Allowance,
     found: Found,
 }
 
@@ -129,7 +133,6 @@ struct Found {
     searched: u64,
     /// Files that could not be: no permission, or a line that is too long.
     unreadable: u64,
-    read: u64,
     /// There is more than could be looked at.
     cut: bool,
 }
@@ -143,8 +146,7 @@ impl Hunt {
         call: &FileCall<'_>,
     ) -> Result<(), ToolError> {
         let walked = call.workspace.walk(folder, MAX_SEEN, &mut |visit| {
-            if call.cx.is_cancelled() || self.found.read > MAX_READ {
-                self.found.cut = true;
+            if call.cx.is_cancelled() || self.allowance.exhausted() {
                 return Step::Stop;
             }
             let is_folder = visit.kind() == Kind::Folder;
@@ -160,7 +162,7 @@ impl Hunt {
             let name = visit.shown();
             let name = if shown == "." { name } else { format!("{shown}/{name}") };
             match visit.open() {
-                Ok(file) => self.file(&file, &name),
+                Ok(file) => self.file(&file, &name, call),
                 Err(WorkspaceError::NotFound) => {}
                 Err(_) => self.found.unreadable += 1,
             }
@@ -178,12 +180,12 @@ impl Hunt {
         glob.is_match(name.unwrap_or(path))
     }
 
-    fn file(&mut self, file: &OpenFile, name: &str) {
+    fn file(&mut self, file: &OpenFile, name: &str, call: &FileCall<'_>) {
         self.found.searched += 1;
-        self.found.read += file.size();
         let room = self.limit.saturating_sub(self.found.matches.len());
         let mut matches = FileMatches::new(&self.pattern, room);
-        if self.pattern.search(&mut self.searcher, file.file(), &mut matches).is_err() {
+        let reader = self.allowance.reader(file.file(), || call.cx.is_cancelled());
+        if self.pattern.search(&mut self.searcher, reader, &mut matches).is_err() {
             self.found.unreadable += 1;
         }
         let Some((total, shown)) = matches.finish() else { return };

@@ -106,3 +106,14 @@ async fn what_is_not_shown_is_counted_and_long_lines_are_cut() {
     assert!(text.contains("needle") && text.starts_with("[…]") && text.ends_with("[…]"), "{text}");
     assert!(text.chars().count() < 400, "{text}");
 }
+
+#[tokio::test]
+async fn a_binary_file_of_gigabytes_costs_a_search_its_beginning_only() {
+    let crib = Crib::new(&[("z.txt", b"needle\n")]);
+    for name in ["a.img", "b.img"] {
+        // Sparse: it takes no space, and would take seconds to read.
+        std::fs::File::create(crib.path(name)).unwrap().set_len(10 << 30).unwrap();
+    }
+    let data = crib.data("file_search", json!({"pattern": "needle"})).await;
+    assert_eq!((&data["total"], &data["complete"]), (&json!(1), &json!(true)), "{data}");
+}

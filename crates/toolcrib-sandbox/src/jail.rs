@@ -24,6 +24,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 mod files;
 mod grants;
 mod hold;
+mod metadata;
 pub(crate) mod plan;
 mod privileges;
 pub(crate) mod report;

@@ -2,8 +2,8 @@
 //!
 //! It is a list of what is refused, so that programs nobody thought of run; what it refuses are the
 //! ways out of the other walls (namespaces, mounts, other processes' memory, `io_uring`, which makes
-//! calls that no filter sees), what Landlock does not know (sockets other than TCP), and the numbers
-//! of system calls that this version does not know.
+//! calls that no filter sees), what Landlock does not know (sockets other than TCP; metadata of files,
+//! in `metadata.rs`), and the numbers of system calls that this version does not know.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,16 +14,19 @@ use seccompiler::{
     SeccompRule, apply_filter, sock_filter,
 };
 
+use super::metadata;
 use super::plan::{Facility, Plan};
 use crate::{KillRung, Profile};
 
 /// The newest system call whose meaning was looked at (`file_setattr`, Linux 6.17); later ones are
 /// unknown to programs as well, which fall back.
 const NEWEST: u32 = 469;
+/// A number that the binding does not know; the same on every architecture.
+const OPEN_TREE_ATTR: c_long = 467;
 /// Where numbers of the second calling convention of x86-64 begin.
 const X32: u32 = 0x4000_0000;
 
-type Rules = BTreeMap<c_long, Vec<SeccompRule>>;
+pub(super) type Rules = BTreeMap<c_long, Vec<SeccompRule>>;
 
 /// Puts the filter in force for this process and all it becomes. Says `false` where the kernel has
 /// no filters.
@@ -49,8 +52,10 @@ fn program(plan: &Plan) -> Result<BpfProgram, seccompiler::BackendError> {
     let mut rules = never();
     not_from_outside(&mut rules)?;
     sockets(&mut rules, plan.profile)?;
+    metadata::rules(&mut rules, plan.profile)?;
     if plan.profile == Profile::Pure {
         no_processes(&mut rules)?;
+        nothing_shared(&mut rules);
     }
     if plan.rung == KillRung::SealedGroup {
         refuse(&mut rules, &[libc::SYS_setsid, libc::SYS_setpgid]);
@@ -62,10 +67,10 @@ fn program(plan: &Plan) -> Result<BpfProgram, seccompiler::BackendError> {
         std::env::consts::ARCH.try_into()?,
     )?;
     let checked: BpfProgram = filter.try_into()?;
-    Ok(unknown_numbers().into_iter().chain(checked).collect())
+    Ok(answered_first(plan.profile).into_iter().chain(checked).collect())
 }
 
-fn refuse(rules: &mut Rules, calls: &[c_long]) {
+pub(super) fn refuse(rules: &mut Rules, calls: &[c_long]) {
     rules.extend(calls.iter().map(|call| (*call, Vec::new())));
 }
 
@@ -93,6 +98,7 @@ fn never() -> Rules {
             libc::SYS_umount2,
             libc::SYS_move_mount,
             libc::SYS_open_tree,
+            OPEN_TREE_ATTR,
             libc::SYS_fsopen,
             libc::SYS_fsconfig,
             libc::SYS_fsmount,
@@ -218,7 +224,34 @@ fn no_processes(rules: &mut Rules) -> Result<(), seccompiler::BackendError> {
     Ok(())
 }
 
-fn is(
+/// Memory and messages that programs share by a number or a name, and hearing of what others do with
+/// files: neither has a path that Landlock would guard.
+fn nothing_shared(rules: &mut Rules) {
+    refuse(
+        rules,
+        &[
+            libc::SYS_shmget,
+            libc::SYS_shmat,
+            libc::SYS_shmctl,
+            libc::SYS_msgget,
+            libc::SYS_msgsnd,
+            libc::SYS_msgrcv,
+            libc::SYS_msgctl,
+            libc::SYS_semget,
+            libc::SYS_semop,
+            libc::SYS_semtimedop,
+            libc::SYS_semctl,
+            libc::SYS_mq_open,
+            libc::SYS_mq_unlink,
+            libc::SYS_inotify_init1,
+            libc::SYS_inotify_add_watch,
+        ],
+    );
+    #[cfg(target_arch = "x86_64")]
+    refuse(rules, &[libc::SYS_inotify_init]);
+}
+
+pub(super) fn is(
     argument: u8,
     comparison: SeccompCmpOp,
     value: u64,
@@ -227,27 +260,37 @@ fn is(
 }
 
 /// A rule for calls whose argument has this bit.
-fn has(argument: u8, bit: u64) -> Result<SeccompRule, seccompiler::BackendError> {
+pub(super) fn has(argument: u8, bit: u64) -> Result<SeccompRule, seccompiler::BackendError> {
     SeccompRule::new(vec![is(argument, SeccompCmpOp::MaskedEq(bit), bit)?])
 }
 
-/// Ahead of the filter, whose first check is that of the architecture: numbers nobody knows, those
-/// of the second calling convention among them, and `clone3`, whose flags no filter can see. All
-/// "do not exist", at which the C library does without.
-fn unknown_numbers() -> Vec<sock_filter> {
+/// Ahead of the filter, whose first check is that of the architecture: what is to be answered in
+/// another way than by "not permitted". Numbers nobody knows, those of the second calling convention
+/// among them, and `clone3`, whose flags no filter can see, "do not exist", at which the C library
+/// does without; some calls are not supported.
+fn answered_first(profile: Profile) -> Vec<sock_filter> {
     // Their classes, sizes and sources are bits of 16; the binding has them as 32.
     const LOAD: u16 = 0x20;
     const JUMP_IF_EQUAL: u16 = 0x15;
     const JUMP_IF_GREATER: u16 = 0x25;
     const RETURN: u16 = 0x06;
-    const CLONE3: u32 = 435;
-    const NOT_THERE: u32 = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned();
-    const { assert!(NEWEST < X32 && CLONE3 as c_long == libc::SYS_clone3) };
-    vec![
+    const { assert!(NEWEST < X32) };
+    let answer = |error: i32| {
+        let answer = libc::SECCOMP_RET_ERRNO | error.cast_unsigned();
+        sock_filter { code: RETURN, jt: 0, jf: 0, k: answer }
+    };
+    let mut first = vec![
         // The first field is the number.
         sock_filter { code: LOAD, jt: 0, jf: 0, k: 0 },
-        sock_filter { code: JUMP_IF_GREATER, jt: 1, jf: 0, k: NEWEST },
-        sock_filter { code: JUMP_IF_EQUAL, jt: 0, jf: 1, k: CLONE3 },
-        sock_filter { code: RETURN, jt: 0, jf: 0, k: NOT_THERE },
-    ]
+        sock_filter { code: JUMP_IF_GREATER, jt: 0, jf: 1, k: NEWEST },
+        answer(libc::ENOSYS),
+    ];
+    let unsupported = metadata::unsupported(profile).iter().map(|call| (*call, libc::EOPNOTSUPP));
+    for (call, error) in unsupported.chain([(libc::SYS_clone3, libc::ENOSYS)]) {
+        // Numbers are small and not negative.
+        let Ok(call) = u32::try_from(call) else { continue };
+        first.push(sock_filter { code: JUMP_IF_EQUAL, jt: 0, jf: 1, k: call });
+        first.push(answer(error));
+    }
+    first
 }

@@ -1,0 +1,168 @@
+//! Modes, owners, times and attributes of files, and what programs share: changed from within.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use super::LIMIT;
+use crate::{Command, Confinement, Profile, Status, run_blocking};
+
+/// Every way to change what is known of a file that stands outside, `$f`, and of the same file by
+/// descriptor; by number, so that no library stands between. Each line names one and says how it
+/// went: 0, or the number of the error.
+const CHANGES: &str = r#"
+    use strict; $| = 1;
+    my $f = shift;
+    open(my $file, '<', $f) or die "cannot be read: $!";
+    my $fd = fileno($file);
+    my ($user, $group) = ($> + 0, (split ' ', $))[0] + 0);
+    my ($other) = grep { $_ != $group } map { $_ + 0 } split ' ', $);
+    my $value = "v";
+    my $given = pack("P L L", $value, 1, 0);
+    my $flags = pack("q", 0);
+    syscall(16, $fd, 0x80086601, $flags);
+    my $attributes = pack("Q L L L L", 0, 0, 0, 0, 0);
+    my @calls = (
+        [mode => 90, $f, 0640], [mode_fd => 91, $fd, 0640], [mode_at => 268, -100, $f, 0640],
+        [mode_at2 => 452, -100, $f, 0640, 0],
+        [setuid => 90, $f, 04755], [setuid_fd => 91, $fd, 04755], [setuid_at => 268, -100, $f, 04755],
+        [setuid_at2 => 452, -100, $f, 04755, 0],
+        [owner => 92, $f, $user, $group], [owner_fd => 93, $fd, $user, $group],
+        [owner_link => 94, $f, $user, $group], [owner_at => 260, -100, $f, $user, $group, 0],
+        [time => 132, $f, 0], [times => 235, $f, 0], [times_at => 261, -100, $f, 0],
+        [times_at2 => 280, -100, $f, 0, 0], [times_fd => 280, $fd, 0, 0, 0],
+        [attribute => 188, $f, "user.t", "v", 1, 0], [attribute_gone => 197, $f, "user.t"],
+        [attribute_link => 189, $f, "user.t", "v", 1, 0], [attribute_link_gone => 198, $f, "user.t"],
+        [attribute_fd => 190, $fd, "user.t", "v", 1, 0], [attribute_fd_gone => 199, $fd, "user.t"],
+        [attribute_at => 463, -100, $f, 0, "user.t", $given, 16],
+        [attribute_at_gone => 466, -100, $f, 0, "user.t"],
+        [flags => 16, $fd, 0x40086602, $flags], [flags_at => 469, -100, $f, $attributes, 24, 0],
+        [listen => 294, 0], [listen_old => 253],
+    );
+    if (defined $other) {
+        push @calls, [group => 92, $f, -1, $other], [group_fd => 93, $fd, -1, $other],
+            [group_link => 94, $f, -1, $other], [group_at => 260, -100, $f, -1, $other, 0];
+    }
+    if (shift) {
+        push @calls, [memory => 29, 0, 4096, 01600], [messages => 68, 0, 01600],
+            [semaphores => 64, 0, 1, 01600], [queue => 240, "toolcrib", 0102, 0600, 0];
+    }
+    for (@calls) {
+        my ($name, $number, @rest) = @$_;
+        my $result = syscall($number, @rest);
+        print "$name ", ($result == -1 ? $! + 0 : 0), "\n";
+    }
+"#;
+
+/// A file outside of any workspace, and one inside.
+struct Places {
+    _folder: tempfile::TempDir,
+    outside: PathBuf,
+    workspace: PathBuf,
+}
+
+impl Places {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let workspace = folder.path().join("workspace");
+        fs::create_dir(&workspace).unwrap();
+        let outside = folder.path().join("outside");
+        fs::write(&outside, "outside").unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o604);
+        fs::set_permissions(&outside, mode).unwrap();
+        let then = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
+        fs::File::open(&outside).unwrap().set_modified(then).unwrap();
+        Self { _folder: folder, outside, workspace }
+    }
+
+    /// How each change went.
+    fn changes(&self, profile: Profile) -> BTreeMap<String, i32> {
+        let mut command = Command::new("/usr/bin/perl").args(["-e", CHANGES]).arg(&self.outside);
+        if profile == Profile::Pure {
+            // What is made there would stay.
+            command = command.arg("shared");
+        }
+        let confinement = Confinement::new(profile).workspace(&self.workspace);
+        let confinement = confinement.read("/usr/share/perl").read(&self.outside);
+        let finished = run_blocking(command.confine(confinement), LIMIT).unwrap();
+        assert_eq!(finished.status, Status::Exited(0), "{}", finished.stderr.text());
+        let shown = finished.stdout.text();
+        let went = shown.lines().map(|line| {
+            let (name, error) = line.split_once(' ').unwrap();
+            (name.to_owned(), error.parse().unwrap())
+        });
+        went.collect()
+    }
+
+    /// Mode, change of content and of anything else.
+    fn state(&self) -> (u32, i64, i64, i64) {
+        let file = fs::metadata(&self.outside).unwrap();
+        (file.mode(), file.mtime(), file.ctime(), file.ctime_nsec())
+    }
+}
+
+fn can_try() -> bool {
+    let can = cfg!(target_arch = "x86_64") && Path::new("/usr/bin/perl").exists();
+    if !can {
+        eprintln!("skipped: the numbers are those of x86-64, and perl makes the calls");
+    }
+    can
+}
+
+#[test]
+fn what_computes_changes_no_mode_owner_time_or_attribute_anywhere() {
+    if !can_try() {
+        return;
+    }
+    // What is tried is real: it happens where nothing holds the program.
+    let free = Places::new().changes(Profile::Trusted);
+    let real = free.values().filter(|error| **error == 0).count();
+    assert!(real >= 17, "{free:?}");
+
+    let places = Places::new();
+    let before = places.state();
+    let held = places.changes(Profile::Pure);
+    assert!(held.len() >= 33 && held.values().all(|error| *error == libc::EPERM), "{held:?}");
+    assert_eq!(places.state(), before);
+}
+
+#[test]
+fn other_programs_give_files_to_nobody_and_set_no_attributes() {
+    if !can_try() {
+        return;
+    }
+    for profile in [Profile::Workspace, Profile::WorkspaceNet] {
+        for (name, error) in Places::new().changes(profile) {
+            let expected = match name.split('_').next().unwrap() {
+                // No filter sees whose they are.
+                "mode" | "owner" | "time" | "times" | "listen" => 0,
+                "attribute" => libc::EOPNOTSUPP,
+                _ => libc::EPERM,
+            };
+            assert_eq!(error, expected, "{profile}: {name}");
+        }
+    }
+}
+
+#[test]
+fn programs_that_copy_and_unpack_files_find_nothing_missing() {
+    const TEXT: &str = r#"set -e
+        printf '#!/bin/sh\necho ran\n' > run; chmod 755 run; ./run; touch -d @1577836800 run
+        cp -a run copied; mkdir -m 2770 shared; chmod g-w shared; chown "$(id -u):$(id -g)" run
+        mkdir out; tar cf - run copied shared | tar xpf - -C out; cp -a out again; mv again moved
+        stat -c '%n %a %Y' run copied moved/run moved/copied; stat -c '%n %a' moved/shared"#;
+    let places = Places::new();
+    let run = places.workspace.join("run");
+    fs::write(&run, "").unwrap();
+    // On a file system without attributes there is none to be copied.
+    let _ = rustix::fs::setxattr(&run, "user.t", b"v", rustix::fs::XattrFlags::empty());
+    let confinement = Confinement::new(Profile::Workspace).workspace(&places.workspace);
+    let command = Command::new("sh").args(["-c", TEXT]).cwd(&places.workspace).confine(confinement);
+    let finished = run_blocking(command, LIMIT).unwrap();
+    assert_eq!(finished.stderr.text(), "");
+    let files = ["run", "copied", "moved/run", "moved/copied"];
+    let files: String =
+        files.iter().fold("ran\n".to_owned(), |all, file| all + file + " 755 1577836800\n");
+    assert_eq!(finished.stdout.text(), files + "moved/shared 2750\n");
+}

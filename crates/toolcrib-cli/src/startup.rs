@@ -1,5 +1,6 @@
 //! From a command line to a crib: which config, which manifests, which context.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
@@ -12,6 +13,7 @@ use toolcrib::manifest::lock::LockMode;
 use toolcrib::manifests::Manifests;
 use toolcrib::runners::{RunnerHost, SecretSources, Secrets};
 use toolcrib::{Toolcrib, ToolcribBuilder};
+use toolcrib_sandbox::{close_to_others, take_variables};
 
 use crate::command::Options;
 use crate::{arguments, screen};
@@ -28,9 +30,17 @@ pub(crate) struct Started {
     pub(crate) control: Result<ControlPlace, NoControlPlace>,
 }
 
-/// Builds the crib for a server, and shows on standard error all that is wrong with manifests.
+/// Builds the crib for a server, which keeps what it knows to itself, and shows on standard error all that is wrong with manifests.
 pub(crate) fn serve(options: &Options) -> anyhow::Result<Started> {
-    let started = build(options, Secrets::read, ToolcribBuilder::resources)?;
+    close_to_others().context("this process cannot be closed to others of its user")?;
+    let loaded = config(options)?;
+    // Before the first thread is started: nobody else may be reading the environment.
+    let taken = take_variables(loaded.secret_variables()).unwrap_or_else(|error| {
+        tracing::warn!(%error, "variables that hold secrets stay in the environment");
+        BTreeMap::new()
+    });
+    let secrets = |sources: SecretSources| Secrets::read(sources.variables(taken));
+    let started = build_of(loaded, secrets, ToolcribBuilder::resources)?;
     screen::diagnostics(started.manifests.files(), |problem| problem.severity == Severity::Error);
     Ok(started)
 }

@@ -64,6 +64,11 @@ impl Setting {
         }
     }
 
+    /// Who says it: the name of a variable, or a flag.
+    pub fn origin(&self) -> &str {
+        &self.origin
+    }
+
     /// The key, with dots.
     pub fn key(&self) -> String {
         self.path.join(".")

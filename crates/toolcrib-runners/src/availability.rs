@@ -34,7 +34,10 @@ pub(crate) fn missing(declaration: &Declaration, host: &RunnerHost) -> Vec<Strin
     let files = declaration.worker().into_iter().flat_map(|worker| worker.files.values());
     let files = files.filter(|_| host.pinned_scripts);
     let files = files.filter_map(|file| script::unchanged(file).err());
-    let variables = needs.env.iter().filter(|name| std::env::var(name).is_err()).map(|name| {
+    // Of those that hold secrets it is said below what to do instead.
+    let plain = |name: &&String| host.secrets.held_in_variable(name).is_none();
+    let absent = |name: &&String| std::env::var(name).is_err();
+    let variables = needs.env.iter().filter(plain).filter(absent).map(|name| {
         format!("needs the environment variable `{name}`, which the server does not have")
     });
     let secrets = needs.secrets.iter().filter_map(|name| host.secrets.check(name).err());

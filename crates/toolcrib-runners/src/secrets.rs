@@ -1,8 +1,10 @@
 //! Secrets: values that tools get as `${secret.x}`, and where each of them comes from.
 
 mod source;
+mod variables;
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -10,6 +12,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 pub use secrecy::{ExposeSecret, SecretString};
 
 pub use source::SecretSource;
+
+use variables::Variables;
 
 /// The longest value of a secret, in bytes.
 pub const SECRET_MAX: usize = 64 * 1024;
@@ -19,6 +23,7 @@ pub const SECRET_MAX: usize = 64 * 1024;
 pub struct SecretSources {
     named: BTreeMap<String, SecretSource>,
     folders: Vec<PathBuf>,
+    variables: Variables,
 }
 
 impl SecretSources {
@@ -42,6 +47,14 @@ impl SecretSources {
         self
     }
 
+    /// Says what variables held that were taken out of the server's environment, as a server does
+    /// with those that hold secrets, so that no other process can read them there.
+    #[must_use]
+    pub fn variables(mut self, taken: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
+        self.variables.extend(taken);
+        self
+    }
+
     /// Whether there can be none.
     pub fn is_empty(&self) -> bool {
         self.named.is_empty() && self.folders.is_empty()
@@ -55,7 +68,7 @@ impl SecretSources {
             let value = match (source, known.get(name)) {
                 (SecretSource::Command { .. }, Some(value @ State::Value(_))) => value.clone(),
                 (SecretSource::Command { .. }, _) if !commands => State::NotAsked,
-                _ => source.read().map_or_else(State::Missing, State::Value),
+                _ => source.read(&self.variables).map_or_else(State::Missing, State::Value),
             };
             found.insert(name.clone(), value);
         }

@@ -75,12 +75,14 @@ mod confinement;
 mod enforced;
 mod environment;
 pub mod jail;
+mod own;
 mod process;
 mod workspace;
 
 pub use confinement::{Confinement, Limits, Profile, Require, UnknownProfile};
 pub use enforced::Enforced;
 pub use environment::server_path;
+pub use own::{close_to_others, take_variables};
 pub use process::{
     Capture, Captured, Command, Ended, Finished, Kept, KeptInput, KeptOutput, KeptProcess,
     KillReport, KillRung, SpawnError, Status, find_program, finish_kills, keep, run, run_blocking,

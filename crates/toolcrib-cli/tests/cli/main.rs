@@ -20,6 +20,7 @@ mod dry_runs;
 mod finding;
 mod lock;
 mod manifests;
+mod own_process;
 mod processes;
 mod programs;
 mod requests;

@@ -1,5 +1,6 @@
 //! A server that is asked to stop: calls that run are answered, and it is gone in bounded time.
 
+use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
@@ -22,6 +23,12 @@ tools:
       env: {MARK: "${args.mark}", SECONDS_: "${args.seconds}"}
 "#;
 
+/// A program that a test starts itself.
+pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
+    #[expect(clippy::disallowed_methods, reason = "the test starts the binary itself")]
+    Command::new(program)
+}
+
 /// A server. Killed when dropped.
 pub(crate) struct Server {
     child: Child,
@@ -36,10 +43,15 @@ fn call(id: u64, name: &str, arguments: &Value) -> Value {
 
 impl Server {
     pub(crate) fn start(crib: &Crib, arguments: &[&str]) -> Self {
-        #[expect(clippy::disallowed_methods, reason = "the test starts the binary itself")]
-        let mut command = Command::new(env!("CARGO_BIN_EXE_toolcrib"));
-        command.current_dir(crib.path()).args(arguments);
-        command.env_remove("TOOLCRIB_TOKEN").env("XDG_RUNTIME_DIR", crib.runtime_dir());
+        let mut command = command(env!("CARGO_BIN_EXE_toolcrib"));
+        command.args(arguments).env_remove("TOOLCRIB_TOKEN");
+        Self::spawn(crib, command)
+    }
+
+    /// A server that is started by a command of its own.
+    pub(crate) fn spawn(crib: &Crib, mut command: Command) -> Self {
+        command.current_dir(crib.path());
+        command.env("XDG_RUNTIME_DIR", crib.runtime_dir());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().expect("built");
         let input = child.stdin.take();
@@ -49,14 +61,34 @@ impl Server {
 
     /// MCP on standard input and output, after the handshake.
     pub(crate) fn mcp(crib: &Crib) -> Self {
-        let mut server = Self::start(crib, &["mcp"]);
+        Self::start(crib, &["mcp"]).greeted()
+    }
+
+    /// After the handshake of MCP.
+    pub(crate) fn greeted(mut self) -> Self {
+        let server = &mut self;
         server.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
             "protocolVersion": "2025-11-25", "capabilities": {},
             "clientInfo": {"name": "test", "version": "1"},
         }}));
         assert_eq!(server.receive()["id"], 1);
         server.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
-        server
+        self
+    }
+
+    /// Calls a tool and waits for the answer.
+    pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> Value {
+        self.send(&call(3, tool, arguments));
+        loop {
+            let message = self.receive();
+            if message["id"] == 3 {
+                return message;
+            }
+        }
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
     }
 
     pub(crate) fn send(&mut self, message: &Value) {

@@ -201,3 +201,17 @@ fn a_server_whose_secret_is_not_there_is_not_started() {
     assert!(run.stderr.contains("down upstream notes: it needs the secret `token`"), "{run:?}");
     assert!(!crib.path().join("script.json.log").exists());
 }
+
+#[test]
+fn a_server_is_not_passed_a_variable_that_holds_a_secret() {
+    let crib = crib("    pass_env: [THE_KEY]\n    env: {ALSO: '${env.THE_KEY}'}\n");
+    crib.config("secrets: {key: {env: THE_KEY}}\n");
+    let mut command = crib.command(&["list"]);
+    let run = crate::crib::run(command.env("THE_KEY", "hunter2-secret"));
+    for told in [
+        "passes on the variable `THE_KEY`, which holds the secret `key`",
+        "refers to `${env.THE_KEY}`, which holds the secret `key`: write `${secret.key}`",
+    ] {
+        assert!(run.stderr.contains(told), "{run:?}");
+    }
+}

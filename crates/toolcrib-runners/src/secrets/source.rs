@@ -1,5 +1,6 @@
 //! Where one secret comes from, and how it is read there.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -9,6 +10,7 @@ use secrecy::SecretString;
 use toolcrib_sandbox::{Capture, Command, Status, run_blocking};
 
 use super::SECRET_MAX;
+use super::variables::Variables;
 
 /// How long a command may take to print a secret.
 const COMMAND_LIMIT: Duration = Duration::from_secs(10);
@@ -38,22 +40,20 @@ pub enum SecretSource {
 
 impl SecretSource {
     /// Reads the value; fails with one clause.
-    pub(super) fn read(&self) -> Result<SecretString, String> {
+    pub(super) fn read(&self, variables: &Variables) -> Result<SecretString, String> {
         match self {
-            Self::Env(name) => match std::env::var(name) {
-                Ok(value) if value.is_empty() => {
+            Self::Env(name) => match variables.get(name).map(OsString::into_string) {
+                Some(Ok(value)) if value.is_empty() => {
                     Err(format!("the server's variable `{name}` is empty"))
                 }
-                Ok(value) => Ok(value.into()),
-                Err(std::env::VarError::NotPresent) => Err(format!(
+                Some(Ok(value)) => Ok(value.into()),
+                Some(Err(_)) => Err(format!("the server's variable `{name}` is no text")),
+                None => Err(format!(
                     "the server was started without the variable `{name}`; start it with one"
                 )),
-                Err(std::env::VarError::NotUnicode(_)) => {
-                    Err(format!("the server's variable `{name}` is no text"))
-                }
             },
             Self::File(path) => file(path),
-            Self::Command { argv, pass_env, cwd } => command(argv, pass_env, cwd),
+            Self::Command { argv, pass_env, cwd } => command(argv, pass_env, cwd, variables),
         }
     }
 }
@@ -95,14 +95,20 @@ pub(super) fn folder(folder: &Path) -> Vec<(String, Result<SecretString, String>
     files.take(FILES_MAX).map(read).collect()
 }
 
-fn command(argv: &[String], pass_env: &[String], cwd: &Path) -> Result<SecretString, String> {
+fn command(
+    argv: &[String],
+    pass_env: &[String],
+    cwd: &Path,
+    variables: &Variables,
+) -> Result<SecretString, String> {
     let Some((program, arguments)) = argv.split_first() else {
         return Err("its `command` is empty".to_owned());
     };
-    let command = Command::new(program)
+    let passed = pass_env.iter().filter_map(|name| Some((name, variables.get(name)?)));
+    let command = passed
+        .fold(Command::new(program), |command, (name, value)| command.env(name, value))
         .args(arguments)
         .pass_env(["HOME"])
-        .pass_env(pass_env)
         .cwd(cwd)
         .capture_stdout(Capture { head: READ_MAX, tail: 0 })
         .capture_stderr(Capture { head: 0, tail: 0 });

@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::io;
+use std::ops::Range;
+use std::str::SplitAsciiWhitespace;
 
 /// What one line of `/proc/PID/stat` says, as far as it matters here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,11 +41,23 @@ pub(crate) fn environment(pid: i32) -> Vec<u8> {
     fs::read(format!("/proc/{pid}/environ")).unwrap_or_default()
 }
 
-/// Fields are counted from behind the command's name, which may hold blanks and parentheses.
-fn parse(pid: i32, stat: &[u8]) -> Option<Process> {
+/// Where in this process's memory the environment is that the kernel shows of it; nothing if that
+/// cannot be told.
+pub(crate) fn own_environment() -> Option<Range<usize>> {
+    let stat = fs::read("/proc/self/stat").ok()?;
+    let mut fields = after_name(&stat)?.skip(47);
+    let (first, end) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+    Some(first..end)
+}
+
+/// The fields of a line behind the command's name, which may hold blanks and parentheses.
+fn after_name(stat: &[u8]) -> Option<SplitAsciiWhitespace<'_>> {
     let name_end = stat.iter().rposition(|byte| *byte == b')')?;
-    let rest = std::str::from_utf8(&stat[name_end + 1..]).ok()?;
-    let mut fields = rest.split_ascii_whitespace();
+    Some(std::str::from_utf8(&stat[name_end + 1..]).ok()?.split_ascii_whitespace())
+}
+
+fn parse(pid: i32, stat: &[u8]) -> Option<Process> {
+    let mut fields = after_name(stat)?;
     let state = fields.next()?;
     let parent = fields.next()?.parse().ok()?;
     let group = fields.next()?.parse().ok()?;

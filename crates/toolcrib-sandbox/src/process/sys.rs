@@ -1,6 +1,6 @@
 //! The system interfaces that nobody wraps safely: `posix_spawn` with everything closed, reset and
-//! detached, awaiting a process handle, and what the helper of a jail does as a process of one
-//! thread. The crate's only unsafe code.
+//! detached, awaiting a process handle, and what the helper of a jail, and a server at its start, do
+//! as processes of one thread. The crate's only unsafe code.
 //!
 //! Not `fork`: copying the page tables of a parent of 1 GiB takes over 20 ms, `posix_spawn`
 //! (`CLONE_VM | CLONE_VFORK` in glibc) under one. And nothing of ours runs between the two halves,
@@ -10,6 +10,7 @@
 use std::ffi::{CStr, CString, OsStr, OsString, c_char, c_int, c_short};
 use std::io;
 use std::mem::MaybeUninit;
+use std::ops::Range;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::ptr;
@@ -88,9 +89,15 @@ pub(crate) enum Fork {
     Child,
 }
 
+/// Whether this process has more than one thread; nothing where that cannot be told.
+fn has_threads() -> Option<bool> {
+    // One link of its own, one from above, and one from each thread.
+    rustix::fs::stat("/proc/self/task").map(|tasks| tasks.st_nlink > 3).ok()
+}
+
 /// Makes a copy of this process, which must have one thread.
 pub(crate) fn fork() -> io::Result<Fork> {
-    if rustix::fs::stat("/proc/self/task").is_ok_and(|tasks| tasks.st_nlink > 3) {
+    if has_threads() == Some(true) {
         return Err(io::Error::other("a process of several threads is not forked"));
     }
     // SAFETY: no other thread exists that could hold a lock the copy would wait for: the helper
@@ -124,6 +131,47 @@ pub(crate) fn execute(file: &OsStr, argv: &[OsString]) -> io::Error {
         libc::execv(file.as_ptr(), argv.as_ptr().cast());
     }
     io::Error::last_os_error()
+}
+
+/// Takes a variable out of the environment of this process, which must have one thread. What of it
+/// is in the part of memory that the kernel shows as the environment is overwritten.
+pub(crate) fn forget_variable(name: &OsStr, shown: Option<&Range<usize>>) -> io::Result<()> {
+    if has_threads() != Some(false) {
+        return Err(io::Error::other(
+            "the environment of a process of several threads cannot be changed",
+        ));
+    }
+    let mut texts = Vec::new();
+    // SAFETY: `environ` is null or a vector of pointers to NUL-terminated strings that ends in a
+    // null pointer. Nobody changes it meanwhile: there is no other thread.
+    unsafe {
+        let mut entry = libc::environ;
+        while !entry.is_null() && !(*entry).is_null() {
+            let text = CStr::from_ptr(*entry).to_bytes();
+            let named = text.strip_prefix(name.as_bytes());
+            if named.is_some_and(|rest| rest.starts_with(b"=")) {
+                texts.push((*entry, text.len()));
+            }
+            entry = entry.add(1);
+        }
+    }
+    // SAFETY: there is no other thread that could read the environment.
+    unsafe { std::env::remove_var(name) };
+    let is_shown = |address: usize, length: usize| {
+        shown.is_some_and(|shown| {
+            shown.contains(&address) && address.saturating_add(length) <= shown.end
+        })
+    };
+    for (text, length) in texts.into_iter().filter(|(text, length)| is_shown(text.addr(), *length))
+    {
+        for offset in 0..length {
+            // SAFETY: the byte is one of a string in the part of the stack that the kernel made for
+            // the environment. It is this process's to write to, and since no entry points to it
+            // any more nobody reads it.
+            unsafe { text.add(offset).write_volatile(0) };
+        }
+    }
+    Ok(())
 }
 
 /// Signals every process of this process's PID namespace but itself. Only in its first process.

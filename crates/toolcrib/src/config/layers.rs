@@ -16,6 +16,9 @@ pub const VARIABLE_PREFIX: &str = "TOOLCRIB__";
 #[cfg(feature = "http")]
 const TOKEN_VARIABLE: &str = "TOOLCRIB_TOKEN";
 
+/// The key of the token, as one text.
+const TOKEN_KEY: &str = "server.token";
+
 /// Collects the layers of a config; [`load`](Self::load) reads them.
 ///
 /// ```
@@ -107,6 +110,8 @@ impl std::error::Error for ConfigError {
 pub struct LoadedConfig {
     layered: Layered<Config>,
     file: Option<PathBuf>,
+    /// The variables that set a token, also where a flag said another.
+    token_variables: Vec<String>,
 }
 
 /// One value of a config.
@@ -184,6 +189,9 @@ impl ConfigLayers {
         });
         let text = text.transpose()?;
         let name = path.as_ref().map(|path| path.display().to_string());
+        let sets_token = |setting: &&Setting| setting.key() == TOKEN_KEY;
+        let token_variables = variables.iter().filter(sets_token);
+        let token_variables = token_variables.map(|setting| setting.origin().to_owned()).collect();
         let settings: Vec<_> = variables.into_iter().chain(flags).collect();
         let file = name.as_deref().zip(text.as_deref());
         let mut layered = decode_layers::<Config>(file, &settings).map_err(|problems| {
@@ -202,7 +210,7 @@ impl ConfigLayers {
         }
         config.own_files.extend(path.clone());
         layered.value = config;
-        Ok(LoadedConfig { layered, file: path })
+        Ok(LoadedConfig { layered, file: path, token_variables })
     }
 }
 
@@ -240,6 +248,14 @@ impl LoadedConfig {
     /// The file it was read from, if there was one.
     pub fn file(&self) -> Option<&Path> {
         self.file.as_deref()
+    }
+
+    /// The variables of the environment that hold a secret: of `secrets`, and the server's token. A
+    /// server takes them out of its own once it has them
+    /// (`toolcrib_sandbox::take_variables`).
+    pub fn secret_variables(&self) -> Vec<String> {
+        let named = self.config().secrets.values().filter_map(super::SecretSource::variable);
+        named.chain(self.token_variables.iter().map(String::as_str)).map(str::to_owned).collect()
     }
 
     /// The whole config as JSON. Tokens are hidden, and so is what `mask` covers ([`Config::mask`]).

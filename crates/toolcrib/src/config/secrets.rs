@@ -88,6 +88,14 @@ impl SecretSource {
         }
     }
 
+    /// The variable it is in, if it is in one.
+    pub(super) fn variable(&self) -> Option<&str> {
+        match &self.0 {
+            toolcrib_runners::SecretSource::Env(name) => Some(name),
+            _ => None,
+        }
+    }
+
     /// Its path, which may be relative to the config file's folder: the file, or where the command
     /// starts.
     pub(super) fn path_mut(&mut self) -> Option<&mut PathBuf> {

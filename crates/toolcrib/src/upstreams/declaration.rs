@@ -55,7 +55,13 @@ fn server(stdio: &StdioUpstream, host: &RunnerHost, values: &mut Values<'_>) -> 
         server = server.env(name, values.expand(template));
     }
     for name in &stdio.pass_env {
-        server = server.pass_env(name);
+        match values.secrets.held_in_variable(name) {
+            None => server = server.pass_env(name),
+            Some(secret) => values.lacks(format!(
+                "it passes on the variable `{name}`, which holds the secret `{secret}`: write \
+                 `env: {{{name}: \"${{secret.{secret}}}\"}}` instead of `pass_env`"
+            )),
+        }
     }
     let mut confinement = confinement(&stdio.sandbox, host);
     let cwd = match &stdio.cwd {
@@ -95,12 +101,9 @@ impl Values<'_> {
         for piece in &template.pieces {
             match piece {
                 Piece::Literal(literal) => text.push_str(literal),
-                Piece::Reference(Reference::Env(name)) => match std::env::var(name) {
+                Piece::Reference(Reference::Env(name)) => match self.variable(name) {
                     Ok(value) => text.push_str(&value),
-                    Err(_) => self.lacks(format!(
-                        "it needs the environment variable `{name}`, which this program does not \
-                         have"
-                    )),
+                    Err(lacks) => self.lacks(lacks),
                 },
                 Piece::Reference(Reference::Secret(name)) => match self.secrets.get(name) {
                     Ok(secret) => text.push_str(secret.expose_secret()),
@@ -111,6 +114,19 @@ impl Values<'_> {
             }
         }
         text
+    }
+
+    /// A variable of this process that holds no secret, or why there is none.
+    fn variable(&self, name: &str) -> Result<String, String> {
+        if let Some(secret) = self.secrets.held_in_variable(name) {
+            return Err(format!(
+                "it refers to `${{env.{name}}}`, which holds the secret `{secret}`: write \
+                 `${{secret.{secret}}}`"
+            ));
+        }
+        std::env::var(name).map_err(|_| {
+            format!("it needs the environment variable `{name}`, which this program does not have")
+        })
     }
 
     fn lacks(&mut self, what: String) {

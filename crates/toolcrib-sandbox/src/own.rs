@@ -1,0 +1,65 @@
+//! This process itself: what others of the same user cannot learn from it.
+//!
+//! Programs that tools run usually have the server's user, and a user may look into all of its
+//! processes. Confined programs cannot; this is for the others, and for whatever else runs there.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+
+use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+
+use crate::process::{procfs, sys};
+
+/// Closes this process to others of its user: its memory, environment and descriptors cannot be
+/// looked at (`/proc/PID/mem`, `environ`, `fd`), no debugger attaches to it, and no core file is
+/// written of it. Root still may. What is started from here is not closed by that.
+///
+/// For servers that hold secrets, at their start.
+///
+/// # Errors
+///
+/// None that is known on Linux.
+pub fn close_to_others() -> io::Result<()> {
+    Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
+}
+
+/// Takes variables out of the environment of this process, and gives what they held. They are gone
+/// for good, also from what the kernel shows of it (`/proc/PID/environ`). Names that are not set
+/// are left out.
+///
+/// # Errors
+///
+/// This process has more than one thread, which could be reading its environment: call it first in
+/// `main`. Nothing has changed then.
+pub fn take_variables<N: Into<OsString>>(
+    names: impl IntoIterator<Item = N>,
+) -> io::Result<BTreeMap<OsString, OsString>> {
+    let mut taken = BTreeMap::new();
+    for name in names.into_iter().map(Into::into) {
+        if let Some(value) = std::env::var_os(&name) {
+            sys::forget_variable(&name, procfs::own_environment().as_ref())?;
+            taken.insert(name, value);
+        }
+    }
+    Ok(taken)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[test]
+    fn a_process_of_several_threads_keeps_its_environment() {
+        let (done, wait) = mpsc::channel::<()>();
+        let other = std::thread::spawn(move || wait.recv());
+        let path = std::env::var_os("PATH");
+        assert!(path.is_some() && take_variables(["PATH"]).is_err());
+        assert_eq!(std::env::var_os("PATH"), path);
+        assert_eq!(take_variables(["TOOLCRIB_NO_SUCH_VARIABLE"]).unwrap().len(), 0);
+        drop(done);
+        assert!(other.join().unwrap().is_err());
+    }
+}

@@ -125,6 +125,11 @@ impl<'a> LineCounter<'a> {
         Self { file, eol }
     }
 
+    /// How many lines end in a text, by what ends this file's.
+    pub(super) fn ends_in(&self, text: &[u8]) -> usize {
+        memchr_iter(self.eol, text).count()
+    }
+
     /// The number of the line that holds `at`; the first is 1.
     pub(super) fn line_of(&self, at: usize) -> usize {
         1 + memchr_iter(self.eol, &self.file[..at]).count()

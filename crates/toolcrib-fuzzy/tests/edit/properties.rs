@@ -270,6 +270,28 @@ proptest! {
             step(file.as_bytes(), &edits[0]).and_then(|file| step(&file, &edits[1]));
         prop_assert_eq!(apply(file.as_bytes(), &edits).ok().map(|applied| applied.bytes), expected);
     }
+
+    #[test]
+    fn a_near_line_is_the_one_that_was_seen_before_the_first_edit(
+        lines in 2_usize..9, grown in 0_usize..9, to in 0_usize..4, seen in 0_usize..9,
+    ) {
+        let (grown, seen) = (grown % lines, seen % lines);
+        let file: String = (0..lines).flat_map(|at| [format!("u{at}\n"), "same\n".into()]).collect();
+        let longer = "new\n".repeat(to);
+        let source = format!("u{grown}\n");
+        let edits = [
+            Edit::new(&source, &longer),
+            Edit::new("same", "this one").near_line(2 * seen + 2),
+        ];
+        let expected: String = (0..lines)
+            .flat_map(|at| {
+                let first = if at == grown { longer.clone() } else { format!("u{at}\n") };
+                [first, if at == seen { "this one\n".into() } else { "same\n".into() }]
+            })
+            .collect();
+        let applied = apply(file.as_bytes(), &edits).unwrap();
+        prop_assert_eq!(String::from_utf8(applied.bytes).unwrap(), expected);
+    }
 }
 
 fn grows(splice: &toolcrib_fuzzy::edit::Splice) -> isize {

@@ -81,7 +81,7 @@ pub(crate) fn checked_arguments(
         }
     };
     let tape = prepared(compiled, tape)?;
-    if compiled.input.accepts(&tape) {
+    if compiled.input.accepts(&tape)? {
         return Ok((Arguments::from_tape(tape), mending));
     }
     match coerced(compiled, &tape)? {
@@ -110,7 +110,7 @@ fn coerced(
     let mut last = None;
     for _ in 0..COERCION_ROUNDS {
         let tape = last.as_ref().unwrap_or(tape);
-        let Some((next, coercions)) = coerce(tape, compiled.input.errors(tape)) else {
+        let Some((next, coercions)) = coerce(tape, compiled.input.errors(tape)?) else {
             return Ok(None);
         };
         for coercion in coercions {
@@ -118,7 +118,7 @@ fn coerced(
             all.push(coercion);
         }
         let next = prepared(compiled, rewritten(next)?)?;
-        if compiled.input.accepts(&next) {
+        if compiled.input.accepts(&next)? {
             return Ok(Some((next, all)));
         }
         last = Some(next);
@@ -128,7 +128,10 @@ fn coerced(
 
 /// Everything that is wrong with what the model sent.
 fn refused(compiled: &Compiled, tape: &Tape<'_>) -> ToolError {
-    let violations = compiled.input.violations(tape);
+    let violations = match compiled.input.violations(tape) {
+        Ok(violations) => violations,
+        Err(unusable) => return unusable,
+    };
     let message = match violations.len() {
         1 => "the arguments do not fit the tool's schema".to_owned(),
         count => format!("the arguments do not fit the tool's schema in {count} places"),

@@ -1,7 +1,7 @@
 //! Compiled schemas: made at the first call, shared by equal schemas.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
@@ -10,13 +10,17 @@ use toolcrib_tool::{ToolDefinition, ToolError};
 
 use crate::arguments::json_view::{TapeJson, View};
 use crate::arguments::prepare::Preparation;
+use crate::arguments::shape::Shape;
 use crate::violation::Violation;
 
 /// A compiled input schema. Regular expressions run in linear time, nothing is fetched, and
 /// `format` annotates.
 #[derive(Debug)]
 pub(crate) struct InputValidator {
-    validator: Validator<TapeJson>,
+    /// The short way to "fits".
+    shape: Shape,
+    /// The whole schema, compiled when the short way first does not lead there.
+    validator: OnceLock<Validator<TapeJson>>,
     schema: Arc<Value>,
     /// What the schema alone says of what comes before validation.
     preparation: Arc<Preparation>,
@@ -24,13 +28,30 @@ pub(crate) struct InputValidator {
 
 impl InputValidator {
     fn compile(schema: &Arc<Value>) -> Result<Self, ToolError> {
+        let compiled = Self {
+            shape: Shape::of(schema),
+            validator: OnceLock::new(),
+            schema: Arc::clone(schema),
+            preparation: Arc::new(Preparation::of_schema(schema)),
+        };
+        if !compiled.shape.is_whole() {
+            // What was not understood may be no schema at all.
+            compiled.validator()?;
+        }
+        Ok(compiled)
+    }
+
+    fn validator(&self) -> Result<&Validator<TapeJson>, ToolError> {
+        if let Some(validator) = self.validator.get() {
+            return Ok(validator);
+        }
         let validator = jsonschema::options_for::<TapeJson>()
             .with_pattern_options(PatternOptions::regex())
+            .should_validate_formats(false)
             .offline()
-            .build(schema)
+            .build(&self.schema)
             .map_err(|error| unusable(&error))?;
-        let preparation = Arc::new(Preparation::of_schema(schema));
-        Ok(Self { validator, schema: Arc::clone(schema), preparation })
+        Ok(self.validator.get_or_init(|| validator))
     }
 
     /// What happens to the arguments of a tool with this schema before they are validated. Tools
@@ -43,24 +64,40 @@ impl InputValidator {
         }
     }
 
-    /// The draft of JSON Schema it is in.
-    pub(crate) fn draft(&self) -> jsonschema::Draft {
-        self.validator.draft()
+    /// Reads what a validation will need, so that it is in the processor's caches by then.
+    #[inline]
+    pub(crate) fn warm(&self) -> u16 {
+        self.shape.warm()
     }
 
     /// Whether the arguments fit; the fast path, which builds no message.
-    pub(crate) fn accepts(&self, tape: &Tape<'_>) -> bool {
-        self.validator.is_valid(View::At(tape.root()))
+    ///
+    /// # Errors
+    ///
+    /// If the schema cannot be compiled.
+    pub(crate) fn accepts(&self, tape: &Tape<'_>) -> Result<bool, ToolError> {
+        Ok(self.shape.fits(tape.root()) || self.validator()?.is_valid(View::At(tape.root())))
     }
 
     /// Everything that is wrong, in the order of the arguments.
-    pub(crate) fn violations(&self, tape: &Tape<'_>) -> Vec<Violation> {
-        Violation::collect(self.errors(tape), &self.schema)
+    ///
+    /// # Errors
+    ///
+    /// If the schema cannot be compiled.
+    pub(crate) fn violations(&self, tape: &Tape<'_>) -> Result<Vec<Violation>, ToolError> {
+        Ok(Violation::collect(self.errors(tape)?, &self.schema))
     }
 
     /// The validator's own errors.
-    pub(crate) fn errors<'a>(&'a self, tape: &'a Tape<'a>) -> jsonschema::ErrorIterator<'a> {
-        self.validator.iter_errors(View::At(tape.root()))
+    ///
+    /// # Errors
+    ///
+    /// If the schema cannot be compiled.
+    pub(crate) fn errors<'a>(
+        &'a self,
+        tape: &'a Tape<'a>,
+    ) -> Result<jsonschema::ErrorIterator<'a>, ToolError> {
+        Ok(self.validator()?.iter_errors(View::At(tape.root())))
     }
 }
 
@@ -75,6 +112,7 @@ impl OutputValidator {
     pub(crate) fn compile(schema: &Arc<Value>) -> Result<Self, ToolError> {
         let validator = jsonschema::options()
             .with_pattern_options(PatternOptions::regex())
+            .should_validate_formats(false)
             .offline()
             .build(schema)
             .map_err(|error| unusable(&error))?;

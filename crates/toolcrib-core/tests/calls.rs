@@ -93,6 +93,20 @@ async fn every_problem_of_the_arguments_is_named_at_once() {
 }
 
 #[tokio::test]
+async fn a_format_annotates_in_every_draft() {
+    for draft in
+        ["http://json-schema.org/draft-07/schema#", "https://json-schema.org/draft/2020-12/schema"]
+    {
+        // The pattern keeps the short way out of it.
+        let when = json!({"type": "string", "format": "date", "pattern": "^t"});
+        let schema = json!({"$schema": draft, "properties": {"when": when}});
+        let turn = turn([echo(define("ask").input_schema(schema))]);
+        let result = call(&turn, "ask", json!({"when": "tomorrow"})).await;
+        assert!(result.error().is_none(), "{draft}: {}", result.text());
+    }
+}
+
+#[tokio::test]
 async fn broken_json_is_answered_with_the_place() {
     let turn = turn([echo(define("echo"))]);
     let result = turn.call(ToolCall::new("1", "echo", "{\"a\": tru}")).await;

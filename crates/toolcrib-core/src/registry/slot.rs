@@ -61,7 +61,7 @@ impl Slot {
         let closed = self.live.as_ref().map(|live| live.is_closed());
         let compiled = self.compiled.get().and_then(|compiled| compiled.as_ref().ok());
         let derived = compiled
-            .map(|compiled| (compiled.input.draft(), compiled.preparation.takes_from_context()));
+            .map(|compiled| (compiled.input.warm(), compiled.preparation.takes_from_context()));
         std::hint::black_box((self.entry.definition.client(), counted, closed, derived));
     }
 

@@ -1,0 +1,277 @@
+//! What plainly fits a schema, told from a small table.
+//!
+//! Most schemas are made of the same few keywords: types, properties, bounds, lists of words. A
+//! [`Shape`] is those as two short tables beside each other, where a compiled validator is many
+//! objects all over the memory, so that among thousands of tools most of a validation is waiting
+//! for it to come into the caches.
+//!
+//! It says "fits" only if that is certain. Whatever it does not know, and whatever does not fit, is
+//! the validator's to judge, which also says what is wrong: there is one reading of the standard,
+//! and this is a short way to one of its two answers. The property that holds them together is in
+//! the tests below.
+
+mod read;
+
+use toolcrib_json::{Cursor, Kind, Number};
+
+/// The plain part of a schema.
+#[derive(Debug)]
+pub(crate) struct Shape {
+    rules: Box<[Rule]>,
+    names: Box<[Name]>,
+    bounds: Box<[Bounds]>,
+    alternatives: Box<[u16]>,
+    text: Box<str>,
+    root: u16,
+    whole: bool,
+}
+
+/// What a value must be. Everything it names lies in the tables of its shape.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Rule {
+    /// Which properties must be there, a bit for each of `properties`.
+    required: u64,
+    /// Which kinds of values fit, a bit for each; and [`KINDS_ONLY`].
+    kinds: u16,
+    /// The words a string must be one of, if there are any.
+    words: Few,
+    /// The properties of an object that are spoken of.
+    properties: Few,
+    /// The rule of all other properties.
+    others: u16,
+    /// The rule of the items of an array.
+    items: u16,
+    /// Where its bounds are, counted from 1; 0 for none.
+    bounds: u16,
+    /// Rules one of which must hold too, if there are any.
+    alternatives: Few,
+}
+
+/// A run of neighbours in a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Few {
+    first: u16,
+    count: u16,
+}
+
+impl Few {
+    fn of<T>(self, table: &[T]) -> &[T] {
+        &table[usize::from(self.first)..][..usize::from(self.count)]
+    }
+}
+
+/// A property's name and rule, or a word.
+#[derive(Debug, Clone, Copy)]
+struct Name {
+    start: u32,
+    len: u16,
+    rule: u16,
+}
+
+/// Both ends are within.
+#[derive(Debug, Clone, Copy)]
+struct Bounds {
+    /// Of a number.
+    least: f64,
+    greatest: f64,
+    /// The number must not be one of its bounds.
+    above_least: bool,
+    below_greatest: bool,
+    /// No two items are alike.
+    unique: bool,
+    /// Code points of a string.
+    length: (u32, u32),
+    /// Items of an array.
+    items: (u32, u32),
+}
+
+/// The rule that everything fits.
+const ANYTHING: u16 = 0;
+/// The rule of which nothing is certain, also that of `false`.
+const UNCERTAIN: u16 = 1;
+
+/// The bit of a rule that says nothing but which kinds fit.
+const KINDS_ONLY: u16 = 1 << 15;
+
+/// As far as every integer is a double of its own.
+const EXACT: u64 = 1 << f64::MANTISSA_DIGITS;
+
+/// Bytes that come into the processor's caches at once.
+const LINE: usize = 64;
+
+/// How many alternatives are tried in one value: where they nest, their number multiplies.
+const ATTEMPTS: u32 = 1000;
+
+impl Shape {
+    /// Whether all of the schema was understood, so that it is a schema that a validator can be made
+    /// of.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.whole
+    }
+
+    /// Reads a word of each part of the tables; what it returns means nothing.
+    #[inline]
+    pub(crate) fn warm(&self) -> u16 {
+        let rules = self.rules.iter().step_by(LINE / size_of::<Rule>()).map(|rule| rule.kinds);
+        let names = self.names.iter().step_by(LINE / size_of::<Name>()).map(|name| name.rule);
+        let text = self.text.as_bytes().iter().step_by(LINE).map(|&byte| u16::from(byte));
+        let bounds = self.bounds.iter().map(|bounds| u16::from(bounds.unique));
+        rules.chain(names).chain(text).chain(bounds).fold(0, |all, word| all ^ word)
+    }
+
+    /// Whether the value fits for certain.
+    pub(crate) fn fits(&self, value: Cursor<'_>) -> bool {
+        Trial { shape: self, attempts: ATTEMPTS }.fits(self.root, value)
+    }
+}
+
+/// One value held against a shape.
+struct Trial<'s> {
+    shape: &'s Shape,
+    attempts: u32,
+}
+
+impl Trial<'_> {
+    #[inline]
+    fn fits(&mut self, rule: u16, value: Cursor<'_>) -> bool {
+        let rule = &self.shape.rules[usize::from(rule)];
+        let kind = value.kind();
+        rule.kinds & bit(kind) != 0
+            && (rule.kinds & KINDS_ONLY != 0 || self.fits_closely(rule, kind, value))
+    }
+
+    /// All but the kind.
+    fn fits_closely(&mut self, rule: &Rule, kind: Kind, value: Cursor<'_>) -> bool {
+        let fits = match kind {
+            Kind::Null | Kind::True | Kind::False => true,
+            Kind::Object => self.object(rule, value),
+            Kind::Array => self.array(rule, value),
+            Kind::String | Kind::EscapedString => self.string(rule, value),
+            _ => self.number(rule, value),
+        };
+        fits && (rule.alternatives.count == 0 || self.any(rule.alternatives, value))
+    }
+
+    fn object(&mut self, rule: &Rule, object: Cursor<'_>) -> bool {
+        let properties = rule.properties.of(&self.shape.names);
+        let mut given = 0_u64;
+        for (name, value) in object.members() {
+            if name.kind() != Kind::String {
+                return false;
+            }
+            let name = name.raw_bytes();
+            let of_value = match properties.iter().position(|&known| self.spells(known, name)) {
+                Some(place) => {
+                    given |= 1 << place;
+                    properties[place].rule
+                }
+                None => rule.others,
+            };
+            if !self.fits(of_value, value) {
+                return false;
+            }
+        }
+        rule.required & !given == 0
+    }
+
+    fn array(&mut self, rule: &Rule, array: Cursor<'_>) -> bool {
+        if let Some(bounds) = self.bounds(rule) {
+            let len = array.len();
+            if !within(bounds.items, len) || bounds.unique && len > 1 {
+                return false;
+            }
+        }
+        let of_items = &self.shape.rules[usize::from(rule.items)];
+        if of_items.kinds & KINDS_ONLY != 0 {
+            // Mostly all that is said of items is their type.
+            return rule.items == ANYTHING
+                || array.items().all(|item| of_items.kinds & bit(item.kind()) != 0);
+        }
+        array.items().all(|item| self.fits(rule.items, item))
+    }
+
+    fn string(&self, rule: &Rule, string: Cursor<'_>) -> bool {
+        if rule.words.count == 0 && rule.bounds == 0 {
+            return true;
+        }
+        // What an escape stands for is not looked up here.
+        if string.kind() == Kind::EscapedString {
+            return false;
+        }
+        let text = string.raw_bytes();
+        let words = rule.words.of(&self.shape.names);
+        if !words.is_empty() && !words.iter().any(|&word| self.spells(word, text)) {
+            return false;
+        }
+        self.bounds(rule).is_none_or(|bounds| {
+            // A code point is one to four bytes: mostly the bytes tell.
+            let (least, most) = bounds.length;
+            text.len() <= most as usize && text.len() / 4 >= least as usize
+                || within(bounds.length, code_points(text))
+        })
+    }
+
+    fn number(&self, rule: &Rule, number: Cursor<'_>) -> bool {
+        let Some(bounds) = self.bounds(rule) else { return true };
+        #[expect(clippy::cast_precision_loss, reason = "none is lost so far")]
+        let value = match number.number() {
+            Some(Number::Unsigned(value)) if value <= EXACT => value as f64,
+            Some(Number::Negative(value)) if value.unsigned_abs() <= EXACT => value as f64,
+            Some(Number::Float(value)) if number.kind() == Kind::Float => value,
+            _ => return false,
+        };
+        (if bounds.above_least { value > bounds.least } else { value >= bounds.least })
+            && (if bounds.below_greatest {
+                value < bounds.greatest
+            } else {
+                value <= bounds.greatest
+            })
+    }
+
+    fn any(&mut self, alternatives: Few, value: Cursor<'_>) -> bool {
+        let shape = self.shape;
+        alternatives.of(&shape.alternatives).iter().any(|&rule| {
+            self.attempts = self.attempts.saturating_sub(1);
+            self.attempts > 0 && self.fits(rule, value)
+        })
+    }
+
+    fn bounds(&self, rule: &Rule) -> Option<&Bounds> {
+        let place = rule.bounds.checked_sub(1)?;
+        self.shape.bounds.get(usize::from(place))
+    }
+
+    fn spells(&self, name: Name, text: &[u8]) -> bool {
+        let (start, len) = (name.start as usize, usize::from(name.len));
+        len == text.len() && self.shape.text.as_bytes()[start..start + len] == *text
+    }
+}
+
+impl Rule {
+    /// Notes whether there is anything to look at but the kind.
+    fn noted(mut self) -> Self {
+        let has_more = self.required != 0
+            || [self.words, self.properties, self.alternatives].iter().any(|few| few.count > 0)
+            || self.others != ANYTHING
+            || self.items != ANYTHING
+            || self.bounds != 0;
+        self.kinds = if has_more { self.kinds & !KINDS_ONLY } else { self.kinds | KINDS_ONLY };
+        self
+    }
+}
+
+const fn bit(kind: Kind) -> u16 {
+    1 << kind as u16
+}
+
+fn within((least, most): (u32, u32), count: usize) -> bool {
+    least as usize <= count && count <= most as usize
+}
+
+/// How many code points a valid UTF-8 text has: all bytes but those that go on with one.
+fn code_points(text: &[u8]) -> usize {
+    text.iter().filter(|&&byte| byte & 0xC0 != 0x80).count()
+}
+
+#[cfg(test)]
+mod tests;

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
 use serde_json::Value;
 use toolcrib::config::{Config, ConfigLayers, LoadedConfig, SetupError};
 use toolcrib::control::{ControlPlace, NoControlPlace};
+use toolcrib::core::suspension::MemorySuspensions;
 use toolcrib::manifest::Severity;
 use toolcrib::manifest::declaration::UpstreamDeclaration;
 use toolcrib::manifest::lock::LockMode;
@@ -40,7 +42,15 @@ pub(crate) fn serve(options: &Options) -> anyhow::Result<Started> {
         BTreeMap::new()
     });
     let secrets = |sources: SecretSources| Secrets::read(sources.variables(taken));
-    let started = build_of(loaded, secrets, ToolcribBuilder::resources)?;
+    let open = |builder: ToolcribBuilder, config: &Config| {
+        // Where there is no place for it, what a client is asked is kept as long as the server runs.
+        let builder = match &config.state.dir {
+            Some(_) => builder,
+            None => builder.suspensions(Arc::new(MemorySuspensions::new())),
+        };
+        builder.resources(config)
+    };
+    let started = build_of(loaded, secrets, open)?;
     screen::diagnostics(started.manifests.files(), |problem| problem.severity == Severity::Error);
     Ok(started)
 }

@@ -7,7 +7,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toolcrib_tool::{InputRequest, Ticket, ToolError, ToolOutcome, canonical_json};
+use toolcrib_tool::{InputPart, InputRequest, Ticket, ToolError, ToolOutcome, canonical_json};
 
 use crate::stored::{StoredError, StoredOutput};
 pub use recorder::Recorder;
@@ -65,6 +65,10 @@ enum RecordedOutcome {
     NeedsInput {
         message: String,
         schema: Value,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        parts: Vec<InputPart>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        remembered: Option<Value>,
     },
     Pending {
         ticket: String,
@@ -124,6 +128,8 @@ impl RecordedOutcome {
             Ok(ToolOutcome::NeedsInput(request)) => Self::NeedsInput {
                 message: request.message.clone(),
                 schema: request.schema.clone(),
+                parts: request.parts.clone(),
+                remembered: request.remembered.clone(),
             },
             Ok(ToolOutcome::Pending(ticket)) => Self::Pending { ticket: ticket.id.clone() },
             Err(error) => Self::Failed(error.into()),
@@ -134,8 +140,11 @@ impl RecordedOutcome {
     fn into_outcome(self) -> Result<ToolOutcome, ToolError> {
         Ok(match self {
             Self::Done(output) => ToolOutcome::Done(output.into()),
-            Self::NeedsInput { message, schema } => {
-                ToolOutcome::NeedsInput(InputRequest::new(message, schema))
+            Self::NeedsInput { message, schema, parts, remembered } => {
+                let mut request = InputRequest::new(message, schema);
+                request.parts = parts;
+                request.remembered = remembered;
+                ToolOutcome::NeedsInput(request)
             }
             Self::Pending { ticket } => ToolOutcome::Pending(Ticket::new(ticket)),
             Self::Failed(error) | Self::Refused(error) => return Err(error.into()),

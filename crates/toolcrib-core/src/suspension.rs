@@ -11,7 +11,9 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toolcrib_tool::{Arguments, CallId, InputRequest, Ticket, ToolCall, ToolEntry, ToolResult};
+use toolcrib_tool::{
+    Arguments, CallId, InputPart, InputRequest, Ticket, ToolCall, ToolEntry, ToolResult,
+};
 
 use crate::clock::Timestamp;
 use crate::fingerprint::Fingerprint;
@@ -97,6 +99,12 @@ pub enum Waiting {
         message: String,
         /// JSON Schema of the answer.
         schema: Value,
+        /// The questions, if it is not that one.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        parts: Vec<InputPart>,
+        /// What the tool wants back with the answer. Not for whoever is asked.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        remembered: Option<Value>,
     },
     /// Work that goes on elsewhere.
     Pending {
@@ -115,11 +123,20 @@ impl Waiting {
             Self::Pending { .. } => "pending",
         }
     }
+
+    /// What the tool keeps until it runs again.
+    pub(crate) fn remembered(&self) -> Option<&Value> {
+        match self {
+            Self::Input { remembered, .. } => remembered.as_ref(),
+            _ => None,
+        }
+    }
 }
 
 impl From<InputRequest> for Waiting {
     fn from(request: InputRequest) -> Self {
-        Self::Input { message: request.message, schema: request.schema }
+        let InputRequest { message, schema, parts, remembered, .. } = request;
+        Self::Input { message, schema, parts, remembered }
     }
 }
 

@@ -19,7 +19,9 @@ use crate::identity::identity;
 use crate::pipeline::{Answered, DryRun, Origin};
 use crate::registry::Slot;
 use crate::spill::{READ_OUTPUT, SpillStore};
-use crate::suspension::{Answer, Grant, RedeemError, Resolution, SuspensionId, redeem};
+use crate::suspension::{
+    Answer, Grant, RedeemError, Resolution, StoreError, Suspension, SuspensionId, redeem,
+};
 use crate::{Executor, RegistrySnapshot, Toolset, ToolsetView, batch, pipeline};
 
 /// What a host attaches to a turn.
@@ -276,6 +278,13 @@ impl Turn {
         let lineage = Lineage::root();
         let origin = Origin { grant: Some(&grant), ..Origin::alone(&lineage) };
         pipeline::run(self, grant.call(), origin).await.into_answer()
+    }
+
+    /// A suspended call of this turn's identity, if it still waits.
+    pub async fn suspended(&self, id: &SuspensionId) -> Result<Option<Suspension>, StoreError> {
+        let Some(store) = &self.state.shared.suspensions else { return Ok(None) };
+        let found = store.find(id).await?;
+        Ok(found.filter(|found| found.identity() == &*self.state.identity))
     }
 
     /// Resolves a suspended call of this turn's identity and goes on with it.

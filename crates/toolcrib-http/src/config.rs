@@ -29,7 +29,8 @@ pub struct ServerConfig {
     /// port, and the address listened on, always may. Default: no others.
     pub allowed_hosts: Vec<String>,
     /// Web pages that may call the server, as `scheme://name[:port]`: the values of the `Origin`
-    /// header. Programs that are no browsers send none and are not concerned. Default: no pages.
+    /// header. The listener's own address always may; programs that are no browsers send none and are
+    /// not concerned. Default: no others.
     pub allowed_origins: Vec<String>,
     /// The longest request body, in bytes. Default 4,194,304 (4 MiB).
     #[schemars(range(min = 1))]
@@ -63,25 +64,29 @@ impl ServerConfig {
 
     /// Who may be asked for, once the port is known.
     pub(crate) fn host_rules(&self, bound: SocketAddr) -> Result<Vec<HostRule>, HttpError> {
-        let port = bound.port();
-        let own = ["localhost", "127.0.0.1", "[::1]"]
-            .map(|name| format!("{name}:{port}"))
-            .into_iter()
-            .chain((!bound.ip().is_unspecified()).then(|| bound.to_string()));
-        own.chain(self.allowed_hosts.iter().cloned())
+        own_names(bound)
+            .chain(self.allowed_hosts.iter().cloned())
             .map(|text| HostRule::parse(&text).ok_or(HttpError::Host { text }))
             .collect()
     }
 
-    /// Which pages may ask.
-    pub(crate) fn origin_rules(&self) -> Result<Vec<OriginRule>, HttpError> {
-        self.allowed_origins
-            .iter()
-            .map(|text| {
-                OriginRule::parse(text).ok_or_else(|| HttpError::Origin { text: text.clone() })
-            })
+    /// Which pages may ask, once the port is known: this server's own, and those that are named.
+    pub(crate) fn origin_rules(&self, bound: SocketAddr) -> Result<Vec<OriginRule>, HttpError> {
+        own_names(bound)
+            .map(|name| format!("http://{name}"))
+            .chain(self.allowed_origins.iter().cloned())
+            .map(|text| OriginRule::parse(&text).ok_or(HttpError::Origin { text }))
             .collect()
     }
+}
+
+/// The names a listener is reached under on its own machine, and the address it is bound to.
+fn own_names(bound: SocketAddr) -> impl Iterator<Item = String> {
+    let port = bound.port();
+    ["localhost", "127.0.0.1", "[::1]"]
+        .map(|name| format!("{name}:{port}"))
+        .into_iter()
+        .chain((!bound.ip().is_unspecified()).then(|| bound.to_string()))
 }
 
 fn socket_address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketAddr, D::Error> {

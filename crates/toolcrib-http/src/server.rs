@@ -45,7 +45,6 @@ impl HttpServer {
     /// Where the settings name no token, one is made; [`token`](Self::token) tells it.
     pub async fn bind(config: ServerConfig, mcp: McpServer) -> Result<Self, HttpError> {
         config.check()?;
-        let origins = config.origin_rules()?;
         let token = match &config.token {
             _ if config.no_auth => None,
             Some(token) => Some(token.clone()),
@@ -55,6 +54,7 @@ impl HttpServer {
         let listener = TcpListener::bind(config.listen).await.map_err(bind_error)?;
         let address = listener.local_addr().map_err(bind_error)?;
         let hosts = config.host_rules(address)?;
+        let origins = config.origin_rules(address)?;
         let admission = Admission { hosts, origins };
         let gauges: Gauges = Arc::new(BTreeMap::new);
         Ok(Self { listener, address, config, token, admission, mcp, gauges })

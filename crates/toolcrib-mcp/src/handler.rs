@@ -1,35 +1,37 @@
 //! MCP's requests, each answered from one turn.
+#![expect(deprecated, reason = "older revisions have log levels, and clients that set them")]
+
+use std::sync::Arc;
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, ErrorCode,
     ErrorData, Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
-    ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, SubscriptionFilter,
-    Tool,
+    ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
+    SetLevelRequestParams, SubscriptionFilter, Tool,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
-use tokio_util::sync::CancellationToken;
-use toolcrib_core::Turn;
-use toolcrib_tool::{ErrorKind, ToolCall, ToolResult};
 use toolcrib_wire::McpData;
 
 use crate::McpServer;
+use crate::calls;
+use crate::connection::Connection;
 use crate::list_changes::ListChanges;
-use crate::result::call_tool_result;
 use crate::revision;
 
 /// Keeps `rmcp`'s trait off the public type.
 #[derive(Clone)]
 pub(crate) struct Handler {
     server: McpServer,
-    /// Ends with the connection; none where requests come each by itself.
-    connection: Option<CancellationToken>,
+    /// None where requests come each by itself.
+    connection: Option<Arc<Connection>>,
 }
 
 impl Handler {
-    /// For one connection, which ends when the token is cancelled.
-    pub(crate) fn of_connection(server: McpServer, connection: CancellationToken) -> Self {
-        Self { server, connection: Some(connection) }
+    /// For one connection or session, which ends with the last clone.
+    pub(crate) fn of_connection(server: McpServer) -> Self {
+        let connection = Connection::new(server.closing());
+        Self { server, connection: Some(Arc::new(connection)) }
     }
 
     /// For requests that come each by itself.
@@ -43,8 +45,11 @@ impl ServerHandler for Handler {
         let options = self.server.options();
         let identity =
             Implementation::new(&options.name, &options.version).with_title(&options.title);
-        let capabilities =
-            ServerCapabilities::builder().enable_tools().enable_tool_list_changed().build();
+        let capabilities = ServerCapabilities::builder()
+            .enable_logging()
+            .enable_tools()
+            .enable_tool_list_changed()
+            .build();
         let mut info = ServerConfig::new(capabilities).with_server_info(identity);
         info.instructions.clone_from(&options.instructions);
         info
@@ -52,7 +57,9 @@ impl ServerHandler for Handler {
 
     /// Clients with a handshake are told without asking, as long as they are there.
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        let Some(connection) = self.connection.clone() else { return };
+        let Some(ended) = self.connection.as_ref().map(|connection| connection.ended()) else {
+            return;
+        };
         let (server, peer) = (self.server.clone(), context.peer);
         tokio::spawn(async move {
             let mut changes = ListChanges::new(&server);
@@ -65,7 +72,7 @@ impl ServerHandler for Handler {
             };
             tokio::select! {
                 () = tell => {}
-                () = connection.cancelled() => {}
+                () = ended.cancelled() => {}
             }
         });
     }
@@ -123,30 +130,24 @@ impl ServerHandler for Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let arguments = match &request.arguments {
-            Some(arguments) => serde_json::to_string(arguments).map_err(|error| {
-                ErrorData::internal_error(format!("the arguments are not JSON: {error}"), None)
-            })?,
-            None => String::new(),
-        };
-        let call = ToolCall::new(context.id.to_string(), &*request.name, arguments);
-        let turn = self.server.turn();
-        let result = tokio::select! {
-            biased;
-            // The client withdrew the request: the call goes with it, and nobody reads an answer.
-            () = context.ct.cancelled() => {
-                return Err(ErrorData::internal_error("the request was cancelled", None));
+        let level = self.connection.as_ref().and_then(|connection| connection.level());
+        calls::answer(&self.server, request, &context, level).await
+    }
+
+    /// What a client is told of its calls from then on, as long as the connection lasts. Later
+    /// revisions say it with each request.
+    async fn set_level(
+        &self,
+        request: SetLevelRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        match &self.connection {
+            Some(connection) if !revision::has_input_required(&context) => {
+                connection.set_level(request.level);
+                Ok(())
             }
-            result = turn.call(call) => result,
-        };
-        if is_unknown_name(&turn, &result) {
-            return Err(ErrorData::invalid_params(result.text().into_owned(), None));
+            _ => Err(not_offered("log levels that outlast a request")),
         }
-        let definition = turn.describe(result.tool()).map(AsRef::as_ref);
-        let answer = call_tool_result(&result, definition, revision::takes(&context));
-        answer.map(Into::into).map_err(|error| {
-            ErrorData::internal_error(format!("the result cannot be sent: {error}"), None)
-        })
     }
 
     // What is not declared is refused. The trait's defaults would answer with empty lists.
@@ -182,12 +183,6 @@ impl ServerHandler for Handler {
     ) -> Result<CompleteResult, ErrorData> {
         Err(not_offered("completions"))
     }
-}
-
-/// Whether the call failed because no tool has the name. A tool may itself fail with the same
-/// kind, which is an ordinary result.
-fn is_unknown_name(turn: &Turn, result: &ToolResult) -> bool {
-    result.error_kind() == Some(ErrorKind::NotFound) && turn.describe(result.tool()).is_none()
 }
 
 /// The answer to a request for what this server does not declare.

@@ -1,5 +1,6 @@
 //! The streamable HTTP transport as a `tower` service.
 
+use std::borrow::Cow;
 use std::convert::Infallible;
 use std::error::Error;
 use std::future::Future;
@@ -15,9 +16,11 @@ use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use rmcp::model::{ErrorData, JsonRpcError};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use serde::Deserialize;
 
 use crate::McpServer;
 use crate::handler::Handler;
+use crate::http_sessions::HttpSessions;
 
 const JSON: &str = "application/json";
 
@@ -71,14 +74,18 @@ impl McpHttpOptions {
 /// MCP over streamable HTTP: a `tower` service for one path of a router. Made by
 /// [`McpServer::http_service`].
 ///
-/// It remembers nothing between requests, and answers with plain JSON. It checks `Host` and
-/// `Origin` but knows no authentication: put that in front of it.
+/// A client of a revision up to 2025-11-25 that begins with `initialize` gets a session, in which it
+/// can be asked and told things; the least recently used of more than 1,024 sessions ends. All other
+/// requests stand alone and are answered with plain JSON, or with a stream of events where there is
+/// something to tell before the answer. It checks `Host` and `Origin` but knows no authentication: put
+/// that in front of it.
 ///
 /// A body that is no JSON, or no MCP message, is answered with status 400 and a JSON-RPC error.
 /// Refusals below JSON-RPC (405, 406, 413, 415) have a plain text body and no content type.
 #[derive(Clone)]
 pub struct McpHttpService {
     inner: StreamableHttpService<Handler, NeverSessionManager>,
+    sessions: HttpSessions,
     body_limit: usize,
 }
 
@@ -99,12 +106,13 @@ impl McpServer {
             .with_max_request_body_bytes(body_limit)
             .with_cancellation_token(self.closing().clone());
         let handler = Handler::of_requests(self.clone());
+        let sessions = HttpSessions::new(self, config.clone());
         let inner = StreamableHttpService::new(
             move || Ok(handler.clone()),
             Arc::new(NeverSessionManager::default()),
             config,
         );
-        McpHttpService { inner, body_limit }
+        McpHttpService { inner, sessions, body_limit }
     }
 }
 
@@ -117,7 +125,12 @@ impl McpHttpService {
     {
         // Only a POST has a body worth reading, and only JSON is worth parsing.
         if request.method() != Method::POST || !is_json(&request) {
-            return self.inner.handle(request.map(|_| Full::<Bytes>::default())).await;
+            let request = request.map(|_| Full::<Bytes>::default());
+            return if HttpSessions::named_by(&request) {
+                self.sessions.handle(request).await
+            } else {
+                self.inner.handle(request).await
+            };
         }
         let (parts, body) = request.into_parts();
         // A body that announces its length is refused before it is read.
@@ -137,7 +150,13 @@ impl McpHttpService {
                 None,
             ));
         }
-        let response = self.inner.handle(Request::from_parts(parts, Full::new(body))).await;
+        let begins = begins_a_session(&body);
+        let request = Request::from_parts(parts, Full::new(body));
+        let response = if begins || HttpSessions::named_by(&request) {
+            self.sessions.handle(request).await
+        } else {
+            self.inner.handle(request).await
+        };
         if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
             // The media type was right and the JSON well-formed: it is the message that is not
             // understood.
@@ -169,6 +188,17 @@ where
         let service = self.clone();
         Box::pin(async move { Ok(service.answer(request).await) })
     }
+}
+
+/// Whether a message is the first of a handshake. What cannot be read is none.
+fn begins_a_session(body: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Message<'a> {
+        #[serde(borrow)]
+        method: Option<Cow<'a, str>>,
+    }
+    let message = serde_json::from_slice::<Message<'_>>(body);
+    message.is_ok_and(|message| message.method.as_deref() == Some("initialize"))
 }
 
 fn is_json<B>(request: &Request<B>) -> bool {

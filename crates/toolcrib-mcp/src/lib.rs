@@ -1,10 +1,15 @@
 #![doc = include_str!("docs/mcp.md")]
 #![forbid(unsafe_code)]
 
+mod asking;
+mod calls;
+mod connection;
 mod error;
 mod handler;
 mod http_service;
+mod http_sessions;
 mod list_changes;
+mod narration;
 mod result;
 mod revision;
 mod server;

@@ -5,6 +5,11 @@ use rmcp::model::ProtocolVersion;
 use rmcp::service::RequestContext;
 use toolcrib_wire::McpData;
 
+/// Whether the revision knows answers that ask for input; before it, the client is asked itself.
+pub(crate) fn has_input_required(context: &RequestContext<RoleServer>) -> bool {
+    takes(context) == McpData::Any
+}
+
 /// What the revision that a request was sent under takes as structured data; objects where the
 /// request says nothing.
 pub(crate) fn takes(context: &RequestContext<RoleServer>) -> McpData {

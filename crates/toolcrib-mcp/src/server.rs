@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
+use toolcrib_core::events::Listeners;
 use toolcrib_core::{Executor, RegistryChanges, Turn, TurnOptions};
 use toolcrib_tool::ContextValues;
 
@@ -122,6 +123,11 @@ impl McpServer {
     /// One request works on one turn, so that what is listed and what is called cannot differ.
     pub(crate) fn turn(&self) -> Turn {
         self.0.executor.turn(self.0.options.turn.clone())
+    }
+
+    /// As [`turn`](Self::turn), with somebody who is told of its calls.
+    pub(crate) fn turn_heard_by(&self, listeners: Listeners) -> Turn {
+        self.0.executor.turn(self.0.options.turn.clone().listeners(listeners))
     }
 
     pub(crate) fn tools(&self, turn: &Turn) -> Arc<ToolList> {

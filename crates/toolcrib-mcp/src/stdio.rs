@@ -43,7 +43,7 @@ impl McpServer {
         let token = self.closing().child_token();
         let mut shutdown = pin!(shutdown);
         let _ended = token.clone().drop_guard();
-        let handler = Handler::of_connection(self.clone(), token.clone());
+        let handler = Handler::of_connection(self.clone());
         let opened = tokio::select! {
             opened = serve_server_with_ct(handler, (read, write), token.clone()) => opened,
             () = &mut shutdown => return Ok(()),

@@ -72,6 +72,7 @@ struct Inner<H: ?Sized> {
     deadline: Option<Instant>,
     output_chars: usize,
     answer: Option<Value>,
+    remembered: Option<Value>,
     host: H,
 }
 
@@ -89,6 +90,7 @@ impl CallContext {
                 deadline: None,
                 output_chars: usize::MAX,
                 answer: None,
+                remembered: None,
                 host: NoHost,
             },
         }
@@ -202,6 +204,11 @@ impl CallContext {
     pub fn answer(&self) -> Option<&Value> {
         self.0.answer.as_ref()
     }
+
+    /// What the earlier run kept for this one ([`InputRequest::remember`](crate::InputRequest::remember)).
+    pub fn remembered(&self) -> Option<&Value> {
+        self.0.remembered.as_ref()
+    }
 }
 
 impl fmt::Debug for CallContext {
@@ -248,13 +255,38 @@ impl<H: CallHost> CallContextBuilder<H> {
         self
     }
 
+    /// Sets what the earlier run kept.
+    #[must_use]
+    pub fn remembered(mut self, value: Option<Value>) -> Self {
+        self.inner.remembered = value;
+        self
+    }
+
     /// Connects the call to its executor.
     #[must_use]
     pub fn host<N: CallHost>(self, host: N) -> CallContextBuilder<N> {
-        let Inner { call_id, definition, values, deadline, output_chars, answer, host: _ } =
-            self.inner;
-        let inner = Inner { call_id, definition, values, deadline, output_chars, answer, host };
-        CallContextBuilder { inner }
+        let Inner {
+            call_id,
+            definition,
+            values,
+            deadline,
+            output_chars,
+            answer,
+            remembered,
+            host: _,
+        } = self.inner;
+        CallContextBuilder {
+            inner: Inner {
+                call_id,
+                definition,
+                values,
+                deadline,
+                output_chars,
+                answer,
+                remembered,
+                host,
+            },
+        }
     }
 
     /// Makes the context.

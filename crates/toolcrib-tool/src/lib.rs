@@ -13,6 +13,7 @@ mod factory;
 mod files;
 mod function;
 mod host;
+mod input;
 mod json;
 mod limits;
 mod name;
@@ -44,13 +45,14 @@ pub use files::{
 };
 pub use function::{FnTool, tool_fn};
 pub use host::{CallHost, NoHost};
+pub use input::{Ask, InputPart, InputRequest};
 pub use json::canonical_json;
 pub use limits::{
     Approval, CachePolicy, Dedupe, InvalidRateLimit, RateLimit, Resources, RetryPolicy,
 };
 pub use name::{InvalidToolName, ToolName};
 pub use native::{NativeTool, native_tools};
-pub use outcome::{InputRequest, IntoOutcome, Json, Ticket, ToolOutcome};
+pub use outcome::{IntoOutcome, Json, Ticket, ToolOutcome};
 pub use output::ToolOutput;
 pub use plan::{CommandPlan, Plan, RequestPlan, UpstreamPlan};
 pub use result::ToolResult;

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::{ToolError, ToolOutput, schema_for};
+use crate::{InputRequest, ToolError, ToolOutput, schema_for};
 
 /// How a tool's own work ended, if it did not fail.
 ///
@@ -19,23 +19,6 @@ pub enum ToolOutcome {
     NeedsInput(InputRequest),
     /// The work goes on elsewhere; the ticket names it.
     Pending(Ticket),
-}
-
-/// What somebody has to answer before a call can go on.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub struct InputRequest {
-    /// The question, for a person.
-    pub message: String,
-    /// JSON Schema of the answer.
-    pub schema: Value,
-}
-
-impl InputRequest {
-    /// Asks `message`, expecting an answer that fits `schema`.
-    pub fn new(message: impl Into<String>, schema: Value) -> Self {
-        Self { message: message.into(), schema }
-    }
 }
 
 /// Names work that goes on outside the call.

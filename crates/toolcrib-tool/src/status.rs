@@ -105,6 +105,24 @@ impl StatusUpdate {
         self
     }
 
+    /// Says how much is done, of how much if that is known: the parameters `progress` and `total`,
+    /// which MCP clients are shown as progress. It should rise from one update to the next.
+    ///
+    /// ```
+    /// use toolcrib_tool::StatusUpdate;
+    ///
+    /// let update = StatusUpdate::doing().with_progress(3, Some(10));
+    /// assert_eq!(update.params["total"], 10);
+    /// ```
+    #[must_use]
+    pub fn with_progress(self, done: u32, total: Option<u32>) -> Self {
+        let update = self.with_param("progress", done);
+        match total {
+            Some(total) => update.with_param("total", total),
+            None => update,
+        }
+    }
+
     /// Sets what has come of it.
     #[must_use]
     pub fn with_result(mut self, result: impl Into<Value>) -> Self {

@@ -22,6 +22,8 @@ pub(crate) struct Clients {
     pub(crate) node: PathBuf,
     /// The script that node runs.
     pub(crate) inspector: PathBuf,
+    /// The protocol's conformance suite, for node too.
+    pub(crate) conformance: PathBuf,
     /// The reference server with something of everything, for node too.
     pub(crate) everything: PathBuf,
     /// The reference server of files.
@@ -72,6 +74,7 @@ fn install() -> Result<Clients, String> {
         folder.join(format!("node_modules/@modelcontextprotocol/server-{name}/dist/index.js"))
     };
     Ok(Clients {
+        conformance: folder.join("node_modules/@modelcontextprotocol/conformance/dist/index.js"),
         everything: server("everything"),
         filesystem: server("filesystem"),
         python: folder.join("venv/bin/python"),

@@ -9,6 +9,7 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 #![expect(clippy::print_stdout, reason = "`--nocapture` shows what was agreed on")]
 
+mod conformance;
 mod conversation;
 mod crib;
 mod first_tool;

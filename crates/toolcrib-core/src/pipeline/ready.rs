@@ -21,7 +21,7 @@ use crate::lifecycle::Instance;
 use crate::panics::PanicMessage;
 use crate::redaction::redact;
 use crate::registry::{Compiled, Slot};
-use crate::suspension::{Grant, Granted, Waiting};
+use crate::suspension::{Granted, Waiting};
 use crate::turn::Turn;
 
 /// A call that only needs its permit.
@@ -47,8 +47,11 @@ impl<'a> Way<'a> {
         let voice = self.voice.map(Voice::handle);
         let host = Host::new(turn, definition, self.started, self.origin.lineage, voice);
         let mut builder = context(turn, slot, self.id);
-        if let Some(Granted::Answer(answer)) = self.origin.grant.map(Grant::granted) {
-            builder = builder.answer(answer.clone());
+        if let Some(grant) = self.origin.grant
+            && let Granted::Answer(answer) = grant.granted()
+        {
+            let remembered = grant.suspension().waiting().remembered().cloned();
+            builder = builder.answer(answer.clone()).remembered(remembered);
         }
         let hosted = builder.host(host).build_hosted();
         let context = hosted.context();

@@ -48,7 +48,7 @@ fn waiting(suspension: &Suspension) -> Value {
             value["reason"] = reason.as_str().into();
             value["rule"] = rule.as_str().into();
         }
-        Waiting::Input { message, schema } => {
+        Waiting::Input { message, schema, .. } => {
             value["message"] = message.as_str().into();
             value["schema"] = schema.clone();
         }

@@ -161,7 +161,7 @@ proptest! {
 
 #[tokio::test]
 async fn each_resolution_fits_what_waits_for_it_and_nothing_else() {
-    let input = Waiting::Input { message: "Which?".to_owned(), schema: json!({}) };
+    let input = Waiting::from(InputRequest::new("Which?", json!({})));
     let pending = Waiting::Pending { ticket: "t".to_owned() };
     let approve = || Resolution::from(Decision::approve());
     let output = || Resolution::Output(ToolOutput::from("out"));
@@ -204,7 +204,7 @@ async fn what_does_not_fit_takes_nothing_from_the_store() {
 #[tokio::test]
 async fn an_answer_must_fit_the_question() {
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
-    let input = Waiting::Input { message: "How many?".to_owned(), schema };
+    let input = Waiting::from(InputRequest::new("How many?", schema));
     let suspension = suspended("1", input, "", "{}");
     let wrong = granted(&suspension, Resolution::Answer(json!({"n": "few"}))).await;
     let error = wrong.expect_err("it is no number").to_string();

@@ -32,12 +32,15 @@ async fn a_client_with_a_handshake_initialises_lists_and_calls() {
         "capabilities": {},
         "clientInfo": {"name": "test", "version": "0"},
     });
-    let hello = Ask::mcp(server.address, message("initialize", &hello)).send().await.json();
-    assert_eq!(hello["result"]["protocolVersion"], "2025-11-25");
-    assert_eq!(hello["result"]["serverInfo"]["name"], "toolcrib");
+    let hello = Ask::mcp(server.address, message("initialize", &hello)).send().await;
+    assert_eq!((hello.status, hello.header("content-type")), (200, Some("text/event-stream")));
+    let session = hello.header("mcp-session-id").unwrap().to_owned();
 
     let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-    assert_eq!(Ask::mcp(server.address, ready).send().await.status, 202);
+    let ready = Ask::mcp(server.address, ready).with("mcp-session-id", &session);
+    assert_eq!(ready.send().await.status, 202);
+
+    // A request that names no session stands alone.
 
     let list = Ask::mcp(server.address, message("tools/list", &json!({}))).send().await.json();
     let names: Vec<_> = list["result"]["tools"].as_array().unwrap().iter().collect();

@@ -7,13 +7,13 @@ use crate::fixture;
 use crate::wire::Wire;
 
 #[tokio::test]
-async fn the_server_introduces_itself_and_declares_tools_only() {
+async fn the_server_introduces_itself_and_declares_what_it_has() {
     let (_wire, hello) = Wire::initialized(fixture::server()).await;
     assert_eq!(
         hello,
         json!({
             "protocolVersion": "2025-11-25",
-            "capabilities": {"tools": {"listChanged": true}},
+            "capabilities": {"logging": {}, "tools": {"listChanged": true}},
             "serverInfo": {"name": "fixture", "title": "A fixture", "version": "1.2.3"},
             "instructions": "Add before you multiply.",
         })
@@ -188,7 +188,6 @@ async fn what_is_not_declared_is_refused() {
         ("resources/templates/list", json!({})),
         ("resources/read", json!({"uri": "file:///x"})),
         ("resources/subscribe", json!({"uri": "file:///x"})),
-        ("logging/setLevel", json!({"level": "debug"})),
         (
             "completion/complete",
             json!({"ref": {"type": "ref/prompt", "name": "x"}, "argument": {"name": "a", "value": ""}}),

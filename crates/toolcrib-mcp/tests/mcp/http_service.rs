@@ -129,3 +129,42 @@ async fn an_argument_that_a_header_repeats_has_to_be_the_same_in_both() {
     assert_eq!(other.status(), StatusCode::BAD_REQUEST);
     assert_eq!(json_body(other).await["error"]["code"], -32020);
 }
+
+#[tokio::test]
+async fn a_handshake_opens_a_session_in_which_the_client_can_be_told_things() {
+    let service = service();
+    let hello = json!({
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "0"},
+    });
+    let opened = answer(service.clone(), post(message("initialize", &hello))).await;
+    assert_eq!(opened.status(), StatusCode::OK);
+    let session = opened.headers()["mcp-session-id"].clone();
+    let in_session = |body: String| {
+        let mut request = post(body);
+        request.headers_mut().insert("mcp-session-id", session.clone());
+        request
+    };
+    let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    let noted = answer(service.clone(), in_session(initialized.to_string())).await;
+    assert_eq!(noted.status(), StatusCode::ACCEPTED);
+    let level = message("logging/setLevel", &json!({"level": "debug"}));
+    assert_eq!(answer(service.clone(), in_session(level)).await.status(), StatusCode::OK);
+    let listed = answer(service.clone(), in_session(message("tools/list", &json!({})))).await;
+    assert_eq!(listed.headers()["content-type"], "text/event-stream");
+
+    let mut end = Request::delete("/mcp").header("host", "localhost");
+    end = end.header("mcp-session-id", session.clone());
+    let ended = answer(service.clone(), end.body(Full::default()).unwrap()).await;
+    assert!(ended.status().is_success(), "{}", ended.status());
+    let gone = answer(service, in_session(message("tools/list", &json!({})))).await;
+    assert_eq!(gone.status(), StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn a_request_that_stands_alone_has_no_log_level_to_set() {
+    let level = message("logging/setLevel", &json!({"level": "debug"}));
+    let refused = json_body(answer(service(), post(level)).await).await;
+    assert_eq!(refused["error"]["code"], -32601);
+}

@@ -1,0 +1,181 @@
+//! The protocol's own conformance suite, against a server with the tools, prompts and resources that
+//! the suite asks for.
+//!
+//! Those are an ordinary set: `conformance/tools.d` holds manifests, `conformance/fixture.rs` what is
+//! written in Rust. What is known to fail is in `conformance/baseline.json`, which only shrinks: a
+//! check that is listed there and passes fails the test, too.
+
+mod fixture;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::Value;
+use tempfile::TempDir;
+use toolcrib::config::ConfigLayers;
+use toolcrib::core::suspension::MemorySuspensions;
+use toolcrib::http::{HttpServer, ServerConfig};
+use toolcrib::manifests::Manifests;
+use toolcrib::mcp::{McpOptions, McpServer};
+use toolcrib::runners::RunnerHost;
+use toolcrib::{ToolCall, Toolcrib};
+
+use crate::installed;
+use crate::process::Running;
+
+/// One run of the suite holds some 50 scenarios, of a second or less each.
+const SUITE_LIMIT: Duration = Duration::from_secs(240);
+
+#[test]
+fn revision_2025_11_25_is_kept() {
+    assert_kept("2025-11-25");
+}
+
+#[test]
+fn revision_2026_07_28_is_kept() {
+    assert_kept("2026-07-28");
+}
+
+/// The checks of a revision that are known to fail, and those that do.
+fn assert_kept(revision: &str) {
+    let Some(clients) = installed::clients() else { return };
+    let served = Served::start();
+    served.assert_tools_answer();
+    let results = TempDir::new().unwrap();
+    let finished = Running::start(&clients.node, |command| {
+        command
+            .arg(&clients.conformance)
+            .args(["server", "--url", &served.url, "--requirements", revision, "--output-dir"])
+            .arg(results.path());
+    })
+    .finish(SUITE_LIMIT);
+
+    let seen = Seen::read(results.path());
+    assert!(seen.passed > 0, "{}{}", finished.stdout, finished.stderr);
+    println!("{revision}: {} checks passed, {} failed", seen.passed, seen.failed.len());
+    let baseline: BTreeMap<String, BTreeSet<String>> =
+        serde_json::from_str(&fs::read_to_string(source("baseline.json")).unwrap()).unwrap();
+    let known = &baseline[revision];
+    let failed: BTreeSet<_> = seen.failed.keys().cloned().collect();
+    let new: Vec<_> = seen.failed.iter().filter(|(check, _)| !known.contains(*check)).collect();
+    assert!(new.is_empty(), "{revision}: these checks fail: {new:#?}");
+    let fixed: Vec<_> = known.difference(&failed).collect();
+    assert!(
+        fixed.is_empty(),
+        "{revision}: these pass now; take them out of the baseline: {fixed:#?}"
+    );
+}
+
+/// What the suite has written.
+#[derive(Default)]
+struct Seen {
+    passed: usize,
+    /// What was wrong, by `scenario/check`.
+    failed: BTreeMap<String, String>,
+}
+
+impl Seen {
+    /// Warnings count as failures: they are of what a server should do.
+    fn read(results: &Path) -> Self {
+        let mut seen = Self::default();
+        for scenario in fs::read_dir(results).unwrap() {
+            let scenario = scenario.unwrap();
+            let name = scenario.file_name().into_string().unwrap();
+            // `server-NAME-2026-11-21T14-30-54-097Z`
+            let name = name.strip_prefix("server-").unwrap_or(&name);
+            let name = name.rsplitn(7, '-').last().unwrap_or(name);
+            let text = fs::read_to_string(scenario.path().join("checks.json")).unwrap();
+            let checks: Vec<Value> = serde_json::from_str(&text).unwrap();
+            for check in checks {
+                match check["status"].as_str() {
+                    Some("FAILURE" | "WARNING") => {
+                        let id = format!("{name}/{}", check["id"].as_str().unwrap());
+                        let why = format!("{} {}", check["errorMessage"], check["details"]);
+                        seen.failed.insert(id, why);
+                    }
+                    Some("SUCCESS") => seen.passed += 1,
+                    _ => {}
+                }
+            }
+        }
+        seen
+    }
+}
+
+fn source(name: &str) -> PathBuf {
+    installed::source("conformance").join(name)
+}
+
+/// A server of the suite's tools, in this process, until it is dropped.
+struct Served {
+    url: String,
+    runtime: tokio::runtime::Runtime,
+    crib: Toolcrib,
+    _folder: TempDir,
+}
+
+impl Served {
+    fn start() -> Self {
+        let folder = TempDir::new().unwrap();
+        let tools = folder.path().join("tools.d");
+        fs::create_dir(&tools).unwrap();
+        for file in fs::read_dir(source("tools.d")).unwrap() {
+            let file = file.unwrap();
+            fs::copy(file.path(), tools.join(file.file_name())).unwrap();
+        }
+        let config = ConfigLayers::new().load().unwrap().into_config();
+        let manifests = Manifests::load(&[tools], RunnerHost::new(folder.path()));
+        let problems: Vec<_> =
+            manifests.files().files.iter().filter(|file| file.loaded.has_errors()).collect();
+        assert!(problems.is_empty(), "{problems:#?}");
+        let crib = Toolcrib::builder()
+            .settings(&config)
+            .native_tools()
+            .manifests(&manifests)
+            .suspensions(std::sync::Arc::new(MemorySuspensions::new()))
+            .build()
+            .unwrap();
+        crib.manifests().unwrap().watch().unwrap();
+
+        let options = McpOptions::default().turn(crib.turn_options());
+        let mcp = McpServer::new(crib.executor().clone(), options);
+        let listen = ServerConfig {
+            listen: "127.0.0.1:0".parse().unwrap(),
+            no_auth: true,
+            ..ServerConfig::default()
+        };
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .unwrap();
+        let server = runtime.block_on(HttpServer::bind(listen, mcp)).unwrap();
+        let url = server.mcp_url();
+        runtime.spawn(server.serve(std::future::pending()));
+        Self { url, runtime, crib, _folder: folder }
+    }
+
+    /// The suite takes any answer for an answer, also a failure: what the tools say is looked at here.
+    fn assert_tools_answer(&self) {
+        let call = |name: &str| {
+            let call = ToolCall::new("1", name, "{}");
+            self.runtime.block_on(self.crib.turn().call(call))
+        };
+        for (name, text) in [
+            ("test_simple_text", "This is a simple text response for testing."),
+            ("test_tool_with_logging", "logged"),
+            ("test_tool_with_progress", "done"),
+            ("test_image_content", "[image image/png, 70 bytes]"),
+        ] {
+            let result = call(name);
+            assert!(result.is_success() && result.text() == text, "{name}: {}", result.text());
+        }
+        let failed = call("test_error_handling").text().into_owned();
+        assert!(
+            failed.contains("This tool intentionally returns an error for testing"),
+            "{failed}"
+        );
+    }
+}

@@ -1,0 +1,105 @@
+//! Sessions over HTTP, for clients that begin with a handshake: in them a client can be asked and told
+//! things.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::{HeaderMap, Request, Response};
+use http_body_util::Full;
+use rmcp::transport::streamable_http_server::session::SessionManager as _;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+
+use crate::McpServer;
+use crate::handler::Handler;
+use crate::http_service::McpBody;
+
+/// Sessions at once. Some take no more than what they remember, some a few tasks.
+const SESSIONS_MAX: usize = 1_024;
+/// A session of which nothing is heard for so long is over.
+const IDLE: Duration = Duration::from_secs(24 * 60 * 60);
+const HEADER: &str = "mcp-session-id";
+
+/// The sessions of one service.
+#[derive(Clone)]
+pub(crate) struct HttpSessions {
+    inner: StreamableHttpService<Handler, LocalSessionManager>,
+    manager: Arc<LocalSessionManager>,
+    used: Arc<Mutex<LastUsed>>,
+}
+
+impl HttpSessions {
+    pub(crate) fn new(server: &McpServer, config: StreamableHttpServerConfig) -> Self {
+        let mut manager = LocalSessionManager::default();
+        manager.session_config.keep_alive = Some(IDLE);
+        let manager = Arc::new(manager);
+        let server = server.clone();
+        let inner = StreamableHttpService::new(
+            move || Ok(Handler::of_connection(server.clone())),
+            Arc::clone(&manager),
+            config.with_legacy_session_mode(true).with_json_response(false),
+        );
+        Self { inner, manager, used: Arc::default() }
+    }
+
+    /// Whether a request says that it belongs to a session.
+    pub(crate) fn named_by<B>(request: &Request<B>) -> bool {
+        request.headers().contains_key(HEADER)
+    }
+
+    pub(crate) async fn handle(&self, request: Request<Full<Bytes>>) -> Response<McpBody> {
+        let named = session(request.headers());
+        let response = self.inner.handle(request).await;
+        // What a client names is noted only where there is such a session.
+        if let Some(id) = session(response.headers()).or(named)
+            && response.status().is_success()
+        {
+            let oldest = self.used.lock().unwrap_or_else(PoisonError::into_inner).note(id);
+            if let Some(oldest) = oldest {
+                tracing::debug!("the least recently used of too many sessions is ended");
+                let _ = self.manager.close_session(&oldest.into()).await;
+            }
+        }
+        response
+    }
+}
+
+fn session(headers: &HeaderMap) -> Option<String> {
+    headers.get(HEADER)?.to_str().ok().map(str::to_owned)
+}
+
+/// When each session was last used.
+#[derive(Default)]
+struct LastUsed(HashMap<String, Instant>);
+
+impl LastUsed {
+    /// Notes a use; returns the session that has to go, if there are too many.
+    fn note(&mut self, id: String) -> Option<String> {
+        self.0.insert(id, Instant::now());
+        if self.0.len() <= SESSIONS_MAX {
+            return None;
+        }
+        let oldest = self.0.iter().min_by_key(|(_, used)| **used).map(|(id, _)| id.clone())?;
+        self.0.remove(&oldest);
+        Some(oldest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_least_recently_used_of_too_many_sessions_goes() {
+        let mut used = LastUsed::default();
+        for number in 0..SESSIONS_MAX {
+            assert_eq!(used.note(number.to_string()), None);
+        }
+        // Used again, the first is not the oldest any more.
+        assert_eq!(used.note("0".to_owned()), None);
+        assert_eq!(used.note("new".to_owned()), Some("1".to_owned()));
+        assert_eq!(used.0.len(), SESSIONS_MAX);
+    }
+}

@@ -1,0 +1,279 @@
+//! Calls that have to ask their client: for consent, for what it runs itself, for an answer.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use toolcrib_core::suspension::MemorySuspensions;
+use toolcrib_core::{Executor, Registry};
+use toolcrib_mcp::{McpOptions, McpServer};
+use toolcrib_tool::{
+    Approval, CallContext, InputPart, InputRequest, Layer, Source, StatusUpdate, ToolDefinition,
+    ToolEntry, ToolOutcome, tool_fn,
+};
+
+use crate::wire::Wire;
+
+fn server() -> McpServer {
+    let define = |name: &str| ToolDefinition::builder(name).description(format!("Does {name}."));
+    let source = || Source::new(Layer::Host, "asking");
+    let remove = define("remove").approval(Approval::Always).build().unwrap();
+    let remove =
+        ToolEntry::new(remove, Arc::new(tool_fn(|_: Value, _| async { "removed" })), source());
+    let greet = tool_fn(|_: Value, cx: CallContext| async move {
+        cx.status(StatusUpdate::doing().with_tip("greeting").with_progress(1, Some(2)));
+        match (cx.answer(), cx.remembered()) {
+            (None, _) => ToolOutcome::NeedsInput(InputRequest::of([
+                InputPart::form("name", "Who are you?", form("name")),
+                InputPart::sample("verse", "A verse", 20).optional(),
+            ])),
+            (Some(answer), None) => ToolOutcome::NeedsInput(
+                InputRequest::new("Which town?", form("town"))
+                    .remember(answer["name"]["name"].clone()),
+            ),
+            (Some(answer), Some(name)) => {
+                format!("{} of {}", name.as_str().unwrap(), answer["town"]).into()
+            }
+        }
+    });
+    let greet = ToolEntry::new(define("greet").build().unwrap(), Arc::new(greet), source());
+    let nested = json!({"type": "array", "items": {"type": "integer"}});
+    let numbers = tool_fn(move |_: Value, cx: CallContext| {
+        let nested = nested.clone();
+        async move {
+            match cx.answer() {
+                Some(answer) => answer.to_string().into(),
+                None => ToolOutcome::NeedsInput(InputRequest::new("Which numbers?", nested)),
+            }
+        }
+    });
+    let numbers = ToolEntry::new(define("numbers").build().unwrap(), Arc::new(numbers), source());
+    let pick = define("pick").output_schema(form("path")).build().unwrap();
+    let registry: Registry = Registry::scratch().build().unwrap();
+    let executor =
+        Executor::builder(registry).suspensions(Arc::new(MemorySuspensions::new())).build();
+    for entry in [remove, greet, numbers, ToolEntry::client(pick, source())] {
+        let _ = executor.registry().register(entry).unwrap();
+    }
+    McpServer::new(executor, McpOptions::default())
+}
+
+fn form(property: &str) -> Value {
+    json!({
+        "type": "object",
+        "properties": {property: {"type": "string"}},
+        "required": [property],
+    })
+}
+
+/// Talks 2026-07-28, as a client that can do `capabilities`.
+struct Stateless {
+    wire: Wire,
+    capabilities: Value,
+}
+
+impl Stateless {
+    fn new(capabilities: Value) -> Self {
+        Self { wire: Wire::connect(server()), capabilities }
+    }
+
+    async fn call(&mut self, name: &str, more: Value) -> Value {
+        let mut params = json!({"name": name, "arguments": {}, "_meta": {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "0"},
+            "io.modelcontextprotocol/clientCapabilities": self.capabilities,
+        }});
+        params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        self.wire.request("tools/call", params).await
+    }
+}
+
+fn accept(content: &Value) -> Value {
+    json!({"action": "accept", "content": content})
+}
+
+fn text(answer: &Value) -> &str {
+    answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}"))
+}
+
+#[tokio::test]
+async fn a_call_goes_on_with_the_answers_to_its_questions_round_by_round() {
+    let mut client = Stateless::new(json!({"elicitation": {}}));
+    let first = client.call("greet", json!({})).await["result"].clone();
+    assert_eq!(first["resultType"], "input_required");
+    // The client has no model, and the question for one was optional.
+    let requests = first["inputRequests"].as_object().unwrap();
+    assert_eq!(requests.keys().collect::<Vec<_>>(), ["name"]);
+    assert_eq!(requests["name"]["params"]["message"], "Who are you?");
+    assert_eq!(requests["name"]["params"]["requestedSchema"]["required"], json!(["name"]));
+
+    let state = first["requestState"].as_str().unwrap();
+    let answers = json!({"name": accept(&json!({"name": "Ada"}))});
+    let more = json!({"requestState": state, "inputResponses": answers});
+    let second = client.call("greet", more.clone()).await["result"].clone();
+    assert_eq!(second["inputRequests"]["answer"]["params"]["message"], "Which town?");
+    // What the tool remembers is not for the client to see or change.
+    assert!(!second.to_string().contains("Ada"), "{second}");
+
+    let answers = json!({"answer": accept(&json!({"town": "London"}))});
+    let last = json!({"requestState": second["requestState"], "inputResponses": answers});
+    assert_eq!(text(&client.call("greet", last.clone()).await), "Ada of \"London\"");
+    // Each state is good once.
+    for spent in [more, last] {
+        assert_eq!(client.call("greet", spent).await["error"]["code"], -32602);
+    }
+}
+
+#[tokio::test]
+async fn what_is_missing_is_asked_for_again_and_what_does_not_fit_is_refused() {
+    let mut client = Stateless::new(json!({"elicitation": {}}));
+    let first = client.call("greet", json!({})).await["result"].clone();
+    let state = &first["requestState"];
+    for useless in [json!({}), json!({"other": accept(&json!({}))}), json!({"name": 7})] {
+        let more = json!({"requestState": state, "inputResponses": useless});
+        let again = client.call("greet", more).await;
+        assert_eq!(again["result"]["inputRequests"], first["inputRequests"], "{again}");
+    }
+    let wrong = json!({"name": accept(&json!({"name": 7}))});
+    let refused =
+        client.call("greet", json!({"requestState": state, "inputResponses": wrong})).await;
+    assert_eq!(refused["error"]["code"], -32602);
+    assert!(refused["error"]["message"].as_str().unwrap().contains("name"), "{refused}");
+    let forged = json!({"requestState": "0123456789abcdef0123456789abcdef"});
+    assert_eq!(client.call("greet", forged).await["error"]["code"], -32602);
+    // Of another tool's call.
+    assert_eq!(
+        client.call("remove", json!({"requestState": state})).await["error"]["code"],
+        -32602
+    );
+}
+
+#[tokio::test]
+async fn consent_is_asked_for_and_never_taken_from_an_answer_ahead_of_the_question() {
+    let mut client = Stateless::new(json!({"elicitation": {"form": {}}}));
+    let yes = json!({"answer": accept(&json!({"approve": true}))});
+    let asked = client.call("remove", json!({"inputResponses": yes})).await["result"].clone();
+    assert_eq!(asked["resultType"], "input_required");
+    let message = asked["inputRequests"]["answer"]["params"]["message"].as_str().unwrap();
+    assert!(message.contains("remove {}"), "{message}");
+    let more = json!({"requestState": asked["requestState"], "inputResponses": yes});
+    assert_eq!(text(&client.call("remove", more).await), "removed");
+
+    for no in [
+        accept(&json!({"approve": false})),
+        json!({"action": "decline"}),
+        json!({"action": "cancel"}),
+    ] {
+        let asked = client.call("remove", json!({})).await["result"].clone();
+        let no = json!({"answer": no});
+        let more = json!({"requestState": asked["requestState"], "inputResponses": no});
+        let denied = client.call("remove", more).await;
+        assert_eq!(denied["result"]["_meta"]["toolcrib/error_kind"], "denied", "{denied}");
+    }
+}
+
+#[tokio::test]
+async fn a_client_runs_its_own_tools_and_is_asked_in_words_where_a_form_cannot_say_it() {
+    let mut client = Stateless::new(json!({"elicitation": {}}));
+    let asked = client.call("pick", json!({})).await["result"].clone();
+    assert_eq!(
+        asked["inputRequests"]["answer"]["params"]["requestedSchema"]["required"],
+        json!(["path"])
+    );
+    let answers = json!({"answer": accept(&json!({"path": "/a"}))});
+    let more = json!({"requestState": asked["requestState"], "inputResponses": answers});
+    let answer = client.call("pick", more).await;
+    assert_eq!(answer["result"]["structuredContent"], json!({"path": "/a"}));
+
+    let asked = client.call("numbers", json!({})).await["result"].clone();
+    let question = &asked["inputRequests"]["answer"]["params"];
+    assert!(question["message"].as_str().unwrap().contains("integer"), "{question}");
+    let answers = json!({"answer": accept(&json!({"answer": "[1, 2]"}))});
+    let more = json!({"requestState": asked["requestState"], "inputResponses": answers});
+    assert_eq!(text(&client.call("numbers", more).await), "[1,2]");
+}
+
+#[tokio::test]
+async fn a_client_that_cannot_be_asked_is_told_what_it_would_need() {
+    let mut client = Stateless::new(json!({}));
+    let refused = client.call("greet", json!({})).await;
+    assert_eq!(refused["error"]["code"], -32021);
+    assert_eq!(refused["error"]["data"]["requiredCapabilities"], json!({"elicitation": {}}));
+    for name in ["remove", "pick"] {
+        let denied = client.call(name, json!({})).await;
+        assert_eq!(denied["result"]["_meta"]["toolcrib/error_kind"], "denied", "{denied}");
+    }
+}
+
+#[tokio::test]
+async fn a_client_with_a_handshake_is_asked_while_its_call_waits() {
+    let mut wire = Wire::connect(server());
+    let hello = json!({
+        "protocolVersion": "2025-11-25",
+        "capabilities": {"elicitation": {}, "sampling": {}},
+        "clientInfo": {"name": "test", "version": "0"},
+    });
+    wire.request("initialize", hello).await;
+    wire.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+    let params = json!({"name": "greet", "arguments": {}, "_meta": {"progressToken": "p"}});
+    wire.send(&json!({"jsonrpc": "2.0", "id": "call", "method": "tools/call", "params": params}))
+        .await;
+
+    let mut asked = Vec::new();
+    let mut progress = Vec::new();
+    let answer = loop {
+        let message = wire.receive().await;
+        let result = match message["method"].as_str() {
+            Some("elicitation/create") => {
+                let properties = &message["params"]["requestedSchema"]["properties"];
+                let property = properties.as_object().unwrap().keys().next().unwrap().clone();
+                accept(&json!({&*property: format!("my {property}")}))
+            }
+            Some("sampling/createMessage") => json!({
+                "role": "assistant", "model": "m", "content": {"type": "text", "text": "roses"},
+            }),
+            Some("notifications/progress") => {
+                progress.push(message["params"].clone());
+                continue;
+            }
+            Some(other) => panic!("{other}"),
+            None => break message,
+        };
+        asked.push(message["method"].as_str().unwrap().to_owned());
+        wire.send(&json!({"jsonrpc": "2.0", "id": message["id"], "result": result})).await;
+    };
+    assert_eq!(answer["id"], "call");
+    assert_eq!(text(&answer), "my name of \"my town\"");
+    let forms = asked.iter().filter(|method| *method == "elicitation/create").count();
+    assert_eq!((forms, asked.len()), (2, 3));
+    // It runs three times and says the same each time: progress only rises.
+    assert_eq!(
+        progress,
+        [json!({"progressToken": "p", "progress": 1.0, "total": 2.0, "message": "greeting"})]
+    );
+}
+
+#[tokio::test]
+async fn log_messages_are_for_clients_that_set_a_level() {
+    let mut wire = Wire::connect(server());
+    let hello = json!({
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "0"},
+    });
+    wire.request("initialize", hello).await;
+    wire.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+    // Nothing comes before the answer.
+    assert_eq!(wire.call("greet", json!({})).await["error"]["code"], -32021);
+    wire.request("logging/setLevel", json!({"level": "info"})).await;
+    wire.send(&json!({
+        "jsonrpc": "2.0", "id": 9, "method": "tools/call",
+        "params": {"name": "greet", "arguments": {}},
+    }))
+    .await;
+    let message = wire.receive().await;
+    assert_eq!(message["method"], "notifications/message");
+    assert_eq!(message["params"], json!({"level": "info", "logger": "greet", "data": "greeting"}));
+    assert_eq!(wire.receive().await["id"], 9);
+    wire.request("logging/setLevel", json!({"level": "error"})).await;
+    assert_eq!(wire.call("greet", json!({})).await["error"]["code"], -32021);
+}

@@ -32,14 +32,18 @@ fn line(word: &str, number: usize) -> String {
 }
 
 /// What may have drifted.
-pub const DRIFTS: [&str; 8] = [
+pub const DRIFTS: [&str; 12] = [
     "exact",
     "line ends",
     "trailing blanks",
     "indentation",
     "quotes",
+    "quotes at the start",
+    "invisible characters",
+    "odd separators",
     "ambiguous",
     "a miss",
+    "a miss, and quotes",
     "nothing alike",
 ];
 
@@ -54,18 +58,30 @@ pub fn drift(name: &'static str, lines: usize, block: usize) -> Work {
         "trailing blanks" => text.replace('\n', "  \n"),
         "indentation" => text.replace("    ", "\t"),
         "quotes" => text.replace('"', "\u{201d}"),
+        "quotes at the start" => text.replace("let ", "\u{201c}let\u{201d} "),
+        "invisible characters" => text.replace("compute", "comp\u{200b}ute"),
+        "odd separators" => text.replace(" = ", "\u{a0}=\u{2028}"),
         "a miss" => text.replace("item", "thing"),
+        "a miss, and quotes" => text.replace("item", "thing").replace('"', "\u{201d}"),
         "nothing alike" => String::new(),
         _ => text.to_owned(),
     };
-    let around = if name == "a miss" { chunk } else { drifted(&chunk) };
+    let around = match name {
+        "a miss" => chunk,
+        "a miss, and quotes" => chunk.replace('"', "\u{201d}"),
+        _ => drifted(&chunk),
+    };
     let around = if name == "nothing alike" { line("value", 1).repeat(CHUNK) } else { around };
     let before = around.repeat(chunks * 3 / 4);
     let mut file = before + &drifted(&source) + &around.repeat(chunks - chunks * 3 / 4);
     if name == "ambiguous" {
         file += &source;
     }
-    let source = if name == "nothing alike" { "zzyzx qwfp\n".repeat(block) } else { source };
+    let source = match name {
+        "nothing alike" => "zzyzx qwfp\n".repeat(block),
+        "quotes at the start" => source.replace("let ", "\"let\" "),
+        _ => source,
+    };
     Work { name, file: file.into_bytes(), source }
 }
 

@@ -13,8 +13,8 @@ use super::fold;
 use super::lines::{LineCounter, line_end_within, line_start_within, pieces, trim};
 use super::show::{clip, visible};
 
-/// Bytes per block.
-const BLOCK: usize = 64;
+/// Bytes per block: ten words, each beginning six bytes after the one before it.
+const BLOCK: usize = 60;
 
 /// Parts of the file that are looked at line by line.
 const CANDIDATES: usize = 6;
@@ -121,25 +121,44 @@ struct Shape {
 impl Shape {
     fn of(text: &[u8]) -> Self {
         let mut known = vec![0; 1 << 16];
-        let padded = [text, b"\0\0\0"].concat();
-        padded.windows(4).for_each(|bytes| known[Self::slot(bytes)] = 1);
+        let padded = [text, b"\0\0"].concat();
+        Self::slots(&padded).for_each(|slot| known[slot] = 1);
         // Blanks alone tell nothing apart.
-        let blank = b"\t\t\t   \t  \n\n\n   \n  \0";
-        blank.windows(4).for_each(|bytes| known[Self::slot(bytes)] = 0);
+        let blank = b"\t\t\t   \t  \n\n\n   \n  ";
+        Self::slots(blank).for_each(|slot| known[slot] = 0);
         Self { known }
     }
 
-    /// Where the first three of four bytes are kept. Letters of both cases have one place.
-    fn slot(bytes: &[u8]) -> usize {
-        let Ok(bytes) = bytes.try_into() else { return 0 };
-        let group = (u32::from_le_bytes(bytes) | 0x0020_2020) & 0x00ff_ffff;
-        (group.wrapping_mul(0x9e37_79b1) >> 16) as usize
+    fn slots(text: &[u8]) -> impl Iterator<Item = usize> {
+        let group = |bytes: &[u8]| [bytes[0], bytes[1], bytes[2], 0, 0, 0, 0, 0];
+        text.windows(3).map(move |bytes| Self::slot(u64::from_le_bytes(group(bytes))))
     }
 
-    /// How many groups that begin in the block are known, of every second one.
-    fn count(&self, file: &[u8], block: Range<usize>) -> usize {
-        let bytes = &file[block.start..file.len().min(block.end + 3)];
-        bytes.windows(4).step_by(2).map(|bytes| usize::from(self.known[Self::slot(bytes)])).sum()
+    /// Where the first three bytes of a word are kept. Letters of both cases have one place.
+    fn slot(word: u64) -> usize {
+        let group = (word | 0x0020_2020) & 0x00ff_ffff;
+        let hash = (group.wrapping_mul(0x9e37_79b1) >> 16) & 0xffff;
+        usize::try_from(hash).unwrap_or(0)
+    }
+
+    /// How many groups that begin in the block at `at` are known, of every second one.
+    fn count(&self, file: &[u8], at: usize) -> usize {
+        let block = file[at..].first_chunk().copied().unwrap_or_else(|| {
+            let mut padded = [0; BLOCK + 2];
+            padded[..file.len() - at].copy_from_slice(&file[at..]);
+            padded
+        });
+        self.count_in(&block)
+    }
+
+    fn count_in(&self, block: &[u8; BLOCK + 2]) -> usize {
+        let known = |word: u64| usize::from(self.known[Self::slot(word)]);
+        // A word of eight bytes has three groups of three.
+        let words = (0..BLOCK).step_by(6).filter_map(|at| block[at..].first_chunk());
+        words
+            .map(|word| u64::from_le_bytes(*word))
+            .map(|word| known(word) + known(word >> 16) + known(word >> 32))
+            .sum()
     }
 }
 
@@ -150,7 +169,7 @@ fn candidates(file: &[u8], shape: &Shape, len: usize) -> Vec<Range<usize>> {
     let mut counts = std::collections::VecDeque::with_capacity(width + 1);
     let mut sum = 0;
     for at in 0..file.len().div_ceil(BLOCK) {
-        let count = shape.count(file, at * BLOCK..file.len().min((at + 1) * BLOCK));
+        let count = shape.count(file, at * BLOCK);
         counts.push_back(count);
         sum += count;
         if counts.len() > width {

@@ -9,6 +9,8 @@ use std::hash::{BuildHasher, Hasher};
 use foldhash::fast::FixedState;
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
+use super::lines;
+
 /// The line as the fifth level reads it, without blanks at its edges.
 pub(super) fn fold(line: &str) -> String {
     if line.chars().all(is_settled) {
@@ -18,31 +20,77 @@ pub(super) fn fold(line: &str) -> String {
     Folded::new(mapped.nfc()).collect()
 }
 
-/// Whether the line folds to `key`. Most lines are told apart by their first characters.
+/// Whether the line folds to `key`. Most lines are told apart by their first characters, and what is
+/// folded is seldom written down.
 pub(super) fn folds_to(line: &str, key: &str) -> bool {
-    let mut folded = Folded::new(line.chars());
-    let mut wanted = key.chars();
+    compare(line, key.as_bytes()).unwrap_or_else(|| fold(line) == key)
+}
+
+/// Whether the line folds to `key`, unless that depends on how characters are composed.
+fn compare(line: &str, key: &[u8]) -> Option<bool> {
+    let bytes = line.as_bytes();
+    let (mut at, mut read) = (0, 0);
+    // Whether a blank was seen since the last character that shows.
+    let mut blank = false;
     loop {
-        match (folded.next(), wanted.next()) {
-            (None, None) => return true,
-            (one, other) if one == other => {}
-            _ => break,
+        let blanks = lines::indent(&bytes[at..]).len();
+        (at, blank) = (at + blanks, blank || blanks > 0);
+        let Some(byte) = bytes.get(at) else { return Some(read == key.len()) };
+        let char = if byte.is_ascii() { char::from(*byte) } else { line[at..].chars().next()? };
+        let Shown::As(plain) = shown(char) else {
+            (at, blank) = (at + char.len_utf8(), blank || is_space(char));
+            continue;
+        };
+        // What is shown as another character is settled.
+        if plain == char && !is_settled(char) {
+            return None;
         }
+        if std::mem::take(&mut blank) && read > 0 {
+            if key.get(read) != Some(&b' ') {
+                return Some(false);
+            }
+            read += 1;
+        }
+        at += char.len_utf8();
+        if !begins_with(&key[read..], plain) {
+            return (!is_composed(line, at)).then_some(false);
+        }
+        read += plain.len_utf8();
+        let run = bytes[at..].iter().zip(&key[read..]);
+        let run = run.take_while(|(one, other)| one == other && is_word(**one)).count();
+        (at, read) = (at + run, read + run);
     }
-    // Only what is not yet composed can differ now and be equal composed, and an ASCII character
-    // that none but another follows is composed.
-    let read = line.len() - folded.chars.as_str().len();
-    let is_settled_so_far = line.as_bytes()[..line.len().min(read + 1)].is_ascii();
-    !is_settled_so_far && !line.chars().all(is_settled) && fold(line) == key
+}
+
+fn begins_with(key: &[u8], char: char) -> bool {
+    match u8::try_from(char) {
+        Ok(byte) if byte.is_ascii() => key.first() == Some(&byte),
+        _ => key.starts_with(char.encode_utf8(&mut [0; 4]).as_bytes()),
+    }
+}
+
+/// Whether a byte is a character that is neither changed by folding nor blank.
+fn is_word(byte: u8) -> bool {
+    byte.is_ascii() && !lines::is_blank(byte)
+}
+
+/// Whether what stands at `at` may be composed with what is before it.
+fn is_composed(line: &str, at: usize) -> bool {
+    line.as_bytes().get(at).is_some_and(|byte| !byte.is_ascii())
+        && line[at..]
+            .chars()
+            .find(|char| !is_widthless(*char))
+            .is_some_and(|char| !is_settled(char))
 }
 
 /// A hash of what the line folds to.
 pub(super) fn fold_hash(line: &str, hashing: &FixedState) -> u64 {
     let mut hasher = hashing.build_hasher();
-    if line.is_ascii() {
-        Folded::new(line.chars()).for_each(|char| hasher.write_u32(u32::from(char)));
+    let write = |char| hasher.write_u32(u32::from(char));
+    if line.is_ascii() || line.chars().all(is_settled) {
+        Folded::new(line.chars()).for_each(write);
     } else {
-        fold(line).chars().for_each(|char| hasher.write_u32(u32::from(char)));
+        fold(line).chars().for_each(write);
     }
     hasher.finish()
 }
@@ -81,15 +129,14 @@ impl<I: Iterator<Item = char>> Iterator for Folded<I> {
             return Some(held);
         }
         loop {
-            let char = self.chars.next()?;
-            if is_widthless(char) {
-                continue;
-            }
-            if is_space(char) {
-                self.blank = true;
-                continue;
-            }
-            let char = plain(char);
+            let char = match shown(self.chars.next()?) {
+                Shown::Nothing => continue,
+                Shown::Blank => {
+                    self.blank = true;
+                    continue;
+                }
+                Shown::As(char) => char,
+            };
             if std::mem::take(&mut self.blank) && self.begun {
                 self.held = Some(char);
                 return Some(' ');
@@ -100,48 +147,47 @@ impl<I: Iterator<Item = char>> Iterator for Folded<I> {
     }
 }
 
-/// Blanks of every kind, line separators of Unicode included: within a line they are spaces.
+/// What the fifth level sees of a character.
+#[derive(Clone, Copy)]
+enum Shown {
+    /// Joiners, marks of direction, soft hyphens, stray byte order marks.
+    Nothing,
+    /// Blanks of every kind, line separators of Unicode included: within a line they are spaces.
+    Blank,
+    As(char),
+}
+
+fn shown(char: char) -> Shown {
+    match char {
+        '\t' | '\u{b}' | '\u{c}' | ' ' => Shown::Blank,
+        '\0'..='\x7f' => Shown::As(char),
+        '\u{85}' | '\u{a0}' => Shown::Blank,
+        '\u{ad}' => Shown::Nothing,
+        '\u{80}'..='\u{167f}' => Shown::As(char),
+        '\u{1680}' | '\u{2000}'..='\u{200a}' => Shown::Blank,
+        '\u{180e}' | '\u{200b}'..='\u{200f}' => Shown::Nothing,
+        '\u{2010}'..='\u{2015}' => Shown::As('-'),
+        '\u{2018}'..='\u{201b}' | '\u{2032}' => Shown::As('\''),
+        '\u{201c}'..='\u{201f}' | '\u{2033}' => Shown::As('"'),
+        '\u{2028}' | '\u{2029}' | '\u{202f}' | '\u{205f}' | '\u{2800}' => Shown::Blank,
+        '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2064}' => Shown::Nothing,
+        '\u{2066}'..='\u{2069}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' => Shown::Nothing,
+        '\u{2212}' | '\u{fe58}' | '\u{fe63}' | '\u{ff0d}' => Shown::As('-'),
+        '\u{3000}' => Shown::Blank,
+        '\u{ff02}' => Shown::As('"'),
+        '\u{ff07}' => Shown::As('\''),
+        _ => Shown::As(char),
+    }
+}
+
+/// Whether a character is a blank of some kind.
 fn is_space(char: char) -> bool {
-    match char {
-        ' ' | '\t' | '\u{b}' | '\u{c}' => true,
-        _ if char.is_ascii() => false,
-        _ => matches!(
-            char,
-            '\u{85}' | '\u{a0}' | '\u{1680}' | '\u{2000}'
-                ..='\u{200a}'
-                    | '\u{2028}'
-                    | '\u{2029}'
-                    | '\u{202f}'
-                    | '\u{205f}'
-                    | '\u{2800}'
-                    | '\u{3000}'
-        ),
-    }
+    matches!(shown(char), Shown::Blank)
 }
 
-/// Characters that show nothing: joiners, marks of direction, soft hyphens, stray byte order marks.
+/// Whether a character shows nothing at all.
 pub(super) fn is_widthless(char: char) -> bool {
-    matches!(
-        char,
-        '\u{ad}'
-            | '\u{180e}'
-            | '\u{200b}'..='\u{200f}'
-            | '\u{202a}'..='\u{202e}'
-            | '\u{2060}'..='\u{2064}'
-            | '\u{2066}'..='\u{2069}'
-            | '\u{fe00}'..='\u{fe0f}'
-            | '\u{feff}'
-    )
-}
-
-fn plain(char: char) -> char {
-    match char {
-        _ if char.is_ascii() => char,
-        '\u{2010}'..='\u{2015}' | '\u{2212}' | '\u{fe58}' | '\u{fe63}' | '\u{ff0d}' => '-',
-        '\u{2018}'..='\u{201b}' | '\u{2032}' | '\u{ff07}' => '\'',
-        '\u{201c}'..='\u{201f}' | '\u{2033}' | '\u{ff02}' => '"',
-        _ => char,
-    }
+    matches!(shown(char), Shown::Nothing)
 }
 
 /// Characters that composing neither changes nor joins with what comes before: a quick answer for
@@ -162,7 +208,41 @@ fn is_settled(char: char) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+        #[test]
+        fn comparing_says_what_folding_does(
+            line in "[ae \t“’–éａ\u{301}\u{327}\u{200b}\u{a0}\u{2000}\u{1112}\u{1161}\u{11ab}]{0,7}",
+            other in "[ae \"é\u{301}\u{327}]{0,4}",
+        ) {
+            let hashing = FixedState::default();
+            for (line, other) in [(&line, &other), (&other, &line), (&line, &line)] {
+                let key = fold(other);
+                prop_assert_eq!(folds_to(line, &key), fold(line) == key, "{:?} {:?}", line, key);
+                let hashes = [line, other].map(|line| fold_hash(line, &hashing));
+                prop_assert_eq!(hashes[0] == hashes[1], fold(line) == key);
+            }
+            let cut: String = line.chars().take(2).collect();
+            prop_assert_eq!(folds_to(&line, &fold(&cut)), fold(&line) == fold(&cut));
+        }
+    }
+
+    #[test]
+    fn what_is_shown_as_another_character_is_not_composed() {
+        for char in '\0'..=char::MAX {
+            match shown(char) {
+                Shown::As(plain) if plain != char => assert!(is_settled(char), "{char:?}"),
+                Shown::As(_) | Shown::Nothing => {}
+                // A blank may be composed to another, and nothing is composed with it.
+                Shown::Blank => assert!(std::iter::once(char).nfc().all(is_space), "{char:?}"),
+            }
+        }
+    }
 
     #[test]
     fn ways_to_write_the_same_fold_to_one() {

@@ -60,7 +60,7 @@ pub(super) fn exact(file: &[u8], source: &[u8], keep: usize) -> Option<Found> {
 /// byte order mark.
 pub(super) fn drifted(body: &[u8], pattern: &Pattern<'_>, keep: usize) -> Option<Found> {
     verbatim(body, pattern, keep).or_else(|| {
-        let text = std::str::from_utf8(body).ok()?;
+        let text = simdutf8::basic::from_utf8(body).ok()?;
         folded::search(text, pattern, keep)
     })
 }

@@ -1,11 +1,11 @@
-//! The fifth level: lines are folded while they are compared, and most of them not at all.
+//! The fifth level: lines are folded while they are compared, most of them by a few characters.
 
 use std::ops::Range;
 
 use super::{Found, Tally, windows};
 use crate::edit::fold::{fold, folds_to, is_blank};
 use crate::edit::level::Level;
-use crate::edit::lines::{self, eol_at, eol_before, line_end, line_start, pieces};
+use crate::edit::lines::{eol_at, eol_before, line_end, line_start, pieces};
 use crate::edit::pattern::Pattern;
 
 /// Hits looked at: past so many each line is hashed once instead.
@@ -33,7 +33,7 @@ pub(super) fn search(body: &str, pattern: &Pattern<'_>, keep: usize) -> Option<F
     for line in pieces(body.as_bytes()) {
         let text = at..at + line.text.len();
         at = text.end + line.eol.len();
-        if !may_fold_to(line.text, &keys[seed]) || !folds_to(&body[text.clone()], &keys[seed]) {
+        if !folds_to(&body[text.clone()], &keys[seed]) {
             continue;
         }
         hits += 1;
@@ -48,23 +48,6 @@ pub(super) fn search(body: &str, pattern: &Pattern<'_>, keep: usize) -> Option<F
         }
     }
     tally.at(Level::Folded, first..last + 1)
-}
-
-/// Whether the first characters leave it open that the line folds to `key`. ASCII characters fold
-/// to themselves and blanks to one blank, unless a character follows that is not ASCII.
-fn may_fold_to(line: &[u8], key: &str) -> bool {
-    let key = key.as_bytes();
-    let line = &line[lines::indent(line).len()..];
-    let is_plain = |byte: u8| byte.is_ascii() && !lines::is_blank(byte);
-    let same =
-        line.iter().zip(key).take_while(|(one, other)| one == other && is_plain(**one)).count();
-    match (line.get(same), key.get(same)) {
-        (None, wanted) => wanted.is_none(),
-        (Some(next), wanted) if lines::is_blank(*next) => matches!(wanted, None | Some(b' ')),
-        (Some(next), _) => {
-            !next.is_ascii() || line.get(same + 1).is_some_and(|byte| !byte.is_ascii())
-        }
-    }
 }
 
 struct Window<'a> {

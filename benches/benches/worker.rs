@@ -9,6 +9,7 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Instant;
 
 use tokio::runtime::{Builder, Runtime};
@@ -24,6 +25,9 @@ const ROUNDS: usize = 9;
 const CALLS: u64 = 2_000;
 /// Of so many calls a contender that starts a program makes one.
 const PER_START: u64 = 100;
+
+/// Calls made by a task of the runtime, as a server makes them.
+const SERVED: &str = "ours/task-of-two-threads";
 
 const ARGUMENTS: &str = r#"{"lat":52.52,"lon":13.405}"#;
 /// The line that the tool's worker gets for a call.
@@ -67,12 +71,14 @@ fn rows(worker: &str, argv: &[&str]) -> Result<(), Failure> {
     let dir = tempfile::tempdir()?;
     fs::write(dir.path().join("tools.yaml"), manifest(argv)?)?;
     let one = Builder::new_current_thread().enable_all().build()?;
+    let served = Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let two = Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let starting = Builder::new_current_thread().enable_all().build()?;
     let rounds = interleaved(
         &mut [
             calls("ours", one, dir.path(), "stay", 1)?,
-            calls("ours/two-threads", two, dir.path(), "stay", 1)?,
+            calls(SERVED, served, dir.path(), "stay", 1)?,
+            calls("ours/beside-two-threads", two, dir.path(), "stay", 1)?,
             calls("ours/start", starting, dir.path(), "start", PER_START)?,
             pipes("limit/pipes", argv)?,
         ],
@@ -81,8 +87,11 @@ fn rows(worker: &str, argv: &[&str]) -> Result<(), Failure> {
     );
     for name in rounds.names() {
         let targets = [Target::Nanoseconds(15_000.0)];
-        let verdict =
-            if *name == "ours" { verdicts(&targets, &rounds, name) } else { String::new() };
+        let verdict = if ["ours", SERVED].contains(name) {
+            verdicts(&targets, &rounds, name)
+        } else {
+            String::new()
+        };
         println!(
             "| {worker} | {name} | {:.1} | {:.3} | {verdict} |",
             rounds.median(name) / 1e3,
@@ -127,13 +136,14 @@ fn calls(
     if let Some((file, _)) = found.files().problems().next() {
         return Err(file.render(false).into());
     }
-    let crib: Toolcrib = {
+    let crib: Arc<Toolcrib> = {
         let _inside = runtime.enter();
-        Toolcrib::builder().manifests(&found).build()?
+        Arc::new(Toolcrib::builder().manifests(&found).build()?)
     };
     Ok(Contender::new(contender, move |times| {
         let made = times / every;
-        let elapsed = runtime.block_on(async {
+        let crib = Arc::clone(&crib);
+        let work = async move {
             let turn = crib.turn();
             let start = Instant::now();
             for _ in 0..made {
@@ -141,7 +151,16 @@ fn calls(
                 assert!(result.is_success(), "{}", result.text());
             }
             start.elapsed()
-        });
+        };
+        let elapsed = match contender {
+            SERVED => runtime.block_on(async {
+                match runtime.spawn(work).await {
+                    Ok(elapsed) => elapsed,
+                    Err(ended) => std::panic::resume_unwind(ended.into_panic()),
+                }
+            }),
+            _ => runtime.block_on(work),
+        };
         // As if all had been made: a start takes too long to make as many.
         elapsed * u32::try_from(every).unwrap_or(u32::MAX)
     }))

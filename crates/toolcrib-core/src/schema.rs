@@ -1,6 +1,7 @@
 //! Compiled schemas: made at the first call, shared by equal schemas.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use jsonschema::{PatternOptions, Validator};
@@ -14,7 +15,7 @@ use crate::arguments::shape::Shape;
 use crate::violation::Violation;
 
 /// A compiled input schema. Regular expressions run in linear time, nothing is fetched, and
-/// `format` annotates.
+/// `format` annotates unless the definition says that it asserts.
 #[derive(Debug)]
 pub(crate) struct InputValidator {
     /// The short way to "fits".
@@ -22,16 +23,18 @@ pub(crate) struct InputValidator {
     /// The whole schema, compiled when the short way first does not lead there.
     validator: OnceLock<Validator<TapeJson>>,
     schema: Arc<Value>,
+    assert_formats: bool,
     /// What the schema alone says of what comes before validation.
     preparation: Arc<Preparation>,
 }
 
 impl InputValidator {
-    fn compile(schema: &Arc<Value>) -> Result<Self, ToolError> {
+    fn compile(schema: &Arc<Value>, assert_formats: bool) -> Result<Self, ToolError> {
         let compiled = Self {
-            shape: Shape::of(schema),
+            shape: Shape::of(schema, assert_formats),
             validator: OnceLock::new(),
             schema: Arc::clone(schema),
+            assert_formats,
             preparation: Arc::new(Preparation::of_schema(schema)),
         };
         if !compiled.shape.is_whole() {
@@ -47,7 +50,7 @@ impl InputValidator {
         }
         let validator = jsonschema::options_for::<TapeJson>()
             .with_pattern_options(PatternOptions::regex())
-            .should_validate_formats(false)
+            .should_validate_formats(self.assert_formats)
             .offline()
             .build(&self.schema)
             .map_err(|error| unusable(&error))?;
@@ -139,7 +142,8 @@ fn unusable(error: &jsonschema::ValidationError<'_>) -> ToolError {
 /// validator keeps its own, so that nothing else can come to stand there.
 #[derive(Debug, Default)]
 pub(crate) struct SchemaCache {
-    inputs: Mutex<HashMap<usize, Weak<InputValidator>>>,
+    /// With whether formats assert.
+    inputs: Mutex<HashMap<(usize, bool), Weak<InputValidator>>>,
     outputs: Mutex<HashMap<usize, Weak<OutputValidator>>>,
 }
 
@@ -149,7 +153,10 @@ impl SchemaCache {
         &self,
         definition: &ToolDefinition,
     ) -> Result<Arc<InputValidator>, ToolError> {
-        shared(&self.inputs, definition.shared_input_schema(), InputValidator::compile)
+        let (schema, assert_formats) =
+            (definition.shared_input_schema(), definition.assert_formats());
+        let compile = || InputValidator::compile(schema, assert_formats);
+        shared(&self.inputs, (address(schema), assert_formats), compile)
     }
 
     /// The validator of a definition's data, if it says what that is.
@@ -158,22 +165,29 @@ impl SchemaCache {
         definition: &ToolDefinition,
     ) -> Result<Option<Arc<OutputValidator>>, ToolError> {
         let schema = definition.shared_output_schema();
-        schema.map(|schema| shared(&self.outputs, schema, OutputValidator::compile)).transpose()
+        schema
+            .map(|schema| {
+                shared(&self.outputs, address(schema), || OutputValidator::compile(schema))
+            })
+            .transpose()
     }
 }
 
-fn shared<V>(
-    known: &Mutex<HashMap<usize, Weak<V>>>,
-    schema: &Arc<Value>,
-    compile: impl FnOnce(&Arc<Value>) -> Result<V, ToolError>,
+fn address(schema: &Arc<Value>) -> usize {
+    Arc::as_ptr(schema).addr()
+}
+
+fn shared<K: Eq + Hash, V>(
+    known: &Mutex<HashMap<K, Weak<V>>>,
+    key: K,
+    compile: impl FnOnce() -> Result<V, ToolError>,
 ) -> Result<Arc<V>, ToolError> {
-    let key = Arc::as_ptr(schema).addr();
     let lock = || known.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(validator) = lock().get(&key).and_then(Weak::upgrade) {
         return Ok(validator);
     }
     // Compiled outside the lock: a slow schema must not hold up the first calls of others.
-    let fresh = Arc::new(compile(schema)?);
+    let fresh = Arc::new(compile()?);
     let mut known = lock();
     if let Some(validator) = known.get(&key).and_then(Weak::upgrade) {
         return Ok(validator);

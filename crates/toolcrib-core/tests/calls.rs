@@ -93,16 +93,20 @@ async fn every_problem_of_the_arguments_is_named_at_once() {
 }
 
 #[tokio::test]
-async fn a_format_annotates_in_every_draft() {
+async fn a_format_annotates_in_every_draft_unless_the_definition_says_assert() {
     for draft in
         ["http://json-schema.org/draft-07/schema#", "https://json-schema.org/draft/2020-12/schema"]
     {
         // The pattern keeps the short way out of it.
         let when = json!({"type": "string", "format": "date", "pattern": "^t"});
         let schema = json!({"$schema": draft, "properties": {"when": when}});
-        let turn = turn([echo(define("ask").input_schema(schema))]);
-        let result = call(&turn, "ask", json!({"when": "tomorrow"})).await;
+        let lenient = define("lenient").input_schema(schema.clone());
+        let strict = define("strict").input_schema(schema).assert_formats(true);
+        let turn = turn([echo(lenient), echo(strict)]);
+        let result = call(&turn, "lenient", json!({"when": "tomorrow"})).await;
         assert!(result.error().is_none(), "{draft}: {}", result.text());
+        let result = call(&turn, "strict", json!({"when": "tomorrow"})).await;
+        assert_eq!(result.error().map(ToolError::kind), Some(ErrorKind::InvalidArgs), "{draft}");
     }
 }
 

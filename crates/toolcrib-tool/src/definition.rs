@@ -79,6 +79,7 @@ struct Seldom {
     refresh_every: Option<Duration>,
     resources: Resources,
     empty_as_absent: Vec<String>,
+    assert_formats: bool,
     claims: Option<Annotations>,
 }
 
@@ -177,6 +178,12 @@ impl ToolDefinition {
     /// Properties for which an empty string means "not given".
     pub fn empty_as_absent(&self) -> &[String] {
         self.seldom.as_ref().map_or(&[], |seldom| &seldom.empty_as_absent)
+    }
+
+    /// Whether a text that is not of the `format` its schema names is refused. Default `false`: a
+    /// format tells the model what is meant, and nothing is held against it.
+    pub fn assert_formats(&self) -> bool {
+        self.seldom.as_ref().is_some_and(|seldom| seldom.assert_formats)
     }
 
     /// The tool's own time limit; the executor's default where there is none.
@@ -328,6 +335,7 @@ impl ToolDefinition {
                 Some(ttl) => json!({"ttl_seconds": ttl.as_secs_f64()}),
             }),
         );
+        optional("assert_formats", self.assert_formats().then_some(Value::Bool(true)));
         optional("dedupe", (self.dedupe != Dedupe::None).then(|| self.dedupe.as_str().into()));
         let Resources { reads, writes } = self.resources();
         optional(

@@ -16,6 +16,8 @@ use crate::violation::Subject;
 #[derive(Debug)]
 pub(super) struct Checked {
     pub(super) value: Value,
+    /// Whether a text must be of the `format` that is named.
+    pub(super) assert_formats: bool,
     /// Tells what fits. What it says of what does not fit lacks words for patterns.
     quick: Validator,
     /// Finds the words; made when there is something to say.
@@ -24,14 +26,17 @@ pub(super) struct Checked {
 
 impl Checked {
     /// Fails with the schema and what keeps it from being used.
-    pub(super) fn new(value: Value) -> Result<Self, (Value, ValidationError<'static>)> {
-        if let Ok(quick) = QUICK.build(&value) {
-            return Ok(Self { value, quick, exact: OnceLock::new() });
+    pub(super) fn new(
+        value: Value,
+        assert_formats: bool,
+    ) -> Result<Self, (Value, ValidationError<'static>)> {
+        if let Ok(quick) = QUICK.of(assert_formats).build(&value) {
+            return Ok(Self { value, assert_formats, quick, exact: OnceLock::new() });
         }
-        match compile(&value) {
+        match EXACT.of(assert_formats).build(&value) {
             Ok(validator) => {
                 let exact = OnceLock::from(Some(validator.clone()));
-                Ok(Self { value, quick: validator, exact })
+                Ok(Self { value, assert_formats, quick: validator, exact })
             }
             Err(error) => Err((value, error)),
         }
@@ -67,7 +72,8 @@ impl Checked {
     }
 
     fn exact(&self) -> &Validator {
-        let exact = self.exact.get_or_init(|| compile(&self.value).ok());
+        let compiled = || EXACT.of(self.assert_formats).build(&self.value).ok();
+        let exact = self.exact.get_or_init(compiled);
         // There is one: what is surely a pattern compiles, and nothing else is different.
         exact.as_ref().unwrap_or(&self.quick)
     }
@@ -80,13 +86,32 @@ fn options() -> ValidationOptions<'static> {
 
 /// Compiles the whole of a schema, as whoever calls the tool will.
 pub(super) fn compile(schema: &Value) -> Result<Validator, ValidationError<'static>> {
-    EXACT.build(schema)
+    EXACT.of(false).build(schema)
 }
 
-static EXACT: LazyLock<ValidationOptions<'static>> = LazyLock::new(options);
+/// The same options where formats annotate, and where they assert.
+struct Options {
+    annotating: ValidationOptions<'static>,
+    asserting: ValidationOptions<'static>,
+}
 
-static QUICK: LazyLock<ValidationOptions<'static>> =
-    LazyLock::new(|| options().with_keyword("pattern", LazyPattern::keyword));
+impl Options {
+    fn new(made: impl Fn() -> ValidationOptions<'static>) -> Self {
+        Self {
+            annotating: made().should_validate_formats(false),
+            asserting: made().should_validate_formats(true),
+        }
+    }
+
+    fn of(&self, assert_formats: bool) -> &ValidationOptions<'static> {
+        if assert_formats { &self.asserting } else { &self.annotating }
+    }
+}
+
+static EXACT: LazyLock<Options> = LazyLock::new(|| Options::new(options));
+
+static QUICK: LazyLock<Options> =
+    LazyLock::new(|| Options::new(|| options().with_keyword("pattern", LazyPattern::keyword)));
 
 /// `pattern`, known to compile, compiled at the first text.
 struct LazyPattern {

@@ -106,6 +106,7 @@ pub(super) const TOOL: Keys = Keys {
         optional("input_examples", List),
         optional("examples", List),
         optional("empty_as_absent", Texts),
+        optional("assert_formats", Bool),
         optional("context", Mapping),
         optional("run", Mapping),
         optional("http", MappingLike("{method: GET, url: \"https://…\"}")),

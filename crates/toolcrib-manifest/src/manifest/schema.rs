@@ -83,7 +83,11 @@ const COMBINING: [&str; 9] =
     ["$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "if", "then", "else", "dependentSchemas"];
 
 /// Checks the schema of a tool's arguments: an object, closed unless it says otherwise.
-pub(super) fn check_input(node: &Node, findings: &mut Findings<'_>) -> Option<Checked> {
+pub(super) fn check_input(
+    node: &Node,
+    assert_formats: bool,
+    findings: &mut Findings<'_>,
+) -> Option<Checked> {
     let mut value = node.to_value();
     let root = value.as_object_mut()?;
     if let Some(entry) = node.entry("type")
@@ -106,7 +110,7 @@ pub(super) fn check_input(node: &Node, findings: &mut Findings<'_>) -> Option<Ch
         let closing = if combined { "unevaluatedProperties" } else { "additionalProperties" };
         root.insert(closing.to_owned(), false.into());
     }
-    let checked = check(node, value, findings)?;
+    let checked = check(node, value, assert_formats, findings)?;
     check_required(node, findings);
     check_defaults(node, &checked, findings);
     Some(checked)
@@ -160,10 +164,16 @@ fn keywords() -> impl Iterator<Item = &'static str> {
 }
 
 /// Checks any schema: its literals, its keywords, and that it compiles.
-pub(super) fn check(node: &Node, value: Value, findings: &mut Findings<'_>) -> Option<Checked> {
+pub(super) fn check(
+    node: &Node,
+    value: Value,
+    assert_formats: bool,
+    findings: &mut Findings<'_>,
+) -> Option<Checked> {
     check_schema_literals(node, findings);
     check_keywords(node, findings);
-    Checked::new(value).map_err(|(value, error)| explain(node, &value, &error, findings)).ok()
+    let checked = Checked::new(value, assert_formats);
+    checked.map_err(|(value, error)| explain(node, &value, &error, findings)).ok()
 }
 
 /// Calls `each` with every schema directly inside a schema.
@@ -256,7 +266,7 @@ fn check_nested(schema: &Node, checked: &Checked, findings: &mut Findings<'_>) {
         }
     }
     // One that refers to elsewhere in the whole schema is left alone.
-    let Ok(checked) = Checked::new(own) else { return };
+    let Ok(checked) = Checked::new(own, checked.assert_formats) else { return };
     let node = Node { span: default.node.visible_span(Some(default)), ..default.node.clone() };
     checked.report(&default.node.to_value(), &node, BAD_DEFAULT, findings);
 }

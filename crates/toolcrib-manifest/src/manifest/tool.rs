@@ -38,9 +38,9 @@ pub(super) fn read(
     let context = read_context(&fields, &mut scope, findings);
     let empty_as_absent = fields.texts("empty_as_absent").unwrap_or_default();
     check_declared(&fields, &scope, findings);
-    let output_schema = fields
-        .node("output_schema")
-        .map(|node| schema::check(node, node.to_value(), findings).map(|checked| checked.value));
+    let output_schema = fields.node("output_schema").map(|node| {
+        schema::check(node, node.to_value(), false, findings).map(|checked| checked.value)
+    });
 
     let annotations = annotations(&fields, findings);
     let limit_fields =
@@ -93,6 +93,7 @@ pub(super) fn read(
         .annotations(annotations)
         .injections(context.iter().map(injection).collect())
         .empty_as_absent(empty_as_absent)
+        .assert_formats(fields.flag("assert_formats").unwrap_or(false))
         .input_examples(examples);
     builder = labelled(builder, &fields, shared);
     if input_given {
@@ -236,7 +237,9 @@ fn read_input(
     scope.declare(node);
     let needed = given.is_some()
         || ["tests", "examples", "input_examples"].iter().any(|key| fields.node(key).is_some());
-    (if needed { schema::check_input(node, findings) } else { None }, given.is_some())
+    let assert_formats = fields.flag("assert_formats").unwrap_or(false);
+    let checked = needed.then(|| schema::check_input(node, assert_formats, findings)).flatten();
+    (checked, given.is_some())
 }
 
 /// `context`: values of the host, and how they are checked.
@@ -286,7 +289,7 @@ fn read_context(
         let schema = part(schema);
         let value = (!schema.entries().is_empty()).then(|| schema.to_value());
         if let Some(value) = &value {
-            schema::check(&schema, value.clone(), findings);
+            schema::check(&schema, value.clone(), false, findings);
         }
         parameters.push(ContextParameter {
             name: name.to_owned(),

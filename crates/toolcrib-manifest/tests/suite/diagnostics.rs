@@ -223,6 +223,14 @@ fn references() {
     );
     yaml("unused_argument", &run("argv: [tail, \"${args.path}\"]"), &["unused-argument"]);
     yaml("empty_as_absent", &tail("empty_as_absent: [paht]"), &["undeclared-argument"]);
+    let by_day = |lines: &str| {
+        tool(&format!(
+            "input: {{properties: {{day: {{type: string, format: date}}}}}}\n\
+             run: {{argv: [tail, \"${{args.day}}\"]}}\nexamples: [{{day: tomorrow}}]\n{lines}"
+        ))
+    };
+    yaml("asserted_format", &by_day("assert_formats: true"), &["bad-example"]);
+    assert!(load_str("tail.yaml", &by_day("")).diagnostics.is_empty(), "a format annotates");
     yaml("shadowed_argument", &tail("context: {path: {from: ctx.path}}"), &["shadowed-argument"]);
     yaml("context_without_from", &tail("context: {cluster: {enum: [dev]}}"), &["missing-key"]);
     yaml("context_from_args", &tail("context: {cluster: {from: args.path}}"), &["bad-reference"]);

@@ -42,6 +42,7 @@ tools:
     output_schema: {type: array}
     input_examples: [{pod: web-1, container: ""}]
     empty_as_absent: [container]
+    assert_formats: true
     context:
       cluster: {from: ctx.cluster_name, enum: [dev, stage]}
       trace: {from: ctx.trace, required: false}
@@ -80,7 +81,7 @@ fn every_key_reaches_the_declaration() {
     assert_eq!(definition.category(), "ops");
     assert_eq!(definition.tags(), ["prod", "logs"]);
     assert_eq!(definition.timeout(), Some(Duration::from_secs(20)));
-    assert!(!definition.parallel());
+    assert!(!definition.parallel() && definition.assert_formats());
     assert!(definition.annotations().read_only && !definition.annotations().open_world);
     assert_eq!(definition.input_schema()["additionalProperties"], json!(false));
     assert_eq!(definition.input_examples(), [json!({"pod": "web-1", "container": ""})]);
@@ -99,7 +100,7 @@ fn every_key_reaches_the_declaration() {
     assert_eq!((tool.output.format, tool.output.keep), (OutputFormat::Lines, Keep::Tail));
     assert_eq!(tool.owner.as_deref(), Some("platform-team"));
     assert_eq!(tool.origin.to_string(), "k8s.yaml:10:11");
-    assert_eq!(tool.tests[0].origin.line, 51);
+    assert_eq!(tool.tests[0].origin.line, 52);
     assert_eq!(tool.tests[1].expect.error.as_deref(), Some("invalid_args"));
 }
 

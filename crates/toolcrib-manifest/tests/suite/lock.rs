@@ -26,7 +26,7 @@ fn full() -> Value {
             "required": ["pod"],
         },
         "output_schema": {"type": "object", "properties": {"n": {"type": "integer"}}},
-        "empty_as_absent": ["note"],
+        "empty_as_absent": ["note"], "assert_formats": true,
         "context": {
             "cluster": {"from": "ctx.cluster", "enum": ["dev", "stage"]},
             "trace": {"from": "ctx.trace_id", "required": false},
@@ -67,6 +67,7 @@ fn edits() -> Vec<(&'static str, Value)> {
         ("/input/required", json!(["pod", "lines"])),
         ("/output_schema/properties/n/type", json!("number")),
         ("/empty_as_absent", Value::Null),
+        ("/assert_formats", json!(false)),
         ("/context/cluster/from", json!("ctx.other")),
         ("/context/cluster/enum", json!(["dev", "stage", "prod"])),
         ("/context/trace/required", json!(true)),

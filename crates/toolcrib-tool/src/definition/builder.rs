@@ -110,6 +110,8 @@ impl ToolDefinitionBuilder {
     seldom_setters! {
         /// Sets the properties for which `""` means "not given".
         empty_as_absent: Vec<String> => empty_as_absent;
+        /// `true`: a text that is not of the `format` its schema names is refused.
+        assert_formats: bool => assert_formats;
         /// Sets how many calls may run at once in this process; at least 1.
         max_concurrent: usize => Some(max_concurrent);
         /// Sets how many calls may start in a time.

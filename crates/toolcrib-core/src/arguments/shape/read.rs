@@ -63,10 +63,11 @@ const NO_BOUNDS: Bounds = Bounds {
 };
 
 impl Shape {
-    /// Reads what it can; of the rest nothing is certain.
-    pub(crate) fn of(schema: &Value) -> Self {
+    /// Reads what it can; of the rest nothing is certain, nor of a `format` that asserts.
+    pub(crate) fn of(schema: &Value, assert_formats: bool) -> Self {
         let mut reader = Reader {
             document: schema,
+            assert_formats,
             rules: vec![ANY_RULE, NO_RULE],
             names: Vec::new(),
             bounds: Vec::new(),
@@ -91,6 +92,7 @@ impl Shape {
 
 struct Reader<'s> {
     document: &'s Value,
+    assert_formats: bool,
     rules: Vec<Rule>,
     names: Vec<Name>,
     bounds: Vec<Bounds>,
@@ -156,7 +158,7 @@ impl<'s> Reader<'s> {
     fn reference(&mut self, keywords: &'s Map<String, Value>, depth: usize) -> Read<u16> {
         for (keyword, value) in keywords {
             // Older drafts ignore what stands beside it, newer ones do not.
-            if keyword != "$ref" && !annotates(keyword, value, depth)? {
+            if keyword != "$ref" && !self.annotates(keyword, value, depth)? {
                 return Err(Unread);
             }
         }
@@ -188,6 +190,22 @@ impl<'s> Reader<'s> {
         };
         self.rules[usize::from(place)] = rule;
         Ok(place)
+    }
+
+    /// Whether the keyword says nothing about values.
+    fn annotates(&self, keyword: &str, value: &Value, depth: usize) -> Read<bool> {
+        let is_well_formed = match keyword {
+            "format" if self.assert_formats => false,
+            "title" | "description" | "$comment" | "format" => value.is_string(),
+            "deprecated" | "readOnly" | "writeOnly" => value.is_boolean(),
+            "examples" => value.is_array(),
+            "default" => true,
+            "$schema" => depth == 0 && value.as_str().is_some_and(|uri| DRAFTS.contains(&uri)),
+            "$defs" | "definitions" => depth == 0 && value.is_object(),
+            _ => return if keyword.starts_with("x-") { Ok(true) } else { Ok(false) },
+        };
+        // What is not well formed is for the validator to refuse.
+        if is_well_formed { Ok(true) } else { Err(Unread) }
     }
 
     fn read(&mut self, schema: &'s Value, depth: usize) -> Read<Rule> {
@@ -244,7 +262,7 @@ impl<'s> Reader<'s> {
                     (bounds.greatest, ()) = (exact(value)?, bound());
                     bounds.below_greatest = keyword == "exclusiveMaximum";
                 }
-                _ if annotates(keyword, value, depth)? => {}
+                _ if self.annotates(keyword, value, depth)? => {}
                 _ => return Err(Unread),
             }
         }
@@ -325,7 +343,7 @@ impl<'s> Reader<'s> {
                 let is_plain = match keyword.as_str() {
                     "const" => value.is_string(),
                     "type" => value == "string",
-                    _ => annotates(keyword, value, depth + 1)?,
+                    _ => self.annotates(keyword, value, depth + 1)?,
                 };
                 if !is_plain {
                     return Err(Unread);
@@ -355,21 +373,6 @@ impl<'s> Reader<'s> {
         }
         append(&mut self.names, entries)
     }
-}
-
-/// Whether the keyword says nothing about values.
-fn annotates(keyword: &str, value: &Value, depth: usize) -> Read<bool> {
-    let is_well_formed = match keyword {
-        "title" | "description" | "$comment" | "format" => value.is_string(),
-        "deprecated" | "readOnly" | "writeOnly" => value.is_boolean(),
-        "examples" => value.is_array(),
-        "default" => true,
-        "$schema" => depth == 0 && value.as_str().is_some_and(|uri| DRAFTS.contains(&uri)),
-        "$defs" | "definitions" => depth == 0 && value.is_object(),
-        _ => return if keyword.starts_with("x-") { Ok(true) } else { Ok(false) },
-    };
-    // What is not well formed is for the validator to refuse.
-    if is_well_formed { Ok(true) } else { Err(Unread) }
 }
 
 /// Adds to a table; its place there.

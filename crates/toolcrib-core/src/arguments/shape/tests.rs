@@ -6,17 +6,17 @@ use toolcrib_json::parse;
 use super::Shape;
 use crate::arguments::json_view::{TapeJson, View};
 
-fn validator(schema: &Value) -> Option<Validator<TapeJson>> {
+fn validator(schema: &Value, assert_formats: bool) -> Option<Validator<TapeJson>> {
     jsonschema::options_for::<TapeJson>()
         .with_pattern_options(PatternOptions::regex())
-        .should_validate_formats(false)
+        .should_validate_formats(assert_formats)
         .offline()
         .build(schema)
         .ok()
 }
 
 fn fits(schema: &Value, value: &str) -> bool {
-    Shape::of(schema).fits(parse(value).expect("the value parses").root())
+    Shape::of(schema, false).fits(parse(value).expect("the value parses").root())
 }
 
 #[track_caller]
@@ -62,7 +62,7 @@ fn an_ordinary_schema_is_understood_whole() {
             "Unused": {"type": "boolean"},
         },
     });
-    assert!(Shape::of(&schema).is_whole());
+    assert!(Shape::of(&schema, false).is_whole());
     assert_fits(
         &schema,
         &[
@@ -95,7 +95,7 @@ fn what_is_not_understood_is_uncertain_only_where_it_stands() {
         "id": {"pattern": "^[a-z]+$"},
         "name": {"type": "string"},
     }});
-    assert!(!Shape::of(&schema).is_whole());
+    assert!(!Shape::of(&schema, false).is_whole());
     assert_fits(&schema, &[r#"{"name":"x"}"#, r#"{"other":1}"#]);
     assert_left_to_the_validator(&schema, &[r#"{"id":"x"}"#]);
 }
@@ -118,7 +118,7 @@ fn what_may_be_no_schema_is_not_understood_whole() {
         json!([]),
     ];
     for schema in faulty {
-        assert!(!Shape::of(&schema).is_whole(), "{schema}");
+        assert!(!Shape::of(&schema, false).is_whole(), "{schema}");
     }
 }
 
@@ -279,9 +279,10 @@ proptest! {
     fn what_fits_is_valid_and_what_is_whole_is_a_schema(
         schema in schema(),
         values in prop::collection::vec(instance(), 1..12),
+        assert_formats in any::<bool>(),
     ) {
-        let shape = Shape::of(&schema);
-        let validator = validator(&schema);
+        let shape = Shape::of(&schema, assert_formats);
+        let validator = validator(&schema, assert_formats);
         prop_assert!(validator.is_some() || !shape.is_whole(), "no schema: {schema}");
         let Some(validator) = validator else { return Ok(()) };
         for value in values {

@@ -276,6 +276,7 @@ fn body(
     let outcome =
         quote_spanned!(at(output)=> <#output as #contract::IntoOutcome>::into_outcome(__output));
     let validate = settings.validate.as_ref().map(|check| validate(check, function, contract));
+    let plan = settings.plan.as_ref().map(|plan| planned(plan, function, contract));
     let wind_down = settings.wind_down.map(|time| {
         let time = duration(time);
         quote! {
@@ -306,6 +307,8 @@ fn body(
 
             #validate
 
+            #plan
+
             #wind_down
         }
     }
@@ -317,15 +320,38 @@ fn duration(time: Duration) -> TokenStream {
     quote!(::core::time::Duration::from_millis(#millis))
 }
 
-/// `Tool::validate`, with a fn of the author's.
-fn validate(check: &Path, function: &Function<'_>, contract: &TokenStream) -> TokenStream {
+/// `Tool::plan`, with a fn of the author's.
+fn planned(plan: &Path, function: &Function<'_>, contract: &TokenStream) -> TokenStream {
+    let (parse, call) = asked(plan, function);
+    quote! {
+        fn plan(
+            &self,
+            __arguments: &#contract::Arguments,
+            __cx: &#contract::CallContext,
+        ) -> ::core::result::Result<
+            ::core::option::Option<#contract::Plan>,
+            #contract::ToolError,
+        > {
+            #parse
+            #call.map(::core::option::Option::Some)
+        }
+    }
+}
+
+/// What parses the arguments, and the call of a fn of the author's with them.
+fn asked(path: &Path, function: &Function<'_>) -> (TokenStream, TokenStream) {
     let (parse, arguments) = match function.arguments() {
         Some(ty) => {
             (quote_spanned!(at(ty)=> let __args = __arguments.parse::<#ty>()?;), quote!(&__args,))
         }
         None => (TokenStream::new(), TokenStream::new()),
     };
-    let call = quote_spanned!(at(check)=> #check(#arguments __cx));
+    (parse, quote_spanned!(at(path)=> #path(#arguments __cx)))
+}
+
+/// `Tool::validate`, with a fn of the author's.
+fn validate(check: &Path, function: &Function<'_>, contract: &TokenStream) -> TokenStream {
+    let (parse, call) = asked(check, function);
     quote! {
         fn validate<'a>(
             &'a self,

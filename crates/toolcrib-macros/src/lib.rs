@@ -81,6 +81,7 @@ use proc_macro::TokenStream;
 /// | `approval = "always"` | calls wait for a person: `never`, `always`, or `destructive` ones | `never` |
 /// | `refresh_every = "5m"` | how often `Tool::refresh` is asked | never |
 /// | `validate = path` | a `fn(&Args, &CallContext) -> Result<(), ToolError>` that says what the schema cannot; it must not block | none |
+/// | `plan = path` | a `fn(&Args, &CallContext) -> Result<Plan, ToolError>` that says what a call would do, for dry runs; it starts, sends and writes nothing | it cannot say |
 /// | `available = path` | a `fn() -> Result<(), String>` that says whether the tool can run on this machine, and if not, why; asked when the registry is built | it can |
 /// | `inject(parameter = "context_key", …)` | values the host fills in; `parameter?` makes one optional | none |
 /// | `empty_as_absent("…", …)` | properties for which `""` means "not given" | none |

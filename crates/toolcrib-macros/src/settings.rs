@@ -40,6 +40,7 @@ const KNOWN: &[&str] = &[
     "approval",
     "refresh_every",
     "validate",
+    "plan",
     "available",
     "inject",
     "empty_as_absent",
@@ -89,6 +90,8 @@ pub(crate) struct Settings {
     pub(crate) refresh_every: Option<Duration>,
     /// A fn that checks the arguments.
     pub(crate) validate: Option<Path>,
+    /// A fn that says what a call would do.
+    pub(crate) plan: Option<Path>,
     /// A fn that says whether the tool can run.
     pub(crate) available: Option<Path>,
     pub(crate) inject: Vec<Inject>,
@@ -185,6 +188,7 @@ impl Settings {
             "reads" => self.reads = values(&texts(input)?),
             "writes" => self.writes = values(&texts(input)?),
             "validate" => self.validate = Some(path(input)?),
+            "plan" => self.plan = Some(path(input)?),
             "available" => self.available = Some(path(input)?),
             "inject" => self.inject = injections(input)?,
             "examples" => {

@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use toolcrib_macros::tool;
 use toolcrib_tool::{
-    Approval, Arguments, BoxFuture, CachePolicy, CallContext, CallHost, ContextValues, Dedupe,
-    ErrorKind, Json, NativeTool, RetryPolicy, Services, ToolDefinition, ToolError, ToolOutcome,
-    ToolOutput, native_tools,
+    Approval, Arguments, BoxFuture, CachePolicy, CallContext, CallHost, CommandPlan, ContextValues,
+    Dedupe, ErrorKind, Json, NativeTool, Plan, RetryPolicy, Services, ToolDefinition, ToolError,
+    ToolOutcome, ToolOutput, native_tools,
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -110,6 +110,13 @@ fn even(args: &Add, cx: &CallContext) -> Result<(), ToolError> {
     even.then_some(()).ok_or_else(refuse)
 }
 
+fn planned(args: &Add, cx: &CallContext) -> Result<Plan, ToolError> {
+    even(args, cx)?;
+    let mut plan = CommandPlan::default();
+    plan.argv = vec!["add".to_owned(), args.a.to_string(), args.b.to_string()];
+    Ok(Plan::Command(plan))
+}
+
 fn needs_a_tape_drive() -> Result<(), String> {
     Err("needs a tape drive".to_owned())
 }
@@ -129,6 +136,7 @@ fn needs_a_tape_drive() -> Result<(), String> {
     refresh_every = "5m",
     wind_down = "700ms",
     validate = even,
+    plan = planned,
     available = needs_a_tape_drive
 )]
 async fn everything(
@@ -378,6 +386,18 @@ fn a_validating_fn_is_asked_before_the_call() {
     assert!(check(r#"{"a": 1, "b": 3}"#).is_ok());
     let refused = check(r#"{"a": 1, "b": 2}"#).unwrap_err();
     assert_eq!((refused.kind(), refused.message()), (ErrorKind::Constraint, "call_7 is odd"));
+}
+
+#[test]
+fn a_planning_fn_says_what_a_call_would_do() {
+    let cx = CallContext::builder("call_7", definition("everything")).build();
+    let planned = |name: &str, text: &str| {
+        (find(name).body)().plan(&Arguments::from_validated(text.to_owned()), &cx)
+    };
+    let plan = planned("everything", r#"{"a": 1, "b": 3}"#).unwrap();
+    assert!(matches!(plan, Some(Plan::Command(plan)) if plan.argv == ["add", "1", "3"]));
+    assert!(planned("everything", r#"{"a": 1, "b": 2}"#).is_err());
+    assert_eq!(planned("add", r#"{"a": 1, "b": 2}"#).unwrap(), None);
 }
 
 /// Two tools of one text: a macro of the caller's writes the fns.

@@ -6,7 +6,8 @@ use serde_json::Value;
 use toolcrib_manifest::declaration::{CommandSpec, Declaration, DeclaredBody, Keep};
 use toolcrib_sandbox::{Command, SpawnError, run};
 use toolcrib_tool::{
-    Arguments, BoxFuture, CallContext, CommandPlan, ErrorKind, Plan, Tool, ToolError, ToolOutcome,
+    Arguments, BoxFuture, CallContext, CommandLimits, CommandPlan, ErrorKind, Plan, Tool,
+    ToolError, ToolOutcome,
 };
 
 use crate::confinement::confinement;
@@ -148,6 +149,12 @@ impl Tool for CommandRunner {
         let cwd = self.host.directory(invocation.cwd.as_deref());
         // Whoever looks at it may be somewhere else.
         let cwd = std::path::absolute(&cwd).unwrap_or(cwd);
+        let mut limits = CommandLimits::default();
+        let most = confinement(&self.declaration.sandbox, &self.host).limits;
+        limits.memory = most.memory;
+        limits.file_size = most.file_size;
+        limits.open_files = most.open_files;
+        limits.processes = most.processes;
         Ok(Some(Plan::Command(CommandPlan {
             argv: invocation.argv().map(str::to_owned).collect(),
             env: invocation.env.into_iter().map(|(name, _)| name).collect(),
@@ -156,6 +163,7 @@ impl Tool for CommandRunner {
             cwd: cwd.to_string_lossy().into_owned(),
             output_bytes: self.compiled()?.spec.capture_bytes,
             sandbox: self.declaration.sandbox.profile.as_str().to_owned(),
+            limits,
         })))
     }
 

@@ -54,7 +54,7 @@ pub use name::{InvalidToolName, ToolName};
 pub use native::{NativeTool, native_tools};
 pub use outcome::{IntoOutcome, Json, Ticket, ToolOutcome};
 pub use output::ToolOutput;
-pub use plan::{CommandPlan, Plan, RequestPlan, UpstreamPlan};
+pub use plan::{CommandLimits, CommandPlan, Plan, RequestPlan, UpstreamPlan};
 pub use result::ToolResult;
 pub use schema::schema_for;
 pub use services::Services;

@@ -1,5 +1,7 @@
 //! What a call would do, for people who want to see it first.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 /// What a call would do, said without doing it ([`Tool::plan`](crate::Tool::plan)).
@@ -28,12 +30,32 @@ pub struct CommandPlan {
     pub pass_env: Vec<String>,
     /// How many bytes it reads on standard input.
     pub stdin_bytes: usize,
-    /// The directory it starts in.
+    /// The directory it starts in; empty for one of its own, which is gone afterwards.
     pub cwd: String,
     /// How many bytes of each of its output streams are kept.
     pub output_bytes: usize,
     /// The profile that it runs under; empty for one that knows none.
     pub sandbox: String,
+    /// What it may use up.
+    pub limits: CommandLimits,
+}
+
+/// What a program may use up, beside the time of its call. `None`: as much as the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct CommandLimits {
+    /// How long it may run, where that is less than its call may take.
+    pub time: Option<Duration>,
+    /// Time on a processor.
+    pub cpu: Option<Duration>,
+    /// Bytes of address space.
+    pub memory: Option<u64>,
+    /// Bytes a file may grow to.
+    pub file_size: Option<u64>,
+    /// Descriptors it may have open.
+    pub open_files: Option<u64>,
+    /// Processes alive at once.
+    pub processes: Option<u32>,
 }
 
 /// A request that a call would make.
@@ -96,6 +118,7 @@ impl Plan {
                 "sandbox": plan.sandbox,
                 "cwd": plan.cwd,
                 "output_bytes": plan.output_bytes,
+                "limits": plan.limits.to_value(),
             }),
             Self::Request(plan) => json!({
                 "kind": "request",
@@ -111,6 +134,23 @@ impl Plan {
                 "arguments": plan.arguments,
             }),
         }
+    }
+}
+
+impl CommandLimits {
+    /// Those that there are, as a JSON object.
+    fn to_value(self) -> Value {
+        let seconds = |time: Option<Duration>| time.map(|time| json!(time.as_secs_f64()));
+        let limits = [
+            ("time_seconds", seconds(self.time)),
+            ("cpu_seconds", seconds(self.cpu)),
+            ("memory_bytes", self.memory.map(Value::from)),
+            ("file_bytes", self.file_size.map(Value::from)),
+            ("open_files", self.open_files.map(Value::from)),
+            ("processes", self.processes.map(Value::from)),
+        ];
+        let there = limits.into_iter().filter_map(|(name, limit)| Some((name.to_owned(), limit?)));
+        Value::Object(there.collect())
     }
 }
 

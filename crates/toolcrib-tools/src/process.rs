@@ -1,12 +1,13 @@
 //! A program that a tool runs: until when, why it did not start, and what is said of its end.
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use tokio::time::sleep;
 use toolcrib_sandbox::jail::has_helper;
-use toolcrib_sandbox::{Command, Finished, SpawnError, Status, find_program, run};
-use toolcrib_tool::{CallContext, ErrorKind, ToolError, ToolOutput};
+use toolcrib_sandbox::{Command, Confinement, Finished, SpawnError, Status, find_program, run};
+use toolcrib_tool::{CallContext, CommandPlan, ErrorKind, Plan, ToolError, ToolOutput};
 
 use crate::Projects;
 
@@ -61,6 +62,34 @@ pub(crate) fn workspace(
     let none = || ToolError::unavailable("no folder is configured for it to work in");
     let root = projects.ok_or_else(none)?.root(project_id)?;
     Ok(std::path::absolute(root).unwrap_or_else(|_| root.to_owned()))
+}
+
+/// What a call that runs this command for `limit` at most would do.
+pub(crate) fn planned(command: &Command, limit: Duration) -> Plan {
+    let text = |text: &OsStr| text.to_string_lossy().into_owned();
+    let outline = command.outline();
+    let Confinement { profile, limits, .. } = outline.confinement;
+    let mut plan = CommandPlan {
+        argv: outline.argv.into_iter().map(text).collect(),
+        env: outline.env.into_iter().map(text).collect(),
+        stdin_bytes: outline.stdin_bytes,
+        cwd: outline.cwd.map(|cwd| text(cwd.as_os_str())).unwrap_or_default(),
+        output_bytes: outline.output_bytes,
+        sandbox: profile.as_str().to_owned(),
+        ..CommandPlan::default()
+    };
+    plan.limits.time = (limit < Duration::MAX).then_some(limit);
+    plan.limits.cpu = limits.cpu;
+    plan.limits.memory = limits.memory;
+    plan.limits.file_size = limits.file_size;
+    plan.limits.open_files = limits.open_files;
+    plan.limits.processes = limits.processes;
+    Plan::Command(plan)
+}
+
+/// The id of the call's project, where the host says one.
+pub(crate) fn project_id(cx: &CallContext) -> Option<&str> {
+    cx.injected("project_id")?.as_str()
 }
 
 /// Why nothing ran, in the pipeline's words.

@@ -120,6 +120,8 @@ impl Config {
             secrets,
             secret_folders,
             #[cfg(feature = "builtins")]
+            builtins,
+            #[cfg(feature = "builtins")]
             projects,
             #[cfg(feature = "builtins")]
                 paths: refused,
@@ -141,6 +143,7 @@ impl Config {
         #[cfg(feature = "builtins")]
         {
             paths.push(("projects", projects.values_mut().collect()));
+            paths.push(("builtins.bash.read", builtins.bash.read.iter_mut().collect()));
             paths.push(("paths.sensitive_extra", refused.sensitive_extra.iter_mut().collect()));
         }
         for (_, paths) in paths.into_iter().filter(|(key, _)| concerned(key)) {

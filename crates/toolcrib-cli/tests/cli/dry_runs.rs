@@ -72,6 +72,7 @@ fn everything_is_shown_secrets_are_not_and_nothing_happens() {
       sets       LOGIN_TOKEN, MODE
       passes on  LANG
       stdin      8 bytes
+      within     1024 processes
       keeps      65536 bytes of each output
       limits     30s; 24000 characters for the model
       answer     from a run: the tool keeps no answers
@@ -110,6 +111,7 @@ fn the_json_form_holds_the_same() {
         json!({
             "kind": "command", "argv": ["date", "+%A"], "cwd": "/", "env": [], "pass_env": [],
             "stdin_bytes": 0, "output_bytes": 1024, "sandbox": "workspace",
+            "limits": {"processes": 1024},
         })
     );
     assert_eq!(json["timeout_seconds"], 5.0);
@@ -159,4 +161,75 @@ fn what_policy_denies_and_what_the_client_runs_is_said() {
       answer     from a run: the tool keeps no answers
       decision   denied: Not today. (policy.rules[0])
     ");
+}
+
+#[test]
+fn a_dry_run_of_bash_shows_the_command_and_runs_none() {
+    let crib = Crib::new(&[]);
+    crib.config("builtins: {bash: {timeout: 20s}}\n");
+    let command = "command=touch ran && echo \"$HOME\"";
+    let run = crib.run(&["call", "bash", command, "timeout=5", "--dry-run"]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    insta::assert_snapshot!(placeless(&crib, &run.stdout), @r#"
+    bash
+      arguments  {"command":"touch ran && echo \"$HOME\"","timeout":5}
+      runs       bash -c -- 'touch ran && echo "$HOME"'
+      in         HERE
+      under      workspace
+      stdin      empty
+      within     5s, 1024 processes
+      keeps      1048576 bytes of each output
+      limits     600s; 24000 characters for the model
+      answer     from a run: the tool keeps no answers
+      decision   asks for approval: the tool asks for approval of every call (the tool's own `approval`)
+    "#);
+    let json = crib.run(&["call", "bash", command, "--dry-run", "--json"]).json();
+    assert_eq!(json["plan"]["argv"], json!(["bash", "-c", "--", &command[8..]]));
+    assert_eq!(json["plan"]["limits"], json!({"time_seconds": 20.0, "processes": 1024}));
+    assert!(!crib.path().join("ran").exists());
+}
+
+#[test]
+fn a_dry_run_of_python_shows_its_jail_and_starts_no_interpreter() {
+    let crib = Crib::new(&[]);
+    let code = "code=print(6 * 7)";
+    // Nothing is looked for, even: a `python3` that would leave a trace.
+    let shim = crib.path().join("python3");
+    let trace = crib.path().join("ran");
+    std::fs::write(&shim, format!("#!/bin/sh\ntouch '{}'\n", trace.display())).expect("a shim");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&shim, mode).expect("it is ours");
+    let path = format!("{}:{}", crib.path().display(), std::env::var("PATH").expect("it is set"));
+    let run = |more: &[&str]| {
+        let arguments = [&["call", "execute_python", code, "--dry-run"], more].concat();
+        crate::crib::run(crib.command(&arguments).env("PATH", &path))
+    };
+    let shown = run(&[]);
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    let start = shown.stdout.split_once(" -c '").and_then(|(_, rest)| rest.split_once("'\n"));
+    let (start, _) = start.expect("what the interpreter runs first");
+    let screen = shown.stdout.replace(&format!("'{start}'"), "START");
+    insta::assert_snapshot!(screen, @r#"
+    execute_python
+      arguments  {"code":"print(6 * 7)"}
+      runs       python3 -I -B -X utf8 -S -c START
+      in         a directory of its own, which is gone afterwards
+      under      pure
+      sets       PATH, LANG, TZ
+      stdin      22 bytes
+      within     10s, 11s on a processor, 1 GiB of memory, files of 64 MiB, 64 open files
+      keeps      1048576 bytes of each output
+      limits     600s; 24000 characters for the model
+      answer     from a run: the tool keeps no answers
+      decision   allowed by the tool's own `approval`
+    "#);
+    let json = run(&["strictness=strict", "--json"]).json();
+    assert_eq!(json["plan"]["sandbox"], "pure");
+    assert_eq!(json["plan"]["env"], json!(["PATH", "LANG", "TZ"]));
+    let limits = json!({"time_seconds": 5.0, "cpu_seconds": 6.0, "memory_bytes": 1 << 30,
+        "file_bytes": 64 << 20, "open_files": 64});
+    assert_eq!(json["plan"]["limits"], limits);
+    let refused = run(&["strictness=lenient"]);
+    assert!(refused.stderr.contains("does not allow code to be `lenient`"), "{refused:?}");
+    assert!(!trace.exists());
 }

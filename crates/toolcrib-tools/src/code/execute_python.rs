@@ -7,16 +7,13 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toolcrib_macros::tool;
 use toolcrib_sandbox::{Command, Confinement, Limits, Profile, Require};
-use toolcrib_tool::{CallContext, ToolError};
+use toolcrib_tool::{CallContext, ErrorKind, Plan, ToolError};
 
-use super::interpreter::{Interpreter, available, interpreter};
+use super::interpreter::{Interpreter, START, available, forget, found, interpreter};
 use super::outcome::{Ran, outcome};
 use super::{PythonSettings, Strictness};
 use crate::Projects;
-use crate::process::{run_within, workspace};
-
-/// What checks the code and runs it.
-const GUARD: &str = include_str!("guard.py");
+use crate::process::{planned, project_id, run_within, workspace};
 
 #[derive(Deserialize, JsonSchema)]
 struct ExecutePythonArgs {
@@ -40,6 +37,7 @@ struct ExecutePythonArgs {
     timeout = "10m",
     wind_down = "1500ms",
     available = available,
+    plan = plan,
     examples(
         r#"{"code": "import statistics\nprint(statistics.mean([1, 2, 3]))"}"#,
         r#"{"code": "print(sum(n * n for n in range(10)))", "strictness": "strict"}"#
@@ -53,6 +51,40 @@ async fn execute_python(
     cx: &CallContext,
 ) -> Result<Ran, ToolError> {
     let settings = settings.unwrap_or_default();
+    let (level, confinement) =
+        allowed(&args, &settings, projects.as_deref(), project_id.as_deref())?;
+    let interpreter = interpreter().await?;
+    let command = command(&interpreter, &args.code, level, &settings, confinement);
+    let ran = match run_within(command, settings.timeout(level), cx).await {
+        Ok((finished, stop)) => outcome(&finished, stop),
+        Err(error) => Err(error),
+    };
+    if ran.as_ref().is_err_and(|error| error.kind() == ErrorKind::Unavailable) {
+        forget(&interpreter).await;
+    }
+    ran
+}
+
+/// The same with an interpreter that need not have been found, so that nothing is started; what the
+/// guard adds to standard input is left out.
+fn plan(args: &ExecutePythonArgs, cx: &CallContext) -> Result<Plan, ToolError> {
+    let settings = cx.service::<PythonSettings>().unwrap_or_default();
+    let (level, confinement) = allowed(args, &settings, cx.service().as_deref(), project_id(cx))?;
+    let interpreter = Interpreter {
+        program: found().map_or_else(|| "python3".into(), |found| found.program.clone()),
+        ..Interpreter::default()
+    };
+    let command = command(&interpreter, &args.code, level, &settings, confinement);
+    Ok(planned(&command, settings.timeout(level)))
+}
+
+/// The level of a call, and what its code may do and use up.
+fn allowed(
+    args: &ExecutePythonArgs,
+    settings: &PythonSettings,
+    projects: Option<&Projects>,
+    project_id: Option<&str>,
+) -> Result<(Strictness, Confinement), ToolError> {
     let level = args.strictness.unwrap_or(settings.default_strictness());
     if !settings.allows(level) {
         return Err(ToolError::denied("the operator does not allow code to be `lenient`")
@@ -60,17 +92,14 @@ async fn execute_python(
                 "Leave `strictness` out. The operator's key is code_execution.allow_lenient.",
             ));
     }
-    let mut confinement = confinement(level, settings.timeout(level));
-    if level == Strictness::Lenient {
-        let workspace = workspace(projects.as_deref(), project_id.as_deref())?;
-        confinement = confinement.workspace(workspace);
-    }
-    let command = command(interpreter().await?, &args.code, level, &settings, confinement);
-    let (finished, stop) = run_within(command, settings.timeout(level), cx).await?;
-    outcome(&finished, stop)
+    let confinement = confinement(level, settings.timeout(level));
+    Ok(match level {
+        Strictness::Lenient => (level, confinement.workspace(workspace(projects, project_id)?)),
+        Strictness::Standard | Strictness::Strict => (level, confinement),
+    })
 }
 
-/// The interpreter with the guard, and on its standard input what the guard reads.
+/// The interpreter with what loads the guard; on its standard input the guard, and what that reads.
 fn command(
     interpreter: &Interpreter,
     code: &str,
@@ -91,9 +120,11 @@ fn command(
     if let Some(workspace) = &confinement.workspace {
         command = command.env("TOOLCRIB_WORKSPACE", workspace);
     }
+    let mut given = interpreter.guard.clone();
+    given.extend(format!("{level}\n{}\n{code}", extra.join(" ")).into_bytes());
     command
-        .args(["-c", GUARD])
-        .stdin(format!("{level}\n{}\n{code}", extra.join(" ")))
+        .args(["-c", START])
+        .stdin(given)
         // Nothing of the server's own, not even where its programs are.
         .env("PATH", "/usr/bin:/bin")
         .env("LANG", "C.UTF-8")

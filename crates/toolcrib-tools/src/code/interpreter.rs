@@ -1,9 +1,13 @@
-//! Finding the Python that code runs in: once, and past every shim.
+//! The Python that code runs in: found once, past every shim, and started with the guard as it has
+//! compiled it.
+//!
+//! What it has compiled is kept in this process's memory only, where no code that is run can change it.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::OnceCell;
+use tokio::sync::Mutex;
 use toolcrib_sandbox::{Command, run, server_path};
 use toolcrib_tool::ToolError;
 
@@ -11,6 +15,10 @@ use crate::process;
 
 /// What every candidate is asked.
 const PROBE: &str = include_str!("probe.py");
+/// What checks the code and runs it.
+const GUARD: &str = include_str!("guard.py");
+/// What loads it.
+pub(super) const START: &str = include_str!("start.py");
 /// How long an answer may take: shims take a fifth of a second, a cold disk more.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// The oldest Python that is right.
@@ -25,8 +33,13 @@ pub(super) struct Interpreter {
     pub(super) reads: Vec<PathBuf>,
     /// What it reads beside that where further modules are installed.
     pub(super) site: Vec<PathBuf>,
-    version: (u32, u32),
+    /// What [`START`] reads before the guard does: the guard as this Python has compiled it, and by
+    /// what it knows that it is this one.
+    pub(super) guard: Vec<u8>,
+    pub(super) version: (u32, u32),
 }
+
+static FOUND: Mutex<Option<Arc<Interpreter>>> = Mutex::const_new(None);
 
 /// Whether there is anything to ask; nothing is started.
 pub(super) fn available() -> Result<(), String> {
@@ -35,9 +48,25 @@ pub(super) fn available() -> Result<(), String> {
 
 /// The first `python3` on the server's `PATH` that answers and is new enough. Found once; not finding
 /// one is not kept.
-pub(super) async fn interpreter() -> Result<&'static Interpreter, ToolError> {
-    static FOUND: OnceCell<Interpreter> = OnceCell::const_new();
-    FOUND.get_or_try_init(find).await
+pub(super) async fn interpreter() -> Result<Arc<Interpreter>, ToolError> {
+    let mut found = FOUND.lock().await;
+    if let Some(found) = &*found {
+        return Ok(Arc::clone(found));
+    }
+    Ok(Arc::clone(found.insert(Arc::new(find().await?))))
+}
+
+/// The same, if it has been found; nothing is started.
+pub(super) fn found() -> Option<Arc<Interpreter>> {
+    FOUND.try_lock().ok()?.clone()
+}
+
+/// Has it looked for again: it did not start, and may have been replaced by another.
+pub(super) async fn forget(interpreter: &Arc<Interpreter>) {
+    let mut found = FOUND.lock().await;
+    if found.as_ref().is_some_and(|found| Arc::ptr_eq(found, interpreter)) {
+        *found = None;
+    }
 }
 
 async fn find() -> Result<Interpreter, ToolError> {
@@ -64,6 +93,7 @@ async fn find() -> Result<Interpreter, ToolError> {
 async fn ask(candidate: &std::path::Path) -> Result<Interpreter, String> {
     let command = Command::new(candidate)
         .args(["-I", "-S", "-B", "-c", PROBE])
+        .stdin(GUARD)
         .pass_env(["HOME", "PYENV_ROOT", "PYENV_VERSION", "ASDF_DATA_DIR", "MISE_DATA_DIR"])
         .cwd("/");
     let finished = run(command, tokio::time::sleep(PATIENCE));
@@ -84,6 +114,12 @@ fn read(answer: &str) -> Option<Interpreter> {
             "program" => found.program = value.into(),
             "read" => found.reads.push(value.into()),
             "site" => found.site.push(value.into()),
+            "guard" => {
+                let (magic, code) = value.split_once(' ')?;
+                let code = bytes(code)?;
+                found.guard = format!("{magic} {}\n", code.len()).into_bytes();
+                found.guard.extend(code);
+            }
             "version" => {
                 let (major, minor) = value.split_once('.')?;
                 found.version = (major.parse().ok()?, minor.parse().ok()?);
@@ -91,7 +127,13 @@ fn read(answer: &str) -> Option<Interpreter> {
             _ => return None,
         }
     }
-    found.program.is_absolute().then_some(found)
+    (found.program.is_absolute() && !found.guard.is_empty()).then_some(found)
+}
+
+/// The bytes that are written as digits, two each.
+fn bytes(digits: &str) -> Option<Vec<u8>> {
+    let pairs = digits.as_bytes().chunks(2);
+    pairs.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
 }
 
 #[cfg(test)]
@@ -100,11 +142,51 @@ mod tests {
 
     #[test]
     fn an_answer_is_read_and_anything_else_is_none() {
-        let answer = "version 3.12\nprogram /usr/bin/python3.12\nread /usr/lib/a b\nsite /opt/x\n";
+        let answer = "guard a70d e300ff\nversion 3.12\nprogram /usr/bin/python3.12\n\
+                      read /usr/lib/a b\nsite /opt/x\n";
         let found = read(answer).unwrap();
         assert_eq!((found.version, found.reads), ((3, 12), vec![PathBuf::from("/usr/lib/a b")]));
-        for wrong in ["", "hello", "hello world", "version 3", "program python3", "version a.b"] {
+        assert_eq!(found.guard, b"a70d 3\n\xe3\0\xff");
+        for wrong in [
+            "",
+            "hello",
+            "hello world",
+            "version 3",
+            "program python3",
+            "version a.b",
+            "program /usr/bin/python3",
+            "guard a70d",
+            "guard a70d e300f",
+            "guard a70d x",
+            "guard a70d e3\nprogram python3",
+        ] {
             assert_eq!(read(wrong), None, "{wrong:?}");
         }
+    }
+
+    #[tokio::test]
+    async fn what_another_python_has_compiled_is_not_run() {
+        let interpreter = interpreter().await.unwrap();
+        let answer = async |given: Vec<u8>| {
+            let command = Command::new(&interpreter.program).args(["-I", "-S", "-B", "-c", START]);
+            run(command.stdin(given), std::future::pending()).await.unwrap()
+        };
+        let code = b"strict\n\nprint(6 * 7)";
+        let right = answer([&interpreter.guard, code.as_slice()].concat()).await;
+        assert_eq!((right.stdout.text(), right.stderr.text()), ("42\n".into(), "checked\n".into()));
+        let other = [b"00000000", &interpreter.guard[8..], code].concat();
+        let other = answer(other).await;
+        assert_eq!(other.status.code(), Some(1));
+        assert_eq!(other.stdout.text(), "");
+        assert_eq!(other.stderr.text(), "this is another Python than before\n");
+    }
+
+    #[tokio::test]
+    async fn a_python_that_did_not_start_is_looked_for_again() {
+        let first = interpreter().await.unwrap();
+        forget(&Arc::new(Interpreter::default())).await;
+        forget(&first).await;
+        let second = interpreter().await.unwrap();
+        assert!(!Arc::ptr_eq(&first, &second) && first == second);
     }
 }

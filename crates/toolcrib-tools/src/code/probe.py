@@ -1,10 +1,16 @@
-"""Says where this Python is and what it has to read to start: a line each, with a word before it.
+"""Says where this Python is, what it has to read to start, and how it compiles the guard, which it is
+given: a line each, with a word before it.
 
-Run once per server, with -I and -S; the second half is what a start without -S adds.
+Run once per server, with -I and -S; the last lines are what a start without -S adds.
 """
 
+import marshal
 import os
 import sys
+from _frozen_importlib_external import MAGIC_NUMBER
+
+guard = compile(sys.stdin.buffer.read(), "<guard>", "exec", dont_inherit=True, optimize=2)
+print("guard", MAGIC_NUMBER.hex(), marshal.dumps(guard).hex())
 
 print("version", ".".join(map(str, sys.version_info[:2])))
 # A virtual environment is found by the path of its own link; elsewhere the file itself is meant.

@@ -1,5 +1,6 @@
 //! `bash`: commands in the workspace.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,12 +10,15 @@ use serde_json::json;
 use toolcrib_macros::tool;
 use toolcrib_sandbox::{Command, Confinement, Finished, Profile};
 use toolcrib_tool::{
-    CallContext, ErrorKind, IntoOutcome, ToolError, ToolOutcome, ToolOutput, schema_for, visible,
+    CallContext, ErrorKind, IntoOutcome, Plan, ToolError, ToolOutcome, ToolOutput, schema_for,
+    visible,
 };
 
 use super::BashSettings;
 use crate::Projects;
-use crate::process::{self, Stop, ending, exit_code, run_within, with_facts, workspace};
+use crate::process::{
+    self, Stop, ending, exit_code, planned, project_id, run_within, with_facts, workspace,
+};
 
 #[derive(Deserialize, JsonSchema)]
 struct BashArgs {
@@ -66,6 +70,7 @@ fn available() -> Result<(), String> {
     timeout = "10m",
     wind_down = "1500ms",
     available = available,
+    plan = plan,
     examples(
         r#"{"command": "grep -rn TODO --include='*.rs' . | head -20"}"#,
         r#"{"command": "make test 2>&1 | tail -50", "timeout": 20}"#
@@ -80,17 +85,7 @@ async fn bash(
 ) -> Result<Ran, ToolError> {
     let settings = settings.unwrap_or_default();
     let workspace = workspace(projects.as_deref(), project_id.as_deref())?;
-    let asked = args.timeout.map(Duration::try_from_secs_f64).transpose();
-    // What is too long for a duration is longer than any limit.
-    let limit = asked.ok().flatten().map_or(settings.timeout, |own| own.min(settings.timeout));
-    let confinement = Confinement::new(Profile::Workspace).workspace(&workspace);
-    // `--`: a command may begin with a dash.
-    let command = Command::new("bash")
-        .args(["-c", "--"])
-        .arg(args.command)
-        .cwd(workspace)
-        .stderr_to_stdout()
-        .confine(confinement);
+    let (command, limit) = command(&args, &settings, workspace);
     let (finished, stop) = run_within(command, limit, cx).await?;
     match stop {
         None => ended(&finished, &settings, cx),
@@ -100,6 +95,30 @@ async fn bash(
                 .with_partial(output(&finished, printed(&finished), false)))
         }
     }
+}
+
+/// What is run, and for how long at most.
+fn command(args: &BashArgs, settings: &BashSettings, workspace: PathBuf) -> (Command, Duration) {
+    let asked = args.timeout.map(Duration::try_from_secs_f64).transpose();
+    // What is too long for a duration is longer than any limit.
+    let limit = asked.ok().flatten().map_or(settings.timeout, |own| own.min(settings.timeout));
+    let confinement = Confinement::new(Profile::Workspace).workspace(&workspace);
+    let confinement = settings.read.iter().fold(confinement, Confinement::read);
+    // `--`: a command may begin with a dash.
+    let command = Command::new("bash")
+        .args(["-c", "--"])
+        .arg(&args.command)
+        .cwd(workspace)
+        .stderr_to_stdout()
+        .confine(confinement);
+    (command, limit)
+}
+
+fn plan(args: &BashArgs, cx: &CallContext) -> Result<Plan, ToolError> {
+    let settings = cx.service::<BashSettings>().unwrap_or_default();
+    let workspace = workspace(cx.service().as_deref(), project_id(cx))?;
+    let (command, limit) = command(args, &settings, workspace);
+    Ok(planned(&command, limit))
 }
 
 /// The command ended by itself.

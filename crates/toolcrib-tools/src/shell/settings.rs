@@ -1,5 +1,6 @@
 //! What an operator says of `bash`.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// How `bash` runs commands. Lend it to the calls as a service; without it, the defaults hold.
@@ -11,11 +12,14 @@ pub struct BashSettings {
     /// Whether an exit code other than 0 fails the call. Default `false`: the call succeeds, and its
     /// text and data say the code.
     pub nonzero_is_error: bool,
+    /// Files and folders that commands may read and execute beside the workspace and the system's
+    /// own: what a version manager has installed in a home folder, for example. Default: none.
+    pub read: Vec<PathBuf>,
 }
 
 impl Default for BashSettings {
     fn default() -> Self {
-        Self { timeout: Duration::from_secs(30), nonzero_is_error: false }
+        Self { timeout: Duration::from_secs(30), nonzero_is_error: false, read: Vec::new() }
     }
 }
 
@@ -30,5 +34,12 @@ impl BashSettings {
     #[must_use]
     pub fn with_nonzero_is_error(self, nonzero_is_error: bool) -> Self {
         Self { nonzero_is_error, ..self }
+    }
+
+    /// Adds a file or a folder that commands may read and execute.
+    #[must_use]
+    pub fn with_read(mut self, path: impl Into<PathBuf>) -> Self {
+        self.read.push(path.into());
+        self
     }
 }

@@ -25,6 +25,10 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("a_command_may_begin_with_a_dash_and_has_no_input", dash_and_no_input),
         trial("a_command_sees_nothing_of_the_server", nothing_of_the_server),
         trial("a_command_writes_in_its_workspace_and_nowhere_else", nowhere_else),
+        trial(
+            "what_an_operator_grants_can_be_read_and_run_and_not_written",
+            what_an_operator_grants,
+        ),
         trial("without_a_workspace_bash_is_unavailable", without_a_workspace),
         trial("bash_asks_before_it_runs", bash_asks_before_it_runs),
     ]
@@ -185,4 +189,23 @@ async fn bash_asks_before_it_runs() {
         assert!(says.destructive && says.open_world && !says.read_only && !says.idempotent);
         assert_eq!(bash.category(), "code");
     }
+}
+
+async fn what_an_operator_grants() {
+    let elsewhere = tempfile::tempdir().expect("a directory that is not the workspace");
+    let program = elsewhere.path().join("versions/1/bin/tool");
+    std::fs::create_dir_all(program.parent().expect("it has one")).expect("a directory");
+    std::fs::write(&program, "#!/bin/sh\necho \"ran $1\"\n").expect("a program");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&program, mode).expect("it is ours");
+    let command = json!({"command": format!("'{0}' well; echo x > '{0}'", program.display())});
+    let refused = Crib::new().call("bash", command.clone()).await;
+    assert!(!refused.text().contains("ran well"), "{}", refused.text());
+
+    let granted = |bash: toolcrib_tools::shell::BashSettings| bash.with_read(elsewhere.path());
+    let crib = Crib::with(granted, |python| python, ExecutorConfig::default());
+    let result = crib.call("bash", command).await;
+    assert!(result.text().starts_with("ran well\n"), "{}", result.text());
+    let text = std::fs::read_to_string(&program).expect("it is there");
+    assert!(text.starts_with("#!"), "it is for reading only: {text}");
 }

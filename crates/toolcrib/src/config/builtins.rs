@@ -29,12 +29,16 @@ pub struct Bash {
     pub timeout: HumanDuration,
     /// Whether an exit code other than 0 fails the call. Without it the call succeeds, and says the code.
     pub nonzero_is_error: bool,
+    /// Files and folders that commands may read and execute beside the workspace and the system's own,
+    /// such as `~/.pyenv`; relative to the config file, `~/` is the server's home folder. What is not
+    /// there is passed over.
+    pub read: Vec<PathBuf>,
 }
 
 impl Default for Bash {
     fn default() -> Self {
-        let BashSettings { timeout, nonzero_is_error, .. } = BashSettings::default();
-        Self { timeout: HumanDuration(Some(timeout)), nonzero_is_error }
+        let BashSettings { timeout, nonzero_is_error, read, .. } = BashSettings::default();
+        Self { timeout: HumanDuration(Some(timeout)), nonzero_is_error, read }
     }
 }
 
@@ -91,6 +95,8 @@ impl Config {
         let bash = BashSettings::default()
             .with_timeout(without_limit(self.builtins.bash.timeout))
             .with_nonzero_is_error(self.builtins.bash.nonzero_is_error);
+        let bash =
+            self.builtins.bash.read.iter().filter_map(absolute).fold(bash, BashSettings::with_read);
         toolcrib_tools::Builtins::new()
             .profile(self.builtins.profile)
             .projects(projects)

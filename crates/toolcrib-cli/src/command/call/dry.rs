@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 use toolcrib::core::DryRun;
 use toolcrib::core::policy::Verdict;
-use toolcrib::tool::{CommandPlan, Plan, RequestPlan, UpstreamPlan, canonical_json};
+use toolcrib::tool::{CommandLimits, CommandPlan, Plan, RequestPlan, UpstreamPlan, canonical_json};
 
 use crate::approval::visible;
 use crate::screen::{self, ERROR, FAINT, STRONG, WARNING};
@@ -68,7 +68,10 @@ fn text(dry: &DryRun) -> String {
 fn command(plan: &CommandPlan, text: &mut String) {
     let argv: Vec<String> = plan.argv.iter().map(|argument| quoted(argument)).collect();
     row(text, "runs", &argv.join(" "));
-    row(text, "in", &visible(&plan.cwd));
+    match plan.cwd.as_str() {
+        "" => row(text, "in", "a directory of its own, which is gone afterwards"),
+        cwd => row(text, "in", &visible(cwd)),
+    }
     if !plan.sandbox.is_empty() {
         row(text, "under", &plan.sandbox);
     }
@@ -84,7 +87,29 @@ fn command(plan: &CommandPlan, text: &mut String) {
         bytes => screen::count(bytes, "byte"),
     };
     row(text, "stdin", &stdin);
+    if let Some(limits) = held_to(&plan.limits) {
+        row(text, "within", &limits);
+    }
     row(text, "keeps", &format!("{} of each output", screen::count(plan.output_bytes, "byte")));
+}
+
+/// What a program may use up, if that is bounded.
+fn held_to(limits: &CommandLimits) -> Option<String> {
+    let bytes = |bytes: u64| match bytes {
+        bytes if bytes > 0 && bytes % (1 << 30) == 0 => format!("{} GiB", bytes >> 30),
+        bytes if bytes > 0 && bytes % (1 << 20) == 0 => format!("{} MiB", bytes >> 20),
+        bytes => format!("{bytes} bytes"),
+    };
+    let held = [
+        limits.time.map(|time| format!("{time:?}")),
+        limits.cpu.map(|cpu| format!("{cpu:?} on a processor")),
+        limits.memory.map(|memory| format!("{} of memory", bytes(memory))),
+        limits.file_size.map(|size| format!("files of {}", bytes(size))),
+        limits.open_files.map(|files| format!("{files} open files")),
+        limits.processes.map(|processes| format!("{processes} processes")),
+    ];
+    let held: Vec<String> = held.into_iter().flatten().collect();
+    (!held.is_empty()).then(|| held.join(", "))
 }
 
 fn request(plan: &RequestPlan, text: &mut String) {

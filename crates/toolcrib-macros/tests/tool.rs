@@ -112,9 +112,8 @@ fn even(args: &Add, cx: &CallContext) -> Result<(), ToolError> {
 
 fn planned(args: &Add, cx: &CallContext) -> Result<Plan, ToolError> {
     even(args, cx)?;
-    let mut plan = CommandPlan::default();
-    plan.argv = vec!["add".to_owned(), args.a.to_string(), args.b.to_string()];
-    Ok(Plan::Command(plan))
+    let words = ["add".to_owned(), args.a.to_string(), args.b.to_string()];
+    Ok(Plan::Command(CommandPlan { argv: words.into(), ..CommandPlan::default() }))
 }
 
 fn needs_a_tape_drive() -> Result<(), String> {

@@ -1,6 +1,7 @@
 //! `toolcrib doctor`: what this machine offers, and which promises do not hold here and why.
 
 mod machine;
+mod promises;
 mod settings;
 mod tools;
 
@@ -8,6 +9,8 @@ use std::fmt::Write as _;
 
 use clap::Args;
 use serde_json::{Value, json};
+
+use promises::Promise;
 
 use super::{JsonOutput, Options};
 use crate::screen::{self, ERROR, FAINT, STRONG, WARNING, count};
@@ -17,6 +20,7 @@ use crate::{Exit, startup};
 #[command(after_help = "Examples:
   toolcrib doctor
   toolcrib doctor --json | jq '.findings[] | select(.verdict == \"failure\")'
+  toolcrib doctor --json | jq '.promises[] | select(.stands != \"holds\")'
 
 It runs no tool and no command for a secret, and leaves nothing behind. Exit code 1: something fails.")]
 pub(crate) struct DoctorOptions {
@@ -108,23 +112,28 @@ impl Findings {
 pub(super) fn run(options: &Options, own: &DoctorOptions) -> anyhow::Result<Exit> {
     let mut findings = Findings::default();
     findings.section("Machine");
-    machine::look(&mut findings);
+    let machine = machine::look(&mut findings);
     findings.section("Settings");
-    match startup::config(options) {
+    let promises = match startup::config(options) {
         Ok(loaded) => {
             settings::look(&loaded, &mut findings);
             findings.section("Tools");
             tools::look(options, loaded.config(), &mut findings);
+            promises::promises(&machine, Some(loaded.config()))
         }
         // What is wrong, and where, is on standard error.
-        Err(error) => findings.fail("config", format!("{error:#}"), "nothing starts with these"),
-    }
+        Err(error) => {
+            findings.fail("config", format!("{error:#}"), "nothing starts with these");
+            promises::promises(&machine, None)
+        }
+    };
     let failed = findings.count(Verdict::Failure) > 0;
     if own.output.json {
         let records: Vec<Value> = findings.list.iter().map(record).collect();
-        screen::json(&json!({"ok": !failed, "findings": records}))?;
+        let promises: Vec<Value> = promises.iter().map(Promise::to_value).collect();
+        screen::json(&json!({"ok": !failed, "findings": records, "promises": promises}))?;
     } else {
-        screen::out(page(&findings))?;
+        screen::out(page(&findings, &promises))?;
     }
     Ok(if failed { Exit::Failure } else { Exit::Success })
 }
@@ -142,7 +151,7 @@ fn record(finding: &Finding) -> Value {
 /// Where the text of a finding begins.
 const INDENT: usize = 11;
 
-fn page(findings: &Findings) -> String {
+fn page(findings: &Findings, promises: &[Promise]) -> String {
     let mut page = String::new();
     let mut section = "";
     for finding in &findings.list {
@@ -165,6 +174,7 @@ fn page(findings: &Findings) -> String {
             let _ = writeln!(page, "{:INDENT$}{FAINT}{help}{FAINT:#}", "");
         }
     }
+    promises::page(promises, &mut page);
     let failures = count(findings.count(Verdict::Failure), "failure");
     let _ = writeln!(page, "\n{failures}, {}", count(findings.count(Verdict::Warning), "warning"));
     page

@@ -20,9 +20,13 @@ fn allow(path: impl AsRef<Path>, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("it is ours");
 }
 
-/// What is said of settings and tools; of the machine it differs from one to the next.
-fn from_settings_on(screen: &str) -> &str {
-    screen.find("Settings\n").map_or(screen, |at| &screen[at..])
+/// What is said of settings and tools; of the machine, and what depends on it, it differs from one to
+/// the next.
+fn settings_and_tools(screen: &str) -> &str {
+    let (_, settings) = screen.split_once("Machine\n").expect("a section");
+    let begin = settings.find("Settings\n").expect("a section");
+    let end = settings.find("Promises\n").expect("a section");
+    &settings[begin..end]
 }
 
 #[test]
@@ -48,7 +52,7 @@ server: {listen: '127.0.0.1:0', token: 0123456789abcdef}
     }
     let found = crib.run(&["doctor"]);
     assert_eq!(found.code, Some(1), "{found:?}");
-    let (settings, _) = from_settings_on(&found.stdout).rsplit_once("\n\n").expect("a summary");
+    let settings = settings_and_tools(&found.stdout);
     let settings: Vec<_> =
         settings.lines().filter(|line| !line.contains("good     tools")).collect();
     screen!("doctor", settings.join("\n"));
@@ -76,7 +80,7 @@ fn where_all_is_in_order_nothing_fails_and_nothing_is_left_behind() {
     allow(crib.path().join("tools.d"), 0o755);
     let found = crib.run(&["doctor"]);
     assert_eq!(found.code, Some(0), "{found:?}");
-    let settings = from_settings_on(&found.stdout);
+    let settings = settings_and_tools(&found.stdout);
     assert!(!settings.contains("failure ") && !settings.contains("warning "), "{settings}");
     let mut left: Vec<_> = fs::read_dir(crib.path())
         .expect("readable")
@@ -95,4 +99,84 @@ fn settings_that_cannot_be_used_are_a_failure_too() {
     assert!(found.stderr.contains("TOOLCRIB__CACHE__ENABLED"), "{found:?}");
     let findings = found.json()["findings"].as_array().expect("a list").clone();
     assert!(findings.iter().any(|one| one["about"] == "config" && one["verdict"] == "failure"));
+}
+
+/// The promises as SECURITY.md numbers them, on one line each.
+fn written() -> Vec<String> {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../SECURITY.md");
+    let text = fs::read_to_string(file).expect("it is there");
+    let (_, list) = text.split_once("## The promises\n").expect("a section");
+    let (list, _) = list.split_once("\n## ").expect("a section after it");
+    let mut promises: Vec<String> = Vec::new();
+    for line in list.lines() {
+        let numbered = line.split_once(". ").filter(|(number, _)| number.parse::<u8>().is_ok());
+        if let Some((_, text)) = numbered {
+            promises.push(text.to_owned());
+        } else if let Some(last) = promises.last_mut().filter(|_| line.starts_with("   ")) {
+            *last = format!("{last} {}", line.trim());
+        }
+    }
+    promises
+}
+
+/// How promise `number` stands, and why.
+fn stands(json: &serde_json::Value, number: usize) -> (String, String) {
+    let promise = &json["promises"][number - 1];
+    assert_eq!(promise["number"], number);
+    let why: Vec<_> = promise["why"].as_array().expect("a list").iter().collect();
+    let why = why.iter().map(|why| why.as_str().expect("a text")).collect::<Vec<_>>().join("\n");
+    (promise["stands"].as_str().expect("a text").to_owned(), why)
+}
+
+#[test]
+fn every_promise_of_security_md_is_told_with_how_it_stands_here() {
+    let crib = Crib::new(&[]);
+    let json = crib.run(&["doctor", "--json"]).json();
+    let told: Vec<_> = json["promises"].as_array().expect("a list").iter().collect();
+    let texts: Vec<_> = told.iter().map(|promise| promise["promise"].clone()).collect();
+    assert_eq!(texts, written());
+    for promise in &told {
+        let known = ["holds", "holds_in_part", "does_not_hold"];
+        assert!(known.iter().any(|stands| promise["stands"] == *stands), "{promise}");
+        let reasons = promise["why"].as_array().expect("a list").len();
+        assert!(promise["stands"] == "holds" || reasons > 0, "{promise}");
+    }
+    let screen = crib.run(&["doctor"]).stdout;
+    let (_, screen) = screen.split_once("Promises\n").expect("a section");
+    for (index, promise) in told.iter().enumerate() {
+        let word = promise["stands"].as_str().expect("a text").replace('_', " ");
+        let line = format!("  {} {word} ", index + 1);
+        assert!(screen.lines().any(|shown| shown.starts_with(&line)), "{line}: {screen}");
+    }
+}
+
+#[test]
+fn settings_decide_whether_promises_hold_and_what_is_not_kept_says_why() {
+    let crib = Crib::new(&[]);
+    let told = |config: &str| {
+        crib.config(config);
+        crib.run(&["doctor", "--json"]).json()
+    };
+    let strict = told("registry: {lock: enforce}\n");
+    assert_eq!(stands(&strict, 7), ("holds".into(), String::new()));
+    assert_eq!(stands(&strict, 8), ("holds".into(), String::new()));
+    let loose =
+        told("registry: {lock: warn}\nserver: {no_auth: true}\nsecrets: {pin: {file: pin}}\n");
+    let in_part = |number: usize, why: &str| {
+        let (stands, said) = stands(&loose, number);
+        assert_eq!(stands, "holds_in_part", "{number}: {said}");
+        assert!(said.contains(why), "{number}: {said}");
+    };
+    in_part(7, "`server.no_auth` is set");
+    in_part(8, "`registry.lock` is `warn`");
+    fs::write(crib.path().join("pin"), "123").expect("it is ours");
+    let short = told("secrets: {pin: {file: pin}}\n");
+    let (stands_in, why) = stands(&short, 9);
+    assert_eq!(stands_in, "holds_in_part");
+    assert!(why.contains("less than 4 bytes"), "{why}");
+    let open = told("server: {listen: '0.0.0.0:0'}\n");
+    assert!(stands(&open, 7).1.contains("which others on the network reach"));
+    let broken = told("server: {listn: x}\n");
+    assert_eq!(stands(&broken, 7).0, "unknown");
+    assert_ne!(stands(&broken, 1).0, "unknown");
 }

@@ -15,15 +15,29 @@ const KERNEL: (u32, u32) = (5, 4);
 /// How long a program that does nothing may take, on a busy machine.
 const TRIAL: Duration = Duration::from_secs(10);
 
-pub(super) fn look(findings: &mut Findings) {
-    kernel(findings);
-    process_table(findings);
-    scratch(findings);
-    user(findings);
-    confinement(findings);
+/// What promises depend on.
+#[derive(Debug)]
+pub(super) struct Machine {
+    /// Whether a process can be held by a descriptor.
+    pub(super) holds_processes: bool,
+    pub(super) is_root: bool,
+    /// What holds programs under these profiles, or why none can be started.
+    pub(super) pure: Result<Enforced, String>,
+    pub(super) workspace: Result<Enforced, String>,
 }
 
-fn kernel(findings: &mut Findings) {
+pub(super) fn look(findings: &mut Findings) -> Machine {
+    let holds_processes = kernel(findings);
+    process_table(findings);
+    scratch(findings);
+    let is_root = user(findings);
+    let pure = confinement(Profile::Pure, findings);
+    let workspace = confinement(Profile::Workspace, findings);
+    let _ = confinement(Profile::WorkspaceNet, findings);
+    Machine { holds_processes, is_root, pure, workspace }
+}
+
+fn kernel(findings: &mut Findings) -> bool {
     let release = read("/proc/sys/kernel/osrelease");
     let mut numbers = release.split(['.', '-']).map_while(|part| part.parse::<u32>().ok());
     let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
@@ -37,6 +51,7 @@ fn kernel(findings: &mut Findings) {
             "their programs cannot be ended safely here",
         );
     }
+    version >= KERNEL
 }
 
 fn process_table(findings: &mut Findings) {
@@ -67,10 +82,11 @@ fn scratch(findings: &mut Findings) {
     }
 }
 
-fn user(findings: &mut Findings) {
+fn user(findings: &mut Findings) -> bool {
     let status = read("/proc/self/status");
     let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"));
-    match ids.and_then(|ids| ids.split_whitespace().nth(1)) {
+    let effective = ids.and_then(|ids| ids.split_whitespace().nth(1));
+    match effective {
         Some("0") => findings.warn(
             "user",
             "this is root, and so is every trusted program; confined ones lose its capabilities",
@@ -79,34 +95,28 @@ fn user(findings: &mut Findings) {
         Some(id) => findings.good("user", format!("not root (user id {id})")),
         None => findings.note("user", "the user cannot be told here"),
     }
+    effective == Some("0")
 }
 
-/// What holds of each profile, found out by starting a program that does nothing under it.
-fn confinement(findings: &mut Findings) {
-    for (about, profile) in [
-        ("pure", Profile::Pure),
-        ("workspace", Profile::Workspace),
-        ("workspace+net", Profile::WorkspaceNet),
-    ] {
-        let confinement = Confinement::new(profile).require(Require::BestEffort);
-        match run_blocking(Command::new("true").confine(confinement), TRIAL) {
-            Ok(finished) => promises(about, &finished.enforced, findings),
-            Err(error @ SpawnError::NoHelper { .. }) => findings.fail(
-                about,
-                error.to_string(),
-                "only tools that declare `sandbox: {profile: trusted}` run here",
-            ),
-            Err(error) => findings.fail(
-                about,
-                format!("no program can be started under it: {error}"),
-                "only tools that declare `sandbox: {profile: trusted}` run here",
-            ),
+/// What holds of a profile, found out by starting a program that does nothing under it.
+fn confinement(profile: Profile, findings: &mut Findings) -> Result<Enforced, String> {
+    let about = profile.as_str();
+    let confinement = Confinement::new(profile).require(Require::BestEffort);
+    let why = match run_blocking(Command::new("true").confine(confinement), TRIAL) {
+        Ok(finished) => {
+            held(about, &finished.enforced, findings);
+            return Ok(finished.enforced);
         }
-    }
+        Err(error @ SpawnError::NoHelper { .. }) => error.to_string(),
+        Err(error) => format!("no program can be started under it: {error}"),
+    };
+    let help = "only tools that declare `sandbox: {profile: trusted}` run here";
+    findings.fail(about, why.as_str(), help);
+    Err(why)
 }
 
 /// Whether a confined program is held to its profile here, and nothing of it outlives its call.
-fn promises(about: &'static str, enforced: &Enforced, findings: &mut Findings) {
+fn held(about: &'static str, enforced: &Enforced, findings: &mut Findings) {
     let held: Vec<_> = enforced.held().collect();
     let ended = match enforced.processes {
         KillRung::PidNamespace => "nothing outlives a call (a PID namespace)",

@@ -1,0 +1,205 @@
+//! The promises of SECURITY.md, and how each stands on this machine with these settings.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+use toolcrib::config::Config;
+use toolcrib::manifest::lock::LockMode;
+use toolcrib_sandbox::KillRung;
+
+use super::machine::Machine;
+use crate::screen::{self, ERROR, FAINT, STRONG, WARNING};
+
+/// In the words and the order of SECURITY.md.
+const PROMISES: [&str; 9] = [
+    "No built-in file tool reads, writes, lists, deletes or tests anything outside its project, \
+     also while others rename things in it.",
+    "No file tool waits for special files or hands out more than its stated limit.",
+    "Code of `execute_python` at `strict` and `standard` opens no file outside its own \
+     installation, starts no process, uses no socket and sees no environment of the server; where \
+     the kernel cannot enforce that, the call is refused.",
+    "One second after a call of a confined program has ended, no process of it is alive, however \
+     it ended.",
+    "No value of a call passes through a shell on its way to a program that a manifest names, and \
+     none becomes an option that was not declared as one.",
+    "Tools that send requests connect to no loopback, private, link-local, multicast, reserved or \
+     metadata address that their manifest does not list, redirects and changes of the DNS \
+     included.",
+    "Servers listen on loopback, check Host and Origin, and ask for a bearer token.",
+    "The name of a tool cannot be taken over while the process lives, nor over restarts where the \
+     lock is enforced; an imported tool whose definition has changed is disabled until somebody \
+     accepts it.",
+    "Configured secrets are in the environment of no program but where its manifest names them, \
+     are out of reach of other programs of the server's user, and are masked in results, logs, \
+     metrics and errors.",
+];
+
+/// How it stands with a promise here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stands {
+    Holds,
+    InPart,
+    DoesNotHold,
+    /// The settings it depends on cannot be used.
+    Unknown,
+}
+
+impl Stands {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Holds => "holds",
+            Self::InPart => "holds_in_part",
+            Self::DoesNotHold => "does_not_hold",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// One promise, as it stands here.
+#[derive(Debug)]
+pub(super) struct Promise {
+    number: usize,
+    text: &'static str,
+    stands: Stands,
+    /// Why it does not hold, or holds in part only; what it costs where it holds.
+    why: Vec<String>,
+}
+
+impl Promise {
+    fn falls_to(&mut self, stands: Stands, why: impl Into<String>) {
+        if self.stands == Stands::Holds || stands == Stands::DoesNotHold {
+            self.stands = stands;
+        }
+        self.why.push(why.into());
+    }
+
+    pub(super) fn to_value(&self) -> Value {
+        json!({
+            "number": self.number,
+            "promise": self.text,
+            "stands": self.stands.as_str(),
+            "why": self.why,
+        })
+    }
+}
+
+/// How all of them stand; without settings that can be used, those that depend on them are unknown.
+pub(super) fn promises(machine: &Machine, config: Option<&Config>) -> Vec<Promise> {
+    let promise = |(index, text)| {
+        let (stands, why) = (Stands::Holds, Vec::new());
+        Promise { number: index + 1, text, stands, why }
+    };
+    let mut promises: Vec<Promise> = PROMISES.into_iter().enumerate().map(promise).collect();
+    if let [_, _, python, ends, _, _, servers, names, secrets] = promises.as_mut_slice() {
+        code(machine, python);
+        ending(machine, ends);
+        match config {
+            Some(config) => {
+                listening(config, servers);
+                naming(config, names);
+                hiding(config, secrets);
+            }
+            None => {
+                for promise in [servers, names, &mut *secrets] {
+                    promise.falls_to(Stands::Unknown, "the settings cannot be used");
+                }
+            }
+        }
+        if machine.is_root {
+            secrets.falls_to(
+                Stands::InPart,
+                "the server would be root, as which trusted programs can look into any process",
+            );
+        }
+    }
+    promises
+}
+
+fn code(machine: &Machine, promise: &mut Promise) {
+    match &machine.pure {
+        Ok(enforced) if enforced.is_complete() => {}
+        Ok(enforced) => {
+            let missing = enforced.missing.join("; ");
+            promise.why.push(format!("every call is refused here: {missing}"));
+        }
+        Err(error) => promise.why.push(format!("every call is refused here: {error}")),
+    }
+}
+
+fn ending(machine: &Machine, promise: &mut Promise) {
+    match &machine.workspace {
+        _ if !machine.holds_processes => promise.falls_to(
+            Stands::DoesNotHold,
+            "this kernel cannot hold a process by a descriptor: its number may be another's",
+        ),
+        Ok(enforced) if enforced.processes == KillRung::ProcessGroup => promise.falls_to(
+            Stands::InPart,
+            "what leaves its process group is not found: there are no PID namespaces and no control \
+             groups for this user, and no /proc",
+        ),
+        Ok(_) => {}
+        Err(error) => promise.why.push(format!("nothing confined is started here: {error}")),
+    }
+}
+
+fn listening(config: &Config, promise: &mut Promise) {
+    let server = &config.server;
+    if !server.listen.ip().is_loopback() {
+        let why =
+            format!("`server.listen` is {}, which others on the network reach", server.listen);
+        promise.falls_to(Stands::InPart, why);
+    }
+    if server.no_auth {
+        promise.falls_to(Stands::InPart, "`server.no_auth` is set: no token is asked for");
+    }
+}
+
+fn naming(config: &Config, promise: &mut Promise) {
+    let said = match config.registry.lock {
+        LockMode::Enforce => return,
+        LockMode::Warn => {
+            "`registry.lock` is `warn`: what changed over a restart is told, not kept out"
+        }
+        LockMode::Off => "`registry.lock` is `off`: over a restart whoever sorts first has a name",
+    };
+    promise.falls_to(Stands::InPart, said);
+}
+
+fn hiding(config: &Config, promise: &mut Promise) {
+    match config.mask() {
+        Ok(mask) if !mask.ignored().is_empty() => promise.falls_to(
+            Stands::InPart,
+            "secrets of less than 4 bytes are not masked, and there are such ones",
+        ),
+        Ok(_) => {}
+        Err(error) => promise.falls_to(Stands::DoesNotHold, format!("{error}, so nothing starts")),
+    }
+}
+
+/// Where the text of a promise begins.
+const INDENT: usize = 19;
+
+/// All of them, a paragraph each.
+pub(super) fn page(promises: &[Promise], page: &mut String) {
+    let _ = writeln!(page, "{STRONG}Promises{STRONG:#}");
+    for promise in promises {
+        let word = match promise.stands {
+            Stands::Holds => "holds".to_owned(),
+            Stands::InPart => format!("{WARNING}holds in part{WARNING:#}"),
+            Stands::DoesNotHold => format!("{ERROR}does not hold{ERROR:#}"),
+            Stands::Unknown => format!("{FAINT}unknown{FAINT:#}"),
+        };
+        let shown = match promise.stands {
+            Stands::Holds => 5,
+            Stands::Unknown => 7,
+            Stands::InPart | Stands::DoesNotHold => 13,
+        };
+        let blank = INDENT - 4 - shown;
+        let text = screen::folded(promise.text, INDENT, INDENT);
+        let _ = writeln!(page, "  {} {word}{:blank$}{text}", promise.number, "");
+        for why in &promise.why {
+            let why = screen::folded(why, INDENT, INDENT);
+            let _ = writeln!(page, "{:INDENT$}{FAINT}{why}{FAINT:#}", "");
+        }
+    }
+}

@@ -10,6 +10,7 @@ use toolcrib_manifest::{Diagnostic, Place, Remark, Severity};
 use toolcrib_tool::{Layer, Origin, Source, ToolDefinition, ToolEntry};
 use toolcrib_wire::{Declaration, Target, export};
 
+use crate::config::Config;
 use crate::{BuildError, Toolcrib};
 
 /// What was found in manifests that were looked through together.
@@ -23,12 +24,12 @@ pub struct Checked {
     pub shadowed: Vec<Conflict>,
 }
 
-/// Looks through the manifests of directories and single files, in the order that decides names.
-/// Nothing is started, and whether programs exist is not looked at. `restated` is that of
-/// [`provider_remarks`].
+/// Looks through the manifests of directories and single files, in the order that decides names; of
+/// the names of built-in tools, those that `config` offers are taken. Nothing is started, and whether
+/// programs exist is not looked at. `restated` is that of [`provider_remarks`].
 ///
 /// Fails if a linked-in tool's own definition is wrong.
-pub fn check(paths: &[PathBuf], restated: bool) -> Result<Checked, BuildError> {
+pub fn check(paths: &[PathBuf], config: &Config, restated: bool) -> Result<Checked, BuildError> {
     let mut files = lint_paths(paths, &|definition| provider_remarks(definition, restated));
     // Only names matter here: no body is made.
     let names = files.declarations().map(|declaration| {
@@ -36,7 +37,12 @@ pub fn check(paths: &[PathBuf], restated: bool) -> Result<Checked, BuildError> {
         let source = Source::new(Layer::Manifest, origin.file.clone()).at(origin);
         ToolEntry::client(ToolDefinition::clone(&declaration.definition), source)
     });
-    let crib = Toolcrib::builder().native_tools().entries(names).build()?;
+    let builder = Toolcrib::builder().native_tools().entries(names);
+    #[cfg(feature = "builtins")]
+    let builder = builder.builtins(config.builtin_tools());
+    #[cfg(not(feature = "builtins"))]
+    let _ = config;
+    let crib = builder.build()?;
     let snapshot = crib.executor().registry().snapshot();
     let shadowed = snapshot.conflicts().to_vec();
     for conflict in &shadowed {

@@ -61,18 +61,19 @@ enum Format {
 }
 
 pub(super) fn run(options: &Options, own: &CheckOptions) -> anyhow::Result<Exit> {
+    let config = startup::config(options)?.into_config();
     let paths = if own.paths.is_empty() {
-        let manifests = startup::config(options)?.into_config().manifests;
+        let manifests = &config.manifests;
         let is_wanted = |dir: &PathBuf| !manifests.may_be_missing || dir.exists();
         manifests.dirs.iter().filter(|dir| is_wanted(dir)).cloned().collect()
     } else {
         own.paths.clone()
     };
-    let mut found = lint::check(&paths, own.providers)?;
+    let mut found = lint::check(&paths, &config, own.providers)?;
     let mended = if own.fix {
         let mended = mend::mend(&found.files);
         if mended.iter().any(|file| !file.applied.is_empty()) {
-            found = lint::check(&paths, own.providers)?;
+            found = lint::check(&paths, &config, own.providers)?;
         }
         mended
     } else {

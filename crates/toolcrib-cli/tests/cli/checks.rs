@@ -243,3 +243,23 @@ fn wrong_input_is_told_apart_from_wrong_manifests() {
     assert_eq!(crib.run(&["check", "--format", "xml"]).code, Some(2));
     assert_eq!(crib.run(&["check", "--json", "--format", "sarif"]).code, Some(2));
 }
+
+#[test]
+fn names_of_built_in_tools_are_taken_as_the_config_offers_them() {
+    let tool = |name: &str| {
+        format!(
+            "toolcrib: 1\ntools:\n  - name: {name}\n    description: Read a file of ours.\n    run: {{argv: [cat, own.txt]}}\n"
+        )
+    };
+    let crib = Crib::new(&[("a.yaml", &tool("file_read")), ("b.yaml", &tool("read_file"))]);
+    let taken = |arguments: &[&str]| {
+        let found = crib.run(&[arguments, &["--json"]].concat()).json();
+        let found = found["diagnostics"].as_array().expect("a list").clone();
+        let shadowed = found.into_iter().filter(|found| found["code"] == "shadowed-name");
+        shadowed.map(|found| found["file"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(taken(&["check"]), ["tools.d/a.yaml"]);
+    crib.config("builtins: {profile: harness}\n");
+    assert_eq!(taken(&["check"]), ["tools.d/b.yaml"]);
+    assert_eq!(taken(&["check", "tools.d"]), ["tools.d/b.yaml"]);
+}

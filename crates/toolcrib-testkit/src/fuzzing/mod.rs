@@ -11,12 +11,14 @@ mod parse_arguments;
 mod preparation_model;
 mod registry_model;
 mod registry_operations;
+mod workspace_path;
 
 pub use check_url::check_url;
 pub use edit_text::edit_text;
 pub use load_manifest::load_manifest;
 pub use parse_arguments::parse_arguments;
 pub use registry_operations::registry_operations;
+pub use workspace_path::workspace_path;
 
 /// A target: its name and its body.
 pub type Target = (&'static str, fn(&[u8]));
@@ -28,4 +30,5 @@ pub const TARGETS: &[Target] = &[
     ("check_url", check_url),
     ("registry_operations", registry_operations),
     ("edit_text", edit_text),
+    ("workspace_path", workspace_path),
 ];

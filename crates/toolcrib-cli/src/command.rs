@@ -20,6 +20,7 @@ mod server_flags;
 mod show;
 mod stop;
 mod test;
+mod token;
 mod why;
 
 use std::path::PathBuf;
@@ -29,6 +30,7 @@ use toolcrib::{ToolEntry, Toolcrib, TurnOptions, UnknownToolset};
 
 use self::server_flags::ServerFlags;
 use crate::Exit;
+use crate::logging::LogFormat;
 
 /// The guarded tool crib of LLM agents: keeps tools, checks every call, serves them over MCP.
 #[derive(Debug, Parser)]
@@ -44,7 +46,7 @@ use crate::Exit;
   toolcrib check tools.d                         check manifests
   toolcrib test tools.d                          run the tests in them
   toolcrib mcp                                   serve MCP on standard input and output
-  toolcrib serve                                 serve MCP over HTTP on 127.0.0.1:7777
+  toolcrib serve                                 serve the HTTP API and MCP on 127.0.0.1:7777
 
 Exit codes: 0 it worked; 1 the call, a test or the check failed, or nothing was found; 2 it could
 not run; 130 interrupted."
@@ -69,6 +71,17 @@ pub(crate) struct Options {
     /// Log more on standard error (-v, -vv, -vvv)
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
+
+    /// What a line of the log looks like
+    #[arg(
+        long,
+        global = true,
+        value_name = "FORMAT",
+        env = "TOOLCRIB_LOG_FORMAT",
+        value_enum,
+        default_value_t
+    )]
+    pub(crate) log_format: LogFormat,
 
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -98,8 +111,10 @@ pub(crate) enum Command {
     Accept(accept::AcceptOptions),
     /// Serve MCP on standard input and output
     Mcp(mcp::StdioOptions),
-    /// Serve MCP over HTTP
+    /// Serve the HTTP API, and MCP over HTTP
     Serve(serve::ServeOptions),
+    /// Make a token for a client of the server
+    Token(token::TokenOptions),
     /// Show the servers that run, their files and what they have
     Status(running::StatusOptions),
     /// Let the servers that run read their manifests again
@@ -189,6 +204,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Exit> {
         Command::Accept(own) => accept::run(options, own),
         Command::Mcp(own) => mcp::run(options, own),
         Command::Serve(own) => serve::run(options, own),
+        Command::Token(own) => token::run(own),
         Command::Config(own) => config::run(options, own),
         Command::Why(own) => why::run(options, own),
         Command::Search(own) => search::run(options, own),

@@ -19,6 +19,7 @@ use toolcrib_tool::{ErrorKind, RateLimit, ToolDefinition, ToolError, ToolName};
 use self::breaker::{Breaker, Watch};
 use self::gate::{Entry, Gate, Queued};
 use self::rate::Rates;
+pub use self::rate::TokenBucket;
 use self::waits::Waits;
 
 pub(crate) use self::gate::Slot;

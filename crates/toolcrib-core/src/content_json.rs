@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use toolcrib_tool::Content;
 
 /// The part as an object with a `type`; bytes are base64, absent members are left out.
-pub(crate) fn to_value(part: &Content) -> Value {
+pub fn to_value(part: &Content) -> Value {
     match part {
         Content::Image { data, mime_type } => {
             json!({ "type": "image", "data": BASE64.encode(data), "mime_type": mime_type })

@@ -19,7 +19,7 @@ mod checking;
 pub mod client_tools;
 pub mod clock;
 mod config;
-mod content_json;
+pub mod content_json;
 pub mod events;
 mod execution;
 mod executor;
@@ -54,6 +54,7 @@ mod tower_service;
 mod turn;
 mod violation;
 
+pub use admission::TokenBucket;
 pub use answers::CacheStats;
 pub use config::ExecutorConfig;
 pub use executor::{Executor, ExecutorBuilder};

@@ -137,8 +137,7 @@ impl Policy {
     /// Patterns see the arguments as text and know nothing of what it means: a rule that allows
     /// `src/*` also allows `src/../secrets`. Rules are a sieve before tools that guard themselves.
     pub fn decide(&self, entry: &ToolEntry, arguments: &Arguments) -> Verdict {
-        let matching = self.rules.iter().find(|rule| rule.matches(entry, arguments));
-        let Some(rule) = matching else {
+        self.ruled(entry, arguments).unwrap_or_else(|| {
             let by = DecidedBy::Definition;
             if !asks_by_itself(&entry.definition) {
                 return Verdict::Allow { by };
@@ -147,12 +146,17 @@ impl Policy {
                 Approval::Destructive => "the tool may destroy something",
                 _ => "the tool asks for approval of every call",
             };
-            return self.asked(by, || reason.to_owned());
-        };
+            self.asked(by, || reason.to_owned())
+        })
+    }
+
+    /// What the rules say of a call; nothing, where none matches.
+    pub(crate) fn ruled(&self, entry: &ToolEntry, arguments: &Arguments) -> Option<Verdict> {
+        let rule = self.rules.iter().find(|rule| rule.matches(entry, arguments))?;
         let by = rule.decided_by();
         let message =
             |fallback: &str| rule.written.message.clone().unwrap_or_else(|| fallback.to_owned());
-        match rule.written.action {
+        Some(match rule.written.action {
             Action::Allow => Verdict::Allow { by },
             Action::Deny => Verdict::Deny {
                 by,
@@ -161,7 +165,12 @@ impl Policy {
             Action::Ask => {
                 self.asked(by, || message("a rule of the host asks for approval of this call"))
             }
-        }
+        })
+    }
+
+    /// Whether there are no rules.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rules.is_empty()
     }
 
     fn asked(&self, by: DecidedBy, reason: impl FnOnce() -> String) -> Verdict {

@@ -56,6 +56,14 @@ impl Run {
         self.record.outstanding()
     }
 
+    /// The final answers that are there, in the order of the calls.
+    pub fn answered(&self) -> impl Iterator<Item = ToolResult> {
+        self.record.slots.iter().filter_map(|slot| match slot {
+            Slot::Done(result) => Some(ToolResult::from((**result).clone())),
+            Slot::Waiting(_) => None,
+        })
+    }
+
     /// The final answers in the order of the calls, once every call has one.
     pub fn results(&self) -> Option<Vec<ToolResult>> {
         self.record
@@ -70,11 +78,28 @@ impl Run {
 
     /// Makes the calls. All that can finish have finished when this returns.
     pub async fn start<D: Door>(door: &D, calls: Vec<ToolCall>) -> Result<Self, NoRandomness> {
-        let id = RunId::random()?;
         let created_at = door.now();
         let answers = door.start_batch(calls).await;
+        Self::of(door, created_at, answers)
+    }
+
+    /// A run over calls that were made already, by [`Turn::start`](crate::Turn::start) or
+    /// [`Turn::start_batch`](crate::Turn::start_batch) of the same turn: some of them wait.
+    pub fn from_answers<D: Door>(
+        door: &D,
+        answers: impl IntoIterator<Item = Answer>,
+    ) -> Result<Self, NoRandomness> {
+        Self::of(door, door.now(), answers)
+    }
+
+    fn of<D: Door>(
+        door: &D,
+        created_at: Timestamp,
+        answers: impl IntoIterator<Item = Answer>,
+    ) -> Result<Self, NoRandomness> {
         let slots = answers.into_iter().map(Slot::from).collect();
-        Ok(Self { record: RunRecord::new(id, door.identity(), created_at, slots) })
+        let record = RunRecord::new(RunId::random()?, door.identity(), created_at, slots);
+        Ok(Self { record })
     }
 
     /// Hands in the outputs of all calls that wait for the client.

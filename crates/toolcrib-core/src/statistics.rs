@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use hashbrown::HashMap;
 use hdrhistogram::Histogram;
+use schemars::JsonSchema;
 use serde::Serialize;
 use toolcrib_tool::{ErrorKind, ToolDefinition, ToolError, ToolName, ToolOutput};
 
@@ -45,7 +46,7 @@ pub struct Statistics {
 }
 
 /// The counts of one tool at one moment.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[non_exhaustive]
 pub struct ToolStatistics {
     /// The tool's name, or [`UNKNOWN_TOOLS`], or [`OTHER_TOOLS`].

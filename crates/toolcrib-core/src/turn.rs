@@ -6,8 +6,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use toolcrib_fuzzy::Searchable;
 use toolcrib_tool::{
-    ContextValues, Services, ToolCall, ToolDefinition, ToolError, ToolFiles, ToolResult,
-    canonical_json,
+    Arguments, ContextValues, Services, ToolCall, ToolDefinition, ToolEntry, ToolError, ToolFiles,
+    ToolResult, canonical_json,
 };
 
 use crate::admission::Lineage;
@@ -17,6 +17,7 @@ use crate::events::{Listeners, Payload};
 use crate::executor::Shared;
 use crate::identity::identity;
 use crate::pipeline::{Answered, DryRun, Origin};
+use crate::policy::{Policy, Verdict};
 use crate::registry::Slot;
 use crate::spill::{READ_OUTPUT, SpillStore};
 use crate::suspension::{
@@ -33,6 +34,7 @@ pub struct TurnOptions {
     files: ToolFiles,
     approver: Option<Arc<dyn Approver>>,
     toolset: Option<Toolset>,
+    scope: Policy,
     listeners: Listeners,
     max_concurrency: Option<usize>,
 }
@@ -79,6 +81,15 @@ impl TurnOptions {
     #[must_use]
     pub fn toolset(mut self, toolset: Toolset) -> Self {
         self.toolset = Some(toolset);
+        self
+    }
+
+    /// Rules for this turn's calls beside the host's policy: of the two verdicts the stricter holds, so
+    /// that they can narrow what may be called and never widen it. A call that no rule matches is the
+    /// host's policy's alone. Default: none.
+    #[must_use]
+    pub fn scope(mut self, rules: Policy) -> Self {
+        self.scope = rules;
         self
     }
 
@@ -146,6 +157,8 @@ pub(crate) struct State {
     pub(crate) services: Services,
     pub(crate) files: ToolFiles,
     approver: Option<Arc<dyn Approver>>,
+    /// Rules of this turn alone.
+    scope: Policy,
     pub(crate) listeners: Listeners,
     pub(crate) cancellation: Cancellation,
     max_concurrency: usize,
@@ -182,6 +195,20 @@ impl State {
         }
     }
 
+    /// Whether anything but yes could be said to a call of this tool.
+    pub(crate) fn needs_look(&self, definition: &ToolDefinition) -> bool {
+        self.shared.policy.needs_look(definition) || !self.scope.is_empty()
+    }
+
+    /// What the host's policy and this turn's own rules say of a call.
+    pub(crate) fn verdict(&self, entry: &ToolEntry, arguments: &Arguments) -> Verdict {
+        let verdict = self.shared.policy.decide(entry, arguments);
+        match self.scope.ruled(entry, arguments) {
+            Some(scope) => verdict.narrowed(scope),
+            None => verdict,
+        }
+    }
+
     /// Who is asked about calls, if anybody is.
     pub(crate) fn approver(&self) -> Option<&Arc<dyn Approver>> {
         self.approver.as_ref().or(self.shared.approver.as_ref())
@@ -201,6 +228,7 @@ impl Turn {
             services: options.services,
             files: options.files,
             approver: options.approver,
+            scope: options.scope,
             listeners: match (&executor.shared.bus, options.listeners.bus()) {
                 (Some(bus), None) => options.listeners.with_bus(bus.clone()),
                 _ => options.listeners,
@@ -253,6 +281,12 @@ impl Turn {
     /// Which snapshot this is; equal numbers mean equal definitions.
     pub fn generation(&self) -> u64 {
         self.state.snapshot.generation()
+    }
+
+    /// On whose behalf its calls are made: tenant and user of the host's values as one text; empty
+    /// where the host names neither.
+    pub fn identity(&self) -> &str {
+        &self.state.identity
     }
 
     /// Answers a call. Never fails otherwise: whatever goes wrong is a failed result, and so is a

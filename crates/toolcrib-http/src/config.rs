@@ -1,5 +1,8 @@
 //! What the listener is told.
 
+mod client;
+
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use schemars::JsonSchema;
@@ -8,22 +11,44 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::authority::{HostRule, OriginRule};
 use crate::{HttpError, Token};
 
+pub use client::{ClientConfig, Rate};
+
 /// The port that is listened on unless something else is said.
 pub const DEFAULT_PORT: u16 = 7777;
 
 /// Settings of the HTTP listener (`server:` in the configuration file).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ServerConfig {
     /// The address and port to listen on; port 0 takes a free one. Default `127.0.0.1:7777`.
     #[serde(deserialize_with = "socket_address")]
     #[schemars(with = "String")]
     pub listen: SocketAddr,
-    /// The bearer token clients have to send. Default: none, which makes a random one at every
-    /// start.
+    /// The operator's own bearer token, which may do everything. Default: none; where there are no
+    /// `tokens` either, a random one is made at every start.
     pub token: Option<Token>,
-    /// Asks for no token. Refused unless the listener is on a loopback address. Default `false`.
+    /// Clients with tokens of their own, by name. Default: none.
+    pub tokens: BTreeMap<String, ClientConfig>,
+    /// Asks for no token: whoever reaches the server may call tools and observe. Refused unless the
+    /// listener is on a loopback address. Default `false`.
     pub no_auth: bool,
+    /// The toolset of clients that name none of their own: they see and call nothing beyond it.
+    /// Default: all tools.
+    pub toolset: Option<String>,
+    /// Requests that a client may make in a time, such as `600/min`, unless its own entry says
+    /// otherwise. Default: as many as it likes.
+    pub rate: Option<Rate>,
+    /// Requests of one client that may be answered at once, unless its own entry says otherwise.
+    /// Default: as many as there are connections.
+    #[schemars(range(min = 1))]
+    pub concurrent: Option<usize>,
+    /// Connections at once. Further ones are told to come back. Default 1,024.
+    #[schemars(range(min = 1))]
+    pub connections: usize,
+    /// How long a request may take to arrive, in seconds: its head, and then its body. A connection
+    /// that is silent for as long is closed. Default 30.
+    #[schemars(range(min = 1))]
+    pub read_seconds: u32,
     /// Further names under which the server may be reached, as `name` (any port) or `name:port`:
     /// the values of the `Host` header. `localhost`, `127.0.0.1` and `[::1]` with the listener's
     /// port, and the address listened on, always may. Default: no others.
@@ -42,7 +67,13 @@ impl Default for ServerConfig {
         Self {
             listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), DEFAULT_PORT),
             token: None,
+            tokens: BTreeMap::new(),
             no_auth: false,
+            toolset: None,
+            rate: None,
+            concurrent: None,
+            connections: 1024,
+            read_seconds: 30,
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
             body_limit: 4 * 1024 * 1024,
@@ -56,8 +87,15 @@ impl ServerConfig {
         if self.no_auth && !self.listen.ip().is_loopback() {
             return Err(HttpError::OpenToTheNetwork { listen: self.listen });
         }
-        if self.no_auth && self.token.is_some() {
+        if self.no_auth && (self.token.is_some() || !self.tokens.is_empty()) {
             return Err(HttpError::TokenAndNoAuth);
+        }
+        let mut hashes = BTreeMap::new();
+        for (name, client) in &self.tokens {
+            if let Some(other) = hashes.insert(client.hash.as_bytes(), name) {
+                let (one, other) = (other.clone(), name.clone());
+                return Err(HttpError::SameToken { one, other });
+            }
         }
         Ok(())
     }
@@ -119,8 +157,8 @@ mod tests {
 
     #[test]
     fn a_misspelt_key_and_a_bare_host_are_refused_with_what_to_write() {
-        let unknown = config(json!({"tokens": "x"})).unwrap_err().to_string();
-        assert!(unknown.contains("`tokens`") && unknown.contains("`token`"), "{unknown}");
+        let unknown = config(json!({"tokan": "x"})).unwrap_err().to_string();
+        assert!(unknown.contains("`tokan`") && unknown.contains("`token`"), "{unknown}");
         let address = config(json!({"listen": "localhost"})).unwrap_err().to_string();
         assert!(address.contains("127.0.0.1:7777"), "{address}");
     }

@@ -17,8 +17,24 @@ pub enum HttpError {
         listen: SocketAddr,
     },
     /// A token was set that would never be asked for.
-    #[error("both token and no_auth are set, which contradict each other: remove one of them")]
+    #[error("both tokens and no_auth are set, which contradict each other: remove one of them")]
     TokenAndNoAuth,
+    /// Two clients have one token, so that nobody could tell them apart.
+    #[error("tokens.{one} and tokens.{other} have the same hash: make a token for each")]
+    SameToken {
+        /// One of them.
+        one: String,
+        /// The other.
+        other: String,
+    },
+    /// Clients are limited to a toolset that there is not.
+    #[error("server.{key}: there is no toolset `{toolset}`")]
+    Toolset {
+        /// The key that names it.
+        key: String,
+        /// The toolset.
+        toolset: String,
+    },
     /// An entry of `allowed_hosts` is no host.
     #[error("{text:?} in allowed_hosts is not `name` or `name:port`")]
     Host {
@@ -45,9 +61,6 @@ pub enum HttpError {
         /// What the system said.
         source: io::Error,
     },
-    /// The listener broke while it was serving.
-    #[error("the listener stopped")]
-    Serve(#[source] io::Error),
 }
 
 fn bind_hint(error: &io::Error) -> &'static str {

@@ -1,35 +1,175 @@
 //! Errors as `application/problem+json` (RFC 9457).
 
+use std::time::Duration;
+
 use axum::body::Body;
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderValue, Response, StatusCode};
 use axum::response::IntoResponse;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
+use toolcrib_core::run::RunError;
+use toolcrib_core::suspension::{RedeemError, StoreError, SubmitError};
+use toolcrib_tool::{ErrorKind, ToolError, ToolResult};
+
+use crate::api::result::CallResult;
 
 /// The longest text of another layer that is taken over as a detail, in bytes.
 const DETAIL_MAX: usize = 4 * 1024;
 
 /// What went wrong with a request and what to do about it.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Problem {
     status: StatusCode,
+    kind: &'static str,
     detail: String,
+    call: Option<Box<CallResult>>,
+    retry_after: Option<Duration>,
+}
+
+/// A problem as it is sent (RFC 9457).
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Problem")]
+pub(crate) struct ProblemBody<'a> {
+    /// Always `about:blank`: `status` and `kind` say which problem it is.
+    r#type: &'static str,
+    /// The status in words.
+    title: &'a str,
+    /// The status.
+    status: u16,
+    /// What went wrong and what to do about it.
+    detail: &'a str,
+    /// The stable word for it: the kind of a call's failure, such as `invalid_args`, or of a request's,
+    /// such as `unauthorized`.
+    kind: &'a str,
+    /// The call's own answer, where a call has failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<&'a CallResult>,
 }
 
 impl Problem {
     pub(crate) fn new(status: StatusCode, detail: impl Into<String>) -> Self {
-        Self { status, detail: detail.into() }
+        let kind = kind_of(status);
+        Self { status, kind, detail: detail.into(), call: None, retry_after: None }
     }
 
-    fn body(&self) -> String {
-        json!({
-            // No page describes these errors further: the status says which it is.
-            "type": "about:blank",
-            "title": self.status.canonical_reason().unwrap_or("Error"),
-            "status": self.status.as_u16(),
-            "detail": self.detail,
-        })
-        .to_string()
+    /// A request that could be read and makes no sense.
+    pub(crate) fn unfit(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
+    }
+
+    pub(crate) fn not_found(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, detail)
+    }
+
+    /// A fault that is not the client's: the operator finds `cause` in the log.
+    pub(crate) fn internal(what: &str, cause: &dyn std::fmt::Display) -> Self {
+        tracing::error!(%cause, "{what}");
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, format!("{what}: the server's log says why"))
+    }
+
+    /// The same problem under another word.
+    pub(crate) fn kind(mut self, kind: &'static str) -> Self {
+        self.kind = kind;
+        self
+    }
+
+    /// Says how long to wait before the next try.
+    pub(crate) fn retry_after(mut self, wait: Duration) -> Self {
+        self.retry_after = Some(wait);
+        self
+    }
+
+    /// A call that has failed, with all that is known of it.
+    pub(crate) fn of_call(result: &ToolResult, error: &ToolError) -> Self {
+        Self {
+            status: status_of(error.kind()),
+            kind: error.kind().as_str(),
+            detail: error.message().to_owned(),
+            call: Some(Box::new(CallResult::from(result))),
+            retry_after: error.retry_after(),
+        }
+    }
+
+    pub(crate) fn body(&self) -> String {
+        let body = ProblemBody {
+            r#type: "about:blank",
+            title: self.status.canonical_reason().unwrap_or("Error"),
+            status: self.status.as_u16(),
+            detail: &self.detail,
+            kind: self.kind,
+            result: self.call.as_deref(),
+        };
+        // Strings, numbers and JSON values always serialise.
+        serde_json::to_string(&body).unwrap_or_default()
+    }
+}
+
+/// The status that a call's failure is answered with: 2xx means that a call has succeeded or waits.
+fn status_of(kind: ErrorKind) -> StatusCode {
+    match kind {
+        ErrorKind::NotFound => StatusCode::NOT_FOUND,
+        ErrorKind::InvalidJson => StatusCode::BAD_REQUEST,
+        ErrorKind::InvalidArgs | ErrorKind::Constraint | ErrorKind::MissingContext => {
+            StatusCode::UNPROCESSABLE_ENTITY
+        }
+        ErrorKind::Denied | ErrorKind::RequiresApproval => StatusCode::FORBIDDEN,
+        ErrorKind::RateLimited => StatusCode::TOO_MANY_REQUESTS,
+        ErrorKind::Unavailable | ErrorKind::Paused | ErrorKind::Cancelled => {
+            StatusCode::SERVICE_UNAVAILABLE
+        }
+        ErrorKind::Timeout => StatusCode::GATEWAY_TIMEOUT,
+        // The server is well; what it asked has failed. A 5xx would page the wrong people.
+        ErrorKind::Execution => StatusCode::FAILED_DEPENDENCY,
+        // Panic, invalid output, internal, and whatever else is a fault of this side.
+        _ => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+fn kind_of(status: StatusCode) -> &'static str {
+    match status {
+        StatusCode::UNAUTHORIZED => "unauthorized",
+        StatusCode::FORBIDDEN => "forbidden",
+        StatusCode::NOT_FOUND => "not_found",
+        StatusCode::METHOD_NOT_ALLOWED => "method_not_allowed",
+        StatusCode::NOT_ACCEPTABLE => "not_acceptable",
+        StatusCode::REQUEST_TIMEOUT => "request_timeout",
+        StatusCode::CONFLICT => "conflict",
+        StatusCode::PAYLOAD_TOO_LARGE => "too_large",
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => "unsupported_media_type",
+        StatusCode::TOO_MANY_REQUESTS => "rate_limited",
+        StatusCode::SERVICE_UNAVAILABLE => "unavailable",
+        status if status.is_client_error() => "invalid_request",
+        _ => "internal",
+    }
+}
+
+impl From<RunError> for Problem {
+    fn from(error: RunError) -> Self {
+        let detail = error.to_string();
+        match error {
+            RunError::Unknown | RunError::Redeem(RedeemError::Unknown) => Self::not_found(detail),
+            RunError::Redeem(
+                RedeemError::AlreadyResolved | RedeemError::Expired | RedeemError::NotExpired,
+            ) => Self::new(StatusCode::CONFLICT, detail),
+            RunError::Redeem(RedeemError::Store(error)) | RunError::Store(error) => error.into(),
+            RunError::Submit(SubmitError::Invalid { error, .. })
+            | RunError::Redeem(RedeemError::Answer(error)) => {
+                Self::unfit(detail).kind(error.kind().as_str())
+            }
+            _ => Self::unfit(detail),
+        }
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Full { .. } => {
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
+            }
+            error => Self::internal("what waits could not be kept or read", &error),
+        }
     }
 }
 
@@ -38,6 +178,11 @@ impl IntoResponse for Problem {
         let mut response = Response::new(Body::from(self.body()));
         *response.status_mut() = self.status;
         response.headers_mut().insert(CONTENT_TYPE, media_type());
+        if let Some(wait) = self.retry_after {
+            // Whole seconds, and never too early.
+            let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
         response
     }
 }
@@ -52,9 +197,15 @@ pub(crate) async fn from_bare_text(response: Response<Body>) -> Response<Body> {
     }
     let (mut parts, body) = response.into_parts();
     let text = axum::body::to_bytes(body, DETAIL_MAX).await.unwrap_or_default();
-    let problem = Problem::new(status, String::from_utf8_lossy(&text));
+    let detail = match String::from_utf8_lossy(&text) {
+        none if none.is_empty() && status == StatusCode::METHOD_NOT_ALLOWED => {
+            "this path is asked for with another method: the header Allow names it".into()
+        }
+        detail => detail,
+    };
+    let problem = Problem::new(status, detail);
     parts.headers.insert(CONTENT_TYPE, media_type());
-    parts.headers.remove(axum::http::header::CONTENT_LENGTH);
+    parts.headers.remove(CONTENT_LENGTH);
     Response::from_parts(parts, Body::from(problem.body()))
 }
 

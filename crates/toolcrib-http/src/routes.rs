@@ -1,59 +1,56 @@
-//! Which path is answered by what.
+//! Which path is answered by what, and what every request passes on its way.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::State;
-use axum::http::header::CONTENT_TYPE;
-use axum::http::{Request, StatusCode};
+use axum::http::Request;
 use axum::middleware::{from_fn_with_state, map_response};
-use axum::response::IntoResponse;
-use axum::routing::get;
-use serde_json::json;
-use toolcrib_mcp::McpHttpService;
+use axum::response::Response;
 use tower::{Layer, Service};
 
+use crate::access::Access;
 use crate::admission::{Admission, admit};
+use crate::api::{Api, endpoints};
+use crate::bearer;
+use crate::body::{BodyLimits, collect};
+use crate::client::Clients;
+use crate::observe::observe;
 use crate::problem::{self, Problem};
-use crate::server::Gauges;
-use crate::{Token, bearer};
+use crate::traffic::Traffic;
 
-/// Everything the listener answers. `token` is absent where nobody is asked for one.
+/// Everything the listener answers.
 pub(crate) fn app(
-    mcp: McpHttpService,
-    token: Option<Token>,
+    api: Api,
+    clients: &Arc<Clients>,
     admission: Admission,
-    gauges: Gauges,
-) -> impl Service<
-    Request<Body>,
-    Response = axum::response::Response,
-    Error = std::convert::Infallible,
-    Future: Send,
-> + Clone
+    limits: BodyLimits,
+    traffic: Arc<Traffic>,
+) -> impl Service<Request<Body>, Response = Response, Error = Infallible, Future: Send>
++ Clone
 + Send
 + 'static {
-    // A route added here is behind the token; only `open` is not.
-    let mut guarded = Router::new().route_service("/mcp", mcp);
-    if let Some(token) = token {
-        guarded = guarded.route_layer(from_fn_with_state(Arc::new(token), bearer::require));
+    let mut routes = Router::new();
+    for endpoint in endpoints() {
+        let mut handler = endpoint.routed();
+        if let Access::With(right) = endpoint.access {
+            // The token first: of a stranger no body is read.
+            handler = handler
+                .layer(from_fn_with_state(limits, collect))
+                .layer(from_fn_with_state((Arc::clone(clients), right), bearer::require));
+        }
+        routes = routes.route(endpoint.path, handler);
     }
-    let open = Router::new().route("/health", get(health)).with_state(gauges);
     let routes =
-        guarded.merge(open).fallback(unknown_path).layer(map_response(problem::from_bare_text));
+        routes.fallback(unknown_path).layer(map_response(problem::from_bare_text)).with_state(api);
     // Around the router and not on its routes: admission comes before routing.
-    from_fn_with_state(Arc::new(admission), admit).layer(routes)
-}
-
-/// That the server lives, and numbers: no token is asked for here, so nothing is named.
-async fn health(State(gauges): State<Gauges>) -> impl IntoResponse {
-    let mut record = json!({"status": "ok"});
-    for (name, number) in gauges() {
-        record[name] = json!(number);
-    }
-    ([(CONTENT_TYPE, "application/json")], record.to_string())
+    let admitted = from_fn_with_state(Arc::new(admission), admit).layer(routes);
+    from_fn_with_state(traffic, observe).layer(admitted)
 }
 
 async fn unknown_path() -> Problem {
-    Problem::new(StatusCode::NOT_FOUND, "nothing is served here: MCP clients connect to /mcp")
+    Problem::not_found(
+        "nothing is served here: MCP clients connect to /mcp, others find everything in /openapi.json",
+    )
 }

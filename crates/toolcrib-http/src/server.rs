@@ -1,22 +1,23 @@
 //! The listener's life: bound, serving, drained, closed.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Body;
-use axum::extract::Request;
-use axum::serve::ListenerExt as _;
 use tokio::net::TcpListener;
-use tokio::sync::oneshot;
+use tokio::sync::watch;
 use toolcrib_mcp::{McpHttpOptions, McpServer};
 
 use crate::admission::Admission;
+use crate::api::Api;
 use crate::authority::{HostRule, OriginRule};
-use crate::{HttpError, ServerConfig, Token, routes};
+use crate::body::BodyLimits;
+use crate::client::{Clients, Roster};
+use crate::listener::{self, Bounds};
+use crate::traffic::Traffic;
+use crate::{Backend, HttpError, ServerConfig, Token, routes};
 
 /// How long requests that are being answered may take to finish after a shutdown was asked for.
 const DRAIN: Duration = Duration::from_secs(10);
@@ -32,22 +33,26 @@ pub struct HttpServer {
     config: ServerConfig,
     token: Option<Token>,
     admission: Admission,
+    clients: Clients,
+    backend: Arc<dyn Backend>,
     mcp: McpServer,
-    gauges: Gauges,
 }
-
-/// What `/health` says besides that the server lives.
-pub(crate) type Gauges = Arc<dyn Fn() -> BTreeMap<&'static str, u64> + Send + Sync>;
 
 impl HttpServer {
     /// Checks the settings and takes the port.
     ///
-    /// Where the settings name no token, one is made; [`token`](Self::token) tells it.
-    pub async fn bind(config: ServerConfig, mcp: McpServer) -> Result<Self, HttpError> {
+    /// `mcp` says what MCP clients are told about the server; which tools they see, and whose calls
+    /// theirs are, is decided by their token. Where the settings name no token, one is made;
+    /// [`token`](Self::token) tells it.
+    pub async fn bind(
+        config: ServerConfig,
+        backend: impl Backend,
+        mcp: McpServer,
+    ) -> Result<Self, HttpError> {
         config.check()?;
         let token = match &config.token {
-            _ if config.no_auth => None,
             Some(token) => Some(token.clone()),
+            None if config.no_auth || !config.tokens.is_empty() => None,
             None => Some(Token::random()?),
         };
         let bind_error = |source| HttpError::Bind { listen: config.listen, source };
@@ -55,20 +60,15 @@ impl HttpServer {
         let address = listener.local_addr().map_err(bind_error)?;
         let hosts = config.host_rules(address)?;
         let origins = config.origin_rules(address)?;
+        let mcp_options = McpHttpOptions::default()
+            .allowed_hosts(hosts.iter().map(HostRule::to_text))
+            .allowed_origins(origins.iter().map(OriginRule::to_text))
+            .body_limit(config.body_limit);
+        let backend: Arc<dyn Backend> = Arc::new(backend);
+        let roster = Roster { config: &config, backend: &backend, mcp: &mcp, mcp_options };
+        let clients = roster.clients(token.clone())?;
         let admission = Admission { hosts, origins };
-        let gauges: Gauges = Arc::new(BTreeMap::new);
-        Ok(Self { listener, address, config, token, admission, mcp, gauges })
-    }
-
-    /// Sets what `/health` says besides that the server lives: numbers by name, asked for anew by
-    /// every request. No token is asked for there, so there are numbers only. Default: nothing.
-    #[must_use]
-    pub fn gauges(
-        mut self,
-        gauges: impl Fn() -> BTreeMap<&'static str, u64> + Send + Sync + 'static,
-    ) -> Self {
-        self.gauges = Arc::new(gauges);
-        self
+        Ok(Self { listener, address, config, token, admission, clients, backend, mcp })
     }
 
     /// The address that is listened on, with the real port.
@@ -76,8 +76,8 @@ impl HttpServer {
         self.address
     }
 
-    /// The URL an MCP client on this machine connects to.
-    pub fn mcp_url(&self) -> String {
+    /// The URL the server is reached at from this machine, without a slash at its end.
+    pub fn url(&self) -> String {
         let mut address = self.address;
         if address.ip().is_unspecified() {
             // Nothing can connect to "any address".
@@ -86,12 +86,22 @@ impl HttpServer {
                 SocketAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
             });
         }
-        format!("http://{address}/mcp")
+        format!("http://{address}")
     }
 
-    /// The token clients have to send; none with `no_auth`.
+    /// The URL an MCP client on this machine connects to.
+    pub fn mcp_url(&self) -> String {
+        format!("{}/mcp", self.url())
+    }
+
+    /// The operator's own token; none with `no_auth`, and where only named clients have one.
     pub fn token(&self) -> Option<&Token> {
         self.token.as_ref()
+    }
+
+    /// Whether a token is asked for at all.
+    pub fn asks_for_tokens(&self) -> bool {
+        !self.config.no_auth
     }
 
     /// Whether the token was made at this start, so that nobody knows it yet.
@@ -104,39 +114,36 @@ impl HttpServer {
     /// Then no connection is taken any more, and requests that are being answered have 10 s to
     /// finish; after that their calls are dropped and the MCP server is closed.
     pub async fn serve(self, shutdown: impl Future<Output = ()> + Send) -> Result<(), HttpError> {
-        let options = McpHttpOptions::default()
-            .allowed_hosts(self.admission.hosts.iter().map(HostRule::to_text))
-            .allowed_origins(self.admission.origins.iter().map(OriginRule::to_text))
-            .body_limit(self.config.body_limit);
-        let app =
-            routes::app(self.mcp.http_service(options), self.token, self.admission, self.gauges);
-        let app = axum::ServiceExt::<Request<Body>>::into_make_service(app);
-        let listener = self.listener.tap_io(|connection| {
-            // Answers are small and written once: waiting to fill a packet only delays them.
-            if let Err(error) = connection.set_nodelay(true) {
-                tracing::debug!(%error, "TCP_NODELAY was not set");
-            }
-        });
-
-        let (stop, stopped) = oneshot::channel::<()>();
-        let serving = axum::serve(listener, app).with_graceful_shutdown(async {
-            let _ = stopped.await;
-        });
-        let mut serving = std::pin::pin!(serving.into_future());
+        let head = Duration::from_secs(self.config.read_seconds.into());
+        let limits = BodyLimits { bytes: self.config.body_limit, time: head };
+        let bounds = Bounds { connections: self.config.connections, head };
+        let traffic = Arc::<Traffic>::default();
+        let api = Api::new(self.backend, Arc::clone(&traffic));
+        let app = routes::app(
+            api.clone(),
+            &Arc::new(self.clients),
+            self.admission,
+            limits,
+            Arc::clone(&traffic),
+        );
+        let (stop, stopped) = watch::channel(false);
+        let mut serving = Box::pin(listener::serve(self.listener, app, bounds, traffic, stopped));
         tokio::select! {
-            ended = &mut serving => return ended.map_err(HttpError::Serve),
+            () = &mut serving => {}
             () = shutdown => {}
         }
-        let _ = stop.send(());
-        let drained = if let Ok(ended) = tokio::time::timeout(DRAIN, &mut serving).await {
-            ended
-        } else {
+        let _ = stop.send(true);
+        let drained = async {
+            serving.as_mut().await;
+            api.settled().await;
+        };
+        if tokio::time::timeout(DRAIN, drained).await.is_err() {
             tracing::warn!("requests were still being answered after {DRAIN:?}; they are ended");
             self.mcp.close();
-            tokio::time::timeout(CLOSE, &mut serving).await.unwrap_or(Ok(()))
-        };
+            let _ = tokio::time::timeout(CLOSE, serving).await;
+        }
         self.mcp.close();
-        drained.map_err(HttpError::Serve)
+        Ok(())
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::fmt::Write as _;
+use std::str::FromStr;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize, Serializer};
@@ -59,6 +60,11 @@ impl Token {
         self.0.as_bytes().ct_eq(offered.as_bytes()).into()
     }
 
+    /// What is kept of it where it is not to be known: see [`TokenHash`].
+    pub fn hash(&self) -> TokenHash {
+        TokenHash::of(&self.0)
+    }
+
     /// The secret itself, to show it to its owner.
     pub fn reveal(&self) -> &str {
         &self.0
@@ -113,6 +119,99 @@ impl JsonSchema for Token {
         })
     }
 }
+
+/// The hash of a token, written `blake3:` and 64 hexadecimal digits.
+///
+/// It is quick to make, which is right for tokens that nobody can guess, such as those of
+/// [`Token::random`], and wrong for passwords.
+///
+/// ```
+/// use toolcrib_http::{Token, TokenHash};
+///
+/// let token = Token::random()?;
+/// let kept: TokenHash = token.hash().to_string().parse()?;
+/// assert!(kept.matches(token.reveal()));
+/// assert!(!kept.matches(Token::random()?.reveal()));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct TokenHash([u8; 32]);
+
+/// Sets these hashes apart from all others that are made with the same function.
+const HASH_CONTEXT: &str = "toolcrib 2026-11 bearer token";
+
+/// What a hash begins with, so that another function can take its place one day.
+const HASH_PREFIX: &str = "blake3:";
+
+impl TokenHash {
+    fn of(token: &str) -> Self {
+        Self(blake3::derive_key(HASH_CONTEXT, token.as_bytes()))
+    }
+
+    /// Whether `offered` is the token that was hashed, in a time that tells nothing of either.
+    pub fn matches(&self, offered: &str) -> bool {
+        Self::of(offered).0.ct_eq(&self.0).into()
+    }
+
+    pub(crate) fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl fmt::Display for TokenHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(HASH_PREFIX)?;
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl FromStr for TokenHash {
+    type Err = InvalidTokenHash;
+
+    fn from_str(text: &str) -> Result<Self, InvalidTokenHash> {
+        let digits = text.strip_prefix(HASH_PREFIX).ok_or(InvalidTokenHash(()))?;
+        let hash = blake3::Hash::from_hex(digits).map_err(|_| InvalidTokenHash(()))?;
+        Ok(Self(*hash.as_bytes()))
+    }
+}
+
+impl TryFrom<String> for TokenHash {
+    type Error = InvalidTokenHash;
+
+    fn try_from(text: String) -> Result<Self, InvalidTokenHash> {
+        text.parse()
+    }
+}
+
+impl From<TokenHash> for String {
+    fn from(hash: TokenHash) -> Self {
+        hash.to_string()
+    }
+}
+
+impl JsonSchema for TokenHash {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "TokenHash".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "string",
+            "pattern": "^blake3:[0-9a-fA-F]{64}$",
+            "x-expected": "the hash that `toolcrib token` prints",
+        })
+    }
+}
+
+/// A text that is no hash of a token. It says why without repeating it: it may be the token itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a hash of a token is `blake3:` and 64 hexadecimal digits, as `toolcrib token` prints it")]
+pub struct InvalidTokenHash(());
 
 /// A token that cannot be used. It says why without repeating the secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

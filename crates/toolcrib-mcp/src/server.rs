@@ -102,6 +102,18 @@ impl McpServer {
         }))
     }
 
+    /// The same server for another client: its requests' turns are opened with `turn`. Closing either
+    /// closes both.
+    #[must_use]
+    pub fn for_client(&self, turn: TurnOptions) -> Self {
+        Self(Arc::new(Inner {
+            executor: self.0.executor.clone(),
+            options: self.0.options.clone().turn(turn),
+            tools: ToolListCache::default(),
+            closing: self.0.closing.clone(),
+        }))
+    }
+
     /// Ends every call and every connection that is being served, over every transport, at once.
     /// The server cannot be used afterwards. For an orderly end let the transport finish first.
     pub fn close(&self) {

@@ -26,6 +26,8 @@ mod upstreams;
 
 use serde::{Deserialize, Serialize};
 
+#[cfg(feature = "http")]
+pub(crate) use answer::answer;
 pub use client::{RunningServer, running_servers};
 pub use place::{ControlPlace, NoControlPlace};
 pub use server::ControlSocket;

@@ -126,6 +126,18 @@ impl Toolcrib {
         masked
     }
 
+    /// The audit log that [`resources`](ToolcribBuilder::resources) opened.
+    #[cfg(all(unix, feature = "http"))]
+    pub(crate) fn audit_file(&self) -> Option<&FileAudit> {
+        self.audit_file.as_deref()
+    }
+
+    /// Audit records that could not be written.
+    #[cfg(all(unix, feature = "http"))]
+    pub(crate) fn audit_lost(&self) -> u64 {
+        self.audit_file().map_or(0, toolcrib_core::audit::AuditSink::lost)
+    }
+
     /// What every entry has to pass before it enters the registry, if anything.
     #[cfg(feature = "manifests")]
     pub fn lock(&self) -> Option<&Arc<LockKeeper>> {

@@ -13,7 +13,7 @@ mod spill;
 mod state_dir;
 mod suspensions;
 
-pub use audit::FileAudit;
+pub use audit::{FileAudit, Rotation};
 #[cfg(feature = "mcp")]
 pub use pins::FilePins;
 #[cfg(feature = "manifests")]

@@ -53,7 +53,16 @@ fn every_example_in_the_shipped_config_is_right() {
     let sections: Vec<_> = examples.iter().map(|(section, _)| *section).collect();
     assert_eq!(
         sections,
-        ["policy", "secrets", "secret_folders", "registry", "toolsets", "projects", "paths"]
+        [
+            "policy",
+            "secrets",
+            "secret_folders",
+            "registry",
+            "toolsets",
+            "projects",
+            "paths",
+            "server"
+        ]
     );
     for (section, lines) in examples {
         let text = format!("{section}:\n{}\n", lines.join("\n"));

@@ -1,12 +1,8 @@
-//! `toolcrib serve`: MCP over HTTP.
-
-use std::collections::BTreeMap;
+//! `toolcrib serve`: the HTTP API, and MCP over HTTP.
 
 use clap::Args;
 use serde_json::json;
-use toolcrib::Toolcrib;
 use toolcrib::http::{HttpServer, Token};
-use toolcrib::manifests::Reloader;
 
 use super::server_flags::ServerFlags;
 use super::{JsonOutput, Options, ToolsetChoice, beside, mcp, stop};
@@ -20,13 +16,12 @@ use crate::startup;
   toolcrib serve --listen 127.0.0.1:9000 --token \"$(cat token)\"
   toolcrib serve --no-auth                             only on a loopback address
 
-Without a token of yours a new one is made and printed at every start. Asked to stop (Ctrl-C,
+Without a token of yours a new one is made and printed at every start; `toolcrib token` makes those of
+clients. Asked to stop (Ctrl-C,
 SIGTERM), it takes no more calls and gives those that run 5 s to end.")]
 pub(crate) struct ServeOptions {
     #[command(flatten)]
     server: ServerFlags,
-    #[command(flatten)]
-    toolset: ToolsetChoice,
     #[command(flatten)]
     output: JsonOutput,
 }
@@ -40,14 +35,14 @@ impl ServeOptions {
 pub(super) fn run(options: &Options, own: &ServeOptions) -> anyhow::Result<Exit> {
     let started = startup::serve(options)?;
     let config = started.config.server.clone();
-    let mcp = mcp::server(&started, &own.toolset)?;
-    let tools = started.crib.executor().turn(own.toolset.turn_options(&started.crib)?);
+    let toolset = ToolsetChoice { toolset: config.toolset.clone() };
+    let mcp = mcp::server(&started, &toolset)?;
+    let tools = started.crib.executor().turn(toolset.turn_options(&started.crib)?);
     let tools = tools.definitions().len();
 
     super::block_on(async {
         started.crib.connect().await;
-        let crib = started.crib.clone();
-        let server = HttpServer::bind(config, mcp).await?.gauges(move || gauges(&crib));
+        let server = HttpServer::bind(config, started.crib.clone(), mcp).await?;
         let _beside = beside::beside(&started)?;
         announce(tools, &server, own.output.json)?;
         let ended = server.serve(stop::drained(&started.crib)).await;
@@ -60,34 +55,19 @@ pub(super) fn run(options: &Options, own: &ServeOptions) -> anyhow::Result<Exit>
     })?
 }
 
-/// What an operator watches: names are told by `toolcrib status` only.
-fn gauges(crib: &Toolcrib) -> BTreeMap<&'static str, u64> {
-    let snapshot = crib.executor().registry().snapshot();
-    let files = crib.manifests().map(Reloader::files).unwrap_or_default();
-    let of_state = |state: &str| files.iter().filter(|file| file.state.as_str() == state).count();
-    let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
-    BTreeMap::from([
-        ("generation", snapshot.generation()),
-        ("tools", number(snapshot.entries().len())),
-        ("files_live", number(of_state("live"))),
-        ("files_stale", number(of_state("stale"))),
-        ("files_broken", number(of_state("broken"))),
-        ("names_after_restart", number(snapshot.would_differ().len())),
-    ])
-}
-
 /// Says where the server is and how to get in; the token only if nobody can know it yet.
 fn announce(tools: usize, server: &HttpServer, json: bool) -> anyhow::Result<()> {
     let token = server.token().filter(|_| server.token_is_new()).map(Token::reveal);
-    let url = server.mcp_url();
+    let (url, mcp) = (server.url(), server.mcp_url());
     if json {
-        return screen::out(match token {
-            Some(token) => json!({"url": url, "token": token}).to_string(),
-            None => json!({"url": url}).to_string(),
-        });
+        let mut record = json!({"url": mcp, "api": url});
+        if let Some(token) = token {
+            record["token"] = token.into();
+        }
+        return screen::out(record.to_string());
     }
     screen::out(format!(
-        "toolcrib {} serves {}\n{STRONG}MCP{STRONG:#}    {url}",
+        "toolcrib {} serves {}\n{STRONG}MCP{STRONG:#}    {mcp}\n{STRONG}API{STRONG:#}    {url}/v1, described in {url}/openapi.json",
         env!("CARGO_PKG_VERSION"),
         count(tools, "tool")
     ))?;
@@ -97,6 +77,9 @@ fn announce(tools: usize, server: &HttpServer, json: bool) -> anyhow::Result<()>
         ))?,
         None if server.token().is_some() => {
             screen::out(format!("{STRONG}Token{STRONG:#}  the one you set"))?;
+        }
+        None if server.asks_for_tokens() => {
+            screen::out(format!("{STRONG}Token{STRONG:#}  those of `server.tokens`"))?;
         }
         None => screen::out(format!("{STRONG}Token{STRONG:#}  none is asked for (--no-auth)"))?,
     }

@@ -14,6 +14,9 @@ pub(crate) struct ServerFlags {
     /// Ask for no token; refused on any address but loopback
     #[arg(long, conflicts_with = "token")]
     no_auth: bool,
+    /// Only the tools of this toolset of the config, for clients whose tokens name none
+    #[arg(long, value_name = "NAME")]
+    toolset: Option<String>,
     /// A web page's origin that may call the server, instead of the config's (may be repeated)
     #[arg(long, value_name = "ORIGIN")]
     allow_origin: Vec<String>,
@@ -25,7 +28,11 @@ pub(crate) struct ServerFlags {
 impl ServerFlags {
     /// Puts what was said over the layers there are.
     pub(crate) fn over(&self, mut layers: ConfigLayers) -> ConfigLayers {
-        let texts = [("--listen", "listen", &self.listen), ("--token", "token", &self.token)];
+        let texts = [
+            ("--listen", "listen", &self.listen),
+            ("--token", "token", &self.token),
+            ("--toolset", "toolset", &self.toolset),
+        ];
         for (flag, key, said) in texts {
             if let Some(said) = said {
                 layers = layers.value(flag, &["server", key], said.as_str().into());

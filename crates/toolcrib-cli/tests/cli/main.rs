@@ -18,6 +18,7 @@ mod crib;
 mod doctor;
 mod dry_runs;
 mod finding;
+mod http;
 mod lock;
 mod manifests;
 mod own_process;

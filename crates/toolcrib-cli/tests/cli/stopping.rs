@@ -114,7 +114,7 @@ impl Server {
     }
 
     /// Waits for the end; the exit code.
-    fn ended(&mut self) -> Option<i32> {
+    pub(crate) fn ended(&mut self) -> Option<i32> {
         let deadline = Instant::now() + Duration::from_secs(20);
         loop {
             if let Some(status) = self.child.try_wait().expect("it is ours") {

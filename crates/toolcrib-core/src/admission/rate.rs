@@ -17,6 +17,34 @@ const KEPT: usize = 4;
 /// A period beyond which a limit is no limit. The limiter counts nanoseconds in 64 bits.
 const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
+/// So many of something in so much time: a bucket of tokens that fills again evenly.
+///
+/// ```
+/// use toolcrib_core::TokenBucket;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let bucket = TokenBucket::new("2/h".parse()?);
+/// assert!(bucket.take().is_ok() && bucket.take().is_ok());
+/// assert!(bucket.take().unwrap_err().as_secs() > 1700, "half an hour until the next");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct TokenBucket(Bucket);
+
+impl TokenBucket {
+    /// A full bucket of as many tokens as the limit allows, which fill again evenly over its time.
+    pub fn new(limit: RateLimit) -> Self {
+        Self(bucket(limit))
+    }
+
+    /// Takes a token, or says how long until there is one.
+    pub fn take(&self) -> Result<(), Duration> {
+        self.0.check().map_err(|refusal| refusal.wait_time_from(self.0.clock().now()))
+    }
+}
+
 /// The buckets of one tool.
 ///
 /// A bucket per limit, because turns begun before and after a reload call in any order, and a
@@ -24,7 +52,7 @@ const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 #[derive(Debug, Default)]
 pub(super) struct Rates {
     /// The most recently used is last.
-    buckets: Mutex<Vec<(RateLimit, Bucket)>>,
+    buckets: Mutex<Vec<(RateLimit, TokenBucket)>>,
 }
 
 type Bucket = RateLimiter<NotKeyed, InMemoryState, Elapsed, NoOpMiddleware<Duration>>;
@@ -41,11 +69,11 @@ impl Rates {
                 if buckets.len() == KEPT {
                     buckets.remove(0);
                 }
-                buckets.push((limit, bucket(limit)));
+                buckets.push((limit, TokenBucket::new(limit)));
             }
         }
         let Some((_, bucket)) = buckets.last() else { return Ok(()) };
-        bucket.check().map_err(|refusal| refusal.wait_time_from(bucket.clock().now()))
+        bucket.take()
     }
 }
 

@@ -18,8 +18,8 @@ use crate::suspension::{Grant, Granted, Suspension, Waiting, client_output};
 impl<'a> Way<'a> {
     /// Whether anything but yes could be said to the call; if not, it is allowed.
     pub(super) fn needs_consent(&mut self, slot: &Slot) -> bool {
-        let policy = &self.turn.state.shared.policy;
-        let needed = self.origin.grant.is_some() || policy.needs_look(&slot.entry.definition);
+        let state = &self.turn.state;
+        let needed = self.origin.grant.is_some() || state.needs_look(&slot.entry.definition);
         if !needed {
             self.decision = Decision::Allowed;
         }
@@ -35,8 +35,7 @@ impl<'a> Way<'a> {
         own: Option<OwnCheck<'_>>,
     ) -> Result<(), Leave> {
         let state = &self.turn.state;
-        let policy = &state.shared.policy;
-        let (by, reason) = match policy.decide(&slot.entry, &checked.arguments) {
+        let (by, reason) = match state.verdict(&slot.entry, &checked.arguments) {
             Verdict::Deny { by, message } => return Err(self.denied(&by, &message).into()),
             Verdict::Allow { by } if self.origin.grant.is_none() => {
                 self.decision = Decision::AllowedBy { by: by.to_string() };
@@ -92,7 +91,7 @@ impl<'a> Way<'a> {
                 }
                 // Who may approve may not allow what a rule denies.
                 if let Verdict::Deny { by, message } =
-                    policy.decide(&slot.entry, &checked.arguments)
+                    state.verdict(&slot.entry, &checked.arguments)
                 {
                     return Err(self.denied(&by, &message).into());
                 }

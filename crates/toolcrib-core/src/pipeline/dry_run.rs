@@ -113,7 +113,7 @@ pub(crate) async fn dry_run(turn: &Turn, call: ToolCall) -> Result<DryRun, ToolE
     if let Some(body) = body {
         validate(body, &checked.arguments, &cx, timeout).await?;
     }
-    let verdict = state.shared.policy.decide(&slot.entry, &checked.arguments);
+    let verdict = state.verdict(&slot.entry, &checked.arguments);
     let answer = checked.question.as_ref().map(|question| {
         let key = question.key();
         let is_there = state.shared.answers.is_there(key, state.session.as_deref());

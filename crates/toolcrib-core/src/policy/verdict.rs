@@ -34,6 +34,29 @@ impl Verdict {
             Self::Allow { by } | Self::Ask { by, .. } | Self::Deny { by, .. } => by,
         }
     }
+
+    /// This verdict narrowed by that of a turn's own rules: the stricter of the two, and of equal ones
+    /// the first.
+    #[must_use]
+    pub(crate) fn narrowed(self, scope: Self) -> Self {
+        if scope.strictness() > self.strictness() { scope.of_scope() } else { self }
+    }
+
+    fn strictness(&self) -> u8 {
+        match self {
+            Self::Allow { .. } => 0,
+            Self::Ask { .. } => 1,
+            Self::Deny { .. } => 2,
+        }
+    }
+
+    fn of_scope(mut self) -> Self {
+        let (Self::Allow { by } | Self::Ask { by, .. } | Self::Deny { by, .. }) = &mut self;
+        if let DecidedBy::Rule { position, name } = by {
+            *by = DecidedBy::ScopeRule { position: *position, name: name.take() };
+        }
+        self
+    }
 }
 
 /// Who decided: a rule, or the tool itself where no rule matched.
@@ -55,16 +78,26 @@ pub enum DecidedBy {
         /// Its name, if it has one.
         name: Option<Arc<str>>,
     },
+    /// A rule of the turn's own ([`TurnOptions::scope`](crate::TurnOptions::scope)).
+    ScopeRule {
+        /// Its place among them, from 0.
+        position: usize,
+        /// Its name, if it has one.
+        name: Option<Arc<str>>,
+    },
 }
 
 impl fmt::Display for DecidedBy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Definition => f.write_str("the tool's own `approval`"),
-            Self::Rule { position, name: None } => write!(f, "policy.rules[{position}]"),
-            Self::Rule { position, name: Some(name) } => {
-                write!(f, "policy.rules[{position}] ({name})")
+        let (position, name) = match self {
+            Self::Definition => return f.write_str("the tool's own `approval`"),
+            Self::Rule { position, name } => (position, name),
+            Self::ScopeRule { position, name } => {
+                f.write_str("the caller's ")?;
+                (position, name)
             }
-        }
+        };
+        write!(f, "policy.rules[{position}]")?;
+        name.as_ref().map_or(Ok(()), |name| write!(f, " ({name})"))
     }
 }

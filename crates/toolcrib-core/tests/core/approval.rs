@@ -230,3 +230,32 @@ async fn approval_is_never_taken_from_the_arguments() {
     }
     assert_eq!(runs.load(Ordering::SeqCst), 0);
 }
+
+#[tokio::test]
+async fn the_rules_of_a_turn_narrow_the_policy_and_never_widen_it() {
+    let runs = Arc::default();
+    let policy = |rules| Policy::new(PolicyMode::Guarded, rules).expect("the rules are right");
+    let host = policy(vec![
+        PolicyRule::deny().argument("path", ArgumentPattern::glob("/etc/*")),
+        PolicyRule::allow().argument("path", ArgumentPattern::glob("/tmp/*")),
+        PolicyRule::ask(),
+    ]);
+    let executor = executor(remover(asking(), &runs), host);
+    let scope = policy(vec![
+        PolicyRule::deny().argument("path", ArgumentPattern::glob("/tmp/theirs/*")),
+        PolicyRule::allow(),
+    ]);
+    let turn = executor.turn(TurnOptions::default().scope(scope));
+    let kind = async |path| call(&turn, "remove", json!({"path": path})).await.error_kind();
+    assert_eq!(kind("/tmp/mine/a").await, None);
+    assert_eq!(kind("/tmp/theirs/a").await, Some(ErrorKind::Denied), "the turn's rule is stricter");
+    assert_eq!(kind("/etc/a").await, Some(ErrorKind::Denied), "the host's rule is stricter");
+    assert_eq!(kind("/srv/a").await, Some(ErrorKind::Denied), "the host asks, and nobody is there");
+    assert_eq!(runs.load(Ordering::SeqCst), 1);
+    let dry = turn.dry_run(ToolCall::new("1", "remove", r#"{"path": "/tmp/theirs/a"}"#)).await;
+    let by = dry.expect("it is checked").verdict.by().to_string();
+    assert_eq!(by, "the caller's policy.rules[0]");
+    // Another turn of the same executor knows nothing of it.
+    let other = executor.turn(TurnOptions::default());
+    assert!(call(&other, "remove", json!({"path": "/tmp/theirs/a"})).await.is_success());
+}

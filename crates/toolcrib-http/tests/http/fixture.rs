@@ -1,18 +1,25 @@
-//! A listener with two tools behind it.
+//! A listener with a few tools behind it.
 
 use std::future::pending;
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
-use toolcrib_core::{Executor, ExecutorConfig, Registry, RegistryBuilder};
-use toolcrib_http::{HttpError, HttpServer, ServerConfig, Token};
+use toolcrib_core::run::{MemoryRuns, RunStore};
+use toolcrib_core::suspension::MemorySuspensions;
+use toolcrib_core::{Executor, Registration, Registry, RegistryBuilder, ToolFilter, Toolset};
+use toolcrib_http::{Backend, ClientConfig, HttpError, HttpServer, ServerConfig, Token};
 use toolcrib_mcp::{McpOptions, McpServer};
-use toolcrib_tool::{Layer, Source, Tool, ToolDefinition, ToolEntry, tool_fn};
+use toolcrib_tool::{
+    Approval, CallContext, Layer, Source, StatusUpdate, Tool, ToolDefinition,
+    ToolDefinitionBuilder, ToolEntry, ToolError, tool_fn,
+};
 
 pub(crate) const TOKEN: &str = "a-token-for-tests-only";
 
@@ -70,9 +77,46 @@ pub(crate) fn config() -> ServerConfig {
     }
 }
 
-pub(crate) fn mcp(waits: Arc<Waits>) -> McpServer {
+/// What is served: an executor whose calls may wait, in memory.
+pub(crate) struct Crib {
+    executor: Executor,
+    runs: Arc<MemoryRuns>,
+}
+
+impl Backend for Crib {
+    fn executor(&self) -> &Executor {
+        &self.executor
+    }
+
+    fn toolset(&self, name: &str) -> Option<Toolset> {
+        (name == "echoes").then(|| Toolset::new().include(ToolFilter::new().name("echo*")))
+    }
+
+    fn runs(&self) -> Option<Arc<dyn RunStore>> {
+        Some(Arc::clone(&self.runs) as _)
+    }
+
+    fn status(&self) -> Value {
+        json!({"files": ["a.yaml"]})
+    }
+
+    fn reload(&self) -> Result<Value, String> {
+        Err("nothing was changed: a.yaml is broken".to_owned())
+    }
+
+    fn audit_tail(&self, records: usize) -> Option<io::Result<Vec<Value>>> {
+        Some(Ok((0..records.min(3)).map(|number| json!({"call_id": number.to_string()})).collect()))
+    }
+}
+
+/// A crib with the tools of these tests, and MCP in front of it.
+pub(crate) fn served(waits: Arc<Waits>) -> (Crib, McpServer) {
     let mut registry = RegistryBuilder::new();
-    let _ = registry.register(entry("echo", tool_fn(|args: Value, _| async move { args })));
+    let runs = Arc::new(AtomicUsize::new(0));
+    let count = tool_fn(move |_: Value, _| {
+        let number = runs.fetch_add(1, Ordering::SeqCst) + 1;
+        async move { number.to_string() }
+    });
     let wait = tool_fn(move |_: Value, _| {
         let wait = Wait::begin(&waits);
         async move {
@@ -80,23 +124,79 @@ pub(crate) fn mcp(waits: Arc<Waits>) -> McpServer {
             pending::<String>().await
         }
     });
-    let _ = registry.register(entry("wait", wait));
-    let executor = Executor::new(Registry::new(registry.build()), ExecutorConfig::default());
-    McpServer::new(executor, McpOptions::default())
+    let speak = tool_fn(|_: Value, cx: CallContext| async move {
+        cx.status(StatusUpdate::doing().with_tip("thinking"));
+        cx.stream("half").await;
+        cx.stream(" and half").await;
+        "whole"
+    });
+    let whoami = tool_fn(|_: Value, cx: CallContext| async move {
+        let value = |key| cx.value(key).cloned().unwrap_or_default();
+        json!({"user": value("user"), "tenant": value("tenant"), "session": cx.session()})
+    });
+    let fail = tool_fn(|_: Value, _| async { Err::<String, _>(ToolError::execution("disk full")) });
+    let greeting = json!({
+        "properties": {"name": {"type": "string", "minLength": 1}},
+        "required": ["name"],
+        "additionalProperties": false,
+    });
+    let tools = [
+        entry(define("echo"), tool_fn(|args: Value, _| async move { args })),
+        entry(define("wait"), wait),
+        entry(define("count"), count),
+        entry(define("speak"), speak),
+        entry(define("whoami"), whoami),
+        entry(define("fail"), fail),
+        entry(
+            define("greet").input_schema(greeting).read_only(true),
+            tool_fn(|args: Value, _| async move {
+                format!("Hello, {}!", args["name"].as_str().unwrap_or_default())
+            }),
+        ),
+        entry(
+            define("remove").approval(Approval::Always),
+            tool_fn(|args: Value, _| async move { format!("removed {args}") }),
+        ),
+        ToolEntry::client(define("pick").build().unwrap(), source()),
+    ];
+    for tool in tools {
+        assert_eq!(registry.register(tool), Registration::Registered);
+    }
+    let executor = Executor::builder(Registry::new(registry.build()))
+        .suspensions(Arc::new(MemorySuspensions::new()))
+        .build();
+    let mcp = McpServer::new(executor.clone(), McpOptions::default());
+    (Crib { executor, runs: Arc::default() }, mcp)
 }
 
-fn entry(name: &str, body: impl Tool) -> ToolEntry {
-    let definition = ToolDefinition::builder(name)
-        .description("A tool for tests.")
-        .input_schema(serde_json::json!({"type": "object"}))
-        .build()
-        .unwrap();
-    ToolEntry::new(definition, Arc::new(body), Source::new(Layer::Host, "fixture"))
+fn define(name: &str) -> ToolDefinitionBuilder {
+    let schema = json!({"type": "object"});
+    ToolDefinition::builder(name).description("A tool for tests.").input_schema(schema)
+}
+
+fn source() -> Source {
+    Source::new(Layer::Host, "fixture")
+}
+
+fn entry(definition: ToolDefinitionBuilder, body: impl Tool) -> ToolEntry {
+    ToolEntry::new(definition.build().unwrap(), Arc::new(body), source())
+}
+
+/// A client whose token is its name, made long enough ([`token_of`]).
+pub(crate) fn client(name: &str, change: impl FnOnce(&mut ClientConfig)) -> (String, ClientConfig) {
+    let mut client = ClientConfig::new(Token::new(token_of(name)).unwrap().hash());
+    change(&mut client);
+    (name.to_owned(), client)
+}
+
+pub(crate) fn token_of(name: &str) -> String {
+    format!("{name}-token-for-tests-only")
 }
 
 pub(crate) async fn start(config: ServerConfig) -> Running {
     let waits = Arc::<Waits>::default();
-    let server = HttpServer::bind(config, mcp(Arc::clone(&waits))).await.unwrap();
+    let (crib, mcp) = served(Arc::clone(&waits));
+    let server = HttpServer::bind(config, crib, mcp).await.unwrap();
     let address = server.local_addr();
     let (stop, stopped) = oneshot::channel::<()>();
     let serving = tokio::spawn(server.serve(async move {

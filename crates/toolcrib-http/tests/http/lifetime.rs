@@ -10,11 +10,12 @@ use tokio::sync::Notify;
 use tokio::time::timeout;
 use toolcrib_http::{HttpError, HttpServer, ServerConfig};
 
-use crate::fixture::{Running, config, mcp, start};
+use crate::fixture::{Running, config, served, start};
 use crate::raw_client::{Ask, Reply};
 
 fn bind(config: ServerConfig) -> impl Future<Output = Result<HttpServer, HttpError>> {
-    HttpServer::bind(config, mcp(Arc::default()))
+    let (crib, mcp) = served(Arc::default());
+    HttpServer::bind(config, crib, mcp)
 }
 
 #[tokio::test]

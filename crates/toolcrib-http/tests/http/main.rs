@@ -2,8 +2,17 @@
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
+mod calls;
 mod checks;
+mod clients;
 mod fixture;
+mod idempotency;
 mod lifetime;
 mod mcp;
+mod openapi;
+mod operations;
 mod raw_client;
+mod robustness;
+mod runs;
+mod streams;
+mod tools;

@@ -44,7 +44,7 @@ async fn a_client_with_a_handshake_initialises_lists_and_calls() {
 
     let list = Ask::mcp(server.address, message("tools/list", &json!({}))).send().await.json();
     let names: Vec<_> = list["result"]["tools"].as_array().unwrap().iter().collect();
-    assert_eq!(names.len(), 2);
+    assert_eq!(names.len(), 9);
 
     let call = json!({"name": "echo", "arguments": {"x": [1, "é"]}});
     let answer = Ask::mcp(server.address, message("tools/call", &call)).send().await.json();

@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::fixture::TOKEN;
+use crate::fixture::{TOKEN, token_of};
 
 const PATIENCE: Duration = Duration::from_secs(15);
 
@@ -35,6 +35,21 @@ impl Ask {
         Self { address, line: line.to_owned(), headers, body: String::new() }
     }
 
+    /// A right request to the API with the right token.
+    pub(crate) fn api(address: SocketAddr, line: &str) -> Self {
+        Self::new(address, line).with("authorization", &format!("Bearer {TOKEN}"))
+    }
+
+    /// The same as another client.
+    pub(crate) fn of(self, client: &str) -> Self {
+        self.with("authorization", &format!("Bearer {}", token_of(client)))
+    }
+
+    /// A body of JSON.
+    pub(crate) fn json(self, body: &Value) -> Self {
+        self.with("content-type", "application/json").body(body)
+    }
+
     /// A right MCP request with the right token.
     pub(crate) fn mcp(address: SocketAddr, body: impl Display) -> Self {
         Self::new(address, "POST /mcp")
@@ -47,6 +62,12 @@ impl Ask {
 
     pub(crate) fn without(mut self, name: &str) -> Self {
         self.headers.retain(|(known, _)| known != name);
+        self
+    }
+
+    /// The same headers for another request.
+    pub(crate) fn on(mut self, line: &str) -> Self {
+        line.clone_into(&mut self.line);
         self
     }
 
@@ -73,6 +94,21 @@ impl Ask {
         Reply::read(&mut stream).await
     }
 
+    /// Reads a stream of events to its end: the name and the data of each.
+    pub(crate) async fn events(self) -> Vec<(String, Value)> {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        self.with("accept", "text/event-stream")
+            .with("connection", "close")
+            .write(&mut stream)
+            .await;
+        let mut bytes = Vec::new();
+        timeout(PATIENCE, stream.read_to_end(&mut bytes)).await.expect("an end in time").unwrap();
+        let text = String::from_utf8(bytes).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        assert!(head.contains("text/event-stream"), "{text}");
+        unchunked(body).split("\n\n").filter(|event| !event.trim().is_empty()).map(event).collect()
+    }
+
     /// Sends on a connection that stays open.
     pub(crate) async fn write(&self, stream: &mut TcpStream) {
         let mut text = format!("{} HTTP/1.1\r\n", self.line);
@@ -83,6 +119,22 @@ impl Ask {
         text.push_str(&self.body);
         stream.write_all(text.as_bytes()).await.unwrap();
     }
+}
+
+/// The chunks of a body, put together.
+fn unchunked(mut body: &str) -> String {
+    let mut whole = String::new();
+    while let Some((length, rest)) = body.split_once("\r\n") {
+        let length = usize::from_str_radix(length, 16).unwrap();
+        whole.push_str(&rest[..length]);
+        body = &rest[length + 2..];
+    }
+    whole
+}
+
+fn event(text: &str) -> (String, Value) {
+    let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+    (field("event: ").to_owned(), serde_json::from_str(field("data: ")).unwrap())
 }
 
 impl Reply {
@@ -126,6 +178,13 @@ impl Reply {
     pub(crate) fn json(&self) -> Value {
         assert_eq!(self.header("content-type"), Some("application/json"), "{self:?}");
         serde_json::from_str(&self.body).unwrap()
+    }
+
+    /// The kind of a problem, after a look at its form.
+    pub(crate) fn kind(&self) -> String {
+        self.problem();
+        let problem: Value = serde_json::from_str(&self.body).unwrap();
+        problem["kind"].as_str().unwrap().to_owned()
     }
 
     /// The detail of a problem, after a look at its form.

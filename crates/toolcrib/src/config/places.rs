@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toolcrib_core::audit::AuditArguments;
+use toolcrib_manifest::units::ByteSize;
 
 /// Where manifests are.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -54,7 +55,7 @@ pub struct State {
 }
 
 /// The audit log.
-#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Audit {
     /// The file to which every call is appended as a line of JSON (mode 0600); relative to the config
@@ -62,4 +63,16 @@ pub struct Audit {
     pub file: Option<PathBuf>,
     /// What is said of a call's arguments.
     pub arguments: AuditArguments,
+    /// How long the file may become before it is moved aside, to the same name with `.1`, and a new one
+    /// is begun. Default: never; another program may move it at any time.
+    pub max_bytes: Option<ByteSize>,
+    /// Files that were moved aside and are kept: `.1`, the newest, to this number.
+    #[schemars(range(min = 1))]
+    pub keep: u32,
+}
+
+impl Default for Audit {
+    fn default() -> Self {
+        Self { file: None, arguments: AuditArguments::default(), max_bytes: None, keep: 5 }
+    }
 }

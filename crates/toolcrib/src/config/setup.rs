@@ -99,7 +99,9 @@ impl ToolcribBuilder {
     pub fn resources(self, config: &Config) -> Result<Self, SetupError> {
         use std::sync::Arc;
 
-        use crate::stores::{FileAudit, StateDir};
+        use toolcrib_manifest::units::ByteSize;
+
+        use crate::stores::{FileAudit, Rotation, StateDir};
 
         let open = |key| move |source: io::Error| SetupError::Open { key, source };
         let mut builder = self;
@@ -115,7 +117,13 @@ impl ToolcribBuilder {
             }
         }
         if let Some(path) = &config.audit.file {
-            let file = FileAudit::open(path).map_err(open("audit.file"))?;
+            let file = match config.audit.max_bytes {
+                None => FileAudit::open(path),
+                Some(ByteSize(max_bytes)) => {
+                    FileAudit::rotating(path, Rotation { max_bytes, keep: config.audit.keep })
+                }
+            };
+            let file = file.map_err(open("audit.file"))?;
             builder = builder.audit_file(file, config.audit.arguments);
         }
         Ok(builder)

@@ -8,21 +8,25 @@ use toolcrib_tool::Source;
 use super::{ControlCommand, ControlRequest, upstreams};
 use crate::Toolcrib;
 
-/// Does what is asked. Reads files: not for a thread that others wait for.
-pub(super) fn answer(crib: &Toolcrib, request: &ControlRequest) -> Value {
-    let result = match request.command {
-        ControlCommand::Status => Ok(status(crib)),
-        ControlCommand::Reload => reload(crib),
-        ControlCommand::Stats => Ok(json!({"tools": crib.executor().statistics().snapshot()})),
-        ControlCommand::Release => named(request).and_then(|name| release(crib, name)),
-        ControlCommand::Why => named(request).map(|name| why(crib, name)),
-    };
-    match result {
+/// Does what is asked, and says so. Reads files: not for a thread that others wait for.
+pub(super) fn answered(crib: &Toolcrib, request: &ControlRequest) -> Value {
+    match answer(crib, request) {
         Ok(mut answer) => {
             answer["ok"] = json!(true);
             answer
         }
         Err(error) => failed(&error),
+    }
+}
+
+/// Does what is asked.
+pub(crate) fn answer(crib: &Toolcrib, request: &ControlRequest) -> Result<Value, String> {
+    match request.command {
+        ControlCommand::Status => Ok(status(crib)),
+        ControlCommand::Reload => reload(crib),
+        ControlCommand::Stats => Ok(json!({"tools": crib.executor().statistics().snapshot()})),
+        ControlCommand::Release => named(request).and_then(|name| release(crib, name)),
+        ControlCommand::Why => named(request).map(|name| why(crib, name)),
     }
 }
 

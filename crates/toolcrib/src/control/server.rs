@@ -9,7 +9,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinSet;
 
-use super::answer::{answer, failed};
+use super::answer::{answered, failed};
 use super::{ControlPlace, ControlRequest, LINE_MAX_BYTES};
 use crate::Toolcrib;
 use crate::stores::private_dir;
@@ -105,7 +105,7 @@ async fn converse(mut stream: UnixStream, crib: Toolcrib) {
             return;
         }
         let (answer, is_last) = match serde_json::from_slice::<ControlRequest>(&line) {
-            Ok(request) => (answered(crib.clone(), request).await, false),
+            Ok(request) => (answer(crib.clone(), request).await, false),
             Err(error) => (failed(&format!("this is no request: {error}")), true),
         };
         let mut line = answer.to_string();
@@ -116,9 +116,9 @@ async fn converse(mut stream: UnixStream, crib: Toolcrib) {
     }
 }
 
-async fn answered(crib: Toolcrib, request: ControlRequest) -> Value {
+async fn answer(crib: Toolcrib, request: ControlRequest) -> Value {
     // Reads files, perhaps thousands.
-    let work = tokio::task::spawn_blocking(move || answer(&crib, &request));
+    let work = tokio::task::spawn_blocking(move || answered(&crib, &request));
     work.await.unwrap_or_else(|error| failed(&format!("it could not be done: {error}")))
 }
 

@@ -1,5 +1,8 @@
 //! The audit log as a file of JSON lines.
 
+mod rotation;
+mod tail;
+
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -9,7 +12,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
+use serde_json::Value;
 use toolcrib_core::audit::{AuditRecord, AuditSink};
+
+pub use rotation::Rotation;
 
 /// Records that may wait for the disk.
 const QUEUE: usize = 4096;
@@ -21,8 +27,8 @@ const BATCH: usize = 256 * 1024;
 ///
 /// A call never waits for the disk: when 4,096 records wait, further ones are lost, counted
 /// ([`lost`](AuditSink::lost)) and logged once. When the file is moved away or removed, as log
-/// rotation does, a new one is begun. Dropping it writes what waits. What is written is with the
-/// operating system; it is not forced onto the disk.
+/// rotation does, a new one is begun; [`rotating`](Self::rotating) does it by itself. Dropping it
+/// writes what waits. What is written is with the operating system; it is not forced onto the disk.
 ///
 /// ```
 /// use std::time::SystemTime;
@@ -42,6 +48,8 @@ const BATCH: usize = 256 * 1024;
 /// ```
 #[derive(Debug)]
 pub struct FileAudit {
+    path: PathBuf,
+    rotation: Option<Rotation>,
     /// `None` only while it is dropped.
     queue: Option<SyncSender<Message>>,
     writer: Option<JoinHandle<()>>,
@@ -74,17 +82,54 @@ impl FileAudit {
     /// Opens the file for appending, made if it is not there. A line that an earlier process did
     /// not finish is ended.
     pub fn open(path: impl Into<PathBuf>) -> io::Result<Self> {
-        let path = path.into();
+        Self::open_as(path.into(), None)
+    }
+
+    /// As [`open`](Self::open), and moves the file away when it has grown enough.
+    ///
+    /// ```
+    /// use std::time::SystemTime;
+    /// use toolcrib::core::audit::{AuditRecord, AuditSink};
+    /// use toolcrib::stores::{FileAudit, Rotation};
+    ///
+    /// # fn main() -> std::io::Result<()> {
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("audit.jsonl");
+    /// let audit = FileAudit::rotating(&path, Rotation { max_bytes: 100, keep: 2 })?;
+    /// for call in ["call_1", "call_2"] {
+    ///     audit.record(&AuditRecord::new(SystemTime::now(), call, "calculator"));
+    ///     audit.flush();
+    /// }
+    /// assert!(std::fs::read_to_string(dir.path().join("audit.jsonl.1"))?.contains("call_2"));
+    /// let last = audit.tail(1)?;
+    /// assert_eq!(last[0]["call_id"], "call_2");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn rotating(path: impl Into<PathBuf>, rotation: Rotation) -> io::Result<Self> {
+        Self::open_as(path.into(), Some(rotation))
+    }
+
+    /// The last records, the oldest first, at most so many; those in files that were rotated away
+    /// included, as far as 4 MiB of each go. Waits until what was recorded is written. Blocks the
+    /// thread.
+    pub fn tail(&self, records: usize) -> io::Result<Vec<Value>> {
+        self.flush();
+        tail::last(&self.path, self.rotation, records)
+    }
+
+    fn open_as(path: PathBuf, rotation: Option<Rotation>) -> io::Result<Self> {
         let log = Log::open(&path).map_err(|error| {
             io::Error::new(error.kind(), format!("the audit log {}: {error}", path.display()))
         })?;
         let losses = Arc::new(Losses::default());
         let (queue, messages) = sync_channel(QUEUE);
-        let writer = Writer { path, log: Some(log), losses: Arc::clone(&losses) };
+        let writer =
+            Writer { path: path.clone(), rotation, log: Some(log), losses: Arc::clone(&losses) };
         let writer = std::thread::Builder::new()
             .name("toolcrib-audit".into())
             .spawn(move || writer.run(&messages))?;
-        Ok(Self { queue: Some(queue), writer: Some(writer), losses })
+        Ok(Self { path, rotation, queue: Some(queue), writer: Some(writer), losses })
     }
 
     /// Waits until everything recorded so far is written, or lost and counted. Blocks the thread.
@@ -125,6 +170,7 @@ impl Drop for FileAudit {
 /// The thread that writes.
 struct Writer {
     path: PathBuf,
+    rotation: Option<Rotation>,
     /// `None` after a failure, until it can be opened again.
     log: Option<Log>,
     losses: Arc<Losses>,
@@ -165,6 +211,12 @@ impl Writer {
             _ => Log::open(&self.path)?,
         };
         log.file.write_all(lines.as_bytes())?;
+        if let Some(rotation) = self.rotation
+            && let Err(error) = rotation.apply(&self.path, &log)
+        {
+            // The records are written; the file is longer than it should be.
+            tracing::warn!(%error, "the audit log could not be rotated");
+        }
         self.log = Some(log);
         Ok(())
     }

@@ -86,7 +86,8 @@ fn what_cannot_be_written_is_counted_and_later_records_are_kept() {
 fn a_full_queue_loses_records_and_holds_up_nobody() {
     let (queue, messages) = sync_channel(2);
     let losses = Arc::new(Losses::default());
-    let audit = FileAudit { queue: Some(queue), writer: None, losses };
+    let path = std::path::PathBuf::from("nowhere");
+    let audit = FileAudit { path, rotation: None, queue: Some(queue), writer: None, losses };
     (0..5).for_each(|n| audit.record(&record(n)));
     assert_eq!(audit.lost(), 3);
     drop(messages);
@@ -100,4 +101,42 @@ fn a_place_that_cannot_be_written_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let error = FileAudit::open(dir.path()).unwrap_err();
     assert!(error.to_string().contains(dir.path().to_str().unwrap()), "{error}");
+}
+
+#[test]
+fn a_log_that_has_grown_is_moved_aside_and_no_record_is_missing() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("audit.jsonl");
+    let audit = FileAudit::rotating(&path, Rotation { max_bytes: 1000, keep: 3 }).unwrap();
+    let beside = FileAudit::rotating(&path, Rotation { max_bytes: 1000, keep: 3 }).unwrap();
+    for id in 0..60 {
+        let writer = if id % 2 == 0 { &audit } else { &beside };
+        writer.record(&record(id));
+        writer.flush();
+    }
+    let aside = |number: usize| dir.path().join(format!("audit.jsonl.{number}"));
+    let files = [aside(3), aside(2), aside(1), path.clone()];
+    let kept: Vec<usize> =
+        files.iter().filter(|file| file.exists()).flat_map(|file| ids(file)).collect();
+    assert_eq!(kept, (60 - kept.len()..60).collect::<Vec<_>>(), "the newest, in their order");
+    assert!(aside(3).exists() && !aside(4).exists());
+    let tail = audit.tail(5).unwrap();
+    let tail: Vec<_> = tail.iter().map(|one| one["call_id"].as_str().unwrap()).collect();
+    assert_eq!(tail, ["55", "56", "57", "58", "59"]);
+    assert_eq!(audit.tail(1000).unwrap().len(), kept.len());
+    assert_eq!(audit.lost() + beside.lost(), 0);
+}
+
+#[test]
+fn the_end_of_a_long_log_is_read_in_whole_lines() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("audit.jsonl");
+    let filler = format!("{{\"call_id\":\"{}\"}}\n", "x".repeat(1000));
+    fs::write(&path, filler.repeat(5000)).unwrap();
+    let audit = FileAudit::open(&path).unwrap();
+    audit.record(&record(7));
+    let tail = audit.tail(10_000).unwrap();
+    assert!(tail.len() > 4000 && tail.len() < 5000, "{}", tail.len());
+    assert_eq!(tail.last().unwrap()["call_id"], "7");
+    assert!(FileAudit::open(dir.path().join("none.jsonl")).unwrap().tail(3).unwrap().is_empty());
 }

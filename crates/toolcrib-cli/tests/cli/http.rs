@@ -1,0 +1,310 @@
+//! The HTTP API of the built program: tokens, calls, runs, what operators see, and what survives.
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::crib::{Crib, run};
+use crate::stopping::Server;
+
+const TOOLS: &str = "
+toolcrib: 1
+tools:
+  - name: greet
+    description: Greet somebody. Read-only.
+    annotations: {read_only: true}
+    input: {properties: {name: {type: string}}, required: [name]}
+    run: {argv: [printf, 'Hello, %s!', '${args.name}']}
+  - name: pick
+    description: Ask the person for a file.
+    input: {properties: {filter: {type: string}}}
+    client: true
+";
+
+/// A server, and how it is asked.
+struct Http {
+    server: Server,
+    address: String,
+    token: String,
+}
+
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) body: String,
+}
+
+impl Reply {
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
+    }
+}
+
+impl Http {
+    fn start(crib: &Crib, token: &str) -> Self {
+        let arguments = ["serve", "--listen", "127.0.0.1:0", "--json"];
+        let mut server = Server::start(crib, &arguments);
+        let said = server.receive();
+        let address = said["api"].as_str().expect("a URL").trim_start_matches("http://").to_owned();
+        let token = said["token"].as_str().unwrap_or(token).to_owned();
+        Self { server, address, token }
+    }
+
+    fn ask(&self, line: &str, body: Option<&Value>) -> Reply {
+        ask(&self.address, &self.token, line, body).expect("an answer")
+    }
+}
+
+/// One request on a connection of its own; `None` where the server does not answer.
+pub(crate) fn ask(address: &str, token: &str, line: &str, body: Option<&Value>) -> Option<Reply> {
+    let mut stream = TcpStream::connect(address).ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(30))).ok()?;
+    let body = body.map(Value::to_string).unwrap_or_default();
+    write!(
+        stream,
+        "{line} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\
+         authorization: Bearer {token}\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .ok()?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text).ok()?;
+    let (head, body) = text.split_once("\r\n\r\n")?;
+    let status = head.split(' ').nth(1)?.parse().ok()?;
+    Some(Reply { status, body: body.to_owned() })
+}
+
+fn crib() -> Crib {
+    let crib = Crib::new(&[("tools.yaml", TOOLS)]);
+    crib.config("state: {dir: state}\naudit: {file: audit.jsonl}\n");
+    crib
+}
+
+#[test]
+fn tools_are_listed_called_and_counted_and_a_reload_brings_new_ones() {
+    let crib = crib();
+    let http = Http::start(&crib, "");
+    let greet = json!({"arguments": {"name": "Ada"}, "call_id": "c1"});
+    let answer = http.ask("POST /v1/tools/greet/call", Some(&greet));
+    assert_eq!((answer.status, &answer.json()["output"]), (200, &json!("Hello, Ada!")));
+    let wrong = http.ask("POST /v1/tools/greet/call", Some(&json!({"arguments": {}})));
+    assert_eq!((wrong.status, &wrong.json()["kind"]), (422, &json!("invalid_args")));
+
+    crib.write("more.yaml", &TOOLS.replace("greet", "hail").replace("pick", "choose"));
+    let reloaded = http.ask("POST /v1/reload", None);
+    assert_eq!(reloaded.status, 200, "{}", reloaded.body);
+    assert_eq!(http.ask("GET /v1/tools/hail", None).status, 200);
+
+    let stats = http.ask("GET /v1/stats", None).json();
+    let greet = stats["tools"].as_array().expect("tools").iter().find(|one| one["tool"] == "greet");
+    assert_eq!(greet.expect("it was called")["successes"], 1);
+    let audit = http.ask("GET /v1/audit?limit=2", None).json();
+    assert_eq!(audit["records"][0]["call_id"], "c1");
+    assert_eq!(audit["records"][1]["outcome"], "invalid_args");
+    let status = http.ask("GET /v1/status", None).json();
+    assert_eq!(status["files"].as_array().map(Vec::len), Some(2));
+}
+
+#[test]
+fn readiness_and_metrics_say_what_is_wrong() {
+    let crib = crib();
+    let http = Http::start(&crib, "");
+    crib.write("tools.yaml", "toolcrib: 1\ntools: [");
+    crib.write("bad.yaml", "nonsense");
+    http.ask("POST /v1/reload", None);
+    let ready = http.ask("GET /ready", None);
+    assert_eq!(ready.status, 200, "the last good tools serve on");
+    let ready = ready.json();
+    assert_eq!(ready["status"], "degraded");
+    assert_eq!((&ready["files_stale"], &ready["files_broken"]), (&json!(1), &json!(1)));
+    let metrics = http.ask("GET /metrics", None).body;
+    for line in [
+        "toolcrib_files{state=\"stale\"} 1",
+        "toolcrib_files{state=\"broken\"} 1",
+        "toolcrib_degraded 1",
+    ] {
+        assert!(metrics.lines().any(|own| own == line), "{line}\n{metrics}");
+    }
+}
+
+#[test]
+fn a_token_made_by_the_command_lets_its_client_in_as_itself() {
+    let crib = crib();
+    let made = crib.run(&["token", "ci", "--json"]).json();
+    let (token, hash) = (made["token"].as_str().expect("a token"), &made["hash"]);
+    // The same hash comes of the token itself, and the entry is right as it is printed.
+    let mut command = crib.command(&["token", "ci", "--hash"]);
+    let entry = run(command.write_stdin(format!("{token}\n")));
+    assert!(entry.stdout.contains(hash.as_str().expect("text")), "{entry:?}");
+    let config =
+        "audit: {file: audit.jsonl}\ntoolsets: {sums: {include: [{names: [calculator]}]}}\n";
+    crib.config(&format!("{config}{}      toolset: sums\n", entry.stdout));
+    let http = Http::start(&crib, token);
+    let tools = http.ask("GET /v1/tools", None).json();
+    let names: Vec<_> =
+        tools["tools"].as_array().expect("tools").iter().map(|one| one["name"].clone()).collect();
+    assert!(names.contains(&json!("calculator")) && !names.contains(&json!("greet")), "{names:?}");
+    let sum = json!({"arguments": {"expression": "2+2"}});
+    assert_eq!(http.ask("POST /v1/tools/calculator/call", Some(&sum)).status, 200);
+    assert_eq!(http.ask("GET /v1/stats", None).status, 403);
+    assert_eq!(
+        ask(&http.address, "not-the-token-of-anybody", "GET /v1/tools", None)
+            .map(|reply| reply.status),
+        Some(401)
+    );
+    drop(http);
+    let audit = fs::read_to_string(crib.path().join("audit.jsonl")).expect("it is written");
+    assert!(audit.contains(r#""user":"ci""#), "{audit}");
+    let wrong = crib.run(&["token", "a b"]);
+    assert_eq!(wrong.code, Some(2));
+    assert!(wrong.stderr.contains("letters, digits"), "{wrong:?}");
+}
+
+#[test]
+fn a_run_and_the_audit_log_survive_a_server_that_is_killed() {
+    let crib = crib();
+    let token = "a-token-that-is-kept-over-restarts";
+    crib.config(&format!(
+        "state: {{dir: state}}\naudit: {{file: audit.jsonl}}\nserver: {{token: {token}}}\n"
+    ));
+    let http = Http::start(&crib, token);
+    let calls = json!({"calls": [
+        {"tool": "greet", "call_id": "g", "arguments": {"name": "Ada"}},
+        {"tool": "pick", "call_id": "p"},
+    ]});
+    let run = http.ask("POST /v1/runs", Some(&calls));
+    assert_eq!(run.status, 201, "{}", run.body);
+    let id = run.json()["id"].as_str().expect("an id").to_owned();
+    http.server.signal("KILL");
+    drop(http);
+
+    let http = Http::start(&crib, token);
+    let shown = http.ask(&format!("GET /v1/runs/{id}"), None).json();
+    assert_eq!(shown["status"], "requires_action");
+    assert_eq!(shown["results"][0]["output"], "Hello, Ada!");
+    let outputs = json!({"tool_outputs": [{"tool_call_id": "p", "output": "a.txt"}]});
+    let over = http.ask(&format!("POST /v1/runs/{id}/submit_tool_outputs"), Some(&outputs)).json();
+    assert_eq!(
+        (&over["status"], &over["results"][1]["output"]),
+        (&json!("completed"), &json!("a.txt"))
+    );
+    let audit = http.ask("GET /v1/audit", None).json();
+    let ids: Vec<_> = audit["records"]
+        .as_array()
+        .expect("records")
+        .iter()
+        .map(|one| one["call_id"].clone())
+        .collect();
+    assert!(ids.contains(&json!("g")) && ids.contains(&json!("p")), "{ids:?}");
+}
+
+/// Many clients call at once while manifests change; then the server is asked to stop. Whoever is
+/// answered is answered rightly; whoever is refused is told so; nobody is left without an end.
+#[test]
+fn under_load_and_reloads_every_answer_is_right_and_a_stop_refuses_the_rest_cleanly() {
+    const CLIENTS: usize = 16;
+    const CALLS: usize = 15;
+    let crib = crib();
+    let mut http = Http::start(&crib, "");
+    let (address, token) = (http.address.clone(), http.token.clone());
+    let call = |client: usize, number: usize| {
+        let name = format!("{client}-{number}");
+        let body = json!({"arguments": {"name": name}, "call_id": name});
+        let reply = ask(&address, &token, "POST /v1/tools/greet/call", Some(&body));
+        (name, reply)
+    };
+    let right = |name: &str, reply: &Reply| {
+        assert_eq!(reply.status, 200, "{}", reply.body);
+        let result = reply.json();
+        assert_eq!(result["call_id"], name);
+        assert_eq!(result["output"], format!("Hello, {name}!"));
+    };
+    std::thread::scope(|scope| {
+        for client in 0..CLIENTS {
+            let (call, right) = (&call, &right);
+            scope.spawn(move || {
+                for number in 0..CALLS {
+                    let (name, reply) = call(client, number);
+                    right(&name, &reply.expect("an answer"));
+                }
+            });
+        }
+        for round in 0..10 {
+            crib.write("tools.yaml", &TOOLS.replace("Greet somebody", &format!("Greet, {round}")));
+            assert_eq!(http.ask("POST /v1/reload", None).status, 200);
+        }
+    });
+    let counted = http.ask("GET /v1/stats", None).json();
+    let greet =
+        counted["tools"].as_array().and_then(|all| all.iter().find(|one| one["tool"] == "greet"));
+    assert_eq!(
+        greet.map(|one| one["successes"].clone()),
+        Some(json!(CLIENTS * CALLS)),
+        "none lost, none doubled"
+    );
+
+    let answers = AtomicUsize::new(0);
+    let (answered, refused) = std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..CLIENTS)
+            .map(|client| {
+                let (call, right, answers) = (&call, &right, &answers);
+                scope.spawn(move || {
+                    let mut ends = (0, 0);
+                    let deadline = Instant::now() + Duration::from_secs(60);
+                    for number in 0.. {
+                        assert!(Instant::now() < deadline, "the server has not ended");
+                        let (name, reply) = call(client, number);
+                        match reply {
+                            // Nobody listens any more.
+                            None => break,
+                            Some(reply) if reply.status == 503 => {
+                                assert_eq!(reply.json()["kind"], "unavailable", "{}", reply.body);
+                                ends.1 += 1;
+                            }
+                            Some(reply) => {
+                                right(&name, &reply);
+                                answers.fetch_add(1, Ordering::SeqCst);
+                                ends.0 += 1;
+                            }
+                        }
+                    }
+                    ends
+                })
+            })
+            .collect();
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while answers.load(Ordering::SeqCst) < 2 * CLIENTS {
+            assert!(Instant::now() < deadline, "the clients get no answers");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        http.server.signal("TERM");
+        let ends = clients.into_iter().map(|client| client.join().expect("it has not failed"));
+        ends.fold((0, 0), |sum, end| (sum.0 + end.0, sum.1 + end.1))
+    });
+    assert_eq!(http.server.ended(), Some(0));
+    // What ran was heard of: as many successes are on record as were answered.
+    let audit = fs::read_to_string(crib.path().join("audit.jsonl")).expect("it is written");
+    let ran = audit.lines().filter(|line| line.contains(r#""outcome":"success""#)).count();
+    assert_eq!(ran, CLIENTS * CALLS + answered, "{refused} were refused");
+}
+
+#[test]
+fn the_log_is_json_lines_where_that_is_asked_for() {
+    let crib = crib();
+    let mut command =
+        crib.command(&["-v", "--log-format", "json", "call", "calculator", "expression=2+2"]);
+    let run = run(command.env_remove("RUST_LOG"));
+    let lines: Vec<Value> = run
+        .stderr
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
+        .collect();
+    assert!(
+        lines.iter().any(|line| line["level"] == "INFO" && line["message"].is_string()),
+        "{lines:?}"
+    );
+}

@@ -1,0 +1,44 @@
+//! What clients may do.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// One of the things that a client may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Right {
+    /// List, search, describe and call tools, over MCP too, and hand in the outputs of client tools.
+    Call,
+    /// Decide on calls that wait for approval, and answer the questions of tools. Of calls of its own
+    /// identity only.
+    Approve,
+    /// See metrics, statistics, the state of files and servers, and the audit log.
+    Observe,
+    /// Have the declarations of tools read again.
+    Operate,
+}
+
+impl Right {
+    /// All there are.
+    pub const ALL: [Self; 4] = [Self::Call, Self::Approve, Self::Observe, Self::Operate];
+
+    /// The word for it in a config.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Call => "call",
+            Self::Approve => "approve",
+            Self::Observe => "observe",
+            Self::Operate => "operate",
+        }
+    }
+}
+
+/// Who may ask for a route.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// Anybody who gets past Host and Origin.
+    Open,
+    /// Clients with this right.
+    With(Right),
+}

@@ -1,0 +1,113 @@
+//! The HTTP API: what its handlers share.
+
+pub(crate) mod calls;
+mod endpoints;
+pub(crate) mod health;
+pub(crate) mod operations;
+pub(crate) mod result;
+pub(crate) mod run_body;
+pub(crate) mod runs;
+pub(crate) mod stream;
+pub(crate) mod tools;
+
+use std::future::Future;
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use serde::Serialize;
+use tokio_util::task::TaskTracker;
+
+use crate::Backend;
+use crate::idempotency::Idempotency;
+use crate::problem::Problem;
+use crate::traffic::Traffic;
+
+pub(crate) use endpoints::endpoints;
+
+/// What all handlers share. Cloning it is cheap.
+#[derive(Clone)]
+pub(crate) struct Api(Arc<Shared>);
+
+struct Shared {
+    backend: Arc<dyn Backend>,
+    traffic: Arc<Traffic>,
+    idempotency: Idempotency,
+    /// Work that goes on whether or not its client stays.
+    tasks: TaskTracker,
+    /// The `OpenAPI` document, made once.
+    document: Bytes,
+}
+
+impl Api {
+    pub(crate) fn new(backend: Arc<dyn Backend>, traffic: Arc<Traffic>) -> Self {
+        let document = crate::openapi::document(&endpoints(), env!("CARGO_PKG_VERSION"));
+        Self(Arc::new(Shared {
+            backend,
+            traffic,
+            idempotency: Idempotency::default(),
+            tasks: TaskTracker::new(),
+            document: document.to_string().into(),
+        }))
+    }
+
+    pub(crate) fn backend(&self) -> &Arc<dyn Backend> {
+        &self.0.backend
+    }
+
+    pub(crate) fn traffic(&self) -> &Traffic {
+        &self.0.traffic
+    }
+
+    pub(crate) fn idempotency(&self) -> &Idempotency {
+        &self.0.idempotency
+    }
+
+    /// Does something to its end, also if whoever asked for it is gone.
+    pub(crate) async fn to_the_end<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T, Problem> {
+        let done = self.0.tasks.spawn(work).await;
+        done.map_err(|error| Problem::internal("the request could not be finished", &error))
+    }
+
+    /// Waits for all that goes on without its clients.
+    pub(crate) async fn settled(&self) {
+        self.0.tasks.close();
+        self.0.tasks.wait().await;
+    }
+
+    /// Runs something that may wait for files.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&dyn Backend) -> T + Send + 'static,
+    ) -> Result<T, Problem> {
+        let backend = Arc::clone(self.backend());
+        let done = tokio::task::spawn_blocking(move || work(&*backend)).await;
+        done.map_err(|error| Problem::internal("the request could not be finished", &error))
+    }
+
+    fn document(&self) -> Bytes {
+        self.0.document.clone()
+    }
+}
+
+/// An answer as JSON.
+pub(crate) fn json(status: StatusCode, body: &impl Serialize) -> Response {
+    match serde_json::to_vec(body) {
+        Ok(body) => (status, [("content-type", "application/json")], body).into_response(),
+        Err(error) => Problem::internal("the answer could not be written", &error).into_response(),
+    }
+}
+
+/// Whether a stream of events is asked for.
+pub(crate) fn wants_events(headers: &HeaderMap) -> bool {
+    let accepted = headers.get("accept").and_then(|value| value.to_str().ok());
+    accepted.is_some_and(|accepted| {
+        accepted.split(',').any(|one| one.trim().to_ascii_lowercase().starts_with(EVENTS))
+    })
+}
+
+pub(crate) const EVENTS: &str = "text/event-stream";

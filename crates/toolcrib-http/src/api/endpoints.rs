@@ -1,0 +1,192 @@
+//! Every endpoint there is. What is not in these lists is not served, and all that is in them is
+//! documented.
+
+use axum::http::StatusCode;
+use axum::routing::{any, get, post};
+use schemars::{Schema, SchemaGenerator, json_schema};
+
+use super::{EVENTS, calls, health, operations, result, run_body, runs, tools};
+use crate::access::Access::{Open, With};
+use crate::endpoint::{Endpoint, schema_of};
+use crate::{Right, mcp, metrics};
+
+const OK: StatusCode = StatusCode::OK;
+const WAITS: StatusCode = StatusCode::ACCEPTED;
+
+const KEY_HELP: &str = "The same key with the same request gets the same answer for a day: nothing runs \
+                        twice. A request with a key goes on if its client leaves.";
+
+fn count(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "integer", "minimum": 1})
+}
+
+fn anything(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "object"})
+}
+
+/// All of them.
+pub(crate) fn endpoints() -> Vec<Endpoint> {
+    let mut all = about();
+    all.extend(called());
+    all.extend(kept());
+    all.extend(operated());
+    all
+}
+
+/// The server itself, and MCP.
+fn about() -> Vec<Endpoint> {
+    let call = With(Right::Call);
+    let observe = With(Right::Observe);
+    vec![
+        Endpoint::new("get", "/health", "health", Open, get(health::health))
+            .summary("Whether the server lives, and how it stands in numbers")
+            .answers::<health::HealthBody>(OK, "It lives."),
+        Endpoint::new("get", "/ready", "ready", Open, get(health::ready))
+            .summary("Whether calls are taken")
+            .answers::<health::HealthBody>(OK, "Calls are taken.")
+            .answers::<health::HealthBody>(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "The server is stopping, and takes no more calls.",
+            ),
+        Endpoint::new("get", "/openapi.json", "openapi", Open, get(operations::openapi))
+            .summary("This document")
+            .answers_as(OK, "application/json", "OpenAPI 3.1.", Some(anything)),
+        Endpoint::new("get", "/metrics", "metrics", observe, get(metrics::metrics))
+            .summary("Counts and durations for Prometheus")
+            .answers_as(OK, metrics::MEDIA_TYPE, "The text format of Prometheus.", None),
+        Endpoint::new("post", "/mcp", "mcp", call, any(mcp::serve))
+            .summary("MCP over streamable HTTP")
+            .answers_as(OK, "application/json", "A JSON-RPC answer.", Some(anything))
+            .answers_as(OK, EVENTS, "A JSON-RPC answer.", None)
+            .takes::<mcp::Message>(),
+    ]
+}
+
+/// Tools and their calls.
+fn called() -> Vec<Endpoint> {
+    let call = With(Right::Call);
+    vec![
+        Endpoint::new("get", "/v1/tools", "listTools", call, get(tools::list))
+            .summary("The tools, sorted by name")
+            .query(
+                "after",
+                "Begin behind this name: the `next` of the page before.",
+                schema_of::<String>,
+            )
+            .query("limit", "At most so many. Default: all.", count)
+            .answers::<tools::ToolList>(OK, "The tools."),
+        Endpoint::new("get", "/v1/tools/{name}", "describeTool", call, get(tools::describe))
+            .summary("One tool")
+            .path_parameter("name", "The tool's name.")
+            .answers::<tools::Described>(OK, "The tool."),
+        Endpoint::new("get", "/v1/search", "searchTools", call, get(tools::search))
+            .summary("The tools that words fit, the best first")
+            .query("q", "What the tool is for.", schema_of::<String>)
+            .query("limit", "At most so many. Default 10.", count)
+            .answers::<tools::Found>(OK, "What was found."),
+        Endpoint::new("post", "/v1/tools/{name}/call", "callTool", call, post(calls::call))
+            .summary("Call a tool")
+            .path_parameter("name", "The tool's name.")
+            .header("Idempotency-Key", KEY_HELP)
+            .takes::<calls::CallRequest>()
+            .answers::<result::CallResult>(OK, "The call has succeeded.")
+            .answers_as(
+                OK,
+                EVENTS,
+                "Its events as they come; the last, `result` or `problem`, carries the answer.",
+                None,
+            )
+            .answers::<run_body::RunBody>(WAITS, "The call waits for somebody, as a run."),
+        Endpoint::new("post", "/v1/batch", "callTools", call, post(calls::batch))
+            .summary("Call several tools at once")
+            .header("Idempotency-Key", KEY_HELP)
+            .takes::<calls::BatchRequest>()
+            .answers::<calls::BatchResult>(
+                OK,
+                "An answer for each call, in their order. Calls that have failed are among them.",
+            )
+            .answers_as(
+                OK,
+                EVENTS,
+                "Their events, a call after the other; the last, `result`, carries the answers.",
+                None,
+            )
+            .answers::<run_body::RunBody>(WAITS, "Some calls wait for somebody, as a run."),
+    ]
+}
+
+/// Runs.
+fn kept() -> Vec<Endpoint> {
+    let call = With(Right::Call);
+    let approve = With(Right::Approve);
+    vec![
+        Endpoint::new("post", "/v1/runs", "startRun", call, post(runs::start))
+            .summary("Call tools, and keep what becomes of it")
+            .header("Idempotency-Key", KEY_HELP)
+            .takes::<calls::BatchRequest>()
+            .answers::<run_body::RunBody>(StatusCode::CREATED, "The run: over, or waiting."),
+        Endpoint::new("get", "/v1/runs", "listRuns", call, get(runs::list))
+            .summary("The runs of this client's identity, the oldest first")
+            .answers::<run_body::RunList>(OK, "The runs."),
+        Endpoint::new("get", "/v1/runs/{id}", "showRun", call, get(runs::show))
+            .summary("How far a run has come")
+            .path_parameter("id", "The run's id.")
+            .answers::<run_body::RunBody>(OK, "The run."),
+        Endpoint::new(
+            "post",
+            "/v1/runs/{id}/submit_tool_outputs",
+            "submitToolOutputs",
+            call,
+            post(runs::submit),
+        )
+        .summary("Hand in the outputs of all calls that wait for the client")
+        .path_parameter("id", "The run's id.")
+        .takes::<runs::Outputs>()
+        .answers::<run_body::RunBody>(OK, "The run, which has gone on."),
+        Endpoint::new("post", "/v1/runs/{id}/resolve", "resolveCall", approve, post(runs::resolve))
+            .summary("Decide on a call that waits for approval, or answer a tool's question")
+            .path_parameter("id", "The run's id.")
+            .takes::<runs::ResolveRequest>()
+            .answers::<run_body::RunBody>(OK, "The run, which has gone on."),
+        Endpoint::new("post", "/v1/runs/{id}/cancel", "cancelRun", call, post(runs::cancel))
+            .summary("Answer every call that waits with `cancelled`")
+            .path_parameter("id", "The run's id.")
+            .answers::<run_body::RunBody>(OK, "The run, which is over."),
+    ]
+}
+
+/// For operators.
+fn operated() -> Vec<Endpoint> {
+    let observe = With(Right::Observe);
+    vec![
+        Endpoint::new("get", "/v1/status", "status", observe, get(operations::status))
+            .summary("Files, upstream servers, and what a restart would change")
+            .answers_as(
+                OK,
+                "application/json",
+                "As `toolcrib status --json` has it.",
+                Some(anything),
+            ),
+        Endpoint::new("get", "/v1/stats", "stats", observe, get(operations::stats))
+            .summary("What has become of calls, tool by tool")
+            .answers::<operations::Stats>(OK, "Counts and durations."),
+        Endpoint::new("get", "/v1/audit", "auditTail", observe, get(operations::audit))
+            .summary("The last records of the audit log, the oldest first")
+            .query("limit", "At most so many. Default 100, at most 1,000.", count)
+            .answers::<operations::AuditTail>(OK, "The records."),
+        Endpoint::new(
+            "post",
+            "/v1/reload",
+            "reload",
+            With(Right::Operate),
+            post(operations::reload),
+        )
+        .summary("Read the declarations of tools again")
+        .answers_as(
+            OK,
+            "application/json",
+            "As `toolcrib reload --json` has it.",
+            Some(anything),
+        ),
+    ]
+}

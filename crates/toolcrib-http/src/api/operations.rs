@@ -1,0 +1,64 @@
+//! What operators ask for.
+
+use axum::extract::State;
+use axum::http::{StatusCode, Uri};
+use axum::response::{IntoResponse as _, Response};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use toolcrib_core::ToolStatistics;
+
+use super::{Api, json};
+use crate::Backend;
+use crate::problem::Problem;
+use crate::query::Query;
+
+/// Records of the audit log that are read at once.
+const AUDIT_MAX: usize = 1000;
+
+/// What has become of calls.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Stats {
+    /// A tool each, sorted by name; those that were never called are absent.
+    tools: Vec<ToolStatistics>,
+}
+
+/// The end of the audit log.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct AuditTail {
+    /// The records, the oldest first.
+    #[schemars(with = "Vec<Map<String, Value>>")]
+    records: Vec<Value>,
+}
+
+pub(crate) async fn openapi(State(api): State<Api>) -> Response {
+    ([("content-type", "application/json")], api.document()).into_response()
+}
+
+pub(crate) async fn status(State(api): State<Api>) -> Result<Response, Problem> {
+    let status = api.blocking(Backend::status).await?;
+    Ok(json(StatusCode::OK, &status))
+}
+
+pub(crate) async fn stats(State(api): State<Api>) -> Response {
+    json(StatusCode::OK, &Stats { tools: api.backend().executor().statistics().snapshot() })
+}
+
+pub(crate) async fn audit(State(api): State<Api>, uri: Uri) -> Result<Response, Problem> {
+    let mut query = Query::of(&uri)?;
+    let limit = query.count("limit", 100, AUDIT_MAX)?;
+    query.finish()?;
+    let records = api.blocking(move |backend| backend.audit_tail(limit)).await?;
+    let records = records.ok_or_else(|| {
+        Problem::not_found("there is no audit log: name an `audit.file` in the server's config")
+    })?;
+    let records =
+        records.map_err(|error| Problem::internal("the audit log could not be read", &error))?;
+    Ok(json(StatusCode::OK, &AuditTail { records }))
+}
+
+pub(crate) async fn reload(State(api): State<Api>) -> Result<Response, Problem> {
+    let reloaded = api.blocking(Backend::reload).await?;
+    let report = reloaded.map_err(|why| Problem::new(StatusCode::CONFLICT, why))?;
+    Ok(json(StatusCode::OK, &report))
+}

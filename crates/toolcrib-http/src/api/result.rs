@@ -1,0 +1,131 @@
+//! The answer to a call, as it is sent.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use toolcrib_core::content_json;
+use toolcrib_tool::{Content, ToolOutput, ToolResult};
+
+/// The answer to a call.
+#[derive(Debug, Serialize, JsonSchema)]
+#[expect(clippy::struct_excessive_bools, reason = "the flags of a result, under their names")]
+pub(crate) struct CallResult {
+    /// The caller's id of the call.
+    call_id: String,
+    /// The name that was called.
+    tool: String,
+    /// Whether the call has succeeded.
+    success: bool,
+    /// What a model reads; of a failed call, what it had produced.
+    output: String,
+    /// Structured data, where the tool has some.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<Value>,
+    /// The parts of the output, where one of them is more than text: `{type, …}`; bytes are base64.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Option<Vec<Map<String, Value>>>")]
+    content: Vec<Value>,
+    /// Notes of the tool and of the server, for example on mended arguments.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    #[schemars(with = "Option<Map<String, Value>>")]
+    meta: Map<String, Value>,
+    /// Why it has failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<CallFailure>,
+    /// Whether the output was cut to fit its budget.
+    truncated: bool,
+    /// Whether an earlier call was answered so; nothing ran.
+    cached: bool,
+    /// Whether the same call, made at the same time, was answered so.
+    skipped: bool,
+    /// How long it took, in seconds.
+    duration_seconds: f64,
+}
+
+/// Why a call has failed.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct CallFailure {
+    /// The stable kind, such as `invalid_args`.
+    kind: &'static str,
+    /// What went wrong.
+    message: String,
+    /// What to do about it, a line each; of wrong arguments, a line for each problem.
+    hints: Vec<String>,
+    /// Whether the same call may succeed later.
+    retryable: bool,
+}
+
+impl From<&ToolResult> for CallResult {
+    fn from(result: &ToolResult) -> Self {
+        let output = result.output();
+        let parts = output.map(ToolOutput::content).unwrap_or_default();
+        let is_text = parts.iter().all(|part| matches!(part, Content::Text(_)));
+        Self {
+            call_id: result.call_id().as_str().to_owned(),
+            tool: result.tool().to_owned(),
+            success: result.is_success(),
+            output: output.map(|output| output.text().into_owned()).unwrap_or_default(),
+            data: result.data().cloned(),
+            content: if is_text {
+                Vec::new()
+            } else {
+                parts.iter().map(content_json::to_value).collect()
+            },
+            meta: output.map(|output| output.meta().clone()).unwrap_or_default(),
+            error: result.error().map(|error| CallFailure {
+                kind: error.kind().as_str(),
+                message: error.message().to_owned(),
+                hints: error.hints().to_vec(),
+                retryable: error.retryable(),
+            }),
+            truncated: result.truncated(),
+            cached: result.cached(),
+            skipped: result.skipped(),
+            duration_seconds: result.duration().as_secs_f64(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::json;
+    use toolcrib_tool::{CallId, ToolError};
+
+    use super::*;
+
+    fn sent(result: &ToolResult) -> Value {
+        serde_json::to_value(CallResult::from(result)).unwrap()
+    }
+
+    #[test]
+    fn it_says_what_every_surface_says_of_a_result() {
+        let done = ToolOutput::from("done").with_data(json!([1]));
+        let failed = ToolError::execution("disk full").with_hint("Make room.");
+        let spent = Duration::from_millis(5);
+        for result in [
+            ToolResult::success(CallId::new("a"), "t", done, spent),
+            ToolResult::failure(CallId::new("b"), "t", failed.with_partial("half"), spent),
+        ] {
+            assert_eq!(sent(&result), result.to_value());
+        }
+    }
+
+    #[test]
+    fn what_is_more_than_text_is_there_in_full() {
+        let parts = vec![
+            Content::Text("a picture".into()),
+            Content::Image { data: vec![1, 2, 3], mime_type: "image/png".into() },
+        ];
+        let output = ToolOutput::from("").replace_content(parts);
+        let result = ToolResult::success(CallId::new("a"), "t", output, Duration::ZERO);
+        assert_eq!(
+            sent(&result)["content"],
+            json!([
+                {"type": "text", "text": "a picture"},
+                {"type": "image", "data": "AQID", "mime_type": "image/png"},
+            ])
+        );
+    }
+}

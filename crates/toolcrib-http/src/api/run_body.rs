@@ -1,0 +1,103 @@
+//! A run, as it is sent.
+
+use std::time::{Duration, SystemTime};
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use toolcrib_core::audit::rfc3339;
+use toolcrib_core::clock::Timestamp;
+use toolcrib_core::run::Run;
+
+use super::result::CallResult;
+
+/// Calls of which some may wait for somebody, until every one has its final answer.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Run")]
+pub(crate) struct RunBody {
+    /// The run's id.
+    id: String,
+    /// `requires_action`, `completed`, `cancelled` or `expired`.
+    status: String,
+    /// Since when there is this run; RFC 3339.
+    created_at: String,
+    /// What the client is to do: run these calls and submit what comes of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<RequiredAction>")]
+    required_action: Option<Value>,
+    /// The calls that wait for anything else: approval, an answer, work that goes on elsewhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Vec<Waiting>>")]
+    waiting: Option<Value>,
+    /// The answers that are there, in the order of the calls.
+    results: Vec<CallResult>,
+}
+
+/// All runs of an identity.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct RunList {
+    /// The runs, the oldest first.
+    pub(crate) runs: Vec<RunBody>,
+}
+
+/// What the client is to do, in the form that OpenAI has given it.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "the shape of what `Run::to_value` makes")]
+struct RequiredAction {
+    /// Always `submit_tool_outputs`.
+    r#type: String,
+    submit_tool_outputs: OutstandingCalls,
+}
+
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "the shape of what `Run::to_value` makes")]
+struct OutstandingCalls {
+    /// The calls, each `{id, type: function, function: {name, arguments}}`.
+    tool_calls: Vec<Map<String, Value>>,
+}
+
+/// A call that waits for somebody.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "the shape of what `Run::to_value` makes")]
+struct Waiting {
+    /// What to resolve it by.
+    id: String,
+    /// The caller's id of the call.
+    call_id: String,
+    /// The tool's name.
+    tool: String,
+    /// What it waits for: `approval`, `input` or `pending`.
+    r#type: String,
+    /// Until when it waits, in milliseconds since 1970.
+    expires_at: u64,
+    /// Why somebody is asked.
+    reason: Option<String>,
+    /// Which rule asks.
+    rule: Option<String>,
+    /// The tool's question.
+    message: Option<String>,
+    /// The JSON Schema of the answer.
+    schema: Option<Value>,
+    /// The id under which the work goes on elsewhere.
+    ticket: Option<String>,
+}
+
+impl From<&Run> for RunBody {
+    fn from(run: &Run) -> Self {
+        let mut shown = run.to_value();
+        let mut take = |key: &str| shown.get_mut(key).map(Value::take);
+        let (required_action, waiting) = (take("required_action"), take("waiting"));
+        Self {
+            id: run.id().as_str().to_owned(),
+            status: run.state().as_str().to_owned(),
+            created_at: time(run.record().created_at()),
+            required_action,
+            waiting,
+            results: run.answered().map(|result| CallResult::from(&result)).collect(),
+        }
+    }
+}
+
+fn time(at: Timestamp) -> String {
+    rfc3339(SystemTime::UNIX_EPOCH + Duration::from_millis(at.unix_millis()))
+}

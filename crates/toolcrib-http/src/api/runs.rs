@@ -1,0 +1,266 @@
+//! Runs: calls that may wait, and whoever answers them later.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::body::Bytes;
+use axum::extract::{Path, State};
+use axum::http::header::LOCATION;
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+use toolcrib_core::approval::{Decision, Remember};
+use toolcrib_core::run::{Run, RunId, RunStore};
+use toolcrib_core::suspension::{Resolution, Submission, SuspensionId};
+use toolcrib_tool::ToolOutput;
+
+use super::calls::{Calls, kept, start_batch};
+use super::run_body::{RunBody, RunList};
+use super::{Api, json};
+use crate::body::{InPlace, JsonBody, arguments_at};
+use crate::client::Client;
+use crate::idempotency::Request;
+use crate::problem::Problem;
+
+/// The outputs of all calls that wait for the client.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Outputs {
+    /// One for each of them; those of calls that have their answer are skipped.
+    tool_outputs: Vec<Output>,
+}
+
+/// What came of a call that the client has run.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Output {
+    /// The id of the call.
+    tool_call_id: String,
+    /// Its output. Where the tool declares an output schema: the data, as JSON text.
+    output: String,
+}
+
+/// What is decided or answered: one of `decision`, `answer` and `output`.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ResolveRequest {
+    /// Which call: the `id` of an entry of the run's `waiting`.
+    id: String,
+    /// Whether a call that waits for approval may run. Any call that waits can be denied.
+    #[serde(default)]
+    decision: Option<Word>,
+    /// Why it was denied, for the model. Default: nothing more is said.
+    #[serde(default)]
+    message: Option<String>,
+    /// What else is approved with it, within its session. Default: nothing.
+    #[serde(default)]
+    remember: Scope,
+    /// Other arguments for the approved call, which are checked like any.
+    #[serde(default, rename = "arguments")]
+    #[schemars(with = "Option<serde_json::Map<String, Value>>")]
+    _arguments: InPlace,
+    /// The answer to a tool's question.
+    #[serde(default)]
+    answer: Option<Value>,
+    /// The output of work that went on elsewhere.
+    #[serde(default)]
+    output: Option<String>,
+}
+
+/// A decision.
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Word {
+    /// It may run.
+    Approve,
+    /// It may not.
+    Deny,
+}
+
+/// What is approved beside one call.
+#[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Scope {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// Calls of the tool with the same arguments.
+    SameCall,
+    /// All calls of the tool.
+    Tool,
+}
+
+impl ResolveRequest {
+    fn resolution(self, body: &JsonBody) -> Result<(SuspensionId, Resolution), Problem> {
+        let id = self.id.parse().map_err(|_| Problem::not_found("no call waits under this id"))?;
+        let changed = body.root().get("arguments").is_some();
+        let resolution = match (self.decision, self.answer, self.output) {
+            (Some(Word::Approve), None, None) if changed => {
+                Decision::ApproveChanged { arguments: arguments_at(body.root()) }.into()
+            }
+            (Some(Word::Approve), None, None) => {
+                let remember = match self.remember {
+                    Scope::Nothing => Remember::Nothing,
+                    Scope::SameCall => Remember::SameCall,
+                    Scope::Tool => Remember::Tool,
+                };
+                Decision::Approve { remember }.into()
+            }
+            (Some(Word::Deny), None, None) => {
+                Decision::Deny { message: self.message.unwrap_or_default() }.into()
+            }
+            (None, Some(answer), None) => Resolution::Answer(answer),
+            (None, None, Some(output)) => Resolution::Output(ToolOutput::from(output)),
+            _ => {
+                let detail = "say one of `decision` (approve or deny), `answer` and `output`";
+                return Err(Problem::unfit(detail));
+            }
+        };
+        Ok((id, resolution))
+    }
+}
+
+/// Where runs are kept.
+pub(super) fn store(api: &Api) -> Result<Arc<dyn RunStore>, Problem> {
+    api.backend().runs().ok_or_else(|| {
+        let detail = "this server keeps no runs: name a `state.dir` in its config";
+        Problem::new(StatusCode::NOT_IMPLEMENTED, detail).kind("unavailable")
+    })
+}
+
+/// A run with the address it is found at.
+pub(super) fn at_its_place(status: StatusCode, body: &RunBody, id: &RunId) -> Response {
+    let mut response = json(status, body);
+    if let Ok(place) = HeaderValue::from_str(&format!("/v1/runs/{id}")) {
+        response.headers_mut().insert(LOCATION, place);
+    }
+    response
+}
+
+pub(crate) async fn start(
+    State(api): State<Api>,
+    Extension(client): Extension<Arc<Client>>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, Problem> {
+    store(&api)?;
+    let calls = Calls::several(&JsonBody::parse(&headers, &body)?)?;
+    let request = Request::of(&headers, &client.name, &["runs"], &body)?;
+    let own = api.clone();
+    let work = async move {
+        match started(&own, &client, calls).await {
+            Ok(response) => response,
+            Err(problem) => problem.into_response(),
+        }
+    };
+    match request {
+        // What was asked to be kept is kept, whoever leaves.
+        None => api.to_the_end(work).await,
+        Some(request) => api.idempotency().once(&api, request, work).await,
+    }
+}
+
+async fn started(api: &Api, client: &Client, calls: Calls) -> Result<Response, Problem> {
+    let turn = client.turn(|options| calls.over(options));
+    let answers = start_batch(api, &turn, calls.ready).await;
+    let run = kept(api, &turn, answers).await?;
+    Ok(at_its_place(StatusCode::CREATED, &RunBody::from(&run), run.id()))
+}
+
+pub(crate) async fn list(
+    State(api): State<Api>,
+    Extension(client): Extension<Arc<Client>>,
+) -> Result<Response, Problem> {
+    let turn = client.turn(|options| options);
+    let records = store(&api)?.list(turn.identity()).await?;
+    let runs = records.into_iter().map(|record| RunBody::from(&Run::from_record(record)));
+    Ok(json(StatusCode::OK, &RunList { runs: runs.collect() }))
+}
+
+pub(crate) async fn show(
+    State(api): State<Api>,
+    Extension(client): Extension<Arc<Client>>,
+    Path(id): Path<String>,
+) -> Result<Response, Problem> {
+    done(&api, client, &id, Deed::Look).await
+}
+
+pub(crate) async fn submit(
+    State(api): State<Api>,
+    Extension(client): Extension<Arc<Client>>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, Problem> {
+    let outputs: Outputs = JsonBody::parse(&headers, &body)?.read()?;
+    let submission = |one: Output| Submission::new(one.tool_call_id, one.output);
+    let submitted = outputs.tool_outputs.into_iter().map(submission).collect();
+    done(&api, client, &id, Deed::Submit(submitted)).await
+}
+
+pub(crate) async fn resolve(
+    State(api): State<Api>,
+    Extension(client): Extension<Arc<Client>>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, Problem> {
+    let body = JsonBody::parse(&headers, &body)?;
+    let (call, resolution) = body.read::<ResolveRequest>()?.resolution(&body)?;
+    done(&api, client, &id, Deed::Resolve(call, resolution)).await
+}
+
+pub(crate) async fn cancel(
+    State(api): State<Api>,
+    Extension(client): Extension<Arc<Client>>,
+    Path(id): Path<String>,
+) -> Result<Response, Problem> {
+    done(&api, client, &id, Deed::Cancel).await
+}
+
+/// What is done to a run.
+enum Deed {
+    Look,
+    Submit(Vec<Submission>),
+    Resolve(SuspensionId, Resolution),
+    Cancel,
+}
+
+/// Does it, keeps what came of it, and shows the run. A call that goes on is not left halfway because
+/// whoever let it go on has hung up.
+async fn done(api: &Api, client: Arc<Client>, id: &str, deed: Deed) -> Result<Response, Problem> {
+    let store = store(api)?;
+    let unknown = || Problem::not_found("there is no such run");
+    let id: RunId = id.parse().map_err(|_| unknown())?;
+    api.to_the_end(async move {
+        let record = store.load(&id).await?.ok_or_else(unknown)?;
+        let mut run = Run::from_record(record);
+        // Its calls go on in the session they were made in.
+        let session = run.outstanding().find_map(|one| one.session()).map(str::to_owned);
+        let turn = client.turn(|options| match session {
+            Some(session) => options.session(session),
+            None => options,
+        });
+        // Answered alike whether it is another's or there is none.
+        if run.record().identity() != turn.identity() {
+            return Err(unknown());
+        }
+        let before = run.record().clone();
+        let outcome = match deed {
+            Deed::Look => Ok(()),
+            Deed::Submit(outputs) => run.submit(&turn, outputs).await,
+            Deed::Resolve(call, resolution) => run.resolve(&turn, &call, resolution).await,
+            Deed::Cancel => run.cancel(&turn).await,
+        };
+        // Whatever went wrong: what was done before is kept, and time goes on.
+        run.expire(&turn).await?;
+        if run.record() != &before {
+            run.save(&*store).await?;
+        }
+        outcome?;
+        Ok(json(StatusCode::OK, &RunBody::from(&run)))
+    })
+    .await?
+}

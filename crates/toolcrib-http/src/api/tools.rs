@@ -1,0 +1,158 @@
+//! What tools there are.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::Path;
+use axum::http::{StatusCode, Uri};
+use axum::response::Response;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use toolcrib_core::Turn;
+use toolcrib_tool::ToolDefinition;
+
+use super::json;
+use crate::client::Client;
+use crate::problem::Problem;
+use crate::query::Query;
+
+/// A page of tools.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ToolList {
+    /// The number of the registry's snapshot: equal numbers mean equal tools.
+    generation: u64,
+    /// The tools, sorted by name.
+    tools: Vec<Described>,
+    /// Where the next page begins: pass it as `after`. Absent on the last page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
+}
+
+/// A tool as its definition has it.
+#[derive(Serialize)]
+#[serde(transparent)]
+pub(crate) struct Described(Value);
+
+/// What every definition says. Whatever else it says is there under the names of `show --json`.
+#[derive(JsonSchema)]
+#[schemars(rename = "Tool")]
+#[expect(dead_code, reason = "the shape of what `ToolDefinition::to_value` makes")]
+struct Shape {
+    /// The name it is called by.
+    name: String,
+    /// A name for people.
+    title: Option<String>,
+    /// What it does, for a model.
+    description: String,
+    /// The family it belongs to.
+    category: String,
+    /// The JSON Schema of its arguments.
+    input_schema: Map<String, Value>,
+    /// The JSON Schema of its data.
+    output_schema: Option<Map<String, Value>>,
+    /// What it does to the world.
+    annotations: Hints,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename = "Annotations")]
+#[expect(dead_code, clippy::struct_excessive_bools, reason = "the four annotations of a tool")]
+struct Hints {
+    /// It changes nothing.
+    read_only: bool,
+    /// It may destroy something.
+    destructive: bool,
+    /// Called again with the same arguments, it changes nothing more.
+    idempotent: bool,
+    /// It deals with things outside.
+    open_world: bool,
+}
+
+impl JsonSchema for Described {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        Shape::schema_name()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        Shape::json_schema(generator)
+    }
+}
+
+/// What a search has found.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Found {
+    /// How many tools the words fit.
+    found: usize,
+    /// The best of them.
+    tools: Vec<Hit>,
+}
+
+/// A tool that was found.
+#[derive(Serialize, JsonSchema)]
+struct Hit {
+    /// Its name.
+    name: String,
+    /// What it does.
+    description: String,
+}
+
+fn described(definition: &Arc<ToolDefinition>) -> Described {
+    Described(definition.to_value())
+}
+
+fn turn(client: &Client) -> Turn {
+    client.turn(|options| options)
+}
+
+pub(crate) async fn list(
+    Extension(client): Extension<Arc<Client>>,
+    uri: Uri,
+) -> Result<Response, Problem> {
+    let mut query = Query::of(&uri)?;
+    let after = query.text("after");
+    let limit = query.count("limit", usize::MAX, usize::MAX)?;
+    query.finish()?;
+    let turn = turn(&client);
+    let all = turn.definitions();
+    let begin = after.map_or(0, |after| all.partition_point(|tool| tool.name() <= after.as_str()));
+    let rest = &all[begin..];
+    let page = &rest[..rest.len().min(limit)];
+    let next = page.last().filter(|_| page.len() < rest.len());
+    let list = ToolList {
+        generation: turn.generation(),
+        tools: page.iter().map(described).collect(),
+        next: next.map(|last| last.name().to_owned()),
+    };
+    Ok(json(StatusCode::OK, &list))
+}
+
+pub(crate) async fn describe(
+    Extension(client): Extension<Arc<Client>>,
+    Path(name): Path<String>,
+) -> Result<Response, Problem> {
+    let turn = turn(&client);
+    let definition = turn.describe(&name).ok_or_else(|| {
+        Problem::not_found(format!("there is no tool `{name}` here: GET /v1/tools lists all"))
+    })?;
+    Ok(json(StatusCode::OK, &described(definition)))
+}
+
+pub(crate) async fn search(
+    Extension(client): Extension<Arc<Client>>,
+    uri: Uri,
+) -> Result<Response, Problem> {
+    let mut query = Query::of(&uri)?;
+    let words = query.text("q").filter(|words| !words.trim().is_empty());
+    let limit = query.count("limit", 10, 1000)?;
+    query.finish()?;
+    let words =
+        words.ok_or_else(|| Problem::unfit("say what the tool is for: /v1/search?q=disk+space"))?;
+    let turn = turn(&client);
+    let found = turn.search(&words);
+    let hits = found.iter().take(limit).map(|tool| Hit {
+        name: tool.name().to_owned(),
+        description: tool.description().to_owned(),
+    });
+    Ok(json(StatusCode::OK, &Found { found: found.len(), tools: hits.collect() }))
+}

@@ -1,0 +1,107 @@
+//! What the listener is in front of.
+
+use std::io;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Value, json};
+use toolcrib_core::run::RunStore;
+use toolcrib_core::{Executor, Toolset, TurnOptions};
+use toolcrib_tool::ContextValues;
+
+/// A program whose tools are served: an executor, and what its host knows of it.
+///
+/// The facade's `Toolcrib` is one. An [`Executor`] alone is one, too, without anything to operate.
+pub trait Backend: Send + Sync + 'static {
+    /// Who runs the calls.
+    fn executor(&self) -> &Executor;
+
+    /// What the turns of a client's requests are opened with: the host's own context under the
+    /// client's values, services, and whatever else the host attaches.
+    fn turn_options(&self, client: ContextValues) -> TurnOptions {
+        TurnOptions::default().values(client)
+    }
+
+    /// A toolset by its name. Default: there is none.
+    fn toolset(&self, _name: &str) -> Option<Toolset> {
+        None
+    }
+
+    /// Where runs are kept, if anywhere. Default: nowhere; then calls that would wait fail.
+    fn runs(&self) -> Option<Arc<dyn RunStore>> {
+        None
+    }
+
+    /// How it stands, in numbers. Asked for by anybody, so it should be cheap and name nothing.
+    fn health(&self) -> Health {
+        Health { tools: self.executor().registry().snapshot().entries().len(), ..Health::default() }
+    }
+
+    /// How it stands, for operators: files, upstream servers, what a restart would change.
+    fn status(&self) -> Value {
+        json!({"generation": self.executor().registry().snapshot().generation()})
+    }
+
+    /// Reads the declarations of tools again, and says what has changed. May block. Fails with what
+    /// kept it from doing so.
+    fn reload(&self) -> Result<Value, String> {
+        Err("this server has nothing to read again".to_owned())
+    }
+
+    /// The last records of the audit log, the oldest first, at most so many; `None` if there is no
+    /// log. May block.
+    fn audit_tail(&self, _records: usize) -> Option<io::Result<Vec<Value>>> {
+        None
+    }
+
+    /// The other MCP servers behind it, each with whether it is connected.
+    fn upstreams(&self) -> Vec<(String, bool)> {
+        Vec::new()
+    }
+}
+
+impl Backend for Executor {
+    fn executor(&self) -> &Executor {
+        self
+    }
+}
+
+/// How a server stands, in numbers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Health {
+    /// The number of the registry's snapshot; it rises with every change.
+    pub generation: u64,
+    /// Tools that own their name, those that cannot be called here included.
+    pub tools: usize,
+    /// Tools among them that cannot be called here.
+    pub unavailable: usize,
+    /// Manifests that are in use as they stand.
+    pub files_live: usize,
+    /// Manifests that cannot be used; what they said last still holds.
+    pub files_stale: usize,
+    /// Manifests that never could be used.
+    pub files_broken: usize,
+    /// Directories of manifests that cannot be read.
+    pub directories_unreadable: usize,
+    /// MCP servers behind this one that are connected.
+    pub upstreams_connected: usize,
+    /// MCP servers behind this one that cannot be used now.
+    pub upstreams_down: usize,
+    /// Names that a restart would give to others.
+    pub names_after_restart: usize,
+    /// Audit records that could not be written.
+    pub audit_lost: u64,
+}
+
+impl Health {
+    /// Whether something needs an operator. Calls are answered all the same.
+    pub fn is_degraded(&self) -> bool {
+        let Self { files_stale, files_broken, directories_unreadable, .. } = self;
+        let Self { upstreams_down, names_after_restart, audit_lost, .. } = self;
+        [files_stale, files_broken, directories_unreadable, upstreams_down, names_after_restart]
+            .iter()
+            .any(|count| **count > 0)
+            || *audit_lost > 0
+    }
+}

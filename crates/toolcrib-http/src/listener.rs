@@ -1,0 +1,168 @@
+//! Connections: taken, bounded in number and in how long a request may take to arrive, and ended.
+
+use std::convert::Infallible;
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::Request;
+use axum::response::Response;
+use hyper::body::Incoming;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+use tower::{Service, ServiceExt as _};
+
+use crate::traffic::Traffic;
+
+/// The longest head of a request, in bytes.
+const HEAD_MAX: usize = 64 * 1024;
+
+/// What is said to a connection beyond the bound: nothing is read of it.
+const TOO_MANY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
+    content-type: application/problem+json\r\nretry-after: 1\r\ncontent-length: 135\r\n\
+    connection: close\r\n\r\n\
+    {\"type\":\"about:blank\",\"title\":\"Service Unavailable\",\"status\":503,\
+    \"detail\":\"too many connections: come back later\",\"kind\":\"unavailable\"}";
+
+/// How long whoever is turned away may take to hear it.
+const TURN_AWAY: Duration = Duration::from_secs(1);
+
+/// The bounds of connections.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds {
+    /// How many at once.
+    pub(crate) connections: usize,
+    /// How long the head of a request may take, and a connection be silent.
+    pub(crate) head: Duration,
+}
+
+/// Takes connections until it is told to stop, and then waits until those there are have ended.
+/// Dropping the future ends them at once.
+pub(crate) async fn serve<A>(
+    listener: TcpListener,
+    app: A,
+    bounds: Bounds,
+    traffic: Arc<Traffic>,
+    mut stop: watch::Receiver<bool>,
+) where
+    A: Service<Request<Body>, Response = Response, Error = Infallible, Future: Send>
+        + Clone
+        + Send
+        + 'static,
+{
+    let slots = Arc::new(Semaphore::new(bounds.connections.min(Semaphore::MAX_PERMITS)));
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            () = stopped(&mut stop) => break,
+            // Those that have ended are forgotten.
+            Some(_) = connections.join_next() => {}
+            accepted = listener.accept() => match accepted {
+                Err(error) => resting(&error).await,
+                Ok((stream, _)) => match Arc::clone(&slots).try_acquire_owned() {
+                    Err(_) => {
+                        traffic.refused_connection();
+                        connections.spawn(turn_away(stream));
+                    }
+                    Ok(slot) => {
+                        let (app, stop) = (app.clone(), stop.clone());
+                        connections.spawn(async move {
+                            converse(stream, app, bounds.head, stop).await;
+                            drop(slot);
+                        });
+                    }
+                },
+            },
+        }
+    }
+    // From here on nobody is let in.
+    drop(listener);
+    while connections.join_next().await.is_some() {}
+}
+
+/// Completes when the server is told to stop.
+async fn stopped(stop: &mut watch::Receiver<bool>) {
+    // An error means that whoever could say so is gone, which is the same.
+    let _ = stop.wait_for(|stop| *stop).await;
+}
+
+async fn converse<A>(stream: TcpStream, app: A, head: Duration, stop: watch::Receiver<bool>)
+where
+    A: Service<Request<Body>, Response = Response, Error = Infallible, Future: Send>
+        + Clone
+        + Send
+        + 'static,
+{
+    // Answers are small and written once: waiting to fill a packet only delays them.
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "TCP_NODELAY was not set");
+    }
+    serve_connection(stream, app, head, stop).await;
+}
+
+async fn serve_connection<S, A>(stream: S, app: A, head: Duration, mut stop: watch::Receiver<bool>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    A: Service<Request<Body>, Response = Response, Error = Infallible, Future: Send>
+        + Clone
+        + Send
+        + 'static,
+{
+    let app = app.map_request(|request: Request<Incoming>| request.map(Body::new));
+    let connection = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(head)
+        .max_buf_size(HEAD_MAX)
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(app));
+    let mut connection = pin!(connection);
+    tokio::select! {
+        ended = connection.as_mut() => return said(ended),
+        () = stopped(&mut stop) => connection.as_mut().graceful_shutdown(),
+    }
+    said(connection.await);
+}
+
+/// How a connection ends is its client's matter.
+fn said(ended: hyper::Result<()>) {
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection broke off");
+    }
+}
+
+async fn turn_away(mut stream: TcpStream) {
+    let _ = tokio::time::timeout(TURN_AWAY, async {
+        stream.write_all(TOO_MANY).await?;
+        stream.shutdown().await
+    })
+    .await;
+}
+
+/// A connection that was not taken. Where the process is short of something, others may end meanwhile.
+async fn resting(error: &io::Error) {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+
+    if !matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset) {
+        tracing::warn!(%error, "a connection could not be taken");
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::TOO_MANY;
+
+    #[test]
+    fn what_is_said_to_those_turned_away_is_as_long_as_it_says() {
+        let text = std::str::from_utf8(TOO_MANY).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        assert!(head.contains(&format!("content-length: {}\r\n", body.len())), "{}", body.len());
+        let problem: serde_json::Value = serde_json::from_str(body).unwrap();
+        assert_eq!(problem["status"], 503);
+    }
+}

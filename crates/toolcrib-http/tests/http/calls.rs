@@ -1,0 +1,141 @@
+//! Calls and batches over HTTP.
+
+use serde_json::{Value, json};
+use toolcrib_http::ServerConfig;
+
+use crate::fixture::{Running, config, start};
+use crate::raw_client::{Ask, Reply};
+
+async fn call(server: &Running, tool: &str, body: &Value) -> Reply {
+    Ask::api(server.address, &format!("POST /v1/tools/{tool}/call")).json(body).send().await
+}
+
+#[tokio::test]
+async fn a_call_that_succeeds_is_a_200_with_all_there_is_to_say() {
+    let server = start(config()).await;
+    let body = json!({"arguments": {"name": "Ada"}, "call_id": "c1"});
+    let answer = call(&server, "greet", &body).await;
+    assert_eq!(answer.status, 200);
+    let result = answer.json();
+    assert_eq!((&result["output"], &result["call_id"]), (&json!("Hello, Ada!"), &json!("c1")));
+    assert_eq!((&result["success"], &result["cached"]), (&json!(true), &json!(false)));
+    assert!(result["duration_seconds"].is_f64());
+    let data = call(&server, "echo", &json!({"arguments": {"x": [1, "é"]}})).await.json();
+    assert_eq!(data["data"], json!({"x": [1, "é"]}));
+    server.end().await;
+}
+
+#[tokio::test]
+async fn a_call_that_fails_is_a_problem_of_its_kind_with_the_whole_answer_in_it() {
+    let server = start(config()).await;
+    let wrong = call(&server, "greet", &json!({"arguments": {"nam": "Ada"}})).await;
+    assert_eq!((wrong.status, wrong.kind().as_str()), (422, "invalid_args"));
+    let problem: Value = serde_json::from_str(&wrong.body).unwrap();
+    let hints = problem["result"]["error"]["hints"].to_string();
+    assert!(hints.contains("/nam") && hints.contains("did you mean `name`?"), "{hints}");
+    for (tool, status, kind) in
+        [("nothing", 404, "not_found"), ("fail", 424, "execution"), ("greet", 422, "invalid_args")]
+    {
+        let failed = call(&server, tool, &json!({})).await;
+        assert_eq!((failed.status, failed.kind().as_str()), (status, kind), "{tool}");
+    }
+    server.end().await;
+}
+
+#[tokio::test]
+async fn arguments_may_be_the_text_a_model_wrote_and_are_mended_where_that_is_safe() {
+    let server = start(config()).await;
+    let mended = call(&server, "greet", &json!({"arguments": "{\"name\": \"Ada\",}"})).await;
+    assert_eq!(mended.json()["output"], "Hello, Ada!");
+    let broken = call(&server, "echo", &json!({"arguments": "{\"name\": "})).await;
+    assert_eq!((broken.status, broken.kind().as_str()), (400, "invalid_json"));
+    // What is sent as JSON is taken as it stands, to the last digit.
+    let ask = Ask::api(server.address, "POST /v1/tools/greet/call");
+    let twice = ask.with("content-type", "application/json");
+    let twice = twice.body(r#"{"arguments": {"name": "a", "name": "b"}}"#).send().await;
+    assert_eq!((twice.status, twice.kind().as_str()), (400, "invalid_json"));
+    server.end().await;
+}
+
+#[tokio::test]
+async fn a_request_has_an_id_and_a_call_without_one_takes_it() {
+    let server = start(config()).await;
+    let ask = Ask::api(server.address, "POST /v1/tools/echo/call");
+    let given = ask.clone().with("x-request-id", "from-a-proxy-7").send().await;
+    assert_eq!(given.header("x-request-id"), Some("from-a-proxy-7"));
+    assert_eq!(given.json()["call_id"], "from-a-proxy-7");
+    let made = ask.clone().send().await;
+    let id = made.header("x-request-id").unwrap().to_owned();
+    assert!(id.starts_with("req_"), "{id}");
+    assert_eq!(made.json()["call_id"], id.as_str());
+    let refused = ask.with("x-request-id", &"x".repeat(200)).with("host", "evil.example");
+    assert!(refused.send().await.header("x-request-id").unwrap().starts_with("req_"));
+    server.end().await;
+}
+
+#[tokio::test]
+async fn a_batch_is_answered_in_order_whatever_becomes_of_each() {
+    let server = start(config()).await;
+    let body = json!({"calls": [
+        {"tool": "greet", "arguments": {"name": "Ada"}},
+        {"tool": "fail", "call_id": "mine"},
+        {"tool": "echo", "arguments": "{\"x\": 1}"},
+    ], "max_concurrency": 1});
+    let answer = Ask::api(server.address, "POST /v1/batch").json(&body).send().await;
+    assert_eq!(answer.status, 200);
+    let results = answer.json()["results"].clone();
+    let ids: Vec<_> = (0..3).map(|n| results[n]["call_id"].as_str().unwrap()).collect();
+    assert_eq!(ids, ["call_1", "mine", "call_3"]);
+    assert_eq!(results[1]["error"]["kind"], "execution");
+    assert_eq!(results[2]["data"], json!({"x": 1}));
+    server.end().await;
+}
+
+#[tokio::test]
+async fn bodies_that_make_no_sense_are_refused_with_the_place() {
+    let server = start(config()).await;
+    let many: Vec<_> = (0..257).map(|_| json!({"tool": "echo"})).collect();
+    for (line, body, says) in [
+        ("POST /v1/tools/echo/call", json!({"argument": {}}), "`argument`"),
+        ("POST /v1/tools/echo/call", json!([]), "the body"),
+        ("POST /v1/tools/echo/call", json!({"call_id": ""}), "/call_id"),
+        ("POST /v1/tools/echo/call", json!({"session": 7}), "/session"),
+        ("POST /v1/batch", json!({"calls": [[null, "echo", {}]]}), "/calls/0: an object"),
+        ("POST /v1/batch", json!({}), "`calls`"),
+        ("POST /v1/batch", json!({"calls": []}), "/calls: 1 to 256 calls"),
+        ("POST /v1/batch", json!({"calls": many}), "/calls: 1 to 256 calls"),
+        ("POST /v1/batch", json!({"calls": [{"tool": "echo"}, {"name": "echo"}]}), "/calls/1"),
+        (
+            "POST /v1/batch",
+            json!({"calls": [{"tool": "echo", "call_id": "a"}, {"tool": "echo", "call_id": "a"}]}),
+            "/calls/1/call_id: another call has the id",
+        ),
+    ] {
+        let refused = Ask::api(server.address, line).json(&body).send().await;
+        assert_eq!((refused.status, refused.kind().as_str()), (422, "invalid_request"), "{body}");
+        assert!(refused.problem().contains(says), "{body}: {}", refused.body);
+    }
+    let text = Ask::api(server.address, "POST /v1/batch").with("content-type", "text/plain");
+    assert_eq!(text.body("{}").send().await.status, 415);
+    server.end().await;
+}
+
+#[tokio::test]
+async fn a_body_over_the_limit_is_refused_by_every_route() {
+    let server = start(ServerConfig { body_limit: 64, ..config() }).await;
+    for path in ["/v1/batch", "/v1/runs", "/v1/tools/echo/call", "/mcp"] {
+        let ask = Ask::api(server.address, &format!("POST {path}"));
+        let refused = ask.json(&json!({"x": "x".repeat(64)})).send().await;
+        assert_eq!((refused.status, refused.kind().as_str()), (413, "too_large"), "{path}");
+    }
+    server.end().await;
+}
+
+#[tokio::test]
+async fn a_path_asked_for_with_another_method_names_the_right_one() {
+    let server = start(config()).await;
+    let refused = Ask::api(server.address, "GET /v1/batch").send().await;
+    assert_eq!((refused.status, refused.kind().as_str()), (405, "method_not_allowed"));
+    assert_eq!(refused.header("allow"), Some("POST"));
+    server.end().await;
+}

@@ -1,0 +1,133 @@
+//! The document, and whether what is answered is what it promises.
+
+use std::collections::HashSet;
+
+use serde_json::{Value, json};
+
+use crate::fixture::{Running, config, start};
+use crate::raw_client::{Ask, Reply};
+
+async fn document(server: &Running) -> Value {
+    Ask::new(server.address, "GET /openapi.json").send().await.json()
+}
+
+/// Holds an answer against what the document says of its status.
+fn check(document: &Value, path: &str, method: &str, reply: &Reply) {
+    let responses = &document["paths"][path][method]["responses"];
+    let status = reply.status.to_string();
+    let response = responses.get(&status).unwrap_or(&responses["default"]);
+    let media = reply.header("content-type").unwrap();
+    let Some(content) = response["content"].get(media) else {
+        panic!("{method} {path}: {status} as {media} is not promised: {response}")
+    };
+    let mut schema = content["schema"].clone();
+    schema["components"] = document["components"].clone();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let body: Value = serde_json::from_str(&reply.body).unwrap();
+    let errors: Vec<_> = validator.iter_errors(&body).map(|error| error.to_string()).collect();
+    assert!(errors.is_empty(), "{method} {path} {status}: {errors:#?}\n{body:#}");
+}
+
+#[tokio::test]
+async fn every_answer_is_as_the_document_says() {
+    let server = start(config()).await;
+    let document = document(&server).await;
+    let calls = json!({"calls": [{"tool": "greet", "arguments": {"name": "a"}}, {"tool": "fail"}]});
+    let waits = json!({"calls": [{"tool": "pick"}, {"tool": "remove"}, {"tool": "echo"}]});
+    let run = Ask::api(server.address, "POST /v1/runs").json(&waits).send().await;
+    let (id, waiting) = (run.json()["id"].clone(), run.json()["waiting"][0]["id"].clone());
+    let at = |rest: &str| format!("/v1/runs/{}{rest}", id.as_str().unwrap());
+    check(&document, "/v1/runs", "post", &run);
+    let none = Value::Null;
+    let approve = json!({"id": waiting, "decision": "approve"});
+    let outputs = json!({"tool_outputs": [{"tool_call_id": "call_1", "output": "a"}]});
+    let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}});
+    let rows: Vec<(&str, &str, String, &Value)> = vec![
+        ("get", "/health", "/health".into(), &none),
+        ("get", "/ready", "/ready".into(), &none),
+        ("get", "/v1/tools", "/v1/tools?limit=2".into(), &none),
+        ("get", "/v1/tools/{name}", "/v1/tools/greet".into(), &none),
+        ("get", "/v1/tools/{name}", "/v1/tools/none".into(), &none),
+        ("get", "/v1/search", "/v1/search?q=greet".into(), &none),
+        ("get", "/v1/search", "/v1/search".into(), &none),
+        ("post", "/v1/tools/{name}/call", "/v1/tools/echo/call".into(), &none),
+        ("post", "/v1/tools/{name}/call", "/v1/tools/fail/call".into(), &none),
+        ("post", "/v1/tools/{name}/call", "/v1/tools/greet/call".into(), &none),
+        ("post", "/v1/tools/{name}/call", "/v1/tools/remove/call".into(), &none),
+        ("post", "/v1/batch", "/v1/batch".into(), &calls),
+        ("post", "/v1/batch", "/v1/batch".into(), &waits),
+        ("get", "/v1/runs", "/v1/runs".into(), &none),
+        ("get", "/v1/runs/{id}", at(""), &none),
+        ("post", "/v1/runs/{id}/resolve", at("/resolve"), &approve),
+        ("post", "/v1/runs/{id}/submit_tool_outputs", at("/submit_tool_outputs"), &outputs),
+        ("post", "/v1/runs/{id}/cancel", at("/cancel"), &none),
+        ("get", "/v1/status", "/v1/status".into(), &none),
+        ("get", "/v1/stats", "/v1/stats".into(), &none),
+        ("get", "/v1/audit", "/v1/audit".into(), &none),
+        ("post", "/v1/reload", "/v1/reload".into(), &none),
+        ("get", "/openapi.json", "/openapi.json".into(), &none),
+        ("post", "/mcp", "/mcp".into(), &list),
+    ];
+    let mut seen = HashSet::from([("post", "/v1/runs"), ("get", "/metrics")]);
+    for (method, path, real, body) in rows {
+        let ask = Ask::mcp(server.address, "").with("content-length", "0");
+        let line = format!("{} {real}", method.to_uppercase());
+        let mut ask = ask.on(&line);
+        if !body.is_null() {
+            ask = ask.json(body);
+        } else if path != "/mcp" {
+            ask = ask.without("content-type");
+        }
+        let ask = if path == "/mcp" { ask } else { ask.with("accept", "application/json") };
+        check(&document, path, method, &ask.send().await);
+        seen.insert((method, path));
+    }
+    // Nothing is in the document that was not asked for here.
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for method in item.as_object().unwrap().keys() {
+            assert!(seen.contains(&(method.as_str(), path.as_str())), "{method} {path}");
+        }
+    }
+    server.end().await;
+}
+
+#[tokio::test]
+async fn the_document_is_whole() {
+    let server = start(config()).await;
+    let document = document(&server).await;
+    assert!(document["openapi"].as_str().unwrap().starts_with("3.1."));
+    let mut operations = HashSet::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for operation in item.as_object().unwrap().values() {
+            let id = operation["operationId"].as_str().unwrap();
+            assert!(operations.insert(id), "{id} twice");
+            assert!(!operation["summary"].as_str().unwrap().is_empty(), "{id}");
+            // A path's parameters are those in its text.
+            let empty = Vec::new();
+            let parameters = operation["parameters"].as_array().unwrap_or(&empty).iter();
+            let declared: HashSet<_> = parameters
+                .filter(|one| one["in"] == "path")
+                .map(|one| format!("{{{}}}", one["name"].as_str().unwrap()))
+                .collect();
+            let written: HashSet<_> =
+                path.split('/').filter(|part| part.starts_with('{')).map(str::to_owned).collect();
+            assert_eq!(declared, written, "{id}");
+        }
+    }
+    references(&document, &mut |reference| {
+        let pointer = reference.strip_prefix('#').unwrap();
+        assert!(document.pointer(pointer).is_some(), "{reference}");
+    });
+    server.end().await;
+}
+
+fn references(value: &Value, found: &mut impl FnMut(&str)) {
+    match value {
+        Value::Object(members) => members.iter().for_each(|(key, value)| match value {
+            Value::String(reference) if key == "$ref" => found(reference),
+            value => references(value, found),
+        }),
+        Value::Array(items) => items.iter().for_each(|item| references(item, found)),
+        _ => {}
+    }
+}

@@ -1,0 +1,136 @@
+//! Runs over HTTP: calls that wait for the client, for approval, and for nobody any more.
+
+use serde_json::{Value, json};
+use toolcrib_http::{Right, ServerConfig};
+
+use crate::fixture::{Running, client, config, start};
+use crate::raw_client::{Ask, Reply};
+
+async fn ask(server: &Running, line: &str, body: &Value) -> Reply {
+    Ask::api(server.address, line).json(body).send().await
+}
+
+fn id_of(run: &Value) -> String {
+    run["id"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_call_of_a_client_tool_waits_until_its_output_is_submitted() {
+    let server = start(config()).await;
+    let calls = json!({"calls": [
+        {"tool": "greet", "arguments": {"name": "Ada"}},
+        {"tool": "pick", "call_id": "p", "arguments": {"filter": "*.txt"}},
+    ]});
+    let made = ask(&server, "POST /v1/runs", &calls).await;
+    assert_eq!(made.status, 201);
+    let run = made.json();
+    let place = format!("/v1/runs/{}", id_of(&run));
+    assert_eq!(made.header("location"), Some(place.as_str()));
+    assert_eq!(run["status"], "requires_action");
+    assert_eq!(run["required_action"]["type"], "submit_tool_outputs");
+    let outstanding = &run["required_action"]["submit_tool_outputs"]["tool_calls"];
+    assert_eq!(outstanding[0]["id"], "p");
+    assert_eq!(run["results"][0]["output"], "Hello, Ada!", "the others have finished");
+
+    let submit = format!("POST {place}/submit_tool_outputs");
+    let missing = ask(&server, &submit, &json!({"tool_outputs": []})).await;
+    assert_eq!(missing.status, 422);
+    assert!(missing.problem().contains("missing: p"), "{}", missing.body);
+    let unknown = json!({"tool_outputs": [{"tool_call_id": "q", "output": "x"}]});
+    assert!(ask(&server, &submit, &unknown).await.problem().contains("the id q"));
+
+    let output = json!({"tool_outputs": [{"tool_call_id": "p", "output": "a.txt"}]});
+    let over = ask(&server, &submit, &output).await.json();
+    assert_eq!(
+        (&over["status"], &over["results"][1]["output"]),
+        (&json!("completed"), &json!("a.txt"))
+    );
+    let shown = Ask::api(server.address, &format!("GET {place}")).send().await.json();
+    assert_eq!(shown, over);
+    let list = Ask::api(server.address, "GET /v1/runs").send().await.json();
+    assert_eq!(list["runs"], json!([over]));
+    server.end().await;
+}
+
+#[tokio::test]
+async fn a_call_that_needs_approval_is_a_202_and_goes_on_when_it_is_given() {
+    let server = start(config()).await;
+    let body = json!({"arguments": {"path": "a"}, "call_id": "r"});
+    let waits = ask(&server, "POST /v1/tools/remove/call", &body).await;
+    assert_eq!(waits.status, 202);
+    let run = waits.json();
+    let waiting = &run["waiting"][0];
+    assert_eq!((&waiting["type"], &waiting["tool"]), (&json!("approval"), &json!("remove")));
+    let resolve = format!("POST /v1/runs/{}/resolve", id_of(&run));
+    let decide = |more: Value| {
+        let mut body = json!({"id": waiting["id"]});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        body
+    };
+    for (body, status) in [
+        (decide(json!({})), 422),
+        (decide(json!({"decision": "approve", "answer": 1})), 422),
+        (decide(json!({"decision": "perhaps"})), 422),
+        (decide(json!({"answer": 1})), 422),
+        (json!({"id": "0", "decision": "approve"}), 404),
+    ] {
+        let refused = ask(&server, &resolve, &body).await;
+        assert_eq!(refused.status, status, "{body}: {}", refused.body);
+    }
+    let changed = decide(json!({"decision": "approve", "arguments": {"path": "b"}}));
+    let over = ask(&server, &resolve, &changed).await.json();
+    assert_eq!(over["status"], "completed");
+    assert_eq!(over["results"][0]["output"], r#"removed {"path":"b"}"#);
+    assert_eq!(ask(&server, &resolve, &changed).await.status, 404, "a decision is good once");
+    server.end().await;
+}
+
+#[tokio::test]
+async fn who_may_call_may_not_approve_and_nobody_sees_anothers_runs() {
+    let with = |rights: &[Right], user: &str| {
+        let (rights, user) = (rights.to_vec(), json!(user));
+        move |client: &mut toolcrib_http::ClientConfig| {
+            client.rights = rights;
+            client.context = [("user".to_owned(), user)].into();
+        }
+    };
+    let tokens = [
+        client("agent", with(&[Right::Call], "ada")),
+        client("person", with(&[Right::Call, Right::Approve], "ada")),
+        client("stranger", with(&[Right::Call, Right::Approve], "eve")),
+    ];
+    let server = start(ServerConfig { tokens: tokens.into(), ..config() }).await;
+    let ask = |who: &str, line: String, body: Value| {
+        Ask::new(server.address, &line).of(who).json(&body).send()
+    };
+    let run = ask("agent", "POST /v1/tools/remove/call".into(), json!({})).await.json();
+    let path = format!("/v1/runs/{}", id_of(&run));
+    let approve = json!({"id": run["waiting"][0]["id"], "decision": "approve"});
+    let resolve = format!("POST {path}/resolve");
+    assert_eq!(ask("agent", resolve.clone(), approve.clone()).await.status, 403);
+    assert_eq!(ask("stranger", resolve.clone(), approve.clone()).await.status, 404);
+    let shown = Ask::new(server.address, &format!("GET {path}")).of("stranger").send().await;
+    assert_eq!(shown.status, 404);
+    let none = Ask::new(server.address, "GET /v1/runs").of("stranger").send().await.json();
+    assert_eq!(none["runs"], json!([]));
+    let over = ask("person", resolve, approve).await.json();
+    assert_eq!(over["status"], "completed");
+    let shown = Ask::new(server.address, &format!("GET {path}")).of("agent").send().await.json();
+    assert_eq!(shown["results"][0]["success"], true);
+    server.end().await;
+}
+
+#[tokio::test]
+async fn a_run_that_is_cancelled_answers_every_call() {
+    let server = start(config()).await;
+    let calls = json!({"calls": [{"tool": "pick"}, {"tool": "remove"}]});
+    let run = ask(&server, "POST /v1/batch", &calls).await;
+    assert_eq!(run.status, 202);
+    let path = format!("/v1/runs/{}", id_of(&run.json()));
+    let over = Ask::api(server.address, &format!("POST {path}/cancel")).send().await.json();
+    assert_eq!(over["status"], "cancelled");
+    let kinds: Vec<_> = (0..2).map(|n| over["results"][n]["error"]["kind"].clone()).collect();
+    assert_eq!(kinds, ["cancelled", "cancelled"]);
+    assert_eq!(Ask::api(server.address, "GET /v1/runs/none").send().await.status, 404);
+    server.end().await;
+}

@@ -1,0 +1,81 @@
+//! A crib as what the HTTP listener is in front of.
+
+use std::io;
+use std::sync::Arc;
+
+use serde_json::Value;
+use toolcrib_core::run::RunStore;
+use toolcrib_core::{Executor, Toolset, TurnOptions};
+use toolcrib_http::{Backend, Health};
+use toolcrib_manifest::live::FileStatus;
+use toolcrib_mcp::upstream::UpstreamState;
+use toolcrib_tool::ContextValues;
+
+use crate::Toolcrib;
+use crate::control::{ControlCommand, ControlRequest, answer};
+use crate::manifests::Reloader;
+
+impl Backend for Toolcrib {
+    fn executor(&self) -> &Executor {
+        Toolcrib::executor(self)
+    }
+
+    fn turn_options(&self, client: ContextValues) -> TurnOptions {
+        let own = self.context().iter().chain(client.iter());
+        let values = own.map(|(key, value)| (key.to_owned(), value.clone())).collect();
+        Toolcrib::turn_options(self).values(values)
+    }
+
+    fn toolset(&self, name: &str) -> Option<Toolset> {
+        Toolcrib::toolset(self, name).ok().cloned()
+    }
+
+    fn runs(&self) -> Option<Arc<dyn RunStore>> {
+        Toolcrib::runs(self).cloned()
+    }
+
+    fn health(&self) -> Health {
+        let snapshot = Toolcrib::executor(self).registry().snapshot();
+        let files = self.manifests().map(Reloader::files).unwrap_or_default();
+        let of_state = |state: &str| {
+            files.iter().filter(|file: &&FileStatus| file.state.as_str() == state).count()
+        };
+        let upstreams = self.upstreams().status();
+        let down = |state: &UpstreamState| matches!(state, UpstreamState::Down { .. });
+        let entries = snapshot.entries();
+        Health {
+            generation: snapshot.generation(),
+            tools: entries.len(),
+            unavailable: entries.filter(|entry| entry.unavailable_reason().is_some()).count(),
+            files_live: of_state("live"),
+            files_stale: of_state("stale"),
+            files_broken: of_state("broken"),
+            directories_unreadable: self.manifests().map_or(0, |own| own.unreadable().len()),
+            upstreams_connected: upstreams
+                .iter()
+                .filter(|own| own.state == UpstreamState::Connected)
+                .count(),
+            upstreams_down: upstreams.iter().filter(|own| down(&own.state)).count(),
+            names_after_restart: snapshot.would_differ().len(),
+            audit_lost: self.audit_lost(),
+        }
+    }
+
+    fn status(&self) -> Value {
+        answer(self, &ControlRequest::new(ControlCommand::Status)).unwrap_or_default()
+    }
+
+    fn reload(&self) -> Result<Value, String> {
+        answer(self, &ControlRequest::new(ControlCommand::Reload))
+    }
+
+    fn audit_tail(&self, records: usize) -> Option<io::Result<Vec<Value>>> {
+        self.audit_file().map(|file| file.tail(records))
+    }
+
+    fn upstreams(&self) -> Vec<(String, bool)> {
+        let connected = |state: &UpstreamState| *state == UpstreamState::Connected;
+        let upstreams = Toolcrib::upstreams(self).status();
+        upstreams.into_iter().map(|own| (own.name, connected(&own.state))).collect()
+    }
+}

@@ -20,7 +20,7 @@ use tower::{Service, ServiceExt as _};
 
 use crate::traffic::Traffic;
 
-/// The longest head of a request, in bytes.
+/// The longest head of a request, in bytes, give or take one read of the socket.
 const HEAD_MAX: usize = 64 * 1024;
 
 /// What is said to a connection beyond the bound: nothing is read of it.

@@ -143,7 +143,7 @@ fn a_token_made_by_the_command_lets_its_client_in_as_itself() {
     let config =
         "audit: {file: audit.jsonl}\ntoolsets: {sums: {include: [{names: [calculator]}]}}\n";
     crib.config(&format!("{config}{}      toolset: sums\n", entry.stdout));
-    let http = Http::start(&crib, token);
+    let mut http = Http::start(&crib, token);
     let tools = http.ask("GET /v1/tools", None).json();
     let names: Vec<_> =
         tools["tools"].as_array().expect("tools").iter().map(|one| one["name"].clone()).collect();
@@ -156,7 +156,8 @@ fn a_token_made_by_the_command_lets_its_client_in_as_itself() {
             .map(|reply| reply.status),
         Some(401)
     );
-    drop(http);
+    http.server.signal("TERM");
+    assert_eq!(http.server.ended(), Some(0));
     let audit = fs::read_to_string(crib.path().join("audit.jsonl")).expect("it is written");
     assert!(audit.contains(r#""user":"ci""#), "{audit}");
     let wrong = crib.run(&["token", "a b"]);
@@ -179,6 +180,8 @@ fn a_run_and_the_audit_log_survive_a_server_that_is_killed() {
     let run = http.ask("POST /v1/runs", Some(&calls));
     assert_eq!(run.status, 201, "{}", run.body);
     let id = run.json()["id"].as_str().expect("an id").to_owned();
+    // A call does not wait for its record to be written; whoever has seen it knows that it is.
+    assert!(http.ask("GET /v1/audit", None).body.contains(r#""call_id":"g""#));
     http.server.signal("KILL");
     drop(http);
 

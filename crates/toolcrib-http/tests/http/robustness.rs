@@ -184,7 +184,7 @@ async fn connections_beyond_the_bound_are_told_to_come_back() {
 async fn a_head_that_is_too_long_is_refused() {
     let server = start(any_port()).await;
     let mut request = post("/v1/batch", b"{}");
-    let filler = format!("x-filler: {}\r\n", "x".repeat(100_000));
+    let filler = format!("x-filler: {}\r\n", "x".repeat(400_000));
     let place = request.windows(2).position(|pair| pair == b"\r\n").unwrap() + 2;
     request.splice(place..place, filler.into_bytes());
     let status = status_of(server.address, &request).await;

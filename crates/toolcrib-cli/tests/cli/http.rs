@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -210,7 +211,9 @@ fn a_run_and_the_audit_log_survive_a_server_that_is_killed() {
 #[test]
 fn under_load_and_reloads_every_answer_is_right_and_a_stop_refuses_the_rest_cleanly() {
     const CLIENTS: usize = 16;
-    const CALLS: usize = 15;
+    // More of them make a soak.
+    let asked = std::env::var("TOOLCRIB_HTTP_CALLS").ok().and_then(|text| text.parse().ok());
+    let calls: usize = asked.unwrap_or(15);
     let crib = crib();
     let mut http = Http::start(&crib, "");
     let (address, token) = (http.address.clone(), http.token.clone());
@@ -226,27 +229,38 @@ fn under_load_and_reloads_every_answer_is_right_and_a_stop_refuses_the_rest_clea
         assert_eq!(result["call_id"], name);
         assert_eq!(result["output"], format!("Hello, {name}!"));
     };
+    let took = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
-        for client in 0..CLIENTS {
-            let (call, right) = (&call, &right);
-            scope.spawn(move || {
-                for number in 0..CALLS {
-                    let (name, reply) = call(client, number);
-                    right(&name, &reply.expect("an answer"));
-                }
-            });
-        }
-        for round in 0..10 {
-            crib.write("tools.yaml", &TOOLS.replace("Greet somebody", &format!("Greet, {round}")));
+        let clients: Vec<_> = (0..CLIENTS)
+            .map(|client| {
+                let (call, right, took) = (&call, &right, &took);
+                scope.spawn(move || {
+                    for number in 0..calls {
+                        let began = Instant::now();
+                        let (name, reply) = call(client, number);
+                        right(&name, &reply.expect("an answer"));
+                        took.lock().expect("no test has failed").push(began.elapsed());
+                    }
+                })
+            })
+            .collect();
+        let mut rounds = 0;
+        while rounds < 10 || !clients.iter().all(std::thread::ScopedJoinHandle::is_finished) {
+            rounds += 1;
+            let described = format!("Greet, {rounds}");
+            crib.write("tools.yaml", &TOOLS.replace("Greet somebody", &described));
             assert_eq!(http.ask("POST /v1/reload", None).status, 200);
         }
     });
+    let mut took = took.into_inner().expect("no test has failed");
+    took.sort_unstable();
+    println!("{} calls of {CLIENTS} clients, p99 {:?}", took.len(), took[took.len() * 99 / 100]);
     let counted = http.ask("GET /v1/stats", None).json();
     let greet =
         counted["tools"].as_array().and_then(|all| all.iter().find(|one| one["tool"] == "greet"));
     assert_eq!(
         greet.map(|one| one["successes"].clone()),
-        Some(json!(CLIENTS * CALLS)),
+        Some(json!(CLIENTS * calls)),
         "none lost, none doubled"
     );
 
@@ -292,7 +306,7 @@ fn under_load_and_reloads_every_answer_is_right_and_a_stop_refuses_the_rest_clea
     // What ran was heard of: as many successes are on record as were answered.
     let audit = fs::read_to_string(crib.path().join("audit.jsonl")).expect("it is written");
     let ran = audit.lines().filter(|line| line.contains(r#""outcome":"success""#)).count();
-    assert_eq!(ran, CLIENTS * CALLS + answered, "{refused} were refused");
+    assert_eq!(ran, CLIENTS * calls + answered, "{refused} were refused");
 }
 
 #[test]

@@ -151,7 +151,7 @@ impl Served {
             .enable_all()
             .build()
             .unwrap();
-        let server = runtime.block_on(HttpServer::bind(listen, mcp)).unwrap();
+        let server = runtime.block_on(HttpServer::bind(listen, crib.clone(), mcp)).unwrap();
         let url = server.mcp_url();
         runtime.spawn(server.serve(std::future::pending()));
         Self { url, runtime, crib, _folder: folder }

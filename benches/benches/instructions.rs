@@ -11,6 +11,7 @@
 use std::process::ExitCode;
 
 use toolcrib_benches::{Contender, batch, cached, call, lookup};
+use toolcrib_rounds::{asked_to_run, instructions};
 use toolcrib_testkit::search_tool::Schemas;
 
 /// Tools in the registry: instructions hardly depend on it.
@@ -32,17 +33,18 @@ const PARTS: [Part; 4] = [
 const LEFT_OUT: [&str; 2] = ["rmcp/router-only", "ours/spawned-2-threads"];
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> =
-        std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
-    if let [under, part, name, times] = arguments.as_slice()
-        && under == "run"
-    {
-        return run(part, name, times);
+    let contenders = |part: &str| {
+        let known = PARTS.into_iter().find(|(known, ..)| *known == part);
+        known.map(|(.., contenders)| contenders()).unwrap_or_default()
+    };
+    if let Some(done) = asked_to_run(contenders) {
+        return done;
     }
+    let asked: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
     println!("| work, {TOOLS} tools | contender | instructions |");
     println!("|---|---|---:|");
     for (part, times, contenders) in PARTS {
-        if !arguments.is_empty() && !arguments.iter().any(|asked| asked == part) {
+        if !asked.is_empty() && !asked.iter().any(|asked| asked == part) {
             continue;
         }
         for contender in contenders() {
@@ -50,11 +52,9 @@ fn main() -> ExitCode {
             if LEFT_OUT.contains(&name) {
                 continue;
             }
-            match (collected(part, name, times), collected(part, name, 2 * times)) {
-                (Ok(short), Ok(long)) => {
-                    println!("| {part} | {name} | {} |", long.saturating_sub(short) / times);
-                }
-                (Err(problem), _) | (_, Err(problem)) => {
+            match instructions(part, name, times) {
+                Ok(count) => println!("| {part} | {name} | {count} |"),
+                Err(problem) => {
                     println!("| {part} | {name} | not counted: {problem} |");
                     return ExitCode::FAILURE;
                 }
@@ -62,39 +62,4 @@ fn main() -> ExitCode {
         }
     }
     ExitCode::SUCCESS
-}
-
-/// What runs under valgrind: one contender, so many times.
-fn run(part: &str, name: &str, times: &str) -> ExitCode {
-    let contender = PARTS
-        .into_iter()
-        .find(|(known, ..)| *known == part)
-        .and_then(|(.., contenders)| {
-            contenders().into_iter().find(|contender| contender.name() == name)
-        })
-        .zip(times.parse().ok());
-    match contender {
-        Some((mut contender, times)) => {
-            contender.run(times);
-            ExitCode::SUCCESS
-        }
-        None => ExitCode::FAILURE,
-    }
-}
-
-/// Instructions of a whole run.
-#[expect(clippy::disallowed_methods, reason = "valgrind is no tool of anybody's: nothing to guard")]
-fn collected(part: &str, name: &str, times: u64) -> Result<u64, String> {
-    let this = std::env::current_exe().map_err(|error| error.to_string())?;
-    let output = std::process::Command::new("valgrind")
-        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-        .arg(this)
-        .args(["run", part, name, &times.to_string()])
-        .output()
-        .map_err(|error| format!("valgrind does not start: {error}"))?;
-    let report = String::from_utf8_lossy(&output.stderr);
-    report
-        .lines()
-        .find_map(|line| line.split_once("Collected :")?.1.trim().parse().ok())
-        .ok_or_else(|| format!("valgrind counted nothing: {report}"))
 }

@@ -15,7 +15,6 @@ pub mod batch;
 pub mod cached;
 pub mod call;
 pub mod concurrency;
-mod contender;
 pub mod edit;
 pub mod lookup;
 mod order;
@@ -24,12 +23,8 @@ pub mod process;
 pub mod registration;
 #[cfg(feature = "rig")]
 mod rig;
-mod rounds;
-pub mod target;
 
-pub use contender::Contender;
-pub use rounds::{Rounds, interleaved};
-pub use target::Target;
+pub use toolcrib_rounds::{Contender, Rounds, Target, interleaved, target};
 
 /// Sizes of the registries, in tools.
 pub const SIZES: [usize; 4] = [10, 1_000, 10_000, 100_000];

@@ -118,6 +118,15 @@ impl CallHost for Host {
         })
     }
 
+    fn search(&self, question: &str, limit: usize) -> Vec<Arc<ToolDefinition>> {
+        let found = self.turn.search(question, limit);
+        found.iter().map(|tool| Arc::clone(tool.definition)).collect()
+    }
+
+    fn describe(&self, name: &str) -> Result<Arc<ToolDefinition>, ToolError> {
+        pipeline::describe(&self.turn, name).map(Arc::clone)
+    }
+
     fn deadline(&self) -> Option<std::time::Instant> {
         let nanos = Duration::from_nanos(self.deadline.load(Ordering::Relaxed));
         let deadline = (!nanos.is_zero()).then(|| self.started.checked_add(nanos))?;

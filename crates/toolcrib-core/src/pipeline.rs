@@ -26,6 +26,7 @@ use tracing::Instrument;
 use self::consent::waits;
 pub(crate) use self::finish::check_data;
 use self::finish::finished;
+pub(crate) use self::ready::describe;
 use self::ready::{Checked, Ready};
 use self::record::Record;
 use self::withdrawal::unless_cancelled;

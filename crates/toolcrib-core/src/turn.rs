@@ -3,8 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
-use toolcrib_fuzzy::Searchable;
+use serde_json::json;
 use toolcrib_tool::{
     Arguments, ContextValues, Services, ToolCall, ToolDefinition, ToolEntry, ToolError, ToolFiles,
     ToolResult, canonical_json,
@@ -15,6 +14,7 @@ use crate::approval::Approver;
 use crate::cancel::Cancellation;
 use crate::events::{Listeners, Payload};
 use crate::executor::Shared;
+use crate::finding::{FoundTool, Match};
 use crate::identity::identity;
 use crate::pipeline::{Answered, DryRun, Origin};
 use crate::policy::{Policy, Verdict};
@@ -242,8 +242,8 @@ impl Turn {
         Self { state: Arc::new(state) }
     }
 
-    /// The definitions among [`definitions`](Self::definitions) that a question's words fit, the best
-    /// first: by name, title, category, tags, parameters and description.
+    /// The tools among [`definitions`](Self::definitions) that a question's words fit, the best first, at
+    /// most `limit`: by name, title, category, tags, description and parameters.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -251,15 +251,24 @@ impl Turn {
     ///
     /// let registry = Registry::scratch().tool("disk_usage", |_, _| async { "full" }).build()?;
     /// let turn = Executor::new(registry, ExecutorConfig::default()).turn(TurnOptions::default());
-    /// assert_eq!(turn.search("which disks?")[0].name(), "disk_usage");
+    /// assert_eq!(turn.search("which disks?", 5)[0].definition.name(), "disk_usage");
+    /// assert_eq!(turn.matches("which disks?", "disk_usage")[0].word, "disks");
     /// # Ok(())
     /// # }
     /// ```
-    pub fn search(&self, question: &str) -> Vec<&Arc<ToolDefinition>> {
-        let definitions = self.definitions();
-        let searched: Vec<_> = definitions.iter().map(|one| searchable(one)).collect();
-        let hits = toolcrib_fuzzy::search(question, &searched);
-        hits.iter().map(|hit| &definitions[hit.position]).collect()
+    pub fn search(&self, question: &str, limit: usize) -> Vec<FoundTool<'_>> {
+        match &self.state.view {
+            None => self.state.snapshot.search(question, limit, |_| true),
+            Some(view) => view.search(question, limit),
+        }
+    }
+
+    /// Which words of a question fit a tool of this turn, and where they stand.
+    pub fn matches(&self, question: &str, name: &str) -> Vec<Match> {
+        match &self.state.view {
+            None => self.state.snapshot.matches(question, name),
+            Some(view) => view.matches(question, name),
+        }
     }
 
     /// The definitions a model may be shown, sorted by name; the same from call to call.
@@ -383,21 +392,5 @@ impl fmt::Debug for TurnOptions {
 impl fmt::Debug for Turn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Turn").field("generation", &self.generation()).finish_non_exhaustive()
-    }
-}
-
-/// What is searched of a definition.
-fn searchable(definition: &ToolDefinition) -> Searchable<'_> {
-    let properties = definition.input_schema().get("properties").and_then(Value::as_object);
-    let tags = definition.tags().iter().map(String::as_str);
-    Searchable {
-        name: definition.name(),
-        title: definition.title().unwrap_or_default(),
-        description: definition.description(),
-        tags: std::iter::once(definition.category()).chain(tags).collect(),
-        parameters: properties
-            .into_iter()
-            .flat_map(|keys| keys.keys().map(String::as_str))
-            .collect(),
     }
 }

@@ -11,7 +11,7 @@
 //! assert!(toolcrib_fuzzy::near_names("send_mail", tools).is_empty());
 //! ```
 //!
-//! [`search`] ranks tools by the words of a question.
+//! [`mod@search`] ranks tools by the words of a question.
 //!
 //! [`mod@edit`] replaces text in files by what a model quotes of them: it finds the one place that is
 //! meant, whatever has drifted, or says how to quote it.
@@ -23,7 +23,6 @@
 
 pub mod edit;
 mod near;
-mod search;
+pub mod search;
 
 pub use near::{Fingerprint, MAX_QUERY, MAX_SUGGESTIONS, near_names, near_names_with};
-pub use search::{Hit, Searchable, search};

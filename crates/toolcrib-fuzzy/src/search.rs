@@ -1,169 +1,188 @@
-//! Searching tools by words: a plain ranking that rewards rare words in prominent places.
+//! Tools by words: which of thousands somebody means who says what it should do.
+//!
+//! An [`Index`] of [`Document`]s ranks by BM25F: a word counts the more, the fewer tools have it and the
+//! more prominent the place where it stands. What lifts the ranking above that:
+//!
+//! - **Words as people and programs write them.** `listFiles`, `list_files` and "lists the files" have
+//!   the same words, accents and plurals do not matter, and Chinese, Japanese, Korean and Thai are
+//!   found by pairs of characters.
+//! - **Words that say little** ("please find me the …") find nothing alone and weigh a tenth.
+//! - **Questions that ask for several things** are taken apart: a tool that answers one of them
+//!   perfectly is as good as one that answers a question of one sentence.
+//! - **Names that are spelt out** in the question weigh more than their words do.
+//! - **Synonyms and short forms** (`folder`, `directory`, `dir`), a small list, count a fifth.
+//! - **Descriptions of parameters** count a little: they say what a tool is about.
+//! - **Where nobody has any of the words**, they stand for those that begin so: a name can be typed half.
+//!
+//! The answer depends on the tools, their order and the question alone, on every machine. Nothing is
+//! learned and nothing asked of a model; hosts that have one put it beside with `HybridIndex`, under
+//! the feature `embeddings`.
+//!
+//! ```
+//! use toolcrib_fuzzy::search::{Document, Index, Searchable};
+//!
+//! let tools = [
+//!     Searchable { name: "disk_usage", description: "Show used space.", ..Default::default() },
+//!     Searchable { name: "tail_log", description: "Show a log's end.", ..Default::default() },
+//! ];
+//! // Kept beside each tool, for the next index: only what has changed is read again.
+//! let documents: Vec<Document> = tools.iter().map(Document::of).collect();
+//! let index = Index::of(&documents);
+//!
+//! let hits = index.search("how full are the disks?", 10);
+//! assert_eq!(tools[hits[0].position].name, "disk_usage");
+//! assert!(index.search("weather", 10).is_empty());
+//! ```
 
-use std::collections::HashMap;
+mod document;
+mod filler;
+#[cfg(feature = "embeddings")]
+mod hybrid;
+mod index;
+mod query;
+mod ranking;
+mod stem;
+mod synonyms;
+#[cfg(test)]
+mod tests;
+mod word;
+mod words;
 
-/// What is searched of a tool.
+use std::cmp::Ordering;
+use std::fmt;
+
+use query::Query;
+
+pub use document::Document;
+#[cfg(feature = "embeddings")]
+pub use hybrid::{Embedder, HybridIndex};
+pub use index::{Index, MAX_DOCUMENTS};
+
+/// What is searched of a tool. Empty is nothing.
 #[derive(Debug, Clone, Default)]
 pub struct Searchable<'a> {
     /// Its name.
     pub name: &'a str,
     /// Its name for people.
     pub title: &'a str,
-    /// What it does.
-    pub description: &'a str,
     /// Its category and tags.
     pub tags: Vec<&'a str>,
-    /// The names of its parameters.
-    pub parameters: Vec<&'a str>,
+    /// What it does.
+    pub description: &'a str,
+    /// What it is told.
+    pub parameters: Vec<Parameter<'a>>,
+}
+
+/// A parameter of a tool.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Parameter<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// What it means.
+    pub description: &'a str,
+}
+
+/// Where a word may stand, the most prominent first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Field {
+    /// In the name.
+    Name,
+    /// In the title.
+    Title,
+    /// In the category or a tag.
+    Tags,
+    /// In the description.
+    Description,
+    /// In the name of a parameter.
+    Parameters,
+    /// In the description of a parameter.
+    ParameterDescriptions,
+}
+
+const FIELDS: usize = Field::ALL.len();
+
+impl Field {
+    /// All of them, the most prominent first.
+    pub const ALL: [Self; 6] = [
+        Self::Name,
+        Self::Title,
+        Self::Tags,
+        Self::Description,
+        Self::Parameters,
+        Self::ParameterDescriptions,
+    ];
+}
+
+impl fmt::Display for Field {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Name => "name",
+            Self::Title => "title",
+            Self::Tags => "tags",
+            Self::Description => "description",
+            Self::Parameters => "parameters",
+            Self::ParameterDescriptions => "parameter descriptions",
+        })
+    }
 }
 
 /// A tool that was found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Hit {
     /// Its place among what was searched.
     pub position: usize,
-    /// How well it fits; of use only beside those of the same search.
-    pub score: u32,
+    /// How well it fits, from 0 to 1; of use only beside those of the same search.
+    pub score: f32,
 }
 
-/// Words of a query that are looked at; the rest is ignored.
-const QUERY_WORDS: usize = 32;
-
-/// What a word is worth by where it stands: as a whole, and as the beginning of a longer one.
-const NAME: (u32, u32) = (8, 4);
-const TITLE: (u32, u32) = (6, 3);
-const TAGS: (u32, u32) = (5, 2);
-const PARAMETERS: (u32, u32) = (3, 1);
-const DESCRIPTION: (u32, u32) = (2, 1);
-
-/// The tools that a query's words are found in, the best first; of equals the first name.
-///
-/// A word counts by the most prominent place where it stands (name, title, tags, parameters,
-/// description) and by how few tools have it. Case, separators and a plural's `s` do not matter. The
-/// answer depends on the tools and the query alone.
-///
-/// ```
-/// use toolcrib_fuzzy::{Searchable, search};
-///
-/// let tools = [
-///     Searchable { name: "disk_usage", description: "Show used space.", ..Default::default() },
-///     Searchable { name: "tail_log", description: "Show a log's end.", ..Default::default() },
-/// ];
-/// let found = search("show the disks", &tools);
-/// assert_eq!(found.iter().map(|hit| hit.position).collect::<Vec<_>>(), [0, 1]);
-/// assert!(search("weather", &tools).is_empty());
-/// ```
-pub fn search(query: &str, tools: &[Searchable<'_>]) -> Vec<Hit> {
-    let mut wanted: Vec<String> = Vec::new();
-    for word in words(query) {
-        if !wanted.contains(&word) && wanted.len() < QUERY_WORDS {
-            wanted.push(word);
-        }
+impl Hit {
+    /// The best first; of equals the first.
+    fn order(&self, other: &Self) -> Ordering {
+        other.score.total_cmp(&self.score).then(self.position.cmp(&other.position))
     }
-    // Tool by tool, what each word of the query is worth there.
-    let worth: Vec<Vec<u32>> = tools.iter().map(|tool| worth(tool, &wanted)).collect();
-    let rarity: Vec<u32> = (0..wanted.len())
-        .map(|word| {
-            let having = worth.iter().filter(|worth| worth[word] > 0).count();
-            tools.len().checked_div(having).map_or(0, |share| share.ilog2() + 1)
-        })
-        .collect();
-    let scored = worth.iter().enumerate().map(|(position, worth)| {
-        let score = worth.iter().zip(&rarity).map(|(worth, rarity)| worth * rarity).sum();
-        Hit { position, score }
-    });
-    let mut hits: Vec<Hit> = scored.filter(|hit| hit.score > 0).collect();
-    hits.sort_by(|one, other| {
-        let name = |hit: &Hit| tools[hit.position].name;
-        other.score.cmp(&one.score).then_with(|| name(one).cmp(name(other)))
-    });
-    hits
 }
 
-fn worth(tool: &Searchable<'_>, wanted: &[String]) -> Vec<u32> {
-    let mut known: HashMap<String, (u32, u32)> = HashMap::new();
-    let mut add = |text: &str, value: (u32, u32)| {
-        for word in words(text) {
-            let best = known.entry(word).or_insert(value);
-            *best = (*best).max(value);
-        }
-    };
-    add(tool.name, NAME);
-    add(tool.title, TITLE);
-    tool.tags.iter().for_each(|tag| add(tag, TAGS));
-    tool.parameters.iter().for_each(|parameter| add(parameter, PARAMETERS));
-    add(tool.description, DESCRIPTION);
-    let value = |wanted: &String| {
-        let begins = known.iter().filter(|(word, _)| word.starts_with(wanted.as_str()));
-        let begun = begins.map(|(_, value)| value.1).max().unwrap_or(0);
-        known.get(wanted).map_or(0, |value| value.0).max(begun)
-    };
-    wanted.iter().map(value).collect()
+/// Why a tool was found: a word of the question that stands there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Match {
+    /// The word, in lower case. It may stand there in another form or by a synonym.
+    pub word: String,
+    /// The most prominent place where it stands.
+    pub field: Field,
 }
 
-/// The words of a text: lower case, letters and digits, `camelCase` taken apart, no plural's `s`.
-fn words(text: &str) -> impl Iterator<Item = String> {
-    let mut parted = String::with_capacity(text.len());
-    let mut was_lower = false;
-    for c in text.chars() {
-        if was_lower && c.is_uppercase() {
-            parted.push(' ');
-        }
-        was_lower = c.is_lowercase();
-        parted.extend(c.to_lowercase());
-    }
-    let words: Vec<String> = parted
-        .split(|c: char| !c.is_alphanumeric())
-        .filter(|word| !word.is_empty())
-        .map(|word| {
-            let singular = word.strip_suffix('s').filter(|rest| rest.len() >= 3);
-            singular.filter(|rest| !rest.ends_with('s')).unwrap_or(word).to_owned()
-        })
-        .collect();
-    words.into_iter()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn tool<'a>(name: &'a str, description: &'a str) -> Searchable<'a> {
-        Searchable { name, description, ..Searchable::default() }
+impl Index {
+    /// The tools that a question's words fit, the best first, at most `limit`; of equals the first.
+    ///
+    /// The first 4,096 bytes of the question count, and of their words and synonyms the first 256.
+    pub fn search(&self, question: &str, limit: usize) -> Vec<Hit> {
+        self.search_among(question, limit, |_| true)
     }
 
-    fn found(query: &str, tools: &[Searchable<'_>]) -> Vec<String> {
-        search(query, tools).iter().map(|hit| tools[hit.position].name.to_owned()).collect()
+    /// [`search`](Self::search) among the documents whose position is `allowed`: others are as if they
+    /// were not there, but that the rarity of a word is counted over all.
+    pub fn search_among(
+        &self,
+        question: &str,
+        limit: usize,
+        allowed: impl Fn(usize) -> bool,
+    ) -> Vec<Hit> {
+        ranking::rank(self, &Query::new(question), limit, allowed)
     }
 
-    #[test]
-    fn a_name_weighs_more_than_a_description_and_a_rare_word_more_than_a_common_one() {
-        let tools = [
-            tool("tail_log", "Show the last lines of a file."),
-            tool("read_file", "Show a text."),
-            tool("list_files", "Show what is in a directory."),
-            tool("ping", "Show whether a host answers."),
-        ];
-        assert_eq!(found("file", &tools), ["list_files", "read_file", "tail_log"]);
-        assert_eq!(found("show me a host", &tools)[0], "ping");
-        assert_eq!(found("ReadFiles", &tools)[0], "read_file");
-        assert_eq!(found("dire", &tools), ["list_files"]);
-        assert!(found("", &tools).is_empty() && found("?!", &tools).is_empty());
-    }
-
-    #[test]
-    fn tags_and_parameters_are_found_and_order_of_tools_does_not_matter() {
-        let mut one = tool("a", "Nothing.");
-        one.parameters = vec!["timeZone"];
-        let mut other = tool("b", "Nothing.");
-        other.tags = vec!["zone"];
-        assert_eq!(found("zones", &[one.clone(), other.clone()]), ["b", "a"]);
-        assert_eq!(found("zones", &[other, one]), ["b", "a"]);
-    }
-
-    #[test]
-    fn a_long_query_costs_little() {
-        let text = "word ".repeat(20);
-        let tools: Vec<_> = (0..1_000).map(|_| tool("name", &text)).collect();
-        assert_eq!(search(&"word ".repeat(100_000), &tools).len(), 1_000);
+    /// Why a search for the question found the document at this position, in the order of the words.
+    ///
+    /// ```
+    /// use toolcrib_fuzzy::search::{Document, Field, Index, Match, Searchable};
+    ///
+    /// let tool = Searchable { name: "disk_usage", description: "Show space.", ..Default::default() };
+    /// let index = Index::of([&Document::of(&tool)]);
+    /// let space = Match { word: "space".into(), field: Field::Description };
+    /// let disks = Match { word: "disks".into(), field: Field::Name };
+    /// assert_eq!(index.matches("the space of disks", 0), [space, disks]);
+    /// ```
+    pub fn matches(&self, question: &str, position: usize) -> Vec<Match> {
+        ranking::matches(self, &Query::new(question), position)
     }
 }

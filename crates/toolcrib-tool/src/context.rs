@@ -9,7 +9,7 @@ use std::time::Instant;
 use serde_json::Value;
 
 use crate::{
-    CallHost, CallId, Content, NoHost, StatusUpdate, ToolCall, ToolDefinition, ToolFile,
+    CallHost, CallId, Content, NoHost, StatusUpdate, ToolCall, ToolDefinition, ToolError, ToolFile,
     ToolOutput, ToolResult,
 };
 
@@ -146,6 +146,18 @@ impl CallContext {
     /// call itself; it is denied beyond 16 levels.
     pub async fn call(&self, call: ToolCall) -> ToolResult {
         self.0.host.call(call).await
+    }
+
+    /// The tools that [`call`](Self::call) reaches and a question's words fit, the best first, at most
+    /// `limit`.
+    pub fn search(&self, question: &str, limit: usize) -> Vec<Arc<ToolDefinition>> {
+        self.0.host.search(question, limit)
+    }
+
+    /// The definition of a tool that [`call`](Self::call) reaches; or what a call of it would fail with:
+    /// there is none of that name, or it cannot run here.
+    pub fn describe(&self, name: &str) -> Result<Arc<ToolDefinition>, ToolError> {
+        self.0.host.describe(name)
     }
 
     /// Whether the call was cancelled or timed out.

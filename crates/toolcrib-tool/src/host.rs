@@ -1,10 +1,11 @@
 //! What an executor offers the calls it runs.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::{
-    BoxFuture, Content, Services, StatusUpdate, ToolCall, ToolError, ToolFile, ToolOutput,
-    ToolResult,
+    BoxFuture, Content, Services, StatusUpdate, ToolCall, ToolDefinition, ToolError, ToolFile,
+    ToolOutput, ToolResult,
 };
 
 /// What the executor offers a running call. New methods come with defaults.
@@ -23,6 +24,20 @@ pub trait CallHost: Send + Sync + 'static {
         let (id, name, _) = call.into_parts();
         let error = ToolError::unavailable("this host takes no calls from within a call");
         Box::pin(std::future::ready(ToolResult::failure(id, name, error, Duration::ZERO)))
+    }
+
+    /// The tools that calls from within this one can reach and a question's words fit, the best first,
+    /// at most `limit`.
+    fn search(&self, question: &str, limit: usize) -> Vec<Arc<ToolDefinition>> {
+        let _ = (question, limit);
+        Vec::new()
+    }
+
+    /// The definition of a tool that calls from within this one can reach; or what a call of it would
+    /// fail with.
+    fn describe(&self, name: &str) -> Result<Arc<ToolDefinition>, ToolError> {
+        let _ = name;
+        Err(ToolError::unavailable("this host takes no calls from within a call"))
     }
 
     /// Tells whoever watches how far the call has come.

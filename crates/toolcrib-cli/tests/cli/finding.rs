@@ -74,6 +74,7 @@ fn search_finds_by_what_tools_say_and_respects_the_toolset() {
     screen!("search", found.stdout);
     let json = crib.run(&["search", "hello", "--json"]).json();
     assert_eq!((&json["found"], &json["tools"][0]["name"]), (&1.into(), &"say_hello".into()));
+    assert_eq!(json["tools"][0]["matched"], serde_json::json!({"hello": "name"}));
     let none = crib.run(&["search", "hello", "--toolset", "rest"]);
     assert_eq!((none.code, none.stdout.as_str()), (Some(1), ""));
     assert!(none.stderr.contains("no tool fits \"hello\""), "{none:?}");

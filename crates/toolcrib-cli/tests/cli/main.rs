@@ -21,6 +21,7 @@ mod finding;
 mod http;
 mod lock;
 mod manifests;
+mod meta_tools;
 mod own_process;
 mod processes;
 mod programs;

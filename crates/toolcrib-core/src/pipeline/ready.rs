@@ -179,6 +179,15 @@ fn accepted<'t>(
     Ok(Checked { compiled, arguments, mending, question: Some(question) })
 }
 
+/// The definition of a tool, or what a call of it would fail with.
+pub(crate) fn describe<'t>(
+    turn: &'t Turn,
+    name: &str,
+) -> Result<&'t Arc<ToolDefinition>, ToolError> {
+    let slot = turn.state.slot(name).ok_or_else(|| unknown(turn, name))?;
+    available(slot).map(|()| &slot.entry.definition)
+}
+
 /// There is no such tool; which ones are near.
 pub(super) fn unknown(turn: &Turn, name: &str) -> ToolError {
     let near: Vec<_> = turn.state.near(name).iter().map(|near| format!("`{near}`")).collect();

@@ -3,12 +3,14 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use toolcrib_fuzzy::search::Document;
 use toolcrib_tool::{Body, Layer, ToolEntry, ToolError};
 
 use super::rules::Rules;
 use super::unit::Place;
 use crate::answers::Callee;
 use crate::arguments::prepare::Preparation;
+use crate::finding;
 use crate::fingerprint::Fingerprint;
 use crate::lifecycle::LiveBody;
 use crate::schema::{InputValidator, OutputValidator, SchemaCache};
@@ -28,6 +30,7 @@ pub(crate) struct Slot {
     pub(crate) entry: ToolEntry,
     pub(super) place: Place,
     fingerprint: OnceLock<Fingerprint>,
+    document: OnceLock<Document>,
 }
 
 /// What a call needs beyond the entry: in all, what fits two lines of memory.
@@ -49,8 +52,8 @@ impl Slot {
             Body::Shared(tool) => Some(LiveBody::of(tool, entry.definition.tool_name())),
             _ => None,
         };
-        let (counter, compiled, fingerprint) = Default::default();
-        Self { counter, live, compiled, entry, place, fingerprint }
+        let (counter, compiled, fingerprint, document) = Default::default();
+        Self { counter, live, compiled, entry, place, fingerprint, document }
     }
 
     /// Reads a word of each thing that a call of this tool will need. Among thousands of tools none
@@ -94,6 +97,11 @@ impl Slot {
     /// What decisions about the tool and records of its calls are bound to; computed once.
     pub(crate) fn fingerprint(&self) -> Fingerprint {
         *self.fingerprint.get_or_init(|| Fingerprint::of_definition(&self.entry))
+    }
+
+    /// The words it is found by; read once.
+    pub(super) fn document(&self) -> &Document {
+        self.document.get_or_init(|| finding::document(&self.entry.definition))
     }
 
     pub(super) fn name(&self) -> &str {

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use toolcrib_fuzzy::search::{Index, Match};
 use toolcrib_fuzzy::{Fingerprint, near_names_with};
 use toolcrib_tool::{Availability, Body, Layer, ToolDefinition, ToolEntry};
 
@@ -11,6 +12,7 @@ use super::index::NameIndex;
 use super::owners::Owners;
 use super::rules::Rules;
 use super::slot::Slot;
+use crate::finding::FoundTool;
 use crate::fingerprint;
 use crate::lifecycle::LiveBody;
 
@@ -24,6 +26,9 @@ pub struct RegistrySnapshot {
     callable: OnceLock<Vec<Arc<ToolDefinition>>>,
     /// By position of the owners; made when somebody first asks for a name that is not there.
     fingerprints: OnceLock<Vec<Fingerprint>>,
+    /// By position of the owners; made when somebody first searches, of the words that the slots keep
+    /// from one snapshot to the next.
+    words: OnceLock<Index>,
     /// Those that did not get their name, by name and then in the order in which they would.
     waiting: Vec<Arc<Slot>>,
     /// Sorted by name.
@@ -63,6 +68,7 @@ impl RegistrySnapshot {
             index,
             callable: OnceLock::new(),
             fingerprints: OnceLock::new(),
+            words: OnceLock::new(),
             waiting,
             reserved,
             conflicts: Vec::new(),
@@ -164,6 +170,47 @@ impl RegistrySnapshot {
             .filter(|&(position, _)| self.owners.is_available(position) && wanted(position))
             .map(|(position, &fingerprint)| (self.index.name(position), fingerprint));
         near_names_with(name, candidates)
+    }
+
+    /// The available tools that a question's words fit, the best first, at most `limit`; only those that
+    /// `filter` lets pass.
+    ///
+    /// The first search of a snapshot makes its index, some milliseconds for ten thousand tools; only
+    /// tools that are new to it are read.
+    pub fn search(
+        &self,
+        question: &str,
+        limit: usize,
+        filter: impl Fn(&ToolEntry) -> bool,
+    ) -> Vec<FoundTool<'_>> {
+        self.search_at(question, limit, |position| {
+            self.owners.get(position).is_some_and(|slot| filter(&slot.entry))
+        })
+    }
+
+    pub(crate) fn search_at(
+        &self,
+        question: &str,
+        limit: usize,
+        wanted: impl Fn(usize) -> bool,
+    ) -> Vec<FoundTool<'_>> {
+        let wanted = |position| self.owners.is_available(position) && wanted(position);
+        let hits = self.words().search_among(question, limit, wanted);
+        let found = hits.into_iter().filter_map(|hit| {
+            let definition = &self.owners.get(hit.position)?.entry.definition;
+            Some(FoundTool { definition, score: hit.score })
+        });
+        found.collect()
+    }
+
+    /// Which words of a question fit a tool, and where they stand.
+    pub fn matches(&self, question: &str, name: &str) -> Vec<Match> {
+        let position = self.index.find(name);
+        position.map_or_else(Vec::new, |position| self.words().matches(question, position))
+    }
+
+    fn words(&self) -> &Index {
+        self.words.get_or_init(|| Index::of(self.owners.iter().map(|slot| slot.document())))
     }
 
     /// Every entry that did not get its name, with the owner's origin, sorted by name.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use toolcrib_tool::{ToolDefinition, ToolEntry};
 
+use crate::finding::{FoundTool, Match};
 use crate::registry::{RegistrySnapshot, Selection, Slot};
 
 /// What a toolset allows of one snapshot. It holds no bodies, so that keeping it keeps nothing open.
@@ -82,5 +83,19 @@ impl ToolsetView {
     /// The allowed names that may have been meant: [`RegistrySnapshot::near`].
     pub fn near(&self, name: &str) -> Vec<&str> {
         self.snapshot.near_at(name, |position| self.chosen.allowed.contains(position))
+    }
+
+    /// The allowed tools that a question's words fit: [`RegistrySnapshot::search`].
+    pub fn search(&self, question: &str, limit: usize) -> Vec<FoundTool<'_>> {
+        let allowed = |position| self.chosen.allowed.contains(position);
+        self.snapshot.search_at(question, limit, allowed)
+    }
+
+    /// Which words of a question fit an allowed tool: [`RegistrySnapshot::matches`].
+    pub fn matches(&self, question: &str, name: &str) -> Vec<Match> {
+        match self.describe(name) {
+            Some(_) => self.snapshot.matches(question, name),
+            None => Vec::new(),
+        }
     }
 }

@@ -7,6 +7,7 @@ mod cancelling;
 mod constraints;
 mod context;
 mod doubles;
+mod finding;
 mod harness;
 mod listening;
 mod mending;

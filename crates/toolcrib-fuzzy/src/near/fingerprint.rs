@@ -78,9 +78,10 @@ impl Fingerprint {
     /// An edit changes the length by at most one, and adds or takes one occurrence of at most one
     /// letter each; a swap of neighbours does neither.
     pub(super) const fn within(self, other: Self, limit: usize) -> bool {
-        let differing = ((self.letters ^ other.letters) & OCCURRENCES).count_ones();
+        // First what costs less: without an instruction of its own, counting bits takes a dozen.
         let lengths = (self.letters >> LEN).abs_diff(other.letters >> LEN);
-        lengths <= limit as u64 && differing as usize <= 2 * limit
+        let differing = (self.letters ^ other.letters) & OCCURRENCES;
+        lengths <= limit as u64 && differing.count_ones() as usize <= 2 * limit
     }
 
     /// Whether all words of one of two names with these fingerprints may be words of the other.

@@ -149,10 +149,10 @@ pub(crate) async fn search(
     let words =
         words.ok_or_else(|| Problem::unfit("say what the tool is for: /v1/search?q=disk+space"))?;
     let turn = turn(&client);
-    let found = turn.search(&words);
+    let found = turn.search(&words, usize::MAX);
     let hits = found.iter().take(limit).map(|tool| Hit {
-        name: tool.name().to_owned(),
-        description: tool.description().to_owned(),
+        name: tool.definition.name().to_owned(),
+        description: tool.definition.description().to_owned(),
     });
     Ok(json(StatusCode::OK, &Found { found: found.len(), tools: hits.collect() }))
 }

@@ -17,6 +17,10 @@ use super::Config;
 pub struct Builtins {
     /// By which names the file tools are offered.
     pub profile: NameProfile,
+    /// Whether `tool_search`, `tool_describe` and `tool_call` are offered: for clients that cannot take
+    /// thousands of tools, or do not ask again when the list changes. They reach what the client
+    /// reaches, and nothing else.
+    pub meta: bool,
     /// The shell.
     pub bash: Bash,
 }

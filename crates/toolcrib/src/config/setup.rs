@@ -62,7 +62,7 @@ impl ToolcribBuilder {
     #[must_use]
     pub fn settings(self, config: &Config) -> Self {
         #[cfg(feature = "builtins")]
-        let this = self.builtins(config.builtin_tools());
+        let this = self.builtins(config.builtin_tools()).meta_tools(config.builtins.meta);
         #[cfg(not(feature = "builtins"))]
         let this = self;
         let builder = this

@@ -10,6 +10,7 @@ use toolcrib_core::audit::AuditArguments;
 use toolcrib_core::audit::AuditTrail;
 use toolcrib_core::clock::Clock;
 use toolcrib_core::masking::Mask;
+use toolcrib_core::meta::meta_entries;
 use toolcrib_core::policy::Policy;
 use toolcrib_core::run::RunStore;
 use toolcrib_core::spill::{MemorySpill, READ_OUTPUT, SpillLimits, SpillStore, read_output_entry};
@@ -70,6 +71,7 @@ pub struct ToolcribBuilder {
     #[cfg(feature = "manifests")]
     manifests: Option<Manifests>,
     native: bool,
+    meta: bool,
     on_duplicate: OnDuplicate,
     allow_override: Vec<String>,
     #[cfg(feature = "manifests")]
@@ -176,6 +178,22 @@ impl ToolcribBuilder {
     #[must_use]
     pub fn builtins(mut self, builtins: toolcrib_tools::Builtins) -> Self {
         self.builtins = builtins;
+        self
+    }
+
+    /// Sets whether there are tools that find, describe and call others
+    /// ([`meta_entries`](toolcrib_core::meta::meta_entries)). Default: no.
+    ///
+    /// ```
+    /// use toolcrib::Toolcrib;
+    ///
+    /// let crib = Toolcrib::builder().meta_tools(true).build()?;
+    /// assert!(crib.turn().describe("tool_search").is_some());
+    /// # Ok::<(), toolcrib::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn meta_tools(mut self, offered: bool) -> Self {
+        self.meta = offered;
         self
     }
 
@@ -337,6 +355,9 @@ impl ToolcribBuilder {
         let reader = spill.as_ref().filter(|_| !host_reads);
         let mut entries: Vec<_> =
             reader.map(|store| read_output_entry(Arc::clone(store))).into_iter().collect();
+        if self.meta {
+            entries.extend(meta_entries());
+        }
         if self.native {
             for tool in native_tools() {
                 let entry = tool.entry()?;

@@ -1,0 +1,99 @@
+//! The search for tools as contenders: ours, plain BM25, the crate `bm25`.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use bm25::{EmbedderBuilder, Scorer, Tokenizer};
+use toolcrib_fuzzy::search::{Document, Index};
+use toolcrib_rounds::Contender;
+
+use crate::catalogue::{Tool, catalogue, questions};
+use crate::plain::{Plain, words};
+
+/// The first so many are asked for.
+const FIRST: usize = 10;
+
+/// A search of so many tools, with questions of so many sentences.
+pub fn searches(tools: usize, sentences: usize) -> Vec<Contender> {
+    let tools = catalogue(tools);
+    let documents: Vec<Document> =
+        tools.iter().map(|tool| Document::of(&tool.searchable())).collect();
+    let index = Index::of(&documents);
+    let texts: Vec<String> = tools.iter().map(Tool::plain).collect();
+    let plain = Plain::new(&texts);
+    let all = [
+        asked("ours", sentences, move |question| index.search(question, FIRST).len()),
+        asked("plain BM25", sentences, move |question| plain.search(question, FIRST).len()),
+        asked("bm25 (crate)", sentences, bm25_crate(&texts)),
+    ];
+    all.into()
+}
+
+/// An index of so many tools: ours of documents that are there (`ours`: what a reload costs), and with
+/// all of them read (`ours, all read`).
+pub fn indexing(tools: usize) -> Vec<Contender> {
+    let tools = catalogue(tools);
+    let documents: Vec<Document> =
+        tools.iter().map(|tool| Document::of(&tool.searchable())).collect();
+    let texts: Vec<String> = tools.iter().map(Tool::plain).collect();
+    let again = texts.clone();
+    let all = [
+        repeated("ours", move || Index::of(&documents).len()),
+        repeated("ours, all read", move || {
+            let read = tools.iter().map(|tool| Document::of(&tool.searchable()));
+            Index::of(&read.collect::<Vec<_>>()).len()
+        }),
+        repeated("plain BM25", move || {
+            black_box(Plain::new(&texts));
+            0
+        }),
+        repeated("bm25 (crate)", move || bm25_crate(&again)("a")),
+    ];
+    all.into()
+}
+
+fn asked(
+    name: &'static str,
+    sentences: usize,
+    mut search: impl FnMut(&str) -> usize + 'static,
+) -> Contender {
+    let questions = questions(sentences);
+    Contender::new(name, move |times| {
+        let start = Instant::now();
+        for question in questions.iter().cycle().take(usize::try_from(times).unwrap_or(usize::MAX))
+        {
+            black_box(search(black_box(question)));
+        }
+        start.elapsed()
+    })
+}
+
+fn repeated(name: &'static str, mut work: impl FnMut() -> usize + 'static) -> Contender {
+    Contender::new(name, move |times| {
+        let start = Instant::now();
+        for _ in 0..times {
+            black_box(work());
+        }
+        start.elapsed()
+    })
+}
+
+/// The words of the plain ranking, for the crate as well.
+struct Words;
+
+impl Tokenizer for Words {
+    fn tokenize(&self, text: &str) -> Vec<String> {
+        words(text)
+    }
+}
+
+fn bm25_crate(texts: &[String]) -> impl FnMut(&str) -> usize + use<> {
+    let corpus: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let embedder =
+        EmbedderBuilder::<u32, _>::with_tokenizer_and_fit_to_corpus(Words, &corpus).build();
+    let mut scorer = Scorer::<usize>::new();
+    for (position, text) in texts.iter().enumerate() {
+        scorer.upsert(&position, embedder.embed(text));
+    }
+    move |question| scorer.matches(&embedder.embed(question)).into_iter().take(FIRST).count()
+}

@@ -1,0 +1,75 @@
+//! `tool_call`: a tool called by its name.
+
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use toolcrib_tool::{
+    Arguments, BoxFuture, CallContext, Tool, ToolCall, ToolDefinition, ToolError, ToolOutcome,
+};
+
+use super::{CATEGORY, TOOL_CALL, TOOL_DESCRIBE, TOOL_SEARCH};
+
+pub(super) static DEFINITION: LazyLock<Arc<ToolDefinition>> = LazyLock::new(|| {
+    let definition = ToolDefinition::builder(TOOL_CALL)
+        .title("Call a tool")
+        .description(format!(
+            "Call a tool that {TOOL_SEARCH} has found, with the arguments that {TOOL_DESCRIBE} shows. \
+             Returns what the tool returns. Tools in your list are called directly instead."
+        ))
+        .category(CATEGORY)
+        .input_schema(json!({
+            "properties": {
+                "name": {
+                    "type": "string",
+                    "description": "The tool's name, exactly.",
+                    "minLength": 1,
+                },
+                "arguments": {
+                    "type": "object",
+                    "description": "The tool's arguments.",
+                    "default": {},
+                    // Which of them are is said by the tool that is called, whose own record shows the
+                    // others.
+                    "x-sensitive": true,
+                },
+            },
+            "required": ["name"],
+            "additionalProperties": false,
+        }))
+        // The limit of the tool that is called counts.
+        .timeout(Duration::MAX)
+        .build();
+    #[expect(clippy::expect_used, reason = "a constant; every test of this tool builds it")]
+    Arc::new(definition.expect("the definition of tool_call is valid"))
+});
+
+#[derive(Deserialize)]
+struct Asked {
+    name: String,
+    arguments: Map<String, Value>,
+}
+
+#[derive(Debug)]
+pub(super) struct ToolCaller;
+
+impl Tool for ToolCaller {
+    fn call<'a>(
+        &'a self,
+        arguments: Arguments,
+        cx: &'a CallContext,
+    ) -> BoxFuture<'a, Result<ToolOutcome, ToolError>> {
+        Box::pin(async move {
+            let Asked { name, arguments } = arguments.parse()?;
+            if name == TOOL_CALL {
+                return Err(ToolError::invalid_args(format!("{TOOL_CALL} does not call itself"))
+                    .with_hint("Name the tool that should be called in the end."));
+            }
+            // A call of its own: who listens tells the two apart.
+            let id = format!("{}.1", cx.call_id().as_str());
+            let call = ToolCall::new(id, name, Value::Object(arguments));
+            cx.call(call).await.into_result().map(ToolOutcome::Done)
+        })
+    }
+}

@@ -1,0 +1,219 @@
+//! Where each word stands: made of documents, never changed.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::ops::Range;
+
+use super::document::Document;
+use super::word::Word;
+use super::{FIELDS, Field};
+
+/// The words of many tools, each with the tools it stands in. Immutable: when a tool changes, make
+/// another one of the documents, which are kept.
+///
+/// A tool is known by its position among the documents. Ten thousand tools take a few milliseconds to
+/// index, and 8 bytes for each different word of each.
+#[derive(Debug, Clone, Default)]
+pub struct Index {
+    /// Sorted.
+    words: Box<[Word]>,
+    /// Where the postings of each word begin, and where the last ones end.
+    starts: Box<[u32]>,
+    /// By word, then by document.
+    postings: Box<[Posting]>,
+    /// The rarities of each document's name, together.
+    names: Box<[f32]>,
+}
+
+/// A word in a document.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Posting {
+    /// The position of the document, and below it a bit for each field it stands in.
+    place: u32,
+    /// What it is worth there but for its rarity: how often it stands in which fields, and how long
+    /// they are.
+    pub(super) weight: f32,
+}
+
+impl Posting {
+    pub(super) const fn document(self) -> usize {
+        (self.place >> FIELDS) as usize
+    }
+
+    pub(super) const fn is_in(self, field: Field) -> bool {
+        self.place >> field as usize & 1 == 1
+    }
+}
+
+/// The most documents of an index: what a posting has room for.
+pub const MAX_DOCUMENTS: usize = 1 << (u32::BITS as usize - FIELDS);
+
+/// How soon a word that stands there again says nothing new.
+const SATURATION: f32 = 1.2;
+
+/// What a word is worth in each field, and how much less in a field that is longer than usual.
+const WEIGHTS: [(f32, f32); FIELDS] = {
+    let mut weights = [(0.0, 0.0); FIELDS];
+    weights[Field::Name as usize] = (1.5, 0.3);
+    weights[Field::Title as usize] = (1.0, 0.3);
+    weights[Field::Tags as usize] = (0.3, 0.3);
+    weights[Field::Parameters as usize] = (0.4, 0.3);
+    weights[Field::Description as usize] = (1.0, 0.75);
+    weights[Field::ParameterDescriptions as usize] = (0.2, 0.3);
+    weights
+};
+
+impl Index {
+    /// The index of these documents. Those after the first [`MAX_DOCUMENTS`] are left out.
+    pub fn of<'d>(documents: impl IntoIterator<Item = &'d Document>) -> Self {
+        let documents: Vec<&Document> = documents.into_iter().take(MAX_DOCUMENTS).collect();
+        let usual = usual_lengths(&documents);
+        // First which words there are, and how many documents have each.
+        let mut numbers: HashMap<u64, u32, BuildHasherDefault<Known>> = HashMap::default();
+        let mut found: Vec<(Word, u32)> = Vec::new();
+        let total = documents.iter().map(|document| document.terms.len()).sum();
+        let mut number_of = Vec::with_capacity(total);
+        for term in documents.iter().flat_map(|document| &document.terms) {
+            let number = *numbers.entry(term.word.hash).or_insert_with(|| {
+                found.push((term.word, 0));
+                index_of(found.len() - 1)
+            });
+            found[number as usize].1 += 1;
+            number_of.push(number);
+        }
+        // Then where the postings of each begin, in the order of the words.
+        let mut order: Vec<u32> = (0..index_of(found.len())).collect();
+        order.sort_unstable_by_key(|&number| found[number as usize].0);
+        let mut starts = Vec::with_capacity(order.len() + 1);
+        let mut next = vec![0_u32; found.len()];
+        let mut start = 0;
+        for &number in &order {
+            starts.push(start);
+            next[number as usize] = start;
+            start += found[number as usize].1;
+        }
+        starts.push(start);
+        // Then the postings, document by document, so that they are sorted.
+        let mut postings = vec![Posting { place: 0, weight: 0.0 }; total];
+        let mut names = Vec::with_capacity(documents.len());
+        let mut numbers = number_of.into_iter();
+        for (position, document) in documents.iter().enumerate() {
+            let worth = worth_in(document, &usual);
+            let mut name = 0.0;
+            for (term, number) in document.terms.iter().zip(&mut numbers) {
+                let mut place = index_of(position) << FIELDS;
+                let mut weight = 0.0;
+                for (field, &count) in term.counts.iter().enumerate() {
+                    place |= u32::from(count > 0) << field;
+                    weight += worth[field] * f32::from(count);
+                }
+                weight = weight * (SATURATION + 1.0) / (SATURATION + weight);
+                let posting = Posting { place, weight };
+                if posting.is_in(Field::Name) {
+                    name += rarity(documents.len(), found[number as usize].1 as usize);
+                }
+                let next = &mut next[number as usize];
+                postings[*next as usize] = posting;
+                *next += 1;
+            }
+            names.push(name);
+        }
+        Self {
+            words: order.iter().map(|&number| found[number as usize].0).collect(),
+            starts: starts.into(),
+            postings: postings.into(),
+            names: names.into(),
+        }
+    }
+
+    /// How many documents it has.
+    pub fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
+    /// The number of a word, if it stands anywhere.
+    pub(super) fn number(&self, word: Word) -> Option<usize> {
+        self.words.binary_search(&word).ok()
+    }
+
+    /// The numbers of the words whose first letters lie between these.
+    pub(super) fn between(&self, first: u64, last: u64) -> Range<usize> {
+        let from = self.words.partition_point(|word| word.head < first);
+        from..self.words.partition_point(|word| word.head <= last)
+    }
+
+    /// Where a word stands, in the order of the documents.
+    pub(super) fn postings(&self, number: usize) -> &[Posting] {
+        &self.postings[self.starts[number] as usize..self.starts[number + 1] as usize]
+    }
+
+    /// How much it says of a tool that a word stands there.
+    pub(super) fn rarity(&self, number: usize) -> f32 {
+        rarity(self.len(), self.postings(number).len())
+    }
+
+    /// The rarities of the words of a document's name, together.
+    pub(super) fn name(&self, document: usize) -> f32 {
+        self.names[document]
+    }
+}
+
+/// The number of something there are fewer of than [`u32::MAX`]: at most 67 million documents have
+/// words in memory.
+fn index_of(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+/// BM25's: never below zero.
+#[expect(clippy::cast_precision_loss, reason = "a ratio of counts")]
+fn rarity(documents: usize, having: usize) -> f32 {
+    let without = documents.saturating_sub(having) as f32;
+    (1.0 + (without + 0.5) / (having as f32 + 0.5)).ln()
+}
+
+/// The average length of each field.
+#[expect(clippy::cast_precision_loss, reason = "an average of counts")]
+fn usual_lengths(documents: &[&Document]) -> [f32; FIELDS] {
+    let mut all = [0_u64; FIELDS];
+    for document in documents {
+        for (sum, &length) in all.iter_mut().zip(&document.lengths) {
+            *sum += u64::from(length);
+        }
+    }
+    all.map(|sum| sum as f32 / documents.len().max(1) as f32)
+}
+
+/// What a word in each field of a document is worth.
+fn worth_in(document: &Document, usual: &[f32; FIELDS]) -> [f32; FIELDS] {
+    let mut worth = [0.0; FIELDS];
+    for (field, (weight, by_length)) in WEIGHTS.into_iter().enumerate() {
+        if document.lengths[field] > 0 {
+            let length = f32::from(document.lengths[field]) / usual[field];
+            worth[field] = weight / (1.0 - by_length + by_length * length);
+        }
+    }
+    worth
+}
+
+/// A hasher for what is a hash already.
+#[derive(Default)]
+struct Known(u64);
+
+impl Hasher for Known {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = bytes.iter().fold(self.0, |hash, &byte| hash << 8 | u64::from(byte));
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+}

@@ -1,0 +1,226 @@
+//! A question as the words it asks for, and the things it asks for one after another.
+
+use super::filler::{self, is_filler};
+use super::synonyms::{self, synonyms};
+use super::word::{Word, each_stem};
+
+/// The longest question that is read, in bytes: what comes after is not looked for.
+pub(super) const MAX_QUERY: usize = 4_096;
+
+/// Words that are looked for, synonyms among them: the first ones.
+const MAX_WORDS: usize = 256;
+
+/// Parts that are ranked by themselves; the rest counts for the whole only.
+pub(super) const MAX_PARTS: usize = 7;
+
+/// What is looked for.
+#[derive(Debug)]
+pub(super) struct Query {
+    pub(super) wanted: Vec<Wanted>,
+    /// How many parts there are: 0 where the question is one.
+    pub(super) parts: usize,
+}
+
+/// A word that is looked for.
+#[derive(Debug)]
+pub(super) struct Wanted {
+    pub(super) word: Word,
+    /// As it was written, in lower case.
+    pub(super) written: String,
+    pub(super) worth: f32,
+    /// Stands for a word of the question without being it.
+    pub(super) synonym: bool,
+    /// A bit for each part of the question that it stands in.
+    pub(super) parts: u8,
+    /// Whether it counts for the question as a whole.
+    pub(super) whole: bool,
+}
+
+impl Wanted {
+    /// Whether the word says little, so that nothing is found by it alone.
+    pub(super) fn is_filler(&self) -> bool {
+        !self.synonym && self.worth <= filler::WORTH
+    }
+}
+
+impl Query {
+    pub(super) fn new(text: &str) -> Self {
+        let mut end = text.len().min(MAX_QUERY);
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        let mut parts = parts(&text[..end]);
+        if parts.iter().filter(|part| part.counts).count() < 2 {
+            for part in &mut parts {
+                part.counts = false;
+            }
+        }
+        let mut query = Self { wanted: Vec::new(), parts: 0 };
+        for part in parts {
+            let bit = if part.counts && query.parts < MAX_PARTS {
+                query.parts += 1;
+                1 << (query.parts - 1)
+            } else {
+                0
+            };
+            each_stem(part.text, |written, word| query.want(written, word, bit));
+        }
+        query.settle_synonyms();
+        // Nothing but words that say little: then they are what is asked for.
+        if query.wanted.iter().all(Wanted::is_filler) {
+            for wanted in &mut query.wanted {
+                wanted.worth = 1.0;
+            }
+        }
+        query
+    }
+
+    fn want(&mut self, written: &str, word: Word, bit: u8) {
+        let filler = is_filler(written);
+        let worth = if filler { filler::WORTH } else { 1.0 };
+        let wanted = |word, worth, synonym| {
+            let written = written.to_owned();
+            Wanted { word, written, worth, synonym, parts: bit, whole: true }
+        };
+        self.add(wanted(word, worth, false));
+        if !filler {
+            for &other in synonyms(word) {
+                self.add(wanted(other, synonyms::WORTH, true));
+            }
+        }
+    }
+
+    fn add(&mut self, new: Wanted) {
+        let same = |known: &Wanted| known.word == new.word && known.synonym == new.synonym;
+        if let Some(known) = self.wanted.iter_mut().find(|known| same(known)) {
+            known.parts |= new.parts;
+        } else if self.wanted.len() < MAX_WORDS {
+            self.wanted.push(new);
+        }
+    }
+
+    /// Where a word itself stands, it is not a synonym as well.
+    fn settle_synonyms(&mut self) {
+        let themselves: Vec<(Word, u8)> =
+            self.wanted.iter().filter(|it| !it.synonym).map(|it| (it.word, it.parts)).collect();
+        self.wanted.retain_mut(|wanted| {
+            let itself = themselves.iter().find(|(word, _)| wanted.synonym && *word == wanted.word);
+            if let Some((_, parts)) = itself {
+                wanted.parts &= !parts;
+                wanted.whole = false;
+            }
+            wanted.whole || wanted.parts != 0
+        });
+    }
+}
+
+/// A stretch of a question.
+struct Part<'t> {
+    text: &'t str,
+    /// Whether it asks for something by itself.
+    counts: bool,
+}
+
+/// Words between two things that are asked for.
+const BETWEEN: [&str; 10] = [
+    ", and ",
+    " and then ",
+    ", then ",
+    " and also ",
+    ", also ",
+    " after that",
+    " as well as ",
+    "，然后",
+    "，并",
+    "，再",
+];
+
+/// The stretches of a question: sentences, and what is strung together in one. A single word is no
+/// question of its own.
+fn parts(text: &str) -> Vec<Part<'_>> {
+    let mut parts = Vec::new();
+    let mut start = 0;
+    let mut chars = text.char_indices().peekable();
+    while let Some((at, c)) = chars.next() {
+        let next = chars.peek().copied();
+        let ends = match c {
+            // Followed by a blank: a full stop may stand in a name, a number or an address.
+            '.' | '?' | '!' | ';' => next.is_none_or(|(_, c)| c.is_whitespace() || c == '"'),
+            '\n' | '。' | '？' | '！' | '；' => true,
+            _ => false,
+        };
+        if ends {
+            push_strung(&text[start..at], &mut parts);
+            start = at + c.len_utf8();
+        }
+    }
+    push_strung(&text[start..], &mut parts);
+    parts
+}
+
+fn push_strung<'t>(sentence: &'t str, parts: &mut Vec<Part<'t>>) {
+    let mut rest = sentence;
+    loop {
+        // Beyond the parts that are ranked there is nothing to gain from cutting.
+        let marks = BETWEEN.iter().filter(|_| parts.len() < 2 * MAX_PARTS);
+        let cut = marks.filter_map(|mark| Some((rest.find(mark)?, mark.len()))).min();
+        let (text, after) = match cut {
+            Some((at, len)) => (&rest[..at], Some(&rest[at + len..])),
+            None => (rest, None),
+        };
+        let mut words = 0;
+        each_stem(text, |_, _| words += 1);
+        parts.push(Part { text, counts: words >= 2 });
+        match after {
+            Some(after) => rest = after,
+            None => return,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts_of(text: &str) -> Vec<Vec<String>> {
+        let query = Query::new(text);
+        let of = |part: usize| -> Vec<String> {
+            let words = query.wanted.iter().filter(|it| it.parts >> part & 1 == 1 && !it.synonym);
+            words.map(|wanted| wanted.written.clone()).collect()
+        };
+        (0..query.parts).map(of).collect()
+    }
+
+    #[test]
+    fn things_that_are_asked_for_one_after_another_are_told_apart() {
+        let expected = [vec!["read", "a", "txt"], vec!["then", "send", "mail"]];
+        assert_eq!(parts_of("Read a.txt. Then send mail!"), expected);
+        assert_eq!(parts_of("measure disks, and then draw charts").len(), 2);
+        assert_eq!(parts_of("查天气。发邮件。").len(), 2);
+        assert_eq!(parts_of("read a.txt").len(), 0);
+        assert_eq!(parts_of("Thanks. Read a file!").len(), 0);
+    }
+
+    #[test]
+    fn a_word_counts_once_with_what_it_is_worth_most() {
+        let query = Query::new("picture image picture the");
+        let image = query.wanted.iter().find(|wanted| wanted.written == "image").unwrap();
+        assert!(!image.synonym && !image.is_filler());
+        let the = query.wanted.iter().find(|wanted| wanted.written == "the").unwrap();
+        assert!(the.is_filler());
+    }
+
+    #[test]
+    fn words_that_say_little_are_looked_for_where_there_are_no_others() {
+        assert!(Query::new("how to").wanted.iter().all(|wanted| !wanted.is_filler()));
+        assert!(Query::new("?!").wanted.is_empty());
+    }
+
+    #[test]
+    fn what_is_read_of_a_question_is_bounded() {
+        let long: String = (0..100_000).map(|number| format!("w{number}. and x ")).collect();
+        let query = Query::new(&long);
+        assert!(query.wanted.len() <= MAX_WORDS && query.parts <= MAX_PARTS);
+        let _ = Query::new(&"é".repeat(MAX_QUERY));
+    }
+}

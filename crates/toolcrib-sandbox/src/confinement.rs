@@ -91,8 +91,9 @@ pub struct Limits {
     pub open_files: Option<u64>,
     /// Time on a processor, per process, in whole seconds (rounded up).
     pub cpu: Option<Duration>,
-    /// Processes and threads alive at once. Held where the program has a PID namespace on Linux
-    /// 6.14 or newer, or a user namespace and a user other than root.
+    /// Processes and threads alive at once. Counted for the program alone where it has a PID namespace
+    /// on Linux 6.14 or newer, or a user namespace; elsewhere it may have so many more than its user
+    /// has when it starts, and root as many as it likes.
     pub processes: Option<u32>,
 }
 

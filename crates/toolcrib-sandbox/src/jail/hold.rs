@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, Signal, WaitId, WaitIdOptions, getegid, geteuid, getpid, kill_process, kill_process_group,
-    set_child_subreaper, waitid,
+    Pid, Signal, WaitId, WaitIdOptions, getegid, geteuid, getpid, getuid, kill_process,
+    kill_process_group, set_child_subreaper, waitid,
 };
 use rustix::thread::UnshareFlags;
 
@@ -26,14 +26,16 @@ pub(super) struct Hold {
     rung: KillRung,
     cgroup: Option<PathBuf>,
     /// Whether limits of processes are counted for this tree alone.
-    pub(super) own_user_namespace: bool,
+    own_user_namespace: bool,
+    procfs: bool,
 }
 
 impl Hold {
     /// Makes what the plan asks for. For [`KillRung::PidNamespace`] the *next* process that is
     /// forked is the first of the namespace.
     pub(super) fn new(plan: &Plan) -> io::Result<Self> {
-        let mut hold = Self { rung: plan.rung, cgroup: None, own_user_namespace: false };
+        let procfs = !plan.lacks(Facility::Procfs);
+        let mut hold = Self { rung: plan.rung, cgroup: None, own_user_namespace: false, procfs };
         let missing = |facility| plan.lacks(facility).then_some(io::Error::from(Errno::NOSYS));
         match plan.rung {
             KillRung::PidNamespace => {
@@ -62,6 +64,19 @@ impl Hold {
         }
         // Not there with another `/proc`, or one that cannot be written: then there is no limit.
         let _ = fs::write("/proc/sys/kernel/pid_max", (RESERVED_PIDS + most).to_string());
+    }
+
+    /// The limit of processes that holds the tree to so many, if there is one. It is counted for the
+    /// tree alone in a user namespace of its own, and elsewhere for all that its user has: then what
+    /// there is already is added. Root is never held by it.
+    pub(super) fn processes(&self, most: u32) -> Option<u64> {
+        let most = u64::from(most);
+        if self.own_user_namespace {
+            return Some(most);
+        }
+        let user = getuid();
+        let there = (self.procfs && !user.is_root()).then(|| procfs::tasks_of(user.as_raw()));
+        Some(there?.ok()?.saturating_add(most))
     }
 
     /// In the process that becomes the program.

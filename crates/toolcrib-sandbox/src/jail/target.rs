@@ -61,9 +61,11 @@ fn build(
         return Err(jail(io::ErrorKind::BrokenPipe.into()));
     }
 
+    // What there is already is not seen from within.
+    let processes = plan.limits.processes.and_then(|most| hold.processes(most));
     let landlock = files::restrict(plan).map_err(|error| jail(io::Error::other(error)))?;
     privileges::drop_all().map_err(jail)?;
-    limit(plan, hold).map_err(jail)?;
+    limit(plan, processes).map_err(jail)?;
     let syscalls = syscalls::restrict(plan).map_err(jail)?;
     let built =
         Built { landlock, syscalls, privileges: true, missing: missing(plan, landlock, syscalls) };
@@ -97,11 +99,8 @@ fn missing(plan: &Plan, landlock: Option<u32>, syscalls: bool) -> Vec<String> {
     missing
 }
 
-fn limit(plan: &Plan, hold: &Hold) -> io::Result<()> {
+fn limit(plan: &Plan, processes: Option<u64>) -> io::Result<()> {
     let limits = &plan.limits;
-    // Counted for this tree alone in a namespace of its own; else for all of the user's processes,
-    // which are none of ours.
-    let processes = limits.processes.filter(|_| hold.own_user_namespace).map(u64::from);
     let cpu = limits.cpu.map(|cpu| cpu.as_secs());
     for (resource, limit) in [
         (Resource::Core, Some(0)),

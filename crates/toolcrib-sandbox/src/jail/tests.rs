@@ -253,6 +253,33 @@ fn without_the_best_rung_the_next_is_taken_and_told() {
     }
 }
 
+/// Four hundred processes, each of which waits for the rest; says how many there were.
+const FORKS: &str = r"$n = 0; for (1..400) { $p = fork; defined $p or last;
+    $p or do { sleep 20; exit }; $n++ } print $n";
+
+#[test]
+fn a_fork_bomb_ends_at_its_limit_on_every_rung() {
+    if rustix::process::geteuid().is_root() || !Path::new("/usr/bin/perl").exists() {
+        eprintln!("skipped: no limit of processes holds root, or there is no perl to fork");
+        return;
+    }
+    for rung in
+        [KillRung::PidNamespace, KillRung::Cgroup, KillRung::SealedGroup, KillRung::Subreaper]
+    {
+        if !is_here(rung) {
+            continue;
+        }
+        let mut confinement = on(rung);
+        confinement.limits.processes = Some(50);
+        let command = Command::new("/usr/bin/perl").args(["-e", FORKS]).confine(confinement);
+        let finished = run_blocking(command, LIMIT).unwrap();
+        // Fewer where others of this user start processes meanwhile, more where some end.
+        let started: u32 = finished.stdout.text().trim().parse().unwrap();
+        assert!(started < 350, "{rung:?}: {started}");
+        assert!(finished.kill.complete, "{finished:?}");
+    }
+}
+
 #[test]
 fn all_of_it_holds_for_a_plain_user_too() {
     let setpriv = crate::find_program("setpriv");
@@ -278,6 +305,7 @@ fn all_of_it_holds_for_a_plain_user_too() {
     assert_eq!(finished.status, Status::Exited(0), "{out}\n{err}");
     for test in [
         "no_daemon_survives_on_any_rung",
+        "a_fork_bomb_ends_at_its_limit_on_every_rung",
         "metadata::what_computes_changes_no_mode_owner_time_or_attribute_anywhere",
         "metadata::other_programs_give_files_to_nobody_and_set_no_attributes",
         "metadata::programs_that_copy_and_unpack_files_find_nothing_missing",

@@ -41,6 +41,27 @@ pub(crate) fn environment(pid: i32) -> Vec<u8> {
     fs::read(format!("/proc/{pid}/environ")).unwrap_or_default()
 }
 
+/// How many processes and threads a user has, as far as they can be seen.
+pub(crate) fn tasks_of(user: u32) -> io::Result<u64> {
+    let mut tasks = 0;
+    for entry in fs::read_dir("/proc")? {
+        let name = entry?.file_name();
+        let Some(pid) = name.to_str().filter(|name| name.parse::<i32>().is_ok()) else { continue };
+        // Not the owner of the folder: that is root for a process which is closed to others.
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        if number(&status, "Uid:") == Some(u64::from(user)) {
+            tasks += number(&status, "Threads:").unwrap_or(1);
+        }
+    }
+    Ok(tasks)
+}
+
+/// The first number in the line that begins so.
+fn number(status: &str, key: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix(key))?;
+    line.split_ascii_whitespace().next()?.parse().ok()
+}
+
 /// Where in this process's memory the environment is that the kernel shows of it; nothing if that
 /// cannot be told.
 pub(crate) fn own_environment() -> Option<Range<usize>> {
@@ -79,6 +100,16 @@ mod tests {
             process,
             Process { pid: 42, parent: 7, group: 8, session: 9, started: 1234, zombie: false }
         );
+    }
+
+    #[test]
+    fn processes_and_threads_of_a_user_are_counted() {
+        let status = "Name:\tThreads: 9\nUid:\t1000\t0\t0\t0\nThreads:\t7\n";
+        assert_eq!((number(status, "Uid:"), number(status, "Threads:")), (Some(1000), Some(7)));
+        let own = rustix::process::getuid().as_raw();
+        assert!(tasks_of(own).unwrap() >= 1);
+        // Nobody's: it stands for "leave it as it is".
+        assert_eq!(tasks_of(u32::MAX).unwrap(), 0);
     }
 
     #[test]

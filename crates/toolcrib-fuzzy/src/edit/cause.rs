@@ -90,7 +90,8 @@ pub(super) fn diagnose(file: &[u8], source: &str, closest: Option<&Range<usize>>
         (Cause::LineNumbers, &|| stands(part, without_numbers(source))),
         (Cause::CodeFence, &|| stands(part, without_fence(source))),
         (Cause::Entities, &|| {
-            stands(part, with_characters(source)) || stands(part, with_entities(source))
+            (source.contains('&') || part.contains(&b'&'))
+                && stands(characters(&text()).as_bytes(), Some(characters(source)))
         }),
         (Cause::Escapes, &|| {
             stands(part, unescaped(source))
@@ -123,7 +124,9 @@ fn without_numbers(source: &str) -> Option<String> {
             let rest = line.trim_start_matches(|char: char| char.is_ascii_digit());
             let numbered = rest.len() < line.len();
             let rest = rest.trim_start_matches(' ');
-            rest.strip_prefix(['|', ':', '→', '\t', '│', '-', '.', ')']).filter(|_| numbered)
+            let text = rest.strip_prefix(['|', ':', '→', '\t', '│', '-', '.', ')']);
+            // Of an empty line the number alone may be left.
+            text.or(rest.is_empty().then_some("")).filter(|_| numbered)
         })
         .collect();
     let lines = stripped.filter(|lines| !lines.is_empty())?;
@@ -136,26 +139,31 @@ fn without_fence(source: &str) -> Option<String> {
     Some(inside.trim_end_matches('\n').to_owned())
 }
 
-const ENTITIES: [(&str, &str); 7] = [
+/// The last is the one that others are escaped with.
+const ENTITIES: [(&str, &str); 13] = [
     ("&lt;", "<"),
+    ("&#60;", "<"),
     ("&gt;", ">"),
+    ("&#62;", ">"),
     ("&quot;", "\""),
+    ("&#34;", "\""),
+    ("&#x22;", "\""),
     ("&#39;", "'"),
+    ("&#x27;", "'"),
     ("&apos;", "'"),
     ("&nbsp;", " "),
+    ("&#38;", "&"),
     ("&amp;", "&"),
 ];
 
-fn with_characters(source: &str) -> Option<String> {
-    source.contains('&').then(|| {
-        ENTITIES.iter().fold(source.to_owned(), |text, (entity, char)| text.replace(entity, char))
-    })
-}
-
-fn with_entities(source: &str) -> Option<String> {
-    source
-        .contains(['<', '>', '&'])
-        .then(|| source.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;"))
+/// With characters for their entities, also for those that were escaped once more.
+fn characters(text: &str) -> String {
+    let once = |text: String| {
+        ENTITIES.iter().fold(text, |text, (entity, char)| {
+            if text.contains(entity) { text.replace(entity, char) } else { text }
+        })
+    };
+    once(once(text.to_owned()))
 }
 
 fn unescaped(source: &str) -> Option<String> {

@@ -13,11 +13,18 @@ use super::lines;
 
 /// The line as the fifth level reads it, without blanks at its edges.
 pub(super) fn fold(line: &str) -> String {
-    if line.chars().all(is_settled) {
-        return Folded::new(line.chars()).collect();
+    let mut folded = String::with_capacity(line.len());
+    if is_all_settled(line) {
+        folded.extend(Folded::new(line.chars()));
+    } else {
+        let mapped: String = line.chars().filter(|char| !is_widthless(*char)).collect();
+        folded.extend(Folded::new(mapped.nfc()));
     }
-    let mapped: String = line.chars().filter(|char| !is_widthless(*char)).collect();
-    Folded::new(mapped.nfc()).collect()
+    folded
+}
+
+fn is_all_settled(line: &str) -> bool {
+    line.is_ascii() || line.chars().all(is_settled)
 }
 
 /// Whether the line folds to `key`. Most lines are told apart by their first characters, and what is
@@ -87,7 +94,7 @@ fn is_composed(line: &str, at: usize) -> bool {
 pub(super) fn fold_hash(line: &str, hashing: &FixedState) -> u64 {
     let mut hasher = hashing.build_hasher();
     let write = |char| hasher.write_u32(u32::from(char));
-    if line.is_ascii() || line.chars().all(is_settled) {
+    if is_all_settled(line) {
         Folded::new(line.chars()).for_each(write);
     } else {
         fold(line).chars().for_each(write);
@@ -157,6 +164,7 @@ enum Shown {
     As(char),
 }
 
+#[expect(clippy::match_same_arms, reason = "in the order of the characters")]
 fn shown(char: char) -> Shown {
     match char {
         '\t' | '\u{b}' | '\u{c}' | ' ' => Shown::Blank,

@@ -137,7 +137,7 @@ impl Lines<'_> {
                 Level::Indentation => trim(source.text) == trim(file.text),
                 Level::Folded => {
                     match (std::str::from_utf8(source.text), std::str::from_utf8(file.text)) {
-                        (Ok(source), Ok(file)) => fold::fold(source) == fold::fold(file),
+                        (Ok(source), Ok(file)) => fold::folds_to(file, &fold::fold(source)),
                         _ => false,
                     }
                 }

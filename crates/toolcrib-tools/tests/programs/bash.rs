@@ -55,9 +55,10 @@ async fn both_streams_are_one_in_order() {
 
 async fn another_code_says_so() {
     let crib = Crib::new();
-    let result = crib.call("bash", json!({"command": "echo partly; exit 3"})).await;
+    let command = "echo partly; echo because >&2; exit 3";
+    let result = crib.call("bash", json!({"command": command})).await;
     assert!(result.is_success());
-    assert_eq!(result.text(), "partly\n[exit code 3]");
+    assert_eq!(result.text(), "partly\nbecause\n[exit code 3]");
     assert_eq!(result.data().map(|data| &data["exit_code"]), Some(&json!(3)));
     let killed = crib.call("bash", json!({"command": "kill -9 $$"})).await;
     assert_eq!(killed.text(), "[ended by SIGKILL]");
@@ -90,6 +91,8 @@ async fn the_output_so_far() {
 }
 
 async fn whichever_limit_ends_it() {
+    let unless_said = toolcrib_tools::shell::BashSettings::default().timeout;
+    assert_eq!(unless_said, Duration::from_secs(30));
     let mut config = ExecutorConfig::default();
     config.max_timeout = Some(Duration::from_secs(1));
     let crib = Crib::with(|bash| bash, |python| python, config);

@@ -100,8 +100,9 @@ fn tools_are_listed_called_and_counted_and_a_reload_brings_new_ones() {
     assert_eq!(reloaded.status, 200, "{}", reloaded.body);
     assert_eq!(http.ask("GET /v1/tools/hail", None).status, 200);
 
-    let stats = http.ask("GET /v1/stats", None).json();
-    let greet = stats["tools"].as_array().expect("tools").iter().find(|one| one["tool"] == "greet");
+    let counted = http.ask("GET /v1/stats", None).json();
+    let greet =
+        counted["tools"].as_array().expect("tools").iter().find(|one| one["tool"] == "greet");
     assert_eq!(greet.expect("it was called")["successes"], 1);
     let audit = http.ask("GET /v1/audit?limit=2", None).json();
     assert_eq!(audit["records"][0]["call_id"], "c1");

@@ -2,7 +2,7 @@
 //! documented.
 
 use axum::http::StatusCode;
-use axum::routing::{any, get, post};
+use axum::routing::{delete, get, post};
 use schemars::{Schema, SchemaGenerator, json_schema};
 
 use super::{EVENTS, calls, health, operations, result, run_body, runs, tools};
@@ -54,11 +54,17 @@ fn about() -> Vec<Endpoint> {
         Endpoint::new("get", "/metrics", "metrics", observe, get(metrics::metrics))
             .summary("Counts and durations for Prometheus")
             .answers_as(OK, metrics::MEDIA_TYPE, "The text format of Prometheus.", None),
-        Endpoint::new("post", "/mcp", "mcp", call, any(mcp::serve))
-            .summary("MCP over streamable HTTP")
+        Endpoint::new("post", "/mcp", "mcp", call, post(mcp::serve))
+            .summary("A message of MCP over streamable HTTP")
             .answers_as(OK, "application/json", "A JSON-RPC answer.", Some(anything))
             .answers_as(OK, EVENTS, "A JSON-RPC answer.", None)
             .takes::<mcp::Message>(),
+        Endpoint::new("get", "/mcp", "mcpStream", call, get(mcp::serve))
+            .summary("What an MCP session has to tell without being asked")
+            .answers_as(OK, EVENTS, "Messages of JSON-RPC.", None),
+        Endpoint::new("delete", "/mcp", "mcpEnd", call, delete(mcp::serve))
+            .summary("End an MCP session")
+            .answers_as(StatusCode::ACCEPTED, "application/json", "It has ended.", None),
     ]
 }
 

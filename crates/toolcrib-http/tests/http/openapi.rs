@@ -67,6 +67,8 @@ async fn every_answer_is_as_the_document_says() {
         ("post", "/v1/reload", "/v1/reload".into(), &none),
         ("get", "/openapi.json", "/openapi.json".into(), &none),
         ("post", "/mcp", "/mcp".into(), &list),
+        ("get", "/mcp", "/mcp".into(), &none),
+        ("delete", "/mcp", "/mcp".into(), &none),
     ];
     let mut seen = HashSet::from([("post", "/v1/runs"), ("get", "/metrics")]);
     for (method, path, real, body) in rows {

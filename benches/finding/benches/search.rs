@@ -21,6 +21,26 @@ const DATA: &str = "TOOLCRIB_SEARCH_DATA";
 /// Tools, and what is wanted of a search of so many, in nanoseconds.
 const SIZES: [(usize, f64); 2] = [(10_000, 200e3), (100_000, 1e6)];
 
+/// A table: its name, and what prints it or says why it cannot.
+type Part = (&'static str, fn() -> Result<(), String>);
+
+/// Some of the questions: their name, and whether those are of them that the ranking was tuned with,
+/// or not.
+type Half = (&'static str, fn(bool) -> bool);
+
+const PARTS: [Part; 4] = [
+    ("quality", quality),
+    ("times", || {
+        times();
+        Ok(())
+    }),
+    ("indexing", || {
+        index();
+        Ok(())
+    }),
+    ("instructions", count),
+];
+
 fn main() -> ExitCode {
     let part = |part: &str| match part.split_once('/').map(|(a, b)| (a.parse(), b.parse())) {
         Some((Ok(tools), Ok(sentences))) => searches(tools, sentences),
@@ -29,11 +49,9 @@ fn main() -> ExitCode {
     if let Some(done) = asked_to_run(part) {
         return done;
     }
-    let parts: [(&str, fn() -> Result<(), String>); 4] =
-        [("quality", quality), ("times", times), ("indexing", index), ("instructions", count)];
     let asked: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
     let mut done = ExitCode::SUCCESS;
-    for (name, print) in parts {
+    for (name, print) in PARTS {
         if asked.is_empty() || asked.iter().any(|asked| asked == name) {
             println!("\n## {name}\n");
             if let Err(problem) = print() {
@@ -100,7 +118,7 @@ fn row(rounds: &Rounds, limit: Option<f64>) {
     }
 }
 
-fn times() -> Result<(), String> {
+fn times() {
     for (tools, limit) in SIZES {
         for sentences in [1, 3] {
             println!("\n{tools} tools, questions of {sentences} sentences, the first 10:\n");
@@ -108,16 +126,14 @@ fn times() -> Result<(), String> {
             row(&interleaved(&mut searches(tools, sentences), 9, 64), Some(limit));
         }
     }
-    Ok(())
 }
 
-fn index() -> Result<(), String> {
+fn index() {
     for (tools, _) in SIZES {
         println!("\nAn index of {tools} tools:\n");
         println!("| who | µs | ours ÷ it | |\n|---|---:|---:|---|");
         row(&interleaved(&mut indexing(tools), 3, 1), None);
     }
-    Ok(())
 }
 
 fn count() -> Result<(), String> {

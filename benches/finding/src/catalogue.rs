@@ -57,9 +57,9 @@ pub fn catalogue(tools: usize) -> Vec<Tool> {
             let mut description = format!("{verb} the {one} of a {other}");
             for _ in 0..random.below(3) {
                 let (more, last) = (thing(random.seldom(THINGS)), thing(random.seldom(THINGS)));
-                description += &format!(", with the {more} and its {last}");
+                description.extend([", with the ", &more, " and its ", &last]);
             }
-            let parameters = (0..1 + random.below(4)).map(|_| {
+            let parameters = (0..=random.below(4)).map(|_| {
                 let thing = thing(random.seldom(THINGS));
                 (format!("{thing}_id"), format!("The {thing} to {verb}"))
             });

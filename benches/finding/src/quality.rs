@@ -62,13 +62,12 @@ pub fn read(folder: &Path) -> Result<Vec<Pool>, String> {
             names: row["names"].as_array().into_iter().flatten().filter_map(string).collect(),
             tuned: is_tuned(&text(&row, "id")),
         };
-        match pools.iter_mut().find(|pool| pool.name == name) {
-            Some(pool) => pool.questions.push(question),
-            None => {
-                let of_pool = tools.iter().filter(|tool| tool["source"] == name.as_str());
-                let tools = of_pool.map(tool).collect();
-                pools.push(Pool { name, tools, questions: vec![question] });
-            }
+        if let Some(pool) = pools.iter_mut().find(|pool| pool.name == name) {
+            pool.questions.push(question);
+        } else {
+            let of_pool = tools.iter().filter(|tool| tool["source"] == name.as_str());
+            let tools = of_pool.map(tool).collect();
+            pools.push(Pool { name, tools, questions: vec![question] });
         }
     }
     Ok(pools)

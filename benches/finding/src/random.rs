@@ -11,7 +11,6 @@ impl Random {
     }
 
     /// A number below `end`, which is not 0.
-    #[expect(clippy::cast_possible_truncation, reason = "below `end`")]
     pub fn below(&mut self, end: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;

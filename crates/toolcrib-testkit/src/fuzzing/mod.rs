@@ -6,6 +6,7 @@
 mod ambiguity;
 mod check_url;
 mod edit_text;
+mod find_tools;
 mod load_manifest;
 mod parse_arguments;
 mod preparation_model;
@@ -15,6 +16,7 @@ mod workspace_path;
 
 pub use check_url::check_url;
 pub use edit_text::edit_text;
+pub use find_tools::find_tools;
 pub use load_manifest::load_manifest;
 pub use parse_arguments::parse_arguments;
 pub use registry_operations::registry_operations;
@@ -30,5 +32,6 @@ pub const TARGETS: &[Target] = &[
     ("check_url", check_url),
     ("registry_operations", registry_operations),
     ("edit_text", edit_text),
+    ("find_tools", find_tools),
     ("workspace_path", workspace_path),
 ];

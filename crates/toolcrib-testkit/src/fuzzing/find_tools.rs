@@ -52,7 +52,8 @@ fn search(question: &str, tools: &[(&str, &str)]) {
     let index = Index::of(&documents);
     let hits = index.search(question, usize::MAX);
     assert!(hits.is_sorted_by(|one, other| {
-        one.score > other.score || (one.score == other.score && one.position < other.position)
+        let order = other.score.total_cmp(&one.score);
+        order.then(one.position.cmp(&other.position)).is_lt()
     }));
     for hit in &hits {
         assert!(hit.score > 0.0 && hit.score <= 1.0);

@@ -74,7 +74,7 @@ fn quality() -> Result<(), String> {
     let measured: Vec<Vec<Recall>> = pools.iter().map(quality::measure).collect();
     println!("| questions | pool | number | ours @1 / @5 / @10 | plain BM25 |");
     println!("|---|---|---:|---|---|");
-    let halves: [(&str, fn(bool) -> bool); 3] =
+    let halves: [Half; 3] =
         [("reported half", |tuned| !tuned), ("tuned half", |tuned| tuned), ("all", |_| true)];
     let mut gains = Vec::new();
     for (half, taken) in halves {

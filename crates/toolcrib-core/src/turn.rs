@@ -93,6 +93,11 @@ impl TurnOptions {
         self
     }
 
+    /// Whether the turn is about a toolset only.
+    pub fn has_toolset(&self) -> bool {
+        self.toolset.is_some()
+    }
+
     /// Who is told of the calls while they run. The executor's bus, if it has one, is told anyway.
     #[must_use]
     pub fn listeners(mut self, listeners: Listeners) -> Self {

@@ -48,6 +48,7 @@ pub const CODES: &[Code] = &[
     error("bad-resource", "A resource without a name."),
     error("bad-schema", "A JSON Schema that is none, or that cannot be used."),
     error("bad-script", "A shell's text that is empty, or too long to be handed over."),
+    error("bad-uri", "An address of a resource that is none, or whose variables are none."),
     error(
         "bad-url",
         "A `url` that no request can go to, or that two readers would understand differently.",
@@ -69,6 +70,8 @@ pub const CODES: &[Code] = &[
         "A model's value in a variable that decides what a program loads or runs.",
     ),
     error("duplicate-key", "The same key twice in one mapping."),
+    error("duplicate-prompt", "Two prompts of a file with the same name."),
+    error("duplicate-resource", "Two resources of a file with the same address."),
     error("duplicate-test", "Two tests of a tool with the same name."),
     error("duplicate-tool", "Two tools of a file with the same name."),
     error("duplicate-upstream", "Two upstreams of a file with the same name."),
@@ -100,6 +103,10 @@ pub const CODES: &[Code] = &[
     warning("no-guard", "A range of addresses that holds all of them."),
     error("no-program", "An upstream whose command names no program."),
     error(
+        "no-single-content",
+        "A message of a prompt, or a resource, that has no content or several, or no address.",
+    ),
+    error(
         "not-for-client",
         "Something that only a tool that runs here can honour, on one that the client runs.",
     ),
@@ -113,6 +120,7 @@ pub const CODES: &[Code] = &[
     ),
     error("not-for-this-run", "A key that goes with another way to run a tool."),
     error("not-for-upstream", "A key of the other way to reach an upstream."),
+    error("not-in-content", "A reference in a prompt or a resource to what clients did not send."),
     error("not-supported-yet", "A key of the format that this version cannot honour."),
     error("not-utf8", "A file that is not UTF-8 text."),
     warning("nothing-fits", "A schema, or a part of one, that no value fits."),

@@ -1,6 +1,7 @@
 //! Checked declarations: what a manifest says, once nothing is wrong with it.
 
 mod http;
+mod offering;
 mod sandbox;
 mod script;
 mod upstream;
@@ -18,6 +19,10 @@ use crate::template::{Reference, Template};
 use crate::units::HumanDuration;
 
 pub use http::{HttpAuth, HttpBody, HttpMethod, HttpSpec, JsonTemplate, QueryPair, UrlSpec};
+pub use offering::{
+    MessageContent, PromptArgument, PromptDeclaration, PromptMessage, ResourceContent,
+    ResourceDeclaration,
+};
 pub use sandbox::{SandboxProfile, SandboxSpec};
 pub use script::ScriptFile;
 pub use upstream::{HttpUpstream, StdioUpstream, UpstreamDeclaration, UpstreamTransport};

@@ -91,6 +91,20 @@ impl Questions {
         Some(Ok(Self { asked, several, wants }))
     }
 
+    /// One form for the client's user; `None` where the client cannot ask.
+    pub(crate) fn of_form(
+        message: String,
+        schema: Value,
+        client: &ClientCapabilities,
+    ) -> Option<Self> {
+        let ask = Ask::Form { message, schema };
+        can(client, &ask).then(|| Self {
+            asked: vec![Question::new(ONLY.to_owned(), ask)],
+            several: false,
+            wants: Wants::Answer,
+        })
+    }
+
     /// The requests, by their keys.
     pub(crate) fn requests(&self) -> Result<BTreeMap<String, InputRequest>, ErrorData> {
         let request = |question: &Question| Ok((question.key.clone(), question.request()?));

@@ -1,23 +1,24 @@
 //! MCP's requests, each answered from one turn.
 #![expect(deprecated, reason = "older revisions have log levels, and clients that set them")]
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, ErrorCode,
-    ErrorData, Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
-    ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
-    SetLevelRequestParams, SubscriptionFilter, Tool,
+    ErrorData, GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ServerCapabilities,
+    ServerConfig, SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool,
+    UnsubscribeRequestParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
 use toolcrib_wire::McpData;
 
 use crate::McpServer;
-use crate::calls;
 use crate::connection::Connection;
-use crate::list_changes::ListChanges;
-use crate::revision;
+use crate::{calls, offering, prompting, revision, telling};
 
 /// Keeps `rmcp`'s trait off the public type.
 #[derive(Clone)]
@@ -38,6 +39,12 @@ impl Handler {
     pub(crate) fn of_requests(server: McpServer) -> Self {
         Self { server, connection: None }
     }
+
+    /// The connection of a client that can follow resources.
+    fn follower(&self) -> Result<&Connection, ErrorData> {
+        let connection = self.connection.as_deref().filter(|_| self.server.catalog().is_some());
+        connection.ok_or_else(|| not_offered("resources to subscribe to"))
+    }
 }
 
 impl ServerHandler for Handler {
@@ -45,11 +52,24 @@ impl ServerHandler for Handler {
         let options = self.server.options();
         let identity =
             Implementation::new(&options.name, &options.version).with_title(&options.title);
-        let capabilities = ServerCapabilities::builder()
+        let mut capabilities = ServerCapabilities::builder()
             .enable_logging()
             .enable_tools()
             .enable_tool_list_changed()
             .build();
+        if self.server.catalog().is_some() {
+            let offered = ServerCapabilities::builder()
+                .enable_prompts()
+                .enable_prompts_list_changed()
+                .enable_resources()
+                .enable_resources_list_changed()
+                .enable_resources_subscribe()
+                .enable_completions()
+                .build();
+            capabilities.prompts = offered.prompts;
+            capabilities.resources = offered.resources;
+            capabilities.completions = offered.completions;
+        }
         let mut info = ServerConfig::new(capabilities).with_server_info(identity);
         info.instructions.clone_from(&options.instructions);
         info
@@ -57,21 +77,15 @@ impl ServerHandler for Handler {
 
     /// Clients with a handshake are told without asking, as long as they are there.
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        let Some(ended) = self.connection.as_ref().map(|connection| connection.ended()) else {
-            return;
-        };
+        let Some(connection) = &self.connection else { return };
+        let ended = connection.ended();
+        // Not kept alive by the task: it ends with the connection.
+        let connection = Arc::downgrade(connection);
+        let followed = move || connection.upgrade().map(|one| one.followed()).unwrap_or_default();
         let (server, peer) = (self.server.clone(), context.peer);
         tokio::spawn(async move {
-            let mut changes = ListChanges::new(&server);
-            let tell = async {
-                while changes.next().await {
-                    if peer.notify_tool_list_changed().await.is_err() {
-                        return;
-                    }
-                }
-            };
             tokio::select! {
-                () = tell => {}
+                () = telling::tell(&server, &peer, followed) => {}
                 () = ended.cancelled() => {}
             }
         });
@@ -80,22 +94,22 @@ impl ServerHandler for Handler {
     /// Clients of 2026-07-28 ask to be told.
     fn accepted_subscription_filter(
         &self,
-        _requested: &SubscriptionFilter,
+        requested: &SubscriptionFilter,
     ) -> Option<SubscriptionFilter> {
-        Some(SubscriptionFilter::builder().tools_list_changed().build())
+        let mut accepted = SubscriptionFilter::builder().tools_list_changed().build();
+        if self.server.catalog().is_some() {
+            accepted.prompts_list_changed = Some(true);
+            accepted.resources_list_changed = Some(true);
+            accepted.resource_subscriptions.clone_from(&requested.resource_subscriptions);
+        }
+        Some(accepted)
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        let mut changes = ListChanges::new(&self.server);
-        let tell = async {
-            while changes.next().await {
-                if context.sink().notify_tool_list_changed().await.is_err() {
-                    return;
-                }
-            }
-        };
+        let uris = context.accepted().resource_subscriptions.iter().flatten();
+        let followed: BTreeSet<String> = uris.cloned().collect();
         tokio::select! {
-            () = tell => {}
+            () = telling::tell(&self.server, context.sink(), || followed.clone()) => {}
             () = context.cancelled() => {}
             () = self.server.closing().cancelled() => {}
         }
@@ -107,13 +121,7 @@ impl ServerHandler for Handler {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        if request.is_some_and(|page| page.cursor.is_some()) {
-            return Err(ErrorData::invalid_params(
-                "this cursor is not from this server, which lists all tools in one page: \
-                 leave `cursor` out",
-                None,
-            ));
-        }
+        one_page(request.as_ref(), "tools")?;
         let tools = self.server.tools(&self.server.turn());
         Ok(ListToolsResult::with_all_items(tools.tools(revision::takes(&context)).to_vec()))
     }
@@ -154,35 +162,93 @@ impl ServerHandler for Handler {
 
     async fn list_prompts(
         &self,
-        _request: Option<PaginatedRequestParams>,
+        request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        Err(not_offered("prompts"))
+        let offer = self.server.offer().ok_or_else(|| not_offered("prompts"))?;
+        one_page(request.as_ref(), "prompts")?;
+        Ok(ListPromptsResult::with_all_items(offering::prompts(&offer)?))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let offer = self.server.offer().ok_or_else(|| not_offered("prompts"))?;
+        prompting::answer(&offer, request, &context).await
     }
 
     async fn list_resources(
         &self,
-        _request: Option<PaginatedRequestParams>,
+        request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        Err(not_offered("resources"))
+        let offer = self.server.offer().ok_or_else(|| not_offered("resources"))?;
+        one_page(request.as_ref(), "resources")?;
+        Ok(ListResourcesResult::with_all_items(offering::resources(&offer, false)?))
     }
 
     async fn list_resource_templates(
         &self,
-        _request: Option<PaginatedRequestParams>,
+        request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        Err(not_offered("resource templates"))
+        let offer = self.server.offer().ok_or_else(|| not_offered("resource templates"))?;
+        one_page(request.as_ref(), "resource templates")?;
+        Ok(ListResourceTemplatesResult::with_all_items(offering::resources(&offer, true)?))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let offer = self.server.offer().ok_or_else(|| not_offered("resources"))?;
+        let read: ReadResourceResult = offering::read(&offer, &request.uri).await?;
+        Ok(read.into())
+    }
+
+    async fn subscribe(
+        &self,
+        request: SubscribeRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let connection = self.follower()?;
+        if connection.follow(request.uri) {
+            return Ok(());
+        }
+        Err(ErrorData::invalid_params("this client follows too many resources: unsubscribe", None))
+    }
+
+    async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.follower()?.unfollow(&request.uri);
+        Ok(())
     }
 
     async fn complete(
         &self,
-        _request: CompleteRequestParams,
+        request: CompleteRequestParams,
         _context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
-        Err(not_offered("completions"))
+        let offer = self.server.offer().ok_or_else(|| not_offered("completions"))?;
+        offering::suggestions(&offer, &request)
     }
+}
+
+/// Lists are one page here, so that there is no cursor to come back with.
+fn one_page(request: Option<&PaginatedRequestParams>, what: &str) -> Result<(), ErrorData> {
+    if request.is_none_or(|page| page.cursor.is_none()) {
+        return Ok(());
+    }
+    let message = format!(
+        "this cursor is not from this server, which lists all {what} in one page: leave `cursor` out"
+    );
+    Err(ErrorData::invalid_params(message, None))
 }
 
 /// The answer to a request for what this server does not declare.

@@ -3,6 +3,8 @@
 
 mod asking;
 mod calls;
+pub mod catalog;
+mod catalog_changes;
 mod connection;
 mod error;
 mod handler;
@@ -10,10 +12,13 @@ mod http_service;
 mod http_sessions;
 mod list_changes;
 mod narration;
+mod offering;
+mod prompting;
 mod result;
 mod revision;
 mod server;
 mod stdio;
+mod telling;
 mod tool_list;
 pub mod upstream;
 

@@ -8,6 +8,7 @@ use toolcrib_core::events::Listeners;
 use toolcrib_core::{Executor, RegistryChanges, Turn, TurnOptions};
 use toolcrib_tool::ContextValues;
 
+use crate::catalog::{Catalog, Offer};
 use crate::tool_list::{ToolList, ToolListCache};
 
 /// What an [`McpServer`] says about itself and attaches to calls.
@@ -18,6 +19,7 @@ pub struct McpOptions {
     pub(crate) version: String,
     pub(crate) instructions: Option<String>,
     turn: TurnOptions,
+    pub(crate) catalog: Option<Catalog>,
 }
 
 impl Default for McpOptions {
@@ -29,6 +31,7 @@ impl Default for McpOptions {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             instructions: None,
             turn: TurnOptions::default(),
+            catalog: None,
         }
     }
 }
@@ -67,6 +70,14 @@ impl McpOptions {
     #[must_use]
     pub fn values(mut self, values: ContextValues) -> Self {
         self.turn = self.turn.values(values);
+        self
+    }
+
+    /// Sets the prompts and resources that clients are offered, unless they are limited to a toolset.
+    /// Default: none, and clients are told that there are none.
+    #[must_use]
+    pub fn catalog(mut self, catalog: Catalog) -> Self {
+        self.catalog = Some(catalog);
         self
     }
 
@@ -140,6 +151,17 @@ impl McpServer {
     /// As [`turn`](Self::turn), with somebody who is told of its calls.
     pub(crate) fn turn_heard_by(&self, listeners: Listeners) -> Turn {
         self.0.executor.turn(self.0.options.turn.clone().listeners(listeners))
+    }
+
+    /// The catalog, if clients are offered one: a toolset says which tools there are, and nothing of
+    /// what else there is, so that within one there is nothing else.
+    pub(crate) fn catalog(&self) -> Option<&Catalog> {
+        self.0.options.catalog.as_ref().filter(|_| !self.0.options.turn.has_toolset())
+    }
+
+    /// What the catalog holds now.
+    pub(crate) fn offer(&self) -> Option<Arc<Offer>> {
+        self.catalog().map(Catalog::offer)
     }
 
     pub(crate) fn tools(&self, turn: &Turn) -> Arc<ToolList> {

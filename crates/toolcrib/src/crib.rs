@@ -46,6 +46,8 @@ pub struct Toolcrib {
     lock: Option<Arc<LockKeeper>>,
     #[cfg(feature = "manifests")]
     manifests: Option<Reloader>,
+    #[cfg(all(feature = "manifests", feature = "mcp"))]
+    catalog: toolcrib_mcp::catalog::Catalog,
     #[cfg(feature = "mcp")]
     connections: Connections,
     /// The log that [`resources`](ToolcribBuilder::resources) opened, to be written out at the end.
@@ -111,6 +113,12 @@ impl Toolcrib {
     /// Where [`Run`](toolcrib_core::run::Run)s are saved, if anywhere.
     pub fn runs(&self) -> Option<&Arc<dyn RunStore>> {
         self.runs.as_ref()
+    }
+
+    /// The prompts and resources of the manifests, for servers. It follows the files as tools do.
+    #[cfg(all(feature = "manifests", feature = "mcp"))]
+    pub fn catalog(&self) -> &toolcrib_mcp::catalog::Catalog {
+        &self.catalog
     }
 
     /// Reads the secrets again that were given with [`secrets`](ToolcribBuilder::secrets): files and

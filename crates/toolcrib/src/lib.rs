@@ -14,6 +14,8 @@ pub mod lock;
 pub mod manifest_tests;
 #[cfg(feature = "manifests")]
 pub mod manifests;
+#[cfg(all(feature = "manifests", feature = "mcp"))]
+mod offerings;
 #[cfg(all(unix, feature = "http"))]
 mod served;
 #[cfg(unix)]

@@ -23,6 +23,8 @@ use toolcrib_tool::{Layer, ToolEntry};
 use crate::crib::BuildError;
 use crate::lock::LockKeeper;
 #[cfg(feature = "mcp")]
+use crate::offerings::{OfferingChange, Offerings};
+#[cfg(feature = "mcp")]
 use crate::upstreams::{FileChange, Wanted};
 
 /// What was found in manifest files.
@@ -74,6 +76,12 @@ impl Manifests {
             FileChange::Replace((file.rank, name), upstreams(&file.loaded, &self.host))
         });
         wanted.apply(named.collect());
+    }
+
+    /// The prompts and resources of every good file.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn offerings(&self) -> Offerings {
+        Offerings::of(&self.files)
     }
 
     /// The files, with their declarations and everything worth saying about them.
@@ -135,6 +143,7 @@ impl Reloader {
         executor: &Executor,
         lock: Option<Arc<LockKeeper>>,
         #[cfg(feature = "mcp")] wanted: Wanted,
+        #[cfg(feature = "mcp")] offerings: Offerings,
     ) -> Self {
         let registry = Registry {
             executor: executor.clone(),
@@ -142,6 +151,8 @@ impl Reloader {
             lock,
             #[cfg(feature = "mcp")]
             wanted,
+            #[cfg(feature = "mcp")]
+            offerings,
         };
         let lock = registry.lock.iter().filter(|lock| lock.mode() != LockMode::Off);
         let surroundings: Vec<_> = lock.map(|lock| lock.path().to_owned()).collect();
@@ -196,6 +207,8 @@ struct Registry {
     lock: Option<Arc<LockKeeper>>,
     #[cfg(feature = "mcp")]
     wanted: Wanted,
+    #[cfg(feature = "mcp")]
+    offerings: Offerings,
 }
 
 impl Subscriber for Registry {
@@ -205,6 +218,9 @@ impl Subscriber for Registry {
         }
         #[cfg(feature = "mcp")]
         let named = changes.iter().map(|change| self.named(change)).collect();
+        #[cfg(feature = "mcp")]
+        let offered: Vec<_> =
+            changes.iter().map(|change| OfferingChange::of(change, &self.offerings)).collect();
         let changes: Vec<_> =
             changes.into_iter().map(|change| self.change(change)).collect::<Result<_, _>>()?;
         let applied = self.executor.registry().apply(changes).map_err(|error| error.to_string())?;
@@ -219,7 +235,10 @@ impl Subscriber for Registry {
         }
         // Not before the registry took the set: a file that is refused keeps its servers, too.
         #[cfg(feature = "mcp")]
-        self.wanted.apply(named);
+        {
+            self.wanted.apply(named);
+            self.offerings.apply(offered);
+        }
         Ok(())
     }
 

@@ -36,6 +36,7 @@ pub(super) fn run(options: &Options, own: &StdioOptions) -> anyhow::Result<Exit>
 pub(super) fn server(started: &Started, toolset: &ToolsetChoice) -> anyhow::Result<McpServer> {
     let options = McpOptions::default()
         .version(env!("CARGO_PKG_VERSION"))
-        .turn(toolset.turn_options(&started.crib)?);
+        .turn(toolset.turn_options(&started.crib)?)
+        .catalog(started.crib.catalog().clone());
     Ok(McpServer::new(started.crib.executor().clone(), options))
 }

@@ -139,7 +139,8 @@ impl Served {
             .unwrap();
         crib.manifests().unwrap().watch().unwrap();
 
-        let options = McpOptions::default().turn(crib.turn_options());
+        let options =
+            McpOptions::default().turn(crib.turn_options()).catalog(crib.catalog().clone());
         let mcp = McpServer::new(crib.executor().clone(), options);
         let listen = ServerConfig {
             listen: "127.0.0.1:0".parse().unwrap(),

@@ -19,8 +19,16 @@ pub fn manifest_schema() -> Value {
     let mut schema = mapping(&keys::FILE);
     schema["properties"]["toolcrib"] =
         json!({"const": FORMAT_VERSION, "description": "The version of the format."});
-    // What a table cannot say: one of two keys.
-    schema["anyOf"] = json!([{"required": ["tools"]}, {"required": ["upstream"]}]);
+    // What a table cannot say: one of several keys.
+    let declaring = keys::DECLARING.iter().map(|key| json!({"required": [key]}));
+    schema["anyOf"] = declaring.collect();
+    let one_of = |wanted: &[&str]| -> Value {
+        wanted.iter().map(|key| json!({"required": [key]})).collect()
+    };
+    schema["properties"]["prompts"]["items"]["properties"]["messages"]["items"]["oneOf"] =
+        one_of(&["text", "file", "resource"]);
+    schema["properties"]["resources"]["items"]["allOf"] =
+        json!([{"oneOf": one_of(&["uri", "template"])}, {"oneOf": one_of(&["text", "file"])}]);
     schema["properties"]["upstream"]["items"]["oneOf"] =
         json!([{"required": ["command"]}, {"required": ["url"]}]);
     let head = json!({
@@ -129,6 +137,7 @@ mod tests {
             "ok_exit",
             "retry_exit",
             "status",
+            "suggest",
         ];
         let mut tables = vec![&keys::FILE];
         let mut found = Vec::new();

@@ -26,8 +26,11 @@ pub(super) const FILE: Keys = Keys {
         optional("defaults", Mapping),
         optional("tools", List),
         optional("upstream", List),
+        optional("prompts", List),
+        optional("resources", List),
     ],
     instead: &[
+        ("prompt", "write `prompts:` with a list"),
         ("description", "it belongs to a tool: tools stand in the list `tools:`"),
         ("input", "it belongs to a tool: tools stand in the list `tools:`"),
         ("mcpServers", "MCP servers stand in the list `upstream:`, each with its own `name`"),
@@ -41,6 +44,9 @@ pub(super) const FILE: Keys = Keys {
         ),
     ],
 };
+
+/// The keys of a file that declare something: it needs one of them.
+pub(super) const DECLARING: [&str; 4] = ["tools", "upstream", "prompts", "resources"];
 
 /// What the tools of a file have in common. Limits stand in it directly.
 pub(super) const DEFAULTS: Keys = Keys {
@@ -190,6 +196,78 @@ pub(super) const UPSTREAM: Keys = Keys {
             "transport",
             "`command` means standard input and output, `url` means HTTP: remove the key",
         ),
+    ],
+};
+
+/// A prompt.
+pub(super) const PROMPT: Keys = Keys {
+    what: "a prompt",
+    table: &[
+        required("name", Text, "add `name:`, by which clients ask for the prompt"),
+        optional("title", Text),
+        required("description", Text, "say what the prompt is good for: people choose by it"),
+        optional("arguments", List),
+        required("messages", List, "write messages: [{role: user, text: Review this.}]"),
+    ],
+    instead: &[
+        ("args", "write `arguments: [{name: language}]`"),
+        ("input", "write `arguments: [{name: language}]`: what prompts are told is text"),
+        ("text", "write `messages: [{role: user, text: …}]`"),
+        ("template", "write `messages: [{role: user, text: …}]`"),
+    ],
+};
+
+/// Something a prompt has to be told.
+pub(super) const PROMPT_ARGUMENT: Keys = table(
+    "an argument of a prompt",
+    &[
+        required("name", Text, "add `name:`; the messages have it as ${args.name}"),
+        optional("title", Text),
+        optional("description", Text),
+        optional("required", Bool),
+        optional("suggest", Texts),
+    ],
+);
+
+/// Who says what the user does not.
+pub(super) const ASSISTANT: &str = "assistant";
+
+/// A message of a prompt.
+pub(super) const PROMPT_MESSAGE: Keys = Keys {
+    what: "a message",
+    table: &[
+        required("role", Choice(&["user", ASSISTANT]), "say who says it: role: user"),
+        optional("text", Text),
+        optional("file", Text),
+        optional("mime_type", Text),
+        optional("resource", Text),
+    ],
+    instead: &[
+        ("content", "write `text: …`, `file: …` or `resource: …`"),
+        ("image", "write `file: picture.png` and `mime_type: image/png`"),
+    ],
+};
+
+/// A resource that clients can read. Not `resources` of a tool.
+pub(super) const OFFERED_RESOURCE: Keys = Keys {
+    what: "a resource",
+    table: &[
+        optional("uri", Text),
+        optional("template", Text),
+        required("name", Text, "add `name:`, what programs call it"),
+        optional("title", Text),
+        optional("description", Text),
+        optional("mime_type", Text),
+        optional("text", Text),
+        optional("file", Text),
+        optional("suggest", MappingLike("{name: [one, another]}")),
+    ],
+    instead: &[
+        ("mimeType", "write `mime_type`"),
+        ("path", "write `file: notes.txt`, below this file's folder"),
+        ("uriTemplate", "write `template`"),
+        ("uri_template", "write `template`"),
+        ("url", "write `uri`"),
     ],
 };
 
@@ -511,6 +589,10 @@ const NESTED: &[(&Keys, &str, Place, &Keys)] = &[
     (&TOOL, "cache", Place::Here, &CACHE),
     (&TOOL, "retry", Place::Here, &RETRY),
     (&FILE, "upstream", Place::EachItem, &UPSTREAM),
+    (&FILE, "prompts", Place::EachItem, &PROMPT),
+    (&FILE, "resources", Place::EachItem, &OFFERED_RESOURCE),
+    (&PROMPT, "arguments", Place::EachItem, &PROMPT_ARGUMENT),
+    (&PROMPT, "messages", Place::EachItem, &PROMPT_MESSAGE),
     (&TOOL, "sandbox", Place::Here, &SANDBOX),
     (&UPSTREAM, "sandbox", Place::Here, &SANDBOX),
     (&UPSTREAM, "auth", Place::Here, &UPSTREAM_AUTH),
@@ -566,6 +648,10 @@ mod tests {
             &DEFAULTS,
             &TOOL,
             &UPSTREAM,
+            &PROMPT,
+            &PROMPT_ARGUMENT,
+            &PROMPT_MESSAGE,
+            &OFFERED_RESOURCE,
             &SANDBOX,
             &UPSTREAM_AUTH,
             &UPSTREAM_TOOLS,

@@ -12,6 +12,7 @@ mod json_schema;
 mod keys;
 mod kind;
 mod limits;
+mod offering;
 mod pattern;
 mod policies;
 mod sandbox;
@@ -34,7 +35,9 @@ pub(crate) use self::scripts::files;
 pub use self::json_schema::manifest_schema;
 use self::limits::Limits;
 use self::policies::Policies;
-use crate::declaration::{Declaration, UpstreamDeclaration};
+use crate::declaration::{
+    Declaration, PromptDeclaration, ResourceDeclaration, UpstreamDeclaration,
+};
 use crate::diagnostic::{Diagnostic, Findings, Severity};
 use crate::document::{Format, Node, parse};
 use crate::fields::Fields;
@@ -51,6 +54,10 @@ pub struct Loaded {
     pub declarations: Vec<Declaration>,
     /// Other MCP servers as sources of tools, in the order of the file. Empty if there is any error.
     pub upstreams: Vec<UpstreamDeclaration>,
+    /// Prompts, in the order of the file. Empty if there is any error.
+    pub prompts: Vec<PromptDeclaration>,
+    /// Resources, in the order of the file. Empty if there is any error.
+    pub resources: Vec<ResourceDeclaration>,
     /// Everything there is to say, in the order of the text.
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -96,10 +103,10 @@ pub(crate) fn load_and<'t>(
 ) -> Loaded {
     let text = without_bom(text);
     let mut findings = Findings::new(text);
-    let (declarations, upstreams) = parse(Format::of(file), &mut findings)
+    let declared = parse(Format::of(file), &mut findings)
         .map(|root| {
             let declared = load_root(file, &root, &mut findings);
-            look(&root, &declared.0, &mut findings);
+            look(&root, &declared.declarations, &mut findings);
             declared
         })
         .unwrap_or_default();
@@ -108,7 +115,7 @@ pub(crate) fn load_and<'t>(
         findings.leave_out_hints();
         return Loaded { diagnostics: findings.finish(), ..Loaded::default() };
     }
-    Loaded { declarations, upstreams, diagnostics: findings.finish() }
+    Loaded { diagnostics: findings.finish(), ..declared }
 }
 
 /// What all tools of a file share.
@@ -123,17 +130,15 @@ struct Shared<'a> {
     policies: Policies,
 }
 
-/// All that a file declares.
-type Declared = (Vec<Declaration>, Vec<UpstreamDeclaration>);
-
-fn load_root(file: &str, root: &Node, findings: &mut Findings<'_>) -> Declared {
+/// All that a file declares, without what there is to say about it.
+fn load_root(file: &str, root: &Node, findings: &mut Findings<'_>) -> Loaded {
     let Some(fields) = Fields::read(root, &keys::FILE, findings) else {
-        return Declared::default();
+        return Loaded::default();
     };
     if !version::check(&fields, findings) {
-        return Declared::default();
+        return Loaded::default();
     }
-    if !["tools", "upstream"].iter().any(|key| fields.has(key)) {
+    if !keys::DECLARING.iter().any(|key| fields.has(key)) {
         let place = first_line(findings.text, &fields.span);
         findings.add(
             Diagnostic::error("missing-key", &place, "a manifest needs the key `tools`").help(
@@ -179,7 +184,16 @@ fn load_root(file: &str, root: &Node, findings: &mut Findings<'_>) -> Declared {
         declarations.extend(tool::read(node, &shared, findings));
     }
     let upstreams = fields.node("upstream").map(|list| upstream::read_all(list, &shared, findings));
-    (declarations, upstreams.unwrap_or_default())
+    let prompts = fields.node("prompts").map(|list| offering::prompts(list, &shared, findings));
+    let resources =
+        fields.node("resources").map(|list| offering::resources(list, &shared, findings));
+    Loaded {
+        declarations,
+        upstreams: upstreams.unwrap_or_default(),
+        prompts: prompts.unwrap_or_default(),
+        resources: resources.unwrap_or_default(),
+        diagnostics: Vec::new(),
+    }
 }
 
 fn check_namespace(fields: &Fields<'_>, findings: &mut Findings<'_>) {

@@ -319,3 +319,21 @@ fn the_example_of_the_reference_loads_without_a_word() {
     let example = reference.split("```yaml\n").nth(1).unwrap().split("```").next().unwrap();
     assert_eq!(load("fs.yaml", example).declarations.len(), 1);
 }
+
+#[test]
+fn prompts_and_resources_are_read_without_tools() {
+    let loaded = load_str(
+        "offer.yaml",
+        "toolcrib: 1\nnamespace: ops\nprompts:\n  - name: review\n    description: Review a change.\n    \
+         arguments: [{name: language, required: true}]\n    messages:\n      \
+         - {role: assistant, text: \"In ${args.language}.\"}\nresources:\n  - template: \
+         notes://{day}\n    name: notes\n    text: \"Of ${args.day}\"\n    suggest: {day: [monday]}\n",
+    );
+    assert!(loaded.diagnostics.is_empty(), "{:?}", loaded.diagnostics);
+    let prompt = &loaded.prompts[0];
+    assert_eq!((prompt.name.as_str(), prompt.origin.line), ("ops_review", 4));
+    assert!(prompt.arguments[0].required && prompt.messages[0].by_assistant);
+    let resource = &loaded.resources[0];
+    assert_eq!(resource.variables, ["day"]);
+    assert_eq!((resource.mime_type.as_str(), resource.suggest["day"].len()), ("text/plain", 1));
+}

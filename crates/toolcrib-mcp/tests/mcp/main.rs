@@ -9,6 +9,7 @@ mod fixture;
 mod handshake_revision;
 mod http_service;
 mod list_changes;
+mod offering;
 mod stateless_revision;
 mod upstream;
 mod wire;

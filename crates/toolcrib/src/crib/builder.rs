@@ -396,7 +396,11 @@ impl ToolcribBuilder {
         if let Some(manifests) = &self.manifests {
             manifests.name_upstreams(&wanted);
         }
+        #[cfg(all(feature = "manifests", feature = "mcp"))]
+        let offerings = self.manifests.as_ref().map(Manifests::offerings).unwrap_or_default();
         Ok(Toolcrib {
+            #[cfg(all(feature = "manifests", feature = "mcp"))]
+            catalog: offerings.catalog().clone(),
             #[cfg(feature = "manifests")]
             manifests: self.manifests.map(|manifests| {
                 Reloader::new(
@@ -405,6 +409,8 @@ impl ToolcribBuilder {
                     self.lock.clone(),
                     #[cfg(feature = "mcp")]
                     wanted.clone(),
+                    #[cfg(feature = "mcp")]
+                    offerings,
                 )
             }),
             #[cfg(feature = "mcp")]

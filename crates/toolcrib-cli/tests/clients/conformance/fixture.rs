@@ -10,7 +10,7 @@ use toolcrib::tool::{
 };
 
 /// A PNG of one red pixel.
-const PNG: &[u8] = include_bytes!("pixel.png");
+const PNG: &[u8] = include_bytes!("tools.d/pixel.png");
 /// A WAV file without a sample in it.
 const WAV: &[u8] = b"RIFF\x24\0\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0\x44\xac\0\0\x88\x58\x01\0\x02\0\x10\0data\0\0\0\0";
 

@@ -1,0 +1,194 @@
+//! Prompts and resources: what clients are offered besides tools.
+
+mod address;
+mod text;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use tokio::sync::watch;
+
+pub use address::Address;
+pub use text::{CatalogText, TextPiece};
+
+/// A prompt: messages that a person chooses to begin a conversation with.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Prompt {
+    /// Its name.
+    pub name: String,
+    /// What people are shown instead of the name.
+    pub title: Option<String>,
+    /// What it is good for.
+    pub description: String,
+    /// What it has to be told, in order.
+    pub arguments: Vec<PromptArgument>,
+    /// The messages, in order.
+    pub messages: Vec<PromptMessage>,
+}
+
+/// Something a prompt has to be told: a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PromptArgument {
+    /// Its name.
+    pub name: String,
+    /// What people are shown instead of the name.
+    pub title: Option<String>,
+    /// What it means.
+    pub description: Option<String>,
+    /// Whether the prompt is nothing without it. Others are empty where they are not given.
+    pub required: bool,
+    /// Values to suggest while somebody writes.
+    pub suggest: Vec<String>,
+}
+
+/// One message of a prompt.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PromptMessage {
+    /// Whether the assistant says it, and not the user.
+    pub by_assistant: bool,
+    /// What is said.
+    pub content: MessageContent,
+}
+
+/// What a message says.
+#[derive(Debug, Clone, PartialEq)]
+pub enum MessageContent {
+    /// A text.
+    Text(CatalogText),
+    /// A file: a picture, a sound or anything else, as its type says.
+    File {
+        /// Where it is.
+        path: PathBuf,
+        /// Its mime type.
+        mime_type: String,
+    },
+    /// A resource of the catalog, embedded: its address.
+    Resource(CatalogText),
+}
+
+/// Something that clients can read, by its address.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Resource {
+    /// Its address, or a template of addresses.
+    pub address: Address,
+    /// What programs call it.
+    pub name: String,
+    /// What people are shown instead of the name.
+    pub title: Option<String>,
+    /// What is in it.
+    pub description: Option<String>,
+    /// The type of what is in it.
+    pub mime_type: String,
+    /// What is in it.
+    pub content: ResourceContent,
+    /// Values to suggest for the variables of the address while somebody writes.
+    pub suggest: BTreeMap<String, Vec<String>>,
+}
+
+/// What is in a resource.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ResourceContent {
+    /// A text, with the values of the address's variables in it.
+    Text(CatalogText),
+    /// A file, as it is when it is read.
+    File(PathBuf),
+}
+
+/// The prompts and resources of a server, which may change while it serves. Cloning it is cheap;
+/// clones are one catalog.
+///
+/// ```
+/// use toolcrib_mcp::catalog::{Catalog, MessageContent, Prompt, PromptMessage};
+///
+/// let catalog = Catalog::new();
+/// let text = MessageContent::Text("Review this change.".into());
+/// let review = Prompt {
+///     name: "review".to_owned(),
+///     title: None,
+///     description: "Review a change.".to_owned(),
+///     arguments: Vec::new(),
+///     messages: vec![PromptMessage { by_assistant: false, content: text }],
+/// };
+/// catalog.set(vec![review], Vec::new());
+/// ```
+#[derive(Debug, Clone)]
+pub struct Catalog(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    offer: ArcSwap<Offer>,
+    changes: watch::Sender<()>,
+}
+
+impl Catalog {
+    /// An empty one.
+    pub fn new() -> Self {
+        let offer = ArcSwap::from_pointee(Offer::default());
+        Self(Arc::new(Shared { offer, changes: watch::Sender::new(()) }))
+    }
+
+    /// Says what there is from now on, the first of a name or address before all others of it. Clients
+    /// are told if it is something else.
+    pub fn set(&self, prompts: Vec<Prompt>, resources: Vec<Resource>) {
+        let offer = Offer::new(prompts, resources);
+        if **self.0.offer.load() != offer {
+            self.0.offer.store(Arc::new(offer));
+            self.0.changes.send_replace(());
+        }
+    }
+
+    /// What there is now.
+    pub(crate) fn offer(&self) -> Arc<Offer> {
+        self.0.offer.load_full()
+    }
+
+    /// Told of every change.
+    pub(crate) fn changes(&self) -> watch::Receiver<()> {
+        self.0.changes.subscribe()
+    }
+}
+
+impl Default for Catalog {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// What a catalog holds at one time.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Offer {
+    /// Sorted by name.
+    pub(crate) prompts: Vec<Prompt>,
+    /// Sorted by address.
+    pub(crate) resources: Vec<Resource>,
+}
+
+impl Offer {
+    fn new(mut prompts: Vec<Prompt>, mut resources: Vec<Resource>) -> Self {
+        let mut names = BTreeSet::new();
+        prompts.retain(|prompt| names.insert(prompt.name.clone()));
+        prompts.sort_by(|one, other| one.name.cmp(&other.name));
+        let mut addresses = BTreeSet::new();
+        resources.retain(|resource| addresses.insert(resource.address.as_str().to_owned()));
+        resources.sort_by(|one, other| one.address.as_str().cmp(other.address.as_str()));
+        Self { prompts, resources }
+    }
+
+    pub(crate) fn prompt(&self, name: &str) -> Option<&Prompt> {
+        let found = self.prompts.binary_search_by(|prompt| prompt.name.as_str().cmp(name)).ok()?;
+        self.prompts.get(found)
+    }
+
+    /// The resource at an address, and the values of its variables. One that has just this address
+    /// comes before templates that it fits.
+    pub(crate) fn resource(&self, uri: &str) -> Option<(&Resource, BTreeMap<String, String>)> {
+        let mut all = self.resources.iter();
+        let exact = all.find(|one| !one.address.is_template() && one.address.as_str() == uri);
+        if let Some(resource) = exact {
+            return Some((resource, BTreeMap::new()));
+        }
+        self.resources.iter().find_map(|resource| Some((resource, resource.address.values(uri)?)))
+    }
+}

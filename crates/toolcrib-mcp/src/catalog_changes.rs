@@ -1,0 +1,80 @@
+//! Telling clients that there are other prompts and resources.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use crate::catalog::{Catalog, Offer, Prompt, Resource};
+
+/// What is different.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum CatalogChange {
+    /// Which prompts there are, or how they look.
+    Prompts,
+    /// Which resources there are, or how they look.
+    Resources,
+    /// What is in the resource at that address.
+    Content(String),
+}
+
+/// Waits for changes of a catalog.
+pub(crate) struct CatalogChanges {
+    catalog: Catalog,
+    changes: watch::Receiver<()>,
+    last: Arc<Offer>,
+}
+
+impl CatalogChanges {
+    /// Tells of what comes from now on.
+    pub(crate) fn new(catalog: &Catalog) -> Self {
+        // In this order: what comes in between is told once too often rather than never.
+        let changes = catalog.changes();
+        Self { catalog: catalog.clone(), changes, last: catalog.offer() }
+    }
+
+    /// Waits for the next changes, those of `followed` resources included; `None` once there will be
+    /// none any more.
+    pub(crate) async fn next(
+        &mut self,
+        followed: impl Fn() -> BTreeSet<String>,
+    ) -> Option<Vec<CatalogChange>> {
+        self.changes.changed().await.ok()?;
+        let now = self.catalog.offer();
+        let mut changes = Vec::new();
+        if !same(&self.last.prompts, &now.prompts, prompt_looks_the_same) {
+            changes.push(CatalogChange::Prompts);
+        }
+        if !same(&self.last.resources, &now.resources, resource_looks_the_same) {
+            changes.push(CatalogChange::Resources);
+        }
+        for uri in followed() {
+            if self.last.resource(&uri) != now.resource(&uri) {
+                changes.push(CatalogChange::Content(uri));
+            }
+        }
+        self.last = now;
+        Some(changes)
+    }
+}
+
+fn same<T>(before: &[T], now: &[T], looks_the_same: fn(&T, &T) -> bool) -> bool {
+    before.len() == now.len()
+        && before.iter().zip(now).all(|(one, other)| looks_the_same(one, other))
+}
+
+/// What lists show of a prompt: not its messages.
+fn prompt_looks_the_same(one: &Prompt, other: &Prompt) -> bool {
+    let shown =
+        |prompt: &Prompt| (prompt.name.clone(), prompt.title.clone(), prompt.description.clone());
+    shown(one) == shown(other) && one.arguments == other.arguments
+}
+
+/// What lists show of a resource: not its content.
+fn resource_looks_the_same(one: &Resource, other: &Resource) -> bool {
+    one.address == other.address
+        && one.name == other.name
+        && one.title == other.title
+        && one.description == other.description
+        && one.mime_type == other.mime_type
+}

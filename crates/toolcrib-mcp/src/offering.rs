@@ -1,0 +1,273 @@
+//! `prompts/*`, `resources/*` and `completion/complete`, answered from the catalog.
+
+use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::path::Path;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use rmcp::model::{CompleteRequestParams, ErrorData, JsonObject, Reference};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+use toolcrib_tool::canonical_json;
+
+use crate::catalog::{MessageContent, Offer, Prompt, Resource, ResourceContent};
+
+/// The longest file that is handed out, in bytes.
+const FILE_MAX: u64 = 16 * 1024 * 1024;
+/// More suggestions are not sent at once.
+const SUGGESTIONS_MAX: usize = 100;
+
+/// The entries of `prompts/list`.
+pub(crate) fn prompts<T: DeserializeOwned>(offer: &Offer) -> Result<Vec<T>, ErrorData> {
+    let entry = |prompt: &Prompt| {
+        let arguments: Vec<_> = prompt
+            .arguments
+            .iter()
+            .map(|argument| {
+                let mut entry = json!({"name": argument.name, "required": argument.required});
+                set(&mut entry, "title", argument.title.as_deref());
+                set(&mut entry, "description", argument.description.as_deref());
+                entry
+            })
+            .collect();
+        let mut entry = json!({"name": prompt.name, "description": prompt.description});
+        set(&mut entry, "title", prompt.title.as_deref());
+        if !arguments.is_empty() {
+            entry["arguments"] = arguments.into();
+        }
+        typed(entry)
+    };
+    offer.prompts.iter().map(entry).collect()
+}
+
+/// The entries of `resources/list`, or with `templates` of `resources/templates/list`.
+pub(crate) fn resources<T: DeserializeOwned>(
+    offer: &Offer,
+    templates: bool,
+) -> Result<Vec<T>, ErrorData> {
+    let wanted = offer.resources.iter().filter(|one| one.address.is_template() == templates);
+    let entry = |resource: &Resource| {
+        let key = if templates { "uriTemplate" } else { "uri" };
+        let mut entry = json!({
+            key: resource.address.as_str(),
+            "name": resource.name,
+            "mimeType": resource.mime_type,
+        });
+        set(&mut entry, "title", resource.title.as_deref());
+        set(&mut entry, "description", resource.description.as_deref());
+        typed(entry)
+    };
+    wanted.map(entry).collect()
+}
+
+/// The required arguments of a prompt that were not given.
+pub(crate) struct Missing<'a> {
+    prompt: &'a Prompt,
+    names: Vec<&'a str>,
+}
+
+impl Missing<'_> {
+    /// The question for them.
+    pub(crate) fn question(&self) -> (String, Value) {
+        let wanted = |name: &&str| {
+            let argument = self.prompt.arguments.iter().find(|known| known.name == **name)?;
+            let mut property = json!({"type": "string"});
+            set(&mut property, "title", argument.title.as_deref());
+            set(&mut property, "description", argument.description.as_deref());
+            Some(((*name).to_owned(), property))
+        };
+        let properties: Map<_, _> = self.names.iter().filter_map(wanted).collect();
+        let schema = json!({"type": "object", "properties": properties, "required": self.names});
+        let shown = self.prompt.title.as_deref().unwrap_or(&self.prompt.name);
+        (format!("`{shown}` has to be told: {}", self.names.join(", ")), schema)
+    }
+
+    pub(crate) fn error(&self) -> ErrorData {
+        let message =
+            format!("the prompt `{}` has to be told: {}", self.prompt.name, self.names.join(", "));
+        ErrorData::invalid_params(message, None)
+    }
+}
+
+/// The prompt of that name.
+pub(crate) fn prompt<'a>(offer: &'a Offer, name: &str) -> Result<&'a Prompt, ErrorData> {
+    offer
+        .prompt(name)
+        .ok_or_else(|| ErrorData::invalid_params(format!("there is no prompt `{name}`"), None))
+}
+
+/// What a prompt is told: the texts that were given. The error says what is missing.
+pub(crate) fn told<'a>(
+    prompt: &'a Prompt,
+    given: Option<&JsonObject>,
+) -> Result<BTreeMap<String, String>, Missing<'a>> {
+    let given = |name: &str| match given?.get(name)? {
+        Value::Null => None,
+        Value::String(text) => Some(text.clone()),
+        // Clients of a looser make send numbers as such.
+        other => Some(canonical_json(other)),
+    };
+    let mut values = BTreeMap::new();
+    let mut names = Vec::new();
+    for argument in &prompt.arguments {
+        match given(&argument.name) {
+            Some(value) => {
+                values.insert(argument.name.clone(), value);
+            }
+            None if argument.required => names.push(argument.name.as_str()),
+            None => {}
+        }
+    }
+    if names.is_empty() { Ok(values) } else { Err(Missing { prompt, names }) }
+}
+
+/// A prompt's messages, as `prompts/get` answers.
+pub(crate) async fn messages<T: DeserializeOwned>(
+    offer: &Offer,
+    prompt: &Prompt,
+    values: &BTreeMap<String, String>,
+) -> Result<T, ErrorData> {
+    let mut messages = Vec::new();
+    for message in &prompt.messages {
+        let content = match &message.content {
+            MessageContent::Text(text) => json!({"type": "text", "text": text.fill(values)}),
+            MessageContent::Resource(uri) => {
+                let uri = uri.fill(values);
+                json!({"type": "resource", "resource": contents(offer, &uri).await?})
+            }
+            MessageContent::File { path, mime_type } => {
+                let bytes = file(path).await?;
+                let kind = mime_type.split('/').next().unwrap_or_default();
+                if ["image", "audio"].contains(&kind) {
+                    json!({"type": kind, "data": STANDARD.encode(bytes), "mimeType": mime_type})
+                } else {
+                    let name = path.file_name().unwrap_or_default().to_string_lossy();
+                    let uri = format!("file:///{name}");
+                    json!({"type": "resource", "resource": said(&uri, mime_type, bytes)})
+                }
+            }
+        };
+        let role = if message.by_assistant { "assistant" } else { "user" };
+        messages.push(json!({"role": role, "content": content}));
+    }
+    let description = &prompt.description;
+    complete(json!({"description": description, "messages": messages}))
+}
+
+/// What is at an address, as `resources/read` answers.
+pub(crate) async fn read<T: DeserializeOwned>(offer: &Offer, uri: &str) -> Result<T, ErrorData> {
+    complete(json!({"contents": [contents(offer, uri).await?]}))
+}
+
+async fn contents(offer: &Offer, uri: &str) -> Result<Value, ErrorData> {
+    let Some((resource, values)) = offer.resource(uri) else {
+        return Err(ErrorData::resource_not_found(
+            "there is no resource at this address",
+            Some(json!({"uri": uri})),
+        ));
+    };
+    let bytes = match &resource.content {
+        ResourceContent::Text(text) => text.fill(&values).into_bytes(),
+        ResourceContent::File(path) => file(path).await?,
+    };
+    Ok(said(uri, &resource.mime_type, bytes))
+}
+
+/// Text where it is some, bytes where not.
+fn said(uri: &str, mime_type: &str, bytes: Vec<u8>) -> Value {
+    let mut contents = json!({"uri": uri, "mimeType": mime_type});
+    match String::from_utf8(bytes) {
+        Ok(text) if is_text(mime_type) => contents["text"] = text.into(),
+        Ok(text) => contents["blob"] = STANDARD.encode(text).into(),
+        Err(error) => contents["blob"] = STANDARD.encode(error.as_bytes()).into(),
+    }
+    contents
+}
+
+fn is_text(mime_type: &str) -> bool {
+    let essence = mime_type.split(';').next().unwrap_or_default().trim();
+    let structured = ["json", "xml", "yaml", "toml", "javascript"];
+    essence.starts_with("text/")
+        || essence.split_once('/').is_some_and(|(_, kind)| {
+            structured.iter().any(|known| {
+                kind.strip_suffix(known).is_some_and(|before| {
+                    before.is_empty() || before.ends_with('+') || before == "x-"
+                })
+            })
+        })
+}
+
+/// A file's bytes. What is wrong with it is for the operator; the client is told that it is.
+async fn file(path: &Path) -> Result<Vec<u8>, ErrorData> {
+    let wanted = path.to_owned();
+    let read = tokio::task::spawn_blocking(move || {
+        let mut bytes = Vec::new();
+        std::fs::File::open(wanted)?.take(FILE_MAX + 1).read_to_end(&mut bytes)?;
+        Ok::<_, std::io::Error>(bytes)
+    });
+    let problem = match read.await {
+        Ok(Ok(bytes)) if bytes.len() as u64 <= FILE_MAX => return Ok(bytes),
+        Ok(Ok(_)) => format!("it is longer than {FILE_MAX} bytes"),
+        Ok(Err(error)) => error.to_string(),
+        Err(error) => error.to_string(),
+    };
+    tracing::warn!(file = %path.display(), problem, "a file that is offered to clients cannot be read");
+    Err(ErrorData::internal_error(
+        "the file behind it cannot be read here; tell whoever runs this server",
+        None,
+    ))
+}
+
+/// The suggestions for what somebody has begun to write.
+pub(crate) fn suggestions<T: DeserializeOwned>(
+    offer: &Offer,
+    request: &CompleteRequestParams,
+) -> Result<T, ErrorData> {
+    let none = Vec::new();
+    let argument = request.argument.name.as_str();
+    let known = match &request.r#ref {
+        Reference::Prompt(named) => {
+            let prompt = prompt(offer, &named.name)?;
+            let found = prompt.arguments.iter().find(|known| known.name == argument);
+            found.map(|found| &found.suggest)
+        }
+        Reference::Resource(named) => {
+            let resource = offer.resources.iter().find(|one| one.address.as_str() == named.uri);
+            let resource = resource.ok_or_else(|| {
+                let message = format!("there is no resource template `{}`", named.uri);
+                ErrorData::invalid_params(message, None)
+            })?;
+            Some(resource.suggest.get(argument).unwrap_or(&none))
+        }
+        _ => None,
+    };
+    let known = known.ok_or_else(|| {
+        ErrorData::invalid_params(format!("there is no argument `{argument}`"), None)
+    })?;
+    let begun = request.argument.value.to_lowercase();
+    let fitting: Vec<_> =
+        known.iter().filter(|value| value.to_lowercase().starts_with(&begun)).collect();
+    let more = fitting.len() > SUGGESTIONS_MAX;
+    let values = &fitting[..fitting.len().min(SUGGESTIONS_MAX)];
+    complete(json!({"completion": {"values": values, "total": fitting.len(), "hasMore": more}}))
+}
+
+fn set(object: &mut Value, key: &str, text: Option<&str>) {
+    if let Some(text) = text {
+        object[key] = text.into();
+    }
+}
+
+/// A result that asks for nothing more, which later revisions want to be said.
+fn complete<T: DeserializeOwned>(mut value: Value) -> Result<T, ErrorData> {
+    value["resultType"] = "complete".into();
+    typed(value)
+}
+
+/// As `rmcp` knows it. An error would mean that it knows the protocol differently.
+fn typed<T: DeserializeOwned>(value: Value) -> Result<T, ErrorData> {
+    serde_json::from_value(value).map_err(|error| {
+        ErrorData::internal_error(format!("the answer cannot be sent: {error}"), None)
+    })
+}

@@ -1,0 +1,82 @@
+//! Telling a client what has changed, as long as it is there.
+
+use std::collections::BTreeSet;
+
+use rmcp::RoleServer;
+use rmcp::model::ResourceUpdatedNotificationParam;
+use rmcp::service::{Peer, SubscriptionSendError, SubscriptionSink};
+
+use crate::McpServer;
+use crate::catalog_changes::{CatalogChange, CatalogChanges};
+use crate::list_changes::ListChanges;
+
+/// Somebody who is told.
+pub(crate) trait Told: Send + Sync {
+    /// Tells that the list of tools is another one; false once nobody is there.
+    fn tools(&self) -> impl Future<Output = bool> + Send;
+
+    /// Tells of a change of the catalog; false once nobody is there.
+    fn catalog(&self, change: CatalogChange) -> impl Future<Output = bool> + Send;
+}
+
+impl Told for Peer<RoleServer> {
+    async fn tools(&self) -> bool {
+        self.notify_tool_list_changed().await.is_ok()
+    }
+
+    async fn catalog(&self, change: CatalogChange) -> bool {
+        let told = match change {
+            CatalogChange::Prompts => self.notify_prompt_list_changed().await,
+            CatalogChange::Resources => self.notify_resource_list_changed().await,
+            CatalogChange::Content(uri) => {
+                self.notify_resource_updated(ResourceUpdatedNotificationParam::new(uri)).await
+            }
+        };
+        told.is_ok()
+    }
+}
+
+impl Told for SubscriptionSink {
+    async fn tools(&self) -> bool {
+        is_there(&self.notify_tool_list_changed().await)
+    }
+
+    async fn catalog(&self, change: CatalogChange) -> bool {
+        is_there(&match change {
+            CatalogChange::Prompts => self.notify_prompt_list_changed().await,
+            CatalogChange::Resources => self.notify_resource_list_changed().await,
+            CatalogChange::Content(uri) => self.notify_resource_updated(uri).await,
+        })
+    }
+}
+
+/// A subscription is there also where it did not ask for this.
+fn is_there(told: &Result<(), SubscriptionSendError>) -> bool {
+    matches!(told, Ok(()) | Err(SubscriptionSendError::NotificationNotAccepted(_)))
+}
+
+/// Tells `client` of all changes until it is gone. `followed` are the resources whose content it wants to
+/// be told of.
+pub(crate) async fn tell(
+    server: &McpServer,
+    client: &impl Told,
+    followed: impl Fn() -> BTreeSet<String>,
+) {
+    let mut tools = ListChanges::new(server);
+    let of_tools = async { while tools.next().await && client.tools().await {} };
+    let Some(catalog) = server.catalog() else { return of_tools.await };
+    let mut catalog = CatalogChanges::new(catalog);
+    let of_catalog = async {
+        while let Some(changes) = catalog.next(&followed).await {
+            for change in changes {
+                if !client.catalog(change).await {
+                    return;
+                }
+            }
+        }
+    };
+    tokio::select! {
+        () = of_tools => {}
+        () = of_catalog => {}
+    }
+}

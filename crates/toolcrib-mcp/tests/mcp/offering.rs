@@ -1,0 +1,238 @@
+//! Prompts and resources, and telling of their changes.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use toolcrib_core::{Executor, Registry, Toolset, TurnOptions};
+use toolcrib_mcp::catalog::{
+    Address, Catalog, CatalogText, MessageContent, Prompt, PromptArgument, PromptMessage, Resource,
+    ResourceContent, TextPiece,
+};
+use toolcrib_mcp::{McpOptions, McpServer};
+
+use crate::wire::Wire;
+
+fn server() -> (McpServer, Catalog) {
+    let registry: Registry = Registry::scratch().build().unwrap();
+    let executor = Executor::builder(registry).build();
+    let catalog = Catalog::new();
+    catalog.set(vec![review()], vec![notes("first")]);
+    (McpServer::new(executor, McpOptions::default().catalog(catalog.clone())), catalog)
+}
+
+fn review() -> Prompt {
+    let argument = |name: &str, required, suggest: &[&str]| PromptArgument {
+        name: name.to_owned(),
+        title: None,
+        description: None,
+        required,
+        suggest: suggest.iter().map(|value| (*value).to_owned()).collect(),
+    };
+    let text = CatalogText {
+        pieces: vec![
+            TextPiece::Literal("Review: ".to_owned()),
+            TextPiece::Value("language".to_owned()),
+            TextPiece::Value("focus".to_owned()),
+        ],
+    };
+    let uri = CatalogText {
+        pieces: vec![
+            TextPiece::Literal("notes://".to_owned()),
+            TextPiece::Value("language".to_owned()),
+        ],
+    };
+    let said = |by_assistant, content| PromptMessage { by_assistant, content };
+    Prompt {
+        name: "review".to_owned(),
+        title: Some("Review".to_owned()),
+        description: "Review a change.".to_owned(),
+        arguments: vec![
+            argument("language", true, &["Rust", "Ruby", "Go"]),
+            argument("focus", false, &[]),
+        ],
+        messages: vec![
+            said(false, MessageContent::Text(text)),
+            said(true, MessageContent::Resource(uri)),
+        ],
+    }
+}
+
+fn notes(text: &str) -> Resource {
+    let pieces =
+        vec![TextPiece::Literal(format!("{text} of ")), TextPiece::Value("topic".to_owned())];
+    Resource {
+        address: Address::new("notes://{topic}"),
+        name: "notes".to_owned(),
+        title: None,
+        description: Some("Notes.".to_owned()),
+        mime_type: "text/plain".to_owned(),
+        content: ResourceContent::Text(CatalogText { pieces }),
+        suggest: BTreeMap::from([("topic".to_owned(), vec!["Rust".to_owned()])]),
+    }
+}
+
+fn file(path: &std::path::Path, mime_type: &str) -> Resource {
+    Resource {
+        address: Address::new("file://it"),
+        name: "it".to_owned(),
+        title: None,
+        description: None,
+        mime_type: mime_type.to_owned(),
+        content: ResourceContent::File(path.to_owned()),
+        suggest: BTreeMap::new(),
+    }
+}
+
+#[tokio::test]
+async fn a_prompt_is_listed_and_filled_in() {
+    let (mut wire, hello) = Wire::initialized(server().0).await;
+    assert_eq!(hello["capabilities"]["prompts"], json!({"listChanged": true}));
+    let list = wire.request("prompts/list", json!({})).await;
+    assert_eq!(
+        list["result"]["prompts"],
+        json!([{
+            "name": "review",
+            "title": "Review",
+            "description": "Review a change.",
+            "arguments": [
+                {"name": "language", "required": true},
+                {"name": "focus", "required": false},
+            ],
+        }])
+    );
+    // A value is a value, whatever it looks like.
+    let get = json!({"name": "review", "arguments": {"language": "${args.focus}"}});
+    let answer = wire.request("prompts/get", get).await;
+    assert_eq!(
+        answer["result"],
+        json!({
+            "description": "Review a change.",
+            "messages": [
+                {"role": "user", "content": {"type": "text", "text": "Review: ${args.focus}"}},
+                {"role": "assistant", "content": {"type": "resource", "resource": {
+                    "uri": "notes://${args.focus}",
+                    "mimeType": "text/plain",
+                    "text": "first of ${args.focus}",
+                }}},
+            ],
+        })
+    );
+}
+
+#[tokio::test]
+async fn what_a_prompt_is_not_told_is_an_error_where_nobody_can_be_asked() {
+    let (mut wire, _) = Wire::initialized(server().0).await;
+    let answer = wire.request("prompts/get", json!({"name": "review"})).await;
+    assert_eq!(answer["error"]["code"], -32602);
+    let message = answer["error"]["message"].as_str().unwrap();
+    assert!(message.contains("language") && !message.contains("focus"), "{message}");
+    let unknown = wire.request("prompts/get", json!({"name": "reviews"})).await;
+    assert_eq!(unknown["error"]["code"], -32602);
+}
+
+#[tokio::test]
+async fn resources_are_listed_by_kind_and_read_by_address() {
+    let (server, catalog) = server();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("data");
+    std::fs::write(&path, b"\xff\x00").unwrap();
+    catalog.set(Vec::new(), vec![notes("first"), file(&path, "text/plain")]);
+    let (mut wire, _) = Wire::initialized(server).await;
+    let list = wire.request("resources/list", json!({})).await;
+    assert_eq!(
+        list["result"]["resources"],
+        json!([{"uri": "file://it", "name": "it", "mimeType": "text/plain"}])
+    );
+    let list = wire.request("resources/templates/list", json!({})).await;
+    assert_eq!(list["result"]["resourceTemplates"][0]["uriTemplate"], "notes://{topic}");
+
+    // What is no text is sent as bytes, whatever the manifest says of it.
+    let read = wire.request("resources/read", json!({"uri": "file://it"})).await;
+    assert_eq!(
+        read["result"]["contents"],
+        json!([{"uri": "file://it", "mimeType": "text/plain", "blob": "/wA="}])
+    );
+    std::fs::write(&path, "now a text").unwrap();
+    let read = wire.request("resources/read", json!({"uri": "file://it"})).await;
+    assert_eq!(read["result"]["contents"][0]["text"], "now a text");
+    std::fs::remove_file(&path).unwrap();
+    let gone = wire.request("resources/read", json!({"uri": "file://it"})).await;
+    assert_eq!(gone["error"]["code"], -32603);
+    // Where it is on this machine is not the client's business.
+    assert!(!gone.to_string().contains(folder.path().to_str().unwrap()), "{gone}");
+
+    let none = wire.request("resources/read", json!({"uri": "notes://a/b"})).await;
+    assert_eq!(none["error"]["code"], -32002);
+    assert_eq!(none["error"]["data"], json!({"uri": "notes://a/b"}));
+}
+
+#[tokio::test]
+async fn within_a_toolset_there_is_nothing_but_its_tools() {
+    let turn = TurnOptions::default().toolset(Toolset::new());
+    let (mut wire, hello) = Wire::initialized(server().0.for_client(turn)).await;
+    assert!(hello["capabilities"].get("prompts").is_none(), "{hello}");
+    for (method, params) in [
+        ("prompts/get", json!({"name": "review", "arguments": {"language": "x"}})),
+        ("resources/read", json!({"uri": "notes://x"})),
+        ("resources/subscribe", json!({"uri": "notes://x"})),
+    ] {
+        assert_eq!(wire.request(method, params).await["error"]["code"], -32601, "{method}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_being_written_is_completed_from_the_suggestions() {
+    let (mut wire, _) = Wire::initialized(server().0).await;
+    let complete = |reference: Value, name: &str, value: &str| json!({"ref": reference, "argument": {"name": name, "value": value}});
+    let prompt = json!({"type": "ref/prompt", "name": "review"});
+    let template = json!({"type": "ref/resource", "uri": "notes://{topic}"});
+    for (reference, name, value, expected) in [
+        (&prompt, "language", "ru", json!(["Rust", "Ruby"])),
+        (&prompt, "language", "", json!(["Rust", "Ruby", "Go"])),
+        (&prompt, "focus", "x", json!([])),
+        (&template, "topic", "r", json!(["Rust"])),
+    ] {
+        let asked = complete(reference.clone(), name, value);
+        let answer = wire.request("completion/complete", asked).await;
+        assert_eq!(answer["result"]["completion"]["values"], expected, "{name} {value}");
+    }
+    let unknown = complete(prompt, "langauge", "");
+    let answer = wire.request("completion/complete", unknown).await;
+    assert_eq!(answer["error"]["code"], -32602);
+}
+
+#[tokio::test]
+async fn clients_hear_of_other_lists_and_of_what_they_follow() {
+    let (server, catalog) = server();
+    let (mut wire, hello) = Wire::initialized(server).await;
+    assert_eq!(hello["capabilities"]["resources"], json!({"subscribe": true, "listChanged": true}));
+    let follow = json!({"uri": "notes://rust"});
+    assert_eq!(wire.request("resources/subscribe", follow.clone()).await["result"], json!({}));
+
+    // The content of what is followed, and no list.
+    catalog.set(vec![review()], vec![notes("second")]);
+    let told = wire.receive().await;
+    assert_eq!(told["method"], "notifications/resources/updated");
+    assert_eq!(told["params"], follow);
+    // Both lists, and what is followed is gone.
+    catalog.set(Vec::new(), Vec::new());
+    let mut told = Vec::new();
+    for _ in 0..3 {
+        told.push(wire.receive().await["method"].as_str().unwrap().to_owned());
+    }
+    assert_eq!(
+        told,
+        [
+            "notifications/prompts/list_changed",
+            "notifications/resources/list_changed",
+            "notifications/resources/updated",
+        ]
+    );
+    // Followed no longer, and nothing else is said before the next answer.
+    wire.request("resources/unsubscribe", follow).await;
+    catalog.set(Vec::new(), vec![notes("third")]);
+    assert_eq!(wire.receive().await["method"], "notifications/resources/list_changed");
+    catalog.set(Vec::new(), vec![notes("fourth")]);
+    let list = wire.request("prompts/list", json!({})).await;
+    assert_eq!(list["result"]["prompts"], json!([]));
+}

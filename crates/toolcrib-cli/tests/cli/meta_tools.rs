@@ -14,7 +14,7 @@ tools:
     run: {argv: [printf, '--', 'Hello, %s', '${args.name}']}
 ";
 
-fn ask(server: &mut Server, id: u64, tool: &str, arguments: Value) -> Value {
+fn ask(server: &mut Server, id: u64, tool: &str, arguments: &Value) -> Value {
     let params = json!({"name": tool, "arguments": arguments});
     server.send(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}));
     loop {
@@ -34,20 +34,20 @@ fn a_client_with_an_old_list_finds_describes_and_calls_a_new_tool() {
     let list = server.receive()["result"]["tools"].to_string();
     assert!(list.contains("tool_call") && !list.contains("greet"), "{list}");
     let query = json!({"query": "hello to somebody"});
-    let none = ask(&mut server, 3, "tool_search", query.clone());
+    let none = ask(&mut server, 3, "tool_search", &query);
     assert!(!none["structuredContent"].to_string().contains("greet"), "{none}");
 
     crib.write("greet.yaml", GREET);
     assert_eq!(crib.run(&["reload"]).code, Some(0));
-    let found = ask(&mut server, 4, "tool_search", query);
+    let found = ask(&mut server, 4, "tool_search", &query);
     assert_eq!(found["structuredContent"]["tools"][0]["name"], "greet", "{found}");
-    let described = ask(&mut server, 5, "tool_describe", json!({"name": "greet"}));
+    let described = ask(&mut server, 5, "tool_describe", &json!({"name": "greet"}));
     assert_eq!(described["structuredContent"]["input_schema"]["required"], json!(["name"]));
-    let wrong = ask(&mut server, 6, "tool_call", json!({"name": "greet", "arguments": {}}));
+    let wrong = ask(&mut server, 6, "tool_call", &json!({"name": "greet", "arguments": {}}));
     let text = wrong["content"][0]["text"].as_str().expect("a text");
     assert!(wrong["isError"] == true && text.contains("/name: required"), "{wrong}");
     let arguments = json!({"name": "greet", "arguments": {"name": "Ada"}});
-    let called = ask(&mut server, 7, "tool_call", arguments);
+    let called = ask(&mut server, 7, "tool_call", &arguments);
     assert_eq!(called["content"][0]["text"], "Hello, Ada", "{called}");
 }
 

@@ -145,7 +145,7 @@ proptest! {
     ) {
         let tools: Vec<_> = tools.iter().map(|(name, text)| tool(name, text)).collect();
         let index = index(&tools);
-        let allowed = |position: usize| position % filter == 0;
+        let allowed = |position: usize| position.is_multiple_of(filter);
         let all = index.search_among(&question, usize::MAX, allowed);
         prop_assert!(all.is_sorted_by(|one, other| one.order(other).is_lt()));
         prop_assert!(all.iter().all(|hit| allowed(hit.position) && hit.score > 0.0));

@@ -24,6 +24,7 @@ pub mod registration;
 #[cfg(feature = "rig")]
 mod rig;
 
+pub use peer::router;
 pub use toolcrib_rounds::{Contender, Rounds, Target, interleaved, target};
 
 /// Sizes of the registries, in tools.

@@ -53,7 +53,7 @@ pub fn contenders(size: usize) -> Vec<Contender> {
     let snapshot = search_tool::snapshot(size, Schemas::Shared);
     let turn = Executor::new(Registry::new(snapshot), ExecutorConfig::default())
         .turn(TurnOptions::default());
-    let router = peer::router(size, Schemas::Shared);
+    let router = peer::router::<peer::Server>(size, Schemas::Shared);
     let map: HashMap<String, usize> =
         (0..size).map(|number| (search_tool::name(number), number)).collect();
     #[cfg(feature = "rig")]

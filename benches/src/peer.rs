@@ -33,13 +33,13 @@ pub(crate) fn definition(number: usize, schemas: Schemas, shared: &Arc<JsonObjec
 }
 
 /// The tool with its body, which answers with the path it was given.
-pub(crate) fn route(tool: Tool) -> ToolRoute<Server> {
+pub(crate) fn route<S: Send + Sync + 'static>(tool: Tool) -> ToolRoute<S> {
     let body = |Parameters(args): Parameters<SearchArguments>| std::future::ready(args.path);
     (tool, body).into_tool_route()
 }
 
 /// A router of `count` tools.
-pub(crate) fn router(count: usize, schemas: Schemas) -> ToolRouter<Server> {
+pub fn router<S: Send + Sync + 'static>(count: usize, schemas: Schemas) -> ToolRouter<S> {
     let shared = Arc::new(object(search_tool::schema()));
     let mut router = ToolRouter::new();
     for number in 0..count {

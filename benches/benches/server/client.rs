@@ -87,7 +87,9 @@ impl Http {
                         .map(str::to_owned)
                 })
                 .ok_or("the server opened no session")?;
-            http.head.push_str(&format!("Mcp-Session-Id: {session}\r\n"));
+            http.head += "Mcp-Session-Id: ";
+            http.head += &session;
+            http.head += "\r\n";
             exchange(&mut http.connections[0], &http.head, INITIALIZED)?;
         }
         Ok(http)

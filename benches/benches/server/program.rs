@@ -76,7 +76,9 @@ pub(crate) fn run(asked: &str, tools: usize) -> Result<(), Failure> {
     runtime.block_on(async {
         match (transport, program) {
             ("http", Program::Ours) => {
-                let server = HttpServer::bind(config(), ours(tools)).await?;
+                let executor = executor(tools);
+                let mcp = McpServer::new(executor.clone(), McpOptions::default());
+                let server = HttpServer::bind(config(), executor, mcp).await?;
                 announce(server.local_addr())?;
                 server.serve(std::future::pending()).await?;
             }
@@ -101,7 +103,8 @@ pub(crate) fn run(asked: &str, tools: usize) -> Result<(), Failure> {
                 listen(app, true).await?;
             }
             ("stdio", Program::Ours) => {
-                ours(tools).serve_stdio(std::future::pending()).await?;
+                let mcp = McpServer::new(executor(tools), McpOptions::default());
+                mcp.serve_stdio(std::future::pending()).await?;
             }
             ("stdio", Program::Best) => {
                 Bare::new(tools).serve(stdio_pipes()).await?.waiting().await?;
@@ -130,9 +133,9 @@ fn config() -> HttpConfig {
     }
 }
 
-fn ours(tools: usize) -> McpServer {
+fn executor(tools: usize) -> Executor {
     let registry = Registry::new(search_tool::snapshot(tools, Schemas::Shared));
-    McpServer::new(Executor::new(registry, ExecutorConfig::default()), McpOptions::default())
+    Executor::new(registry, ExecutorConfig::default())
 }
 
 async fn peer_over_http(

@@ -83,8 +83,11 @@ impl McpHttpOptions {
 /// A body that is no JSON, or no MCP message, is answered with status 400 and a JSON-RPC error.
 /// Refusals below JSON-RPC (405, 406, 413, 415) have a plain text body and no content type.
 #[derive(Clone)]
-pub struct McpHttpService {
-    inner: StreamableHttpService<Handler, NeverSessionManager>,
+pub struct McpHttpService(Arc<Inner>);
+
+/// Behind one pointer: a router clones its services for each request.
+struct Inner {
+    alone: StreamableHttpService<Handler, NeverSessionManager>,
     sessions: HttpSessions,
     body_limit: usize,
 }
@@ -107,17 +110,17 @@ impl McpServer {
             .with_cancellation_token(self.closing().clone());
         let handler = Handler::of_requests(self.clone());
         let sessions = HttpSessions::new(self, config.clone());
-        let inner = StreamableHttpService::new(
+        let alone = StreamableHttpService::new(
             move || Ok(handler.clone()),
             Arc::new(NeverSessionManager::default()),
             config,
         );
-        McpHttpService { inner, sessions, body_limit }
+        McpHttpService(Arc::new(Inner { alone, sessions, body_limit }))
     }
 }
 
-impl McpHttpService {
-    async fn answer<B>(self, request: Request<B>) -> Response<McpBody>
+impl Inner {
+    async fn answer<B>(&self, request: Request<B>) -> Response<McpBody>
     where
         B: http_body::Body<Data: Buf + Send, Error: Into<Box<dyn Error + Send + Sync>>>
             + Send
@@ -129,7 +132,7 @@ impl McpHttpService {
             return if HttpSessions::named_by(&request) {
                 self.sessions.handle(request).await
             } else {
-                self.inner.handle(request).await
+                self.alone.handle(request).await
             };
         }
         let (parts, body) = request.into_parts();
@@ -155,7 +158,7 @@ impl McpHttpService {
         let response = if begins || HttpSessions::named_by(&request) {
             self.sessions.handle(request).await
         } else {
-            self.inner.handle(request).await
+            self.alone.handle(request).await
         };
         if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
             // The media type was right and the JSON well-formed: it is the message that is not
@@ -185,7 +188,7 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let service = self.clone();
+        let service = Arc::clone(&self.0);
         Box::pin(async move { Ok(service.answer(request).await) })
     }
 }

@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use rapidfuzz::distance::osa;
-use toolcrib_fuzzy::{Fingerprint, near_names, near_names_with};
+use toolcrib_fuzzy::{Fingerprints, near_names, near_names_among};
 use toolcrib_rounds::Contender;
 
 use crate::catalogue::catalogue;
@@ -17,11 +17,10 @@ use crate::random::Random;
 /// it finds slips only, no other order of the words, no namespaces, no other case.
 pub fn contenders(tools: usize) -> Vec<Contender> {
     let names: Vec<String> = catalogue(tools).into_iter().map(|tool| tool.name).collect();
-    let kept: Vec<(String, Fingerprint)> =
-        names.iter().map(|name| (name.clone(), Fingerprint::of(name))).collect();
+    let (kept, fingerprints) = (names.clone(), Fingerprints::of(names.iter().map(String::as_str)));
     let (queries, all) = (queries(&names), names.clone());
     let ours = asked("ours", queries.clone(), move |query| {
-        near_names_with(query, kept.iter().map(|(name, print)| (name.as_str(), *print))).len()
+        near_names_among(query, &fingerprints, |at| Some(kept[at].as_str())).len()
     });
     let reading = asked("ours, no fingerprints", queries.clone(), move |query| {
         near_names(query, names.iter().map(String::as_str)).len()

@@ -25,4 +25,4 @@ pub mod edit;
 mod near;
 pub mod search;
 
-pub use near::{Fingerprint, MAX_QUERY, MAX_SUGGESTIONS, near_names, near_names_with};
+pub use near::{Fingerprints, MAX_QUERY, MAX_SUGGESTIONS, near_names, near_names_among};

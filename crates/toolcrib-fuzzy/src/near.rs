@@ -18,12 +18,14 @@ mod distance;
 mod fingerprint;
 mod query;
 mod ranking;
+mod sieve;
 mod words;
 
+use fingerprint::Fingerprint;
 use query::Query;
 use ranking::Ranking;
 
-pub use fingerprint::Fingerprint;
+pub use sieve::Fingerprints;
 
 /// The most names one query is answered with: more than three would be a listing, not a hint.
 pub const MAX_SUGGESTIONS: usize = 3;
@@ -49,27 +51,46 @@ pub const MAX_QUERY: usize = 256;
 /// assert_eq!(near_names("disk", tools), ["disk_usage"]);
 /// ```
 pub fn near_names<'a>(query: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
-    near_names_with(query, candidates.into_iter().map(|name| (name, Fingerprint::of_letters(name))))
-}
-
-/// [`near_names`] for candidates whose fingerprints are kept beside them.
-///
-/// Making a fingerprint reads the whole name; comparing one does not touch the name. A table of
-/// thousands of names therefore keeps them, sixteen bytes each. A fingerprint of another name than
-/// the one it comes with can hide that name or lose time, nothing worse.
-pub fn near_names_with<'a>(
-    query: &str,
-    candidates: impl IntoIterator<Item = (&'a str, Fingerprint)>,
-) -> Vec<&'a str> {
     let Some(query) = Query::new(query) else { return Vec::new() };
     let mut ranking = Ranking::new();
-    for (name, fingerprint) in candidates {
-        if query.may_match(fingerprint)
+    for name in candidates {
+        if query.may_match(Fingerprint::of_letters(name))
             && let Some(nearness) = query.nearness(name)
         {
             ranking.offer(nearness, name);
         }
     }
+    ranking.into_names()
+}
+
+/// [`near_names`] for candidates whose fingerprints are kept: only the few that these do not rule
+/// out are asked for, by their places. `None` for one that is no candidate this time.
+///
+/// Fingerprints of other names than those that are handed out can hide a name or lose time, nothing
+/// worse.
+///
+/// ```
+/// use toolcrib_fuzzy::{Fingerprints, near_names_among};
+///
+/// let tools = ["disk_usage", "list_directory", "read_file"];
+/// let fingerprints = Fingerprints::of(tools);
+/// assert_eq!(near_names_among("raed_file", &fingerprints, |at| Some(tools[at])), ["read_file"]);
+/// assert!(near_names_among("raed_file", &fingerprints, |_| None).is_empty());
+/// ```
+pub fn near_names_among<'a>(
+    query: &str,
+    fingerprints: &Fingerprints,
+    name: impl Fn(usize) -> Option<&'a str>,
+) -> Vec<&'a str> {
+    let Some(query) = Query::new(query) else { return Vec::new() };
+    let mut ranking = Ranking::new();
+    fingerprints.that_may_match(&query, |at| {
+        if let Some(name) = name(at)
+            && let Some(nearness) = query.nearness(name)
+        {
+            ranking.offer(nearness, name);
+        }
+    });
     ranking.into_names()
 }
 

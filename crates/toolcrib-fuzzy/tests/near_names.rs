@@ -1,7 +1,7 @@
 //! What near names promise: the slips that are found, and the strangers that are not.
 
 use proptest::prelude::*;
-use toolcrib_fuzzy::{Fingerprint, MAX_QUERY, MAX_SUGGESTIONS, near_names, near_names_with};
+use toolcrib_fuzzy::{Fingerprints, MAX_QUERY, MAX_SUGGESTIONS, near_names, near_names_among};
 
 /// The tools of a plausible server.
 const TOOLS: [&str; 30] = [
@@ -210,8 +210,8 @@ proptest! {
     fn kept_fingerprints_give_the_same_answer(
         query in "[a-cA-C_.]{1,12}", names in proptest::collection::vec("[a-cA-C_]{1,12}", 0..20),
     ) {
-        let kept = names.iter().map(|name| (name.as_str(), Fingerprint::of(name)));
-        let found = near_names_with(&query, kept);
+        let kept = Fingerprints::of(names.iter().map(String::as_str));
+        let found = near_names_among(&query, &kept, |at| Some(names[at].as_str()));
         prop_assert_eq!(found, near_names(&query, names.iter().map(String::as_str)));
     }
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use toolcrib_fuzzy::search::{Index, Match};
-use toolcrib_fuzzy::{Fingerprint, near_names_with};
+use toolcrib_fuzzy::{Fingerprints, near_names_among};
 use toolcrib_tool::{Availability, Body, Layer, ToolDefinition, ToolEntry};
 
 use super::conflict::{Conflict, Divergence, Reservation};
@@ -25,7 +25,7 @@ pub struct RegistrySnapshot {
     /// Of the owners that can run here; made when somebody first asks for the list.
     callable: OnceLock<Vec<Arc<ToolDefinition>>>,
     /// By position of the owners; made when somebody first asks for a name that is not there.
-    fingerprints: OnceLock<Vec<Fingerprint>>,
+    fingerprints: OnceLock<Fingerprints>,
     /// By position of the owners; made when somebody first searches, of the words that the slots keep
     /// from one snapshot to the next.
     words: OnceLock<Index>,
@@ -161,15 +161,13 @@ impl RegistrySnapshot {
     }
 
     pub(crate) fn near_at(&self, name: &str, wanted: impl Fn(usize) -> bool) -> Vec<&str> {
-        let fingerprints = self.fingerprints.get_or_init(|| {
-            (0..self.owners.len()).map(|at| Fingerprint::of(self.index.name(at))).collect()
-        });
-        let candidates = fingerprints
-            .iter()
-            .enumerate()
-            .filter(|&(position, _)| self.owners.is_available(position) && wanted(position))
-            .map(|(position, &fingerprint)| (self.index.name(position), fingerprint));
-        near_names_with(name, candidates)
+        let fingerprints = self
+            .fingerprints
+            .get_or_init(|| Fingerprints::of((0..self.owners.len()).map(|at| self.index.name(at))));
+        near_names_among(name, fingerprints, |position| {
+            let is_candidate = self.owners.is_available(position) && wanted(position);
+            is_candidate.then(|| self.index.name(position))
+        })
     }
 
     /// The available tools that a question's words fit, the best first, at most `limit`; only those that

@@ -3,15 +3,12 @@
 use super::words::words;
 
 /// A summary of a name: which letters occur, which occur twice, how many there are, and a trace of
-/// each word.
-///
-/// It is compared in a few instructions and never rules out a name that is near. Keep it beside a
-/// name to make [`near_names_with`](crate::near_names_with) skip the reading.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Fingerprint {
-    letters: u64,
+/// each word. It is compared in a few instructions and never rules out a name that is near.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Fingerprint {
+    pub(super) letters: u64,
     /// A Bloom filter: two bits per word.
-    words: u64,
+    pub(super) words: u64,
 }
 
 // Bits 0–25: a letter. 26–35: a digit. 36: any byte outside ASCII.
@@ -53,7 +50,7 @@ const BITS: [[u64; 2]; 256] = {
 
 impl Fingerprint {
     /// The fingerprint of `name`.
-    pub fn of(name: &str) -> Self {
+    pub(super) fn of(name: &str) -> Self {
         let words = words(name).map(word_bits).fold(0, |all, word| all | word);
         Self { words, ..Self::of_letters(name) }
     }
@@ -73,6 +70,15 @@ impl Fingerprint {
         Self { letters: seen | len.min(LEN_MAX) << LEN, words: u64::MAX }
     }
 
+    /// The fingerprints of names that may lie within `limit` edits of one with this fingerprint.
+    pub(super) const fn reach(self, limit: usize) -> Reach {
+        let len = self.letters >> LEN;
+        let limit = limit as u64;
+        // All lengths from the cap on look the same.
+        let shortest = len.saturating_sub(limit);
+        Reach { letters: self.letters, shortest, span: len + limit - shortest, most: 2 * limit }
+    }
+
     /// Whether a name with this fingerprint may lie within `limit` edits of one with `other`.
     ///
     /// An edit changes the length by at most one, and adds or takes one occurrence of at most one
@@ -85,16 +91,38 @@ impl Fingerprint {
     }
 
     /// Whether all words of one of two names with these fingerprints may be words of the other.
+    #[inline]
     pub(super) const fn shares_words(self, other: Self) -> bool {
         covers(self.words, other.words)
-            && covers(self.letters & OCCURRENCES, other.letters & OCCURRENCES)
+            & covers(self.letters & OCCURRENCES, other.letters & OCCURRENCES)
+    }
+}
+
+/// What fingerprints near one have in common.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reach {
+    letters: u64,
+    /// The shortest length, and how many longer ones there are.
+    shortest: u64,
+    span: u64,
+    /// How many bits may differ.
+    most: u64,
+}
+
+impl Reach {
+    /// [`Fingerprint::within`] without a branch, for many fingerprints side by side.
+    #[inline]
+    pub(super) const fn holds(self, letters: u64) -> bool {
+        let lengths = (letters >> LEN).wrapping_sub(self.shortest) <= self.span;
+        let differing = (letters ^ self.letters) & OCCURRENCES;
+        lengths & (differing.count_ones() as u64 <= self.most)
     }
 }
 
 /// Whether one of two sets of bits covers the other.
+#[expect(clippy::needless_bitwise_bool, reason = "a branch here is mispredicted too often")]
 const fn covers(one: u64, other: u64) -> bool {
-    let both = one & other;
-    both == one || both == other
+    (one & !other == 0) | (other & !one == 0)
 }
 
 /// The two bits of a word, from its length and both its ends: nearly as telling as a hash of all
@@ -148,6 +176,16 @@ mod tests {
                 let distance = pattern.distance(&letters(&b).collect::<Vec<_>>());
                 prop_assert!(one.within(other, distance));
             }
+        }
+
+        #[test]
+        fn the_reach_of_a_fingerprint_is_what_is_within(
+            a in "[a-e]{1,70}",
+            b in "[a-e]{1,70}",
+            limit in 0_usize..5,
+        ) {
+            let (one, other) = (Fingerprint::of(&a), Fingerprint::of(&b));
+            prop_assert_eq!(one.reach(limit).holds(other.letters), one.within(other, limit));
         }
 
         #[test]

@@ -1,7 +1,7 @@
 //! A query made ready: how near is a name to it?
 
 use super::distance::{MAX_PATTERN, Pattern};
-use super::fingerprint::Fingerprint;
+use super::fingerprint::{Fingerprint, Reach};
 use super::ranking::{Nearness, Reading};
 use super::words::{Overlap, letters, overlap, without_namespace, words};
 use super::{MAX_QUERY, typo_limit};
@@ -39,6 +39,10 @@ impl Spelling {
         Some(Self { pattern, fingerprint: Fingerprint::of(name), limit })
     }
 
+    fn reach(&self) -> Reach {
+        self.fingerprint.reach(self.limit)
+    }
+
     fn may_match(&self, name: Fingerprint) -> bool {
         self.fingerprint.within(name, self.limit)
     }
@@ -62,6 +66,18 @@ impl<'q> Query<'q> {
             whole: Spelling::new(text),
             local: without_namespace(text).and_then(Spelling::new),
         })
+    }
+
+    /// The fingerprint of the whole query.
+    pub(super) const fn fingerprint(&self) -> Fingerprint {
+        self.fingerprint
+    }
+
+    /// What the fingerprints of names have in common that may be the query typed wrong: taken as a
+    /// whole, and without its namespace.
+    pub(super) fn reaches(&self) -> (Option<Reach>, Option<Reach>) {
+        let reach = |spelling: &Option<Spelling>| spelling.as_ref().map(Spelling::reach);
+        (reach(&self.whole), reach(&self.local))
     }
 
     /// Whether a name with this fingerprint is worth reading.

@@ -1,7 +1,7 @@
 //! Any text as what is asked for, and as the tools it is asked of.
 
 use toolcrib_fuzzy::search::{Document, Index, Searchable};
-use toolcrib_fuzzy::{Fingerprint, MAX_QUERY, MAX_SUGGESTIONS, near_names, near_names_with};
+use toolcrib_fuzzy::{Fingerprints, MAX_QUERY, MAX_SUGGESTIONS, near_names, near_names_among};
 
 /// Panics if a name is suggested that was not meant or is missed that only case and separators keep
 /// from the query, or if a search finds what has none of the words, or in another order than it says.
@@ -20,8 +20,9 @@ pub fn find_tools(data: &[u8]) {
 
 fn near(query: &str, names: &[&str]) {
     let found = near_names(query, names.iter().copied());
-    let kept = names.iter().map(|name| (*name, Fingerprint::of(name)));
-    assert_eq!(found, near_names_with(query, kept), "a fingerprint hides no name");
+    let kept = Fingerprints::of(names.iter().copied());
+    let among = near_names_among(query, &kept, |at| Some(names[at]));
+    assert_eq!(found, among, "a fingerprint hides no name");
     assert_eq!(found, near_names(query, names.iter().rev().copied()), "in any order");
     assert!(found.len() <= MAX_SUGGESTIONS && !found.contains(&query));
     assert!(found.iter().all(|name| names.contains(name)));

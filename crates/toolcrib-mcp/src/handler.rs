@@ -18,7 +18,8 @@ use toolcrib_wire::McpData;
 
 use crate::McpServer;
 use crate::connection::Connection;
-use crate::{calls, offering, prompting, revision, telling};
+use crate::telling::Changes;
+use crate::{calls, offering, prompting, revision};
 
 /// Keeps `rmcp`'s trait off the public type.
 #[derive(Clone)]
@@ -31,7 +32,7 @@ pub(crate) struct Handler {
 impl Handler {
     /// For one connection or session, which ends with the last clone.
     pub(crate) fn of_connection(server: McpServer) -> Self {
-        let connection = Connection::new(server.closing());
+        let connection = Connection::new(&server);
         Self { server, connection: Some(Arc::new(connection)) }
     }
 
@@ -78,14 +79,15 @@ impl ServerHandler for Handler {
     /// Clients with a handshake are told without asking, as long as they are there.
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         let Some(connection) = &self.connection else { return };
+        let Some(changes) = connection.changes() else { return };
         let ended = connection.ended();
         // Not kept alive by the task: it ends with the connection.
         let connection = Arc::downgrade(connection);
         let followed = move || connection.upgrade().map(|one| one.followed()).unwrap_or_default();
-        let (server, peer) = (self.server.clone(), context.peer);
+        let peer = context.peer;
         tokio::spawn(async move {
             tokio::select! {
-                () = telling::tell(&server, &peer, followed) => {}
+                () = changes.tell(&peer, followed) => {}
                 () = ended.cancelled() => {}
             }
         });
@@ -106,10 +108,11 @@ impl ServerHandler for Handler {
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        let changes = Changes::of(&self.server);
         let uris = context.accepted().resource_subscriptions.iter().flatten();
         let followed: BTreeSet<String> = uris.cloned().collect();
         tokio::select! {
-            () = telling::tell(&self.server, context.sink(), || followed.clone()) => {}
+            () = changes.tell(context.sink(), || followed.clone()) => {}
             () = context.cancelled() => {}
             () = self.server.closing().cancelled() => {}
         }

@@ -55,28 +55,38 @@ fn is_there(told: &Result<(), SubscriptionSendError>) -> bool {
     matches!(told, Ok(()) | Err(SubscriptionSendError::NotificationNotAccepted(_)))
 }
 
-/// Tells `client` of all changes until it is gone. `followed` are the resources whose content it wants to
-/// be told of.
-pub(crate) async fn tell(
-    server: &McpServer,
-    client: &impl Told,
-    followed: impl Fn() -> BTreeSet<String>,
-) {
-    let mut tools = ListChanges::new(server);
-    let of_tools = async { while tools.next().await && client.tools().await {} };
-    let Some(catalog) = server.catalog() else { return of_tools.await };
-    let mut catalog = CatalogChanges::new(catalog);
-    let of_catalog = async {
-        while let Some(changes) = catalog.next(&followed).await {
-            for change in changes {
-                if !client.catalog(change).await {
-                    return;
+/// All that a client is told of, from when this was made.
+pub(crate) struct Changes {
+    tools: ListChanges,
+    catalog: Option<CatalogChanges>,
+}
+
+impl Changes {
+    pub(crate) fn of(server: &McpServer) -> Self {
+        Self { tools: ListChanges::new(server), catalog: server.catalog().map(CatalogChanges::new) }
+    }
+
+    /// Tells `client` until it is gone. `followed` are the resources whose content it wants to be told
+    /// of.
+    pub(crate) async fn tell(
+        mut self,
+        client: &impl Told,
+        followed: impl Fn() -> BTreeSet<String>,
+    ) {
+        let of_tools = async { while self.tools.next().await && client.tools().await {} };
+        let Some(catalog) = &mut self.catalog else { return of_tools.await };
+        let of_catalog = async {
+            while let Some(changes) = catalog.next(&followed).await {
+                for change in changes {
+                    if !client.catalog(change).await {
+                        return;
+                    }
                 }
             }
+        };
+        tokio::select! {
+            () = of_tools => {}
+            () = of_catalog => {}
         }
-    };
-    tokio::select! {
-        () = of_tools => {}
-        () = of_catalog => {}
     }
 }

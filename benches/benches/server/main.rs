@@ -47,10 +47,14 @@ fn main() -> Result<(), Failure> {
     println!("|---|---|---:|---:|---:|---|");
     if wants("http") {
         for in_flight in [1, 32] {
-            let servers = [Program::Ours, Program::Best, Program::Default, Program::Limit];
+            // As it comes, the peer did not answer all of many connections in one session.
+            let servers: &[Program] = match in_flight {
+                1 => &[Program::Ours, Program::Best, Program::Default, Program::Limit],
+                _ => &[Program::Ours, Program::Best, Program::Limit],
+            };
             let open = |program| Http::open(program, FEW, in_flight);
             let work = format!("call over HTTP, {in_flight} in flight");
-            compare(&work, &servers, "≤ 10 µs", 10.0, open, |http, program| {
+            compare(&work, servers, "≤ 10 µs", 10.0, open, |http, program| {
                 let calls = if program == Program::Default { CALLS / PER_SLOW } else { CALLS };
                 http.calls(calls, &call_body())
             })?;

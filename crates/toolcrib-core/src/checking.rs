@@ -66,12 +66,9 @@ pub(crate) fn checked_arguments(
     raw: RawArguments,
     may_close: bool,
 ) -> Result<(Arguments, Mending), ToolError> {
-    let mut text = raw.into_string();
     let mut mending = Mending::default();
-    if text.trim().is_empty() {
-        "{}".clone_into(&mut text);
-    }
-    let tape = match parse_owned(text) {
+    let raw = if raw.as_str().trim().is_empty() { "{}".into() } else { raw };
+    let tape = match raw.into_tape() {
         Ok(tape) => tape,
         Err((error, text)) => {
             let (mended, repairs) = repair(&text, may_close)

@@ -24,23 +24,25 @@ pub(crate) async fn admit(
     request: Request,
     next: Next,
 ) -> Response {
-    let refused = admission
-        .check_host(request.uri(), request.headers())
-        .and_then(|()| admission.check_origin(request.headers()));
-    match refused {
+    match admission.check(request.uri(), request.headers()) {
         Ok(()) => next.run(request).await,
-        Err(problem) => {
-            tracing::warn!(
-                host = ?request.headers().get(HOST),
-                origin = ?request.headers().get(ORIGIN),
-                "a request was refused for its Host or Origin"
-            );
-            problem.into_response()
-        }
+        Err(problem) => problem.into_response(),
     }
 }
 
 impl Admission {
+    /// Whether a request may pass; logs that it may not.
+    pub(crate) fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
+        let checked = self.check_host(uri, headers).and_then(|()| self.check_origin(headers));
+        checked.inspect_err(|_| {
+            tracing::warn!(
+                host = ?headers.get(HOST),
+                origin = ?headers.get(ORIGIN),
+                "a request was refused for its Host or Origin"
+            );
+        })
+    }
+
     fn check_host(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
         let host = only(headers, HOST.as_str()).map_err(|count| {
             let detail = format!("a request needs one Host header; this one has {count}");

@@ -13,7 +13,7 @@ use axum::response::{IntoResponse as _, Response};
 
 use crate::Right;
 use crate::client::{Client, Clients};
-use crate::gate::{Counted, TooMuch};
+use crate::gate::{Counted, Pass, TooMuch};
 use crate::observe::Caller;
 use crate::problem::Problem;
 
@@ -23,28 +23,71 @@ pub(crate) async fn require(
     mut request: Request,
     next: Next,
 ) -> Response {
-    let client = match client(&clients, request.headers()) {
-        Ok(client) => Arc::clone(client),
-        Err(challenge) => return challenge.into_response(),
-    };
-    let mut response = if client.may(right) {
-        match client.gate.enter() {
-            Err(limit) => too_much(limit).into_response(),
-            Ok(pass) => {
-                request.extensions_mut().insert(Arc::clone(&client));
-                next.run(request).await.map(|body| Body::new(Counted::new(body, pass)))
+    let (client, pass) = match enter(&clients, right, request.headers()) {
+        Ok(entered) => entered,
+        Err(refused) => {
+            let caller = refused.caller().cloned();
+            let mut response = refused.into_response();
+            if let Some(caller) = caller {
+                response.extensions_mut().insert(Caller(caller));
             }
+            return response;
         }
-    } else {
-        let detail = format!(
-            "the token of `{}` lacks the right `{}`: add it to the token's `rights` in the server's config",
-            client.name,
-            right.as_str()
-        );
-        Problem::new(StatusCode::FORBIDDEN, detail).into_response()
     };
+    request.extensions_mut().insert(Arc::clone(client));
+    let mut response = next.run(request).await.map(|body| Body::new(Counted::new(body, pass)));
     response.extensions_mut().insert(Caller(Arc::clone(&client.name)));
     response
+}
+
+/// Finds out who asks, and lets them in if they may and it is their turn.
+pub(crate) fn enter<'c>(
+    clients: &'c Clients,
+    right: Right,
+    headers: &HeaderMap,
+) -> Result<(&'c Arc<Client>, Pass), Refused<'c>> {
+    let client = client(clients, headers).map_err(Refused::Unknown)?;
+    if !client.may(right) {
+        return Err(Refused::Forbidden(client, right));
+    }
+    match client.gate.enter() {
+        Ok(pass) => Ok((client, pass)),
+        Err(limit) => Err(Refused::TooMuch(client, limit)),
+    }
+}
+
+/// Why somebody is not let in.
+#[derive(Debug)]
+pub(crate) enum Refused<'c> {
+    Unknown(Challenge),
+    Forbidden(&'c Client, Right),
+    TooMuch(&'c Client, TooMuch),
+}
+
+impl Refused<'_> {
+    /// Who has asked, if that is known.
+    pub(crate) fn caller(&self) -> Option<&Arc<str>> {
+        match self {
+            Self::Unknown(_) => None,
+            Self::Forbidden(client, _) | Self::TooMuch(client, _) => Some(&client.name),
+        }
+    }
+
+    pub(crate) fn into_response(self) -> Response {
+        match self {
+            Self::Unknown(challenge) => challenge.into_response(),
+            Self::Forbidden(client, right) => {
+                let detail = format!(
+                    "the token of `{}` lacks the right `{}`: add it to the token's `rights` in the \
+                     server's config",
+                    client.name,
+                    right.as_str()
+                );
+                Problem::new(StatusCode::FORBIDDEN, detail).into_response()
+            }
+            Self::TooMuch(_, limit) => too_much(limit).into_response(),
+        }
+    }
 }
 
 fn client<'a>(clients: &'a Clients, headers: &HeaderMap) -> Result<&'a Arc<Client>, Challenge> {
@@ -59,7 +102,7 @@ fn client<'a>(clients: &'a Clients, headers: &HeaderMap) -> Result<&'a Arc<Clien
 
 /// Why nobody knows who asks.
 #[derive(Debug, Clone, Copy)]
-enum Challenge {
+pub(crate) enum Challenge {
     NoToken,
     WrongToken,
 }

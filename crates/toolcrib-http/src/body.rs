@@ -36,7 +36,8 @@ pub(crate) async fn collect(
     }
 }
 
-async fn read(body: Body, limits: BodyLimits) -> Result<Bytes, Problem> {
+/// Reads a body whole.
+pub(crate) async fn read(body: Body, limits: BodyLimits) -> Result<Bytes, Problem> {
     let too_large = || {
         let detail =
             format!("the request body is longer than {} bytes: send less at once", limits.bytes);

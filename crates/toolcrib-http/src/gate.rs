@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::body::{Body, Bytes};
+use axum::body::HttpBody;
 use hyper::body::{Frame, SizeHint};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use toolcrib_core::TokenBucket;
@@ -57,25 +57,25 @@ impl Gate {
 }
 
 /// The body of an answer whose request counts until it is sent, or nobody reads it.
-pub(crate) struct Counted {
-    body: Body,
+pub(crate) struct Counted<B> {
+    body: B,
     _pass: Pass,
 }
 
-impl Counted {
-    pub(crate) fn new(body: Body, pass: Pass) -> Self {
+impl<B> Counted<B> {
+    pub(crate) fn new(body: B, pass: Pass) -> Self {
         Self { body, _pass: pass }
     }
 }
 
-impl hyper::body::Body for Counted {
-    type Data = Bytes;
-    type Error = axum::Error;
+impl<B: HttpBody + Unpin> HttpBody for Counted<B> {
+    type Data = B::Data;
+    type Error = B::Error;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
         Pin::new(&mut self.body).poll_frame(cx)
     }
 

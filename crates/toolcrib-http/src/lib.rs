@@ -10,6 +10,7 @@ mod bearer;
 mod body;
 mod client;
 mod config;
+mod direct;
 mod endpoint;
 mod error;
 mod gate;

@@ -1,19 +1,23 @@
 //! What is known of every request: its id, a line in the log, a count.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderValue, Method};
+use axum::http::{HeaderName, HeaderValue, Method};
 use axum::middleware::Next;
 use axum::response::Response;
-use tracing::Instrument as _;
+use tracing::{Instrument as _, Span};
 
-use crate::traffic::Traffic;
+use crate::traffic::{Traffic, UnderWay};
 
 /// The header that carries the id of a request, both ways.
-pub(crate) const REQUEST_ID: &str = "x-request-id";
+pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// What stands for the route where a request came to none.
+pub(crate) const NO_ROUTE: &str = "(other)";
 
 /// The longest id of a client's that is taken over.
 const ID_MAX: usize = 128;
@@ -30,37 +34,64 @@ pub(crate) struct Caller(pub(crate) Arc<str>);
 #[derive(Debug, Clone)]
 pub(crate) struct RequestId(pub(crate) Arc<str>);
 
+/// A request that is being answered.
+pub(crate) struct Observed<'a> {
+    traffic: &'a Traffic,
+    began: Instant,
+    pub(crate) id: Arc<str>,
+    method: Method,
+    span: Span,
+    under_way: UnderWay<'a>,
+}
+
+impl<'a> Observed<'a> {
+    pub(crate) fn begin(traffic: &'a Traffic, request: &Request<Body>) -> Self {
+        let began = Instant::now();
+        let id = id_of(request);
+        let span = tracing::info_span!("request", id = %id);
+        let method = request.method().clone();
+        Self { traffic, began, id, method, span, under_way: traffic.begin() }
+    }
+
+    /// What is worked on for the request.
+    pub(crate) fn span(&self) -> Span {
+        self.span.clone()
+    }
+
+    /// Counts and logs how it was answered, and by which route, and puts its id on the answer.
+    pub(crate) fn end(self, route: &'static str, caller: Option<&str>, response: &mut Response) {
+        let Self { traffic, began, id, method, span, under_way } = self;
+        drop(under_way);
+        let took = began.elapsed();
+        let status = response.status().as_u16();
+        traffic.answered(method_label(&method), route, status, took);
+        tracing::info!(
+            parent: &span,
+            method = %method,
+            route,
+            status,
+            client = caller,
+            milliseconds = took.as_secs_f64() * 1000.0,
+            "answered"
+        );
+        if let Ok(id) = HeaderValue::from_str(&id) {
+            response.headers_mut().insert(REQUEST_ID, id);
+        }
+    }
+}
+
 /// Gives every request an id, and counts and logs how it was answered.
 pub(crate) async fn observe(
     State(traffic): State<Arc<Traffic>>,
     mut request: Request<Body>,
     next: Next,
 ) -> Response {
-    let began = Instant::now();
-    let id = id_of(&request);
-    let method = request.method().clone();
-    let span = tracing::info_span!("request", id = %id);
-    request.extensions_mut().insert(RequestId(Arc::clone(&id)));
-    let under_way = traffic.begin();
-    let mut response = next.run(request).instrument(span.clone()).await;
-    drop(under_way);
-    let took = began.elapsed();
-    let route = response.extensions().get::<Route>().map_or("(other)", |route| route.0);
-    let status = response.status().as_u16();
-    traffic.answered(method_label(&method), route, status, took);
+    let observed = Observed::begin(&traffic, &request);
+    request.extensions_mut().insert(RequestId(Arc::clone(&observed.id)));
+    let mut response = next.run(request).instrument(observed.span()).await;
+    let route = response.extensions().get::<Route>().map_or(NO_ROUTE, |route| route.0);
     let caller = response.extensions().get::<Caller>().map(|caller| Arc::clone(&caller.0));
-    tracing::info!(
-        parent: &span,
-        method = %method,
-        route,
-        status,
-        client = caller.as_deref(),
-        milliseconds = took.as_secs_f64() * 1000.0,
-        "answered"
-    );
-    if let Ok(id) = HeaderValue::from_str(&id) {
-        response.headers_mut().insert(REQUEST_ID, id);
-    }
+    observed.end(route, caller.as_deref(), &mut response);
     response
 }
 
@@ -76,10 +107,20 @@ fn id_of(request: &Request<Body>) -> Arc<str> {
     }
 }
 
-/// 64 random bits: ids of requests are told apart in a log, and protect nothing.
+/// 64 bits, never twice the same in one process and hardly in two: ids of requests are told apart in a
+/// log, and protect nothing.
 fn fresh_id() -> Arc<str> {
-    let bits = getrandom::u64().unwrap_or_default();
-    format!("req_{bits:016x}").into()
+    static FIRST: LazyLock<u64> = LazyLock::new(|| getrandom::u64().unwrap_or_default());
+    static MADE: AtomicU64 = AtomicU64::new(0);
+    format!("req_{:016x}", mixed(FIRST.wrapping_add(MADE.fetch_add(1, Ordering::Relaxed)))).into()
+}
+
+/// Different numbers become different numbers that look unlike each other (the mixing of `SplitMix64`).
+fn mixed(number: u64) -> u64 {
+    let spread = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let once = (spread ^ (spread >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let twice = (once ^ (once >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    twice ^ (twice >> 31)
 }
 
 /// Methods that nobody has heard of are one label.
@@ -93,5 +134,19 @@ fn method_label(method: &Method) -> &'static str {
         "PUT" => "PUT",
         "PATCH" => "PATCH",
         _ => "(other)",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn no_two_requests_have_the_same_id() {
+        let ids: BTreeSet<_> = (0..10_000).map(|_| fresh_id()).collect();
+        assert_eq!(ids.len(), 10_000);
+        assert!(ids.iter().all(|id| id.len() == 20), "{ids:?}");
     }
 }

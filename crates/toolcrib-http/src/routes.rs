@@ -16,6 +16,7 @@ use crate::api::{Api, endpoints};
 use crate::bearer;
 use crate::body::{BodyLimits, collect};
 use crate::client::Clients;
+use crate::direct::{Checks, Direct};
 use crate::observe::observe;
 use crate::problem::{self, Problem};
 use crate::traffic::Traffic;
@@ -45,8 +46,11 @@ pub(crate) fn app(
     let routes =
         routes.fallback(unknown_path).layer(map_response(problem::from_bare_text)).with_state(api);
     // Around the router and not on its routes: admission comes before routing.
-    let admitted = from_fn_with_state(Arc::new(admission), admit).layer(routes);
-    from_fn_with_state(traffic, observe).layer(admitted)
+    let admission = Arc::new(admission);
+    let admitted = from_fn_with_state(Arc::clone(&admission), admit).layer(routes);
+    let observed = from_fn_with_state(Arc::clone(&traffic), observe).layer(admitted);
+    let clients = Arc::clone(clients);
+    Direct::new(Checks { traffic, admission, clients, limits }, observed)
 }
 
 async fn unknown_path() -> Problem {

@@ -146,6 +146,16 @@ impl Node {
         self.payload as u32
     }
 
+    /// The same node in a text that begins `bytes` later, of a tape that begins `nodes` later.
+    #[inline]
+    fn moved(self, bytes: u32, nodes: u32) -> Self {
+        let payload = match self.kind() {
+            Kind::Array | Kind::Object => self.payload - (u64::from(nodes) << 32),
+            _ => self.payload,
+        };
+        Self { place: self.place - (bytes << KIND_BITS), end: self.end - bytes, payload }
+    }
+
     /// The node after this one and its children, this one being `index`.
     #[inline]
     pub(crate) fn after(self, index: u32) -> u32 {
@@ -265,6 +275,29 @@ impl<'a> Cursor<'a> {
             }
             _ => return None,
         })
+    }
+
+    /// The value alone, as a tape of its own: what parsing its [`source`](Self::source) would give, at
+    /// the cost of a copy.
+    ///
+    /// ```
+    /// let message = toolcrib_json::parse(r#"{"id": 1, "arguments": {"path": "a.txt"}}"#).unwrap();
+    /// let arguments = message.root().get("arguments").unwrap().to_tape();
+    /// assert_eq!(arguments.text(), r#"{"path": "a.txt"}"#);
+    /// assert_eq!(arguments.root().get("path").unwrap().source(), r#""a.txt""#);
+    /// ```
+    pub fn to_tape(self) -> Tape<'static> {
+        let span = self.span();
+        #[expect(clippy::cast_possible_truncation, reason = "longer texts are refused at the door")]
+        let bytes = span.start as u32;
+        let after = self.node().after(self.index);
+        let nodes: Vec<_> = self.tape.nodes[self.index as usize..after as usize]
+            .iter()
+            .map(|node| node.moved(bytes, self.index))
+            .collect();
+        let has_integral_float = self.tape.has_integral_float
+            && nodes.iter().any(|node| node.kind() == Kind::IntegralFloat);
+        Tape::new(Cow::Owned(self.tape.text[span].to_owned()), nodes, has_integral_float)
     }
 
     /// The string, unescaped; `None` if this is not a string.
@@ -431,7 +464,7 @@ impl ExactSizeIterator for Members<'_> {}
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parse;
+    use crate::{parse, parse_owned};
 
     #[test]
     fn a_node_is_sixteen_bytes() {
@@ -461,6 +494,17 @@ mod tests {
                 "/c\"",
             ]
         );
+    }
+
+    #[test]
+    fn a_place_alone_is_what_parsing_its_text_gives() {
+        let tape =
+            parse(r#" {"a":[1,{"b\"":[-7, {}, 5.0, null]}], "\u0063":"d", "e":2.5e300} "#).unwrap();
+        for index in 0..u32::try_from(tape.nodes.len()).unwrap() {
+            let place = Cursor { tape: &tape, index };
+            let parsed = parse_owned(place.source().to_owned()).unwrap();
+            assert_eq!(format!("{:?}", place.to_tape()), format!("{parsed:?}"));
+        }
     }
 
     #[test]

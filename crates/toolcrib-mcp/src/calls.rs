@@ -1,10 +1,9 @@
 //! `tools/call`: from a request to its answer, with whatever has to be asked of the client between.
-#![expect(deprecated, reason = "clients of today sample, log and have roots")]
 
 use rmcp::RoleServer;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, ClientCapabilities, ErrorData, InputRequiredResult,
-    InputResponses, LoggingLevel,
+    InputResponses,
 };
 use rmcp::service::RequestContext;
 use toolcrib_core::Turn;
@@ -16,28 +15,32 @@ use toolcrib_tool::{BoxFuture, ErrorKind, ToolCall, ToolResult};
 
 use crate::McpServer;
 use crate::asking::{Questions, Reply};
+use crate::connection::Connection;
 use crate::narration::Narration;
+use crate::plain::Begun;
 use crate::result::call_tool_result;
 use crate::revision;
 
 /// More rounds of questions are not asked of one client in one request.
 const ROUNDS_MAX: usize = 16;
 
-/// Answers one `tools/call`.
+/// Answers one `tools/call`, which may have begun before. `connection` is the client's, where it has one.
 pub(crate) async fn answer(
     server: &McpServer,
     request: CallToolRequestParams,
     context: &RequestContext<RoleServer>,
-    level: Option<LoggingLevel>,
+    connection: Option<&Connection>,
 ) -> Result<CallToolResponse, ErrorData> {
-    let mut narration = Narration::of(context, level);
-    let turn = match &narration {
-        Some(narration) => server.turn_heard_by(narration.listeners()),
-        None => server.turn(),
+    let begun = Begun::of_request(context, connection);
+    let mut narration = Narration::of(context, connection.and_then(Connection::level));
+    let turn = match (&begun, &narration) {
+        (Some(begun), _) => begun.turn.clone(),
+        (None, Some(narration)) => server.turn_heard_by(narration.listeners()),
+        (None, None) => server.turn(),
     };
     let call = Call { turn, context };
     // Boxed: what a call may come to need is much more than what most need.
-    let work = Box::pin(call.answer(request));
+    let work = Box::pin(call.answer(request, begun));
     let work = async {
         match &mut narration {
             Some(narration) => narration.beside(work).await,
@@ -60,13 +63,20 @@ struct Call<'a> {
 }
 
 impl Call<'_> {
-    async fn answer(&self, request: CallToolRequestParams) -> Result<CallToolResponse, ErrorData> {
+    async fn answer(
+        &self,
+        request: CallToolRequestParams,
+        begun: Option<Begun>,
+    ) -> Result<CallToolResponse, ErrorData> {
         // What the client answers, once: a later question wants an answer of its own.
         let mut given = request.input_responses.clone();
         let mut asked = request.request_state.is_some();
-        let mut answer = match &request.request_state {
-            Some(state) => Answer::Suspended(Box::new(self.waiting(&request, state).await?)),
-            None => self.start(&request).await?,
+        let mut answer = match (begun, &request.request_state) {
+            (Some(mut begun), _) => begun.answer().await,
+            (None, Some(state)) => {
+                Answer::Suspended(Box::new(self.waiting(&request, state).await?))
+            }
+            (None, None) => self.start(&request).await?,
         };
         for _ in 0..ROUNDS_MAX {
             let suspension = match answer {
@@ -174,8 +184,8 @@ impl Call<'_> {
     }
 
     fn complete(&self, result: &ToolResult) -> Result<CallToolResponse, ErrorData> {
-        if is_unknown_name(&self.turn, result) {
-            return Err(ErrorData::invalid_params(result.text().into_owned(), None));
+        if let Some(error) = unknown_name(&self.turn, result) {
+            return Err(error);
         }
         let definition = self.turn.describe(result.tool()).map(AsRef::as_ref);
         let answer = call_tool_result(result, definition, revision::takes(self.context));
@@ -185,10 +195,12 @@ impl Call<'_> {
     }
 }
 
-/// Whether the call failed because no tool has the name. A tool may itself fail with the same
+/// The error, if the call failed because no tool has the name. A tool may itself fail with the same
 /// kind, which is an ordinary result.
-fn is_unknown_name(turn: &Turn, result: &ToolResult) -> bool {
-    result.error_kind() == Some(ErrorKind::NotFound) && turn.describe(result.tool()).is_none()
+pub(crate) fn unknown_name(turn: &Turn, result: &ToolResult) -> Option<ErrorData> {
+    let unknown =
+        result.error_kind() == Some(ErrorKind::NotFound) && turn.describe(result.tool()).is_none();
+    unknown.then(|| ErrorData::invalid_params(result.text().into_owned(), None))
 }
 
 fn unreadable(error: &StoreError) -> ErrorData {

@@ -8,6 +8,7 @@ use rmcp::model::LoggingLevel;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::McpServer;
+use crate::plain::Standing;
 use crate::telling::Changes;
 
 /// Resources that one client may follow.
@@ -22,6 +23,8 @@ pub(crate) struct Connection {
     /// Until somebody tells the client. Noted from the first moment: the message that a client is ready
     /// may be worked on after its first request, and what changes in between must not be lost.
     changes: Mutex<Option<Changes>>,
+    /// For messages that need no protocol library.
+    pub(crate) standing: Standing,
 }
 
 impl Connection {
@@ -35,6 +38,7 @@ impl Connection {
             level: Mutex::new(None),
             followed: Mutex::default(),
             changes: Mutex::new(Some(Changes::of(server))),
+            standing: Standing::default(),
         }
     }
 

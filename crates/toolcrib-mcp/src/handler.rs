@@ -30,10 +30,9 @@ pub(crate) struct Handler {
 }
 
 impl Handler {
-    /// For one connection or session, which ends with the last clone.
-    pub(crate) fn of_connection(server: McpServer) -> Self {
-        let connection = Connection::new(&server);
-        Self { server, connection: Some(Arc::new(connection)) }
+    /// For one connection or session, which ends with whoever holds it last.
+    pub(crate) fn of_connection(server: McpServer, connection: Arc<Connection>) -> Self {
+        Self { server, connection: Some(connection) }
     }
 
     /// For requests that come each by itself.
@@ -79,6 +78,7 @@ impl ServerHandler for Handler {
     /// Clients with a handshake are told without asking, as long as they are there.
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         let Some(connection) = &self.connection else { return };
+        connection.standing.shook_hands(&context.peer);
         let Some(changes) = connection.changes() else { return };
         let ended = connection.ended();
         // Not kept alive by the task: it ends with the connection.
@@ -125,8 +125,11 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         one_page(request.as_ref(), "tools")?;
+        if let Some(connection) = &self.connection {
+            connection.standing.heard(&context);
+        }
         let tools = self.server.tools(&self.server.turn());
-        Ok(ListToolsResult::with_all_items(tools.tools(revision::takes(&context)).to_vec()))
+        Ok(tools.first_page(revision::takes(&context)))
     }
 
     /// HTTP requests of 2026-07-28 repeat some arguments in headers (`x-mcp-header`); the schema
@@ -141,8 +144,11 @@ impl ServerHandler for Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let level = self.connection.as_ref().and_then(|connection| connection.level());
-        calls::answer(&self.server, request, &context, level).await
+        let connection = self.connection.as_deref();
+        if let Some(connection) = connection {
+            connection.standing.heard(&context);
+        }
+        calls::answer(&self.server, request, &context, connection).await
     }
 
     /// What a client is told of its calls from then on, as long as the connection lasts. Later

@@ -10,7 +10,8 @@ use std::task::{Context, Poll};
 
 use bytes::{Buf, Bytes};
 use http::header::CONTENT_TYPE;
-use http::{Method, Request, Response, StatusCode};
+use http::request::Parts;
+use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use rmcp::model::{ErrorData, JsonRpcError};
@@ -20,7 +21,8 @@ use serde::Deserialize;
 
 use crate::McpServer;
 use crate::handler::Handler;
-use crate::http_sessions::HttpSessions;
+use crate::http_sessions::{HttpSessions, SESSION};
+use crate::plain::PlainHttp;
 
 const JSON: &str = "application/json";
 
@@ -87,6 +89,7 @@ pub struct McpHttpService(Arc<Inner>);
 
 /// Behind one pointer: a router clones its services for each request.
 struct Inner {
+    plain: PlainHttp,
     alone: StreamableHttpService<Handler, NeverSessionManager>,
     sessions: HttpSessions,
     body_limit: usize,
@@ -100,6 +103,7 @@ impl McpServer {
             // To the transport an empty list means everybody; this name belongs to nobody.
             allowed_hosts.push("nobody.invalid".to_owned());
         }
+        let plain = PlainHttp::new(self.clone(), &allowed_hosts);
         let config = StreamableHttpServerConfig::default()
             .with_legacy_session_mode(false)
             .with_json_response(true)
@@ -115,7 +119,19 @@ impl McpServer {
             Arc::new(NeverSessionManager::default()),
             config,
         );
-        McpHttpService(Arc::new(Inner { alone, sessions, body_limit }))
+        McpHttpService(Arc::new(Inner { plain, alone, sessions, body_limit }))
+    }
+}
+
+impl McpHttpService {
+    /// Answers a POST whose body has been read already, within whatever limit its reader has. Otherwise
+    /// as calling the service does.
+    pub async fn respond(&self, parts: Parts, body: Bytes) -> Response<McpBody> {
+        if is_json(&parts.headers) {
+            self.0.message(parts, body).await
+        } else {
+            self.0.by_library(Request::from_parts(parts, Full::default()), false).await
+        }
     }
 }
 
@@ -127,39 +143,40 @@ impl Inner {
             + 'static,
     {
         // Only a POST has a body worth reading, and only JSON is worth parsing.
-        if request.method() != Method::POST || !is_json(&request) {
-            let request = request.map(|_| Full::<Bytes>::default());
-            return if HttpSessions::named_by(&request) {
-                self.sessions.handle(request).await
-            } else {
-                self.alone.handle(request).await
-            };
+        if request.method() != Method::POST || !is_json(request.headers()) {
+            return self.by_library(request.map(|_| Full::default()), false).await;
         }
         let (parts, body) = request.into_parts();
         // A body that announces its length is refused before it is read.
         if body.size_hint().lower() > self.body_limit as u64 {
             return too_large(self.body_limit);
         }
-        let body = match Limited::new(body, self.body_limit).collect().await {
-            Ok(body) => body.to_bytes(),
-            Err(error) if error.is::<LengthLimitError>() => return too_large(self.body_limit),
+        match Limited::new(body, self.body_limit).collect().await {
+            Ok(body) => self.message(parts, body.to_bytes()).await,
+            Err(error) if error.is::<LengthLimitError>() => too_large(self.body_limit),
             Err(error) => {
-                return plain(StatusCode::BAD_REQUEST, format!("the body broke off: {error}"));
+                bare_text(StatusCode::BAD_REQUEST, format!("the body broke off: {error}"))
             }
-        };
+        }
+    }
+
+    /// Answers a POST of what should be JSON.
+    async fn message(&self, mut parts: Parts, body: Bytes) -> Response<McpBody> {
+        if !parts.headers.contains_key(SESSION)
+            && let Some(response) = self.plain.answer(&mut parts, &body).await
+        {
+            return response;
+        }
         if let Err(error) = serde_json::from_slice::<serde::de::IgnoredAny>(&body) {
             return json_rpc(ErrorData::parse_error(
                 format!("the body is not JSON: {error}"),
                 None,
             ));
         }
+        // Boxed: what the library needs is much more than what plain messages need.
         let begins = begins_a_session(&body);
         let request = Request::from_parts(parts, Full::new(body));
-        let response = if begins || HttpSessions::named_by(&request) {
-            self.sessions.handle(request).await
-        } else {
-            self.alone.handle(request).await
-        };
+        let response = Box::pin(self.by_library(request, begins)).await;
         if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
             // The media type was right and the JSON well-formed: it is the message that is not
             // understood.
@@ -170,6 +187,16 @@ impl Inner {
             ));
         }
         response
+    }
+
+    /// Has the protocol library answer a request that belongs to a session, as it says itself or its
+    /// body does, or stands alone.
+    async fn by_library(&self, request: Request<Full<Bytes>>, begins: bool) -> Response<McpBody> {
+        if begins || request.headers().contains_key(SESSION) {
+            self.sessions.handle(request).await
+        } else {
+            self.alone.handle(request).await
+        }
     }
 }
 
@@ -204,8 +231,8 @@ fn begins_a_session(body: &[u8]) -> bool {
     message.is_ok_and(|message| message.method.as_deref() == Some("initialize"))
 }
 
-fn is_json<B>(request: &Request<B>) -> bool {
-    let declared = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+fn is_json(headers: &HeaderMap) -> bool {
+    let declared = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     declared.is_some_and(|value| {
         let essence = value.split_once(';').map_or(value, |(essence, _)| essence);
         essence.trim().eq_ignore_ascii_case(JSON)
@@ -213,13 +240,13 @@ fn is_json<B>(request: &Request<B>) -> bool {
 }
 
 fn too_large(limit: usize) -> Response<McpBody> {
-    plain(
+    bare_text(
         StatusCode::PAYLOAD_TOO_LARGE,
         format!("the request body is longer than {limit} bytes: send less at once"),
     )
 }
 
-fn plain(status: StatusCode, text: String) -> Response<McpBody> {
+pub(crate) fn bare_text(status: StatusCode, text: String) -> Response<McpBody> {
     let mut response = Response::new(Full::new(Bytes::from(text)).boxed());
     *response.status_mut() = status;
     response

@@ -13,6 +13,7 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 
 use crate::McpServer;
+use crate::connection::Connection;
 use crate::handler::Handler;
 use crate::http_service::McpBody;
 
@@ -20,7 +21,8 @@ use crate::http_service::McpBody;
 const SESSIONS_MAX: usize = 1_024;
 /// A session of which nothing is heard for so long is over.
 const IDLE: Duration = Duration::from_secs(24 * 60 * 60);
-const HEADER: &str = "mcp-session-id";
+/// The header of requests that belong to a session.
+pub(crate) const SESSION: &str = "mcp-session-id";
 
 /// The sessions of one service.
 #[derive(Clone)]
@@ -37,16 +39,14 @@ impl HttpSessions {
         let manager = Arc::new(manager);
         let server = server.clone();
         let inner = StreamableHttpService::new(
-            move || Ok(Handler::of_connection(server.clone())),
+            move || {
+                let connection = Arc::new(Connection::new(&server));
+                Ok(Handler::of_connection(server.clone(), connection))
+            },
             Arc::clone(&manager),
             config.with_legacy_session_mode(true).with_json_response(false),
         );
         Self { inner, manager, used: Arc::default() }
-    }
-
-    /// Whether a request says that it belongs to a session.
-    pub(crate) fn named_by<B>(request: &Request<B>) -> bool {
-        request.headers().contains_key(HEADER)
     }
 
     pub(crate) async fn handle(&self, request: Request<Full<Bytes>>) -> Response<McpBody> {
@@ -67,7 +67,7 @@ impl HttpSessions {
 }
 
 fn session(headers: &HeaderMap) -> Option<String> {
-    headers.get(HEADER)?.to_str().ok().map(str::to_owned)
+    headers.get(SESSION)?.to_str().ok().map(str::to_owned)
 }
 
 /// When each session was last used.

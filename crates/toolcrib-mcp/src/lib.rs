@@ -13,6 +13,7 @@ mod http_sessions;
 mod list_changes;
 mod narration;
 mod offering;
+mod plain;
 mod prompting;
 mod result;
 mod revision;

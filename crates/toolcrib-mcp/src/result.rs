@@ -1,6 +1,6 @@
 //! The answer to a call, as `rmcp` sends it.
 
-use rmcp::model::{CallToolResult, ResultType};
+use rmcp::model::CallToolResult;
 use toolcrib_tool::{ToolDefinition, ToolResult};
 use toolcrib_wire::{McpData, mcp_call_tool_result};
 
@@ -13,8 +13,5 @@ pub(crate) fn call_tool_result(
 ) -> Result<CallToolResult, serde_json::Error> {
     let schema = definition.and_then(ToolDefinition::output_schema);
     let answer = mcp_call_tool_result(result, schema, takes);
-    let mut answer: CallToolResult = serde_json::from_value(answer)?;
-    // Taken away again for clients of revisions that do not know it.
-    answer.result_type = Some(ResultType::COMPLETE);
-    Ok(answer)
+    serde_json::from_value(answer)
 }

@@ -2,13 +2,24 @@
 
 use std::future::Future;
 use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
 
 use rmcp::service::{QuitReason, ServerInitializeError, serve_server_with_ct};
 use rmcp::transport::stdio_pipes;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_util::task::AbortOnDropHandle;
 
+use crate::connection::Connection;
 use crate::handler::Handler;
+use crate::plain::{Between, Desk};
 use crate::{McpError, McpServer};
+
+/// Room for what is passed on to the protocol library, and for what it says, in bytes.
+const PASSED_ON: usize = 64 * 1024;
+
+/// How long a client may take to read what it is told last.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 
 impl McpServer {
     /// Serves the client at the other end of standard input and output until it closes its end
@@ -43,29 +54,43 @@ impl McpServer {
         let token = self.closing().child_token();
         let mut shutdown = pin!(shutdown);
         let _ended = token.clone().drop_guard();
-        let handler = Handler::of_connection(self.clone());
+        let connection = Arc::new(Connection::new(self));
+        let desk = Desk::new(self.clone(), Arc::clone(&connection));
+        let handler = Handler::of_connection(self.clone(), connection);
+        let (ours, theirs) = tokio::io::duplex(PASSED_ON);
+        let between = Between::new(desk, (read, write), ours, token.clone());
+        // A task of its own, so that it is woken where what is read arrives. It ends with this future.
+        let between = AbortOnDropHandle::new(tokio::spawn(between.run()));
         let opened = tokio::select! {
-            opened = serve_server_with_ct(handler, (read, write), token.clone()) => opened,
+            opened = serve_server_with_ct(handler, theirs, token.clone()) => opened,
             () = &mut shutdown => return Ok(()),
         };
-        let connection = match opened {
-            Ok(connection) => connection,
+        let ended = match opened {
+            Ok(connection) => {
+                let mut ended = pin!(connection.waiting());
+                let quit = tokio::select! {
+                    quit = &mut ended => quit,
+                    () = &mut shutdown => {
+                        token.cancel();
+                        ended.await
+                    }
+                };
+                match quit {
+                    Ok(QuitReason::JoinError(error)) | Err(error) => {
+                        Err(McpError::Task(error.into()))
+                    }
+                    Ok(_) => Ok(()),
+                }
+            }
             Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => {
-                return Ok(());
+                Ok(())
             }
-            Err(error) => return Err(McpError::Handshake { reason: error.to_string() }),
+            Err(error) => Err(McpError::Handshake { reason: error.to_string() }),
         };
-        let mut ended = pin!(connection.waiting());
-        let quit = tokio::select! {
-            quit = &mut ended => quit,
-            () = &mut shutdown => {
-                token.cancel();
-                ended.await
-            }
-        };
-        match quit {
-            Ok(QuitReason::JoinError(error)) | Err(error) => Err(McpError::Task(error.into())),
-            Ok(_) => Ok(()),
+        // What was said last is still on its way to the client, if that reads it.
+        match tokio::time::timeout(LAST_WORDS, between).await {
+            Ok(Err(error)) => Err(McpError::Task(error.into())),
+            Ok(Ok(())) | Err(_) => ended,
         }
     }
 }

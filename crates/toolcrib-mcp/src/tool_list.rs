@@ -1,34 +1,68 @@
 //! Definitions as MCP tools, converted once per registry generation.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwapOption;
-use rmcp::model::{JsonObject, Tool, ToolAnnotations};
+use bytes::Bytes;
+use rmcp::model::{JsonObject, ListToolsResult, Tool, ToolAnnotations};
 use serde_json::Value;
 use toolcrib_core::Turn;
 use toolcrib_tool::ToolDefinition;
 use toolcrib_wire::{McpData, mcp_output_schema};
+
+use crate::plain::WrittenList;
 
 /// The tools of one generation, each revision's shape made at its first use.
 pub(crate) struct ToolList {
     generation: u64,
     // Definitions and no turn: a list in the cache must not keep retired tools alive.
     definitions: Vec<Arc<ToolDefinition>>,
-    objects: OnceLock<Vec<Tool>>,
-    any_json: OnceLock<Vec<Tool>>,
+    objects: Shape,
+    any_json: Shape,
+    repeating: OnceLock<BTreeSet<String>>,
+}
+
+/// The tools as a revision takes them.
+#[derive(Default)]
+struct Shape {
+    tools: OnceLock<Vec<Tool>>,
+    written: WrittenList,
 }
 
 impl ToolList {
     /// The tools in the order of the turn's definitions: by name.
     pub(crate) fn tools(&self, takes: McpData) -> &[Tool] {
-        let shape = match takes {
-            McpData::Objects => &self.objects,
-            McpData::Any => &self.any_json,
-        };
-        shape.get_or_init(|| {
+        self.shape(takes).tools.get_or_init(|| {
             self.definitions.iter().map(|definition| tool(definition, takes)).collect()
         })
+    }
+
+    /// The first page, as `rmcp` sends it.
+    pub(crate) fn first_page(&self, takes: McpData) -> ListToolsResult {
+        ListToolsResult::with_all_items(self.tools(takes).to_vec())
+    }
+
+    /// The first page as it is written, if it can be.
+    pub(crate) fn written(&self, takes: McpData) -> Option<Bytes> {
+        self.shape(takes).written.get(takes, || self.first_page(takes))
+    }
+
+    /// Whether a tool wants some of its arguments repeated in headers over HTTP.
+    pub(crate) fn repeats_arguments(&self, name: &str) -> bool {
+        let find = || {
+            let repeating = self.definitions.iter().filter(|one| repeats(one.input_schema()));
+            repeating.map(|one| one.name().to_owned()).collect()
+        };
+        self.repeating.get_or_init(find).contains(name)
+    }
+
+    fn shape(&self, takes: McpData) -> &Shape {
+        match takes {
+            McpData::Objects => &self.objects,
+            McpData::Any => &self.any_json,
+        }
     }
 
     /// One tool.
@@ -56,8 +90,9 @@ impl ToolListCache {
         let list = Arc::new(ToolList {
             generation,
             definitions: turn.definitions().to_vec(),
-            objects: OnceLock::new(),
-            any_json: OnceLock::new(),
+            objects: Shape::default(),
+            any_json: Shape::default(),
+            repeating: OnceLock::new(),
         });
         self.0.store(Some(Arc::clone(&list)));
         list
@@ -90,6 +125,17 @@ fn tool(definition: &ToolDefinition, takes: McpData) -> Tool {
     tool.output_schema =
         definition.output_schema().map(|schema| Arc::new(mcp_output_schema(schema, takes)));
     tool
+}
+
+/// Whether the word that asks for it stands anywhere, be it in another meaning.
+fn repeats(schema: &Value) -> bool {
+    match schema {
+        Value::Object(object) => {
+            object.contains_key("x-mcp-header") || object.values().any(repeats)
+        }
+        Value::Array(items) => items.iter().any(repeats),
+        _ => false,
+    }
 }
 
 /// An input schema's root, which the definition's builder has made sure is an object.

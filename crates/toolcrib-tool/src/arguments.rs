@@ -8,37 +8,80 @@ use toolcrib_json::{ParseError, Tape, parse_owned};
 
 use crate::ToolError;
 
-/// JSON text as it came from a model: unparsed, untrusted.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct RawArguments(String);
+/// JSON text as it came from a model: untrusted. Whoever has read the message it came in may have
+/// parsed it with the rest; that is then not done again.
+#[derive(Debug, Clone)]
+pub struct RawArguments(Given);
+
+#[derive(Debug, Clone)]
+enum Given {
+    Text(String),
+    Parsed(Tape<'static>),
+}
 
 impl RawArguments {
     /// The text.
     pub fn as_str(&self) -> &str {
-        &self.0
+        match &self.0 {
+            Given::Text(text) => text,
+            Given::Parsed(tape) => tape.text(),
+        }
     }
 
     /// The text, owned.
     pub fn into_string(self) -> String {
-        self.0
+        match self.0 {
+            Given::Text(text) => text,
+            Given::Parsed(tape) => tape.into_text(),
+        }
+    }
+
+    /// The parsed text. One that is not JSON is handed back with what is wrong with it.
+    pub fn into_tape(self) -> Result<Tape<'static>, (ParseError, String)> {
+        match self.0 {
+            Given::Text(text) => parse_owned(text),
+            Given::Parsed(tape) => Ok(tape),
+        }
+    }
+}
+
+/// Of equal text.
+impl PartialEq for RawArguments {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+
+impl Eq for RawArguments {}
+
+impl Default for RawArguments {
+    /// An empty text.
+    fn default() -> Self {
+        Self::from(String::new())
     }
 }
 
 impl From<String> for RawArguments {
     fn from(text: String) -> Self {
-        Self(text)
+        Self(Given::Text(text))
     }
 }
 
 impl From<&str> for RawArguments {
     fn from(text: &str) -> Self {
-        Self(text.to_owned())
+        Self::from(text.to_owned())
+    }
+}
+
+impl From<Tape<'static>> for RawArguments {
+    fn from(tape: Tape<'static>) -> Self {
+        Self(Given::Parsed(tape))
     }
 }
 
 impl From<&Value> for RawArguments {
     fn from(value: &Value) -> Self {
-        Self(value.to_string())
+        Self::from(value.to_string())
     }
 }
 
@@ -148,6 +191,18 @@ mod tests {
             "the tool's schema allows what its code cannot read: invalid type: string \"two\", \
              expected u8 at `/at/1`"
         );
+    }
+
+    #[test]
+    fn arguments_are_the_same_parsed_or_not() {
+        let text = RawArguments::from(r#"{"a": 1}"#);
+        let parsed = RawArguments::from(parse_owned(r#"{"a": 1}"#.to_owned()).unwrap());
+        assert_eq!(text, parsed);
+        assert_eq!(parsed.clone().into_string(), r#"{"a": 1}"#);
+        let read = |raw: RawArguments| Arguments::from_tape(raw.into_tape().unwrap());
+        assert_eq!(read(text).value(), read(parsed).value());
+        let (_, text) = RawArguments::from("{").into_tape().unwrap_err();
+        assert_eq!(text, "{");
     }
 
     #[test]

@@ -27,7 +27,9 @@ pub use prompt::{prompt_text, prompt_text_with_notes};
 pub use report::{Note, Reason, Refusal};
 pub use results::anthropic::anthropic_tool_result;
 pub use results::gemini::gemini_function_response;
-pub use results::mcp::{META_ERROR_KIND, META_NOTES, META_TRUNCATED, mcp_call_tool_result};
+pub use results::mcp::{
+    META_ERROR_KIND, META_NOTES, META_TRUNCATED, McpCallToolResult, mcp_call_tool_result,
+};
 pub use results::openai::{openai_call_record, openai_tool_message, responses_call_output};
 pub use results::plain::plain_result;
 pub use target::Target;

@@ -1,5 +1,7 @@
 //! MCP's way to be told about a tool, and what it takes as structured data.
 
+use serde::Serialize;
+use serde::ser::{SerializeMap as _, Serializer};
 use serde_json::{Map, Value, json};
 
 use crate::declaration::Declaration;
@@ -61,13 +63,34 @@ pub(crate) fn tool(
 
 /// The data as a revision takes it; `schema` is the tool's output schema. Data is wrapped as its
 /// schema is, even where it happens to be an object.
-pub(crate) fn structured_content(data: &Value, schema: Option<&Value>, takes: McpData) -> Value {
+pub(crate) fn structured_content<'a>(
+    data: &'a Value,
+    schema: Option<&Value>,
+    takes: McpData,
+) -> StructuredContent<'a> {
     let wrapped = match (takes, schema) {
         (McpData::Any, _) => false,
         (McpData::Objects, Some(schema)) => !is_object_schema(schema),
         (McpData::Objects, None) => !data.is_object(),
     };
-    if wrapped { json!({ WRAPPER: data }) } else { data.clone() }
+    StructuredContent { data, wrapped }
+}
+
+/// Data, as it is or as `{result: …}`.
+pub(crate) struct StructuredContent<'a> {
+    data: &'a Value,
+    wrapped: bool,
+}
+
+impl Serialize for StructuredContent<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if !self.wrapped {
+            return self.data.serialize(serializer);
+        }
+        let mut wrapper = serializer.serialize_map(Some(1))?;
+        wrapper.serialize_entry(WRAPPER, self.data)?;
+        wrapper.end()
+    }
 }
 
 /// A tool's output schema as a revision takes it; [`McpData::Objects`] suits every revision.
@@ -129,6 +152,10 @@ fn rebase_references(schema: &mut Value) {
 mod tests {
     use super::*;
 
+    fn data_as(data: &Value, schema: Option<&Value>, takes: McpData) -> Value {
+        serde_json::to_value(structured_content(data, schema, takes)).unwrap()
+    }
+
     fn schema(schema: &Value, takes: McpData) -> Value {
         Value::Object(mcp_output_schema(schema, takes))
     }
@@ -139,7 +166,7 @@ mod tests {
         for takes in [McpData::Objects, McpData::Any] {
             assert_eq!(schema(&object, takes), object);
             let data = json!({"total": 1});
-            assert_eq!(structured_content(&data, Some(&object), takes), data);
+            assert_eq!(data_as(&data, Some(&object), takes), data);
         }
     }
 
@@ -151,11 +178,8 @@ mod tests {
         assert_eq!(wrapped["required"], json!(["result"]));
         assert_eq!(schema(&list, McpData::Any), list);
         let data = json!(["a"]);
-        assert_eq!(
-            structured_content(&data, Some(&list), McpData::Objects),
-            json!({"result": ["a"]})
-        );
-        assert_eq!(structured_content(&data, Some(&list), McpData::Any), data);
+        assert_eq!(data_as(&data, Some(&list), McpData::Objects), json!({"result": ["a"]}));
+        assert_eq!(data_as(&data, Some(&list), McpData::Any), data);
     }
 
     #[test]
@@ -199,11 +223,8 @@ mod tests {
     fn data_is_wrapped_as_its_schema_is() {
         let either = json!({"anyOf": [{"type": "object"}, {"type": "null"}]});
         let data = json!({"a": 1});
-        assert_eq!(
-            structured_content(&data, Some(&either), McpData::Objects),
-            json!({"result": {"a": 1}})
-        );
-        assert_eq!(structured_content(&data, None, McpData::Objects), data);
-        assert_eq!(structured_content(&json!(7), None, McpData::Objects), json!({"result": 7}));
+        assert_eq!(data_as(&data, Some(&either), McpData::Objects), json!({"result": {"a": 1}}));
+        assert_eq!(data_as(&data, None, McpData::Objects), data);
+        assert_eq!(data_as(&json!(7), None, McpData::Objects), json!({"result": 7}));
     }
 }

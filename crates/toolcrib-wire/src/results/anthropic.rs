@@ -19,7 +19,7 @@ pub fn anthropic_tool_result(result: &ToolResult) -> Value {
     });
     let parts = parts(result);
     if !parts.is_empty() {
-        block["content"] = parts.iter().map(content).collect();
+        block["content"] = parts.iter().map(|part| content(part)).collect();
     }
     if !result.is_success() {
         block["is_error"] = true.into();

@@ -1,7 +1,11 @@
 //! Results for the Model Context Protocol.
 
-use serde_json::{Map, Value, json};
-use toolcrib_tool::{Content, ToolOutput, ToolResult};
+use std::borrow::Cow;
+
+use serde::Serialize;
+use serde::ser::{SerializeMap as _, Serializer};
+use serde_json::{Map, Value};
+use toolcrib_tool::{Content, ErrorKind, ToolOutput, ToolResult};
 
 use super::{base64, parts};
 use crate::mcp::{McpData, structured_content};
@@ -15,64 +19,155 @@ pub const META_TRUNCATED: &str = "toolcrib/truncated";
 /// The `_meta` key under which the notes of a tool's output stand, as an object.
 pub const META_NOTES: &str = "toolcrib/notes";
 
-/// The `CallToolResult` that answers a call: every part, the data and the notes. A duration has no
-/// place in it, and a failure's hints are in its text.
-///
-/// `output_schema` is the called tool's. What a failed call had produced need not fit it, so that
-/// a failure of a tool with an output schema has no `structuredContent`.
+/// The `CallToolResult` that answers a call, to be written as JSON: every part, the data and the notes,
+/// and from revision 2026-07-28 on that it is complete. A duration has no place in it, and a failure's
+/// hints are in its text.
+#[derive(Debug, Clone, Copy)]
+pub struct McpCallToolResult<'a> {
+    result: &'a ToolResult,
+    output_schema: Option<&'a Value>,
+    takes: McpData,
+}
+
+impl<'a> McpCallToolResult<'a> {
+    /// The answer for a client whose revision takes `takes`.
+    ///
+    /// `output_schema` is the called tool's. What a failed call had produced need not fit it, so that
+    /// a failure of a tool with an output schema has no `structuredContent`.
+    pub fn new(result: &'a ToolResult, output_schema: Option<&'a Value>, takes: McpData) -> Self {
+        Self { result, output_schema, takes }
+    }
+}
+
+impl Serialize for McpCallToolResult<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { result, output_schema, takes } = *self;
+        let mut answer = serializer.serialize_map(None)?;
+        if takes == McpData::Any {
+            answer.serialize_entry("resultType", "complete")?;
+        }
+        answer.serialize_entry("content", &Blocks(&parts(result)))?;
+        answer.serialize_entry("isError", &!result.is_success())?;
+        let promised = result.is_success() || output_schema.is_none();
+        if let Some(data) = result.data().filter(|_| promised) {
+            let data = structured_content(data, output_schema, takes);
+            answer.serialize_entry("structuredContent", &data)?;
+        }
+        let meta = Meta::of(result);
+        if !meta.is_empty() {
+            answer.serialize_entry("_meta", &meta)?;
+        }
+        answer.end()
+    }
+}
+
+/// [`McpCallToolResult`] as a value.
 pub fn mcp_call_tool_result(
     result: &ToolResult,
     output_schema: Option<&Value>,
     takes: McpData,
 ) -> Value {
-    let content: Vec<Value> = parts(result).iter().map(block).collect();
-    let mut answer = json!({"content": content, "isError": !result.is_success()});
-    let promised = result.is_success() || output_schema.is_none();
-    if let Some(data) = result.data().filter(|_| promised) {
-        answer["structuredContent"] = structured_content(data, output_schema, takes);
-    }
-    let meta = meta(result);
-    if !meta.is_empty() {
-        answer["_meta"] = Value::Object(meta);
-    }
-    answer
+    // Strings, booleans and JSON values always serialise.
+    serde_json::to_value(McpCallToolResult::new(result, output_schema, takes)).unwrap_or_default()
 }
 
-fn block(part: &Content) -> Value {
-    match part {
-        Content::Image { data, mime_type } => {
-            json!({"type": "image", "data": base64(data), "mimeType": mime_type})
-        }
-        Content::Audio { data, mime_type } => {
-            json!({"type": "audio", "data": base64(data), "mimeType": mime_type})
-        }
-        Content::Link { uri, name, mime_type } => {
-            let mut link = json!({"type": "resource_link", "uri": uri, "name": name});
-            if let Some(mime_type) = mime_type {
-                link["mimeType"] = mime_type.as_str().into();
+struct Blocks<'a>(&'a [Cow<'a, Content>]);
+
+impl Serialize for Blocks<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(|part| Block::of(part)))
+    }
+}
+
+/// One part, as MCP writes it.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
+enum Block<'a> {
+    Text {
+        text: Cow<'a, str>,
+    },
+    Image {
+        data: String,
+        mime_type: &'a str,
+    },
+    Audio {
+        data: String,
+        mime_type: &'a str,
+    },
+    ResourceLink {
+        uri: &'a str,
+        name: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        mime_type: Option<&'a str>,
+    },
+    Resource {
+        resource: File<'a>,
+    },
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct File<'a> {
+    uri: &'a str,
+    mime_type: &'a str,
+    blob: String,
+}
+
+impl<'a> Block<'a> {
+    fn of(part: &'a Content) -> Self {
+        match part {
+            Content::Image { data, mime_type } => Self::Image { data: base64(data), mime_type },
+            Content::Audio { data, mime_type } => Self::Audio { data: base64(data), mime_type },
+            Content::Link { uri, name, mime_type } => {
+                Self::ResourceLink { uri, name, mime_type: mime_type.as_deref() }
             }
-            link
+            Content::Blob { uri, data, mime_type } => {
+                Self::Resource { resource: File { uri, mime_type, blob: base64(data) } }
+            }
+            // A kind of part that this version does not know is still told in words.
+            other => Self::Text { text: other.as_text() },
         }
-        Content::Blob { uri, data, mime_type } => json!({
-            "type": "resource",
-            "resource": {"uri": uri, "mimeType": mime_type, "blob": base64(data)},
-        }),
-        // A kind of part that this version does not know is still told in words.
-        other => json!({"type": "text", "text": other.as_text()}),
     }
 }
 
 /// What programs may want to know and models need not.
-fn meta(result: &ToolResult) -> Map<String, Value> {
-    let mut meta = Map::new();
-    if let Some(kind) = result.error_kind() {
-        meta.insert(META_ERROR_KIND.to_owned(), kind.as_str().into());
+#[derive(Serialize)]
+struct Meta<'a> {
+    #[serde(rename = "toolcrib/error_kind", skip_serializing_if = "Option::is_none")]
+    error_kind: Option<&'static str>,
+    #[serde(rename = "toolcrib/truncated", skip_serializing_if = "std::ops::Not::not")]
+    truncated: bool,
+    #[serde(rename = "toolcrib/notes", skip_serializing_if = "Option::is_none")]
+    notes: Option<&'a Map<String, Value>>,
+}
+
+impl<'a> Meta<'a> {
+    fn of(result: &'a ToolResult) -> Self {
+        Self {
+            error_kind: result.error_kind().map(ErrorKind::as_str),
+            truncated: result.truncated(),
+            notes: result.output().map(ToolOutput::meta).filter(|notes| !notes.is_empty()),
+        }
     }
-    if result.truncated() {
-        meta.insert(META_TRUNCATED.to_owned(), true.into());
+
+    fn is_empty(&self) -> bool {
+        let Self { error_kind, truncated, notes } = self;
+        error_kind.is_none() && !truncated && notes.is_none()
     }
-    if let Some(notes) = result.output().map(ToolOutput::meta).filter(|notes| !notes.is_empty()) {
-        meta.insert(META_NOTES.to_owned(), Value::Object(notes.clone()));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_stand_under_the_keys_that_are_told() {
+        let notes = Map::new();
+        let meta = Meta { error_kind: Some("timeout"), truncated: true, notes: Some(&notes) };
+        let meta = serde_json::to_value(meta).unwrap();
+        let keys: Vec<_> = meta.as_object().unwrap().keys().map(String::as_str).collect();
+        let mut told = [META_ERROR_KIND, META_TRUNCATED, META_NOTES];
+        told.sort_unstable();
+        assert_eq!(keys, told);
     }
-    meta
 }

@@ -6,6 +6,8 @@ pub(crate) mod mcp;
 pub(crate) mod openai;
 pub(crate) mod plain;
 
+use std::borrow::Cow;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use toolcrib_tool::{Content, ToolOutput, ToolResult};
@@ -22,16 +24,17 @@ pub(crate) fn data_url(data: &[u8], mime_type: &str) -> String {
 
 /// The parts of a successful result that a model is shown; a failure, and data without parts, is
 /// one text.
-fn parts(result: &ToolResult) -> Vec<Content> {
+fn parts(result: &ToolResult) -> Vec<Cow<'_, Content>> {
     let own = result.output().map(ToolOutput::content).unwrap_or_default();
-    let mut parts = Vec::new();
+    let mut parts = Vec::with_capacity(own.len().max(1));
     if !result.is_success() || own.is_empty() {
-        parts.push(Content::Text(result.text().into_owned()));
+        parts.push(Cow::Owned(Content::Text(result.text().into_owned())));
         // The failure's text tells of the partial output; what is no text follows it.
-        parts.extend(own.iter().filter(|part| !matches!(part, Content::Text(_))).cloned());
+        let rest = own.iter().filter(|part| !matches!(part, Content::Text(_)));
+        parts.extend(rest.map(Cow::Borrowed));
     } else {
-        parts.extend_from_slice(own);
+        parts.extend(own.iter().map(Cow::Borrowed));
     }
-    parts.retain(|part| !matches!(part, Content::Text(text) if text.is_empty()));
+    parts.retain(|part| !matches!(&**part, Content::Text(text) if text.is_empty()));
     parts
 }

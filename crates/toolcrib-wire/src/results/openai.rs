@@ -40,8 +40,12 @@ pub fn openai_tool_message(result: &ToolResult) -> Value {
 pub fn responses_call_output(result: &ToolResult) -> Value {
     let parts = parts(result);
     let plain =
-        parts.iter().all(|part| !matches!(part, Content::Image { .. } | Content::Blob { .. }));
-    let output = if plain { Value::from(result.text()) } else { parts.iter().map(item).collect() };
+        parts.iter().all(|part| !matches!(&**part, Content::Image { .. } | Content::Blob { .. }));
+    let output = if plain {
+        Value::from(result.text())
+    } else {
+        parts.iter().map(|part| item(part)).collect()
+    };
     json!({"type": "function_call_output", "call_id": result.call_id().as_str(), "output": output})
 }
 

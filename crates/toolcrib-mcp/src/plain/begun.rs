@@ -1,0 +1,81 @@
+//! A call that has begun before the protocol library knows of it, and is handed over to it if it does
+//! not end at once.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use http::request::Parts;
+use rmcp::RoleServer;
+use rmcp::service::RequestContext;
+use toolcrib_core::Turn;
+use toolcrib_core::suspension::Answer;
+use toolcrib_tool::{BoxFuture, ToolCall};
+
+use crate::McpServer;
+use crate::connection::Connection;
+
+/// A call under way. Dropping it withdraws the call.
+pub(crate) struct Begun {
+    pub(crate) turn: Turn,
+    work: BoxFuture<'static, Answer>,
+}
+
+impl Begun {
+    /// Opens a turn and makes a call of it; nothing runs before it is waited for.
+    pub(crate) fn new(server: &McpServer, call: ToolCall) -> Self {
+        let turn = server.turn();
+        let own = turn.clone();
+        Self { turn, work: Box::pin(async move { own.start(call).await }) }
+    }
+
+    /// Works on it as far as that goes without waiting.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Option<Answer> {
+        match self.work.as_mut().poll(cx) {
+            Poll::Ready(answer) => Some(answer),
+            Poll::Pending => None,
+        }
+    }
+
+    /// Its answer.
+    pub(crate) async fn answer(&mut self) -> Answer {
+        self.work.as_mut().await
+    }
+
+    /// The call, of which `answer` has become known meanwhile.
+    pub(crate) fn answered(self, answer: Answer) -> Self {
+        Self { turn: self.turn, work: Box::pin(std::future::ready(answer)) }
+    }
+
+    /// The call that was handed over with a request, if one was: beside its text over HTTP, or to the
+    /// client's connection.
+    pub(crate) fn of_request(
+        context: &RequestContext<RoleServer>,
+        connection: Option<&Connection>,
+    ) -> Option<Self> {
+        match context.extensions.get::<Parts>() {
+            Some(parts) => parts.extensions.get::<HandedOver>()?.take(),
+            None => connection?.standing.take(&context.id),
+        }
+    }
+}
+
+/// A call on its way to the handler of the request, beside the request's text.
+#[derive(Clone)]
+pub(crate) struct HandedOver(Arc<Mutex<Option<Begun>>>);
+
+impl HandedOver {
+    pub(crate) fn new(begun: Begun) -> Self {
+        Self(Arc::new(Mutex::new(Some(begun))))
+    }
+
+    fn take(&self) -> Option<Begun> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl fmt::Debug for HandedOver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("HandedOver")
+    }
+}

@@ -1,0 +1,142 @@
+//! Plain messages over HTTP.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::header::CONTENT_TYPE;
+use http::request::Parts;
+use http::{HeaderValue, Response, StatusCode};
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::{BodyExt as _, Full};
+use toolcrib_core::suspension::Answer;
+use toolcrib_wire::McpData;
+
+use super::begun::{Begun, HandedOver};
+use super::head::{self, Hosts};
+use super::message::{Message, Wanted};
+use super::written;
+use crate::McpServer;
+use crate::http_service::{McpBody, bare_text};
+
+/// Room for most answers, in bytes.
+const ORDINARY: usize = 512;
+
+/// Answers plain messages of clients that have no session.
+pub(crate) struct PlainHttp {
+    server: McpServer,
+    hosts: Hosts,
+}
+
+/// What is to be done about a plain message.
+enum Work {
+    Listed([Bytes; 3]),
+    Call { id: Box<str>, begun: Begun, takes: McpData },
+}
+
+impl PlainHttp {
+    pub(crate) fn new(server: McpServer, allowed_hosts: &[String]) -> Self {
+        Self { server, hosts: Hosts::new(allowed_hosts) }
+    }
+
+    /// Answers a POST of JSON; `None` if the protocol library has to, which finds in `parts` what has
+    /// been begun.
+    ///
+    /// Dropping the future withdraws the call.
+    pub(crate) async fn answer(&self, parts: &mut Parts, body: &[u8]) -> Option<Response<McpBody>> {
+        let headers = &parts.headers;
+        if !self.hosts.admit(headers) || !head::accepts_answers(headers) {
+            return None;
+        }
+        let (id, mut begun, takes) = match self.work(parts, body)? {
+            Work::Listed(pieces) => return Some(json(Pieces(pieces.into()).boxed())),
+            Work::Call { id, begun, takes } => (id, begun, takes),
+        };
+        // Who waits for nothing needs nobody to wait with.
+        let at_once = poll_fn(|cx| Poll::Ready(begun.poll(cx))).await;
+        let answer = if let Some(answer) = at_once {
+            answer
+        } else {
+            tokio::select! {
+                biased;
+                () = self.server.closing().cancelled() => return Some(ended()),
+                answer = begun.answer() => answer,
+            }
+        };
+        match answer {
+            Answer::Done(result) => {
+                let mut text = Vec::with_capacity(ORDINARY);
+                written::call(&mut text, &id, &begun.turn, &result, takes);
+                Some(json(Full::from(text).boxed()))
+            }
+            waiting @ Answer::Suspended(_) => {
+                parts.extensions.insert(HandedOver::new(begun.answered(waiting)));
+                None
+            }
+        }
+    }
+
+    /// Apart from the answer, so that what is read is let go before a call is waited for.
+    fn work(&self, parts: &Parts, body: &[u8]) -> Option<Work> {
+        let tape = toolcrib_json::parse(std::str::from_utf8(body).ok()?).ok()?;
+        let message = Message::of(&tape)?;
+        let takes = head::takes(&parts.headers, &message)?;
+        match message.wanted {
+            Wanted::List => {
+                let page = self.server.tools(&self.server.turn()).written(takes)?;
+                Some(Work::Listed(written::list(message.id(), page)))
+            }
+            Wanted::Call { name, arguments } => {
+                if takes == McpData::Any && self.repeats_arguments(name) {
+                    return None;
+                }
+                let begun = Begun::new(&self.server, message.call(name, arguments));
+                Some(Work::Call { id: message.id().into(), begun, takes })
+            }
+        }
+    }
+
+    /// Whether a tool's arguments may be repeated in headers, which have to be compared then.
+    fn repeats_arguments(&self, name: &str) -> bool {
+        self.server.tools(&self.server.turn()).repeats_arguments(name)
+    }
+}
+
+/// The server ends, and its calls with it.
+fn ended() -> Response<McpBody> {
+    let text = "the server has ended, and the call with it".to_owned();
+    bare_text(StatusCode::INTERNAL_SERVER_ERROR, text)
+}
+
+fn json(body: McpBody) -> Response<McpBody> {
+    let mut response = Response::new(body);
+    let kind = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(CONTENT_TYPE, kind);
+    response
+}
+
+/// A body of several pieces, none of which is copied.
+struct Pieces(VecDeque<Bytes>);
+
+impl Body for Pieces {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Ready(self.0.pop_front().map(|piece| Ok(Frame::data(piece))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.0.iter().map(|piece| piece.len() as u64).sum())
+    }
+}

@@ -1,0 +1,276 @@
+//! Plain messages over a pair of byte streams, one a line.
+//!
+//! What stands between the client and the protocol library reads every line once. It answers those
+//! that are plain, passes on the others and what the library says, and writes as much at once as there
+//! is. A call that does not end at once is passed on, too, having begun: it holds up no line behind
+//! it, and cancelling it is the library's affair.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::{Buf as _, BytesMut};
+use memchr::memchr;
+use tokio::io::{AsyncRead, AsyncWrite, DuplexStream};
+use tokio_util::io::poll_read_buf;
+use tokio_util::sync::CancellationToken;
+
+use super::desk::Desk;
+
+/// The longest plain line, in bytes. Longer ones pass through as they come.
+const PLAIN_MAX: usize = 1024 * 1024;
+/// Nothing more is read for somebody for whom more than this waits, in bytes.
+const WAITING_MAX: usize = 16 * 1024 * 1024;
+/// Room for what is read at once, in bytes.
+const READ: usize = 64 * 1024;
+/// Lines that are worked on before other tasks get their turn.
+const LINES_PER_TURN: usize = 64;
+
+/// Stands between a client and the protocol library.
+pub(crate) struct Between<R, W> {
+    desk: Desk,
+    /// From then on nothing is read of the client.
+    ended: CancellationToken,
+    /// `None` once it says nothing more.
+    from_client: Option<R>,
+    lines: Lines,
+    to_client: Outgoing,
+    /// `None` once nobody is there to read.
+    client: Option<W>,
+    library: DuplexStream,
+    to_library: Outgoing,
+    /// Whether the library knows that the client says nothing more.
+    library_told: bool,
+    library_closed: bool,
+}
+
+impl<R, W> Between<R, W>
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    /// Between the client at `read` and `write` and the library at the other end of `library`.
+    pub(crate) fn new(
+        desk: Desk,
+        (read, write): (R, W),
+        library: DuplexStream,
+        ended: CancellationToken,
+    ) -> Self {
+        Self {
+            desk,
+            ended,
+            from_client: Some(read),
+            lines: Lines::default(),
+            to_client: Outgoing::default(),
+            client: Some(write),
+            library,
+            to_library: Outgoing::default(),
+            library_told: false,
+            library_closed: false,
+        }
+    }
+
+    /// Goes on until the library has closed its end and all it has said is written.
+    pub(crate) async fn run(mut self) {
+        poll_fn(|cx| self.poll(cx)).await;
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut lines = 0;
+        loop {
+            let mut moved = self.hear_library(cx);
+            moved |= self.hear_client(cx);
+            let worked_on = self.work(cx, LINES_PER_TURN - lines);
+            lines += worked_on;
+            moved |= worked_on > 0;
+            moved |= self.tell_client(cx);
+            moved |= self.tell_library(cx);
+            if self.library_closed && self.to_client.is_empty() {
+                return Poll::Ready(());
+            }
+            if lines >= LINES_PER_TURN {
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            if !moved {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    /// Reads what the library has to say; whether it was something.
+    fn hear_library(&mut self, cx: &mut Context<'_>) -> bool {
+        if self.library_closed || self.to_client.len() > WAITING_MAX {
+            return false;
+        }
+        self.to_client.bytes.reserve(READ);
+        match poll_read_buf(Pin::new(&mut self.library), cx, &mut self.to_client.bytes) {
+            Poll::Pending => false,
+            Poll::Ready(read) => {
+                self.library_closed = !matches!(read, Ok(1..));
+                if self.client.is_none() {
+                    self.to_client.clear();
+                }
+                true
+            }
+        }
+    }
+
+    /// Reads what the client has to say; whether it was something, or its end.
+    fn hear_client(&mut self, cx: &mut Context<'_>) -> bool {
+        let waiting = self.to_client.len().max(self.to_library.len());
+        let Some(read) = self.from_client.as_mut().filter(|_| waiting <= WAITING_MAX) else {
+            return false;
+        };
+        if self.lines.has_some() {
+            return false;
+        }
+        self.lines.bytes.reserve(READ);
+        match poll_read_buf(Pin::new(read), cx, &mut self.lines.bytes) {
+            Poll::Pending => false,
+            Poll::Ready(read) => {
+                if !matches!(read, Ok(1..)) || self.ended.is_cancelled() {
+                    if let Err(error) = read {
+                        tracing::error!(%error, "a client cannot be read any more");
+                    }
+                    self.from_client = None;
+                }
+                true
+            }
+        }
+    }
+
+    /// Works on lines that are there, on so many at most; how many they were.
+    fn work(&mut self, cx: &mut Context<'_>, most: usize) -> usize {
+        let mut worked_on = 0;
+        while worked_on < most && self.to_client.len() <= WAITING_MAX {
+            let Some(piece) = self.lines.next() else { break };
+            let (bytes, whole) = piece;
+            let answered = whole
+                && self.client.is_some()
+                && self.desk.answer(&self.lines.bytes[..bytes], &mut self.to_client.bytes, cx);
+            if !answered {
+                self.to_library.bytes.extend_from_slice(&self.lines.bytes[..bytes]);
+            }
+            self.lines.advance(bytes);
+            worked_on += 1;
+        }
+        worked_on
+    }
+
+    fn tell_client(&mut self, cx: &mut Context<'_>) -> bool {
+        let Some(client) = &mut self.client else { return false };
+        match self.to_client.write(client, cx) {
+            Ok(moved) => moved,
+            Err(error) => {
+                // The library hears the end of what it says, too, and need not wait for a reader.
+                tracing::error!(%error, "a client cannot be told any more");
+                self.client = None;
+                self.to_client.clear();
+                true
+            }
+        }
+    }
+
+    fn tell_library(&mut self, cx: &mut Context<'_>) -> bool {
+        match self.to_library.write(&mut self.library, cx) {
+            Ok(true) => return true,
+            Ok(false) => {}
+            // It has ended; what is said to it is lost with it.
+            Err(_) => self.to_library.clear(),
+        }
+        let over = self.from_client.is_none() && !self.lines.has_some();
+        if over && self.to_library.is_empty() && !self.library_told {
+            let told = Pin::new(&mut self.library).poll_shutdown(cx);
+            self.library_told = told.is_ready();
+            return self.library_told;
+        }
+        false
+    }
+}
+
+/// What was read of a client and is not yet worked on.
+#[derive(Default)]
+struct Lines {
+    bytes: BytesMut,
+    /// How much of it holds no end of a line.
+    looked_at: usize,
+    /// Whether a line that is too long passes through.
+    passing: bool,
+}
+
+impl Lines {
+    /// Whether the next piece is there.
+    fn has_some(&mut self) -> bool {
+        self.next().is_some()
+    }
+
+    /// The length of the next line, its end included, and that it is whole; or of a piece of a long
+    /// line, which is not.
+    fn next(&mut self) -> Option<(usize, bool)> {
+        let rest = &self.bytes[self.looked_at..];
+        if let Some(end) = memchr(b'\n', rest) {
+            let length = self.looked_at + end + 1;
+            return Some((length, !self.passing));
+        }
+        self.looked_at = self.bytes.len();
+        let pass = self.looked_at > 0 && (self.passing || self.looked_at > PLAIN_MAX);
+        pass.then_some((self.looked_at, false))
+    }
+
+    /// The next piece is worked on.
+    fn advance(&mut self, bytes: usize) {
+        self.passing = self.bytes[bytes - 1] != b'\n';
+        self.bytes.advance(bytes);
+        self.looked_at = 0;
+    }
+}
+
+/// What is to be written.
+#[derive(Default)]
+struct Outgoing {
+    bytes: Vec<u8>,
+    written: usize,
+}
+
+impl Outgoing {
+    fn len(&self) -> usize {
+        self.bytes.len() - self.written
+    }
+
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn clear(&mut self) {
+        self.written = 0;
+        if self.bytes.capacity() > PLAIN_MAX {
+            // A large answer is not paid for as long as the client stays.
+            self.bytes = Vec::new();
+        }
+        self.bytes.clear();
+    }
+
+    /// Writes as much as is taken; whether it was something.
+    fn write(
+        &mut self,
+        writer: &mut (impl AsyncWrite + Unpin),
+        cx: &mut Context<'_>,
+    ) -> std::io::Result<bool> {
+        let mut moved = false;
+        while !self.is_empty() {
+            match Pin::new(&mut *writer).poll_write(cx, &self.bytes[self.written..]) {
+                Poll::Ready(Ok(0)) => return Err(std::io::ErrorKind::WriteZero.into()),
+                Poll::Ready(written) => self.written += written?,
+                Poll::Pending => return Ok(moved),
+            }
+            moved = true;
+        }
+        if moved {
+            self.clear();
+            // A pipe has nothing to flush; other writers begin to.
+            let _ = Pin::new(writer).poll_flush(cx)?;
+        }
+        Ok(moved)
+    }
+}

@@ -54,8 +54,9 @@ pub fn near_names<'a>(query: &str, candidates: impl IntoIterator<Item = &'a str>
     let Some(query) = Query::new(query) else { return Vec::new() };
     let mut ranking = Ranking::new();
     for name in candidates {
-        if query.may_match(Fingerprint::of_letters(name))
-            && let Some(nearness) = query.nearness(name)
+        let fingerprint = Fingerprint::of_letters(name);
+        if query.may_match(fingerprint)
+            && let Some(nearness) = query.nearness(name, fingerprint)
         {
             ranking.offer(nearness, name);
         }
@@ -84,9 +85,9 @@ pub fn near_names_among<'a>(
 ) -> Vec<&'a str> {
     let Some(query) = Query::new(query) else { return Vec::new() };
     let mut ranking = Ranking::new();
-    fingerprints.that_may_match(&query, |at| {
+    fingerprints.that_may_match(&query, |at, fingerprint| {
         if let Some(name) = name(at)
-            && let Some(nearness) = query.nearness(name)
+            && let Some(nearness) = query.nearness(name, fingerprint)
         {
             ranking.offer(nearness, name);
         }

@@ -33,15 +33,18 @@ impl Pattern {
         self.len
     }
 
-    /// The distance to `text`.
-    pub(super) fn distance(&self, text: &[u8]) -> usize {
+    /// The distance to `text`; `None` if it is over `limit`.
+    pub(super) fn distance_within(&self, text: &[u8], limit: usize) -> Option<usize> {
+        if self.len.abs_diff(text.len()) > limit {
+            return None;
+        }
         let last = 1_u64 << (self.len - 1);
         let mut score = self.len;
         // Differences down the column: where the next cell is one more, where it is one less.
         let (mut more, mut less) = (u64::MAX, 0_u64);
         // Of the column before: cells that equal their upper left neighbour, and matches.
         let (mut diagonal, mut matches_before) = (0_u64, 0_u64);
-        for &byte in text {
+        for (left, &byte) in (0..text.len()).rev().zip(text) {
             let matches = self.positions[usize::from(byte)];
             let swaps = ((!diagonal & matches) << 1) & matches_before;
             let carried = (matches & more).wrapping_add(more) ^ more;
@@ -57,8 +60,12 @@ impl Pattern {
             more = (right_less << 1) | !(diagonal | right_more);
             less = right_more & diagonal;
             matches_before = matches;
+            // Each byte takes off one at most: strangers are known for it after a few.
+            if score > limit + left {
+                return None;
+            }
         }
-        score
+        (score <= limit).then_some(score)
     }
 }
 
@@ -99,8 +106,10 @@ mod tests {
             ("abc", "", 3),
             ("a", "aaaa", 3),
         ] {
-            let distance = Pattern::new(pattern.as_bytes()).unwrap().distance(text.as_bytes());
-            assert_eq!(distance, expected, "{pattern} {text}");
+            let pattern = Pattern::new(pattern.as_bytes()).unwrap();
+            let within = |limit| pattern.distance_within(text.as_bytes(), limit);
+            assert_eq!(within(expected), Some(expected), "{text}");
+            assert_eq!(expected.checked_sub(1).and_then(within), None, "{text}");
         }
     }
 
@@ -119,18 +128,24 @@ mod tests {
         fn the_bits_agree_with_the_table(
             pattern in proptest::collection::vec(b'a'..=b'd', 1..=MAX_PATTERN),
             text in proptest::collection::vec(b'a'..=b'd', 0..=80),
+            limit in 0_usize..80,
         ) {
-            let distance = Pattern::new(&pattern).unwrap().distance(&text);
-            prop_assert_eq!(distance, table_distance(&pattern, &text));
+            let distance = table_distance(&pattern, &text);
+            let pattern = Pattern::new(&pattern).unwrap();
+            let within = (distance <= limit).then_some(distance);
+            prop_assert_eq!(pattern.distance_within(&text, limit), within);
         }
 
         #[test]
         fn the_bits_agree_with_the_table_on_any_short_bytes(
             pattern in proptest::collection::vec(any::<u8>(), 1..=12),
             text in proptest::collection::vec(any::<u8>(), 0..=12),
+            limit in 0_usize..12,
         ) {
-            let distance = Pattern::new(&pattern).unwrap().distance(&text);
-            prop_assert_eq!(distance, table_distance(&pattern, &text));
+            let distance = table_distance(&pattern, &text);
+            let pattern = Pattern::new(&pattern).unwrap();
+            let within = (distance <= limit).then_some(distance);
+            prop_assert_eq!(pattern.distance_within(&text, limit), within);
         }
     }
 }

@@ -46,12 +46,6 @@ impl Spelling {
     fn may_match(&self, name: Fingerprint) -> bool {
         self.fingerprint.within(name, self.limit)
     }
-
-    fn distance(&self, name: &[u8]) -> Option<usize> {
-        let lengths = self.pattern.len().abs_diff(name.len());
-        let distance = (lengths <= self.limit).then(|| self.pattern.distance(name))?;
-        (distance <= self.limit).then_some(distance)
-    }
 }
 
 impl<'q> Query<'q> {
@@ -87,8 +81,8 @@ impl<'q> Query<'q> {
             || self.fingerprint.shares_words(name)
     }
 
-    /// How near `name` is; `None` if it is not, or is the query itself.
-    pub(super) fn nearness(&self, name: &str) -> Option<Nearness> {
+    /// How near `name`, which has this fingerprint, is; `None` if it is not, or is the query itself.
+    pub(super) fn nearness(&self, name: &str, fingerprint: Fingerprint) -> Option<Nearness> {
         if name == self.text {
             return None;
         }
@@ -101,20 +95,26 @@ impl<'q> Query<'q> {
             len += 1;
         }
         let spelled = buffer.get(..len).and_then(|name| self.spelling(name));
-        let reading = match spelled {
-            // Nothing beats it: the words need no look.
-            Some(Reading::Spelled { wrong: 0 }) => spelled,
-            _ => spelled.into_iter().chain(self.wording(name, len)).min_by_key(|it| it.cost()),
+        let reading = if let Some(Reading::Spelled { wrong: 0 }) = spelled {
+            // Nothing beats it.
+            spelled
+        } else {
+            // Finding the words of a name costs more than all the rest.
+            let worded = self.fingerprint.shares_words(fingerprint);
+            let wording = worded.then(|| self.wording(name, len)).flatten();
+            spelled.into_iter().chain(wording).min_by_key(|it| it.cost())
         }?;
         Some(Nearness { reading, left_over: self.letters.abs_diff(len) })
     }
 
     /// The query as the name, typed wrong.
     fn spelling(&self, name: &[u8]) -> Option<Reading> {
-        let distance =
-            |spelling: &Option<Spelling>| spelling.as_ref().and_then(|it| it.distance(name));
-        let whole = distance(&self.whole).map(|wrong| Reading::Spelled { wrong });
-        whole.or_else(|| distance(&self.local).map(|wrong| Reading::Namespaced { wrong }))
+        let wrong = |spelling: &Option<Spelling>| {
+            let Spelling { pattern, limit, .. } = spelling.as_ref()?;
+            pattern.distance_within(name, *limit)
+        };
+        let whole = wrong(&self.whole).map(|wrong| Reading::Spelled { wrong });
+        whole.or_else(|| wrong(&self.local).map(|wrong| Reading::Namespaced { wrong }))
     }
 
     /// The query as the name with words moved, added or left out.

@@ -3,8 +3,7 @@
 use super::fingerprint::{Fingerprint, Reach};
 use super::query::Query;
 
-/// How many are looked at together: without a branch among them, the compiler takes several at a
-/// time, and nearly all are ruled out together.
+/// How many are looked at together: nearly all are ruled out together, without a branch among them.
 const TOGETHER: usize = 8;
 
 /// The fingerprints of many names, sixteen bytes each, by their places.
@@ -39,13 +38,17 @@ impl Fingerprints {
         self.letters.is_empty()
     }
 
-    /// Calls `each` with the places of the names that are worth reading.
-    pub(super) fn that_may_match(&self, query: &Query<'_>, each: impl FnMut(usize)) {
+    /// Calls `each` with the places and the fingerprints of the names that are worth reading.
+    pub(super) fn that_may_match(
+        &self,
+        query: &Query<'_>,
+        mut each: impl FnMut(usize, Fingerprint),
+    ) {
         // Most queries have one spelling or two; the loops know how many.
         match query.reaches() {
-            (None, None) => self.sift(query, [], each),
-            (Some(one), None) | (None, Some(one)) => self.sift(query, [one], each),
-            (Some(one), Some(other)) => self.sift(query, [one, other], each),
+            (None, None) => self.sift(query, [], &mut each),
+            (Some(one), None) | (None, Some(one)) => self.sift(query, [one], &mut each),
+            (Some(one), Some(other)) => self.sift(query, [one, other], &mut each),
         }
     }
 
@@ -53,36 +56,62 @@ impl Fingerprints {
         &self,
         query: &Query<'_>,
         reaches: [Reach; SPELLINGS],
-        mut each: impl FnMut(usize),
+        each: &mut impl FnMut(usize, Fingerprint),
     ) {
-        let wanted = query.fingerprint();
-        let may_match = |letters: u64, words: u64| {
-            reaches
-                .iter()
-                .fold(wanted.shares_words(Fingerprint { letters, words }), |may, reach| {
-                    may | reach.holds(letters)
-                })
-        };
-        let (letters, last_letters) = self.letters.as_chunks::<TOGETHER>();
-        let (words, last_words) = self.words.as_chunks::<TOGETHER>();
-        let mut first = 0;
-        for (letters, words) in letters.iter().zip(words) {
-            let mut any = false;
-            for lane in 0..TOGETHER {
-                any |= may_match(letters[lane], words[lane]);
+        let wanted = Wanted { fingerprint: query.fingerprint(), reaches };
+        let (letters, last_letters) = self.letters.as_chunks();
+        let (words, last_words) = self.words.as_chunks();
+        sift_chunks(letters, words, &wanted, each);
+        let first = self.letters.len() - last_letters.len();
+        for (lane, (&letters, &words)) in last_letters.iter().zip(last_words).enumerate() {
+            let name = Fingerprint { letters, words };
+            if wanted.may_be(name) {
+                each(first + lane, name);
             }
-            if any {
-                for lane in 0..TOGETHER {
-                    if may_match(letters[lane], words[lane]) {
-                        each(first + lane);
-                    }
-                }
-            }
-            first += TOGETHER;
         }
-        for (lane, (letters, words)) in last_letters.iter().zip(last_words).enumerate() {
-            if may_match(*letters, *words) {
-                each(first + lane);
+    }
+}
+
+/// What a name's fingerprint is compared with.
+struct Wanted<const SPELLINGS: usize> {
+    fingerprint: Fingerprint,
+    reaches: [Reach; SPELLINGS],
+}
+
+impl<const SPELLINGS: usize> Wanted<SPELLINGS> {
+    #[inline]
+    fn may_be(&self, name: Fingerprint) -> bool {
+        let words = self.fingerprint.shares_words(name);
+        self.reaches.iter().fold(words, |may, reach| may | reach.holds(name.letters))
+    }
+}
+
+/// The hot loop, compiled several times, of which the best that this processor can run is taken:
+/// counting bits side by side is one instruction on the newest, and a dozen on those that every
+/// build for its kind must run on.
+#[multiversion::multiversion(targets(
+    "x86_64+avx512f+avx512bw+avx512vl+avx512vpopcntdq",
+    "x86_64+avx2+popcnt",
+    "x86_64+sse4.2+popcnt",
+))]
+fn sift_chunks<const SPELLINGS: usize>(
+    letters: &[[u64; TOGETHER]],
+    words: &[[u64; TOGETHER]],
+    wanted: &Wanted<SPELLINGS>,
+    each: &mut impl FnMut(usize, Fingerprint),
+) {
+    for (chunk, (letters, words)) in letters.iter().zip(words).enumerate() {
+        let name = |lane: usize| Fingerprint { letters: letters[lane], words: words[lane] };
+        let mut any = false;
+        for lane in 0..TOGETHER {
+            any |= wanted.may_be(name(lane));
+        }
+        if !any {
+            continue;
+        }
+        for lane in 0..TOGETHER {
+            if wanted.may_be(name(lane)) {
+                each(chunk * TOGETHER + lane, name(lane));
             }
         }
     }

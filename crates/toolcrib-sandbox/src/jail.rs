@@ -22,6 +22,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 mod files;
+mod filter;
 mod grants;
 mod hold;
 mod metadata;

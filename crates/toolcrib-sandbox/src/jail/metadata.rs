@@ -7,9 +7,8 @@
 //! programs find missing as on file systems that have none.
 
 use libc::c_long;
-use seccompiler::{BackendError, SeccompCmpOp, SeccompRule};
 
-use super::syscalls::{Rules, has, is, refuse};
+use super::filter::{Filter, has, is, is_not};
 use crate::Profile;
 
 /// Numbers that the binding does not know; the same on every architecture.
@@ -19,7 +18,7 @@ const REMOVEXATTRAT: c_long = 466;
 const FILE_SETATTR: c_long = 469;
 
 /// Requests that set flags of a file, such as that it cannot be changed.
-const SET_FLAGS: [u64; 2] = [0x4008_6602, 0x401c_5820];
+const SET_FLAGS: [u32; 2] = [0x4008_6602, 0x401c_5820];
 
 /// Calls that set extended attributes, access lists among them.
 const ATTRIBUTES: [c_long; 8] = [
@@ -63,38 +62,30 @@ const TIMES: &[c_long] = &[
     libc::SYS_utimensat,
 ];
 
-/// Adds what is refused. Those of [`unsupported`] are answered before.
-pub(super) fn rules(rules: &mut Rules, profile: Profile) -> Result<(), BackendError> {
-    refuse(rules, &[FILE_SETATTR]);
-    for request in SET_FLAGS {
-        let flags = SeccompRule::new(vec![is(1, SeccompCmpOp::Eq, request)?])?;
-        rules.entry(libc::SYS_ioctl).or_default().push(flags);
-    }
+/// Adds what is refused, and what is not supported.
+pub(super) fn rules(filter: &mut Filter, profile: Profile) {
+    filter.refuse(&[FILE_SETATTR]);
+    filter.refuse_if(libc::SYS_ioctl, SET_FLAGS.map(|request| vec![is(1, request)]));
     if profile == Profile::Pure {
-        refuse(rules, &ATTRIBUTES);
-        refuse(rules, TIMES);
+        filter.refuse(&ATTRIBUTES);
+        filter.refuse(TIMES);
         for (call, _) in MODES.iter().chain(OWNERS) {
-            refuse(rules, &[*call]);
+            filter.refuse(&[*call]);
         }
-        return Ok(());
+        return;
     }
+    // As by a file system that has none: programs that copy files take that for an answer.
+    filter.fail(&ATTRIBUTES, libc::EOPNOTSUPP);
     for (call, mode) in MODES {
-        rules.insert(*call, vec![has(*mode, u64::from(libc::S_ISUID))?]);
+        filter.refuse_if(*call, [vec![has(*mode, libc::S_ISUID)]]);
     }
-    let user = u64::from(rustix::process::geteuid().as_raw());
-    let group = u64::from(rustix::process::getegid().as_raw());
+    let user = rustix::process::geteuid().as_raw();
+    let group = rustix::process::getegid().as_raw();
     for (call, first) in OWNERS {
         let others = [(*first, user), (first + 1, group)].map(|(argument, own)| {
-            let unchanged = is(argument, SeccompCmpOp::Ne, u64::from(u32::MAX))?;
-            SeccompRule::new(vec![is(argument, SeccompCmpOp::Ne, own)?, unchanged])
+            let unchanged = u32::MAX;
+            vec![is_not(argument, own), is_not(argument, unchanged)]
         });
-        rules.insert(*call, others.into_iter().collect::<Result<_, _>>()?);
+        filter.refuse_if(*call, others);
     }
-    Ok(())
-}
-
-/// Calls that are answered as by a file system that does not have such a thing, because programs
-/// that copy files take that for an answer and go on.
-pub(super) fn unsupported(profile: Profile) -> &'static [c_long] {
-    if profile == Profile::Pure { &[] } else { &ATTRIBUTES }
 }

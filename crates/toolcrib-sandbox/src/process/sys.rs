@@ -194,6 +194,20 @@ pub(crate) fn unshare(flags: UnshareFlags) -> io::Result<()> {
     Ok(unsafe { rustix::thread::unshare_unsafe(flags) }?)
 }
 
+/// Puts a filter of system calls in force for this thread and what it becomes.
+pub(crate) fn filter_calls(program: &[libc::sock_filter]) -> io::Result<()> {
+    let program = libc::sock_fprog {
+        len: u16::try_from(program.len()).map_err(io::Error::other)?,
+        filter: program.as_ptr().cast_mut(),
+    };
+    // SAFETY: the kernel reads so many instructions from there and writes to none, and checks the
+    // program before it takes it.
+    let done = unsafe {
+        libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program)
+    };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// The descriptors a helper is started with, 3 and 4, closed when a program is loaded; nothing if
 /// this process was not started as one. To be called once.
 pub(crate) fn inherited() -> Option<(OwnedFd, OwnedFd)> {

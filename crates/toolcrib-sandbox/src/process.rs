@@ -6,6 +6,7 @@ mod cookie;
 mod error;
 mod finished;
 mod kept;
+mod launch;
 pub(crate) mod lookup;
 mod outline;
 mod pipes;
@@ -18,6 +19,7 @@ mod supervised;
 mod sweep;
 pub(crate) mod sys;
 mod tree;
+pub(crate) mod zygote;
 
 pub use capture::{Capture, Captured};
 pub use command::Command;

@@ -1,4 +1,5 @@
-//! What the helper is told, as its argument vector: it needs no parser of anything, and `ps` shows it.
+//! What the helper is told, as its argument vector: it needs no parser of anything, and `ps`
+//! shows it.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -10,7 +11,7 @@ use crate::{KillRung, Limits, Profile, Require};
 /// What the helper is called in its own argument vector, by which it knows that it is one.
 pub(crate) const NAME: &str = "toolcrib-jail";
 /// Both sides are of one version: the plan is no interface for others.
-const VERSION: &str = env!("CARGO_PKG_VERSION");
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// How much of a file or directory is granted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,6 @@
 //! The helper's own life: it makes the tree, tells of its end, and ends it when it is told to or
 //! when the server is gone.
 
-use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;
@@ -19,7 +18,7 @@ use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 use super::hold::Hold;
 use super::plan::Plan;
 use super::report::{Message, Step, failure};
-use super::target::become_program;
+use super::target::{Program, become_program};
 use crate::KillRung;
 use crate::process::sys::{self, Fork};
 
@@ -35,7 +34,7 @@ const AGAIN: Duration = Duration::from_millis(2);
 
 /// Runs the helper to its end. It is the only thread of this process. Forked processes come back
 /// from it, too, when they have nothing more to do.
-pub(super) fn supervise(plan: &Plan, program: &[OsString], control: &OwnedFd, mut report: File) {
+pub(super) fn supervise(plan: &Plan, program: &Program, control: &OwnedFd, mut report: File) {
     let hold = match Hold::new(plan) {
         Ok(hold) => hold,
         Err(error) => return tell(&mut report, Step::Rung, &error),
@@ -71,7 +70,7 @@ fn tell(report: &mut File, step: Step, error: &io::Error) {
 }
 
 /// Starts the program and looks after its tree.
-fn tree(plan: &Plan, hold: &Hold, program: &[OsString], control: &OwnedFd, mut report: File) {
+fn tree(plan: &Plan, hold: &Hold, program: &Program, control: &OwnedFd, mut report: File) {
     let own = getpid();
     match sys::fork() {
         Ok(Fork::Child) => become_program(plan, hold, program, Some(own), report),

@@ -11,8 +11,8 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{PidfdFlags, Signal, WaitId, WaitIdOptions};
 
 use super::cookie::{self, Cookie};
+use super::launch::{Refusal, Target, launch};
 use super::scratch::Scratch;
-use super::supervised::{Refusal, Target, launch};
 use super::sys::{Request, spawn};
 use super::tree::Tree;
 use super::{Command, SpawnError, lookup};

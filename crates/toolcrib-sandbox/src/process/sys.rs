@@ -7,7 +7,7 @@
 //! so nothing there can allocate or lock.
 #![expect(unsafe_code, reason = "no safe interface offers these")]
 
-use std::ffi::{CStr, CString, OsStr, OsString, c_char, c_int, c_short};
+use std::ffi::{CStr, CString, OsStr, OsString, c_char, c_int, c_long, c_short};
 use std::io;
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -111,24 +111,54 @@ pub(crate) fn fork() -> io::Result<Fork> {
     }
 }
 
-/// Loads a program in the place of this one, with the environment of this one. Not by a function
-/// that has a shell try what is no program.
-pub(crate) fn execute(file: &OsStr, argv: &[OsString]) -> io::Error {
+/// As [`fork`], but the copy is a child of this process's parent, as this process is.
+pub(crate) fn fork_sibling() -> io::Result<Fork> {
+    if has_threads() == Some(true) {
+        return Err(io::Error::other("a process of several threads is not forked"));
+    }
+    let flags = libc::CLONE_PARENT | libc::SIGCHLD;
+    // SAFETY: as of `fork`. With no stack given the copy goes on with its own copy of this one's.
+    // The C library is not told, which it does not need: what it keeps of a thread's number serves
+    // other threads.
+    match unsafe { libc::syscall(libc::SYS_clone, c_long::from(flags), 0, 0, 0, 0) } {
+        0 => Ok(Fork::Child),
+        pid => c_int::try_from(pid)
+            .ok()
+            .filter(|pid| *pid > 0)
+            .and_then(Pid::from_raw)
+            .map(Fork::Parent)
+            .ok_or_else(io::Error::last_os_error),
+    }
+}
+
+/// Loads a program in the place of this one, with this environment, or that of this one. Not by a
+/// function that has a shell try what is no program.
+pub(crate) fn execute(
+    file: &OsStr,
+    argv: &[OsString],
+    environment: Option<&[OsString]>,
+) -> io::Error {
     let strings = |strings: &[OsString]| -> io::Result<Vec<CString>> {
         strings.iter().map(|string| Ok(CString::new(string.as_bytes())?)).collect()
     };
-    let (file, argv) = match (CString::new(file.as_bytes()), strings(argv)) {
-        (Ok(file), Ok(argv)) => (file, argv),
-        (Err(error), _) => return error.into(),
-        (_, Err(error)) => return error,
+    let prepared = || -> io::Result<_> {
+        let environment = environment.map(strings).transpose()?;
+        Ok((CString::new(file.as_bytes())?, strings(argv)?, environment))
+    };
+    let (file, argv, environment) = match prepared() {
+        Ok(prepared) => prepared,
+        Err(error) => return error,
     };
     let argv = pointers(&argv);
-    // SAFETY: every string is NUL-terminated and outlives the call, the vector ends in a null
-    // pointer, and the default disposition of a signal runs no code of ours. Rust's runtime ignores
-    // this one, which programs would inherit.
+    let environment = environment.as_deref().map(pointers);
+    // SAFETY: every string is NUL-terminated and outlives the call, as the environment of this
+    // process does, which has one thread; the vectors end in a null pointer; and the default
+    // disposition of a signal runs no code of ours. Rust's runtime ignores this one, which programs
+    // would inherit.
     unsafe {
+        let envp = environment.as_ref().map_or(libc::environ, |list| list.as_ptr().cast_mut());
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
-        libc::execv(file.as_ptr(), argv.as_ptr().cast());
+        libc::execve(file.as_ptr(), argv.as_ptr().cast(), envp.cast());
     }
     io::Error::last_os_error()
 }
@@ -208,9 +238,9 @@ pub(crate) fn filter_calls(program: &[libc::sock_filter]) -> io::Result<()> {
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// The descriptors a helper is started with, 3 and 4, closed when a program is loaded; nothing if
-/// this process was not started as one. To be called once.
-pub(crate) fn inherited() -> Option<(OwnedFd, OwnedFd)> {
+/// The descriptors a helper is started with, so many from 3 on, closed when a program is loaded;
+/// nothing if this process was not started as one. To be called once.
+pub(crate) fn inherited<const COUNT: usize>() -> Option<[OwnedFd; COUNT]> {
     let take = |number| {
         // SAFETY: nothing but F_SETFD, which fails for a number that is no descriptor.
         let set = unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) };
@@ -218,7 +248,8 @@ pub(crate) fn inherited() -> Option<(OwnedFd, OwnedFd)> {
         // knows of it, and it is taken once.
         (set == 0).then(|| unsafe { OwnedFd::from_raw_fd(number) })
     };
-    take(3).zip(take(4))
+    let taken: Option<Vec<_>> = (3..).take(COUNT).map(take).collect();
+    taken?.try_into().ok()
 }
 
 /// A descriptor that becomes readable when a child changes. The signal is blocked, for what is

@@ -1,0 +1,212 @@
+//! The zygote: a helper that stays, and copies itself for each program.
+//!
+//! Loading a helper takes as long as loading a program, most of it in the dynamic loader. A copy of
+//! one that is loaded takes a tenth of that. It is a child of the server, as a helper that was
+//! started by itself would be, since the server is who waits for it.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, IoSlice, IoSliceMut, Write as _};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+
+use rustix::cmsg_space;
+use rustix::io::Errno;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+use rustix::process::{DumpableBehavior, chdir, set_dumpable_behavior, setsid};
+use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
+
+use super::plan::Plan;
+use super::report::{self, Step, failure};
+use super::supervisor::supervise;
+use super::target::Program;
+use crate::process::sys::{self, Fork};
+
+/// The largest order, in bytes: what a socket takes at once with the kernel's own settings. What is
+/// larger is started without the zygote.
+const LARGEST: usize = 160 * 1024;
+/// The word after the version that makes a helper a zygote.
+pub(crate) const ROLE: &str = "zygote";
+
+/// What a helper is to do. It is sent as strings that end in a zero: the directory, the number of
+/// variables, those, and the argument vector.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Order<S> {
+    /// Where the program starts; where the zygote is, if empty.
+    pub(crate) directory: S,
+    /// The program's environment, `NAME=value` each.
+    pub(crate) environment: Vec<S>,
+    /// As of a helper that is started by itself.
+    pub(crate) arguments: Vec<S>,
+}
+
+/// The most descriptors that come with an order: the helper's control and report, the program's
+/// output, error output and, unless that is `/dev/null`, input.
+const HANDLES: usize = 5;
+
+impl<S: AsRef<[u8]>> Order<S> {
+    /// Sends it, with [`HANDLES`] in that order.
+    ///
+    /// # Errors
+    ///
+    /// [`Errno::MSGSIZE`] for one that is too large; any other if nobody listens.
+    pub(crate) fn send(&self, socket: impl AsFd, handles: &[BorrowedFd<'_>]) -> Result<(), Errno> {
+        let bytes = self.to_bytes();
+        if bytes.len() > LARGEST {
+            return Err(Errno::MSGSIZE);
+        }
+        let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(HANDLES))];
+        let mut ancillary = SendAncillaryBuffer::new(&mut space);
+        ancillary.push(SendAncillaryMessage::ScmRights(handles));
+        sendmsg(socket, &[IoSlice::new(&bytes)], &mut ancillary, SendFlags::NOSIGNAL).map(drop)
+    }
+
+    fn to_bytes(&self) -> Vec<u8> {
+        let variables = self.environment.len().to_string();
+        let mut bytes = Vec::new();
+        let strings = [self.directory.as_ref(), variables.as_bytes()]
+            .into_iter()
+            .chain(self.environment.iter().chain(&self.arguments).map(AsRef::as_ref));
+        for string in strings {
+            bytes.extend_from_slice(string);
+            bytes.push(0);
+        }
+        bytes
+    }
+}
+
+impl Order<OsString> {
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let strings = bytes.strip_suffix(&[0])?.split(|byte| *byte == 0);
+        let mut strings = strings.map(|string| OsStr::from_bytes(string).to_owned());
+        let directory = strings.next()?;
+        let variables = strings.next()?.to_str()?.parse().ok()?;
+        let environment: Vec<_> = strings.by_ref().take(variables).collect();
+        (environment.len() == variables).then(|| Self {
+            directory,
+            environment,
+            arguments: strings.collect(),
+        })
+    }
+}
+
+/// Takes orders until the server is gone. Copies come back from it, too, when they have nothing more
+/// to do.
+pub(super) fn serve(socket: OwnedFd) {
+    // Whoever could look into it could have it start what he likes, without a jail.
+    let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+    let mut buffer = vec![0; LARGEST];
+    while let Some((length, handles)) = receive(&socket, &mut buffer) {
+        // Whose order makes no sense is told so by its descriptors being closed.
+        let Some(order) = buffer.get(..length).and_then(Order::from_bytes) else { continue };
+        let mut handles = handles.into_iter();
+        let (Some(control), Some(report)) = (handles.next(), handles.next()) else { continue };
+        let mut report = File::from(report);
+        let told = match sys::fork_sibling() {
+            Ok(Fork::Child) => {
+                // As long as somebody has it, the server takes the zygote for alive.
+                drop(socket);
+                return follow(order, &control, report, handles);
+            }
+            Ok(Fork::Parent(process)) => report::process(process),
+            Err(error) => failure(Step::Jail, &error),
+        };
+        // If nobody listens, nobody waits.
+        let _ = report.write_all(told.as_bytes());
+    }
+}
+
+/// The next order's length and descriptors; nothing when there will be none any more.
+fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> Option<(usize, Vec<OwnedFd>)> {
+    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(HANDLES))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let received = loop {
+        let mut slices = [IoSliceMut::new(buffer)];
+        match recvmsg(socket, &mut slices, &mut ancillary, RecvFlags::CMSG_CLOEXEC) {
+            Err(Errno::INTR) => {}
+            received => break received.ok()?,
+        }
+    };
+    let mut handles = Vec::new();
+    for message in ancillary.drain() {
+        if let RecvAncillaryMessage::ScmRights(rights) = message {
+            handles.extend(rights);
+        }
+    }
+    (received.bytes > 0).then_some((received.bytes, handles))
+}
+
+/// In the copy: becomes what a helper that is started by itself is from its start.
+fn follow(
+    order: Order<OsString>,
+    control: &OwnedFd,
+    mut report: File,
+    mut streams: impl Iterator<Item = OwnedFd>,
+) {
+    // What is written about a process is its own to change again, the map of its users for example.
+    let _ = set_dumpable_behavior(DumpableBehavior::Dumpable);
+    let Some((plan, words)) = Plan::from_arguments(order.arguments.into_iter()) else { return };
+    let mut start = || -> io::Result<()> {
+        setsid()?;
+        if !order.directory.is_empty() {
+            chdir(&order.directory)?;
+        }
+        let stdout = streams.next().ok_or(io::ErrorKind::InvalidInput)?;
+        let stderr = streams.next().ok_or(io::ErrorKind::InvalidInput)?;
+        let stdin = match streams.next() {
+            Some(stdin) => stdin,
+            None => File::open("/dev/null")?.into(),
+        };
+        dup2_stdin(&stdin)?;
+        dup2_stdout(&stdout)?;
+        dup2_stderr(&stderr)?;
+        Ok(())
+    };
+    if let Err(error) = start() {
+        // As `posix_spawn` would have said of a helper that is started by itself.
+        let _ = report.write_all(failure(Step::Execute, &error).as_bytes());
+        return;
+    }
+    let program = Program { words, environment: Some(order.environment) };
+    supervise(&plan, &program, control, report);
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(256))]
+
+        #[test]
+        fn an_order_arrives_as_it_was_sent(
+            directory in "[/a-z ]{0,8}",
+            environment in prop::collection::vec("[A-Z]{1,3}=[ -~]{0,6}", 0..4),
+            arguments in prop::collection::vec("[ -~\n]{0,8}", 0..5),
+        ) {
+            let own = |strings: Vec<String>| strings.into_iter().map(OsString::from).collect();
+            let order = Order {
+                directory: OsString::from(directory),
+                environment: own(environment),
+                arguments: own(arguments),
+            };
+            let sent = Order {
+                directory: order.directory.as_bytes(),
+                environment: order.environment.iter().map(|it| it.as_bytes()).collect(),
+                arguments: order.arguments.iter().map(|it| it.as_bytes()).collect(),
+            };
+            prop_assert_eq!(Order::from_bytes(&sent.to_bytes()), Some(order));
+        }
+
+        #[test]
+        fn whatever_else_arrives_is_no_panic(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
+            let _ = Order::from_bytes(&bytes);
+        }
+    }
+}

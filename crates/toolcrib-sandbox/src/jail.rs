@@ -13,6 +13,8 @@
 //! 2. the file `toolcrib-jail` beside the running program, which is installed with `toolcrib`,
 //! 3. the running program itself, if its `main` called [`reexec_hook`] first.
 //!
+//! A server [keeps](keep_helper) one, of which it has copies made.
+//!
 //! Where there is none of them, only [trusted](crate::Profile::Trusted) programs are started.
 
 use std::ffi::OsString;

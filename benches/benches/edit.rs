@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use toolcrib_benches::edit::{DRIFTS, Work, contenders, drift, drifts, pathological};
 use toolcrib_benches::target::{Target, verdicts};
-use toolcrib_benches::{interleaved, process};
+use toolcrib_benches::{instructions_of_run, interleaved, process};
 use toolcrib_fuzzy::edit::Edit;
 
 /// Rounds of each comparison; their median is shown.
@@ -133,8 +133,9 @@ fn growth() {
     for name in ["exact", "indentation", "quotes", "a miss"] {
         for (lines, block) in sizes {
             // The file is made under valgrind as well: that is taken away.
-            let counted = collected(name, lines, block, "1")
-                .and_then(|whole| Ok(whole.saturating_sub(collected(name, lines, block, "0")?)));
+            let (many, of) = (lines.to_string(), block.to_string());
+            let run = |edits| instructions_of_run(&["run", name, &many, &of, edits]);
+            let counted = run("1").and_then(|whole| Ok(whole.saturating_sub(run("0")?)));
             let shown = match counted {
                 Ok(count) => (count / (lines + block) as u64).to_string(),
                 Err(problem) => problem,
@@ -156,21 +157,4 @@ fn run(name: &str, lines: &str, block: &str, edits: &str) -> ExitCode {
         let _ = black_box(Edit::new(&work.source, &target).find(&work.file));
     }
     ExitCode::SUCCESS
-}
-
-/// Instructions of a whole run.
-#[expect(clippy::disallowed_methods, reason = "valgrind is no tool of anybody's: nothing to guard")]
-fn collected(name: &str, lines: usize, block: usize, edits: &str) -> Result<u64, String> {
-    let this = std::env::current_exe().map_err(|error| error.to_string())?;
-    let output = std::process::Command::new("valgrind")
-        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-        .arg(this)
-        .args(["run", name, &lines.to_string(), &block.to_string(), edits])
-        .output()
-        .map_err(|error| format!("valgrind does not start: {error}"))?;
-    let report = String::from_utf8_lossy(&output.stderr);
-    report
-        .lines()
-        .find_map(|line| line.split_once("Collected :")?.1.trim().parse().ok())
-        .ok_or_else(|| format!("valgrind counted nothing: {report}"))
 }

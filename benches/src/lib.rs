@@ -25,7 +25,7 @@ pub mod registration;
 mod rig;
 
 pub use peer::router;
-pub use toolcrib_rounds::{Contender, Rounds, Target, interleaved, target};
+pub use toolcrib_rounds::{Contender, Rounds, Target, instructions_of_run, interleaved, target};
 
 /// Sizes of the registries, in tools.
 pub const SIZES: [usize; 4] = [10, 1_000, 10_000, 100_000];

@@ -1,9 +1,14 @@
-//! The search for tools as contenders: ours, plain BM25, the crate `bm25`.
+//! The search for tools as contenders: ours, plain BM25, the crate `bm25`, tantivy.
 
 use std::hint::black_box;
 use std::time::Instant;
 
 use bm25::{EmbedderBuilder, Scorer, Tokenizer};
+use tantivy::collector::TopDocs;
+use tantivy::query::BooleanQuery;
+use tantivy::schema::{IndexRecordOption, Schema, TextFieldIndexing, TextOptions};
+use tantivy::tokenizer::{PreTokenizedString, Token};
+use tantivy::{Index as Tantivy, TantivyDocument, TantivyError, Term};
 use toolcrib_fuzzy::search::{Document, Index};
 use toolcrib_rounds::Contender;
 
@@ -25,6 +30,7 @@ pub fn searches(tools: usize, sentences: usize) -> Vec<Contender> {
         asked("ours", sentences, move |question| index.search(question, FIRST).len()),
         asked("plain BM25", sentences, move |question| plain.search(question, FIRST).len()),
         asked("bm25 (crate)", sentences, bm25_crate(&texts)),
+        asked("tantivy", sentences, tantivy(&texts).expect("an index in memory")),
     ];
     all.into()
 }
@@ -36,7 +42,7 @@ pub fn indexing(tools: usize) -> Vec<Contender> {
     let documents: Vec<Document> =
         tools.iter().map(|tool| Document::of(&tool.searchable())).collect();
     let texts: Vec<String> = tools.iter().map(Tool::plain).collect();
-    let again = texts.clone();
+    let (again, once_more) = (texts.clone(), texts.clone());
     let all = [
         repeated("ours", move || Index::of(&documents).len()),
         repeated("ours, all read", move || {
@@ -48,6 +54,7 @@ pub fn indexing(tools: usize) -> Vec<Contender> {
             0
         }),
         repeated("bm25 (crate)", move || bm25_crate(&again)("a")),
+        repeated("tantivy", move || tantivy(&once_more).expect("an index in memory")("a")),
     ];
     all.into()
 }
@@ -96,4 +103,32 @@ fn bm25_crate(texts: &[String]) -> impl FnMut(&str) -> usize + use<> {
         scorer.upsert(&position, embedder.embed(text));
     }
     move |question| scorer.matches(&embedder.embed(question)).into_iter().take(FIRST).count()
+}
+
+/// BM25 over the same words, as a full search engine keeps and skips through them.
+fn tantivy(texts: &[String]) -> Result<impl FnMut(&str) -> usize + use<>, TantivyError> {
+    let counted = TextFieldIndexing::default().set_index_option(IndexRecordOption::WithFreqs);
+    let mut schema = Schema::builder();
+    let field = schema.add_text_field("text", TextOptions::default().set_indexing_options(counted));
+    let index = Tantivy::create_in_ram(schema.build());
+    let mut writer = index.writer_with_num_threads(1, 100_000_000)?;
+    for text in texts {
+        let tokens = words(text).into_iter().enumerate();
+        let tokens = tokens.map(|(position, text)| Token { position, text, ..Token::default() });
+        let mut document = TantivyDocument::new();
+        let read = PreTokenizedString { text: String::new(), tokens: tokens.collect() };
+        document.add_pre_tokenized_text(field, read);
+        writer.add_document(document)?;
+    }
+    writer.commit()?;
+    let searcher = index.reader()?.searcher();
+    Ok(move |question: &str| {
+        let mut asked = words(question);
+        asked.sort_unstable();
+        asked.dedup();
+        let terms = asked.iter().map(|word| Term::from_field_text(field, word)).collect();
+        let query = BooleanQuery::new_multiterms_query(terms);
+        let best = TopDocs::with_limit(FIRST).order_by_score();
+        searcher.search(&query, &best).map_or(0, |found| found.len())
+    })
 }

@@ -13,8 +13,8 @@ const RUN: &str = "run";
 ///
 /// The program must begin with [`asked_to_run`]. Fails where valgrind is missing or counts nothing.
 pub fn instructions(part: &str, contender: &str, times: u64) -> Result<u64, String> {
-    let (short, long) =
-        (collected(part, contender, times)?, collected(part, contender, 2 * times)?);
+    let run = |times: u64| instructions_of_run(&[RUN, part, contender, &times.to_string()]);
+    let (short, long) = (run(times)?, run(2 * times)?);
     Ok(long.saturating_sub(short) / times)
 }
 
@@ -35,13 +35,14 @@ pub fn asked_to_run(contenders: impl Fn(&str) -> Vec<Contender>) -> Option<ExitC
     }
 }
 
+/// Instructions of a whole run of this program with these arguments. Fails as [`instructions`] does.
 #[expect(clippy::disallowed_methods, reason = "valgrind is no tool of anybody's: nothing to guard")]
-fn collected(part: &str, name: &str, times: u64) -> Result<u64, String> {
+pub fn instructions_of_run(arguments: &[&str]) -> Result<u64, String> {
     let this = std::env::current_exe().map_err(|error| error.to_string())?;
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
         .arg(this)
-        .args([RUN, part, name, &times.to_string()])
+        .args(arguments)
         .output()
         .map_err(|error| format!("valgrind does not start: {error}"))?;
     let report = String::from_utf8_lossy(&output.stderr);

@@ -13,6 +13,6 @@ mod rounds;
 pub mod target;
 
 pub use contender::Contender;
-pub use instructions::{asked_to_run, instructions};
+pub use instructions::{asked_to_run, instructions, instructions_of_run};
 pub use rounds::{Rounds, interleaved};
 pub use target::Target;

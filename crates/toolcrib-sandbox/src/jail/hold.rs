@@ -40,7 +40,7 @@ impl Hold {
         match plan.rung {
             KillRung::PidNamespace => {
                 missing(Facility::Namespaces).map_or(Ok(()), Err)?;
-                hold.own_user_namespace = enter_pid_namespace()?;
+                hold.own_user_namespace = enter_pid_namespace()?.is_some();
             }
             KillRung::Cgroup => {
                 missing(Facility::Cgroups).map_or(Ok(()), Err)?;
@@ -55,6 +55,18 @@ impl Hold {
         // Whoever loses its parent becomes ours, and is known to be there.
         set_child_subreaper(Some(getpid()))?;
         Ok(hold)
+    }
+
+    /// In a process that was made as the first of its PID namespace, and of its user namespace if
+    /// there are users to map.
+    pub(super) fn inside(plan: &Plan, users: Option<&UserMap>) -> io::Result<Self> {
+        users.map_or(Ok(()), UserMap::write)?;
+        Ok(Self {
+            rung: KillRung::PidNamespace,
+            cgroup: None,
+            own_user_namespace: users.is_some(),
+            procfs: !plan.lacks(Facility::Procfs),
+        })
     }
 
     /// In the first process of the namespace, while it still has its rights there.
@@ -143,20 +155,45 @@ impl Drop for Hold {
     }
 }
 
-/// Says whether that took a user namespace. A failure may leave this process in one that is of no
-/// use: it has to end then.
-fn enter_pid_namespace() -> io::Result<bool> {
-    match sys::unshare(UnshareFlags::NEWPID) {
-        Ok(()) => return Ok(false),
+/// Gives the users of the user namespace, if it took one. A failure may leave this process in one
+/// that is of no use: it has to end then.
+fn enter_pid_namespace() -> io::Result<Option<UserMap>> {
+    in_pid_namespace(sys::unshare).and_then(|((), users)| {
+        users.as_ref().map_or(Ok(()), UserMap::write)?;
+        Ok(users)
+    })
+}
+
+/// Makes a PID namespace in a way that is told which namespaces to make: with a user namespace where
+/// this user may make none alone. Its users are still to be written, by who is inside.
+pub(super) fn in_pid_namespace<T>(
+    with: impl Fn(UnshareFlags) -> io::Result<T>,
+) -> io::Result<(T, Option<UserMap>)> {
+    match with(UnshareFlags::NEWPID) {
+        Ok(made) => return Ok((made, None)),
         Err(error) if error.raw_os_error() == Some(libc::EPERM) => {}
         Err(error) => return Err(error),
     }
-    let (user, group) = (geteuid().as_raw(), getegid().as_raw());
-    sys::unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWPID)?;
-    fs::write("/proc/self/setgroups", "deny")?;
-    fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
-    fs::write("/proc/self/gid_map", format!("{group} {group} 1"))?;
-    Ok(true)
+    // Inside there are no users until they are mapped.
+    let users = UserMap { user: geteuid().as_raw(), group: getegid().as_raw() };
+    Ok((with(UnshareFlags::NEWUSER | UnshareFlags::NEWPID)?, Some(users)))
+}
+
+/// The one user and the one group of a user namespace: the same as outside.
+#[derive(Debug)]
+pub(super) struct UserMap {
+    user: u32,
+    group: u32,
+}
+
+impl UserMap {
+    /// To be called inside.
+    fn write(&self) -> io::Result<()> {
+        let Self { user, group } = self;
+        fs::write("/proc/self/setgroups", "deny")?;
+        fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
+        fs::write("/proc/self/gid_map", format!("{group} {group} 1"))
+    }
 }
 
 /// Before, the number was the whole machine's.

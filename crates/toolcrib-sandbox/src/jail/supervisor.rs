@@ -15,7 +15,7 @@ use rustix::process::{
 };
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 
-use super::hold::Hold;
+use super::hold::{Hold, UserMap};
 use super::plan::Plan;
 use super::report::{Message, Step, failure};
 use super::target::{Program, become_program};
@@ -55,13 +55,31 @@ pub(super) fn supervise(plan: &Plan, program: &Program, control: &OwnedFd, mut r
             if let Err(error) = set_parent_process_death_signal(Some(Signal::KILL)) {
                 return tell(&mut report, Step::Rung, &error.into());
             }
-            if let Some(most) = plan.limits.processes {
-                hold.limit_processes(most);
-            }
-            tree(plan, &hold, program, control, report);
+            first(plan, &hold, program, control, report);
         }
         Err(error) => tell(&mut report, Step::Rung, &error),
     }
+}
+
+/// As [`supervise`], in a process that was made as the first of its PID namespace.
+pub(super) fn supervise_inside(
+    plan: &Plan,
+    users: Option<&UserMap>,
+    program: &Program,
+    control: &OwnedFd,
+    mut report: File,
+) {
+    match Hold::inside(plan, users) {
+        Ok(hold) => first(plan, &hold, program, control, report),
+        Err(error) => tell(&mut report, Step::Rung, &error),
+    }
+}
+
+fn first(plan: &Plan, hold: &Hold, program: &Program, control: &OwnedFd, report: File) {
+    if let Some(most) = plan.limits.processes {
+        hold.limit_processes(most);
+    }
+    tree(plan, hold, program, control, report);
 }
 
 fn tell(report: &mut File, step: Step, error: &io::Error) {

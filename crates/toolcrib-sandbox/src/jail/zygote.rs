@@ -19,11 +19,14 @@ use rustix::net::{
 };
 use rustix::process::{DumpableBehavior, chdir, set_dumpable_behavior, setsid};
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
+use rustix::thread::UnshareFlags;
 
-use super::plan::Plan;
+use super::hold::{UserMap, in_pid_namespace};
+use super::plan::{Facility, Plan};
 use super::report::{self, Step, failure};
-use super::supervisor::supervise;
+use super::supervisor::{supervise, supervise_inside};
 use super::target::Program;
+use crate::KillRung;
 use crate::process::sys::{self, Fork};
 
 /// The largest order, in bytes: what a socket takes at once with the kernel's own settings. What is
@@ -103,17 +106,30 @@ pub(super) fn serve(socket: OwnedFd) {
     while let Some((length, handles)) = receive(&socket, &mut buffer) {
         // Whose order makes no sense is told so by its descriptors being closed.
         let Some(order) = buffer.get(..length).and_then(Order::from_bytes) else { continue };
+        let arguments = order.arguments.into_iter();
+        let Some((plan, words)) = Plan::from_arguments(arguments) else { continue };
         let mut handles = handles.into_iter();
         let (Some(control), Some(report)) = (handles.next(), handles.next()) else { continue };
         let mut report = File::from(report);
-        let told = match sys::fork_sibling() {
-            Ok(Fork::Child) => {
+        let told = match copy(&plan) {
+            Ok(Copied { fork: Fork::Child, place }) => {
                 // As long as somebody has it, the server takes the zygote for alive.
                 drop(socket);
-                return follow(order, &control, report, handles);
+                if let Err(error) = begin(&order.directory, handles) {
+                    // As `posix_spawn` would have said of a helper that is started by itself.
+                    let _ = report.write_all(failure(Step::Execute, &error).as_bytes());
+                    return;
+                }
+                let program = Program { words, environment: Some(order.environment) };
+                return match place {
+                    Place::Beside => supervise(&plan, &program, &control, report),
+                    Place::Inside(users) => {
+                        supervise_inside(&plan, users.as_ref(), &program, &control, report);
+                    }
+                };
             }
-            Ok(Fork::Parent(process)) => report::process(process),
-            Err(error) => failure(Step::Jail, &error),
+            Ok(Copied { fork: Fork::Parent(process), .. }) => report::process(process),
+            Err((step, error)) => failure(step, &error),
         };
         // If nobody listens, nobody waits.
         let _ = report.write_all(told.as_bytes());
@@ -140,39 +156,47 @@ fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> Option<(usize, Vec<OwnedFd>)>
     (received.bytes > 0).then_some((received.bytes, handles))
 }
 
-/// In the copy: becomes what a helper that is started by itself is from its start.
-fn follow(
-    order: Order<OsString>,
-    control: &OwnedFd,
-    mut report: File,
-    mut streams: impl Iterator<Item = OwnedFd>,
-) {
-    // What is written about a process is its own to change again, the map of its users for example.
-    let _ = set_dumpable_behavior(DumpableBehavior::Dumpable);
-    let Some((plan, words)) = Plan::from_arguments(order.arguments.into_iter()) else { return };
-    let mut start = || -> io::Result<()> {
-        setsid()?;
-        if !order.directory.is_empty() {
-            chdir(&order.directory)?;
-        }
-        let stdout = streams.next().ok_or(io::ErrorKind::InvalidInput)?;
-        let stderr = streams.next().ok_or(io::ErrorKind::InvalidInput)?;
-        let stdin = match streams.next() {
-            Some(stdin) => stdin,
-            None => File::open("/dev/null")?.into(),
-        };
-        dup2_stdin(&stdin)?;
-        dup2_stdout(&stdout)?;
-        dup2_stderr(&stderr)?;
-        Ok(())
-    };
-    if let Err(error) = start() {
-        // As `posix_spawn` would have said of a helper that is started by itself.
-        let _ = report.write_all(failure(Step::Execute, &error).as_bytes());
-        return;
+/// A copy of the zygote, seen from either side.
+struct Copied {
+    fork: Fork,
+    place: Place,
+}
+
+enum Place {
+    /// Where the zygote is.
+    Beside,
+    /// As the first process of a PID namespace, with the users of the user namespace if it took one.
+    Inside(Option<UserMap>),
+}
+
+/// Makes the copy. Where the plan wants a PID namespace it is the first process in there: a helper
+/// that is started by itself is too late for that, and has to make one more.
+fn copy(plan: &Plan) -> Result<Copied, (Step, io::Error)> {
+    if plan.rung == KillRung::PidNamespace && !plan.lacks(Facility::Namespaces) {
+        let made = in_pid_namespace(sys::fork_sibling);
+        let (fork, users) = made.map_err(|error| (Step::Rung, error))?;
+        return Ok(Copied { fork, place: Place::Inside(users) });
     }
-    let program = Program { words, environment: Some(order.environment) };
-    supervise(&plan, &program, control, report);
+    let fork = sys::fork_sibling(UnshareFlags::empty()).map_err(|error| (Step::Jail, error))?;
+    Ok(Copied { fork, place: Place::Beside })
+}
+
+/// In the copy: becomes what a helper that is started by itself is from its start.
+fn begin(directory: &OsStr, mut streams: impl Iterator<Item = OwnedFd>) -> io::Result<()> {
+    // What is written about a process is its own to change again, the map of its users for example.
+    set_dumpable_behavior(DumpableBehavior::Dumpable)?;
+    setsid()?;
+    if !directory.is_empty() {
+        chdir(directory)?;
+    }
+    let mut next = || streams.next().ok_or(io::ErrorKind::InvalidInput);
+    dup2_stdout(next()?)?;
+    dup2_stderr(next()?)?;
+    match streams.next() {
+        Some(stdin) => dup2_stdin(stdin)?,
+        None => dup2_stdin(File::open("/dev/null")?)?,
+    }
+    Ok(())
 }
 
 #[cfg(test)]

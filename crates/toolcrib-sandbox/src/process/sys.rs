@@ -7,7 +7,7 @@
 //! so nothing there can allocate or lock.
 #![expect(unsafe_code, reason = "no safe interface offers these")]
 
-use std::ffi::{CStr, CString, OsStr, OsString, c_char, c_int, c_long, c_short};
+use std::ffi::{CStr, CString, OsStr, OsString, c_char, c_int, c_short};
 use std::io;
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -111,16 +111,19 @@ pub(crate) fn fork() -> io::Result<Fork> {
     }
 }
 
-/// As [`fork`], but the copy is a child of this process's parent, as this process is.
-pub(crate) fn fork_sibling() -> io::Result<Fork> {
+/// As [`fork`], but the copy is a child of this process's parent, as this process is, and has these
+/// namespaces to itself.
+pub(crate) fn fork_sibling(namespaces: UnshareFlags) -> io::Result<Fork> {
     if has_threads() == Some(true) {
         return Err(io::Error::other("a process of several threads is not forked"));
     }
-    let flags = libc::CLONE_PARENT | libc::SIGCHLD;
+    let shared = UnshareFlags::FILES | UnshareFlags::FS | UnshareFlags::SYSVSEM;
+    debug_assert!(!namespaces.intersects(shared), "these share instead, where a process is copied");
+    let flags = namespaces.bits() | (libc::CLONE_PARENT | libc::SIGCHLD).cast_unsigned();
     // SAFETY: as of `fork`. With no stack given the copy goes on with its own copy of this one's.
     // The C library is not told, which it does not need: what it keeps of a thread's number serves
     // other threads.
-    match unsafe { libc::syscall(libc::SYS_clone, c_long::from(flags), 0, 0, 0, 0) } {
+    match unsafe { libc::syscall(libc::SYS_clone, libc::c_ulong::from(flags), 0, 0, 0, 0) } {
         0 => Ok(Fork::Child),
         pid => c_int::try_from(pid)
             .ok()

@@ -49,7 +49,11 @@ impl Crib {
         let folder = TempDir::new().unwrap();
         let tools_dir = tools_dir(folder.path());
         // JSON is YAML, and quotes whatever a path holds.
-        let config = json!({"manifests": {"dirs": [&tools_dir]}, "workspace": {"root": "."}});
+        let config = json!({
+            "manifests": {"dirs": [&tools_dir]},
+            "workspace": {"root": "."},
+            "audit": {"file": "audit.jsonl"},
+        });
         fs::write(folder.path().join("config.yml"), config.to_string()).unwrap();
         fs::write(folder.path().join(GREETING), GREETING_CONTENT).unwrap();
         Self { folder, tools_dir }

@@ -11,15 +11,17 @@ use crate::process::Running;
 /// Set to `1`, it leaves out every test that needs the clients.
 const SKIP: &str = "TOOLCRIB_SKIP_CLIENTS";
 
-/// Some 370 MB come from the registries, once.
+/// Some 400 MB come from the registries, once.
 const INSTALL_LIMIT: Duration = Duration::from_secs(540);
 
 /// Where the programs are.
 pub(crate) struct Clients {
-    /// Python with the MCP SDK.
+    /// Python with the MCP SDK and FastMCP.
     pub(crate) python: PathBuf,
     /// A node that is new enough for the Inspector.
     pub(crate) node: PathBuf,
+    /// The folder below which packages of npm are found: the TypeScript SDKs among them.
+    pub(crate) packages: PathBuf,
     /// The script that node runs.
     pub(crate) inspector: PathBuf,
     /// The protocol's conformance suite, for node too.
@@ -79,6 +81,7 @@ fn install() -> Result<Clients, String> {
         filesystem: server("filesystem"),
         python: folder.join("venv/bin/python"),
         node: folder.join("node"),
+        packages: folder.clone(),
         inspector: folder
             .join("node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js"),
     })

@@ -114,7 +114,7 @@ impl ServerHandler for Handler {
         tokio::select! {
             () = changes.tell(context.sink(), || followed.clone()) => {}
             () = context.cancelled() => {}
-            () = self.server.closing().cancelled() => {}
+            () = self.server.silent().cancelled() => {}
         }
         Ok(())
     }

@@ -18,11 +18,13 @@ use rmcp::model::{ErrorData, JsonRpcError};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use serde::Deserialize;
+use tokio_util::sync::CancellationToken;
 
 use crate::McpServer;
 use crate::handler::Handler;
 use crate::http_sessions::{HttpSessions, SESSION};
 use crate::plain::PlainHttp;
+use crate::telling_stream::TellingStream;
 
 const JSON: &str = "application/json";
 
@@ -93,6 +95,7 @@ struct Inner {
     alone: StreamableHttpService<Handler, NeverSessionManager>,
     sessions: HttpSessions,
     body_limit: usize,
+    silent: CancellationToken,
 }
 
 impl McpServer {
@@ -119,7 +122,8 @@ impl McpServer {
             Arc::new(NeverSessionManager::default()),
             config,
         );
-        McpHttpService(Arc::new(Inner { plain, alone, sessions, body_limit }))
+        let silent = self.silent().clone();
+        McpHttpService(Arc::new(Inner { plain, alone, sessions, body_limit, silent }))
     }
 }
 
@@ -193,7 +197,12 @@ impl Inner {
     /// body does, or stands alone.
     async fn by_library(&self, request: Request<Full<Bytes>>, begins: bool) -> Response<McpBody> {
         if begins || request.headers().contains_key(SESSION) {
-            self.sessions.handle(request).await
+            let only_tells = request.method() == Method::GET;
+            let response = self.sessions.handle(request).await;
+            if only_tells {
+                return response.map(|body| TellingStream::until(&self.silent, body));
+            }
+            response
         } else {
             self.alone.handle(request).await
         }

@@ -20,6 +20,7 @@ mod revision;
 mod server;
 mod stdio;
 mod telling;
+mod telling_stream;
 mod tool_list;
 pub mod upstream;
 

@@ -100,16 +100,21 @@ struct Inner {
     options: McpOptions,
     tools: ToolListCache,
     closing: CancellationToken,
+    /// Cancelled with `closing` at the latest.
+    silent: CancellationToken,
 }
 
 impl McpServer {
     /// A server in front of `executor`. It opens nothing by itself.
     pub fn new(executor: Executor, options: McpOptions) -> Self {
+        let closing = CancellationToken::new();
+        let silent = closing.child_token();
         Self(Arc::new(Inner {
             executor,
             options,
             tools: ToolListCache::default(),
-            closing: CancellationToken::new(),
+            closing,
+            silent,
         }))
     }
 
@@ -122,6 +127,7 @@ impl McpServer {
             options: self.0.options.clone().turn(turn),
             tools: ToolListCache::default(),
             closing: self.0.closing.clone(),
+            silent: self.0.silent.clone(),
         }))
     }
 
@@ -131,12 +137,23 @@ impl McpServer {
         self.0.closing.cancel();
     }
 
+    /// Ends what only tells clients of changes, over HTTP: such a stream has no end of its own, and a
+    /// listener that waits for its connections would wait for it. Calls go on, and are answered.
+    pub fn end_streams(&self) {
+        self.0.silent.cancel();
+    }
+
     pub(crate) fn options(&self) -> &McpOptions {
         &self.0.options
     }
 
     pub(crate) fn closing(&self) -> &CancellationToken {
         &self.0.closing
+    }
+
+    /// Cancelled once clients are told of no more changes.
+    pub(crate) fn silent(&self) -> &CancellationToken {
+        &self.0.silent
     }
 
     pub(crate) fn changes(&self) -> RegistryChanges {

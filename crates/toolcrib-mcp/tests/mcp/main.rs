@@ -10,6 +10,7 @@ mod handshake_revision;
 mod http_service;
 mod list_changes;
 mod offering;
+mod robustness;
 mod stateless_revision;
 mod upstream;
 mod wire;

@@ -79,7 +79,7 @@ pub(crate) fn run(asked: &str, tools: usize) -> Result<(), Failure> {
                 let executor = executor(tools);
                 let mcp = McpServer::new(executor.clone(), McpOptions::default());
                 let server = HttpServer::bind(config(), executor, mcp).await?;
-                announce(server.local_addr())?;
+                announce(server.local_addr().ok_or("no address")?)?;
                 server.serve(std::future::pending()).await?;
             }
             ("http", Program::Best) => {
@@ -127,7 +127,7 @@ fn announce(address: SocketAddr) -> Result<(), Failure> {
 
 fn config() -> HttpConfig {
     HttpConfig {
-        listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+        listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into(),
         no_auth: true,
         ..HttpConfig::default()
     }

@@ -42,11 +42,12 @@ struct Shared {
 
 impl Api {
     pub(crate) fn new(backend: Arc<dyn Backend>, traffic: Arc<Traffic>) -> Self {
+        let idempotency = Idempotency::new(backend.answers());
         let document = crate::openapi::document(&endpoints(), env!("CARGO_PKG_VERSION"));
         Self(Arc::new(Shared {
             backend,
             traffic,
-            idempotency: Idempotency::default(),
+            idempotency,
             tasks: TaskTracker::new(),
             document: document.to_string().into(),
         }))

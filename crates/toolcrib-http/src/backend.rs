@@ -10,6 +10,8 @@ use toolcrib_core::run::RunStore;
 use toolcrib_core::{Executor, Toolset, TurnOptions};
 use toolcrib_tool::ContextValues;
 
+use crate::AnswerStore;
+
 /// A program whose tools are served: an executor, and what its host knows of it.
 ///
 /// The facade's `Toolcrib` is one. An [`Executor`] alone is one, too, without anything to operate.
@@ -30,6 +32,12 @@ pub trait Backend: Send + Sync + 'static {
 
     /// Where runs are kept, if anywhere. Default: nowhere; then calls that would wait fail.
     fn runs(&self) -> Option<Arc<dyn RunStore>> {
+        None
+    }
+
+    /// Where answers to requests with an `Idempotency-Key` outlive this program, if anywhere. Default:
+    /// nowhere; then they are kept in memory.
+    fn answers(&self) -> Option<Arc<dyn AnswerStore>> {
         None
     }
 

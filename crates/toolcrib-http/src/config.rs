@@ -3,13 +3,13 @@
 mod client;
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 use crate::authority::{HostRule, OriginRule};
-use crate::{HttpError, Token};
+use crate::{HttpError, Listen, Token};
 
 pub use client::{ClientConfig, Rate};
 
@@ -20,17 +20,16 @@ pub const DEFAULT_PORT: u16 = 7777;
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ServerConfig {
-    /// The address and port to listen on; port 0 takes a free one. Default `127.0.0.1:7777`.
-    #[serde(deserialize_with = "socket_address")]
-    #[schemars(with = "String")]
-    pub listen: SocketAddr,
+    /// The address and port to listen on, where port 0 takes a free one; or `unix:` and the absolute path
+    /// of a socket, which this user's programs alone can connect to. Default `127.0.0.1:7777`.
+    pub listen: Listen,
     /// The operator's own bearer token, which may do everything. Default: none; where there are no
     /// `tokens` either, a random one is made at every start.
     pub token: Option<Token>,
     /// Clients with tokens of their own, by name. Default: none.
     pub tokens: BTreeMap<String, ClientConfig>,
     /// Asks for no token: whoever reaches the server may call tools and observe. Refused unless the
-    /// listener is on a loopback address. Default `false`.
+    /// listener is on a loopback address or a socket. Default `false`.
     pub no_auth: bool,
     /// The toolset of clients that name none of their own: they see and call nothing beyond it.
     /// Default: all tools.
@@ -51,7 +50,7 @@ pub struct ServerConfig {
     pub read_seconds: u32,
     /// Further names under which the server may be reached, as `name` (any port) or `name:port`:
     /// the values of the `Host` header. `localhost`, `127.0.0.1` and `[::1]` with the listener's
-    /// port, and the address listened on, always may. Default: no others.
+    /// port, and the address listened on, always may; over a socket `localhost` may. Default: no others.
     pub allowed_hosts: Vec<String>,
     /// Web pages that may call the server, as `scheme://name[:port]`: the values of the `Origin`
     /// header. The listener's own address always may; programs that are no browsers send none and are
@@ -65,7 +64,7 @@ pub struct ServerConfig {
 impl Default for ServerConfig {
     fn default() -> Self {
         Self {
-            listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), DEFAULT_PORT),
+            listen: Listen::default(),
             token: None,
             tokens: BTreeMap::new(),
             no_auth: false,
@@ -84,8 +83,8 @@ impl Default for ServerConfig {
 impl ServerConfig {
     /// Refuses settings that contradict each other or would leave the door open.
     pub(crate) fn check(&self) -> Result<(), HttpError> {
-        if self.no_auth && !self.listen.ip().is_loopback() {
-            return Err(HttpError::OpenToTheNetwork { listen: self.listen });
+        if self.no_auth && !self.listen.is_local() {
+            return Err(HttpError::OpenToTheNetwork { listen: self.listen.clone() });
         }
         if self.no_auth && (self.token.is_some() || !self.tokens.is_empty()) {
             return Err(HttpError::TokenAndNoAuth);
@@ -101,16 +100,21 @@ impl ServerConfig {
     }
 
     /// Who may be asked for, once the port is known.
-    pub(crate) fn host_rules(&self, bound: SocketAddr) -> Result<Vec<HostRule>, HttpError> {
+    pub(crate) fn host_rules(&self, bound: Option<SocketAddr>) -> Result<Vec<HostRule>, HttpError> {
         own_names(bound)
+            .into_iter()
             .chain(self.allowed_hosts.iter().cloned())
             .map(|text| HostRule::parse(&text).ok_or(HttpError::Host { text }))
             .collect()
     }
 
     /// Which pages may ask, once the port is known: this server's own, and those that are named.
-    pub(crate) fn origin_rules(&self, bound: SocketAddr) -> Result<Vec<OriginRule>, HttpError> {
+    pub(crate) fn origin_rules(
+        &self,
+        bound: Option<SocketAddr>,
+    ) -> Result<Vec<OriginRule>, HttpError> {
         own_names(bound)
+            .into_iter()
             .map(|name| format!("http://{name}"))
             .chain(self.allowed_origins.iter().cloned())
             .map(|text| OriginRule::parse(&text).ok_or(HttpError::Origin { text }))
@@ -118,23 +122,16 @@ impl ServerConfig {
     }
 }
 
-/// The names a listener is reached under on its own machine, and the address it is bound to.
-fn own_names(bound: SocketAddr) -> impl Iterator<Item = String> {
+/// The names a listener is reached under on its own machine, and the address it is bound to. A socket has
+/// no address; its clients name this machine.
+fn own_names(bound: Option<SocketAddr>) -> Vec<String> {
+    let Some(bound) = bound else { return vec!["localhost".to_owned()] };
     let port = bound.port();
     ["localhost", "127.0.0.1", "[::1]"]
         .map(|name| format!("{name}:{port}"))
         .into_iter()
         .chain((!bound.ip().is_unspecified()).then(|| bound.to_string()))
-}
-
-fn socket_address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketAddr, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    text.parse().map_err(|_| {
-        serde::de::Error::custom(format!(
-            "{text:?} is not an address with a port: write it like 127.0.0.1:{DEFAULT_PORT} or \
-             [::1]:{DEFAULT_PORT}"
-        ))
-    })
+        .collect()
 }
 
 #[cfg(test)]

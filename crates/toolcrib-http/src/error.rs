@@ -1,7 +1,9 @@
 //! Why the listener did not start or stopped.
 
 use std::io;
-use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use crate::Listen;
 
 /// Why the listener did not start or stopped by itself.
 #[derive(Debug, thiserror::Error)]
@@ -10,11 +12,11 @@ pub enum HttpError {
     /// `no_auth` was set for an address that others can reach.
     #[error(
         "no_auth is refused for {listen}, which is not a loopback address: set a token, or listen \
-         on 127.0.0.1"
+         on 127.0.0.1 or a socket"
     )]
     OpenToTheNetwork {
         /// The address that was to be listened on.
-        listen: SocketAddr,
+        listen: Listen,
     },
     /// A token was set that would never be asked for.
     #[error("both tokens and no_auth are set, which contradict each other: remove one of them")]
@@ -53,24 +55,40 @@ pub enum HttpError {
     /// The system gave no random bits for a token.
     #[error("the system has no random numbers to make a token of: set a token yourself")]
     NoRandomness(#[source] getrandom::Error),
+    /// There cannot be a socket at that path.
+    #[error("cannot listen on unix:{}: {problem}", path.display())]
+    Socket {
+        /// The path.
+        path: PathBuf,
+        /// What is in the way, and what to do.
+        problem: String,
+    },
     /// The address cannot be listened on.
-    #[error("cannot listen on {listen}: {source}{}", bind_hint(.source))]
+    #[error("cannot listen on {listen}: {source}{}", bind_hint(.listen, .source))]
     Bind {
         /// The address.
-        listen: SocketAddr,
+        listen: Listen,
         /// What the system said.
         source: io::Error,
     },
 }
 
-fn bind_hint(error: &io::Error) -> &'static str {
-    match error.kind() {
-        io::ErrorKind::AddrInUse => {
+impl HttpError {
+    /// Whether somebody else listens there.
+    pub fn is_taken(&self) -> bool {
+        matches!(self, Self::Bind { source, .. } if source.kind() == io::ErrorKind::AddrInUse)
+    }
+}
+
+fn bind_hint(listen: &Listen, error: &io::Error) -> &'static str {
+    match (listen, error.kind()) {
+        (Listen::Tcp(_), io::ErrorKind::AddrInUse) => {
             ". Another process holds the port: choose another one, or port 0 for any free one"
         }
-        io::ErrorKind::PermissionDenied => {
+        (Listen::Tcp(_), io::ErrorKind::PermissionDenied) => {
             ". Ports below 1024 need a privilege: choose a higher one"
         }
+        (Listen::Unix(_), io::ErrorKind::AddrInUse) => ": stop it, or choose another path",
         _ => "",
     }
 }

@@ -1,15 +1,18 @@
 //! Requests that are sent again: one key is one piece of work and one answer.
 
 use std::collections::{HashMap, VecDeque};
+use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
+use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use crate::answer_store::{AnswerRecord, AnswerStore, Claim, KeptAnswer};
 use crate::api::Api;
 use crate::problem::Problem;
 
@@ -72,12 +75,23 @@ impl Request {
     }
 }
 
-/// An answer as it is kept.
+/// How a request ended, for all who sent it.
 #[derive(Debug, Clone)]
-struct Kept {
+struct Settled {
     status: StatusCode,
     headers: Vec<(HeaderName, HeaderValue)>,
     body: Bytes,
+    origin: Origin,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    /// It was worked on now.
+    Now,
+    /// It was answered before this server was started, or by another one.
+    Before,
+    /// It was not worked on.
+    Refused,
 }
 
 /// What is known of a key.
@@ -85,12 +99,15 @@ struct Kept {
 struct Entry {
     content: [u8; 32],
     /// The answer, once it is there; the channel closes if there will be none.
-    answer: watch::Receiver<Option<Kept>>,
+    answer: watch::Receiver<Option<Settled>>,
 }
 
-/// The answers of the last day, in memory.
-#[derive(Debug, Default)]
-pub(crate) struct Idempotency(Arc<Mutex<Answers>>);
+/// The answers of the last day: in memory, and where they outlive the server, if there is such a place.
+#[derive(Debug)]
+pub(crate) struct Idempotency {
+    answers: Arc<Mutex<Answers>>,
+    store: Option<Arc<dyn AnswerStore>>,
+}
 
 #[derive(Debug, Default)]
 struct Answers {
@@ -101,24 +118,24 @@ struct Answers {
 }
 
 impl Idempotency {
+    pub(crate) fn new(store: Option<Arc<dyn AnswerStore>>) -> Self {
+        Self { answers: Arc::default(), store }
+    }
+
     /// Does the work, unless it is being done or has been: then it gives that answer. The work goes on
     /// if whoever asked for it leaves; they may come back for it.
     pub(crate) async fn once(
         &self,
         api: &Api,
         request: Request,
-        work: impl Future<Output = Response> + Send + 'static,
+        work: BoxFuture<'static, Response>,
     ) -> Result<Response, Problem> {
         let Request { owner, content } = request;
         let (mut answer, first) = {
             let mut answers = self.lock();
             answers.forget_old();
             match answers.entries.get(&owner) {
-                Some(known) if known.content != content => {
-                    let detail =
-                        "this Idempotency-Key was used for another request: take a new one";
-                    return Err(Problem::unfit(detail));
-                }
+                Some(known) if known.content != content => return Err(another_request()),
                 Some(known) => (known.answer.clone(), None),
                 None => {
                     let (sender, answer) = watch::channel(None);
@@ -130,12 +147,16 @@ impl Idempotency {
         };
         let is_first = first.is_some();
         if let Some(sender) = first {
-            let unfinished = Unfinished { answers: Arc::clone(&self.0), owner: Some(owner) };
+            let record = self.store.as_ref().map(|store| Record::of(store, &owner, &content));
+            let unfinished = Unfinished { answers: Arc::clone(&self.answers), owner: Some(owner) };
             let answered = api.to_the_end(async move {
-                let kept = Kept::of(work.await).await;
-                unfinished.end(&kept);
+                let settled = match record {
+                    None => Settled::of(work.await, Origin::Now).await,
+                    Some(record) => record.once(work).await,
+                };
+                unfinished.end(&settled);
                 // Nobody may be waiting any more.
-                let _ = sender.send(Some(kept));
+                let _ = sender.send(Some(settled));
             });
             answered.await?;
         }
@@ -143,12 +164,12 @@ impl Idempotency {
             let detail = "the first request with this Idempotency-Key was not finished";
             Problem::new(StatusCode::INTERNAL_SERVER_ERROR, detail)
         };
-        let kept = answer.wait_for(Option::is_some).await.map_err(lost)?.clone();
-        Ok(kept.map(|kept| kept.into_response(is_first)).unwrap_or_default())
+        let settled = answer.wait_for(Option::is_some).await.map_err(lost)?.clone();
+        Ok(settled.map(|settled| settled.into_response(is_first)).unwrap_or_default())
     }
 
     fn lock(&self) -> MutexGuard<'_, Answers> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -159,14 +180,12 @@ struct Unfinished {
 }
 
 impl Unfinished {
-    fn end(mut self, kept: &Kept) {
-        // Told to come back, a client has to find another answer when it does.
-        let later = [StatusCode::TOO_MANY_REQUESTS, StatusCode::SERVICE_UNAVAILABLE];
-        if later.contains(&kept.status) {
+    fn end(mut self, settled: &Settled) {
+        if !settled.is_kept() {
             return;
         }
         let Some(owner) = self.owner.take() else { return };
-        let size = owner.1.len() + kept.body.len();
+        let size = owner.1.len() + settled.body.len();
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         answers.done.push_back((Instant::now(), owner, size));
         answers.bytes += size;
@@ -197,19 +216,119 @@ impl Answers {
     }
 }
 
-impl Kept {
-    async fn of(response: Response) -> Self {
+/// A key's place where answers outlive the server.
+struct Record {
+    store: Arc<dyn AnswerStore>,
+    key: String,
+    request: String,
+}
+
+impl Record {
+    fn of(store: &Arc<dyn AnswerStore>, (client, key): &Owner, content: &[u8; 32]) -> Self {
+        let mut whose = blake3::Hasher::new();
+        whose.update(&(client.len() as u64).to_le_bytes()).update(client.as_bytes());
+        let key = whose.update(key.as_bytes()).finalize().to_hex().to_string();
+        let request = blake3::Hash::from_bytes(*content).to_hex().to_string();
+        Self { store: Arc::clone(store), key, request }
+    }
+
+    /// Does the work if nobody has begun it, and keeps how it ended.
+    async fn once(self, work: impl Future<Output = Response>) -> Settled {
+        let Self { store, key, request } = self;
+        let claimed = {
+            let (store, key, request) = (Arc::clone(&store), key.clone(), request.clone());
+            blocking(move || store.claim(&key, &request)).await
+        };
+        let refused = match claimed {
+            Ok(Claim::New) => None,
+            Ok(Claim::Known(known)) if known.request != request => Some(another_request()),
+            Ok(Claim::Known(AnswerRecord { answer: Some(answer), .. })) => {
+                return Settled::before(answer);
+            }
+            Ok(Claim::Known(_)) => Some(cut_short()),
+            // Without it nobody could promise that it is done once.
+            Err(error) => Some(Problem::internal("the Idempotency-Key cannot be kept", &error)),
+        };
+        if let Some(problem) = refused {
+            return Settled::of(problem.into_response(), Origin::Refused).await;
+        }
+        let settled = Settled::of(work.await, Origin::Now).await;
+        let answer = settled.is_kept().then(|| settled.to_kept()).flatten();
+        let kept = blocking(move || match answer {
+            Some(answer) => store.settle(&key, &AnswerRecord { request, answer: Some(answer) }),
+            None => store.release(&key),
+        });
+        if let Err(error) = kept.await {
+            tracing::warn!(%error, "an answer under an Idempotency-Key will not outlive this server");
+        }
+        settled
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(io::Error::other(error)))
+}
+
+fn another_request() -> Problem {
+    Problem::unfit("this Idempotency-Key was used for another request: take a new one")
+}
+
+fn cut_short() -> Problem {
+    let detail = "the server ended, or another one is at work, between the first request with this \
+                  Idempotency-Key and its answer: look whether it was done, and take a new key if not";
+    Problem::new(StatusCode::CONFLICT, detail).kind("outcome_unknown")
+}
+
+impl Settled {
+    async fn of(response: Response, origin: Origin) -> Self {
         let (parts, body) = response.into_parts();
         let headers = parts.headers.iter().map(|(name, value)| (name.clone(), value.clone()));
         // Bodies of answers are made in memory: reading them cannot fail.
         let body = axum::body::to_bytes(body, usize::MAX).await.unwrap_or_default();
-        Self { status: parts.status, headers: headers.collect(), body }
+        Self { status: parts.status, headers: headers.collect(), body, origin }
+    }
+
+    fn before(answer: KeptAnswer) -> Self {
+        let header = |(name, value): (String, String)| {
+            Some((name.parse().ok()?, HeaderValue::from_str(&value).ok()?))
+        };
+        Self {
+            status: StatusCode::from_u16(answer.status).unwrap_or_default(),
+            headers: answer.headers.into_iter().filter_map(header).collect(),
+            body: answer.body.into(),
+            origin: Origin::Before,
+        }
+    }
+
+    /// Whether whoever comes again gets this answer. Told to come back, a client has to find another one.
+    fn is_kept(&self) -> bool {
+        let later = [StatusCode::TOO_MANY_REQUESTS, StatusCode::SERVICE_UNAVAILABLE];
+        self.origin != Origin::Refused && !later.contains(&self.status)
+    }
+
+    fn to_kept(&self) -> Option<KeptAnswer> {
+        let header = |(name, value): &(HeaderName, HeaderValue)| {
+            Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned()))
+        };
+        Some(KeptAnswer {
+            status: self.status.as_u16(),
+            headers: self.headers.iter().filter_map(header).collect(),
+            // Answers of the API are JSON.
+            body: std::str::from_utf8(&self.body).ok()?.to_owned(),
+        })
     }
 
     fn into_response(self, is_first: bool) -> Response {
         let mut response = (self.status, Body::from(self.body)).into_response();
         response.headers_mut().extend(self.headers);
-        if !is_first {
+        let is_replayed = match self.origin {
+            Origin::Now => !is_first,
+            Origin::Before => true,
+            Origin::Refused => false,
+        };
+        if is_replayed {
             response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
         }
         response

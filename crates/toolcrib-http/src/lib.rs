@@ -3,6 +3,7 @@
 
 mod access;
 mod admission;
+mod answer_store;
 mod api;
 mod authority;
 mod backend;
@@ -15,6 +16,7 @@ mod endpoint;
 mod error;
 mod gate;
 mod idempotency;
+mod listen;
 mod listener;
 mod mcp;
 mod metrics;
@@ -26,10 +28,13 @@ mod routes;
 mod server;
 mod token;
 mod traffic;
+mod unix_socket;
 
 pub use access::Right;
+pub use answer_store::{AnswerRecord, AnswerStore, Claim, KeptAnswer};
 pub use backend::{Backend, Health};
 pub use config::{ClientConfig, DEFAULT_PORT, Rate, ServerConfig};
 pub use error::HttpError;
+pub use listen::{InvalidListen, Listen};
 pub use server::HttpServer;
 pub use token::{InvalidToken, InvalidTokenHash, Token, TokenHash};

@@ -13,12 +13,13 @@ use hyper::body::Incoming;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tower::{Service, ServiceExt as _};
 
 use crate::traffic::Traffic;
+use crate::unix_socket::SocketFile;
 
 /// The longest head of a request, in bytes, give or take one read of the socket.
 const HEAD_MAX: usize = 64 * 1024;
@@ -33,6 +34,42 @@ const TOO_MANY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
 /// How long whoever is turned away may take to hear it.
 const TURN_AWAY: Duration = Duration::from_secs(1);
 
+/// Where connections come in.
+#[derive(Debug)]
+pub(crate) enum Door {
+    /// From the network, or from this machine only.
+    Tcp(TcpListener),
+    /// From programs of this user.
+    Unix(UnixListener, SocketFile),
+}
+
+enum Connection {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl Door {
+    async fn accept(&self) -> io::Result<Connection> {
+        match self {
+            Self::Tcp(listener) => listener.accept().await.map(|(own, _)| Connection::Tcp(own)),
+            Self::Unix(listener, _) => {
+                listener.accept().await.map(|(own, _)| Connection::Unix(own))
+            }
+        }
+    }
+
+    fn close(self) {
+        match self {
+            Self::Tcp(listener) => drop(listener),
+            // The file first: whoever still finds it finds a server, too.
+            Self::Unix(listener, file) => {
+                drop(file);
+                drop(listener);
+            }
+        }
+    }
+}
+
 /// The bounds of connections.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
@@ -45,7 +82,7 @@ pub(crate) struct Bounds {
 /// Takes connections until it is told to stop, and then waits until those there are have ended.
 /// Dropping the future ends them at once.
 pub(crate) async fn serve<A>(
-    listener: TcpListener,
+    door: Door,
     app: A,
     bounds: Bounds,
     traffic: Arc<Traffic>,
@@ -63,9 +100,9 @@ pub(crate) async fn serve<A>(
             () = stopped(&mut stop) => break,
             // Those that have ended are forgotten.
             Some(_) = connections.join_next() => {}
-            accepted = listener.accept() => match accepted {
+            accepted = door.accept() => match accepted {
                 Err(error) => resting(&error).await,
-                Ok((stream, _)) => match Arc::clone(&slots).try_acquire_owned() {
+                Ok(stream) => match Arc::clone(&slots).try_acquire_owned() {
                     Err(_) => {
                         traffic.refused_connection();
                         connections.spawn(turn_away(stream));
@@ -82,7 +119,7 @@ pub(crate) async fn serve<A>(
         }
     }
     // From here on nobody is let in.
-    drop(listener);
+    door.close();
     while connections.join_next().await.is_some() {}
 }
 
@@ -92,18 +129,23 @@ async fn stopped(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
-async fn converse<A>(stream: TcpStream, app: A, head: Duration, stop: watch::Receiver<bool>)
+async fn converse<A>(connection: Connection, app: A, head: Duration, stop: watch::Receiver<bool>)
 where
     A: Service<Request<Body>, Response = Response, Error = Infallible, Future: Send>
         + Clone
         + Send
         + 'static,
 {
-    // Answers are small and written once: waiting to fill a packet only delays them.
-    if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "TCP_NODELAY was not set");
+    match connection {
+        Connection::Tcp(stream) => {
+            // Answers are small and written once: waiting to fill a packet only delays them.
+            if let Err(error) = stream.set_nodelay(true) {
+                tracing::debug!(%error, "TCP_NODELAY was not set");
+            }
+            serve_connection(stream, app, head, stop).await;
+        }
+        Connection::Unix(stream) => serve_connection(stream, app, head, stop).await,
     }
-    serve_connection(stream, app, head, stop).await;
 }
 
 async fn serve_connection<S, A>(stream: S, app: A, head: Duration, mut stop: watch::Receiver<bool>)
@@ -135,12 +177,19 @@ fn said(ended: hyper::Result<()>) {
     }
 }
 
-async fn turn_away(mut stream: TcpStream) {
-    let _ = tokio::time::timeout(TURN_AWAY, async {
-        stream.write_all(TOO_MANY).await?;
-        stream.shutdown().await
-    })
-    .await;
+async fn turn_away(connection: Connection) {
+    let told = async {
+        match connection {
+            Connection::Tcp(stream) => tell_too_many(stream).await,
+            Connection::Unix(stream) => tell_too_many(stream).await,
+        }
+    };
+    let _ = tokio::time::timeout(TURN_AWAY, told).await;
+}
+
+async fn tell_too_many(mut stream: impl AsyncWrite + Unpin) -> io::Result<()> {
+    stream.write_all(TOO_MANY).await?;
+    stream.shutdown().await
 }
 
 /// A connection that was not taken. Where the process is short of something, others may end meanwhile.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::future::Future;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,9 +16,9 @@ use crate::api::Api;
 use crate::authority::{HostRule, OriginRule};
 use crate::body::BodyLimits;
 use crate::client::{Clients, Roster};
-use crate::listener::{self, Bounds};
+use crate::listener::{self, Bounds, Door};
 use crate::traffic::Traffic;
-use crate::{Backend, HttpError, ServerConfig, Token, routes};
+use crate::{Backend, HttpError, Listen, ServerConfig, Token, routes, unix_socket};
 
 /// How long requests that are being answered may take to finish after a shutdown was asked for.
 const DRAIN: Duration = Duration::from_secs(10);
@@ -25,11 +26,12 @@ const DRAIN: Duration = Duration::from_secs(10);
 /// How long connections may take to notice that their requests were ended.
 const CLOSE: Duration = Duration::from_secs(1);
 
-/// A bound listener. It holds its port from [`bind`](Self::bind) on and answers from
+/// A bound listener. It holds its port, or its socket, from [`bind`](Self::bind) on and answers from
 /// [`serve`](Self::serve) on; connections made in between wait.
 pub struct HttpServer {
-    listener: TcpListener,
-    address: SocketAddr,
+    door: Door,
+    /// Where, with the real port.
+    address: Option<SocketAddr>,
     config: ServerConfig,
     token: Option<Token>,
     admission: Admission,
@@ -39,7 +41,7 @@ pub struct HttpServer {
 }
 
 impl HttpServer {
-    /// Checks the settings and takes the port.
+    /// Checks the settings and takes the port, or makes the socket.
     ///
     /// `mcp` says what MCP clients are told about the server; which tools they see, and whose calls
     /// theirs are, is decided by their token. Where the settings name no token, one is made;
@@ -55,9 +57,18 @@ impl HttpServer {
             None if config.no_auth || !config.tokens.is_empty() => None,
             None => Some(Token::random()?),
         };
-        let bind_error = |source| HttpError::Bind { listen: config.listen, source };
-        let listener = TcpListener::bind(config.listen).await.map_err(bind_error)?;
-        let address = listener.local_addr().map_err(bind_error)?;
+        let (door, address) = match &config.listen {
+            Listen::Tcp(address) => {
+                let bind_error = |source| HttpError::Bind { listen: config.listen.clone(), source };
+                let listener = TcpListener::bind(address).await.map_err(bind_error)?;
+                let address = listener.local_addr().map_err(bind_error)?;
+                (Door::Tcp(listener), Some(address))
+            }
+            Listen::Unix(path) => {
+                let (listener, file) = unix_socket::bind(path).await?;
+                (Door::Unix(listener, file), None)
+            }
+        };
         let hosts = config.host_rules(address)?;
         let origins = config.origin_rules(address)?;
         let mcp_options = McpHttpOptions::default()
@@ -68,17 +79,26 @@ impl HttpServer {
         let roster = Roster { config: &config, backend: &backend, mcp: &mcp, mcp_options };
         let clients = roster.clients(token.clone())?;
         let admission = Admission { hosts, origins };
-        Ok(Self { listener, address, config, token, admission, clients, backend, mcp })
+        Ok(Self { door, address, config, token, admission, clients, backend, mcp })
     }
 
-    /// The address that is listened on, with the real port.
-    pub fn local_addr(&self) -> SocketAddr {
+    /// The address that is listened on, with the real port; none where it is a socket in the file system.
+    pub fn local_addr(&self) -> Option<SocketAddr> {
         self.address
     }
 
-    /// The URL the server is reached at from this machine, without a slash at its end.
+    /// The socket in the file system that is listened on, if it is one.
+    pub fn socket(&self) -> Option<&Path> {
+        match &self.door {
+            Door::Tcp(_) => None,
+            Door::Unix(_, file) => Some(file.path()),
+        }
+    }
+
+    /// The URL the server is reached at from this machine, without a slash at its end. Over a
+    /// [socket](Self::socket) it is `http://localhost`.
     pub fn url(&self) -> String {
-        let mut address = self.address;
+        let Some(mut address) = self.address else { return "http://localhost".to_owned() };
         if address.ip().is_unspecified() {
             // Nothing can connect to "any address".
             address.set_ip(match address {
@@ -111,8 +131,9 @@ impl HttpServer {
 
     /// Answers requests until `shutdown` completes.
     ///
-    /// Then no connection is taken any more, and requests that are being answered have 10 s to
-    /// finish; after that their calls are dropped and the MCP server is closed.
+    /// Then no connection is taken any more, streams that only tell MCP clients of changes end at once,
+    /// and requests that are being answered have 10 s to finish; after that their calls are dropped and
+    /// the MCP server is closed.
     pub async fn serve(self, shutdown: impl Future<Output = ()> + Send) -> Result<(), HttpError> {
         let head = Duration::from_secs(self.config.read_seconds.into());
         let limits = BodyLimits { bytes: self.config.body_limit, time: head };
@@ -127,12 +148,14 @@ impl HttpServer {
             Arc::clone(&traffic),
         );
         let (stop, stopped) = watch::channel(false);
-        let mut serving = Box::pin(listener::serve(self.listener, app, bounds, traffic, stopped));
+        let mut serving = Box::pin(listener::serve(self.door, app, bounds, traffic, stopped));
         tokio::select! {
             () = &mut serving => {}
             () = shutdown => {}
         }
         let _ = stop.send(true);
+        // Before anybody waits for them: they have no end of their own.
+        self.mcp.end_streams();
         let drained = async {
             serving.as_mut().await;
             api.settled().await;
@@ -150,7 +173,7 @@ impl HttpServer {
 impl fmt::Debug for HttpServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpServer")
-            .field("address", &self.address)
+            .field("door", &self.door)
             .field("config", &self.config)
             .finish_non_exhaustive()
     }

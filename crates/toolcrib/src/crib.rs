@@ -40,6 +40,8 @@ pub struct Toolcrib {
     services: Services,
     toolsets: Arc<BTreeMap<String, Toolset>>,
     runs: Option<Arc<dyn RunStore>>,
+    #[cfg(feature = "http")]
+    pub(crate) answers: Option<Arc<dyn toolcrib_http::AnswerStore>>,
     #[cfg(feature = "manifests")]
     secrets: toolcrib_runners::Secrets,
     #[cfg(feature = "manifests")]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use toolcrib_core::run::RunStore;
 use toolcrib_core::{Executor, Toolset, TurnOptions};
-use toolcrib_http::{Backend, Health};
+use toolcrib_http::{AnswerStore, Backend, Health};
 use toolcrib_manifest::live::FileStatus;
 use toolcrib_mcp::upstream::UpstreamState;
 use toolcrib_tool::ContextValues;
@@ -32,6 +32,10 @@ impl Backend for Toolcrib {
 
     fn runs(&self) -> Option<Arc<dyn RunStore>> {
         Toolcrib::runs(self).cloned()
+    }
+
+    fn answers(&self) -> Option<Arc<dyn AnswerStore>> {
+        self.answers.clone()
     }
 
     fn health(&self) -> Health {

@@ -1,8 +1,10 @@
-//! Stores in files: what outlives the process (outputs, suspended calls, runs, pins of imported definitions), and the audit log.
+//! Stores in files: what outlives the process (outputs, suspended calls, runs, answers under an `Idempotency-Key`, pins of imported definitions), and the audit log.
 //!
 //! The core keeps nothing on disk; these are what a host gives it to do so. Everything is written
 //! for its owner alone: directories have mode 0700, files 0600.
 
+#[cfg(feature = "http")]
+mod answers;
 mod audit;
 #[cfg(feature = "mcp")]
 mod pins;
@@ -13,6 +15,8 @@ mod spill;
 mod state_dir;
 mod suspensions;
 
+#[cfg(feature = "http")]
+pub use answers::FileAnswers;
 pub use audit::{FileAudit, Rotation};
 #[cfg(feature = "mcp")]
 pub use pins::FilePins;

@@ -14,7 +14,8 @@ use crate::startup;
 #[command(after_help = "Examples:
   toolcrib serve
   toolcrib serve --listen 127.0.0.1:9000 --token \"$(cat token)\"
-  toolcrib serve --no-auth                             only on a loopback address
+  toolcrib serve --listen unix:$XDG_RUNTIME_DIR/toolcrib.sock      only for programs of this user
+  toolcrib serve --no-auth                             only on a loopback address or a socket
 
 Without a token of yours a new one is made and printed at every start; `toolcrib token` makes those of
 clients. Asked to stop (Ctrl-C,
@@ -61,6 +62,9 @@ fn announce(tools: usize, server: &HttpServer, json: bool) -> anyhow::Result<()>
     let (url, mcp) = (server.url(), server.mcp_url());
     if json {
         let mut record = json!({"url": mcp, "api": url});
+        if let Some(socket) = server.socket() {
+            record["socket"] = socket.to_string_lossy().into();
+        }
         if let Some(token) = token {
             record["token"] = token.into();
         }
@@ -71,6 +75,12 @@ fn announce(tools: usize, server: &HttpServer, json: bool) -> anyhow::Result<()>
         env!("CARGO_PKG_VERSION"),
         count(tools, "tool")
     ))?;
+    if let Some(socket) = server.socket() {
+        screen::out(format!(
+            "{STRONG}Socket{STRONG:#} {0}, for this user alone\n{FAINT}       curl --unix-socket {0} {url}/health{FAINT:#}",
+            socket.display()
+        ))?;
+    }
     match token {
         Some(token) => screen::out(format!(
             "{STRONG}Token{STRONG:#}  {token}\n{FAINT}       new at every start; set TOOLCRIB_TOKEN to keep one{FAINT:#}"

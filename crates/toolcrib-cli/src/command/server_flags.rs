@@ -5,13 +5,13 @@ use toolcrib::config::ConfigLayers;
 
 #[derive(Debug, Default, Args)]
 pub(crate) struct ServerFlags {
-    /// The address to listen on; port 0 takes a free one [default: 127.0.0.1:7777]
+    /// The address to listen on, where port 0 takes a free one, or `unix:` and the path of a socket [default: 127.0.0.1:7777]
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<String>,
     /// The bearer token clients must send; better in the variable `TOOLCRIB_TOKEN`
     #[arg(long)]
     token: Option<String>,
-    /// Ask for no token; refused on any address but loopback
+    /// Ask for no token; refused on any address but loopback and a socket
     #[arg(long, conflicts_with = "token")]
     no_auth: bool,
     /// Only the tools of this toolset of the config, for clients whose tokens name none

@@ -1,15 +1,14 @@
 //! The HTTP API of the built program: tokens, calls, runs, what operators see, and what survives.
 
 use std::fs;
-use std::io::{Read as _, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::net::TcpStream;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use crate::crib::{Crib, run};
+use crate::keep_alive::{self, Connection};
 use crate::stopping::Server;
 
 const TOOLS: &str = "
@@ -25,6 +24,16 @@ tools:
     input: {properties: {filter: {type: string}}}
     client: true
 ";
+
+const NAP: &str = r#"
+toolcrib: 1
+tools:
+  - name: nap
+    description: Sleep.
+    limits: {timeout: 10m}
+    input: {properties: {mark: {type: string}}, required: [mark]}
+    run: {argv: [bash, -c, 'touch "$MARK"; sleep 600'], env: {MARK: '${args.mark}'}}
+"#;
 
 /// A server, and how it is asked.
 struct Http {
@@ -56,6 +65,13 @@ impl Http {
 
     fn ask(&self, line: &str, body: Option<&Value>) -> Reply {
         ask(&self.address, &self.token, line, body).expect("an answer")
+    }
+
+    /// A call under a key. Fails where the server dies meanwhile.
+    fn ask_under(&self, key: &str, tool: &str, arguments: &Value) -> io::Result<keep_alive::Reply> {
+        let line = format!("POST /v1/tools/{tool}/call");
+        let body = json!({"arguments": arguments});
+        Connection::open(&self.address, &self.token)?.ask(&line, &[("idempotency-key", key)], &body)
     }
 }
 
@@ -207,107 +223,44 @@ fn a_run_and_the_audit_log_survive_a_server_that_is_killed() {
     assert!(ids.contains(&json!("g")) && ids.contains(&json!("p")), "{ids:?}");
 }
 
-/// Many clients call at once while manifests change; then the server is asked to stop. Whoever is
-/// answered is answered rightly; whoever is refused is told so; nobody is left without an end.
 #[test]
-fn under_load_and_reloads_every_answer_is_right_and_a_stop_refuses_the_rest_cleanly() {
-    const CLIENTS: usize = 16;
-    // More of them make a soak.
-    let asked = std::env::var("TOOLCRIB_HTTP_CALLS").ok().and_then(|text| text.parse().ok());
-    let calls: usize = asked.unwrap_or(15);
-    let crib = crib();
-    let mut http = Http::start(&crib, "");
-    let (address, token) = (http.address.clone(), http.token.clone());
-    let call = |client: usize, number: usize| {
-        let name = format!("{client}-{number}");
-        let body = json!({"arguments": {"name": name}, "call_id": name});
-        let reply = ask(&address, &token, "POST /v1/tools/greet/call", Some(&body));
-        (name, reply)
-    };
-    let right = |name: &str, reply: &Reply| {
-        assert_eq!(reply.status, 200, "{}", reply.body);
-        let result = reply.json();
-        assert_eq!(result["call_id"], name);
-        assert_eq!(result["output"], format!("Hello, {name}!"));
-    };
-    let took = Mutex::new(Vec::new());
+fn a_key_is_one_piece_of_work_over_restarts_too() {
+    let crib = Crib::new(&[("tools.yaml", TOOLS), ("nap.yaml", NAP)]);
+    let token = "a-token-that-is-kept-over-restarts";
+    crib.config(&format!(
+        "state: {{dir: state}}\naudit: {{file: audit.jsonl}}\nserver: {{token: {token}}}\n"
+    ));
+    let http = Http::start(&crib, token);
+    let ada = json!({"name": "Ada"});
+    let first = http.ask_under("k1", "greet", &ada).expect("an answer");
+    assert_eq!((first.status, first.header("idempotency-replayed")), (200, None));
+    // Another is begun, and the server killed in the middle of it.
+    let mark = crib.path().join("began");
+    let nap = json!({"mark": mark});
     std::thread::scope(|scope| {
-        let clients: Vec<_> = (0..CLIENTS)
-            .map(|client| {
-                let (call, right, took) = (&call, &right, &took);
-                scope.spawn(move || {
-                    for number in 0..calls {
-                        let began = Instant::now();
-                        let (name, reply) = call(client, number);
-                        right(&name, &reply.expect("an answer"));
-                        took.lock().expect("no test has failed").push(began.elapsed());
-                    }
-                })
-            })
-            .collect();
-        let mut rounds = 0;
-        while rounds < 10 || !clients.iter().all(std::thread::ScopedJoinHandle::is_finished) {
-            rounds += 1;
-            let described = format!("Greet, {rounds}");
-            crib.write("tools.yaml", &TOOLS.replace("Greet somebody", &described));
-            assert_eq!(http.ask("POST /v1/reload", None).status, 200);
+        let cut = scope.spawn(|| http.ask_under("k2", "nap", &nap));
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while !mark.exists() {
+            assert!(Instant::now() < deadline, "the call has not begun");
+            std::thread::sleep(Duration::from_millis(10));
         }
+        http.server.signal("KILL");
+        assert!(cut.join().expect("it has not failed").is_err());
     });
-    let mut took = took.into_inner().expect("no test has failed");
-    took.sort_unstable();
-    println!("{} calls of {CLIENTS} clients, p99 {:?}", took.len(), took[took.len() * 99 / 100]);
-    let counted = http.ask("GET /v1/stats", None).json();
-    let greet =
-        counted["tools"].as_array().and_then(|all| all.iter().find(|one| one["tool"] == "greet"));
-    assert_eq!(
-        greet.map(|one| one["successes"].clone()),
-        Some(json!(CLIENTS * calls)),
-        "none lost, none doubled"
-    );
+    drop(http);
 
-    let answers = AtomicUsize::new(0);
-    let (answered, refused) = std::thread::scope(|scope| {
-        let clients: Vec<_> = (0..CLIENTS)
-            .map(|client| {
-                let (call, right, answers) = (&call, &right, &answers);
-                scope.spawn(move || {
-                    let mut ends = (0, 0);
-                    let deadline = Instant::now() + Duration::from_secs(60);
-                    for number in 0.. {
-                        assert!(Instant::now() < deadline, "the server has not ended");
-                        let (name, reply) = call(client, number);
-                        match reply {
-                            // Nobody listens any more.
-                            None => break,
-                            Some(reply) if reply.status == 503 => {
-                                assert_eq!(reply.json()["kind"], "unavailable", "{}", reply.body);
-                                ends.1 += 1;
-                            }
-                            Some(reply) => {
-                                right(&name, &reply);
-                                answers.fetch_add(1, Ordering::SeqCst);
-                                ends.0 += 1;
-                            }
-                        }
-                    }
-                    ends
-                })
-            })
-            .collect();
-        let deadline = Instant::now() + Duration::from_secs(60);
-        while answers.load(Ordering::SeqCst) < 2 * CLIENTS {
-            assert!(Instant::now() < deadline, "the clients get no answers");
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        http.server.signal("TERM");
-        let ends = clients.into_iter().map(|client| client.join().expect("it has not failed"));
-        ends.fold((0, 0), |sum, end| (sum.0 + end.0, sum.1 + end.1))
-    });
-    assert_eq!(http.server.ended(), Some(0));
-    // What ran was heard of: as many successes are on record as were answered.
-    let audit = fs::read_to_string(crib.path().join("audit.jsonl")).expect("it is written");
-    let ran = audit.lines().filter(|line| line.contains(r#""outcome":"success""#)).count();
-    assert_eq!(ran, CLIENTS * calls + answered, "{refused} were refused");
+    let http = Http::start(&crib, token);
+    let again = http.ask_under("k1", "greet", &ada).expect("an answer");
+    assert_eq!((again.status, again.header("idempotency-replayed")), (200, Some("true")));
+    assert_eq!(again.body, first.body);
+    let other = http.ask_under("k1", "greet", &json!({"name": "Bob"})).expect("an answer");
+    assert_eq!(other.status, 422);
+    let cut = http.ask_under("k2", "nap", &nap).expect("an answer");
+    assert_eq!((cut.status, &cut.body["kind"]), (409, &json!("outcome_unknown")));
+    assert_eq!(cut.header("idempotency-replayed"), None);
+    let audit = http.ask("GET /v1/audit", None).json();
+    let greeted = |record: &&Value| record["tool"] == "greet";
+    assert_eq!(audit["records"].as_array().expect("records").iter().filter(greeted).count(), 1);
 }
 
 #[test]

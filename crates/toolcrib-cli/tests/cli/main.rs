@@ -19,6 +19,8 @@ mod doctor;
 mod dry_runs;
 mod finding;
 mod http;
+mod keep_alive;
+mod load;
 mod lock;
 mod manifests;
 mod meta_tools;

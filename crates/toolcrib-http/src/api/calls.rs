@@ -189,7 +189,7 @@ pub(crate) async fn call(
     };
     match request {
         None => Ok(work.await),
-        Some(request) => api.idempotency().once(&api, request, work).await,
+        Some(request) => api.idempotency().once(&api, request, Box::pin(work)).await,
     }
 }
 
@@ -263,7 +263,7 @@ pub(crate) async fn batch(
     };
     match request {
         None => Ok(work.await),
-        Some(request) => api.idempotency().once(&api, request, work).await,
+        Some(request) => api.idempotency().once(&api, request, Box::pin(work)).await,
     }
 }
 

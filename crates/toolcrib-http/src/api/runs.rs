@@ -158,7 +158,7 @@ pub(crate) async fn start(
     match request {
         // What was asked to be kept is kept, whoever leaves.
         None => api.to_the_end(work).await,
-        Some(request) => api.idempotency().once(&api, request, work).await,
+        Some(request) => api.idempotency().once(&api, request, Box::pin(work)).await,
     }
 }
 

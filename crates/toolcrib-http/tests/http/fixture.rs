@@ -71,7 +71,7 @@ impl Running {
 /// Settings for a free port and the tests' token.
 pub(crate) fn config() -> ServerConfig {
     ServerConfig {
-        listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+        listen: SocketAddr::from(([127, 0, 0, 1], 0)).into(),
         token: Some(Token::new(TOKEN).unwrap()),
         ..ServerConfig::default()
     }
@@ -197,7 +197,7 @@ pub(crate) async fn start(config: ServerConfig) -> Running {
     let waits = Arc::<Waits>::default();
     let (crib, mcp) = served(Arc::clone(&waits));
     let server = HttpServer::bind(config, crib, mcp).await.unwrap();
-    let address = server.local_addr();
+    let address = server.local_addr().unwrap();
     let (stop, stopped) = oneshot::channel::<()>();
     let serving = tokio::spawn(server.serve(async move {
         if stopped.await.is_err() {

@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
+use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::timeout;
@@ -21,8 +22,9 @@ fn bind(config: ServerConfig) -> impl Future<Output = Result<HttpServer, HttpErr
 #[tokio::test]
 async fn the_real_port_and_the_token_are_known_before_anything_is_served() {
     let server = bind(ServerConfig { token: None, ..config() }).await.unwrap();
-    assert_ne!(server.local_addr().port(), 0);
-    assert_eq!(server.mcp_url(), format!("http://{}/mcp", server.local_addr()));
+    let address = server.local_addr().unwrap();
+    assert_ne!(address.port(), 0);
+    assert_eq!(server.mcp_url(), format!("http://{address}/mcp"));
     assert!(server.token_is_new());
     assert_eq!(server.token().unwrap().reveal().len(), 64);
     assert!(!format!("{server:?}").contains(server.token().unwrap().reveal()));
@@ -36,7 +38,7 @@ async fn the_real_port_and_the_token_are_known_before_anything_is_served() {
 #[tokio::test]
 async fn unsafe_or_meaningless_settings_do_not_start() {
     let everywhere = SocketAddr::from(([0, 0, 0, 0], 0));
-    let open = ServerConfig { listen: everywhere, token: None, no_auth: true, ..config() };
+    let open = ServerConfig { listen: everywhere.into(), token: None, no_auth: true, ..config() };
     assert!(matches!(bind(open).await, Err(HttpError::OpenToTheNetwork { .. })));
     let host = ServerConfig { allowed_hosts: vec!["http://a".into()], ..config() };
     assert!(matches!(bind(host).await, Err(HttpError::Host { .. })));
@@ -47,9 +49,10 @@ async fn unsafe_or_meaningless_settings_do_not_start() {
 #[tokio::test]
 async fn a_taken_port_is_told_with_what_to_do() {
     let first = bind(config()).await.unwrap();
-    let error = bind(ServerConfig { listen: first.local_addr(), ..config() }).await.unwrap_err();
+    let taken = first.local_addr().unwrap();
+    let error = bind(ServerConfig { listen: taken.into(), ..config() }).await.unwrap_err();
     let text = error.to_string();
-    assert!(text.contains(&first.local_addr().to_string()) && text.contains("port 0"), "{text}");
+    assert!(text.contains(&taken.to_string()) && text.contains("port 0"), "{text}");
 }
 
 #[tokio::test]
@@ -64,6 +67,57 @@ async fn an_idle_connection_does_not_hold_up_the_end() {
     server.end().await;
     assert!(begun.elapsed() < Duration::from_secs(5));
     assert!(TcpStream::connect(address).await.is_err());
+}
+
+/// Begins a request whose answer is a stream of events, and reads until it has begun.
+async fn open_stream(address: SocketAddr, ask: Ask) -> TcpStream {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    ask.write(&mut stream).await;
+    let mut head = [0; 15];
+    timeout(Duration::from_secs(20), stream.read_exact(&mut head)).await.unwrap().unwrap();
+    assert_eq!(&head, b"HTTP/1.1 200 OK");
+    stream
+}
+
+#[tokio::test]
+async fn a_stream_that_only_tells_of_changes_does_not_hold_up_the_end() {
+    let server = start(config()).await;
+    let hello = json!({
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "0"},
+    });
+    let message = |method: &str, params: Value| {
+        Ask::mcp(
+            server.address,
+            json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}),
+        )
+    };
+    let hello = message("initialize", hello).send().await;
+    let session = hello.header("mcp-session-id").unwrap().to_owned();
+    let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    Ask::mcp(server.address, ready).with("mcp-session-id", &session).send().await;
+    let told = Ask::mcp(server.address, "").without("content-length").without("content-type");
+    let told = told.on("GET /mcp").with("mcp-session-id", &session);
+    let listen = json!({"notifications": {"toolsListChanged": true}, "_meta": {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "0"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }});
+    let listen = message("subscriptions/listen", listen)
+        .with("mcp-protocol-version", "2026-07-28")
+        .with("mcp-method", "subscriptions/listen");
+    let streams =
+        [open_stream(server.address, told).await, open_stream(server.address, listen).await];
+
+    let begun = Instant::now();
+    server.end().await;
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    for mut stream in streams {
+        let mut rest = String::new();
+        timeout(Duration::from_secs(20), stream.read_to_string(&mut rest)).await.unwrap().unwrap();
+        assert!(rest.ends_with("0\r\n\r\n"), "an end, and not a break: {rest}");
+    }
 }
 
 /// Connects and starts a call that does not end by itself.

@@ -16,3 +16,4 @@ mod robustness;
 mod runs;
 mod streams;
 mod tools;
+mod unix_sockets;

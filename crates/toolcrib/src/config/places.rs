@@ -49,7 +49,8 @@ impl Default for Workspace {
 #[serde(default, deny_unknown_fields)]
 pub struct State {
     /// A directory of its owner's alone (mode 0700), made if it is not there; relative to the config
-    /// file. Long outputs, suspended calls and runs are kept in it, and survive a restart. Without
+    /// file. Long outputs, suspended calls, runs and answers under an `Idempotency-Key` are kept in it, and
+    /// survive a restart. Without
     /// one, outputs are kept in memory and nothing else is.
     pub dir: Option<PathBuf>,
 }

@@ -115,6 +115,10 @@ impl ToolcribBuilder {
             {
                 builder = builder.pins_in(dir)?;
             }
+            #[cfg(feature = "http")]
+            {
+                builder = builder.answers(Arc::new(state.answers().map_err(open("state.dir"))?));
+            }
         }
         if let Some(path) = &config.audit.file {
             let file = match config.audit.max_bytes {

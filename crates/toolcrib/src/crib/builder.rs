@@ -83,6 +83,8 @@ pub struct ToolcribBuilder {
     builtins: toolcrib_tools::Builtins,
     toolsets: BTreeMap<String, Toolset>,
     runs: Option<Arc<dyn RunStore>>,
+    #[cfg(feature = "http")]
+    answers: Option<Arc<dyn toolcrib_http::AnswerStore>>,
     #[cfg(feature = "manifests")]
     pub(crate) secrets: toolcrib_runners::Secrets,
     outputs: Outputs,
@@ -284,6 +286,15 @@ impl ToolcribBuilder {
         self
     }
 
+    /// Sets where answers to requests with an `Idempotency-Key` outlive the server. Default: nowhere; then
+    /// they are kept in memory.
+    #[cfg(feature = "http")]
+    #[must_use]
+    pub fn answers(mut self, store: Arc<dyn toolcrib_http::AnswerStore>) -> Self {
+        self.answers = Some(store);
+        self
+    }
+
     /// Sets what must never be shown: the values of secrets. Default: nothing.
     #[must_use]
     pub fn mask(mut self, mask: Mask) -> Self {
@@ -426,6 +437,8 @@ impl ToolcribBuilder {
             services: self.services,
             toolsets: Arc::new(self.toolsets),
             runs: self.runs,
+            #[cfg(feature = "http")]
+            answers: self.answers,
             #[cfg(feature = "manifests")]
             secrets: self.secrets,
             #[cfg(feature = "manifests")]

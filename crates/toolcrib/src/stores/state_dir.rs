@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+#[cfg(feature = "http")]
+use super::FileAnswers;
 #[cfg(feature = "mcp")]
 use super::FilePins;
 use super::private_dir::private_dir;
@@ -58,6 +60,12 @@ impl StateDir {
     #[cfg(feature = "mcp")]
     pub fn pins(&self) -> io::Result<FilePins> {
         FilePins::open(self.0.join("pins"))
+    }
+
+    /// Answers to requests with an `Idempotency-Key`, in `answers`.
+    #[cfg(feature = "http")]
+    pub fn answers(&self) -> io::Result<FileAnswers> {
+        FileAnswers::open(self.0.join("answers"))
     }
 
     /// Runs, in `runs`.

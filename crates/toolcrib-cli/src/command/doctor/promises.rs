@@ -144,7 +144,7 @@ fn ending(machine: &Machine, promise: &mut Promise) {
 
 fn listening(config: &Config, promise: &mut Promise) {
     let server = &config.server;
-    if !server.listen.ip().is_loopback() {
+    if !server.listen.is_local() {
         let why =
             format!("`server.listen` is {}, which others on the network reach", server.listen);
         promise.falls_to(Stands::InPart, why);

@@ -2,7 +2,6 @@
 
 use std::fs::{self, OpenOptions};
 use std::io;
-use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
@@ -198,32 +197,28 @@ fn secrets(config: &Config, findings: &mut Findings) {
 
 fn server(config: &Config, findings: &mut Findings) {
     let server = &config.server;
-    let listen = server.listen;
+    let listen = &server.listen;
     let guard = match (&server.token, server.no_auth) {
         (_, true) => "no token is asked for",
         (Some(_), _) => "the token of the config is asked for",
         (None, false) => "a new token is made at every start",
     };
-    match TcpListener::bind(listen) {
-        Ok(_) if server.no_auth && !listen.ip().is_loopback() => findings.fail(
+    match listen.try_out() {
+        Ok(()) if server.no_auth && !listen.is_local() => findings.fail(
             "server",
             format!("{listen} without a token is refused: anybody on the network could call"),
             "set a token, or listen on a loopback address",
         ),
-        Ok(_) if server.no_auth => findings.warn(
+        Ok(()) if server.no_auth => findings.warn(
             "server",
             format!("{listen} is free, and {guard}: every program of this machine may call"),
             "set server.no_auth to false",
         ),
-        Ok(_) => findings.good("server", format!("{listen} is free, and {guard}")),
-        Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+        Ok(()) => findings.good("server", format!("{listen} is free, and {guard}")),
+        Err(error) if error.is_taken() => {
             findings.note("server", format!("{listen} is taken: a server runs there already"));
         }
-        Err(error) => findings.fail(
-            "server",
-            format!("{listen} cannot be listened on: {error}"),
-            "set another server.listen",
-        ),
+        Err(error) => findings.fail("server", error.to_string(), "set another server.listen"),
     }
 }
 

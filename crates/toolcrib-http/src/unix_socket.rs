@@ -1,0 +1,152 @@
+//! A socket that is a file: for its owner alone, one server's at a time, gone with it.
+
+use std::fs::{self, File, Permissions, TryLockError};
+use std::io;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tokio::net::{UnixListener, UnixSocket};
+use tokio::time::{Instant, sleep};
+
+use crate::{HttpError, Listen};
+
+/// The longest path of a socket, in bytes, that every system here takes.
+const PATH_MAX: usize = 107;
+/// Connections that wait to be taken.
+const BACKLOG: u32 = 1024;
+/// How long another server may take to make its socket in the same directory.
+const TURN: Duration = Duration::from_secs(5);
+
+/// The file of a socket. It is removed when this is dropped, unless it is another's by then.
+#[derive(Debug)]
+pub(crate) struct SocketFile {
+    path: PathBuf,
+    /// Device and inode.
+    identity: (u64, u64),
+}
+
+impl SocketFile {
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        if identity(&self.path).is_ok_and(|now| now == self.identity) {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Listens at `path`. What a server that is gone has left there is replaced.
+pub(crate) async fn bind(path: &Path) -> Result<(UnixListener, SocketFile), HttpError> {
+    let directory = directory(path)?;
+    let system = |source| HttpError::Bind { listen: Listen::Unix(path.to_owned()), source };
+    // Of two servers that start at the same time neither takes the other's for one that was left.
+    let _turn = turn(directory).await.map_err(system)?;
+    make_way(path)?;
+    let socket = UnixSocket::new_stream().map_err(system)?;
+    socket.bind(path).map_err(system)?;
+    let file = SocketFile { path: path.to_owned(), identity: identity(path).map_err(system)? };
+    // Nobody can connect before somebody listens: by then it is its owner's alone.
+    fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(system)?;
+    Ok((socket.listen(BACKLOG).map_err(system)?, file))
+}
+
+/// The directory of a socket, if nobody else can put another socket in its place.
+fn directory(path: &Path) -> Result<&Path, HttpError> {
+    let problem = |problem: String| HttpError::Socket { path: path.to_owned(), problem };
+    if path.as_os_str().len() > PATH_MAX {
+        return Err(problem(format!(
+            "the path of a socket has {PATH_MAX} bytes at most: choose a shorter one"
+        )));
+    }
+    let Some(directory) = path.parent().filter(|_| path.file_name().is_some()) else {
+        return Err(problem("it names no file".to_owned()));
+    };
+    let said =
+        |error: io::Error| problem(format!("the directory {}: {error}", directory.display()));
+    let found = fs::metadata(directory).map_err(said)?;
+    if !found.is_dir() {
+        return Err(problem(format!("{} is no directory", directory.display())));
+    }
+    let mode = found.permissions().mode();
+    if mode & 0o022 != 0 {
+        return Err(problem(format!(
+            "the directory {} has mode {:03o}, so others could put a socket of theirs there: use a \
+             directory of your own, such as $XDG_RUNTIME_DIR, or one made with `mkdir -m 700`",
+            directory.display(),
+            mode & 0o7777
+        )));
+    }
+    Ok(directory)
+}
+
+/// Held while a socket is made; another server that makes one in the same directory waits.
+async fn turn(directory: &Path) -> io::Result<File> {
+    let directory = File::open(directory)?;
+    let deadline = Instant::now() + TURN;
+    loop {
+        match directory.try_lock() {
+            Ok(()) => return Ok(directory),
+            Err(TryLockError::Error(error)) => return Err(error),
+            Err(TryLockError::WouldBlock) if Instant::now() > deadline => {
+                let message = "somebody holds a lock on its directory";
+                return Err(io::Error::new(io::ErrorKind::WouldBlock, message));
+            }
+            Err(TryLockError::WouldBlock) => sleep(Duration::from_millis(20)).await,
+        }
+    }
+}
+
+/// What is at the path of a socket that is to be.
+enum Found {
+    Nothing,
+    /// The socket of a server that is gone.
+    Left,
+}
+
+/// Whether there could be a socket now.
+pub(crate) fn try_out(path: &Path) -> Result<(), HttpError> {
+    directory(path)?;
+    look(path).map(|_| ())
+}
+
+/// Removes a socket at which nobody answers. Anything else stays.
+fn make_way(path: &Path) -> Result<(), HttpError> {
+    match look(path)? {
+        Found::Nothing => Ok(()),
+        Found::Left => fs::remove_file(path).map_err(|error| HttpError::Socket {
+            path: path.to_owned(),
+            problem: format!("the socket of a server that is gone cannot be removed: {error}"),
+        }),
+    }
+}
+
+fn look(path: &Path) -> Result<Found, HttpError> {
+    let problem = |problem: String| HttpError::Socket { path: path.to_owned(), problem };
+    let found = match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
+        found => found.map_err(|error| problem(error.to_string()))?,
+    };
+    if !found.file_type().is_socket() {
+        let said = "there is something that is no socket: choose another path";
+        return Err(problem(said.to_owned()));
+    }
+    match std::os::unix::net::UnixStream::connect(path) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(Found::Left),
+        Ok(_) => {
+            let source = io::Error::new(io::ErrorKind::AddrInUse, "a server answers there");
+            Err(HttpError::Bind { listen: Listen::Unix(path.to_owned()), source })
+        }
+        Err(error) => Err(problem(format!(
+            "there is a socket, and whether a server listens there cannot be told: {error}"
+        ))),
+    }
+}
+
+fn identity(path: &Path) -> io::Result<(u64, u64)> {
+    fs::symlink_metadata(path).map(|found| (found.dev(), found.ino()))
+}

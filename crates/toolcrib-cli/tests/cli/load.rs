@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
@@ -69,7 +70,7 @@ fn start(crib: &Crib) -> (Server, String) {
     (server, address)
 }
 
-fn setting(name: &str, otherwise: u64) -> u64 {
+fn setting<T: FromStr>(name: &str, otherwise: T) -> T {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
 }
 
@@ -166,7 +167,7 @@ fn send(connection: &mut Connection, work: Work, id: &str) -> std::io::Result<Re
             let mut params = json!({"name": "text_process", "arguments": arguments});
             let accept = ("accept", "application/json, text/event-stream");
             let mut headers = vec![accept, ("mcp-protocol-version", "2025-11-25")];
-            if id.len() % 2 == 0 {
+            if id.len().is_multiple_of(2) {
                 params["_meta"] = json!({
                     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
                     "io.modelcontextprotocol/clientInfo": {"name": "load", "version": "1"},
@@ -244,7 +245,7 @@ fn churn(crib: &Crib, address: &str, is_over: &AtomicBool) -> (usize, usize) {
         if reloads % 7 == 0 {
             fs::remove_file(crib.path().join("tools.d/more.yaml")).expect("it is there");
         }
-        if deaths == 0 || last_death.elapsed() > Duration::from_secs(3) {
+        if deaths == 0 || last_death.elapsed() > Duration::from_secs(15) {
             let died = connection.ask("POST /v1/tools/notes_crash/call", &[], &json!({}));
             let said = died.expect("an answer").body["detail"].to_string();
             // There is nobody to end where it is not back yet.
@@ -281,18 +282,18 @@ fn succeeded(answers: &[Answered]) -> BTreeMap<String, bool> {
     calls.map(|one| (one.id.clone(), one.outcome == Outcome::Right)).collect()
 }
 
-fn report<'a>(answers: impl IntoIterator<Item = &'a Answered>, of: &str) {
+/// How long answers took.
+fn times<'a>(answers: impl IntoIterator<Item = &'a Answered>) -> String {
     let mut took: Vec<_> = answers.into_iter().map(|one| one.took).collect();
     took.sort_unstable();
-    if let (Some(p50), Some(p99)) = (took.get(took.len() / 2), took.get(took.len() * 99 / 100)) {
-        println!("{of}: {} answers, p50 {p50:.1?}, p99 {p99:.1?}", took.len());
-    }
+    let at = |percent: usize| took.get(took.len() * percent / 100).copied().unwrap_or_default();
+    format!("{} answers, p50 {:.1?}, p99 {:.1?}", took.len(), at(50), at(99))
 }
 
 #[test]
 fn under_load_no_answer_is_lost_or_doubled_while_files_change_and_a_server_dies_and_returns() {
-    let clients = setting("TOOLCRIB_LOAD_CLIENTS", 8) as usize;
-    let seconds = setting("TOOLCRIB_LOAD_SECONDS", 2);
+    let clients = setting("TOOLCRIB_LOAD_CLIENTS", 8_usize);
+    let seconds = setting("TOOLCRIB_LOAD_SECONDS", 2_u64);
     let crib = crib();
     let (mut server, address) = start(&crib);
     let begun = Instant::now();
@@ -318,10 +319,10 @@ fn under_load_no_answer_is_lost_or_doubled_while_files_change_and_a_server_dies_
     });
     assert!(answers.iter().all(|one| one.outcome != Outcome::Refused));
     for work in [Work::Native, Work::Mcp, Work::List, Work::Program, Work::Upstream] {
-        report(answers.iter().filter(|one| one.work == work), &format!("{work:?}"));
+        println!("{work:?}: {}", times(answers.iter().filter(|one| one.work == work)));
     }
     let not_there = answers.iter().filter(|one| one.outcome == Outcome::NotThere).count();
-    report(&answers, &format!("{clients} clients, {:.1?}", begun.elapsed()));
+    println!("{clients} clients, {:.1?}: {}", begun.elapsed(), times(&answers));
     println!(
         "{reloads} reloads; the other server died {deaths} times, {not_there} calls of it were told so"
     );
@@ -353,7 +354,7 @@ fn under_load_no_answer_is_lost_or_doubled_while_files_change_and_a_server_dies_
 
 #[test]
 fn asked_to_stop_under_load_it_answers_what_runs_and_refuses_the_rest() {
-    let clients = setting("TOOLCRIB_LOAD_CLIENTS", 8) as usize;
+    let clients = setting("TOOLCRIB_LOAD_CLIENTS", 8_usize);
     let crib = crib();
     let (mut server, address) = start(&crib);
     let answered = AtomicUsize::new(0);

@@ -16,7 +16,7 @@ const INSTALL_LIMIT: Duration = Duration::from_secs(540);
 
 /// Where the programs are.
 pub(crate) struct Clients {
-    /// Python with the MCP SDK and FastMCP.
+    /// Python with the MCP SDK and `FastMCP`.
     pub(crate) python: PathBuf,
     /// A node that is new enough for the Inspector.
     pub(crate) node: PathBuf,

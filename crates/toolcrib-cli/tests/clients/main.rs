@@ -1,5 +1,5 @@
 //! The built binary, driven by MCP clients that were written elsewhere: the Python MCP SDK,
-//! FastMCP, the TypeScript SDKs and the MCP Inspector, over stdio and HTTP, in both families of protocol revisions; and as a client itself,
+//! `FastMCP`, the TypeScript SDKs and the MCP Inspector, over stdio and HTTP, in both families of protocol revisions; and as a client itself,
 //! of the MCP reference servers; and the page about a first tool, with one of them connected.
 //!
 //! `prepare` installs the clients below the target directory on the first run, from the Python

@@ -14,7 +14,7 @@ mod whole;
 use std::io;
 
 use serde_json::Value;
-use toolcrib_tool::{Content, ErrorKind, ToolError, ToolOutput};
+use toolcrib_tool::{Content, ErrorKind, KEPT_OUTPUT, ToolError, ToolOutput};
 
 use crate::spill::{Owner, READ_OUTPUT, SpillStore, Spilled};
 pub(crate) use whole::Whole;
@@ -129,7 +129,11 @@ async fn fit_text(
     }
     let mut whole = Whole::of(&output);
     whole.spill(place).await;
-    (output.replace_content(whole.cut(budget)), Some(whole))
+    let mut cut = output.replace_content(whole.cut(budget));
+    if let Some(handle) = whole.handle() {
+        cut = cut.with_meta(KEPT_OUTPUT, handle.to_string());
+    }
+    (cut, Some(whole))
 }
 
 /// Bytes bound characters from above: most outputs need no counting at all.

@@ -9,6 +9,7 @@
 //! one page and ends on the next could not be found any more.
 
 mod handle;
+mod kept;
 mod memory;
 mod page;
 mod read_output;

@@ -1,7 +1,8 @@
 //! Who asks: the owner of a token, and all that goes with it.
 
+use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use toolcrib_core::{Executor, Turn, TurnOptions};
 use toolcrib_mcp::{McpHttpOptions, McpHttpService, McpServer};
@@ -19,10 +20,58 @@ pub(crate) struct Client {
     turn: TurnOptions,
     executor: Executor,
     pub(crate) gate: Gate,
-    pub(crate) mcp: McpHttpService,
+    mcp: McpHttpService,
+    /// The toolset beyond which it sees nothing.
+    bound: Option<Arc<str>>,
+    /// The same over one toolset each, made when they are first asked for.
+    narrowed: Mutex<HashMap<String, McpHttpService>>,
+    make: Arc<Make>,
+}
+
+/// What services of MCP are made of.
+struct Make {
+    backend: Arc<dyn Backend>,
+    mcp: McpServer,
+    options: McpHttpOptions,
+}
+
+impl Make {
+    fn service(&self, turn: TurnOptions) -> McpHttpService {
+        self.mcp.for_client(turn).http_service(self.options.clone())
+    }
+}
+
+/// Why a client is not served over a toolset.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum NoToolset {
+    /// The server has none of that name.
+    Unknown,
+    /// The client is bound to this one.
+    Bound(Arc<str>),
 }
 
 impl Client {
+    /// MCP over all its tools.
+    pub(crate) fn mcp(&self) -> McpHttpService {
+        self.mcp.clone()
+    }
+
+    /// MCP over one toolset. A client that is bound to one is not told which others there are.
+    pub(crate) fn mcp_within(&self, toolset: &str) -> Result<McpHttpService, NoToolset> {
+        if let Some(bound) = &self.bound {
+            let own = **bound == *toolset;
+            return if own { Ok(self.mcp()) } else { Err(NoToolset::Bound(Arc::clone(bound))) };
+        }
+        let mut narrowed = self.narrowed.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(service) = narrowed.get(toolset) {
+            return Ok(service.clone());
+        }
+        let found = self.make.backend.toolset(toolset).ok_or(NoToolset::Unknown)?;
+        let service = self.make.service(self.turn.clone().toolset(found));
+        narrowed.insert(toolset.to_owned(), service.clone());
+        Ok(service)
+    }
+
     pub(crate) fn may(&self, right: Right) -> bool {
         self.rights.contains(&right)
     }
@@ -74,25 +123,33 @@ impl Clients {
 
 /// What clients are made of, once it is known where the server listens.
 pub(crate) struct Roster<'a> {
-    pub(crate) config: &'a ServerConfig,
-    pub(crate) backend: &'a Arc<dyn Backend>,
-    pub(crate) mcp: &'a McpServer,
-    pub(crate) mcp_options: McpHttpOptions,
+    config: &'a ServerConfig,
+    make: Arc<Make>,
 }
 
-impl Roster<'_> {
+impl<'a> Roster<'a> {
+    pub(crate) fn new(
+        config: &'a ServerConfig,
+        backend: &Arc<dyn Backend>,
+        mcp: &McpServer,
+        options: McpHttpOptions,
+    ) -> Self {
+        let make = Make { backend: Arc::clone(backend), mcp: mcp.clone(), options };
+        Self { config, make: Arc::new(make) }
+    }
+
     /// Makes the clients; `token` is the operator's own, if there is one.
     pub(crate) fn clients(&self, token: Option<Token>) -> Result<Clients, HttpError> {
         if self.config.no_auth {
             // Whoever is on this machine: what changes the server, and what a person should decide,
             // needs a token.
-            let turn = self.within(self.backend.turn_options(ContextValues::new()), None)?;
+            let turn = self.within(self.make.backend.turn_options(ContextValues::new()), None)?;
             let anyone = self.client("anyone", vec![Right::Call, Right::Observe], turn, None);
             return Ok(Clients::Anyone(Arc::new(anyone)));
         }
         let mut clients = Vec::new();
         if let Some(token) = token {
-            let turn = self.within(self.backend.turn_options(ContextValues::new()), None)?;
+            let turn = self.within(self.make.backend.turn_options(ContextValues::new()), None)?;
             let operator = self.client("operator", Right::ALL.to_vec(), turn, None);
             clients.push((Secret::Token(token), Arc::new(operator)));
         }
@@ -113,7 +170,7 @@ impl Roster<'_> {
         for (key, value) in &config.context {
             values = values.with(key.as_str(), value.clone());
         }
-        let turn = self.backend.turn_options(values).scope(config.policy.clone());
+        let turn = self.make.backend.turn_options(values).scope(config.policy.clone());
         self.within(turn, config.toolset.as_deref().map(|toolset| (name, toolset)))
     }
 
@@ -128,7 +185,7 @@ impl Roster<'_> {
             (None, Some(toolset)) => ("toolset".to_owned(), toolset.as_str()),
             (None, None) => return Ok(turn),
         };
-        match self.backend.toolset(toolset) {
+        match self.make.backend.toolset(toolset) {
             Some(found) => Ok(turn.toolset(found)),
             None => Err(HttpError::Toolset { key, toolset: toolset.to_owned() }),
         }
@@ -147,8 +204,14 @@ impl Roster<'_> {
             name: name.into(),
             rights,
             gate: Gate::new(rate.map(|rate| rate.0), concurrent),
-            mcp: self.mcp.for_client(turn.clone()).http_service(self.mcp_options.clone()),
-            executor: self.backend.executor().clone(),
+            mcp: self.make.service(turn.clone()),
+            bound: own
+                .and_then(|own| own.toolset.as_deref())
+                .or(self.config.toolset.as_deref())
+                .map(Arc::from),
+            narrowed: Mutex::default(),
+            make: Arc::clone(&self.make),
+            executor: self.make.backend.executor().clone(),
             turn,
         }
     }

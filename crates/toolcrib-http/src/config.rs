@@ -48,6 +48,14 @@ pub struct ServerConfig {
     /// that is silent for as long is closed. Default 30.
     #[schemars(range(min = 1))]
     pub read_seconds: u32,
+    /// How long the stream of events of an MCP request is kept open in a session, in seconds. The client
+    /// comes back for the rest, as after a connection that broke; for clients of revision 2025-11-25.
+    /// Default: until the answer.
+    #[schemars(range(min = 1))]
+    pub stream_seconds: Option<u32>,
+    /// After how many seconds an MCP client comes back whose stream has ended before its answer.
+    /// Default 3.
+    pub retry_seconds: u32,
     /// Further names under which the server may be reached, as `name` (any port) or `name:port`:
     /// the values of the `Host` header. `localhost`, `127.0.0.1` and `[::1]` with the listener's
     /// port, and the address listened on, always may; over a socket `localhost` may. Default: no others.
@@ -73,6 +81,8 @@ impl Default for ServerConfig {
             concurrent: None,
             connections: 1024,
             read_seconds: 30,
+            stream_seconds: None,
+            retry_seconds: 3,
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
             body_limit: 4 * 1024 * 1024,

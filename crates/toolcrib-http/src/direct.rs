@@ -105,7 +105,7 @@ impl Checks {
         // The token first: of a stranger no body is read.
         match body::read(body, self.limits).await {
             Ok(body) => {
-                let response = client.mcp.respond(parts, body).await;
+                let response = client.mcp().respond(parts, body).await;
                 let response = response.map(|body| Body::new(Counted::new(body, pass)));
                 Answered { response, route: PATH, caller }
             }

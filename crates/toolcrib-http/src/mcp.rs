@@ -4,12 +4,16 @@ use std::sync::Arc;
 
 use axum::Extension;
 use axum::body::Body;
-use axum::http::Request;
+use axum::extract::Path;
+use axum::http::{Request, StatusCode};
 use axum::response::Response;
 use schemars::JsonSchema;
+use toolcrib_mcp::McpHttpService;
+use toolcrib_tool::visible;
 use tower::Service as _;
 
-use crate::client::Client;
+use crate::client::{Client, NoToolset};
+use crate::problem::Problem;
 
 /// A JSON-RPC message of MCP.
 #[derive(JsonSchema)]
@@ -25,7 +29,29 @@ pub(crate) async fn serve(
     Extension(client): Extension<Arc<Client>>,
     request: Request<Body>,
 ) -> Response {
-    let mut service = client.mcp.clone();
+    answer(client.mcp(), request).await
+}
+
+/// The same over one toolset: nothing beyond it is listed, found, described or called.
+pub(crate) async fn serve_within(
+    Extension(client): Extension<Arc<Client>>,
+    Path(toolset): Path<String>,
+    request: Request<Body>,
+) -> Result<Response, Problem> {
+    let service = client.mcp_within(&toolset).map_err(|none| match none {
+        NoToolset::Unknown => Problem::not_found(format!(
+            "no toolset is called `{}`: they stand under `toolsets` in the server's config",
+            visible(&toolset)
+        )),
+        NoToolset::Bound(bound) => Problem::new(
+            StatusCode::FORBIDDEN,
+            format!("the token of `{}` is for the toolset `{bound}`: use /mcp", client.name),
+        ),
+    })?;
+    Ok(answer(service, request).await)
+}
+
+async fn answer(mut service: McpHttpService, request: Request<Body>) -> Response {
     let Ok(response) = service.call(request).await;
     response.map(Body::new)
 }

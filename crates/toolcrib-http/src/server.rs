@@ -74,9 +74,14 @@ impl HttpServer {
         let mcp_options = McpHttpOptions::default()
             .allowed_hosts(hosts.iter().map(HostRule::to_text))
             .allowed_origins(origins.iter().map(OriginRule::to_text))
+            .retry(Duration::from_secs(config.retry_seconds.into()))
             .body_limit(config.body_limit);
+        let mcp_options = match config.stream_seconds {
+            Some(seconds) => mcp_options.open_for(Duration::from_secs(seconds.into())),
+            None => mcp_options,
+        };
         let backend: Arc<dyn Backend> = Arc::new(backend);
-        let roster = Roster { config: &config, backend: &backend, mcp: &mcp, mcp_options };
+        let roster = Roster::new(&config, &backend, &mcp, mcp_options);
         let clients = roster.clients(token.clone())?;
         let admission = Admission { hosts, origins };
         Ok(Self { door, address, config, token, admission, clients, backend, mcp })

@@ -215,6 +215,7 @@ fn policies(settings: &Settings, contract: &TokenStream) -> TokenStream {
     let dedupe = settings.dedupe.as_ref().map(|word| quote!(.dedupe(#contract::Dedupe::#word)));
     let approval =
         settings.approval.as_ref().map(|word| quote!(.approval(#contract::Approval::#word)));
+    let task = settings.task.as_ref().map(|word| quote!(.task(#contract::TaskMode::#word)));
     let retry = settings.retry.map(|max| quote!(.retry(#contract::RetryPolicy::new(#max))));
     let refresh_every = settings.refresh_every.map(|period| {
         let period = duration(period);
@@ -225,7 +226,7 @@ fn policies(settings: &Settings, contract: &TokenStream) -> TokenStream {
         || quote!(.resources(#contract::Resources::new() #(.reads(#reads))* #(.writes(#writes))*)),
     );
     quote! {
-        #output_chars #max_concurrent #rate #cache #dedupe #approval #retry #refresh_every
+        #output_chars #max_concurrent #rate #cache #dedupe #approval #task #retry #refresh_every
         #resources
     }
 }

@@ -79,6 +79,7 @@ use proc_macro::TokenStream;
 /// | `retry = N` | after an error that says so, up to N times more; for `idempotent` tools | never |
 /// | `reads("…", …)`, `writes("…", …)` | resources; a call that writes one makes what others read from it forgotten | none |
 /// | `approval = "always"` | calls wait for a person: `never`, `always`, or `destructive` ones | `never` |
+/// | `task = "required"` | calls may be answered with a task: `never`, `auto`: those that take long, or `required`: all | `auto` |
 /// | `refresh_every = "5m"` | how often `Tool::refresh` is asked | never |
 /// | `validate = path` | a `fn(&Args, &CallContext) -> Result<(), ToolError>` that says what the schema cannot; it must not block | none |
 /// | `plan = path` | a `fn(&Args, &CallContext) -> Result<Plan, ToolError>` that says what a call would do, for dry runs; it starts, sends and writes nothing | it cannot say |

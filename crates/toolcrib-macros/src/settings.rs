@@ -38,6 +38,7 @@ const KNOWN: &[&str] = &[
     "reads",
     "writes",
     "approval",
+    "task",
     "refresh_every",
     "validate",
     "plan",
@@ -87,6 +88,7 @@ pub(crate) struct Settings {
     pub(crate) writes: Vec<String>,
     /// The variant's name.
     pub(crate) approval: Option<Ident>,
+    pub(crate) task: Option<Ident>,
     pub(crate) refresh_every: Option<Duration>,
     /// A fn that checks the arguments.
     pub(crate) validate: Option<Path>,
@@ -184,6 +186,10 @@ impl Settings {
                 let words =
                     [("never", "Never"), ("destructive", "Destructive"), ("always", "Always")];
                 self.approval = Some(word(&text(input)?, &words)?);
+            }
+            "task" => {
+                let words = [("never", "Never"), ("auto", "Auto"), ("required", "Required")];
+                self.task = Some(word(&text(input)?, &words)?);
             }
             "reads" => self.reads = values(&texts(input)?),
             "writes" => self.writes = values(&texts(input)?),

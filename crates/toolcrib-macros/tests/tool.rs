@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use toolcrib_macros::tool;
 use toolcrib_tool::{
     Approval, Arguments, BoxFuture, CachePolicy, CallContext, CallHost, CommandPlan, ContextValues,
-    Dedupe, ErrorKind, Json, NativeTool, Plan, RetryPolicy, Services, ToolDefinition, ToolError,
-    ToolOutcome, ToolOutput, native_tools,
+    Dedupe, ErrorKind, Json, NativeTool, Plan, RetryPolicy, Services, TaskMode, ToolDefinition,
+    ToolError, ToolOutcome, ToolOutput, native_tools,
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -132,6 +132,7 @@ fn needs_a_tape_drive() -> Result<(), String> {
     reads("tickets", "users"),
     writes("log"),
     approval = "destructive",
+    task = "required",
     refresh_every = "5m",
     wind_down = "700ms",
     validate = even,
@@ -334,6 +335,7 @@ fn policies_are_in_the_definition() {
     assert_eq!(definition.resources().read(), ["tickets", "users"]);
     assert_eq!(definition.resources().written(), ["log"]);
     assert_eq!(definition.approval(), Approval::Destructive);
+    assert_eq!(definition.task(), TaskMode::Required);
     assert_eq!(definition.refresh_every(), Some(Duration::from_secs(300)));
     let injected: Vec<_> = definition
         .injections()

@@ -37,6 +37,7 @@ pub const CODES: &[Code] = &[
     error("bad-example", "Example arguments that do not fit the schema."),
     error("bad-grant", "A file granted to a program that is no path, or no single one."),
     error("bad-header", "A header's name or value that no request can carry."),
+    error("bad-icon", "An icon at an address that no client should be sent to."),
     error("bad-key", "A key that is not text, or a merge of something that is no mapping."),
     error("bad-name", "A tool name that providers and clients refuse."),
     error("bad-namespace", "A namespace that no tool name can begin with."),

@@ -114,6 +114,17 @@ impl Questions {
         })
     }
 
+    /// The keys of all of them.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &str> {
+        self.asked.iter().map(|question| question.key.as_str())
+    }
+
+    /// Whether a response is one to the question of that key.
+    pub(crate) fn is_answer(&self, key: &str, response: &Value) -> bool {
+        let question = self.asked.iter().find(|question| question.key == key);
+        question.is_some_and(|question| !matches!(question.read(response), Read::Nothing))
+    }
+
     /// What the client's answers amount to. Answers to what was not asked are passed over.
     pub(crate) fn reply(&self, responses: &InputResponses) -> Reply {
         let mut answers = Map::new();

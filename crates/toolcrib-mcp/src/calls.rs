@@ -1,9 +1,11 @@
 //! `tools/call`: from a request to its answer, with whatever has to be asked of the client between.
 
+use std::sync::Arc;
+
 use rmcp::RoleServer;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, ClientCapabilities, ErrorData, InputRequiredResult,
-    InputResponses,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities, CreateTaskResult,
+    ErrorData, InputRequiredResult, InputResponses,
 };
 use rmcp::service::RequestContext;
 use toolcrib_core::Turn;
@@ -11,7 +13,8 @@ use toolcrib_core::approval::Decision;
 use toolcrib_core::suspension::{
     Answer, RedeemError, Resolution, StoreError, Suspension, SuspensionId, Waiting,
 };
-use toolcrib_tool::{BoxFuture, ErrorKind, ToolCall, ToolResult};
+use toolcrib_tool::{ErrorKind, ToolCall, ToolResult};
+use toolcrib_wire::McpData;
 
 use crate::McpServer;
 use crate::asking::{Questions, Reply};
@@ -20,9 +23,10 @@ use crate::narration::Narration;
 use crate::plain::Begun;
 use crate::result::call_tool_result;
 use crate::revision;
+use crate::tasks::{Fate, NewTask, Tasks, Work, drive};
 
-/// More rounds of questions are not asked of one client in one request.
-const ROUNDS_MAX: usize = 16;
+/// More rounds of questions are not asked of one client for one call.
+pub(crate) const ROUNDS_MAX: usize = 16;
 
 /// Answers one `tools/call`, which may have begun before. `connection` is the client's, where it has one.
 pub(crate) async fn answer(
@@ -31,69 +35,115 @@ pub(crate) async fn answer(
     context: &RequestContext<RoleServer>,
     connection: Option<&Connection>,
 ) -> Result<CallToolResponse, ErrorData> {
+    let client = context.client_capabilities().unwrap_or_default();
     let begun = Begun::of_request(context, connection);
-    let mut narration = Narration::of(context, connection.and_then(Connection::level));
-    let turn = match (&begun, &narration) {
-        (Some(begun), _) => begun.turn.clone(),
-        (None, Some(narration)) => server.turn_heard_by(narration.listeners()),
-        (None, None) => server.turn(),
+    let mut turn = match &begun {
+        Some(begun) => begun.turn.clone(),
+        None => server.turn(),
     };
-    let call = Call { turn, context };
+    let fate = match turn.describe(&request.name) {
+        // What has begun is of a client that takes no tasks.
+        Some(definition) if begun.is_none() => {
+            server.tasks().options().fate(definition, &client)?
+        }
+        _ => Fate::Answer,
+    };
+    let level = connection.and_then(Connection::level);
+    let mut narration = Narration::of(context, level, fate != Fate::Answer);
+    if let (Some(narration), None) = (&narration, &begun) {
+        turn = server.turn_heard_by(narration.listeners());
+    }
+    let call = Arc::new(Call { turn, client, takes: revision::takes(context) });
+    let asked = Request { call: &call, fate, tasks: server.tasks(), context };
     // Boxed: what a call may come to need is much more than what most need.
-    let work = Box::pin(call.answer(request, begun));
+    let work = Box::pin(asked.answer(request, begun));
     let work = async {
         match &mut narration {
             Some(narration) => narration.beside(work).await,
             None => work.await,
         }
     };
-    tokio::select! {
+    let outcome = tokio::select! {
         biased;
         // The client withdrew the request: the call goes with it, and nobody reads an answer.
         () = context.ct.cancelled() => {
-            Err(ErrorData::internal_error("the request was cancelled", None))
+            return Err(ErrorData::internal_error("the request was cancelled", None));
         }
-        answer = work => answer,
+        outcome = work => outcome?,
+    };
+    match outcome {
+        Outcome::Answered(answer) => Ok(answer),
+        Outcome::Later(task, work) => {
+            let (task, seed) = task.begin();
+            let closing = server.closing().clone();
+            tokio::spawn(drive(call, task, work, narration, closing));
+            Ok(CreateTaskResult::new(seed).into())
+        }
     }
 }
 
-struct Call<'a> {
+/// What a request comes to.
+enum Outcome {
+    Answered(CallToolResponse),
+    /// The call goes on as a task.
+    Later(NewTask, Work),
+}
+
+/// What a call comes to while its request waits.
+enum Step {
+    Answer(Answer),
+    Later(NewTask, Work),
+}
+
+/// A call, whoever waits for it.
+pub(crate) struct Call {
     turn: Turn,
+    client: ClientCapabilities,
+    takes: McpData,
+}
+
+/// A call whose request waits.
+struct Request<'a> {
+    call: &'a Arc<Call>,
+    fate: Fate,
+    tasks: &'a Tasks,
     context: &'a RequestContext<RoleServer>,
 }
 
-impl Call<'_> {
+impl Request<'_> {
     async fn answer(
         &self,
         request: CallToolRequestParams,
         begun: Option<Begun>,
-    ) -> Result<CallToolResponse, ErrorData> {
+    ) -> Result<Outcome, ErrorData> {
         // What the client answers, once: a later question wants an answer of its own.
         let mut given = request.input_responses.clone();
         let mut asked = request.request_state.is_some();
-        let mut answer = match (begun, &request.request_state) {
-            (Some(mut begun), _) => begun.answer().await,
+        let mut step = match (begun, &request.request_state) {
+            (Some(mut begun), _) => Step::Answer(begun.answer().await),
             (None, Some(state)) => {
-                Answer::Suspended(Box::new(self.waiting(&request, state).await?))
+                let waiting = self.call.waiting(&request.name, state).await?;
+                Step::Answer(Answer::Suspended(Box::new(waiting)))
             }
-            (None, None) => self.start(&request).await?,
+            (None, None) => self.wait(self.start(&request)?).await?,
         };
         for _ in 0..ROUNDS_MAX {
-            let suspension = match answer {
-                Answer::Done(result) => return self.complete(&result),
-                Answer::Suspended(suspension) => suspension,
+            let suspension = match step {
+                Step::Answer(Answer::Done(result)) => {
+                    return Ok(Outcome::Answered(self.call.complete(&result)?.into()));
+                }
+                Step::Answer(Answer::Suspended(suspension)) => suspension,
+                Step::Later(task, work) => return Ok(Outcome::Later(task, work)),
             };
-            let definition = self.turn.describe(suspension.tool()).map(AsRef::as_ref);
-            let client = self.context.client_capabilities().unwrap_or_default();
-            let questions = match Questions::of(&suspension, definition, &client) {
+            let questions = match self.call.questions(&suspension) {
                 Some(Ok(questions)) => questions,
                 Some(Err(missing)) => {
-                    answer = self.cannot_ask(&suspension, missing).await?;
+                    step = Step::Answer(self.call.cannot_ask(&suspension, missing).await?);
                     continue;
                 }
                 // Nobody who could be asked here ends the wait, and nobody would read the answer.
                 None => {
-                    answer = self.resolve(suspension.id(), Resolution::Cancel).await?;
+                    step = Step::Answer(self.call.resolved(&suspension, Resolution::Cancel).await?);
                     continue;
                 }
             };
@@ -106,58 +156,103 @@ impl Call<'_> {
                         tracing::debug!(%error, "a client did not answer a question");
                         let message = "the client did not answer".to_owned();
                         let deny = Decision::Deny { message }.into();
-                        answer = self.resolve(suspension.id(), deny).await?;
+                        step = Step::Answer(self.call.resolved(&suspension, deny).await?);
                         continue;
                     }
                 },
             };
             asked = true;
-            answer = match questions.reply(&responses) {
-                Reply::Complete(resolution) => self.resolve(suspension.id(), resolution).await?,
+            let resolution = match questions.reply(&responses) {
+                Reply::Complete(resolution) => resolution,
                 Reply::Missing if revision::has_input_required(self.context) => {
                     let state = suspension.id().as_str().to_owned();
                     let requests = questions.requests()?;
-                    return Ok(InputRequiredResult::new(Some(requests), Some(state)).into());
+                    let asked = InputRequiredResult::new(Some(requests), Some(state));
+                    return Ok(Outcome::Answered(asked.into()));
                 }
                 Reply::Missing => {
                     let message = "the client's answer is not what was asked for".to_owned();
-                    self.resolve(suspension.id(), Decision::Deny { message }.into()).await?
+                    Decision::Deny { message }.into()
                 }
             };
+            step = self.wait(self.call.resolved(&suspension, resolution)).await?;
         }
         Err(ErrorData::internal_error("the tool asks one question after the other", None))
     }
 
-    async fn start(&self, request: &CallToolRequestParams) -> Result<Answer, ErrorData> {
+    fn start(&self, request: &CallToolRequestParams) -> Result<Work, ErrorData> {
         let arguments = match &request.arguments {
             Some(arguments) => serde_json::to_string(arguments).map_err(|error| {
                 ErrorData::internal_error(format!("the arguments are not JSON: {error}"), None)
             })?,
             None => String::new(),
         };
-        let call = ToolCall::new(self.context.id.to_string(), &*request.name, arguments);
-        Ok(self.turn.start(call).await)
+        let made = ToolCall::new(self.context.id.to_string(), &*request.name, arguments);
+        let call = Arc::clone(self.call);
+        Ok(Box::pin(async move { Ok(call.turn.start(made).await) }))
+    }
+
+    /// Waits as long as the client has to; then the call goes on as a task, if there may be one more.
+    async fn wait(&self, mut work: Work) -> Result<Step, ErrorData> {
+        let Some(patience) = self.fate.patience() else { return Ok(Step::Answer(work.await?)) };
+        let answer = tokio::select! {
+            biased;
+            // First: a call whose time has come is a task, whether or not it is done by now.
+            () = tokio::time::sleep(patience) => None,
+            answer = &mut work => Some(answer?),
+        };
+        let work = match answer {
+            // A result for which there has to be a task, too.
+            Some(Answer::Done(result)) if self.fate == Fate::Task => {
+                Box::pin(async move { Ok(Answer::Done(result)) })
+            }
+            Some(answer) => return Ok(Step::Answer(answer)),
+            None => work,
+        };
+        match self.tasks.open() {
+            Some(task) => Ok(Step::Later(task, work)),
+            None => Ok(Step::Answer(work.await?)),
+        }
+    }
+}
+
+impl Call {
+    /// What a suspended call asks of the client; `None` where a client cannot help.
+    pub(crate) fn questions(
+        &self,
+        suspension: &Suspension,
+    ) -> Option<Result<Questions, ClientCapabilities>> {
+        let definition = self.turn.describe(suspension.tool()).map(AsRef::as_ref);
+        Questions::of(suspension, definition, &self.client)
     }
 
     /// The call that a client goes on with.
-    async fn waiting(
-        &self,
-        request: &CallToolRequestParams,
-        state: &str,
-    ) -> Result<Suspension, ErrorData> {
+    async fn waiting(&self, name: &str, state: &str) -> Result<Suspension, ErrorData> {
         let id = state.parse::<SuspensionId>().map_err(|_| no_such_call())?;
         let found = self.turn.suspended(&id).await.map_err(|error| unreadable(&error))?;
-        found.filter(|found| found.tool() == request.name).ok_or_else(no_such_call)
+        found.filter(|found| found.tool() == name).ok_or_else(no_such_call)
     }
 
-    /// Boxed: it is a call of its own.
-    fn resolve<'a>(
-        &'a self,
-        id: &'a SuspensionId,
+    /// The suspended call, if it has not been resolved.
+    pub(crate) async fn still_waits(
+        &self,
+        suspension: Option<Box<Suspension>>,
+    ) -> Option<Box<Suspension>> {
+        let suspension = suspension?;
+        let found = self.turn.suspended(suspension.id()).await;
+        found.ok().flatten().map(Box::new)
+    }
+
+    /// What the call does once it is resolved.
+    pub(crate) fn resolved(
+        self: &Arc<Self>,
+        suspension: &Suspension,
         resolution: Resolution,
-    ) -> BoxFuture<'a, Result<Answer, ErrorData>> {
+    ) -> Work {
+        let call = Arc::clone(self);
+        let id = suspension.id().clone();
         Box::pin(async move {
-            self.turn.resolve(id, resolution).await.map_err(|error| match error {
+            call.turn.resolve(&id, resolution).await.map_err(|error| match error {
                 RedeemError::Store(error) => unreadable(&error),
                 error => ErrorData::invalid_params(error.to_string(), None),
             })
@@ -165,8 +260,8 @@ impl Call<'_> {
     }
 
     /// Ends a call whose question this client cannot be asked.
-    async fn cannot_ask(
-        &self,
+    pub(crate) async fn cannot_ask(
+        self: &Arc<Self>,
         suspension: &Suspension,
         missing: ClientCapabilities,
     ) -> Result<Answer, ErrorData> {
@@ -176,20 +271,20 @@ impl Call<'_> {
             }
             Waiting::Client => "it runs at the client, which cannot be asked here".to_owned(),
             _ => {
-                self.resolve(suspension.id(), Resolution::Cancel).await?;
+                self.resolved(suspension, Resolution::Cancel).await?;
                 return Err(ErrorData::missing_required_client_capability(missing));
             }
         };
-        self.resolve(suspension.id(), Decision::Deny { message: what }.into()).await
+        self.resolved(suspension, Decision::Deny { message: what }.into()).await
     }
 
-    fn complete(&self, result: &ToolResult) -> Result<CallToolResponse, ErrorData> {
+    /// The answer, as this client takes it.
+    pub(crate) fn complete(&self, result: &ToolResult) -> Result<CallToolResult, ErrorData> {
         if let Some(error) = unknown_name(&self.turn, result) {
             return Err(error);
         }
         let definition = self.turn.describe(result.tool()).map(AsRef::as_ref);
-        let answer = call_tool_result(result, definition, revision::takes(self.context));
-        answer.map(Into::into).map_err(|error| {
+        call_tool_result(result, definition, self.takes).map_err(|error| {
             ErrorData::internal_error(format!("the result cannot be sent: {error}"), None)
         })
     }

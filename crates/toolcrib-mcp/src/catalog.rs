@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use tokio::sync::watch;
+use toolcrib_tool::Icon;
 
 pub use address::Address;
 pub use text::{CatalogText, TextPiece};
@@ -20,6 +21,8 @@ pub struct Prompt {
     pub name: String,
     /// What people are shown instead of the name.
     pub title: Option<String>,
+    /// Pictures of it, for people.
+    pub icons: Vec<Icon>,
     /// What it is good for.
     pub description: String,
     /// What it has to be told, in order.
@@ -77,6 +80,8 @@ pub struct Resource {
     pub name: String,
     /// What people are shown instead of the name.
     pub title: Option<String>,
+    /// Pictures of it, for people.
+    pub icons: Vec<Icon>,
     /// What is in it.
     pub description: Option<String>,
     /// The type of what is in it.
@@ -107,6 +112,7 @@ pub enum ResourceContent {
 /// let review = Prompt {
 ///     name: "review".to_owned(),
 ///     title: None,
+///     icons: Vec::new(),
 ///     description: "Review a change.".to_owned(),
 ///     arguments: Vec::new(),
 ///     messages: vec![PromptMessage { by_assistant: false, content: text }],
@@ -174,6 +180,11 @@ impl Offer {
         resources.retain(|resource| addresses.insert(resource.address.as_str().to_owned()));
         resources.sort_by(|one, other| one.address.as_str().cmp(other.address.as_str()));
         Self { prompts, resources }
+    }
+
+    /// The addresses, or the templates of addresses; sorted likewise.
+    pub(crate) fn resources_at(&self, templates: bool) -> Vec<&Resource> {
+        self.resources.iter().filter(|one| one.address.is_template() == templates).collect()
     }
 
     pub(crate) fn prompt(&self, name: &str) -> Option<&Prompt> {

@@ -67,7 +67,7 @@ fn same<T>(before: &[T], now: &[T], looks_the_same: fn(&T, &T) -> bool) -> bool 
 fn prompt_looks_the_same(one: &Prompt, other: &Prompt) -> bool {
     let shown =
         |prompt: &Prompt| (prompt.name.clone(), prompt.title.clone(), prompt.description.clone());
-    shown(one) == shown(other) && one.arguments == other.arguments
+    shown(one) == shown(other) && one.icons == other.icons && one.arguments == other.arguments
 }
 
 /// What lists show of a resource: not its content.
@@ -75,6 +75,7 @@ fn resource_looks_the_same(one: &Resource, other: &Resource) -> bool {
     one.address == other.address
         && one.name == other.name
         && one.title == other.title
+        && one.icons == other.icons
         && one.description == other.description
         && one.mime_type == other.mime_type
 }

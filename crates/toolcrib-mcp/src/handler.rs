@@ -5,39 +5,66 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, ErrorCode,
-    ErrorData, GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsResult,
-    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ServerCapabilities,
-    ServerConfig, SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool,
-    UnsubscribeRequestParams,
+    CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestParams,
+    CompleteResult, ErrorCode, ErrorData, GetPromptRequestParams, GetPromptResponse, GetTaskParams,
+    GetTaskResult, Implementation, JsonObject, ListPromptsResult, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams,
+    ReadResourceResponse, ReadResourceResult, ServerCapabilities, ServerConfig,
+    SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, TASKS_EXTENSION_ID, Tool,
+    UnsubscribeRequestParams, UpdateTaskParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
+use toolcrib_core::Turn;
 use toolcrib_wire::McpData;
 
 use crate::McpServer;
+use crate::catalog::Offer;
 use crate::connection::Connection;
+use crate::paging::{Page, page};
+use crate::subscriptions::Subscriptions;
 use crate::telling::Changes;
-use crate::{calls, offering, prompting, revision};
+use crate::{calls, offering, outputs, prompting, revision};
 
 /// Keeps `rmcp`'s trait off the public type.
-#[derive(Clone)]
 pub(crate) struct Handler {
     server: McpServer,
     /// None where requests come each by itself.
     connection: Option<Arc<Connection>>,
+    subscriptions: Subscriptions,
 }
 
 impl Handler {
     /// For one connection or session, which ends with whoever holds it last.
     pub(crate) fn of_connection(server: McpServer, connection: Arc<Connection>) -> Self {
-        Self { server, connection: Some(connection) }
+        let subscriptions = Subscriptions::default();
+        Self { server, connection: Some(connection), subscriptions }
     }
 
-    /// For requests that come each by itself.
-    pub(crate) fn of_requests(server: McpServer) -> Self {
-        Self { server, connection: None }
+    /// For a request that comes by itself.
+    pub(crate) fn of_request(server: McpServer) -> Self {
+        Self { server, connection: None, subscriptions: Subscriptions::default() }
+    }
+
+    /// A page of a list that is sorted by `name`.
+    fn page<'a, T>(
+        &self,
+        list: &'a [T],
+        name: impl Fn(&T) -> &str,
+        request: Option<&PaginatedRequestParams>,
+        what: &str,
+    ) -> Result<Page<'a, T>, ErrorData> {
+        page(list, name, request, self.server.page_size(), what)
+    }
+
+    /// What there is to read, if anything is offered: the catalog's, and outputs that were too long.
+    fn resources(&self) -> Result<(Arc<Offer>, Turn), ErrorData> {
+        let turn = self.server.turn();
+        match self.server.offer() {
+            Some(offer) => Ok((offer, turn)),
+            None if turn.keeps_outputs() => Ok((Arc::default(), turn)),
+            None => Err(not_offered("resources")),
+        }
     }
 
     /// The connection of a client that can follow resources.
@@ -69,6 +96,13 @@ impl ServerHandler for Handler {
             capabilities.prompts = offered.prompts;
             capabilities.resources = offered.resources;
             capabilities.completions = offered.completions;
+        }
+        if self.server.turn().keeps_outputs() {
+            capabilities.resources.get_or_insert_default();
+        }
+        if self.server.tasks().options().are_offered() {
+            let extensions = capabilities.extensions.get_or_insert_default();
+            extensions.insert(TASKS_EXTENSION_ID.to_owned(), JsonObject::new());
         }
         let mut info = ServerConfig::new(capabilities).with_server_info(identity);
         info.instructions.clone_from(&options.instructions);
@@ -104,11 +138,13 @@ impl ServerHandler for Handler {
             accepted.resources_list_changed = Some(true);
             accepted.resource_subscriptions.clone_from(&requested.resource_subscriptions);
         }
+        // Now, and not once it was told that it is heard: what changes in between must not be lost.
+        self.subscriptions.note(Changes::of(&self.server));
         Some(accepted)
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        let changes = Changes::of(&self.server);
+        let changes = self.subscriptions.noted().unwrap_or_else(|| Changes::of(&self.server));
         let uris = context.accepted().resource_subscriptions.iter().flatten();
         let followed: BTreeSet<String> = uris.cloned().collect();
         tokio::select! {
@@ -124,12 +160,11 @@ impl ServerHandler for Handler {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        one_page(request.as_ref(), "tools")?;
         if let Some(connection) = &self.connection {
             connection.standing.heard(&context);
         }
         let tools = self.server.tools(&self.server.turn());
-        Ok(tools.first_page(revision::takes(&context)))
+        tools.page(revision::takes(&context), request.as_ref())
     }
 
     /// HTTP requests of 2026-07-28 repeat some arguments in headers (`x-mcp-header`); the schema
@@ -167,6 +202,30 @@ impl ServerHandler for Handler {
         }
     }
 
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        self.server.tasks().get(&request.task_id).map(GetTaskResult::new)
+    }
+
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.server.tasks().update(&request.task_id, request.input_responses)
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.server.tasks().cancel(&request.task_id)
+    }
+
     // What is not declared is refused. The trait's defaults would answer with empty lists.
 
     async fn list_prompts(
@@ -175,8 +234,10 @@ impl ServerHandler for Handler {
         _context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
         let offer = self.server.offer().ok_or_else(|| not_offered("prompts"))?;
-        one_page(request.as_ref(), "prompts")?;
-        Ok(ListPromptsResult::with_all_items(offering::prompts(&offer)?))
+        let page = self.page(&offer.prompts, |prompt| &prompt.name, request.as_ref(), "prompts")?;
+        let mut result = ListPromptsResult::with_all_items(offering::prompts(page.entries)?);
+        result.next_cursor = page.next;
+        Ok(result)
     }
 
     async fn get_prompt(
@@ -193,9 +254,12 @@ impl ServerHandler for Handler {
         request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let offer = self.server.offer().ok_or_else(|| not_offered("resources"))?;
-        one_page(request.as_ref(), "resources")?;
-        Ok(ListResourcesResult::with_all_items(offering::resources(&offer, false)?))
+        let (offer, _) = self.resources()?;
+        let (all, request) = (offer.resources_at(false), request.as_ref());
+        let page = self.page(&all, |one| one.address.as_str(), request, "resources")?;
+        let mut result = ListResourcesResult::with_all_items(offering::resources(page.entries)?);
+        result.next_cursor = page.next;
+        Ok(result)
     }
 
     async fn list_resource_templates(
@@ -203,9 +267,18 @@ impl ServerHandler for Handler {
         request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        let offer = self.server.offer().ok_or_else(|| not_offered("resource templates"))?;
-        one_page(request.as_ref(), "resource templates")?;
-        Ok(ListResourceTemplatesResult::with_all_items(offering::resources(&offer, true)?))
+        let (offer, turn) = self.resources()?;
+        let mut all = offer.resources_at(true);
+        if turn.keeps_outputs() {
+            all.extend(outputs::TEMPLATES.iter());
+            all.sort_by(|one, other| one.address.as_str().cmp(other.address.as_str()));
+        }
+        let request = request.as_ref();
+        let page = self.page(&all, |one| one.address.as_str(), request, "resource templates")?;
+        let entries = offering::resources(page.entries)?;
+        let mut result = ListResourceTemplatesResult::with_all_items(entries);
+        result.next_cursor = page.next;
+        Ok(result)
     }
 
     async fn read_resource(
@@ -213,8 +286,11 @@ impl ServerHandler for Handler {
         request: ReadResourceRequestParams,
         _context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let offer = self.server.offer().ok_or_else(|| not_offered("resources"))?;
-        let read: ReadResourceResult = offering::read(&offer, &request.uri).await?;
+        let (offer, turn) = self.resources()?;
+        let read: ReadResourceResult = match outputs::read(&turn, &request.uri).await {
+            Some(read) => read?,
+            None => offering::read(&offer, &request.uri).await?,
+        };
         Ok(read.into())
     }
 
@@ -247,17 +323,6 @@ impl ServerHandler for Handler {
         let offer = self.server.offer().ok_or_else(|| not_offered("completions"))?;
         offering::suggestions(&offer, &request)
     }
-}
-
-/// Lists are one page here, so that there is no cursor to come back with.
-fn one_page(request: Option<&PaginatedRequestParams>, what: &str) -> Result<(), ErrorData> {
-    if request.is_none_or(|page| page.cursor.is_none()) {
-        return Ok(());
-    }
-    let message = format!(
-        "this cursor is not from this server, which lists all {what} in one page: leave `cursor` out"
-    );
-    Err(ErrorData::invalid_params(message, None))
 }
 
 /// The answer to a request for what this server does not declare.

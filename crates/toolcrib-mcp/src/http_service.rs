@@ -7,6 +7,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 use http::header::CONTENT_TYPE;
@@ -22,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::McpServer;
 use crate::handler::Handler;
-use crate::http_sessions::{HttpSessions, SESSION};
+use crate::http_sessions::{HttpSessions, RETRY, SESSION};
 use crate::plain::PlainHttp;
 use crate::telling_stream::TellingStream;
 
@@ -37,15 +38,19 @@ pub struct McpHttpOptions {
     allowed_hosts: Vec<String>,
     allowed_origins: Vec<String>,
     body_limit: usize,
+    open_for: Option<Duration>,
+    retry: Duration,
 }
 
 impl Default for McpHttpOptions {
-    /// Loopback names only, no origin, 4 MiB.
+    /// Loopback names only, no origin, 4 MiB, streams until their answer, back after 3 s.
     fn default() -> Self {
         Self {
             allowed_hosts: ["localhost", "127.0.0.1", "[::1]"].map(str::to_owned).into(),
             allowed_origins: Vec::new(),
             body_limit: 4 * 1024 * 1024,
+            open_for: None,
+            retry: RETRY,
         }
     }
 }
@@ -67,6 +72,22 @@ impl McpHttpOptions {
         self
     }
 
+    /// Sets how long the stream of events of a request is kept open in a session. One that ends before
+    /// its answer does not end the call: the client comes back for the rest, as after a connection
+    /// that broke. For requests of revision 2025-11-25 and later. Default: until the answer.
+    #[must_use]
+    pub fn open_for(mut self, time: Duration) -> Self {
+        self.open_for = Some(time);
+        self
+    }
+
+    /// Sets after how long a client comes back whose stream has ended before its answer.
+    #[must_use]
+    pub fn retry(mut self, time: Duration) -> Self {
+        self.retry = time;
+        self
+    }
+
     /// Sets the longest request body, in bytes. More is answered with status 413.
     #[must_use]
     pub fn body_limit(mut self, bytes: usize) -> Self {
@@ -79,7 +100,9 @@ impl McpHttpOptions {
 /// [`McpServer::http_service`].
 ///
 /// A client of a revision up to 2025-11-25 that begins with `initialize` gets a session, in which it
-/// can be asked and told things; the least recently used of more than 1,024 sessions ends. All other
+/// can be asked and told things; the least recently used of more than 1,024 sessions ends. A client whose
+/// connection breaks in a session comes back with the id of the last event it has seen (`Last-Event-ID`)
+/// and gets the rest; answers are kept for five minutes. All other
 /// requests stand alone and are answered with plain JSON, or with a stream of events where there is
 /// something to tell before the answer. It checks `Host` and `Origin` but knows no authentication: put
 /// that in front of it.
@@ -101,7 +124,8 @@ struct Inner {
 impl McpServer {
     /// A service that serves this server's tools over streamable HTTP.
     pub fn http_service(&self, options: McpHttpOptions) -> McpHttpService {
-        let McpHttpOptions { mut allowed_hosts, allowed_origins, body_limit } = options;
+        let McpHttpOptions { mut allowed_hosts, allowed_origins, body_limit, open_for, retry } =
+            options;
         if allowed_hosts.is_empty() {
             // To the transport an empty list means everybody; this name belongs to nobody.
             allowed_hosts.push("nobody.invalid".to_owned());
@@ -110,15 +134,16 @@ impl McpServer {
         let config = StreamableHttpServerConfig::default()
             .with_legacy_session_mode(false)
             .with_json_response(true)
+            .with_sse_retry(Some(retry))
             .with_allowed_hosts(allowed_hosts)
             .with_allowed_origins(allowed_origins)
             .enforce_origin_validation()
             .with_max_request_body_bytes(body_limit)
             .with_cancellation_token(self.closing().clone());
-        let handler = Handler::of_requests(self.clone());
-        let sessions = HttpSessions::new(self, config.clone());
+        let server = self.clone();
+        let sessions = HttpSessions::new(self, config.clone(), open_for);
         let alone = StreamableHttpService::new(
-            move || Ok(handler.clone()),
+            move || Ok(Handler::of_request(server.clone())),
             Arc::new(NeverSessionManager::default()),
             config,
         );

@@ -9,13 +9,13 @@ use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
 use http_body_util::Full;
 use rmcp::transport::streamable_http_server::session::SessionManager as _;
-use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 
 use crate::McpServer;
 use crate::connection::Connection;
 use crate::handler::Handler;
 use crate::http_service::McpBody;
+use crate::session_streams::SessionStreams;
 
 /// Sessions at once. Some take no more than what they remember, some a few tasks.
 const SESSIONS_MAX: usize = 1_024;
@@ -23,20 +23,27 @@ const SESSIONS_MAX: usize = 1_024;
 const IDLE: Duration = Duration::from_secs(24 * 60 * 60);
 /// The header of requests that belong to a session.
 pub(crate) const SESSION: &str = "mcp-session-id";
+/// When clients come back where nothing else is said.
+pub(crate) const RETRY: Duration = Duration::from_secs(3);
 
 /// The sessions of one service.
 #[derive(Clone)]
 pub(crate) struct HttpSessions {
-    inner: StreamableHttpService<Handler, LocalSessionManager>,
-    manager: Arc<LocalSessionManager>,
+    inner: StreamableHttpService<Handler, SessionStreams>,
+    manager: Arc<SessionStreams>,
     used: Arc<Mutex<LastUsed>>,
 }
 
 impl HttpSessions {
-    pub(crate) fn new(server: &McpServer, config: StreamableHttpServerConfig) -> Self {
-        let mut manager = LocalSessionManager::default();
-        manager.session_config.keep_alive = Some(IDLE);
-        let manager = Arc::new(manager);
+    /// `open_for` is how long the stream of a request is kept open, `None` until its answer; then, and
+    /// where a connection breaks, the client comes back after the time that `config` says.
+    pub(crate) fn new(
+        server: &McpServer,
+        config: StreamableHttpServerConfig,
+        open_for: Option<Duration>,
+    ) -> Self {
+        let retry = config.sse_retry.unwrap_or(RETRY);
+        let manager = Arc::new(SessionStreams::new(IDLE, retry, open_for));
         let server = server.clone();
         let inner = StreamableHttpService::new(
             move || {

@@ -1,4 +1,5 @@
-//! What a running call tells its client: progress, where it asked for that, and log messages.
+//! What a running call tells its client: progress, where it asked for that, and log messages; or the
+//! task that it has become.
 #![expect(deprecated, reason = "clients of today sample, log and have roots")]
 
 use rmcp::RoleServer;
@@ -10,11 +11,21 @@ use serde_json::Value;
 use toolcrib_core::events::{CallStream, ChannelOptions, Event, EventReader, Listeners, Payload};
 use toolcrib_tool::{Phase, StatusUpdate};
 
-/// Tells one client of one call.
+use crate::tasks::KeptTask;
+
+/// Tells of one call.
 pub(crate) struct Narration {
     reader: EventReader,
     listeners: Listeners,
-    client: Client,
+    told: Told,
+}
+
+/// Who is told.
+enum Told {
+    /// The client whose request the call is.
+    Client(Client),
+    /// A task, which says it to whoever asks.
+    Task(KeptTask),
 }
 
 struct Client {
@@ -27,21 +38,31 @@ struct Client {
 }
 
 impl Narration {
-    /// For a call whose client wants to hear of it; `None` for one that does not. `level` is what
-    /// the client's connection was set to.
+    /// For a call whose client wants to hear of it, or that `may_become_a_task`; `None` for others.
+    /// `level` is what the client's connection was set to.
     pub(crate) fn of(
         context: &RequestContext<RoleServer>,
         level: Option<LoggingLevel>,
+        may_become_a_task: bool,
     ) -> Option<Self> {
         let token = context.meta.get_progress_token();
         let level = context.meta.log_level().or(level);
-        if token.is_none() && level.is_none() {
+        if token.is_none() && level.is_none() && !may_become_a_task {
             return None;
         }
         let (stream, reader) = CallStream::new(&ChannelOptions::default());
         let peer = context.peer.clone();
         let client = Client { peer, token, level, progress: None, tip: None };
-        Some(Self { reader, listeners: Listeners::new().with_stream(stream), client })
+        let told = Told::Client(client);
+        Some(Self { reader, listeners: Listeners::new().with_stream(stream), told })
+    }
+
+    /// Tells the task that the call has become: what was said last, and all from now on.
+    pub(crate) fn for_task(self, task: KeptTask) -> Self {
+        if let Told::Client(Client { tip: Some(tip), .. }) = &self.told {
+            task.say(tip);
+        }
+        Self { told: Told::Task(task), ..self }
     }
 
     /// Who the call has to tell.
@@ -55,16 +76,31 @@ impl Narration {
         let done = loop {
             tokio::select! {
                 biased;
-                Some(event) = self.reader.next() => self.client.hear(&event).await,
+                Some(event) = self.reader.next() => self.told.hear(&event).await,
                 done = &mut work => break done,
             }
         };
         // What is there now and no more: a thread that could not be stopped may go on talking.
         let end = tokio::time::Duration::ZERO;
         while let Ok(Some(event)) = tokio::time::timeout(end, self.reader.next()).await {
-            self.client.hear(&event).await;
+            self.told.hear(&event).await;
         }
         done
+    }
+}
+
+impl Told {
+    async fn hear(&mut self, event: &Event) {
+        match self {
+            Self::Client(client) => client.hear(event).await,
+            Self::Task(task) => {
+                if let Payload::Status(status) = event.payload()
+                    && let Some(tip) = &status.tip
+                {
+                    task.say(tip);
+                }
+            }
+        }
     }
 }
 

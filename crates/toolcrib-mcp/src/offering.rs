@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use rmcp::model::{CompleteRequestParams, ErrorData, JsonObject, Reference};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
-use toolcrib_tool::canonical_json;
+use toolcrib_tool::{Icon, canonical_json};
 
 use crate::catalog::{MessageContent, Offer, Prompt, Resource, ResourceContent};
 
@@ -19,7 +19,7 @@ const FILE_MAX: u64 = 16 * 1024 * 1024;
 const SUGGESTIONS_MAX: usize = 100;
 
 /// The entries of `prompts/list`.
-pub(crate) fn prompts<T: DeserializeOwned>(offer: &Offer) -> Result<Vec<T>, ErrorData> {
+pub(crate) fn prompts<T: DeserializeOwned>(prompts: &[Prompt]) -> Result<Vec<T>, ErrorData> {
     let entry = |prompt: &Prompt| {
         let arguments: Vec<_> = prompt
             .arguments
@@ -33,32 +33,30 @@ pub(crate) fn prompts<T: DeserializeOwned>(offer: &Offer) -> Result<Vec<T>, Erro
             .collect();
         let mut entry = json!({"name": prompt.name, "description": prompt.description});
         set(&mut entry, "title", prompt.title.as_deref());
+        set_icons(&mut entry, &prompt.icons);
         if !arguments.is_empty() {
             entry["arguments"] = arguments.into();
         }
         typed(entry)
     };
-    offer.prompts.iter().map(entry).collect()
+    prompts.iter().map(entry).collect()
 }
 
-/// The entries of `resources/list`, or with `templates` of `resources/templates/list`.
-pub(crate) fn resources<T: DeserializeOwned>(
-    offer: &Offer,
-    templates: bool,
-) -> Result<Vec<T>, ErrorData> {
-    let wanted = offer.resources.iter().filter(|one| one.address.is_template() == templates);
-    let entry = |resource: &Resource| {
-        let key = if templates { "uriTemplate" } else { "uri" };
+/// The entries of `resources/list` and `resources/templates/list`.
+pub(crate) fn resources<T: DeserializeOwned>(resources: &[&Resource]) -> Result<Vec<T>, ErrorData> {
+    let entry = |resource: &&Resource| {
+        let key = if resource.address.is_template() { "uriTemplate" } else { "uri" };
         let mut entry = json!({
             key: resource.address.as_str(),
             "name": resource.name,
             "mimeType": resource.mime_type,
         });
         set(&mut entry, "title", resource.title.as_deref());
+        set_icons(&mut entry, &resource.icons);
         set(&mut entry, "description", resource.description.as_deref());
         typed(entry)
     };
-    wanted.map(entry).collect()
+    resources.iter().map(entry).collect()
 }
 
 /// The required arguments of a prompt that were not given.
@@ -162,10 +160,7 @@ pub(crate) async fn read<T: DeserializeOwned>(offer: &Offer, uri: &str) -> Resul
 
 async fn contents(offer: &Offer, uri: &str) -> Result<Value, ErrorData> {
     let Some((resource, values)) = offer.resource(uri) else {
-        return Err(ErrorData::resource_not_found(
-            "there is no resource at this address",
-            Some(json!({"uri": uri})),
-        ));
+        return Err(not_found(uri));
     };
     let bytes = match &resource.content {
         ResourceContent::Text(text) => text.fill(&values).into_bytes(),
@@ -259,8 +254,20 @@ fn set(object: &mut Value, key: &str, text: Option<&str>) {
     }
 }
 
+fn set_icons(object: &mut Value, icons: &[Icon]) {
+    if !icons.is_empty() {
+        object["icons"] = icons.iter().map(Icon::to_value).collect();
+    }
+}
+
+/// That nothing is at an address.
+pub(crate) fn not_found(uri: &str) -> ErrorData {
+    let data = json!({"uri": uri});
+    ErrorData::resource_not_found("there is no resource at this address", Some(data))
+}
+
 /// A result that asks for nothing more, which later revisions want to be said.
-fn complete<T: DeserializeOwned>(mut value: Value) -> Result<T, ErrorData> {
+pub(crate) fn complete<T: DeserializeOwned>(mut value: Value) -> Result<T, ErrorData> {
     value["resultType"] = "complete".into();
     typed(value)
 }

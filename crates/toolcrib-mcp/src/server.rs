@@ -6,9 +6,10 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use toolcrib_core::events::Listeners;
 use toolcrib_core::{Executor, RegistryChanges, Turn, TurnOptions};
-use toolcrib_tool::ContextValues;
+use toolcrib_tool::{ContextValues, TaskMode, ToolDefinition};
 
 use crate::catalog::{Catalog, Offer};
+use crate::tasks::{TaskOptions, Tasks};
 use crate::tool_list::{ToolList, ToolListCache};
 
 /// What an [`McpServer`] says about itself and attaches to calls.
@@ -20,10 +21,13 @@ pub struct McpOptions {
     pub(crate) instructions: Option<String>,
     turn: TurnOptions,
     pub(crate) catalog: Option<Catalog>,
+    tasks: TaskOptions,
+    page_size: usize,
 }
 
 impl Default for McpOptions {
-    /// Name `toolcrib`, this crate's version, no instructions, no context values.
+    /// Name `toolcrib`, this crate's version, no instructions, no context values, calls that take long
+    /// as tasks, lists in one page.
     fn default() -> Self {
         Self {
             name: "toolcrib".to_owned(),
@@ -32,6 +36,8 @@ impl Default for McpOptions {
             instructions: None,
             turn: TurnOptions::default(),
             catalog: None,
+            tasks: TaskOptions::default(),
+            page_size: 0,
         }
     }
 }
@@ -81,6 +87,20 @@ impl McpOptions {
         self
     }
 
+    /// Sets which calls become tasks, and how long those are kept.
+    #[must_use]
+    pub fn tasks(mut self, tasks: TaskOptions) -> Self {
+        self.tasks = tasks;
+        self
+    }
+
+    /// Sets how many entries a page of a list has at most; 0: all are in one page, as by default.
+    #[must_use]
+    pub fn page_size(mut self, entries: usize) -> Self {
+        self.page_size = entries;
+        self
+    }
+
     /// Sets all that every request's turn is opened with: the host's values, services, and the
     /// toolset, beyond which clients see and call nothing. Replaces what [`values`](Self::values)
     /// has set.
@@ -99,6 +119,7 @@ struct Inner {
     executor: Executor,
     options: McpOptions,
     tools: ToolListCache,
+    tasks: Tasks,
     closing: CancellationToken,
     /// Cancelled with `closing` at the latest.
     silent: CancellationToken,
@@ -110,6 +131,7 @@ impl McpServer {
         let closing = CancellationToken::new();
         let silent = closing.child_token();
         Self(Arc::new(Inner {
+            tasks: Tasks::new(options.tasks.clone()),
             executor,
             options,
             tools: ToolListCache::default(),
@@ -118,14 +140,15 @@ impl McpServer {
         }))
     }
 
-    /// The same server for another client: its requests' turns are opened with `turn`. Closing either
-    /// closes both.
+    /// The same server for another client: its requests' turns are opened with `turn`, and neither knows
+    /// the other's tasks. Closing either closes both.
     #[must_use]
     pub fn for_client(&self, turn: TurnOptions) -> Self {
         Self(Arc::new(Inner {
             executor: self.0.executor.clone(),
             options: self.0.options.clone().turn(turn),
             tools: ToolListCache::default(),
+            tasks: Tasks::new(self.0.options.tasks.clone()),
             closing: self.0.closing.clone(),
             silent: self.0.silent.clone(),
         }))
@@ -156,6 +179,22 @@ impl McpServer {
         &self.0.silent
     }
 
+    /// The tasks of this server's client.
+    pub(crate) fn tasks(&self) -> &Tasks {
+        &self.0.tasks
+    }
+
+    /// Whether calls of a tool are tasks and nothing else.
+    pub(crate) fn is_task_only(&self, turn: &Turn, name: &str) -> bool {
+        let required = |known: &Arc<ToolDefinition>| known.task() == TaskMode::Required;
+        self.tasks().options().are_offered() && turn.describe(name).is_some_and(required)
+    }
+
+    /// How many entries a page of a list has; 0: all.
+    pub(crate) fn page_size(&self) -> usize {
+        self.0.options.page_size
+    }
+
     pub(crate) fn changes(&self) -> RegistryChanges {
         self.0.executor.registry().changes()
     }
@@ -182,7 +221,7 @@ impl McpServer {
     }
 
     pub(crate) fn tools(&self, turn: &Turn) -> Arc<ToolList> {
-        self.0.tools.get(turn)
+        self.0.tools.get(turn, self.page_size())
     }
 }
 

@@ -6,17 +6,22 @@ use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
-use rmcp::model::{JsonObject, ListToolsResult, Tool, ToolAnnotations};
+use rmcp::model::{
+    ErrorData, JsonObject, ListToolsResult, PaginatedRequestParams, Tool, ToolAnnotations,
+};
 use serde_json::Value;
 use toolcrib_core::Turn;
-use toolcrib_tool::ToolDefinition;
+use toolcrib_tool::{Icon, ToolDefinition};
 use toolcrib_wire::{McpData, mcp_output_schema};
 
+use crate::paging::page;
 use crate::plain::WrittenList;
 
 /// The tools of one generation, each revision's shape made at its first use.
 pub(crate) struct ToolList {
     generation: u64,
+    /// How many tools a page has; 0: all.
+    page_size: usize,
     // Definitions and no turn: a list in the cache must not keep retired tools alive.
     definitions: Vec<Arc<ToolDefinition>>,
     objects: Shape,
@@ -39,14 +44,22 @@ impl ToolList {
         })
     }
 
-    /// The first page, as `rmcp` sends it.
-    pub(crate) fn first_page(&self, takes: McpData) -> ListToolsResult {
-        ListToolsResult::with_all_items(self.tools(takes).to_vec())
+    /// The page that is asked for, as `rmcp` sends it.
+    pub(crate) fn page(
+        &self,
+        takes: McpData,
+        request: Option<&PaginatedRequestParams>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let tools = self.tools(takes);
+        let page = page(tools, |tool| &tool.name, request, self.page_size, "tools")?;
+        let mut result = ListToolsResult::with_all_items(page.entries.to_vec());
+        result.next_cursor = page.next;
+        Ok(result)
     }
 
     /// The first page as it is written, if it can be.
     pub(crate) fn written(&self, takes: McpData) -> Option<Bytes> {
-        self.shape(takes).written.get(takes, || self.first_page(takes))
+        self.shape(takes).written.get(takes, || self.page(takes, None).ok())
     }
 
     /// Whether a tool wants some of its arguments repeated in headers over HTTP.
@@ -80,7 +93,7 @@ pub(crate) struct ToolListCache(ArcSwapOption<ToolList>);
 impl ToolListCache {
     /// The turn's list. Two turns of one generation share it; during a change of generations two
     /// requests may convert the same definitions, which costs time and nothing else.
-    pub(crate) fn get(&self, turn: &Turn) -> Arc<ToolList> {
+    pub(crate) fn get(&self, turn: &Turn, page_size: usize) -> Arc<ToolList> {
         let generation = turn.generation();
         if let Some(list) = &*self.0.load()
             && list.generation == generation
@@ -89,6 +102,7 @@ impl ToolListCache {
         }
         let list = Arc::new(ToolList {
             generation,
+            page_size,
             definitions: turn.definitions().to_vec(),
             objects: Shape::default(),
             any_json: Shape::default(),
@@ -122,6 +136,10 @@ fn tool(definition: &ToolDefinition, takes: McpData) -> Tool {
     )
     .with_annotations(annotations);
     tool.title = definition.title().map(str::to_owned);
+    // Both write icons as the protocol does.
+    tool.icons = (!definition.icons().is_empty())
+        .then(|| definition.icons().iter().map(Icon::to_value).collect::<Value>())
+        .and_then(|icons| serde_json::from_value(icons).ok());
     tool.output_schema =
         definition.output_schema().map(|schema| Arc::new(mcp_output_schema(schema, takes)));
     tool

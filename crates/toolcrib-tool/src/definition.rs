@@ -11,7 +11,8 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    Annotations, Approval, CachePolicy, Dedupe, RateLimit, Resources, RetryPolicy, ToolName,
+    Annotations, Approval, CachePolicy, Dedupe, Icon, RateLimit, Resources, RetryPolicy, TaskMode,
+    ToolName,
 };
 
 pub use builder::ToolDefinitionBuilder;
@@ -81,6 +82,8 @@ struct Seldom {
     empty_as_absent: Vec<String>,
     assert_formats: bool,
     claims: Option<Annotations>,
+    task: TaskMode,
+    icons: Vec<Icon>,
 }
 
 /// What a tool reads and writes that states nothing.
@@ -110,6 +113,11 @@ impl ToolDefinition {
     /// A name for people; [`name`](Self::name) where there is none.
     pub fn title(&self) -> Option<&str> {
         self.title.as_deref()
+    }
+
+    /// Pictures of it, for people.
+    pub fn icons(&self) -> &[Icon] {
+        self.seldom.as_ref().map_or(&[], |seldom| &seldom.icons)
     }
 
     /// What the tool does, for the model.
@@ -241,6 +249,11 @@ impl ToolDefinition {
         self.seldom.as_ref()?.retry
     }
 
+    /// Whether calls may be answered with a task. Default: those that take long.
+    pub fn task(&self) -> TaskMode {
+        self.seldom.as_ref().map_or(TaskMode::Auto, |seldom| seldom.task)
+    }
+
     /// How often the definition is asked for again; `None`: only when its source says so.
     pub fn refresh_every(&self) -> Option<Duration> {
         self.seldom.as_ref()?.refresh_every
@@ -301,6 +314,10 @@ impl ToolDefinition {
             }
         };
         optional("title", self.title.clone().map(Value::from));
+        optional(
+            "icons",
+            (!self.icons().is_empty()).then(|| self.icons().iter().map(Icon::to_value).collect()),
+        );
         optional("description", Some(self.description.clone().into()));
         optional("category", Some(self.category.clone().into()));
         optional("tags", (!self.tags.is_empty()).then(|| json!(self.tags)));
@@ -348,6 +365,7 @@ impl ToolDefinition {
             (self.approval != Approval::Never).then(|| self.approval.as_str().into()),
         );
         optional("retry", self.retry().map(|retry| json!({"max": retry.max()})));
+        optional("task", (self.task() != TaskMode::Auto).then(|| self.task().as_str().into()));
         optional("client", self.client.then_some(true.into()));
         optional("hidden", self.hidden.then_some(true.into()));
         optional("final_output", self.final_output.then_some(true.into()));

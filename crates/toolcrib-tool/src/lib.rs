@@ -13,6 +13,7 @@ mod factory;
 mod files;
 mod function;
 mod host;
+mod icon;
 mod input;
 mod json;
 mod limits;
@@ -45,15 +46,16 @@ pub use files::{
 };
 pub use function::{FnTool, tool_fn};
 pub use host::{CallHost, NoHost};
+pub use icon::{Icon, IconTheme, InvalidIcon};
 pub use input::{Ask, InputPart, InputRequest};
 pub use json::canonical_json;
 pub use limits::{
-    Approval, CachePolicy, Dedupe, InvalidRateLimit, RateLimit, Resources, RetryPolicy,
+    Approval, CachePolicy, Dedupe, InvalidRateLimit, RateLimit, Resources, RetryPolicy, TaskMode,
 };
 pub use name::{InvalidToolName, ToolName};
 pub use native::{NativeTool, native_tools};
 pub use outcome::{IntoOutcome, Json, Ticket, ToolOutcome};
-pub use output::ToolOutput;
+pub use output::{KEPT_OUTPUT, ToolOutput};
 pub use plan::{CommandLimits, CommandPlan, Plan, RequestPlan, UpstreamPlan};
 pub use result::ToolResult;
 pub use schema::schema_for;

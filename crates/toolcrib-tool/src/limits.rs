@@ -137,6 +137,30 @@ impl Approval {
     }
 }
 
+/// Whether a call may be answered with a task, which the client asks after until it is done. Clients
+/// say whether they know tasks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TaskMode {
+    /// The client waits for the answer, however long it takes.
+    Never,
+    /// A call that takes long becomes a task, where the client knows tasks.
+    #[default]
+    Auto,
+    /// Every call is a task: clients that do not know them cannot call the tool.
+    Required,
+}
+
+impl TaskMode {
+    /// The word for it in manifests and listings.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Never => "never",
+            Self::Auto => "auto",
+            Self::Required => "required",
+        }
+    }
+}
+
 /// How often a call that failed is tried again.
 ///
 /// ```

@@ -6,6 +6,9 @@ use serde_json::{Map, Value};
 
 use crate::{Content, canonical_json};
 
+/// The note in an output that was cut to its budget: the handle under which the host keeps the whole.
+pub const KEPT_OUTPUT: &str = "kept_output";
+
 /// The note by which an output says that the time was up.
 const TIMED_OUT: &str = "timed_out";
 

@@ -6,6 +6,8 @@ mod calls;
 #[cfg(feature = "builtins")]
 mod code_execution;
 mod layers;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod names;
 mod places;
 mod secrets;
@@ -30,6 +32,8 @@ pub use calls::{Approval, Breaker, Cache, Executor, Output};
 #[cfg(feature = "builtins")]
 pub use code_execution::{CodeExecution, ExtraModules, Timeouts};
 pub use layers::{ConfigError, ConfigLayers, EffectiveValue, LoadedConfig, VARIABLE_PREFIX};
+#[cfg(feature = "mcp")]
+pub use mcp::{Mcp, Tasks};
 pub use names::Registry;
 pub use places::{Audit, Manifests, State, Workspace};
 pub use secrets::SecretSource;
@@ -84,6 +88,9 @@ pub struct Config {
     pub audit: Audit,
     /// Values every call gets as its context; a model cannot see or change them.
     pub context: BTreeMap<String, Value>,
+    /// What MCP clients are offered, and how.
+    #[cfg(feature = "mcp")]
+    pub mcp: Mcp,
     /// The HTTP listener.
     #[cfg(feature = "http")]
     pub server: toolcrib_http::ServerConfig,

@@ -124,6 +124,7 @@ fn prompt(declared: &PromptDeclaration, folder: &Path) -> Prompt {
     Prompt {
         name: declared.name.clone(),
         title: declared.title.clone(),
+        icons: declared.icons.clone(),
         description: declared.description.clone(),
         arguments: arguments.collect(),
         messages: messages.collect(),
@@ -135,6 +136,7 @@ fn resource(declared: &ResourceDeclaration, folder: &Path) -> Resource {
         address: Address::new(declared.uri.as_str()),
         name: declared.name.clone(),
         title: declared.title.clone(),
+        icons: declared.icons.clone(),
         description: declared.description.clone(),
         mime_type: declared.mime_type.clone(),
         content: match &declared.content {

@@ -1,7 +1,7 @@
 //! `toolcrib mcp`: MCP on standard input and output, for clients that start their servers.
 
 use clap::Args;
-use toolcrib::mcp::{McpOptions, McpServer};
+use toolcrib::mcp::McpServer;
 
 use super::{Options, ToolsetChoice, beside, stop};
 use crate::Exit;
@@ -34,7 +34,10 @@ pub(super) fn run(options: &Options, own: &StdioOptions) -> anyhow::Result<Exit>
 
 /// The MCP server over a crib, with all the crib attaches to turns.
 pub(super) fn server(started: &Started, toolset: &ToolsetChoice) -> anyhow::Result<McpServer> {
-    let options = McpOptions::default()
+    let options = started
+        .config
+        .mcp
+        .options()
         .version(env!("CARGO_PKG_VERSION"))
         .turn(toolset.turn_options(&started.crib)?)
         .catalog(started.crib.catalog().clone());

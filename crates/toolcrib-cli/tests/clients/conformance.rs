@@ -18,7 +18,7 @@ use toolcrib::config::ConfigLayers;
 use toolcrib::core::suspension::MemorySuspensions;
 use toolcrib::http::{HttpServer, ServerConfig};
 use toolcrib::manifests::Manifests;
-use toolcrib::mcp::{McpOptions, McpServer};
+use toolcrib::mcp::{McpOptions, McpServer, TaskOptions};
 use toolcrib::runners::RunnerHost;
 use toolcrib::{ToolCall, Toolcrib};
 
@@ -139,12 +139,16 @@ impl Served {
             .unwrap();
         crib.manifests().unwrap().watch().unwrap();
 
-        let options =
-            McpOptions::default().turn(crib.turn_options()).catalog(crib.catalog().clone());
+        let options = McpOptions::default()
+            .turn(crib.turn_options())
+            .catalog(crib.catalog().clone())
+            // The suite waits for no task to begin.
+            .tasks(TaskOptions { after: Duration::from_millis(100), ..TaskOptions::default() });
         let mcp = McpServer::new(crib.executor().clone(), options);
         let listen = ServerConfig {
             listen: "127.0.0.1:0".parse().unwrap(),
             no_auth: true,
+            stream_seconds: Some(1),
             ..ServerConfig::default()
         };
         let runtime = tokio::runtime::Builder::new_multi_thread()

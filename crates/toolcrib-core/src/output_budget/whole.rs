@@ -39,6 +39,11 @@ impl Whole {
         self.sizes.iter().sum()
     }
 
+    /// Where it is kept, if it is.
+    pub(crate) fn handle(&self) -> Option<Handle> {
+        self.handle
+    }
+
     /// Keeps the text, the parts joined by newlines, so that the cuts can name it. Where there is
     /// no place, or it does not take the text, the cuts say only what is missing.
     pub(crate) async fn spill(&mut self, place: Option<Place<'_>>) {

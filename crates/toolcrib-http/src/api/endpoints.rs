@@ -27,6 +27,7 @@ fn anything(_: &mut SchemaGenerator) -> Schema {
 /// All of them.
 pub(crate) fn endpoints() -> Vec<Endpoint> {
     let mut all = about();
+    all.extend(spoken());
     all.extend(called());
     all.extend(kept());
     all.extend(operated());
@@ -35,7 +36,6 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
 
 /// The server itself, and MCP.
 fn about() -> Vec<Endpoint> {
-    let call = With(Right::Call);
     let observe = With(Right::Observe);
     vec![
         Endpoint::new("get", "/health", "health", Open, get(health::health))
@@ -54,17 +54,41 @@ fn about() -> Vec<Endpoint> {
         Endpoint::new("get", "/metrics", "metrics", observe, get(metrics::metrics))
             .summary("Counts and durations for Prometheus")
             .answers_as(OK, metrics::MEDIA_TYPE, "The text format of Prometheus.", None),
-        Endpoint::new("post", "/mcp", "mcp", call, post(mcp::serve))
-            .summary("A message of MCP over streamable HTTP")
+    ]
+}
+
+/// MCP: over all tools, and over one toolset.
+fn spoken() -> Vec<Endpoint> {
+    const TOOLSET: &str = "A name of `toolsets` in the server's config.";
+    let call = With(Right::Call);
+    let message = |endpoint: Endpoint| {
+        endpoint
             .answers_as(OK, "application/json", "A JSON-RPC answer.", Some(anything))
             .answers_as(OK, EVENTS, "A JSON-RPC answer.", None)
-            .takes::<mcp::Message>(),
-        Endpoint::new("get", "/mcp", "mcpStream", call, get(mcp::serve))
-            .summary("What an MCP session has to tell without being asked")
-            .answers_as(OK, EVENTS, "Messages of JSON-RPC.", None),
-        Endpoint::new("delete", "/mcp", "mcpEnd", call, delete(mcp::serve))
-            .summary("End an MCP session")
-            .answers_as(StatusCode::ACCEPTED, "application/json", "It has ended.", None),
+            .takes::<mcp::Message>()
+    };
+    let stream =
+        |endpoint: Endpoint| endpoint.answers_as(OK, EVENTS, "Messages of JSON-RPC.", None);
+    let end = |endpoint: Endpoint| {
+        endpoint.answers_as(StatusCode::ACCEPTED, "application/json", "It has ended.", None)
+    };
+    let within = "/mcp/{toolset}";
+    vec![
+        message(Endpoint::new("post", "/mcp", "mcp", call, post(mcp::serve)))
+            .summary("A message of MCP over streamable HTTP"),
+        stream(Endpoint::new("get", "/mcp", "mcpStream", call, get(mcp::serve)))
+            .summary("What an MCP session has to tell without being asked"),
+        end(Endpoint::new("delete", "/mcp", "mcpEnd", call, delete(mcp::serve)))
+            .summary("End an MCP session"),
+        message(Endpoint::new("post", within, "mcpWithin", call, post(mcp::serve_within)))
+            .summary("The same over the tools of one toolset")
+            .path_parameter("toolset", TOOLSET),
+        stream(Endpoint::new("get", within, "mcpWithinStream", call, get(mcp::serve_within)))
+            .summary("What such a session has to tell without being asked")
+            .path_parameter("toolset", TOOLSET),
+        end(Endpoint::new("delete", within, "mcpWithinEnd", call, delete(mcp::serve_within)))
+            .summary("End such a session")
+            .path_parameter("toolset", TOOLSET),
     ]
 }
 

@@ -89,7 +89,12 @@ impl Backend for Crib {
     }
 
     fn toolset(&self, name: &str) -> Option<Toolset> {
-        (name == "echoes").then(|| Toolset::new().include(ToolFilter::new().name("echo*")))
+        let names = match name {
+            "echoes" => "echo*",
+            "greetings" => "greet*",
+            _ => return None,
+        };
+        Some(Toolset::new().include(ToolFilter::new().name(names)))
     }
 
     fn runs(&self) -> Option<Arc<dyn RunStore>> {

@@ -1,10 +1,10 @@
 //! MCP through the listener, in both revisions, and what happens to bad requests.
 
 use serde_json::{Value, json};
-use toolcrib_http::ServerConfig;
+use toolcrib_http::{Right, ServerConfig};
 
-use crate::fixture::{TOKEN, config, start};
-use crate::raw_client::Ask;
+use crate::fixture::{Running, TOKEN, client, config, start};
+use crate::raw_client::{Ask, Reply};
 
 fn message(method: &str, params: &Value) -> Value {
     json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
@@ -125,5 +125,75 @@ async fn refusals_of_the_transport_are_problems_too() {
     assert_eq!(get.status, 405);
     assert_eq!(get.header("allow"), Some("POST"));
     get.problem();
+    server.end().await;
+}
+
+async fn listed(server: &Running, who: Option<&str>, path: &str) -> Reply {
+    let ask =
+        Ask::mcp(server.address, message("tools/list", &json!({}))).on(&format!("POST {path}"));
+    let ask = match who {
+        Some(who) => ask.of(who),
+        None => ask,
+    };
+    ask.send().await
+}
+
+fn names(list: &Reply) -> Vec<String> {
+    let list = list.json();
+    let tools = list["result"]["tools"].as_array().unwrap_or_else(|| panic!("{list}"));
+    tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn each_toolset_has_an_endpoint_beyond_which_nothing_is_listed_or_called() {
+    let server = start(config()).await;
+    assert_eq!(names(&listed(&server, None, "/mcp/echoes").await), ["echo"]);
+    assert_eq!(names(&listed(&server, None, "/mcp").await).len(), 9);
+    let call = |name: &str| {
+        let call = message("tools/call", &json!({"name": name, "arguments": {"x": 1}}));
+        Ask::mcp(server.address, call).on("POST /mcp/echoes").send()
+    };
+    assert_eq!(call("echo").await.json()["result"]["structuredContent"], json!({"x": 1}));
+    assert_eq!(call("whoami").await.json()["error"]["code"], -32602);
+    // A session belongs to the endpoint that it began at.
+    let hello = json!({
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "0"},
+    });
+    let hello = Ask::mcp(server.address, message("initialize", &hello)).on("POST /mcp/echoes");
+    let session = hello.send().await.header("mcp-session-id").unwrap().to_owned();
+    let list = message("tools/list", &json!({}));
+    let elsewhere = Ask::mcp(server.address, list).with("mcp-session-id", &session).send().await;
+    assert_eq!(elsewhere.status, 404);
+    let unknown = listed(&server, None, "/mcp/nowhere").await;
+    assert_eq!(unknown.status, 404);
+    assert!(unknown.problem().contains("no toolset is called `nowhere`"));
+    server.end().await;
+}
+
+#[tokio::test]
+async fn a_token_for_one_toolset_reaches_no_other() {
+    let tokens = [
+        client("ada", |_| {}),
+        client("bob", |bob| bob.toolset = Some("echoes".into())),
+        client("watcher", |watcher| watcher.rights = vec![Right::Observe]),
+    ];
+    let server = start(ServerConfig { tokens: tokens.into(), ..config() }).await;
+    assert_eq!(names(&listed(&server, Some("ada"), "/mcp/greetings").await), ["greet"]);
+    assert_eq!(names(&listed(&server, Some("bob"), "/mcp/echoes").await), ["echo"]);
+    // Also of one that is not there, so that nobody learns which are.
+    for other in ["/mcp/greetings", "/mcp/nowhere"] {
+        let refused = listed(&server, Some("bob"), other).await;
+        assert_eq!((refused.status, refused.kind().as_str()), (403, "forbidden"));
+        assert!(refused.problem().contains("is for the toolset `echoes`: use /mcp"));
+    }
+    assert_eq!(listed(&server, Some("watcher"), "/mcp/echoes").await.status, 403);
+    server.end().await;
+    // One that holds for all clients binds them.
+    let bound = ServerConfig { toolset: Some("echoes".into()), ..config() };
+    let server = start(bound).await;
+    assert_eq!(names(&listed(&server, None, "/mcp/echoes").await), ["echo"]);
+    assert_eq!(listed(&server, None, "/mcp/greetings").await.status, 403);
     server.end().await;
 }

@@ -69,6 +69,10 @@ async fn every_answer_is_as_the_document_says() {
         ("post", "/mcp", "/mcp".into(), &list),
         ("get", "/mcp", "/mcp".into(), &none),
         ("delete", "/mcp", "/mcp".into(), &none),
+        ("post", "/mcp/{toolset}", "/mcp/echoes".into(), &list),
+        ("post", "/mcp/{toolset}", "/mcp/nowhere".into(), &list),
+        ("get", "/mcp/{toolset}", "/mcp/echoes".into(), &none),
+        ("delete", "/mcp/{toolset}", "/mcp/echoes".into(), &none),
     ];
     let mut seen = HashSet::from([("post", "/v1/runs"), ("get", "/metrics")]);
     for (method, path, real, body) in rows {
@@ -77,10 +81,11 @@ async fn every_answer_is_as_the_document_says() {
         let mut ask = ask.on(&line);
         if !body.is_null() {
             ask = ask.json(body);
-        } else if path != "/mcp" {
+        } else if !path.starts_with("/mcp") {
             ask = ask.without("content-type");
         }
-        let ask = if path == "/mcp" { ask } else { ask.with("accept", "application/json") };
+        let ask =
+            if path.starts_with("/mcp") { ask } else { ask.with("accept", "application/json") };
         check(&document, path, method, &ask.send().await);
         seen.insert((method, path));
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use toolcrib_tool::Origin;
+use toolcrib_tool::{Icon, Origin};
 
 use crate::template::Template;
 
@@ -16,6 +16,8 @@ pub struct PromptDeclaration {
     pub name: String,
     /// What people are shown instead of the name.
     pub title: Option<String>,
+    /// Pictures of it, for people.
+    pub icons: Vec<Icon>,
     /// What it is good for.
     pub description: String,
     /// What it has to be told, in order.
@@ -77,6 +79,8 @@ pub struct ResourceDeclaration {
     pub name: String,
     /// What people are shown instead of the name.
     pub title: Option<String>,
+    /// Pictures of it, for people.
+    pub icons: Vec<Icon>,
     /// What is in it.
     pub description: Option<String>,
     /// The type of what is in it.

@@ -1,6 +1,6 @@
 //! The keys of the format, one table per mapping.
 
-use toolcrib_tool::{Approval, Dedupe, ErrorKind};
+use toolcrib_tool::{Approval, Dedupe, ErrorKind, IconTheme, TaskMode};
 
 use crate::declaration::{HttpMethod, SandboxProfile};
 use crate::fields::Expected::{
@@ -63,6 +63,7 @@ pub(super) const DEFAULTS: Keys = Keys {
         RETRY_KEY,
         RESOURCES_KEY,
         APPROVAL_KEY,
+        TASK_KEY,
     ],
     instead: &[
         ("limits", "limits stand in `defaults` directly: `defaults: {timeout: 20s, rate: 30/min}`"),
@@ -81,6 +82,11 @@ const APPROVAL_KEY: Key = optional(
     "approval",
     Choice(&[Approval::Never.as_str(), Approval::Destructive.as_str(), Approval::Always.as_str()]),
 );
+const TASK_KEY: Key = optional(
+    "task",
+    Choice(&[TaskMode::Never.as_str(), TaskMode::Auto.as_str(), TaskMode::Required.as_str()]),
+);
+const ICONS_KEY: Key = optional("icons", List);
 
 const SANDBOX_KEY: Key = optional("sandbox", MappingLike("{profile: workspace+net}"));
 
@@ -98,6 +104,7 @@ pub(super) const TOOL: Keys = Keys {
     table: &[
         required("name", Text, "add `name:`, by which models call the tool"),
         optional("title", Text),
+        ICONS_KEY,
         required(
             "description",
             Text,
@@ -131,6 +138,7 @@ pub(super) const TOOL: Keys = Keys {
         RETRY_KEY,
         RESOURCES_KEY,
         APPROVAL_KEY,
+        TASK_KEY,
         SANDBOX_KEY,
         CONSTRAINTS_KEY,
     ],
@@ -199,12 +207,30 @@ pub(super) const UPSTREAM: Keys = Keys {
     ],
 };
 
+/// A picture of a tool, a prompt or a resource.
+pub(super) const ICON: Keys = Keys {
+    what: "an icon",
+    table: &[
+        required("src", Text, "say where it is: `src: https://…`"),
+        optional("mime_type", Text),
+        optional("sizes", Texts),
+        optional("theme", Choice(&[IconTheme::Light.as_str(), IconTheme::Dark.as_str()])),
+    ],
+    instead: &[
+        ("file", "write `src:` with an https address, or the whole picture as `data:image/…`"),
+        ("mimeType", "write `mime_type`"),
+        ("size", "write `sizes: [48x48]`"),
+        ("url", "write `src`"),
+    ],
+};
+
 /// A prompt.
 pub(super) const PROMPT: Keys = Keys {
     what: "a prompt",
     table: &[
         required("name", Text, "add `name:`, by which clients ask for the prompt"),
         optional("title", Text),
+        ICONS_KEY,
         required("description", Text, "say what the prompt is good for: people choose by it"),
         optional("arguments", List),
         required("messages", List, "write messages: [{role: user, text: Review this.}]"),
@@ -256,6 +282,7 @@ pub(super) const OFFERED_RESOURCE: Keys = Keys {
         optional("template", Text),
         required("name", Text, "add `name:`, what programs call it"),
         optional("title", Text),
+        ICONS_KEY,
         optional("description", Text),
         optional("mime_type", Text),
         optional("text", Text),
@@ -591,6 +618,9 @@ const NESTED: &[(&Keys, &str, Place, &Keys)] = &[
     (&FILE, "upstream", Place::EachItem, &UPSTREAM),
     (&FILE, "prompts", Place::EachItem, &PROMPT),
     (&FILE, "resources", Place::EachItem, &OFFERED_RESOURCE),
+    (&TOOL, "icons", Place::EachItem, &ICON),
+    (&PROMPT, "icons", Place::EachItem, &ICON),
+    (&OFFERED_RESOURCE, "icons", Place::EachItem, &ICON),
     (&PROMPT, "arguments", Place::EachItem, &PROMPT_ARGUMENT),
     (&PROMPT, "messages", Place::EachItem, &PROMPT_MESSAGE),
     (&TOOL, "sandbox", Place::Here, &SANDBOX),
@@ -652,6 +682,7 @@ mod tests {
             &PROMPT_ARGUMENT,
             &PROMPT_MESSAGE,
             &OFFERED_RESOURCE,
+            &ICON,
             &SANDBOX,
             &UPSTREAM_AUTH,
             &UPSTREAM_TOOLS,

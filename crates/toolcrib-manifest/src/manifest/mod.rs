@@ -8,6 +8,7 @@ mod command;
 #[cfg(feature = "cel")]
 mod constraints;
 mod http;
+mod icons;
 mod json_schema;
 mod keys;
 mod kind;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use toolcrib_tool::ToolName;
 
 use super::cases::origin;
+use super::icons::icons;
 use super::scope::{Places, Scope};
 use super::{Shared, keys};
 use crate::declaration::{
@@ -112,9 +113,11 @@ fn prompt(
     let messages = said.map(Node::items).unwrap_or_default();
     let messages =
         messages.iter().filter_map(|node| message(node, &known, findings)).collect::<Vec<_>>();
+    let icons = icons(&fields, findings);
     Some(PromptDeclaration {
         name: name?,
         title: fields.text("title").map(str::to_owned),
+        icons,
         description: fields.text("description")?.to_owned(),
         messages,
         arguments,
@@ -177,12 +180,14 @@ fn resource(
         ResourceContent::File(_) => type_of_file(&fields, findings)?,
     };
     let suggest = suggestions(&fields, &known, findings);
+    let icons = icons(&fields, findings);
     let (node, uri, variables) = address?;
     Some(ResourceDeclaration {
         uri: uri.to_owned(),
         variables,
         name: fields.text("name")?.to_owned(),
         title: fields.text("title").map(str::to_owned),
+        icons,
         description: fields.text("description").map(str::to_owned),
         mime_type,
         content,

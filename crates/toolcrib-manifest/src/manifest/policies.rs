@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use toolcrib_tool::{
-    Annotations, Approval, CachePolicy, Dedupe, Resources, RetryPolicy, ToolDefinitionBuilder,
+    Annotations, Approval, CachePolicy, Dedupe, Resources, RetryPolicy, TaskMode,
+    ToolDefinitionBuilder,
 };
 
 use super::keys;
@@ -25,6 +26,7 @@ pub(super) struct Policies {
     retry: Option<RetryPolicy>,
     resources: Option<Resources>,
     approval: Option<Approval>,
+    task: Option<TaskMode>,
 }
 
 impl Policies {
@@ -41,6 +43,7 @@ impl Policies {
             retry: retry.and_then(|fields| retry_policy(&fields, findings)),
             resources: resources.map(|fields| touched(&fields, findings)),
             approval: chosen(fields, "approval", &APPROVALS, Approval::as_str),
+            task: chosen(fields, "task", &TASK_MODES, TaskMode::as_str),
         }
     }
 
@@ -116,7 +119,7 @@ impl Policies {
         if let Some(resources) = self.resources.clone().or_else(shared_resources) {
             builder = builder.resources(resources);
         }
-        self.apply_approval(shared, builder)
+        self.apply_to_any(shared, builder)
     }
 
     /// When calls wait for a person, as the tool or else the file says.
@@ -124,16 +127,19 @@ impl Policies {
         self.approval.or(shared.approval).unwrap_or_default()
     }
 
-    /// Puts the one policy of a client tool into its definition.
-    pub(super) fn apply_approval(
+    /// Puts the policies that client tools have, too, into a definition.
+    pub(super) fn apply_to_any(
         &self,
         shared: &Self,
-        builder: ToolDefinitionBuilder,
+        mut builder: ToolDefinitionBuilder,
     ) -> ToolDefinitionBuilder {
-        match self.approval.or(shared.approval) {
-            Some(approval) => builder.approval(approval),
-            None => builder,
+        if let Some(approval) = self.approval.or(shared.approval) {
+            builder = builder.approval(approval);
         }
+        if let Some(task) = self.task.or(shared.task) {
+            builder = builder.task(task);
+        }
+        builder
     }
 }
 
@@ -147,6 +153,7 @@ fn held(shared: &Resources, annotations: Annotations) -> Resources {
 }
 
 const DEDUPES: [Dedupe; 3] = [Dedupe::None, Dedupe::Batch, Dedupe::Session];
+const TASK_MODES: [TaskMode; 3] = [TaskMode::Never, TaskMode::Auto, TaskMode::Required];
 const APPROVALS: [Approval; 3] = [Approval::Never, Approval::Destructive, Approval::Always];
 
 /// The value that a key's word stands for.

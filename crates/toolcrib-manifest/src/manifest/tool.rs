@@ -12,7 +12,7 @@ use super::limits::Limits;
 use super::policies::Policies;
 use super::schema::{self, bad_pattern};
 use super::scope::Scope;
-use super::{Shared, http, keys, kind, sandbox, worker};
+use super::{Shared, http, icons, keys, kind, sandbox, worker};
 use crate::declaration::{
     ArgvEntry, ContextParameter, Declaration, DeclaredBody, Keep, Needs, OutputFormat, OutputSpec,
     SandboxProfile,
@@ -82,6 +82,7 @@ pub(super) fn read(
     if let Some(DeclaredBody::Worker(_)) = &kind.body {
         worker::check_output(&fields, findings);
     }
+    let icons = icons::icons(&fields, findings);
     let output = output(&fields, findings);
     let sandbox = sandbox::read(&fields, SandboxProfile::Workspace, findings);
     let body = kind.body?;
@@ -96,6 +97,9 @@ pub(super) fn read(
         .assert_formats(fields.flag("assert_formats").unwrap_or(false))
         .input_examples(examples);
     builder = labelled(builder, &fields, shared);
+    if !icons.is_empty() {
+        builder = builder.icons(icons);
+    }
     if input_given {
         builder = builder.input_schema(input?.value);
     }
@@ -136,7 +140,7 @@ fn governed(
     annotations: Annotations,
 ) -> ToolDefinitionBuilder {
     match body {
-        DeclaredBody::Client => policies.apply_approval(&shared.policies, builder),
+        DeclaredBody::Client => policies.apply_to_any(&shared.policies, builder),
         DeclaredBody::Command(_) | DeclaredBody::Http(_) => {
             limits.apply(policies.apply(&shared.policies, annotations, builder))
         }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use toolcrib_manifest::declaration::{ArgvEntry, Keep, OutputFormat};
 use toolcrib_manifest::{Loaded, load_str};
+use toolcrib_tool::Icon;
 
 #[track_caller]
 fn load(file: &str, text: &str) -> Loaded {
@@ -336,4 +337,27 @@ fn prompts_and_resources_are_read_without_tools() {
     let resource = &loaded.resources[0];
     assert_eq!(resource.variables, ["day"]);
     assert_eq!((resource.mime_type.as_str(), resource.suggest["day"].len()), ("text/plain", 1));
+}
+
+#[test]
+fn tools_prompts_and_resources_have_icons() {
+    let icons = "icons: [{src: 'https://example.org/i.png', sizes: [48x48], theme: dark}, \
+                 {src: 'data:image/png;base64,aGk=', mime_type: image/png}]";
+    let loaded = load_str(
+        "icons.yaml",
+        &format!(
+            "toolcrib: 1\ntools:\n  - name: t\n    description: D.\n    run: {{argv: [ls]}}\n    \
+             {icons}\nprompts:\n  - name: p\n    description: D.\n    messages: [{{role: user, text: \
+             T}}]\n    {icons}\nresources:\n  - uri: a://b\n    name: r\n    text: T\n    {icons}\n"
+        ),
+    );
+    assert!(loaded.diagnostics.is_empty(), "{:?}", loaded.diagnostics);
+    let wanted = [
+        json!({"src": "https://example.org/i.png", "sizes": ["48x48"], "theme": "dark"}),
+        json!({"src": "data:image/png;base64,aGk=", "mimeType": "image/png"}),
+    ];
+    let tool = &loaded.declarations[0].definition;
+    for icons in [tool.icons(), &loaded.prompts[0].icons, &loaded.resources[0].icons] {
+        assert_eq!(icons.iter().map(Icon::to_value).collect::<Vec<_>>(), wanted);
+    }
 }

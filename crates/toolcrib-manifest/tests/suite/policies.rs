@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use toolcrib_manifest::declaration::{Declaration, DeclaredBody};
 use toolcrib_manifest::load_str;
-use toolcrib_tool::{Approval, CachePolicy, Dedupe, RateLimit, RetryPolicy, ToolDefinition};
+use toolcrib_tool::{
+    Approval, CachePolicy, Dedupe, RateLimit, RetryPolicy, TaskMode, ToolDefinition,
+};
 
 /// The only tool of a manifest without a complaint.
 #[track_caller]
@@ -27,7 +29,7 @@ fn file(defaults: &str, lines: &str) -> String {
 const READER: &str = "annotations: {read_only: true, idempotent: true}\nrun: {argv: [ls]}";
 const WRITER: &str = "run: {argv: [touch, x]}";
 const EVERYTHING: &str = "cache: {ttl: 5s}, dedupe: session, retry: {max: 2, backoff: 50ms}, \
-     resources: {reads: [a, b], writes: []}, approval: always, concurrent: 4, rate: 30/min";
+     resources: {reads: [a, b], writes: []}, approval: always, task: required, concurrent: 4, rate: 30/min";
 
 fn rate(calls: u32) -> Option<RateLimit> {
     NonZeroU32::new(calls).map(RateLimit::per_minute)
@@ -41,6 +43,7 @@ fn assert_everything(definition: &ToolDefinition) {
     assert_eq!(definition.resources().read(), ["a", "b"]);
     assert_eq!(definition.resources().written(), [""; 0]);
     assert_eq!(definition.approval(), Approval::Always);
+    assert_eq!(definition.task(), TaskMode::Required);
     assert_eq!(definition.max_concurrent(), Some(4));
     assert_eq!(definition.rate(), rate(30));
 }
@@ -52,6 +55,7 @@ dedupe: session
 retry: {max: 2, backoff: 50ms}
 resources: {reads: [a, b], writes: []}
 approval: always
+task: required
 limits: {concurrent: 4, rate: 30/min}";
     assert_everything(&only(&file("", &format!("{READER}\n{lines}"))).definition);
 }
@@ -61,7 +65,7 @@ fn defaults_hold_for_every_tool_that_says_nothing_else() {
     assert_everything(&only(&file(EVERYTHING, READER)).definition);
     let own = format!(
         "{READER}\ncache: {{}}\ndedupe: none\nretry: {{max: 1}}\nresources: {{}}\napproval: never\n\
-         limits: {{concurrent: 1, rate: 1/min}}"
+         task: never\nlimits: {{concurrent: 1, rate: 1/min}}"
     );
     let definition = only(&file(EVERYTHING, &own)).definition;
     assert_eq!(definition.cache(), Some(CachePolicy::new()));
@@ -69,6 +73,7 @@ fn defaults_hold_for_every_tool_that_says_nothing_else() {
     assert_eq!(definition.retry(), Some(RetryPolicy::new(1)));
     assert!(definition.resources().read().is_empty());
     assert_eq!(definition.approval(), Approval::Never);
+    assert_eq!(definition.task(), TaskMode::Never);
     assert_eq!((definition.max_concurrent(), definition.rate()), (Some(1), rate(1)));
 }
 
@@ -103,6 +108,7 @@ fn nothing_is_cached_repeated_limited_or_asked_about_unless_it_is_written() {
     assert_eq!((definition.cache(), definition.retry()), (None, None));
     assert_eq!((definition.max_concurrent(), definition.rate()), (None, None));
     assert_eq!((definition.dedupe(), definition.approval()), (Dedupe::None, Approval::Never));
+    assert_eq!(definition.task(), TaskMode::Auto);
 }
 
 #[test]
@@ -141,6 +147,7 @@ fn of_the_defaults_a_client_tool_takes_what_can_be_honoured() {
     let definition = only(&file(&defaults, "client: true")).definition;
     assert_eq!(definition.timeout(), Some(Duration::from_secs(60)));
     assert_eq!(definition.approval(), Approval::Always);
+    assert_eq!(definition.task(), TaskMode::Required);
     assert_eq!((definition.cache(), definition.retry()), (None, None));
     assert_eq!((definition.max_concurrent(), definition.rate()), (None, None));
     assert_eq!(definition.dedupe(), Dedupe::None);
@@ -152,6 +159,7 @@ fn toml_says_the_same() {
 [defaults]
 rate = \"30/min\"
 approval = \"always\"
+task = \"required\"
 [[tools]]
 name = \"t\"
 description = \"D.\"

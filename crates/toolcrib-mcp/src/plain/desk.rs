@@ -63,6 +63,10 @@ impl Desk {
         }
         let since = Instant::now();
         let mut begun = Begun::new(&self.server, message.call(name, arguments));
+        // Clients that take tasks are not plain; this one is refused.
+        if self.server.is_task_only(&begun.turn, name) {
+            return None;
+        }
         let answer = begun.poll(cx);
         if since.elapsed() > HEAVY && begun.turn.describe(name).is_some() {
             self.heavy.insert(name.into(), since);

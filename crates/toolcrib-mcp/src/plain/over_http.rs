@@ -94,6 +94,10 @@ impl PlainHttp {
                     return None;
                 }
                 let begun = Begun::new(&self.server, message.call(name, arguments));
+                // Of a client that takes no tasks: it is refused.
+                if self.server.is_task_only(&begun.turn, name) {
+                    return None;
+                }
                 Some(Work::Call { id: message.id().into(), begun, takes })
             }
         }

@@ -45,14 +45,14 @@ fn open(text: &mut Vec<u8>, id: &str, what: &str) {
 pub(crate) struct WrittenList(OnceLock<Option<Bytes>>);
 
 impl WrittenList {
-    /// The page's text; `None` if it cannot be written.
+    /// The page's text; `None` if there is none, or it cannot be written.
     pub(crate) fn get(
         &self,
         takes: McpData,
-        page: impl FnOnce() -> ListToolsResult,
+        page: impl FnOnce() -> Option<ListToolsResult>,
     ) -> Option<Bytes> {
         let write = || {
-            let mut result = ServerResult::ListToolsResult(page());
+            let mut result = ServerResult::ListToolsResult(page()?);
             // As the library does where an answer passes it.
             match takes {
                 McpData::Objects => result.strip_result_type_for_legacy_peer(),

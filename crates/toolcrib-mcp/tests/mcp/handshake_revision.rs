@@ -13,7 +13,11 @@ async fn the_server_introduces_itself_and_declares_what_it_has() {
         hello,
         json!({
             "protocolVersion": "2025-11-25",
-            "capabilities": {"logging": {}, "tools": {"listChanged": true}},
+            "capabilities": {
+                "logging": {},
+                "tools": {"listChanged": true},
+                "extensions": {"io.modelcontextprotocol/tasks": {}},
+            },
             "serverInfo": {"name": "fixture", "title": "A fixture", "version": "1.2.3"},
             "instructions": "Add before you multiply.",
         })

@@ -9,6 +9,7 @@ use toolcrib_mcp::catalog::{
     ResourceContent, TextPiece,
 };
 use toolcrib_mcp::{McpOptions, McpServer};
+use toolcrib_tool::{Icon, IconTheme};
 
 use crate::wire::Wire;
 
@@ -45,6 +46,9 @@ fn review() -> Prompt {
     Prompt {
         name: "review".to_owned(),
         title: Some("Review".to_owned()),
+        icons: vec![
+            Icon::new("https://example.org/review.png").unwrap().with_theme(IconTheme::Dark),
+        ],
         description: "Review a change.".to_owned(),
         arguments: vec![
             argument("language", true, &["Rust", "Ruby", "Go"]),
@@ -64,6 +68,7 @@ fn notes(text: &str) -> Resource {
         address: Address::new("notes://{topic}"),
         name: "notes".to_owned(),
         title: None,
+        icons: Vec::new(),
         description: Some("Notes.".to_owned()),
         mime_type: "text/plain".to_owned(),
         content: ResourceContent::Text(CatalogText { pieces }),
@@ -76,6 +81,7 @@ fn file(path: &std::path::Path, mime_type: &str) -> Resource {
         address: Address::new("file://it"),
         name: "it".to_owned(),
         title: None,
+        icons: Vec::new(),
         description: None,
         mime_type: mime_type.to_owned(),
         content: ResourceContent::File(path.to_owned()),
@@ -93,6 +99,7 @@ async fn a_prompt_is_listed_and_filled_in() {
         json!([{
             "name": "review",
             "title": "Review",
+            "icons": [{"src": "https://example.org/review.png", "theme": "dark"}],
             "description": "Review a change.",
             "arguments": [
                 {"name": "language", "required": true},

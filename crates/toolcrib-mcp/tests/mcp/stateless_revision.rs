@@ -20,7 +20,12 @@ async fn the_server_can_be_discovered() {
     let mut wire = Wire::connect(fixture::server());
     let answer = wire.request("server/discover", with_meta(json!({}))).await;
     let result = &answer["result"];
-    assert_eq!(result["capabilities"], json!({"logging": {}, "tools": {"listChanged": true}}));
+    let capabilities = json!({
+        "logging": {},
+        "tools": {"listChanged": true},
+        "extensions": {"io.modelcontextprotocol/tasks": {}},
+    });
+    assert_eq!(result["capabilities"], capabilities);
     assert_eq!(result["instructions"], "Add before you multiply.");
     let versions = result["supportedVersions"].as_array().unwrap();
     for version in ["2025-11-25", "2026-07-28"] {

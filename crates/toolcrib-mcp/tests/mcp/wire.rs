@@ -80,6 +80,20 @@ impl Wire {
         answer
     }
 
+    /// Sends a request and gives its answer; what is told before it is passed over.
+    pub(crate) async fn request_past_notices(&mut self, method: &str, params: Value) -> Value {
+        self.next_id += 1;
+        let id = self.next_id;
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).await;
+        loop {
+            let message = self.receive().await;
+            if message.get("method").is_none() {
+                assert_eq!(message["id"], id, "{message}");
+                return message;
+            }
+        }
+    }
+
     pub(crate) async fn call(&mut self, name: &str, arguments: Value) -> Value {
         self.request("tools/call", json!({"name": name, "arguments": arguments})).await
     }

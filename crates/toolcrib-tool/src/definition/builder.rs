@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use super::shared_schema::shared_schema;
 use super::{DESCRIPTION_MAX, DefinitionError, Injection, Seldom, ToolDefinition};
 use crate::{
-    Annotations, Approval, CachePolicy, Dedupe, RateLimit, Resources, RetryPolicy, ToolName,
+    Annotations, Approval, CachePolicy, Dedupe, Icon, RateLimit, Resources, RetryPolicy, TaskMode,
+    ToolName,
 };
 
 /// Builds a [`ToolDefinition`]; every setter may be left out but the description.
@@ -125,6 +126,10 @@ impl ToolDefinitionBuilder {
         retry: RetryPolicy => Some(retry);
         /// Sets what the tool's source claims about its effects where nobody vouches for it.
         claims: Annotations => Some(claims);
+        /// Sets pictures of it, for people.
+        icons: Vec<Icon> => icons;
+        /// Sets whether calls may be answered with a task.
+        task: TaskMode => task;
         /// Sets how often the definition is asked for again ([`Tool::refresh`](crate::Tool::refresh)).
         refresh_every: Duration => Some(refresh_every);
     }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde::ser::{SerializeMap as _, Serializer};
 use serde_json::{Map, Value};
-use toolcrib_tool::{Content, ErrorKind, ToolOutput, ToolResult};
+use toolcrib_tool::{Content, ErrorKind, KEPT_OUTPUT, ToolOutput, ToolResult};
 
 use super::{base64, parts};
 use crate::mcp::{McpData, structured_content};
@@ -18,6 +18,10 @@ pub const META_TRUNCATED: &str = "toolcrib/truncated";
 
 /// The `_meta` key under which the notes of a tool's output stand, as an object.
 pub const META_NOTES: &str = "toolcrib/notes";
+
+/// What the addresses begin with under which MCP clients read outputs that were cut; what follows is the
+/// handle. An answer that was cut links to its own.
+pub const MCP_OUTPUT_URI: &str = "toolcrib://output/";
 
 /// The `CallToolResult` that answers a call, to be written as JSON: every part, the data and the notes,
 /// and from revision 2026-07-28 on that it is complete. A duration has no place in it, and a failure's
@@ -46,7 +50,9 @@ impl Serialize for McpCallToolResult<'_> {
         if takes == McpData::Any {
             answer.serialize_entry("resultType", "complete")?;
         }
-        answer.serialize_entry("content", &Blocks(&parts(result)))?;
+        let mut parts = parts(result);
+        parts.extend(whole(result).map(Cow::Owned));
+        answer.serialize_entry("content", &Blocks(&parts))?;
         answer.serialize_entry("isError", &!result.is_success())?;
         let promised = result.is_success() || output_schema.is_none();
         if let Some(data) = result.data().filter(|_| promised) {
@@ -69,6 +75,19 @@ pub fn mcp_call_tool_result(
 ) -> Value {
     // Strings, booleans and JSON values always serialise.
     serde_json::to_value(McpCallToolResult::new(result, output_schema, takes)).unwrap_or_default()
+}
+
+/// The link to the whole of an output that was cut, if it is kept.
+fn whole(result: &ToolResult) -> Option<Content> {
+    let note = result.output().filter(|_| result.truncated())?.meta().get(KEPT_OUTPUT)?;
+    // A tool may write what it likes into its notes.
+    let handle =
+        note.as_str().filter(|handle| handle.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
+    Some(Content::Link {
+        uri: format!("{MCP_OUTPUT_URI}{handle}"),
+        name: format!("whole output of {}", result.tool()),
+        mime_type: None,
+    })
 }
 
 struct Blocks<'a>(&'a [Cow<'a, Content>]);

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use toolcrib::tool;
 use toolcrib::tool::{
-    CallContext, Content, InputPart, InputRequest, StatusUpdate, ToolOutcome, ToolOutput,
+    CallContext, Content, InputPart, InputRequest, StatusUpdate, ToolError, ToolOutcome, ToolOutput,
 };
 
 /// A PNG of one red pixel.
@@ -295,6 +295,107 @@ fn test_input_required_result_capabilities(cx: &CallContext) -> ToolOutcome {
             InputPart::sample("greeting", "Generate a greeting", 50).optional(),
         ]),
     }
+}
+
+/// How long something takes that is no task at once.
+const A_WHILE: Duration = Duration::from_millis(300);
+
+#[derive(Deserialize, schemars::JsonSchema)]
+struct Greeted {
+    /// Who is greeted.
+    name: String,
+}
+
+/// Greets whoever is named.
+#[tool(read_only, task = "never")]
+fn greet(args: Greeted) -> String {
+    format!("Hello, {}!", args.name)
+}
+
+#[derive(Deserialize, schemars::JsonSchema)]
+struct Computed {
+    /// How long it takes.
+    seconds: u64,
+    /// What it is called.
+    label: String,
+}
+
+/// Computes for a while.
+#[tool(read_only)]
+async fn slow_compute(args: Computed) -> String {
+    tokio::time::sleep(Duration::from_secs(args.seconds)).await;
+    format!("{} computed", args.label)
+}
+
+/// Works for a while and fails.
+#[tool(read_only, task = "required")]
+async fn failing_job() -> Result<String, ToolError> {
+    tokio::time::sleep(A_WHILE).await;
+    Err(ToolError::execution("the job has failed"))
+}
+
+/// Works for a while and then needs what no client of the suite has.
+#[tool(read_only)]
+async fn protocol_error_job(cx: &CallContext) -> ToolOutcome {
+    tokio::time::sleep(A_WHILE).await;
+    match cx.answer() {
+        Some(_) => "worked".into(),
+        None => ask([InputPart::roots("roots")]),
+    }
+}
+
+#[derive(Deserialize, schemars::JsonSchema)]
+struct Deleted {
+    /// What is to be deleted.
+    filename: String,
+}
+
+/// Looks at a file for a while and asks whether it may be deleted.
+#[tool]
+async fn confirm_delete(cx: &CallContext, args: Deleted) -> ToolOutcome {
+    if let Some(answer) = cx.answer() {
+        return format!("{}: {}", args.filename, answer["confirm"]["confirm"]).into();
+    }
+    tokio::time::sleep(A_WHILE).await;
+    ask([consent("confirm", "Delete it?")])
+}
+
+/// Works for a while and asks two things at once.
+#[tool]
+async fn multi_input(cx: &CallContext) -> ToolOutcome {
+    if let Some(answer) = cx.answer() {
+        return format!("Got {answer}").into();
+    }
+    tokio::time::sleep(A_WHILE).await;
+    ask([consent("one", "The first?"), consent("other", "The second?")])
+}
+
+/// Asks who is there, and works for a while once it knows.
+#[tool(task = "required")]
+async fn test_tool_with_task(cx: &CallContext) -> ToolOutcome {
+    match cx.answer() {
+        Some(answer) => {
+            tokio::time::sleep(A_WHILE).await;
+            format!("Hello, {}!", text(&answer["user_name"]["name"])).into()
+        }
+        None => ask([name_form("user_name", "What is your name?")]),
+    }
+}
+
+/// Works for longer than its stream is kept open.
+#[tool(read_only)]
+async fn test_reconnection() -> &'static str {
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    "Reconnected"
+}
+
+fn consent(key: &str, message: &str) -> InputPart {
+    let schema = json!({
+        "type": "object",
+        "properties": {"confirm": {"type": "boolean"}},
+        "required": ["confirm"],
+    });
+    InputPart::form(key, message, schema)
 }
 
 fn ask(parts: impl IntoIterator<Item = InputPart>) -> ToolOutcome {

@@ -1,0 +1,278 @@
+//! What sessions were sent, so that a client whose connection broke gets what it has missed.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use futures_util::stream;
+use rmcp::model::ServerJsonRpcMessage;
+use rmcp::transport::streamable_http_server::session::{
+    EventId, EventStore, EventStoreError, EventStream, ServerSseMessage, StreamId,
+};
+use tokio::sync::watch;
+
+/// Events of one stream that are kept: of more, the oldest are lost to a client that comes back.
+const EVENTS_MAX: usize = 256;
+/// Streams that are kept, of all sessions. Those that have ended go first.
+const STREAMS_MAX: usize = 1_024;
+/// Bytes of JSON that are kept, of all streams.
+const BYTES_MAX: usize = 16 * 1024 * 1024;
+/// How long a stream is kept that has ended.
+const KEPT: Duration = Duration::from_secs(300);
+/// How the stream of a session ends that is no request's; such a stream goes on.
+const COMMON: &str = ":common";
+
+/// The events of all streams of a service. Cloning it is cheap; clones are one log.
+///
+/// An event's id names its stream, which nobody can guess, and its place.
+#[derive(Clone, Default)]
+pub(crate) struct EventLog(Arc<Mutex<Streams>>);
+
+#[derive(Default)]
+struct Streams {
+    by_id: HashMap<StreamId, Sent>,
+    /// In the order of their first events; some may be gone.
+    begun: VecDeque<StreamId>,
+    /// In the order of their last events.
+    ended: VecDeque<(Instant, StreamId)>,
+    /// The number of the next event.
+    next: u64,
+    bytes: usize,
+}
+
+struct Sent {
+    events: VecDeque<(u64, ServerSseMessage)>,
+    bytes: usize,
+    ended: bool,
+    /// Told of every event.
+    changed: watch::Sender<()>,
+}
+
+impl EventLog {
+    fn streams(&self) -> MutexGuard<'_, Streams> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next event of a stream behind one: `Ok(None)` while there is none, an error once there will
+    /// be none any more.
+    fn behind(&self, stream: &str, last: u64) -> Result<Option<(u64, ServerSseMessage)>, Over> {
+        let streams = self.streams();
+        let sent = streams.by_id.get(stream).ok_or(Over)?;
+        let at = sent.events.partition_point(|(number, _)| *number <= last);
+        match sent.events.get(at) {
+            Some((number, event)) => Ok(Some((*number, event.clone()))),
+            None if sent.ended => Err(Over),
+            None => Ok(None),
+        }
+    }
+}
+
+/// There is nothing more of a stream.
+struct Over;
+
+impl Streams {
+    fn note(&mut self, stream: &str, event: &ServerSseMessage) -> EventId {
+        let number = self.next;
+        self.next += 1;
+        let id = format!("{stream}/{number}");
+        let mut event = event.clone();
+        event.event_id = Some(id.clone());
+        let ended = !stream.ends_with(COMMON) && is_answer(&event);
+        let size = size(&event);
+        self.make_room(size);
+        let sent = self.by_id.entry(stream.to_owned()).or_insert_with(|| {
+            self.begun.push_back(stream.to_owned());
+            let changed = watch::Sender::new(());
+            Sent { events: VecDeque::new(), bytes: 0, ended: false, changed }
+        });
+        if sent.events.len() == EVENTS_MAX
+            && let Some((_, lost)) = sent.events.pop_front()
+        {
+            let lost = self::size(&lost);
+            sent.bytes -= lost;
+            self.bytes -= lost;
+        }
+        sent.events.push_back((number, event));
+        sent.bytes += size;
+        self.bytes += size;
+        sent.ended |= ended;
+        sent.changed.send_replace(());
+        if ended {
+            self.ended.push_back((Instant::now(), stream.to_owned()));
+        }
+        id
+    }
+
+    /// Forgets what has ended long ago, and more where there is too much for one event more.
+    fn make_room(&mut self, size: usize) {
+        while let Some((since, _)) = self.ended.front()
+            && (since.elapsed() > KEPT || self.is_full(size))
+        {
+            if let Some((_, stream)) = self.ended.pop_front() {
+                self.forget(&stream);
+            }
+        }
+        while self.is_full(size)
+            && let Some(stream) = self.begun.pop_front()
+        {
+            self.forget(&stream);
+        }
+        // Most that have begun have also ended.
+        if self.begun.len() > 2 * STREAMS_MAX {
+            self.begun.retain(|stream| self.by_id.contains_key(stream));
+        }
+    }
+
+    fn is_full(&self, size: usize) -> bool {
+        self.by_id.len() >= STREAMS_MAX || self.bytes + size > BYTES_MAX
+    }
+
+    fn forget(&mut self, stream: &str) {
+        if let Some(gone) = self.by_id.remove(stream) {
+            self.bytes -= gone.bytes;
+        }
+    }
+}
+
+/// How many bytes of JSON an event is.
+fn size(event: &ServerSseMessage) -> usize {
+    struct Counted(usize);
+    impl std::io::Write for Counted {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut counted = Counted(0);
+    // Counting fails for nothing that can be sent.
+    let _ = serde_json::to_writer(&mut counted, &event.message);
+    counted.0
+}
+
+fn is_answer(event: &ServerSseMessage) -> bool {
+    let message = event.message.as_deref();
+    matches!(message, Some(ServerJsonRpcMessage::Response(_) | ServerJsonRpcMessage::Error(_)))
+}
+
+#[async_trait::async_trait]
+impl EventStore for EventLog {
+    async fn store_event(
+        &self,
+        stream: &str,
+        event: &ServerSseMessage,
+    ) -> Result<EventId, EventStoreError> {
+        Ok(self.streams().note(stream, event))
+    }
+
+    /// What is there now and what comes, until the stream's answer.
+    async fn replay_events_after(&self, last: &str) -> Result<EventStream, EventStoreError> {
+        let known = last.rsplit_once('/').and_then(|(stream, number)| {
+            let number = number.parse::<u64>().ok()?;
+            let changed = self.streams().by_id.get(stream)?.changed.subscribe();
+            Some((self.clone(), stream.to_owned(), number, changed))
+        });
+        let begin = known.ok_or("nothing is kept of this event's stream")?;
+        Ok(Box::pin(stream::unfold(begin, async |(log, stream, last, mut changed)| {
+            loop {
+                match log.behind(&stream, last) {
+                    Ok(Some((number, event))) => {
+                        return Some((event, (log, stream, number, changed)));
+                    }
+                    Ok(None) => changed.changed().await.ok()?,
+                    Err(Over) => return None,
+                }
+            }
+        })))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::StreamExt as _;
+    use rmcp::model::{ErrorData, RequestId};
+
+    use super::*;
+
+    fn notice() -> ServerSseMessage {
+        ServerSseMessage::retry(Duration::from_secs(1))
+    }
+
+    fn answer() -> ServerSseMessage {
+        let error = ErrorData::internal_error("it broke", None);
+        let id = Some(RequestId::Number(1));
+        ServerSseMessage::from_message(ServerJsonRpcMessage::error(error, id))
+    }
+
+    async fn ids(stream: EventStream) -> Vec<String> {
+        stream.map(|event| event.event_id.unwrap()).collect().await
+    }
+
+    #[tokio::test]
+    async fn who_comes_back_gets_what_it_missed_and_what_comes_until_the_answer() {
+        let log = EventLog::default();
+        let first = log.store_event("a", &notice()).await.unwrap();
+        let second = log.store_event("a", &notice()).await.unwrap();
+        log.store_event("b", &notice()).await.unwrap();
+        let follower = log.replay_events_after(&first).await.unwrap();
+        let follower = tokio::spawn(ids(follower));
+        let last = log.store_event("a", &answer()).await.unwrap();
+        assert_eq!(follower.await.unwrap(), [second, last.clone()]);
+        // The answer is kept after it was sent.
+        let late = log.replay_events_after(&first).await.unwrap();
+        assert_eq!(ids(late).await.last(), Some(&last));
+        assert!(ids(log.replay_events_after(&last).await.unwrap()).await.is_empty());
+        for unknown in ["", "0", "a", "a/x", "c/0"] {
+            assert!(log.replay_events_after(unknown).await.is_err(), "{unknown}");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_log_is_bounded_and_what_has_ended_goes_first() {
+        let log = EventLog::default();
+        let open = log.store_event("open", &notice()).await.unwrap();
+        for number in 0..3 * STREAMS_MAX {
+            let stream = format!("ended-{number}");
+            log.store_event(&stream, &notice()).await.unwrap();
+            log.store_event(&stream, &answer()).await.unwrap();
+        }
+        let mut open = open;
+        for _ in 0..2 * EVENTS_MAX {
+            open = log.store_event("open", &notice()).await.unwrap();
+        }
+        {
+            let streams = log.streams();
+            assert!(streams.by_id.len() <= STREAMS_MAX);
+            assert_eq!(streams.by_id["open"].events.len(), EVENTS_MAX);
+            assert!(streams.begun.len() <= 2 * STREAMS_MAX + 1);
+            assert!(streams.ended.len() <= STREAMS_MAX);
+        }
+        assert!(log.replay_events_after(&open).await.is_ok());
+        // Where nothing has ended, what began first goes.
+        for number in 0..STREAMS_MAX {
+            log.store_event(&format!("{number}{COMMON}"), &answer()).await.unwrap();
+        }
+        assert!(log.replay_events_after(&open).await.is_err());
+        assert!(log.streams().by_id.len() <= STREAMS_MAX);
+    }
+
+    #[tokio::test]
+    async fn long_answers_push_out_earlier_ones_and_are_counted_down() {
+        let log = EventLog::default();
+        let answer = |number: usize| {
+            let error = ErrorData::internal_error("x".repeat(BYTES_MAX / 4), None);
+            let id = Some(RequestId::Number(i64::try_from(number).unwrap()));
+            ServerSseMessage::from_message(ServerJsonRpcMessage::error(error, id))
+        };
+        for number in 0..10 {
+            log.store_event(&format!("s{number}"), &answer(number)).await.unwrap();
+        }
+        let streams = log.streams();
+        let mut kept: Vec<_> = streams.by_id.keys().map(String::as_str).collect();
+        kept.sort_unstable();
+        assert_eq!(kept, ["s7", "s8", "s9"]);
+        assert_eq!(streams.bytes, streams.by_id.values().map(|sent| sent.bytes).sum::<usize>());
+    }
+}

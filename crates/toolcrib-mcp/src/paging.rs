@@ -1,0 +1,120 @@
+//! Lists in pages, with cursors that outlive a change of the list.
+//!
+//! A cursor names the entry that its page ended with. Lists are sorted by what cursors name, so that the
+//! next page begins behind that place whatever has come or gone meanwhile: no entry that stayed is
+//! told twice or left out.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use rmcp::model::{ErrorData, PaginatedRequestParams};
+
+/// What every cursor begins with, before it is encoded.
+const MARK: &str = "after:";
+
+/// A page of a list: its entries, and the cursor of the next one, if there are more.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Page<'a, T> {
+    pub(crate) entries: &'a [T],
+    pub(crate) next: Option<String>,
+}
+
+/// The page that is asked for. `list` is sorted by `name`; `size` is at most how many entries a page
+/// has, 0 for all; `what` is the list's name for people.
+pub(crate) fn page<'a, T>(
+    list: &'a [T],
+    name: impl Fn(&T) -> &str,
+    request: Option<&PaginatedRequestParams>,
+    size: usize,
+    what: &str,
+) -> Result<Page<'a, T>, ErrorData> {
+    let cursor = request.and_then(|request| request.cursor.as_deref());
+    let begin = match cursor {
+        None => 0,
+        Some(cursor) => {
+            let after = read(cursor).ok_or_else(|| foreign(what))?;
+            list.partition_point(|entry| name(entry) <= after.as_str())
+        }
+    };
+    let rest = &list[begin..];
+    let entries = if size == 0 { rest } else { &rest[..size.min(rest.len())] };
+    let next = match entries.last() {
+        Some(ending) if entries.len() < rest.len() => Some(written(name(ending))),
+        _ => None,
+    };
+    Ok(Page { entries, next })
+}
+
+fn written(name: &str) -> String {
+    URL_SAFE_NO_PAD.encode(format!("{MARK}{name}"))
+}
+
+fn read(cursor: &str) -> Option<String> {
+    let text = String::from_utf8(URL_SAFE_NO_PAD.decode(cursor).ok()?).ok()?;
+    text.strip_prefix(MARK).map(str::to_owned)
+}
+
+fn foreign(what: &str) -> ErrorData {
+    ErrorData::invalid_params(
+        format!(
+            "this cursor is not one of this server's list of {what}: leave `cursor` out to begin anew"
+        ),
+        None,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(cursor: Option<String>) -> PaginatedRequestParams {
+        PaginatedRequestParams::default().with_cursor(cursor)
+    }
+
+    fn names(
+        list: &[String],
+        size: usize,
+        cursor: Option<String>,
+    ) -> (Vec<String>, Option<String>) {
+        let page = page(list, String::as_str, Some(&at(cursor)), size, "things").unwrap();
+        (page.entries.to_vec(), page.next)
+    }
+
+    fn list(names: &str) -> Vec<String> {
+        names.split_whitespace().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn pages_put_together_are_the_list() {
+        let all = list("a b c d e");
+        for size in 0..7 {
+            let (mut seen, mut next) = names(&all, size, None);
+            while next.is_some() {
+                let (more, then) = names(&all, size, next);
+                assert!(!more.is_empty());
+                seen.extend(more);
+                next = then;
+            }
+            assert_eq!(seen, all, "{size}");
+        }
+        assert_eq!(names(&[], 3, None), (Vec::new(), None));
+    }
+
+    #[test]
+    fn a_cursor_outlives_changes_of_the_list() {
+        let (_, next) = names(&list("a b c d"), 2, None);
+        // The entry it names is gone, others have come.
+        let (rest, end) = names(&list("aa bb c d e"), 9, next.clone());
+        assert_eq!((rest, end), (list("bb c d e"), None));
+        assert_eq!(names(&list("a"), 9, next).0, list(""));
+    }
+
+    #[test]
+    fn what_is_no_cursor_is_refused() {
+        for cursor in ["", "x", "2", "YQ", "%%", &URL_SAFE_NO_PAD.encode([0xff])] {
+            let request = at(Some(cursor.to_owned()));
+            let refused =
+                page(&list("a"), String::as_str, Some(&request), 1, "things").unwrap_err();
+            assert_eq!(refused.code.0, -32602, "{cursor:?}");
+        }
+    }
+}

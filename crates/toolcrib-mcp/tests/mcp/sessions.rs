@@ -1,0 +1,166 @@
+//! Sessions over HTTP: a client whose stream ends before its answer comes back for the rest.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response, StatusCode};
+use http_body_util::{BodyExt as _, Full};
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+use toolcrib_core::{Executor, Registry};
+use toolcrib_mcp::{McpBody, McpHttpOptions, McpHttpService, McpOptions, McpServer};
+use toolcrib_tool::{Layer, Source, ToolDefinition, ToolEntry, tool_fn};
+use tower::Service as _;
+
+/// A client in a session, of a server whose one tool waits until it is let on.
+struct Client {
+    service: McpHttpService,
+    session: String,
+    revision: &'static str,
+    gate: Arc<Semaphore>,
+}
+
+/// What one stream has told.
+#[derive(Default, Debug)]
+struct Told {
+    last_id: String,
+    retry: Option<String>,
+    messages: Vec<Value>,
+}
+
+impl Client {
+    async fn new(options: McpHttpOptions, revision: &'static str) -> Self {
+        let gate = Arc::new(Semaphore::new(0));
+        let of_tool = Arc::clone(&gate);
+        let wait = tool_fn(move |_: Value, _| {
+            let gate = Arc::clone(&of_tool);
+            async move {
+                gate.acquire().await.unwrap().forget();
+                "done"
+            }
+        });
+        let definition = ToolDefinition::builder("wait").description("Wait.").build().unwrap();
+        let entry = ToolEntry::new(definition, Arc::new(wait), Source::new(Layer::Host, "test"));
+        let registry: Registry = Registry::scratch().build().unwrap();
+        let executor = Executor::builder(registry).build();
+        let _ = executor.registry().register(entry).unwrap();
+        let service = McpServer::new(executor, McpOptions::default()).http_service(options);
+        let mut client = Self { service, session: String::new(), revision, gate };
+        let hello = client
+            .post(&json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+                "protocolVersion": revision,
+                "capabilities": {},
+                "clientInfo": {"name": "test", "version": "0"},
+            }}))
+            .await;
+        client.session = hello.headers()["mcp-session-id"].to_str().unwrap().to_owned();
+        hello.into_body().collect().await.unwrap();
+        let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        assert_eq!(client.post(&ready).await.status(), StatusCode::ACCEPTED);
+        client
+    }
+
+    async fn send(&mut self, request: http::request::Builder, body: String) -> Response<McpBody> {
+        let mut request = request
+            .header("host", "localhost")
+            .header("accept", "application/json, text/event-stream")
+            .header("content-type", "application/json")
+            .header("mcp-protocol-version", self.revision);
+        if !self.session.is_empty() {
+            request = request.header("mcp-session-id", &self.session);
+        }
+        let request = request.body(Full::new(Bytes::from(body))).unwrap();
+        let Ok(response) = self.service.call(request).await;
+        response
+    }
+
+    async fn post(&mut self, message: &Value) -> Response<McpBody> {
+        self.send(Request::post("/mcp"), message.to_string()).await
+    }
+
+    async fn call(&mut self) -> Response<McpBody> {
+        let params = json!({"name": "wait", "arguments": {}});
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+        self.post(&message).await
+    }
+
+    async fn come_back(&mut self, last: &str) -> Response<McpBody> {
+        self.send(Request::get("/mcp").header("last-event-id", last), String::new()).await
+    }
+}
+
+/// Reads a stream to its end.
+async fn to_the_end(response: Response<McpBody>) -> Told {
+    assert_eq!(response.headers()["content-type"], "text/event-stream");
+    let body = tokio::time::timeout(Duration::from_secs(30), response.into_body().collect());
+    let body = body.await.expect("an end in time").unwrap().to_bytes();
+    let mut told = Told::default();
+    for line in std::str::from_utf8(&body).unwrap().lines() {
+        match line.split_once(':').map(|(field, value)| (field, value.trim_start())) {
+            Some(("id", id)) => id.clone_into(&mut told.last_id),
+            Some(("retry", retry)) => told.retry = Some(retry.to_owned()),
+            Some(("data", data)) if !data.is_empty() => {
+                told.messages.push(serde_json::from_str(data).unwrap());
+            }
+            _ => {}
+        }
+    }
+    told
+}
+
+/// The first event of a stream, which is then given up.
+async fn broken_off(response: Response<McpBody>) -> String {
+    let mut body = response.into_body();
+    let frame = body.frame().await.unwrap().unwrap().into_data().unwrap();
+    let text = String::from_utf8(frame.to_vec()).unwrap();
+    text.lines().find_map(|line| line.strip_prefix("id:")).unwrap().trim().to_owned()
+}
+
+#[tokio::test]
+async fn a_stream_ends_in_time_and_the_client_comes_back_for_the_answer() {
+    let options = McpHttpOptions::default();
+    let options = options.open_for(Duration::from_millis(50)).retry(Duration::from_millis(700));
+    let mut client = Client::new(options, "2025-11-25").await;
+    let first = to_the_end(client.call().await).await;
+    assert!(first.messages.is_empty() && !first.last_id.is_empty(), "{first:?}");
+    assert_eq!(first.retry.as_deref(), Some("700"));
+    let response = client.come_back(&first.last_id).await;
+    client.gate.add_permits(1);
+    let rest = to_the_end(response).await;
+    assert_eq!(rest.messages[0]["result"]["content"][0]["text"], "done", "{rest:?}");
+    // It is kept for those whose connection breaks again.
+    let again = to_the_end(client.come_back(&first.last_id).await).await;
+    assert_eq!(again.messages, rest.messages);
+    assert!(to_the_end(client.come_back(&rest.last_id).await).await.messages.is_empty());
+}
+
+#[tokio::test]
+async fn an_answer_that_came_while_nobody_listened_is_not_lost() {
+    let mut client = Client::new(McpHttpOptions::default(), "2025-11-25").await;
+    let last = broken_off(client.call().await).await;
+    client.gate.add_permits(1);
+    let rest = to_the_end(client.come_back(&last).await).await;
+    assert_eq!(rest.messages[0]["result"]["content"][0]["text"], "done", "{rest:?}");
+}
+
+#[tokio::test]
+async fn nobody_gets_events_by_an_id_that_was_not_given_out() {
+    let mut client = Client::new(McpHttpOptions::default(), "2025-11-25").await;
+    let last = broken_off(client.call().await).await;
+    client.gate.add_permits(1);
+    let (_, number) = last.rsplit_once('/').unwrap();
+    for guess in ["0", "1/0", &format!("{}:common/{number}", client.session)] {
+        let told = to_the_end(client.come_back(guess).await).await;
+        assert!(told.messages.is_empty(), "{guess}: {told:?}");
+    }
+}
+
+#[tokio::test]
+async fn clients_that_do_not_come_back_are_not_sent_away() {
+    let options = McpHttpOptions::default().open_for(Duration::ZERO);
+    let mut client = Client::new(options, "2025-06-18").await;
+    client.gate.add_permits(1);
+    let told = to_the_end(client.call().await).await;
+    assert_eq!(told.messages[0]["result"]["content"][0]["text"], "done", "{told:?}");
+}

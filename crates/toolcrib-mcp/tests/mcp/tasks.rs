@@ -1,0 +1,336 @@
+//! Calls that are answered with a task: asked after, answered, withdrawn, kept and forgotten.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use toolcrib_core::suspension::{MemorySuspensions, SuspensionStore as _};
+use toolcrib_core::{Executor, Registry, TurnOptions};
+use toolcrib_mcp::{McpOptions, McpServer, TaskOptions};
+use toolcrib_tool::{
+    CallContext, InputPart, InputRequest, Layer, Source, StatusUpdate, TaskMode, ToolDefinition,
+    ToolEntry, ToolError, ToolOutcome, tool_fn,
+};
+
+use crate::wire::Wire;
+
+/// Calls that wait for nobody are tasks at once.
+const AT_ONCE: TaskOptions =
+    TaskOptions { after: Duration::ZERO, ttl: Duration::from_secs(3_600), max: 100 };
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A server whose tools wait until they are let on, and a client of it that knows tasks.
+struct Fixture {
+    server: McpServer,
+    wire: Wire,
+    /// Lets one call of one tool on.
+    gate: Arc<Semaphore>,
+    dropped: UnboundedReceiver<()>,
+    suspensions: Arc<MemorySuspensions>,
+}
+
+/// Says when the call that holds it has been dropped.
+struct Witness(UnboundedSender<()>);
+
+impl Drop for Witness {
+    fn drop(&mut self) {
+        let _ = self.0.send(());
+    }
+}
+
+impl Fixture {
+    fn new(options: TaskOptions) -> Self {
+        let gate = Arc::new(Semaphore::new(0));
+        let (gone, dropped) = unbounded_channel();
+        let suspensions = Arc::new(MemorySuspensions::new());
+        let registry: Registry = Registry::scratch().build().unwrap();
+        let executor = Executor::builder(registry).suspensions(suspensions.clone()).build();
+        for entry in entries(&gate, &gone) {
+            let _ = executor.registry().register(entry).unwrap();
+        }
+        let server = McpServer::new(executor, McpOptions::default().tasks(options));
+        Self { wire: Wire::connect(server.clone()), server, gate, dropped, suspensions }
+    }
+
+    fn at_once() -> Self {
+        Self::new(AT_ONCE)
+    }
+
+    async fn request(&mut self, method: &str, params: Value) -> Value {
+        request(&mut self.wire, method, params, true).await
+    }
+
+    async fn call(&mut self, name: &str) -> Value {
+        self.request("tools/call", json!({"name": name, "arguments": {}})).await
+    }
+
+    /// Makes a call that becomes a task; its id.
+    async fn task(&mut self, name: &str) -> String {
+        let answer = self.call(name).await;
+        assert_eq!(answer["result"]["resultType"], "task", "{answer}");
+        answer["result"]["taskId"].as_str().unwrap().to_owned()
+    }
+
+    async fn get(&mut self, id: &str) -> Value {
+        self.request("tasks/get", json!({"taskId": id})).await
+    }
+
+    /// Asks after a task until it is what it should be.
+    async fn until(&mut self, id: &str, status: &str) -> Value {
+        self.until_seen(id, |task| task["status"] == status).await
+    }
+
+    async fn until_seen(&mut self, id: &str, seen: impl Fn(&Value) -> bool) -> Value {
+        let begin = Instant::now();
+        loop {
+            let answer = self.get(id).await;
+            if seen(&answer["result"]) {
+                return answer["result"].clone();
+            }
+            assert!(begin.elapsed() < PATIENCE, "{answer}");
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    }
+
+    async fn is_dropped(&mut self) {
+        let dropped = tokio::time::timeout(PATIENCE, self.dropped.recv()).await;
+        assert_eq!(dropped, Ok(Some(())));
+    }
+
+    async fn waiting(&self) -> usize {
+        self.suspensions.list("").await.unwrap().len()
+    }
+}
+
+async fn request(wire: &mut Wire, method: &str, mut params: Value, knows_tasks: bool) -> Value {
+    let extensions =
+        if knows_tasks { json!({"io.modelcontextprotocol/tasks": {}}) } else { json!({}) };
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "0"},
+        "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}, "extensions": extensions},
+    });
+    wire.request(method, params).await
+}
+
+fn entries(gate: &Arc<Semaphore>, gone: &UnboundedSender<()>) -> Vec<ToolEntry> {
+    let define = |name: &str| ToolDefinition::builder(name).description(format!("Does {name}."));
+    let source = || Source::new(Layer::Host, "tasks");
+    let works = |fails: bool| {
+        let (gate, gone) = (Arc::clone(gate), gone.clone());
+        tool_fn(move |_: Value, cx: CallContext| {
+            let (gate, witness) = (Arc::clone(&gate), Witness(gone.clone()));
+            async move {
+                cx.status(StatusUpdate::doing().with_tip("half of it"));
+                gate.acquire().await.unwrap().forget();
+                drop(witness);
+                if fails { Err(ToolError::execution("the disk is full")) } else { Ok("worked") }
+            }
+        })
+    };
+    let asking = {
+        let gate = Arc::clone(gate);
+        tool_fn(move |_: Value, cx: CallContext| {
+            let gate = Arc::clone(&gate);
+            async move {
+                if let Some(answer) = cx.answer() {
+                    return ToolOutcome::from(format!("told {answer}"));
+                }
+                gate.acquire().await.unwrap().forget();
+                let form = json!({
+                    "type": "object",
+                    "properties": {"n": {"type": "integer", "minimum": 1}},
+                    "required": ["n"],
+                });
+                ToolOutcome::NeedsInput(InputRequest::of([InputPart::form("n", "How many?", form)]))
+            }
+        })
+    };
+    let entry = |builder: toolcrib_tool::ToolDefinitionBuilder, body| {
+        ToolEntry::new(builder.build().unwrap(), body, source())
+    };
+    vec![
+        entry(define("work"), Arc::new(works(false))),
+        entry(define("fail"), Arc::new(works(true))),
+        entry(define("never").task(TaskMode::Never), Arc::new(works(false))),
+        entry(define("always").task(TaskMode::Required), Arc::new(works(false))),
+        entry(
+            define("quick").task(TaskMode::Required),
+            Arc::new(tool_fn(|_: Value, _| async { "at once" })),
+        ),
+        entry(define("ask"), Arc::new(asking)),
+    ]
+}
+
+fn text(result: &Value) -> &str {
+    result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{result}"))
+}
+
+#[tokio::test]
+async fn a_call_that_takes_long_is_a_task_whose_result_is_kept() {
+    let mut fixture = Fixture::at_once();
+    let answer = fixture.call("work").await["result"].clone();
+    assert_eq!((&answer["status"], &answer["ttlMs"]), (&json!("working"), &json!(3_600_000)));
+    let id = answer["taskId"].as_str().unwrap().to_owned();
+    let working = fixture.until_seen(&id, |task| task["statusMessage"] == "half of it").await;
+    assert_eq!(working["status"], "working");
+    fixture.gate.add_permits(1);
+    let done = fixture.until(&id, "completed").await;
+    assert_eq!(text(&done["result"]), "worked");
+    assert_eq!(fixture.get(&id).await["result"], done);
+}
+
+#[tokio::test]
+async fn a_tool_that_fails_completes_its_task_with_the_failure() {
+    let mut fixture = Fixture::at_once();
+    let id = fixture.task("fail").await;
+    fixture.gate.add_permits(1);
+    let done = fixture.until(&id, "completed").await;
+    assert_eq!(done["result"]["isError"], true);
+    assert!(text(&done["result"]).contains("the disk is full"), "{done}");
+}
+
+#[tokio::test]
+async fn what_is_done_in_time_is_answered_and_what_is_always_a_task_is_one() {
+    let mut fixture = Fixture::new(TaskOptions::default());
+    fixture.gate.add_permits(1);
+    let answer = fixture.call("work").await;
+    assert_eq!(answer["result"]["resultType"], "complete", "{answer}");
+    assert_eq!(text(&answer["result"]), "worked");
+    let id = fixture.task("quick").await;
+    assert_eq!(text(&fixture.until(&id, "completed").await["result"]), "at once");
+}
+
+#[tokio::test]
+async fn clients_that_do_not_know_tasks_get_none() {
+    let mut fixture = Fixture::at_once();
+    fixture.gate.add_permits(1);
+    let call = |name: &str| json!({"name": name, "arguments": {}});
+    let answer = request(&mut fixture.wire, "tools/call", call("work"), false).await;
+    assert_eq!(text(&answer["result"]), "worked");
+    for (method, params) in [
+        ("tools/call", call("always")),
+        ("tasks/get", json!({"taskId": "x"})),
+        ("tasks/update", json!({"taskId": "x", "inputResponses": {}})),
+        ("tasks/cancel", json!({"taskId": "x"})),
+    ] {
+        let refused = request(&mut fixture.wire, method, params, false).await;
+        assert_eq!(refused["error"]["code"], -32021, "{refused}");
+        let needed = &refused["error"]["data"]["requiredCapabilities"]["extensions"];
+        assert!(needed["io.modelcontextprotocol/tasks"].is_object(), "{refused}");
+    }
+}
+
+#[tokio::test]
+async fn a_tool_that_wants_no_tasks_is_waited_for() {
+    let mut fixture = Fixture::at_once();
+    fixture.gate.add_permits(1);
+    assert_eq!(text(&fixture.call("never").await["result"]), "worked");
+}
+
+#[tokio::test]
+async fn a_withdrawn_task_ends_its_work_and_stays_withdrawn() {
+    let mut fixture = Fixture::at_once();
+    let id = fixture.task("work").await;
+    for _ in 0..2 {
+        let acknowledged = fixture.request("tasks/cancel", json!({"taskId": id})).await;
+        assert_eq!(acknowledged["result"]["resultType"], "complete", "{acknowledged}");
+        assert_eq!(acknowledged["result"].get("taskId"), None);
+    }
+    fixture.is_dropped().await;
+    fixture.gate.add_permits(1);
+    assert_eq!(fixture.get(&id).await["result"]["status"], "cancelled");
+}
+
+#[tokio::test]
+async fn a_task_asks_its_client_and_asks_again_where_the_answer_does_not_fit() {
+    let mut fixture = Fixture::at_once();
+    let id = fixture.task("ask").await;
+    fixture.gate.add_permits(1);
+    let asking = fixture.until(&id, "input_required").await;
+    let key = |task: &Value| -> String {
+        task["inputRequests"].as_object().unwrap().keys().next().unwrap().clone()
+    };
+    let first = key(&asking);
+    assert_eq!(asking["inputRequests"][&first]["params"]["message"], "How many?");
+    let answer = |key: &str, n: i64| {
+        let response = json!({"action": "accept", "content": {"n": n}});
+        json!({"taskId": id, "inputResponses": {key: response}})
+    };
+    let acknowledged = fixture.request("tasks/update", answer(&first, 0)).await;
+    assert_eq!(acknowledged["result"]["resultType"], "complete", "{acknowledged}");
+    let seen = |task: &Value| task["status"] == "input_required" && key(task) != first;
+    let again = fixture.until_seen(&id, seen).await;
+    assert!(again["statusMessage"].as_str().unwrap().contains("does not fit"), "{again}");
+    fixture.request("tasks/update", answer(&key(&again), 3)).await;
+    let done = fixture.until(&id, "completed").await;
+    assert_eq!(text(&done["result"]), r#"told {"n":{"n":3}}"#);
+    assert_eq!(fixture.waiting().await, 0);
+}
+
+#[tokio::test]
+async fn nothing_waits_any_more_for_a_task_that_is_withdrawn_while_it_asks() {
+    let mut fixture = Fixture::at_once();
+    let id = fixture.task("ask").await;
+    fixture.gate.add_permits(1);
+    fixture.until(&id, "input_required").await;
+    assert_eq!(fixture.waiting().await, 1);
+    fixture.request("tasks/cancel", json!({"taskId": id})).await;
+    assert_eq!(fixture.get(&id).await["result"]["status"], "cancelled");
+    let begin = Instant::now();
+    while fixture.waiting().await > 0 {
+        assert!(begin.elapsed() < PATIENCE);
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_task_is_known_to_the_client_that_made_the_call_and_to_no_other() {
+    let mut fixture = Fixture::at_once();
+    let id = fixture.task("work").await;
+    let mut other = Wire::connect(fixture.server.for_client(TurnOptions::default()));
+    for (method, params) in [
+        ("tasks/get", json!({"taskId": id})),
+        ("tasks/update", json!({"taskId": id, "inputResponses": {}})),
+        ("tasks/cancel", json!({"taskId": id})),
+    ] {
+        let refused = request(&mut other, method, params, true).await;
+        assert_eq!(refused["error"]["code"], -32602, "{refused}");
+    }
+    // On another connection of its own it is.
+    let mut own = Wire::connect(fixture.server.clone());
+    let answer = request(&mut own, "tasks/get", json!({"taskId": id}), true).await;
+    assert_eq!(answer["result"]["status"], "working");
+}
+
+#[tokio::test]
+async fn at_the_end_of_its_time_a_task_is_ended_and_forgotten() {
+    let mut fixture = Fixture::new(TaskOptions { ttl: Duration::from_millis(50), ..AT_ONCE });
+    let id = fixture.task("work").await;
+    fixture.is_dropped().await;
+    let begin = Instant::now();
+    loop {
+        let answer = fixture.get(&id).await;
+        if answer["error"]["code"] == -32602 {
+            break;
+        }
+        assert!(begin.elapsed() < PATIENCE, "{answer}");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_client_with_as_many_tasks_as_there_may_be_waits_for_its_answers() {
+    let mut fixture = Fixture::new(TaskOptions { max: 1, ..AT_ONCE });
+    let id = fixture.task("work").await;
+    fixture.gate.add_permits(2);
+    assert_eq!(text(&fixture.call("work").await["result"]), "worked");
+    fixture.until(&id, "completed").await;
+    let mut without = Fixture::new(TaskOptions { max: 0, ..AT_ONCE });
+    let hello = without.request("server/discover", json!({})).await;
+    assert_eq!(hello["result"]["capabilities"].get("extensions"), None, "{hello}");
+    assert_eq!(without.get("x").await["error"]["code"], -32601);
+}

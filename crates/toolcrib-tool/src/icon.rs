@@ -1,0 +1,135 @@
+//! Pictures that people are shown of a tool, a prompt or a resource.
+
+use serde_json::{Map, Value};
+
+/// A picture that clients may show. What it looks like is not checked here: clients fetch it.
+///
+/// ```
+/// use toolcrib_tool::Icon;
+///
+/// let icon = Icon::new("https://example.org/logs.png")?.with_sizes(["48x48"]);
+/// assert_eq!(icon.to_value()["sizes"][0], "48x48");
+/// assert!(Icon::new("javascript:alert(1)").is_err());
+/// # Ok::<(), toolcrib_tool::InvalidIcon>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Icon {
+    src: String,
+    mime_type: Option<String>,
+    sizes: Vec<String>,
+    theme: Option<IconTheme>,
+}
+
+/// The background that an icon is made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IconTheme {
+    /// A light one.
+    Light,
+    /// A dark one.
+    Dark,
+}
+
+impl IconTheme {
+    /// The word for it in manifests and protocols.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Light => "light",
+            Self::Dark => "dark",
+        }
+    }
+}
+
+/// An address that no client should be sent to for a picture.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InvalidIcon;
+
+impl std::fmt::Display for InvalidIcon {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(
+            "an icon is at an `https://` address, or carried whole as `data:image/…;base64,…`",
+        )
+    }
+}
+
+impl std::error::Error for InvalidIcon {}
+
+impl Icon {
+    /// The picture at an `https:` address, or in a `data:image/…` one.
+    pub fn new(src: impl Into<String>) -> Result<Self, InvalidIcon> {
+        let src = src.into();
+        let known = ["https://", "data:image/"];
+        let plain = !src.chars().any(|c| c.is_whitespace() || c.is_control());
+        // Addresses of other schemes would be run or read by clients that are not careful.
+        if plain && known.iter().any(|known| src.len() > known.len() && src.starts_with(known)) {
+            Ok(Self { src, mime_type: None, sizes: Vec::new(), theme: None })
+        } else {
+            Err(InvalidIcon)
+        }
+    }
+
+    /// Sets its type, for clients that cannot tell it from the address.
+    #[must_use]
+    pub fn with_mime_type(mut self, mime_type: impl Into<String>) -> Self {
+        self.mime_type = Some(mime_type.into());
+        self
+    }
+
+    /// Sets the sizes it may be shown in: `48x48`, or `any`.
+    #[must_use]
+    pub fn with_sizes(mut self, sizes: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.sizes = sizes.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets the background it is made for. Default: any.
+    #[must_use]
+    pub fn with_theme(mut self, theme: IconTheme) -> Self {
+        self.theme = Some(theme);
+        self
+    }
+
+    /// Where it is.
+    pub fn src(&self) -> &str {
+        &self.src
+    }
+
+    /// As MCP writes it.
+    pub fn to_value(&self) -> Value {
+        let mut object = Map::new();
+        object.insert("src".into(), self.src.as_str().into());
+        if let Some(mime_type) = &self.mime_type {
+            object.insert("mimeType".into(), mime_type.as_str().into());
+        }
+        if !self.sizes.is_empty() {
+            object.insert("sizes".into(), self.sizes.as_slice().into());
+        }
+        if let Some(theme) = self.theme {
+            object.insert("theme".into(), theme.as_str().into());
+        }
+        Value::Object(object)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_addresses_that_show_a_picture_and_do_nothing_else_are_taken() {
+        for good in ["https://a.example/i.svg", "data:image/png;base64,aGk="] {
+            assert_eq!(Icon::new(good).map(|icon| icon.src().to_owned()), Ok(good.to_owned()));
+        }
+        for bad in [
+            "",
+            "https://",
+            "http://a.example/i.png",
+            "javascript:alert(1)",
+            "data:text/html,x",
+            "file:///etc/passwd",
+            "https://a.example/ i.png",
+            "icon.png",
+        ] {
+            assert_eq!(Icon::new(bad), Err(InvalidIcon), "{bad}");
+        }
+    }
+}

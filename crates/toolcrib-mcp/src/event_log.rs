@@ -44,6 +44,8 @@ struct Sent {
     events: VecDeque<(u64, ServerSseMessage)>,
     bytes: usize,
     ended: bool,
+    /// The last event that was handed to a connection, where somebody follows that.
+    delivered: Option<u64>,
     /// Told of every event.
     changed: watch::Sender<()>,
 }
@@ -65,6 +67,33 @@ impl EventLog {
             None => Ok(None),
         }
     }
+
+    /// What the client of a session was never sent of what is told without being asked. It counts as sent
+    /// from now on.
+    pub(crate) fn undelivered(&self, session: &str) -> Vec<ServerSseMessage> {
+        let mut streams = self.streams();
+        let Some(sent) = streams.by_id.get_mut(&format!("{session}{COMMON}")) else {
+            return Vec::new();
+        };
+        let from = sent
+            .delivered
+            .map_or(0, |last| sent.events.partition_point(|(number, _)| *number <= last));
+        let missed: Vec<_> = sent.events.range(from..).map(|(_, event)| event.clone()).collect();
+        sent.delivered = sent.events.back().map(|(number, _)| *number);
+        missed
+    }
+
+    /// Notes that such an event is on its way to its client; false if it was before.
+    pub(crate) fn deliver(&self, event: &ServerSseMessage) -> bool {
+        let id = event.event_id.as_deref().and_then(|id| id.rsplit_once('/'));
+        let Some((stream, number)) = id else { return true };
+        let Ok(number) = number.parse::<u64>() else { return true };
+        let mut streams = self.streams();
+        let Some(sent) = streams.by_id.get_mut(stream) else { return true };
+        let is_new = sent.delivered.is_none_or(|last| last < number);
+        sent.delivered = sent.delivered.max(Some(number));
+        is_new
+    }
 }
 
 /// There is nothing more of a stream.
@@ -83,7 +112,7 @@ impl Streams {
         let sent = self.by_id.entry(stream.to_owned()).or_insert_with(|| {
             self.begun.push_back(stream.to_owned());
             let changed = watch::Sender::new(());
-            Sent { events: VecDeque::new(), bytes: 0, ended: false, changed }
+            Sent { events: VecDeque::new(), bytes: 0, ended: false, delivered: None, changed }
         });
         if sent.events.len() == EVENTS_MAX
             && let Some((_, lost)) = sent.events.pop_front()

@@ -1,9 +1,10 @@
 //! Sessions whose streams may end before their answer: the client comes back for the rest.
 
+use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::{Stream, StreamExt as _};
+use futures_util::{Stream, StreamExt as _, stream};
 use http::request::Parts;
 use rmcp::model::{
     ClientJsonRpcMessage, GetExtensions as _, JsonRpcMessage, ProtocolVersion, ServerJsonRpcMessage,
@@ -20,9 +21,9 @@ use crate::event_log::EventLog;
 const VERSION: &str = "mcp-protocol-version";
 
 /// The sessions of one service, and what they were sent.
-#[derive(Debug)]
 pub(crate) struct SessionStreams {
     inner: LocalSessionManager,
+    log: EventLog,
     /// How long the stream of a request is kept open; `None`: until its answer.
     open_for: Option<Duration>,
 }
@@ -34,7 +35,8 @@ impl SessionStreams {
         let mut inner = LocalSessionManager::default();
         inner.session_config.keep_alive = Some(idle);
         inner.session_config.sse_retry = Some(retry);
-        Self { inner: inner.with_event_store(Arc::new(EventLog::default())), open_for }
+        let log = EventLog::default();
+        Self { inner: inner.with_event_store(Arc::new(log.clone())), log, open_for }
     }
 
     /// How long the stream of this request is kept open: clients of older revisions take its end for
@@ -99,7 +101,12 @@ impl SessionManager for SessionStreams {
         &self,
         id: &SessionId,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
-        self.inner.create_standalone_stream(id).await
+        let stream = self.inner.create_standalone_stream(id).await?;
+        // In this order: what comes in between is in both, and told once.
+        let missed = self.log.undelivered(id);
+        let log = self.log.clone();
+        let rest = stream.filter(move |event| ready(log.deliver(event)));
+        Ok(stream::iter(missed).chain(rest))
     }
 
     async fn resume(
@@ -107,7 +114,11 @@ impl SessionManager for SessionStreams {
         id: &SessionId,
         last_event_id: String,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
-        self.inner.resume(id, last_event_id).await
+        let log = self.log.clone();
+        let stream = self.inner.resume(id, last_event_id).await?;
+        Ok(stream.inspect(move |event| {
+            log.deliver(event);
+        }))
     }
 
     async fn restore_session(

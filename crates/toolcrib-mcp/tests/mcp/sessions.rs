@@ -15,6 +15,7 @@ use tower::Service as _;
 
 /// A client in a session, of a server whose one tool waits until it is let on.
 struct Client {
+    executor: Executor,
     service: McpHttpService,
     session: String,
     revision: &'static str,
@@ -45,8 +46,9 @@ impl Client {
         let registry: Registry = Registry::scratch().build().unwrap();
         let executor = Executor::builder(registry).build();
         let _ = executor.registry().register(entry).unwrap();
-        let service = McpServer::new(executor, McpOptions::default()).http_service(options);
-        let mut client = Self { service, session: String::new(), revision, gate };
+        let server = McpServer::new(executor.clone(), McpOptions::default());
+        let service = server.http_service(options);
+        let mut client = Self { executor, service, session: String::new(), revision, gate };
         let hello = client
             .post(&json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
                 "protocolVersion": revision,
@@ -83,6 +85,19 @@ impl Client {
         let params = json!({"name": "wait", "arguments": {}});
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
         self.post(&message).await
+    }
+
+    /// Begins to listen.
+    async fn listen(&mut self) -> Response<McpBody> {
+        self.send(Request::get("/mcp"), String::new()).await
+    }
+
+    /// Adds a tool, of which clients are told.
+    fn add(&self, name: &str) {
+        let definition = ToolDefinition::builder(name).description("Answer.").build().unwrap();
+        let body = tool_fn(|_: Value, _| async { "pong" });
+        let entry = ToolEntry::new(definition, Arc::new(body), Source::new(Layer::Host, "test"));
+        let _ = self.executor.registry().register(entry).unwrap();
     }
 
     async fn come_back(&mut self, last: &str) -> Response<McpBody> {
@@ -163,4 +178,35 @@ async fn clients_that_do_not_come_back_are_not_sent_away() {
     client.gate.add_permits(1);
     let told = to_the_end(client.call().await).await;
     assert_eq!(told.messages[0]["result"]["content"][0]["text"], "done", "{told:?}");
+}
+
+/// Reads until something is told.
+async fn next_message(body: &mut McpBody) -> Value {
+    loop {
+        let frame = tokio::time::timeout(Duration::from_secs(30), body.frame()).await;
+        let frame = frame.expect("a message in time").unwrap().unwrap();
+        let text = String::from_utf8(frame.into_data().unwrap().to_vec()).unwrap();
+        let data = text.lines().find_map(|line| line.strip_prefix("data:")).map(str::trim);
+        if let Some(data) = data.filter(|data| !data.is_empty()) {
+            return serde_json::from_str(data).unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_told_before_a_client_listens_is_told_when_it_does_and_once() {
+    let mut client = Client::new(McpHttpOptions::default(), "2025-11-25").await;
+    client.add("one");
+    // By then it has been told, to nobody.
+    client.gate.add_permits(1);
+    to_the_end(client.call().await).await;
+    let mut first = client.listen().await.into_body();
+    assert_eq!(next_message(&mut first).await["method"], "notifications/tools/list_changed");
+    drop(first);
+    client.add("other");
+    let mut second = client.listen().await.into_body();
+    assert_eq!(next_message(&mut second).await["method"], "notifications/tools/list_changed");
+    // There is nothing else: the next thing told is the next change.
+    let nothing = tokio::time::timeout(Duration::ZERO, next_message(&mut second)).await;
+    assert!(nothing.is_err(), "{nothing:?}");
 }

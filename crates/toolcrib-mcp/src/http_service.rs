@@ -20,6 +20,7 @@ use rmcp::transport::streamable_http_server::session::never::NeverSessionManager
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
+use toolcrib_tool::BoxFuture;
 
 use crate::McpServer;
 use crate::handler::Handler;
@@ -202,10 +203,9 @@ impl Inner {
                 None,
             ));
         }
-        // Boxed: what the library needs is much more than what plain messages need.
         let begins = begins_a_session(&body);
         let request = Request::from_parts(parts, Full::new(body));
-        let response = Box::pin(self.by_library(request, begins)).await;
+        let response = self.by_library(request, begins).await;
         if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
             // The media type was right and the JSON well-formed: it is the message that is not
             // understood.
@@ -219,18 +219,25 @@ impl Inner {
     }
 
     /// Has the protocol library answer a request that belongs to a session, as it says itself or its
-    /// body does, or stands alone.
-    async fn by_library(&self, request: Request<Full<Bytes>>, begins: bool) -> Response<McpBody> {
-        if begins || request.headers().contains_key(SESSION) {
-            let only_tells = request.method() == Method::GET;
-            let response = self.sessions.handle(request).await;
-            if only_tells {
-                return response.map(|body| TellingStream::until(&self.silent, body));
+    /// body does, or stands alone. Boxed: what the library needs is very much more than what plain
+    /// messages need, which would carry it along.
+    fn by_library(
+        &self,
+        request: Request<Full<Bytes>>,
+        begins: bool,
+    ) -> BoxFuture<'_, Response<McpBody>> {
+        Box::pin(async move {
+            if begins || request.headers().contains_key(SESSION) {
+                let only_tells = request.method() == Method::GET;
+                let response = self.sessions.handle(request).await;
+                if only_tells {
+                    return response.map(|body| TellingStream::until(&self.silent, body));
+                }
+                response
+            } else {
+                self.alone.handle(request).await
             }
-            response
-        } else {
-            self.alone.handle(request).await
-        }
+        })
     }
 }
 

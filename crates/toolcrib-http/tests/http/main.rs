@@ -5,6 +5,7 @@
 mod calls;
 mod checks;
 mod clients;
+mod direct;
 mod fixture;
 mod idempotency;
 mod lifetime;

@@ -14,6 +14,9 @@ const REVISION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const NAME: HeaderName = HeaderName::from_static("mcp-name");
 
+/// How nearly all clients say that they take both kinds of answer.
+const AS_WRITTEN_BY_MOST: &str = "application/json, text/event-stream";
+
 /// The hosts that are served.
 #[derive(Debug)]
 pub(crate) struct Hosts(Vec<Host>);
@@ -60,6 +63,9 @@ fn is_port(text: &str) -> bool {
 
 /// Whether the client takes both kinds of answer, as it has to, without ifs and buts.
 pub(crate) fn accepts_answers(headers: &HeaderMap) -> bool {
+    if only(headers, &ACCEPT) == Some(AS_WRITTEN_BY_MOST) {
+        return true;
+    }
     let (mut json, mut events) = (false, false);
     for value in headers.get_all(ACCEPT) {
         let Ok(value) = value.to_str() else { return false };

@@ -10,7 +10,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::{Buf as _, BytesMut};
-use memchr::memchr;
+use memchr::{memchr, memrchr};
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream};
 use tokio_util::io::poll_read_buf;
 use tokio_util::sync::CancellationToken;
@@ -38,6 +38,8 @@ pub(crate) struct Between<R, W> {
     /// `None` once nobody is there to read.
     client: Option<W>,
     library: DuplexStream,
+    /// A line of the library's that has not come to its end: nothing may come between.
+    unended: Vec<u8>,
     to_library: Outgoing,
     /// Whether the library knows that the client says nothing more.
     library_told: bool,
@@ -64,6 +66,7 @@ where
             to_client: Outgoing::default(),
             client: Some(write),
             library,
+            unended: Vec::new(),
             to_library: Outgoing::default(),
             library_told: false,
             library_closed: false,
@@ -85,7 +88,7 @@ where
             moved |= worked_on > 0;
             moved |= self.tell_client(cx);
             moved |= self.tell_library(cx);
-            if self.library_closed && self.to_client.is_empty() {
+            if self.library_closed && self.to_client.is_done() {
                 return Poll::Ready(());
             }
             if lines >= LINES_PER_TURN {
@@ -103,13 +106,22 @@ where
         if self.library_closed || self.to_client.len() > WAITING_MAX {
             return false;
         }
-        self.to_client.bytes.reserve(READ);
-        match poll_read_buf(Pin::new(&mut self.library), cx, &mut self.to_client.bytes) {
+        self.unended.reserve(READ);
+        let begun = self.unended.len();
+        match poll_read_buf(Pin::new(&mut self.library), cx, &mut self.unended) {
             Poll::Pending => false,
             Poll::Ready(read) => {
                 self.library_closed = !matches!(read, Ok(1..));
-                if self.client.is_none() {
-                    self.to_client.clear();
+                let ended = memrchr(b'\n', &self.unended[begun..]).map(|end| begun + end + 1);
+                // Of the last line there may be no end.
+                let ended = ended.or(self.library_closed.then_some(self.unended.len()));
+                let ended = ended.unwrap_or_default();
+                if self.client.is_some() {
+                    self.to_client.bytes.extend_from_slice(&self.unended[..ended]);
+                }
+                self.unended.drain(..ended);
+                if self.unended.is_empty() && self.unended.capacity() > PLAIN_MAX {
+                    self.unended = Vec::new();
                 }
                 true
             }
@@ -129,7 +141,11 @@ where
         match poll_read_buf(Pin::new(read), cx, &mut self.lines.bytes) {
             Poll::Pending => false,
             Poll::Ready(read) => {
-                if !matches!(read, Ok(1..)) || self.ended.is_cancelled() {
+                let ended = self.ended.is_cancelled();
+                if ended {
+                    self.lines = Lines::default();
+                }
+                if ended || !matches!(read, Ok(1..)) {
                     if let Err(error) = read {
                         tracing::error!(%error, "a client cannot be read any more");
                     }
@@ -180,7 +196,7 @@ where
             Err(_) => self.to_library.clear(),
         }
         let over = self.from_client.is_none() && !self.lines.has_some();
-        if over && self.to_library.is_empty() && !self.library_told {
+        if over && self.to_library.is_done() && !self.library_told {
             let told = Pin::new(&mut self.library).poll_shutdown(cx);
             self.library_told = told.is_ready();
             return self.library_told;
@@ -231,6 +247,8 @@ impl Lines {
 struct Outgoing {
     bytes: Vec<u8>,
     written: usize,
+    /// Whether a writer may hold some of it back.
+    unflushed: bool,
 }
 
 impl Outgoing {
@@ -238,12 +256,15 @@ impl Outgoing {
         self.bytes.len() - self.written
     }
 
-    fn is_empty(&self) -> bool {
-        self.len() == 0
+    /// Whether all of it is where it should be.
+    fn is_done(&self) -> bool {
+        self.len() == 0 && !self.unflushed
     }
 
+    /// Forgets it.
     fn clear(&mut self) {
         self.written = 0;
+        self.unflushed = false;
         if self.bytes.capacity() > PLAIN_MAX {
             // A large answer is not paid for as long as the client stays.
             self.bytes = Vec::new();
@@ -258,18 +279,18 @@ impl Outgoing {
         cx: &mut Context<'_>,
     ) -> std::io::Result<bool> {
         let mut moved = false;
-        while !self.is_empty() {
+        while self.len() > 0 {
             match Pin::new(&mut *writer).poll_write(cx, &self.bytes[self.written..]) {
                 Poll::Ready(Ok(0)) => return Err(std::io::ErrorKind::WriteZero.into()),
                 Poll::Ready(written) => self.written += written?,
                 Poll::Pending => return Ok(moved),
             }
+            self.unflushed = true;
             moved = true;
         }
-        if moved {
+        if self.unflushed && Pin::new(writer).poll_flush(cx)?.is_ready() {
             self.clear();
-            // A pipe has nothing to flush; other writers begin to.
-            let _ = Pin::new(writer).poll_flush(cx)?;
+            moved = true;
         }
         Ok(moved)
     }

@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use toolcrib_core::{Executor, Registry};
 
-use super::fixture::server;
+use super::fixture::{define, server};
 use crate::{McpError, McpOptions, McpServer};
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -251,4 +251,40 @@ async fn plain_lines_are_worked_on_where_they_are_read() {
         last = task;
     }
     panic!("no two calls were made from one task");
+}
+
+#[tokio::test]
+async fn no_answer_comes_in_the_middle_of_a_long_one() {
+    let registry = (0..200).fold(Registry::scratch(), |registry, number| {
+        let tool = define(&format!("tool_{number}")).description("x".repeat(2_000));
+        registry.tool_as(tool.build().unwrap(), |_, _| async { "quick" })
+    });
+    let executor = Executor::builder(registry.build().unwrap()).build();
+    let mut client = Client::shaken(McpServer::new(executor, McpOptions::default())).await;
+    // A member that nobody knows makes these lists ones of the library.
+    let list =
+        |id: u32| format!(r#"{{"jsonrpc":"2.0","id":"list {id}","method":"tools/list","more":1}}"#);
+    let Client { mut lines, mut writer, serving } = client;
+    let writing = tokio::spawn(async move {
+        for id in 0..400 {
+            let call = call(id, "tool_7", "{}", "");
+            let line = if id % 20 == 0 { list(id) + "\n" + &call } else { call } + "\n";
+            writer.write_all(line.as_bytes()).await.unwrap();
+        }
+        writer
+    });
+    let (mut listed, mut called) = (0, 0);
+    while listed < 20 || called < 400 {
+        let line = timeout(PATIENCE, lines.next_line()).await.unwrap().unwrap().unwrap();
+        let answer: Value = serde_json::from_str(&line).unwrap();
+        match answer["id"].as_str() {
+            Some(_) => {
+                assert_eq!(answer["result"]["tools"].as_array().unwrap().len(), 200);
+                listed += 1;
+            }
+            None => called += 1,
+        }
+    }
+    client = Client { lines, writer: writing.await.unwrap(), serving };
+    client.close().await;
 }

@@ -15,6 +15,8 @@
 
 mod approval;
 mod arguments;
+#[cfg(feature = "otlp")]
+mod collector;
 mod command;
 mod exit;
 mod logging;

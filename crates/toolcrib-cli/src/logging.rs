@@ -3,7 +3,9 @@
 use std::io::IsTerminal;
 
 use clap::ValueEnum;
-use tracing_subscriber::EnvFilter;
+#[cfg(not(feature = "otlp"))]
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::{EnvFilter, Layer as _};
 
 /// What a line of the log looks like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -26,19 +28,18 @@ pub(crate) fn start(format: LogFormat, verbose: u8, server: bool) {
         _ => "trace",
     };
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    // A host that embeds this and has a subscriber of its own keeps it.
-    let _ = match format {
-        LogFormat::Text => tracing::subscriber::set_global_default(
-            builder.with_ansi(std::io::stderr().is_terminal()).finish(),
-        ),
-        LogFormat::Json => tracing::subscriber::set_global_default(
-            builder
-                .json()
-                .flatten_event(true)
-                .with_current_span(true)
-                .with_span_list(false)
-                .finish(),
-        ),
+    let log = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let log = match format {
+        LogFormat::Text => log.with_ansi(std::io::stderr().is_terminal()).boxed(),
+        LogFormat::Json => {
+            log.json().flatten_event(true).with_current_span(true).with_span_list(false).boxed()
+        }
     };
+    // A collector is told of more than is logged.
+    #[cfg(feature = "otlp")]
+    let log = crate::collector::beside(log.with_filter(filter), server);
+    #[cfg(not(feature = "otlp"))]
+    let log = tracing_subscriber::registry().with(filter).with(log);
+    // A host that embeds this and has a subscriber of its own keeps it.
+    let _ = tracing::subscriber::set_global_default(log);
 }

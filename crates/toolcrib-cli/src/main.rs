@@ -11,6 +11,9 @@ use {
     toolcrib_sandbox as _, toolcrib_tools as _, tracing as _, tracing_subscriber as _,
 };
 
+#[cfg(feature = "otlp")]
+use toolcrib_otlp as _;
+
 fn main() -> std::process::ExitCode {
     toolcrib_cli::main()
 }

@@ -21,6 +21,8 @@ pub(crate) struct StdioOptions {
 pub(super) fn run(options: &Options, own: &StdioOptions) -> anyhow::Result<Exit> {
     let started = startup::serve(options)?;
     let server = server(&started, &own.toolset)?;
+    #[cfg(feature = "otlp")]
+    let _told = crate::collector::tell(&started.crib)?;
     super::block_on(async {
         let _beside = beside::beside(&started)?;
         started.crib.connect().await;

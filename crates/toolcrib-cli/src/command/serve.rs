@@ -40,6 +40,8 @@ pub(super) fn run(options: &Options, own: &ServeOptions) -> anyhow::Result<Exit>
     let mcp = mcp::server(&started, &toolset)?;
     let tools = started.crib.executor().turn(toolset.turn_options(&started.crib)?);
     let tools = tools.definitions().len();
+    #[cfg(feature = "otlp")]
+    let _told = crate::collector::tell(&started.crib)?;
 
     super::block_on(async {
         started.crib.connect().await;

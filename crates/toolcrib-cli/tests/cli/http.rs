@@ -1,8 +1,10 @@
 //! The HTTP API of the built program: tokens, calls, runs, what operators see, and what survives.
 
-use std::fs;
+use std::fs::{self, DirBuilder};
 use std::io::{self, Read as _, Write as _};
 use std::net::TcpStream;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -261,6 +263,41 @@ fn a_key_is_one_piece_of_work_over_restarts_too() {
     let audit = http.ask("GET /v1/audit", None).json();
     let greeted = |record: &&Value| record["tool"] == "greet";
     assert_eq!(audit["records"].as_array().expect("records").iter().filter(greeted).count(), 1);
+}
+
+#[test]
+fn on_a_socket_it_says_where_serves_and_cleans_up() {
+    let crib = crib();
+    let folder = crib.runtime_dir();
+    DirBuilder::new().mode(0o700).create(&folder).expect("a folder");
+    let path = folder.join("crib.sock");
+    let listen = format!("unix:{}", path.display());
+    let mut server = Server::start(&crib, &["serve", "--listen", &listen, "--no-auth", "--json"]);
+    let said = server.receive();
+    assert_eq!(said["socket"], json!(path));
+    assert_eq!(said["url"], "http://localhost/mcp");
+    let mut stream = UnixStream::connect(&path).expect("it listens");
+    stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a limit");
+    let body = json!({"arguments": {"name": "Ada"}}).to_string();
+    write!(
+        stream,
+        "POST /v1/tools/greet/call HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .expect("it reads");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("it answers");
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("Hello, Ada!"), "{answer}");
+
+    let taken = crib.run(&["serve", "--listen", &listen]);
+    assert_eq!(taken.code, Some(2));
+    assert!(taken.stderr.contains("a server answers there: stop it"), "{taken:?}");
+    let relative = crib.run(&["serve", "--listen", "unix:crib.sock"]);
+    assert!(relative.stderr.contains("the path of a socket is absolute"), "{relative:?}");
+    server.signal("TERM");
+    assert_eq!(server.ended(), Some(0));
+    assert!(!path.exists());
 }
 
 #[test]

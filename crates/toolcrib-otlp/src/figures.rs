@@ -1,0 +1,158 @@
+//! The numbers of a crib, as instruments that are read when it is time to tell them.
+
+use std::sync::Arc;
+
+use opentelemetry::KeyValue;
+use opentelemetry::metrics::{AsyncInstrument, Meter, MeterProvider as _};
+use opentelemetry_sdk::metrics::SdkMeterProvider;
+use toolcrib_core::ToolStatistics;
+use toolcrib_http::Backend;
+
+/// Whom the instruments ask.
+type Asked = Arc<dyn Backend>;
+
+/// Makes the instruments; from then on they are read at every interval.
+pub(crate) fn observe(provider: &SdkMeterProvider, backend: &Asked) {
+    let meter = provider.meter("toolcrib");
+    calls(&meter, backend);
+    cache(&meter, backend);
+    state(&meter, backend);
+}
+
+/// Reads the statistics of every tool.
+fn each_tool<T>(
+    backend: &Asked,
+    tell: impl Fn(&ToolStatistics, &dyn AsyncInstrument<T>) + Send + Sync + 'static,
+) -> impl Fn(&dyn AsyncInstrument<T>) + Send + Sync + 'static {
+    let backend = Arc::clone(backend);
+    move |instrument| {
+        for tool in &backend.executor().statistics().snapshot() {
+            tell(tool, instrument);
+        }
+    }
+}
+
+fn of_tool(tool: &ToolStatistics) -> KeyValue {
+    KeyValue::new("gen_ai.tool.name", tool.tool.clone())
+}
+
+fn calls(meter: &Meter, backend: &Asked) {
+    meter
+        .u64_observable_counter("toolcrib.calls")
+        .with_description("Calls by tool and outcome.")
+        .with_unit("{call}")
+        .with_callback(each_tool(backend, |tool, calls| {
+            let outcome = |name: &'static str| [of_tool(tool), KeyValue::new("outcome", name)];
+            calls.observe(tool.successes, &outcome("success"));
+            calls.observe(tool.cache_hits, &outcome("kept_answer"));
+            for (kind, count) in &tool.failures_by_kind {
+                calls.observe(*count, &outcome(kind));
+            }
+        }))
+        .build();
+    meter
+        .u64_observable_gauge("toolcrib.calls.in_flight")
+        .with_description("Calls under way.")
+        .with_unit("{call}")
+        .with_callback(each_tool(backend, |tool, calls| {
+            calls.observe(tool.in_flight, &[of_tool(tool)]);
+        }))
+        .build();
+    meter
+        .u64_observable_counter("toolcrib.timeouts")
+        .with_description("Calls that ran into a limit.")
+        .with_unit("{call}")
+        .with_callback(each_tool(backend, |tool, calls| {
+            calls.observe(tool.timeouts, &[of_tool(tool)]);
+        }))
+        .build();
+    meter
+        .f64_observable_gauge("toolcrib.call.duration")
+        .with_description("How long runs of a tool took at most, of half of them and of 99 in 100.")
+        .with_unit("s")
+        .with_callback(each_tool(backend, |tool, durations| {
+            for (quantile, seconds) in [("0.5", tool.p50_seconds), ("0.99", tool.p99_seconds)] {
+                if let Some(seconds) = seconds {
+                    durations
+                        .observe(seconds, &[of_tool(tool), KeyValue::new("quantile", quantile)]);
+                }
+            }
+        }))
+        .build();
+    meter
+        .f64_observable_counter("toolcrib.calls.time")
+        .with_description("Seconds spent in all runs of a tool.")
+        .with_unit("s")
+        .with_callback(each_tool(backend, |tool, seconds| {
+            seconds.observe(tool.total_seconds, &[of_tool(tool)]);
+        }))
+        .build();
+}
+
+fn cache(meter: &Meter, backend: &Asked) {
+    let asked = Arc::clone(backend);
+    meter
+        .u64_observable_counter("toolcrib.cache.lookups")
+        .with_description("Look-ups of kept answers.")
+        .with_callback(move |lookups| {
+            let stats = asked.executor().cache_stats();
+            lookups.observe(stats.hits, &[KeyValue::new("outcome", "hit")]);
+            lookups.observe(stats.misses, &[KeyValue::new("outcome", "miss")]);
+        })
+        .build();
+}
+
+fn state(meter: &Meter, backend: &Asked) {
+    let asked = Arc::clone(backend);
+    meter
+        .u64_observable_gauge("toolcrib.tools")
+        .with_description("Tools that own their name.")
+        .with_callback(move |tools| {
+            let health = asked.health();
+            let callable = health.tools.saturating_sub(health.unavailable);
+            for (state, count) in [("callable", callable), ("unavailable", health.unavailable)] {
+                tools.observe(count as u64, &[KeyValue::new("state", state)]);
+            }
+        })
+        .build();
+    let asked = Arc::clone(backend);
+    meter
+        .u64_observable_gauge("toolcrib.files")
+        .with_description("Manifests by their state.")
+        .with_callback(move |files| {
+            let health = asked.health();
+            let states = [
+                ("live", health.files_live),
+                ("stale", health.files_stale),
+                ("broken", health.files_broken),
+            ];
+            for (state, count) in states {
+                files.observe(count as u64, &[KeyValue::new("state", state)]);
+            }
+        })
+        .build();
+    let asked = Arc::clone(backend);
+    meter
+        .u64_observable_gauge("toolcrib.upstream.connected")
+        .with_description("Whether an MCP server behind this one is connected.")
+        .with_callback(move |upstreams| {
+            for (name, is_connected) in asked.upstreams() {
+                upstreams.observe(u64::from(is_connected), &[KeyValue::new("upstream", name)]);
+            }
+        })
+        .build();
+    let asked = Arc::clone(backend);
+    meter
+        .u64_observable_gauge("toolcrib.degraded")
+        .with_description("Whether something needs an operator.")
+        .with_callback(move |degraded| {
+            degraded.observe(u64::from(asked.health().is_degraded()), &[]);
+        })
+        .build();
+    let asked = Arc::clone(backend);
+    meter
+        .u64_observable_counter("toolcrib.audit.lost")
+        .with_description("Audit records that could not be written.")
+        .with_callback(move |lost| lost.observe(asked.health().audit_lost, &[]))
+        .build();
+}

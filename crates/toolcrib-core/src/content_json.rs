@@ -2,8 +2,8 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use serde_json::{Map, Value, json};
-use toolcrib_tool::Content;
+use serde_json::{Value, json};
+use toolcrib_tool::{Content, Link};
 
 /// The part as an object with a `type`; bytes are base64, absent members are left out.
 pub fn to_value(part: &Content) -> Value {
@@ -14,15 +14,17 @@ pub fn to_value(part: &Content) -> Value {
         Content::Audio { data, mime_type } => {
             json!({ "type": "audio", "data": BASE64.encode(data), "mime_type": mime_type })
         }
-        Content::Link { uri, name, mime_type } => {
-            let mut object = Map::new();
-            object.insert("type".into(), "link".into());
-            object.insert("uri".into(), uri.clone().into());
-            object.insert("name".into(), name.clone().into());
+        Content::Link(link) => {
+            let mut members = link.to_members("mime_type");
+            members.insert("type".to_owned(), "link".into());
+            Value::Object(members)
+        }
+        Content::TextFile { uri, text, mime_type } => {
+            let mut file = json!({ "type": "text_file", "uri": uri, "text": text });
             if let Some(mime_type) = mime_type {
-                object.insert("mime_type".into(), mime_type.clone().into());
+                file["mime_type"] = mime_type.as_str().into();
             }
-            Value::Object(object)
+            file
         }
         Content::Blob { uri, data, mime_type } => json!({
             "type": "blob", "uri": uri, "data": BASE64.encode(data), "mime_type": mime_type,
@@ -41,8 +43,18 @@ pub(crate) fn from_value(value: &Value) -> Option<Content> {
         "image" => Content::Image { data: bytes()?, mime_type: text("mime_type")? },
         "audio" => Content::Audio { data: bytes()?, mime_type: text("mime_type")? },
         "link" => {
-            Content::Link { uri: text("uri")?, name: text("name")?, mime_type: text("mime_type") }
+            let mut link = Link::new(text("uri")?, text("name")?);
+            link.title = text("title");
+            link.description = text("description");
+            link.mime_type = text("mime_type");
+            link.size = value.get("size").and_then(Value::as_u64);
+            link.into()
         }
+        "text_file" => Content::TextFile {
+            uri: text("uri")?,
+            text: text("text")?,
+            mime_type: text("mime_type"),
+        },
         "blob" => {
             Content::Blob { uri: text("uri")?, data: bytes()?, mime_type: text("mime_type")? }
         }

@@ -151,7 +151,7 @@ fn text_fits(output: &ToolOutput, budget: usize) -> bool {
 
 fn text_of(part: &Content) -> &str {
     match part {
-        Content::Text(text) => text,
+        Content::Text(text) | Content::TextFile { text, .. } => text,
         _ => "",
     }
 }

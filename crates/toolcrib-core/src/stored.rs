@@ -243,7 +243,19 @@ mod tests {
         let output = ToolOutput::from("text")
             .with_content(Content::Image { data: vec![0, 255, 7], mime_type: mime_type.clone() })
             .with_content(Content::Audio { data: vec![], mime_type: mime_type.clone() })
-            .with_content(Content::Link { uri: "a:b".into(), name: "n".into(), mime_type: None })
+            .with_content({
+                let mut link = toolcrib_tool::Link::new("a:b", "n").mime_type("x/y");
+                link.title = Some("N".into());
+                link.description = Some("An n.".into());
+                link.size = Some(3);
+                link
+            })
+            .with_content(toolcrib_tool::Link::new("a:b", "n"))
+            .with_content(Content::TextFile {
+                uri: "f".into(),
+                text: "t".into(),
+                mime_type: Some("text/plain".into()),
+            })
             .with_content(Content::Blob { uri: "f".into(), data: vec![1], mime_type })
             .with_data(Value::Null)
             .with_meta("exit_code", 3);

@@ -33,7 +33,7 @@ mod visible;
 pub use annotations::Annotations;
 pub use arguments::{Arguments, RawArguments};
 pub use call::{CallId, ToolCall};
-pub use content::Content;
+pub use content::{Content, Link};
 pub use context::{CallContext, CallContextBuilder, ContextValues, HostedContext};
 pub use definition::{
     DESCRIPTION_MAX, DefinitionError, Injection, ToolDefinition, ToolDefinitionBuilder,

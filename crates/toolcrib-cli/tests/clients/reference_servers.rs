@@ -63,9 +63,29 @@ fn everything_works(crib: &Crib) {
 
     let image = answer(crib, &["call", "everything_get-tiny-image", "--json", "{}"]);
     assert!(image["output"].as_str().unwrap().contains("[image image/png, "), "{image}");
+    // Files and links are still what they were.
+    let file = r#"{"resourceType": "Text", "resourceId": 1}"#;
+    let file = answer(crib, &["call", "everything_get-resource-reference", "--json", file]);
+    let text = part(&file, "text_file");
+    assert_eq!(text["mime_type"], "text/plain", "{file}");
+    assert!(text["uri"].as_str().is_some_and(|uri| uri.starts_with("demo://")), "{file}");
+    let blob = r#"{"resourceType": "Blob", "resourceId": 2}"#;
+    let blob = answer(crib, &["call", "everything_get-resource-reference", "--json", blob]);
+    assert!(part(&blob, "blob")["data"].is_string(), "{blob}");
+    let links =
+        answer(crib, &["call", "everything_get-resource-links", "--json", r#"{"count": 2}"#]);
+    let link = part(&links, "link");
+    assert!(link["description"].is_string() && link["mime_type"].is_string(), "{links}");
     let weather = r#"{"location": "Chicago"}"#;
     let data = answer(crib, &["call", "everything_get-structured-content", "--json", weather]);
     assert!(data["data"]["temperature"].is_number(), "{data}");
+}
+
+/// The first part of an answer that is of this type.
+fn part<'a>(answer: &'a Value, of: &str) -> &'a Value {
+    let parts = answer["content"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let found = parts.iter().find(|part| part["type"] == of);
+    found.unwrap_or_else(|| panic!("there is no {of}: {answer}"))
 }
 
 #[test]

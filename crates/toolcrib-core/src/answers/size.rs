@@ -1,7 +1,7 @@
 //! What an output takes in memory, roughly.
 
 use serde_json::{Map, Value};
-use toolcrib_tool::{Content, ToolOutput};
+use toolcrib_tool::{Content, Link, ToolOutput};
 
 /// Bytes of text, of binary parts and of structured data: the strings, and for every value the
 /// room it takes itself, which for small values is most of it.
@@ -17,8 +17,15 @@ pub(crate) fn of_part(part: &Content) -> usize {
             Content::Image { data, mime_type } | Content::Audio { data, mime_type } => {
                 data.len() + mime_type.len()
             }
-            Content::Link { uri, name, mime_type } => {
-                uri.len() + name.len() + mime_type.as_ref().map_or(0, String::len)
+            Content::Link(link) => {
+                let texts = [&link.title, &link.description, &link.mime_type];
+                size_of::<Link>()
+                    + link.uri.len()
+                    + link.name.len()
+                    + texts.into_iter().flatten().map(String::len).sum::<usize>()
+            }
+            Content::TextFile { uri, text, mime_type } => {
+                uri.len() + text.len() + mime_type.as_ref().map_or(0, String::len)
             }
             Content::Blob { uri, data, mime_type } => uri.len() + data.len() + mime_type.len(),
             // A part this version does not know has a transcript at least.
@@ -43,7 +50,7 @@ pub(crate) fn of_members(members: &Map<String, Value>) -> usize {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use toolcrib_tool::{Content, ToolOutput};
+    use toolcrib_tool::{Content, Link, ToolOutput};
 
     #[test]
     fn every_part_counts() {
@@ -58,6 +65,12 @@ mod tests {
             ToolOutput::from(json!({"deep": [{"text": big}]})),
             ToolOutput::from(json!({ &big: 1 })),
             ToolOutput::from(json!(vec![1; 100])),
+            ToolOutput::from(Content::from(Link::new("a:b", big.as_str()))),
+            ToolOutput::from(Content::TextFile {
+                uri: "file:a".to_owned(),
+                text: big.clone(),
+                mime_type: None,
+            }),
             ToolOutput::from(blob(vec![0; 1_000])),
             ToolOutput::new().with_meta("note", big.as_str()),
         ] {

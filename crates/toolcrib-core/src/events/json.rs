@@ -159,7 +159,7 @@ fn put(object: &mut Map<String, Value>, name: &str, value: Option<Value>) {
 
 #[cfg(test)]
 mod tests {
-    use toolcrib_tool::Content;
+    use toolcrib_tool::{Content, Link};
 
     use super::*;
 
@@ -194,9 +194,10 @@ mod tests {
             Payload::Output(Content::text("line\u{2028}\n")),
             Payload::Output(Content::Image { data: vec![0, 255, 7], mime_type: mime_type.clone() }),
             Payload::Output(Content::Audio { data: vec![], mime_type: mime_type.clone() }),
-            Payload::Output(Content::Link {
+            Payload::Output(Link::new(uri.as_str(), "a").into()),
+            Payload::Output(Content::TextFile {
                 uri: uri.clone(),
-                name: "a".to_owned(),
+                text: "t".to_owned(),
                 mime_type: None,
             }),
             Payload::Output(Content::Blob { uri, data: vec![1], mime_type }),

@@ -40,8 +40,15 @@ impl Mask {
         }
         match part {
             Content::Text(text) => Content::Text(self.owned(text)),
-            Content::Link { uri, name, mime_type } => {
-                Content::Link { uri: self.owned(uri), name: self.owned(name), mime_type }
+            Content::Link(mut link) => {
+                link.uri = self.owned(link.uri);
+                link.name = self.owned(link.name);
+                link.title = link.title.map(|title| self.owned(title));
+                link.description = link.description.map(|description| self.owned(description));
+                Content::Link(link)
+            }
+            Content::TextFile { uri, text, mime_type } => {
+                Content::TextFile { uri: self.owned(uri), text: self.owned(text), mime_type }
             }
             Content::Blob { uri, data, mime_type } => {
                 let data = match String::from_utf8(data) {
@@ -96,7 +103,13 @@ impl Mask {
     fn finds_in_content(&self, part: &Content) -> bool {
         match part {
             Content::Text(text) => self.finds(text),
-            Content::Link { uri, name, .. } => self.finds(uri) || self.finds(name),
+            Content::Link(link) => {
+                let optional = [&link.title, &link.description];
+                self.finds(&link.uri)
+                    || self.finds(&link.name)
+                    || optional.into_iter().flatten().any(|text| self.finds(text))
+            }
+            Content::TextFile { uri, text, .. } => self.finds(uri) || self.finds(text),
             Content::Blob { uri, data, .. } => {
                 self.finds(uri) || std::str::from_utf8(data).is_ok_and(|text| self.finds(text))
             }

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use serde_json::json;
-use toolcrib_tool::{Content, ErrorKind, StatusUpdate, ToolError, ToolOutput};
+use toolcrib_tool::{Content, ErrorKind, Link, StatusUpdate, ToolError, ToolOutput};
 
 use super::*;
 
@@ -76,9 +76,15 @@ fn data_is_masked_in_strings_keys_and_numbers() {
 fn outputs_failures_and_status_are_masked_everywhere() {
     let mask = mask(&["hunter22"]);
     let output = ToolOutput::from("hunter22")
-        .with_content(Content::Link {
-            uri: "https://u:hunter22@host/".into(),
-            name: "hunter22".into(),
+        .with_content({
+            let mut link = Link::new("https://u:hunter22@host/", "hunter22");
+            link.title = Some("of hunter22".into());
+            link.description = Some("with hunter22".into());
+            link
+        })
+        .with_content(Content::TextFile {
+            uri: "f:hunter22".into(),
+            text: "is hunter22".into(),
             mime_type: None,
         })
         .with_content(Content::Blob {
@@ -91,7 +97,7 @@ fn outputs_failures_and_status_are_masked_everywhere() {
     let leaks = |text: String| text.contains("hunter22") || text.contains("104, 117, 110");
     let masked = mask.output(output.clone());
     assert!(leaks(format!("{output:?}")) && !leaks(format!("{masked:?}")));
-    assert_eq!(masked.content().len(), 3);
+    assert_eq!(masked.content().len(), 4);
 
     let error = ToolError::new(ErrorKind::RateLimited, "no hunter22")
         .with_hint("not hunter22")
@@ -131,8 +137,8 @@ fn a_stream_is_not_held_up_by_what_is_no_beginning() {
 #[test]
 fn a_part_that_is_no_text_ends_the_text_before_it() {
     let mut stream = mask(&["hunter22"]).stream();
-    let link = Content::Link { uri: "x:hunter22".into(), name: "l".into(), mime_type: None };
-    let masked = Content::Link { uri: "x:[masked]".into(), name: "l".into(), mime_type: None };
+    let link = Content::from(Link::new("x:hunter22", "l"));
+    let masked = Content::from(Link::new("x:[masked]", "l"));
     assert_eq!(stream.part("hun".into()), []);
     assert_eq!(stream.part("ter22hunt".into()), [Content::text("[masked]")]);
     assert_eq!(stream.part(link), [Content::text("hunt"), masked]);

@@ -76,6 +76,22 @@ fn parts_share_the_budget_so_that_small_ones_stay_whole() {
 }
 
 #[test]
+fn a_text_file_takes_its_part_of_the_budget_and_stays_a_file() {
+    let file = Content::TextFile {
+        uri: "note://1".into(),
+        text: "0123456789".repeat(10),
+        mime_type: None,
+    };
+    let (output, truncated) = fit(ToolOutput::from("abc").with_content(file), 13);
+    assert!(truncated);
+    let [Content::Text(text), Content::TextFile { uri, text: file, .. }] = output.content() else {
+        panic!("{output:?}");
+    };
+    assert_eq!((text.as_str(), uri.as_str()), ("abc", "note://1"));
+    assert_eq!(file, "0123456\n[… 90 of 100 characters left out …]\n789");
+}
+
+#[test]
 fn data_that_stands_for_the_text_is_cut_as_text_and_stays_as_data() {
     let data = json!({"rows": vec![1; 200]});
     let (output, truncated) = fit(ToolOutput::from(data.clone()), 20);

@@ -15,7 +15,7 @@ const OMITTED_BYTES: &str = "truncated_bytes";
 #[derive(Debug)]
 pub(crate) struct Whole {
     content: Vec<Content>,
-    /// Characters of each part; 0 for those that are no text.
+    /// Characters of the text of each part; 0 for those that have none.
     sizes: Vec<usize>,
     format: SpillFormat,
     omitted_bytes: u64,
@@ -67,7 +67,10 @@ impl Whole {
         for (index, text) in self.texts() {
             if shares[index] < self.sizes[index] {
                 let rest = Rest { handle: self.handle, begins, omitted_bytes: omitted };
-                content[index] = Content::Text(cut(text, self.sizes[index], shares[index], rest));
+                let shorter = cut(text, self.sizes[index], shares[index], rest);
+                if let Content::Text(text) | Content::TextFile { text, .. } = &mut content[index] {
+                    *text = shorter;
+                }
                 // Said once.
                 omitted = 0;
             }
@@ -78,7 +81,7 @@ impl Whole {
 
     fn texts(&self) -> impl Iterator<Item = (usize, &str)> {
         self.content.iter().enumerate().filter_map(|(index, part)| match part {
-            Content::Text(text) => Some((index, text.as_str())),
+            Content::Text(text) | Content::TextFile { text, .. } => Some((index, text.as_str())),
             _ => None,
         })
     }

@@ -9,8 +9,8 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use toolcrib_core::{Executor, ExecutorConfig, Registry, RegistryBuilder};
 use toolcrib_mcp::{McpOptions, McpServer};
 use toolcrib_tool::{
-    Content, ContextValues, ErrorKind, Layer, Source, Tool, ToolDefinition, ToolDefinitionBuilder,
-    ToolEntry, ToolError, ToolOutput, schema_for, tool_fn,
+    Content, ContextValues, ErrorKind, Layer, Link, Source, Tool, ToolDefinition,
+    ToolDefinitionBuilder, ToolEntry, ToolError, ToolOutput, schema_for, tool_fn,
 };
 
 /// How many tools clients see.
@@ -138,11 +138,7 @@ fn parts() -> ToolOutput {
         .with_content("a text")
         .with_content(Content::Image { data: vec![1, 2, 3], mime_type: "image/png".into() })
         .with_content(Content::Audio { data: vec![4], mime_type: "audio/wav".into() })
-        .with_content(Content::Link {
-            uri: "file:///a.txt".into(),
-            name: "a.txt".into(),
-            mime_type: Some("text/plain".into()),
-        })
+        .with_content(Link::new("file:///a.txt", "a.txt").mime_type("text/plain"))
         .with_content(Content::Blob {
             uri: "mem://b".into(),
             data: vec![5],

@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
-use toolcrib_tool::{Content, ToolOutput};
+use toolcrib_tool::{Content, Link, ToolOutput};
 
 use super::answer::AnswerError;
 
@@ -54,7 +54,7 @@ fn part(given: &Value, at: &str) -> Result<Content, AnswerError> {
 }
 
 fn link(uri: &str, name: &str) -> Content {
-    Content::Link { uri: uri.to_owned(), name: name.to_owned(), mime_type: None }
+    Link::new(uri, name).into()
 }
 
 /// The bytes of a URL that holds them, with their type; `None` for a URL that leads to them.

@@ -76,7 +76,7 @@ fn sources(result: &ToolResult) -> Value {
     let listed = entries(result).unwrap_or_default();
     let listed = listed.iter().filter_map(|entry| entry.get("url").and_then(Value::as_str));
     let linked = content(result).iter().filter_map(|part| match part {
-        Content::Link { uri, .. } => Some(uri.as_str()),
+        Content::Link(link) => Some(link.uri.as_str()),
         _ => None,
     });
     let mut urls: Vec<&str> = Vec::new();
@@ -92,7 +92,7 @@ fn sources(result: &ToolResult) -> Value {
 fn image(result: &ToolResult) -> Option<Value> {
     content(result).iter().find_map(|part| match part {
         Content::Image { data, .. } => Some(base64(data).into()),
-        Content::Link { uri, .. } => Some(uri.as_str().into()),
+        Content::Link(link) => Some(link.uri.as_str().into()),
         _ => None,
     })
 }

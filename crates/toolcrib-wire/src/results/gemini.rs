@@ -14,8 +14,7 @@ pub fn gemini_function_response(name: &str, result: &ToolResult) -> Value {
     let response = if result.is_success() {
         let output = result.output();
         let data = output.and_then(ToolOutput::data);
-        let has_text = output
-            .is_some_and(|output| output.content().iter().any(|p| matches!(p, Content::Text(_))));
+        let has_text = output.is_some_and(|output| output.content().iter().any(is_text));
         match data {
             Some(data) if has_text => json!({"output": data, "text": result.text()}),
             Some(data) => json!({"output": data}),
@@ -36,6 +35,10 @@ pub fn gemini_function_response(name: &str, result: &ToolResult) -> Value {
         function["parts"] = parts.into();
     }
     json!({"functionResponse": function})
+}
+
+fn is_text(part: &Content) -> bool {
+    matches!(part, Content::Text(_) | Content::TextFile { .. })
 }
 
 fn inline(part: &Content) -> Option<Value> {

@@ -117,7 +117,13 @@ enum Block<'a> {
         uri: &'a str,
         name: &'a str,
         #[serde(skip_serializing_if = "Option::is_none")]
+        title: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        description: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
         mime_type: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        size: Option<u64>,
     },
     Resource {
         resource: File<'a>,
@@ -128,8 +134,17 @@ enum Block<'a> {
 #[serde(rename_all = "camelCase")]
 struct File<'a> {
     uri: &'a str,
-    mime_type: &'a str,
-    blob: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mime_type: Option<&'a str>,
+    #[serde(flatten)]
+    inside: Inside<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+enum Inside<'a> {
+    Text(&'a str),
+    Blob(String),
 }
 
 impl<'a> Block<'a> {
@@ -137,11 +152,21 @@ impl<'a> Block<'a> {
         match part {
             Content::Image { data, mime_type } => Self::Image { data: base64(data), mime_type },
             Content::Audio { data, mime_type } => Self::Audio { data: base64(data), mime_type },
-            Content::Link { uri, name, mime_type } => {
-                Self::ResourceLink { uri, name, mime_type: mime_type.as_deref() }
+            Content::Link(link) => Self::ResourceLink {
+                uri: &link.uri,
+                name: &link.name,
+                title: link.title.as_deref(),
+                description: link.description.as_deref(),
+                mime_type: link.mime_type.as_deref(),
+                size: link.size,
+            },
+            Content::TextFile { uri, text, mime_type } => {
+                let (mime_type, inside) = (mime_type.as_deref(), Inside::Text(text));
+                Self::Resource { resource: File { uri, mime_type, inside } }
             }
             Content::Blob { uri, data, mime_type } => {
-                Self::Resource { resource: File { uri, mime_type, blob: base64(data) } }
+                let inside = Inside::Blob(base64(data));
+                Self::Resource { resource: File { uri, mime_type: Some(mime_type), inside } }
             }
             // A kind of part that this version does not know is still told in words.
             other => Self::Text { text: other.as_text() },

@@ -52,12 +52,17 @@ fn part(part: &Content) -> Value {
         Content::Audio { data, mime_type } => {
             json!({"type": "audio", "mime_type": mime_type, "data": base64(data)})
         }
-        Content::Link { uri, name, mime_type } => {
-            let mut link = json!({"type": "link", "uri": uri, "name": name});
+        Content::Link(link) => {
+            let mut members = link.to_members("mime_type");
+            members.insert("type".to_owned(), "link".into());
+            Value::Object(members)
+        }
+        Content::TextFile { uri, text, mime_type } => {
+            let mut file = json!({"type": "text_file", "uri": uri, "text": text});
             if let Some(mime_type) = mime_type {
-                link["mime_type"] = mime_type.as_str().into();
+                file["mime_type"] = mime_type.as_str().into();
             }
-            link
+            file
         }
         Content::Blob { uri, data, mime_type } => {
             json!({"type": "blob", "uri": uri, "mime_type": mime_type, "data": base64(data)})

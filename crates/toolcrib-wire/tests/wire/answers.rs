@@ -1,7 +1,7 @@
 //! The outputs that clients submit.
 
 use serde_json::{Value, json};
-use toolcrib_tool::{Content, ToolOutput};
+use toolcrib_tool::{Content, Link, ToolOutput};
 use toolcrib_wire::responses::{RequiredAction, read_output_items, read_tool_outputs};
 
 #[test]
@@ -41,11 +41,7 @@ fn the_parts_of_an_item_are_read_with_their_bytes() {
         [
             Content::text("a picture"),
             Content::Image { data: vec![0, 255, 7], mime_type: "image/png".into() },
-            Content::Link {
-                uri: "https://example.com/a.png".into(),
-                name: "image".into(),
-                mime_type: None,
-            },
+            Link::new("https://example.com/a.png", "image").into(),
             Content::Blob {
                 uri: "r.pdf".into(),
                 data: vec![37, 80],

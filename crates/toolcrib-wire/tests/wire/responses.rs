@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolcrib_tool::{CallId, Content, ErrorKind, ToolCall, ToolError, ToolOutput, ToolResult};
+use toolcrib_tool::{
+    CallId, Content, ErrorKind, Link, ToolCall, ToolError, ToolOutput, ToolResult,
+};
 use toolcrib_wire::responses::{
     CallKind, EventName, Finished, RequiredAction, ResponseEvent, ResponseStream, StreamError,
     StreamErrorKind,
@@ -221,12 +223,8 @@ fn failed_code_shows_what_it_printed_and_why_it_failed() {
 
 #[test]
 fn a_kept_picture_is_told_by_its_address() {
-    let link = Content::Link {
-        uri: "https://example.com/boat.png".into(),
-        name: "boat.png".into(),
-        mime_type: None,
-    };
-    let item = item(CallKind::ImageGeneration, &json!({}), &success(link));
+    let link = Link::new("https://example.com/boat.png", "boat.png");
+    let item = item(CallKind::ImageGeneration, &json!({}), &success(Content::from(link)));
     assert_eq!(item["result"], "https://example.com/boat.png");
 }
 

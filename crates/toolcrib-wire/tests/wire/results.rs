@@ -5,7 +5,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use toolcrib_tool::{CallId, Content, ToolError, ToolOutput, ToolResult};
+use toolcrib_tool::{CallId, Content, Link, ToolError, ToolOutput, ToolResult};
 use toolcrib_wire::{
     McpData, anthropic_tool_result, gemini_function_response, mcp_call_tool_result,
     openai_call_record, openai_tool_message, plain_result, responses_call_output,
@@ -20,16 +20,32 @@ fn results() -> Vec<(&'static str, ToolResult)> {
         .with_content("a picture")
         .with_content(Content::Image { data: vec![0, 255, 7], mime_type: "image/png".into() })
         .with_content(Content::Audio { data: vec![1], mime_type: "audio/wav".into() })
-        .with_content(Content::Link {
-            uri: "https://example.com/a".into(),
-            name: "a".into(),
-            mime_type: None,
-        })
+        .with_content(Link::new("https://example.com/a", "a"))
         .with_content(Content::Blob {
             uri: "file:///tmp/report.pdf".into(),
             data: vec![37, 80],
             mime_type: "application/pdf".into(),
         });
+    let described = {
+        let mut link = Link::new("https://example.com/b", "b").mime_type("text/csv");
+        link.title = Some("Table B".into());
+        link.description = Some("What was measured.".into());
+        link.size = Some(12);
+        link
+    };
+    let files = ToolOutput::new()
+        .with_content(Content::TextFile {
+            uri: "file:///tmp/notes.md".into(),
+            text: "# Notes\n".into(),
+            mime_type: Some("text/markdown".into()),
+        })
+        .with_content(Content::TextFile {
+            uri: "note://1".into(),
+            text: "one".into(),
+            mime_type: None,
+        })
+        .with_content(described)
+        .with_data(json!({"files": 2}));
     let error = ToolError::unavailable("the camera is off")
         .with_hint("Switch it on.")
         .with_partial(ToolOutput::from("half a picture").with_data(json!([1])));
@@ -39,6 +55,7 @@ fn results() -> Vec<(&'static str, ToolResult)> {
         ("text_and_data", success(ToolOutput::from("four").with_data(json!({"sum": 4})))),
         ("nothing", success(ToolOutput::new())),
         ("parts", success(parts)),
+        ("files", success(files)),
         ("notes", success(ToolOutput::from("cut").with_meta("via", "cache")).with_truncated(true)),
         ("failure", ToolResult::failure(CallId::new("c1"), "see", error, took)),
     ]

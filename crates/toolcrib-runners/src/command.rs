@@ -90,7 +90,7 @@ impl CommandRunner {
         let start = match &spec.script {
             Some(script) => script::start(script, self.host.pinned_scripts)
                 .map_err(|problem| ToolError::unavailable(format!("the tool {problem}")))?,
-            None => script::Start { program: invocation.program.into(), before: Vec::new() },
+            None => script::Start::of(invocation.program),
         };
         let cwd = self.host.directory(invocation.cwd.as_deref());
         // A sealed group is no harm: what is started here is a program and no terminal.
@@ -112,6 +112,9 @@ impl CommandRunner {
             // The cause of a failure may stand at either end.
             .capture_stderr(streams::capture(spec.capture_bytes, Keep::Both))
             .grace(GRACE);
+        if let Some(sealed) = start.sealed {
+            command = command.sealed(sealed);
+        }
         for (name, value) in invocation.env {
             command = command.env(name, value);
         }

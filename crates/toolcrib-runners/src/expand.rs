@@ -11,6 +11,7 @@ use toolcrib_manifest::template::{Piece, Reference, Template};
 use toolcrib_tool::{CallContext, ToolError};
 
 use crate::RunnerHost;
+use crate::script::OWN_PATH;
 use crate::text::{Place, text_of};
 use crate::values::{Values, unavailable};
 
@@ -298,6 +299,10 @@ impl Expansion<'_> {
 
     fn variables(&self) -> Result<Vec<(String, String)>, ToolError> {
         let mut variables = Vec::new();
+        if let Some(script) = &self.command.script {
+            let path = std::path::absolute(&script.path).unwrap_or_else(|_| script.path.clone());
+            variables.push((OWN_PATH.to_owned(), path.to_string_lossy().into_owned()));
+        }
         for (name, template) in &self.command.env {
             // The host's own values may: they are the operator's word.
             let steered = template.references().any(|found| matches!(found, Reference::Arg(_)));

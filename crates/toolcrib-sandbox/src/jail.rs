@@ -38,7 +38,7 @@ mod target;
 mod tests;
 pub(crate) mod zygote;
 
-pub(crate) use grants::grants;
+pub(crate) use grants::{ProgramFile, grants};
 pub(crate) use target::FLOOR;
 
 use crate::process::sys;

@@ -85,8 +85,8 @@ pub use environment::server_path;
 pub use own::{close_to_others, take_variables};
 pub use process::{
     Capture, Captured, Command, Ended, Finished, Kept, KeptInput, KeptOutput, KeptProcess,
-    KillReport, KillRung, Outline, SpawnError, Status, find_program, finish_kills, keep, run,
-    run_blocking,
+    KillReport, KillRung, Outline, SealedFile, SpawnError, Status, find_program, finish_kills,
+    keep, run, run_blocking,
 };
 pub use workspace::{
     Entry, Kind, LockKey, LockMode, LockTable, Locked, OpenFile, PROTECTED_NAMES, Removed, Step,

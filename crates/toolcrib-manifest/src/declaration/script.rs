@@ -17,7 +17,7 @@ const UNREADABLE: &str = "unreadable";
 pub struct ScriptFile {
     /// Where it is.
     pub path: PathBuf,
-    /// The [digest](Self::digest_now) of its bytes; `None` if they could not be read.
+    /// The digest of its bytes, `blake3:` and 64 hexadecimal digits; `None` if they could not be read.
     pub digest: Option<String>,
 }
 
@@ -28,27 +28,34 @@ impl ScriptFile {
     /// The script at a path, as it is now.
     pub fn read(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
-        Self { digest: digest(&path).ok(), path }
+        Self { digest: bytes(&path).ok().map(|bytes| digest(&bytes)), path }
     }
 
-    /// What its bytes are now: `blake3:` and 64 hexadecimal digits. Fails if it cannot be read, is no
-    /// regular file, or is longer than [`MAX_BYTES`](Self::MAX_BYTES).
-    pub fn digest_now(&self) -> io::Result<String> {
-        digest(&self.path)
+    /// Its bytes now, if they are those of the [digest](Self::digest); `None` if they are others. Fails
+    /// if it cannot be read, is no regular file, or is longer than [`MAX_BYTES`](Self::MAX_BYTES).
+    ///
+    /// It is read once: these are the bytes that were looked at, whatever happens to the file.
+    pub fn unchanged_bytes(&self) -> io::Result<Option<Vec<u8>>> {
+        let bytes = bytes(&self.path)?;
+        Ok((self.digest.as_ref() == Some(&digest(&bytes))).then_some(bytes))
     }
 }
 
-fn digest(path: &Path) -> io::Result<String> {
+fn bytes(path: &Path) -> io::Result<Vec<u8>> {
     // Looked at before it is opened: opening a named pipe waits for whoever writes into it.
     if !path.metadata()?.is_file() {
         return Err(io::Error::other("it is no regular file"));
     }
-    let mut hasher = blake3::Hasher::new();
-    let mut bytes = File::open(path)?.take(ScriptFile::MAX_BYTES + 1);
-    if io::copy(&mut bytes, &mut hasher)? > ScriptFile::MAX_BYTES {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(ScriptFile::MAX_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > ScriptFile::MAX_BYTES {
         return Err(io::Error::other("it is longer than 4 MiB"));
     }
-    Ok(format!("blake3:{}", hasher.finalize().to_hex()))
+    Ok(bytes)
+}
+
+fn digest(bytes: &[u8]) -> String {
+    format!("blake3:{}", blake3::hash(bytes).to_hex())
 }
 
 impl Serialize for ScriptFile {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use toolcrib_manifest::declaration::{SandboxSpec, WorkerSpec};
-use toolcrib_sandbox::{Capture, Command, keep};
+use toolcrib_sandbox::{Capture, Command, SealedFile, keep};
 use toolcrib_tool::{ErrorKind, ToolError};
 
 use super::live::{Exchange, Live};
@@ -101,13 +101,6 @@ impl Supervisor {
         let [program, arguments @ ..] = self.spec.argv.as_slice() else {
             return Err(ToolError::internal("the tool's declaration names no program"));
         };
-        if self.host.pinned_scripts {
-            self.spec
-                .files
-                .values()
-                .try_for_each(script::unchanged)
-                .map_err(|problem| ToolError::unavailable(format!("the tool {problem}")))?;
-        }
         // Absolute: a program with a path of its own is looked up from where it starts.
         let folder = std::path::absolute(&self.spec.folder)
             .or_else(|_| std::env::current_dir())
@@ -115,11 +108,22 @@ impl Supervisor {
         let confinement = confinement(&self.sandbox, &self.host).job_control(false).read(&folder);
         let mut command = Command::new(program)
             .confine(confinement)
-            .args(arguments)
             .pass_env(&self.spec.pass_env)
             .cwd(folder)
             .capture_stderr(Capture { head: 0, tail: STDERR_BYTES })
             .grace(GRACE);
+        // A bare name is a program's on PATH, whatever stands beside the manifest.
+        if program.contains('/')
+            && let Some(sealed) = self.pinned(program)?
+        {
+            command = command.sealed(sealed);
+        }
+        for argument in arguments {
+            command = match self.pinned(argument)? {
+                Some(sealed) => command.sealed_arg(sealed),
+                None => command.arg(argument),
+            };
+        }
         for variable in &self.spec.pass_env {
             crate::expand::may_pass(&self.host, variable)?;
         }
@@ -132,6 +136,16 @@ impl Supervisor {
         let watched = Arc::downgrade(&live);
         drop(tokio::spawn(let_go_when_idle(supervisor, watched, self.spec.idle)));
         Ok(live)
+    }
+
+    /// Where files are pinned: a copy of the one that the worker is given under this name, which has to
+    /// be what it was when the manifest was loaded.
+    fn pinned(&self, name: &str) -> Result<Option<SealedFile>, ToolError> {
+        let file = self.spec.files.get(name).filter(|_| self.host.pinned_scripts);
+        let Some(file) = file else { return Ok(None) };
+        let sealed = script::unchanged(file).and_then(|bytes| script::sealed(file, &bytes));
+        let refused = |problem| ToolError::unavailable(format!("the tool {problem}"));
+        sealed.map(Some).map_err(refused)
     }
 
     /// Lets the worker go if it has not been used for so long; else says how long that still takes.

@@ -11,8 +11,17 @@ use toolcrib_tool::{Arguments, CallContext, ErrorKind, Tool, ToolError, ToolOutc
 
 /// Calls the tool of a manifest in a folder; commands run in `/`.
 async fn call(folder: &Path, run: &str, arguments: &Value) -> Result<String, ToolError> {
+    call_on(&RunnerHost::new("/"), folder, run, arguments).await
+}
+
+async fn call_on(
+    host: &RunnerHost,
+    folder: &Path,
+    run: &str,
+    arguments: &Value,
+) -> Result<String, ToolError> {
     let declaration = declared(folder, run);
-    let runner = CommandRunner::new(&declaration, &RunnerHost::new("/"));
+    let runner = CommandRunner::new(&declaration, host);
     let cx = CallContext::builder("call_1", declaration.definition).build();
     match runner.call(Arguments::from_validated(arguments.to_string()), &cx).await? {
         ToolOutcome::Done(output) => Ok(output.text().into_owned()),
@@ -51,6 +60,28 @@ async fn a_script_beside_the_manifest_gets_its_arguments_one_by_one() {
     }
     let refused = call(folder.path(), run, &json!({"list": ["-rf"]})).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::InvalidArgs);
+}
+
+#[tokio::test]
+async fn a_pinned_script_runs_from_a_copy_of_what_was_looked_at_and_knows_its_own_path() {
+    let folder = tempfile::tempdir().unwrap();
+    let pinned = RunnerHost::new("/").with_pinned_scripts(true);
+    // It changes itself before it reads on: a shell reads as it goes.
+    let text = "#!/bin/sh\nprintf '#!/bin/sh\\necho evil\\necho evil\\necho evil\\n' > \"$TOOLCRIB_SCRIPT\"\n\
+                echo \"$0 $1\"\necho \"$TOOLCRIB_SCRIPT\"\n";
+    let run = "script: ./s.sh\nargs: ['${args.a}']";
+    let own = folder.path().join("./s.sh");
+    for mode in [0o755, 0o644] {
+        script(folder.path(), text, mode);
+        let said = call_on(&pinned, folder.path(), run, &json!({"a": "x"})).await.unwrap();
+        let own = std::path::absolute(&own).unwrap();
+        let mut lines = said.lines();
+        let name = lines.next().unwrap_or_default();
+        assert!(name.starts_with("/proc/self/fd/") && name.ends_with(" x"), "{said}");
+        assert_eq!(lines.next(), own.to_str(), "{said}");
+        let after = fs::read_to_string(&own).unwrap();
+        assert!(after.contains("evil"), "it has changed itself: {after}");
+    }
 }
 
 #[tokio::test]

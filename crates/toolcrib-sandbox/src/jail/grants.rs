@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use super::plan::Access;
-use crate::process::lookup;
+use crate::process::{SealedFile, lookup};
 use crate::{Confinement, Profile};
 
 /// Programs, and what they are made of.
@@ -102,12 +102,24 @@ const RANDOM: [&str; 2] = ["/dev/random", "/dev/urandom"];
 
 /// How many `#!` lines are followed.
 const INTERPRETERS: usize = 3;
+/// How much of a first line is looked at, in bytes: as much as the kernel does.
+const LINE_MAX: usize = 256;
+
+/// What is to be started.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum ProgramFile<'a> {
+    /// A file that has a name.
+    Named(&'a Path),
+    /// One in memory. It needs no grant: no rule is about what is in no file system that can be
+    /// mounted. Its interpreter does.
+    Sealed(&'a SealedFile),
+}
 
 /// All that a confinement grants a program: what its profile says, what is found with the program
 /// itself, its scratch directory, and what was granted by hand.
 pub(crate) fn grants(
     confinement: &Confinement,
-    program: &Path,
+    program: ProgramFile<'_>,
     search: &OsStr,
     scratch: Option<&Path>,
 ) -> Vec<(Access, PathBuf)> {
@@ -156,8 +168,15 @@ impl Grants {
     }
 
     /// A program with its installation, and whatever its `#!` line has it run by.
-    fn own(&mut self, program: &Path, search: &OsStr, installation: Access) {
-        let mut next = Some(program.to_owned());
+    fn own(&mut self, program: ProgramFile<'_>, search: &OsStr, installation: Access) {
+        let mut next = match program {
+            ProgramFile::Named(program) => Some(program.to_owned()),
+            ProgramFile::Sealed(file) => {
+                let mut start = [0; LINE_MAX];
+                let read = file.beginning(&mut start).unwrap_or(0);
+                self.interpreter(&start[..read], search)
+            }
+        };
         for _ in 0..=INTERPRETERS {
             let Some(program) = next else { return };
             self.add(Access::Run, &program);
@@ -165,8 +184,22 @@ impl Grants {
             {
                 self.all(installation, prefix(&place));
             }
-            next = interpreter(&program, search);
+            next = beginning(&program).and_then(|start| self.interpreter(&start, search));
         }
+    }
+
+    /// What a script names in its first line; of `env`, which is granted itself, what that is to look
+    /// for.
+    fn interpreter(&mut self, start: &[u8], search: &OsStr) -> Option<PathBuf> {
+        let line = start.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
+        let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+        let first = Path::new(OsStr::from_bytes(words.next()?));
+        if first.file_name()? != "env" {
+            return Some(first.to_owned());
+        }
+        self.add(Access::Run, first);
+        let name = words.find(|word| !word.starts_with(b"-") && !word.contains(&b'='))?;
+        lookup::find(OsStr::from_bytes(name), search, None).ok()
     }
 }
 
@@ -189,19 +222,11 @@ fn holds_programs(directory: &Path) -> bool {
     directory.is_absolute() && directory.parent().is_some() && !is_home
 }
 
-/// What a script names in its first line; of `env`, what that is to look for.
-fn interpreter(program: &Path, search: &OsStr) -> Option<PathBuf> {
-    // The kernel looks at as much.
-    let mut start = Vec::with_capacity(256);
-    File::open(program).ok()?.take(256).read_to_end(&mut start).ok()?;
-    let line = start.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
-    let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
-    let first = Path::new(OsStr::from_bytes(words.next()?));
-    if first.file_name()? != "env" {
-        return Some(first.to_owned());
-    }
-    let name = words.find(|word| !word.starts_with(b"-") && !word.contains(&b'='))?;
-    lookup::find(OsStr::from_bytes(name), search, None).ok()
+/// As much of a program's file as may hold a first line.
+fn beginning(program: &Path) -> Option<Vec<u8>> {
+    let mut start = Vec::with_capacity(LINE_MAX);
+    File::open(program).ok()?.take(LINE_MAX as u64).read_to_end(&mut start).ok()?;
+    Some(start)
 }
 
 #[cfg(test)]
@@ -217,7 +242,7 @@ mod tests {
     }
 
     fn granted(confinement: &Confinement, program: &Path, search: &Path) -> Vec<PathBuf> {
-        let grants = grants(confinement, program, search.as_os_str(), None);
+        let grants = grants(confinement, ProgramFile::Named(program), search.as_os_str(), None);
         grants.into_iter().map(|(_, path)| path).collect()
     }
 
@@ -255,7 +280,8 @@ mod tests {
     #[test]
     fn what_computes_is_granted_nothing_to_write_but_what_is_given() {
         let confinement = Confinement::new(Profile::Pure).workspace("/srv/w").read("/srv/r");
-        let grants = grants(&confinement, Path::new("/bin/true"), OsStr::new("/bin"), None);
+        let program = ProgramFile::Named(Path::new("/bin/true"));
+        let grants = grants(&confinement, program, OsStr::new("/bin"), None);
         let written: Vec<_> = grants
             .iter()
             .filter(|(access, _)| *access == Access::Write)

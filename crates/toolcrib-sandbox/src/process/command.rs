@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::Capture;
+use super::{Capture, SealedFile};
 use crate::Confinement;
 
 /// A program to start with [`run`](super::run).
@@ -19,6 +19,10 @@ use crate::Confinement;
 pub struct Command {
     pub(crate) program: OsString,
     pub(crate) args: Vec<OsString>,
+    /// What is started in the program's place.
+    pub(crate) sealed: Option<SealedFile>,
+    /// Arguments whose places are taken by names of files: by their numbers.
+    pub(crate) sealed_args: Vec<(usize, SealedFile)>,
     pub(crate) env: Vec<(OsString, OsString)>,
     pub(crate) cwd: Option<PathBuf>,
     pub(crate) in_scratch: bool,
@@ -39,6 +43,8 @@ impl Command {
         Self {
             program: program.into(),
             args: Vec::new(),
+            sealed: None,
+            sealed_args: Vec::new(),
             env: Vec::new(),
             cwd: None,
             in_scratch: false,
@@ -61,6 +67,19 @@ impl Command {
     pub fn args<A: Into<OsString>>(mut self, args: impl IntoIterator<Item = A>) -> Self {
         self.args.extend(args.into_iter().map(Into::into));
         self
+    }
+
+    /// Has this file started in the program's place, which keeps its name in messages. It is a program,
+    /// or a script whose first line names one, which is given the file's name, `/proc/self/fd/N`.
+    pub fn sealed(mut self, file: SealedFile) -> Self {
+        self.sealed = Some(file);
+        self
+    }
+
+    /// Adds one argument: the name that the program has for this file.
+    pub fn sealed_arg(mut self, file: SealedFile) -> Self {
+        self.sealed_args.push((self.args.len(), file));
+        self.arg("")
     }
 
     /// Sets a variable; the last value of a name wins.

@@ -11,19 +11,21 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
-use super::start::{above, c_string};
+use super::start::{FURTHER, OF_HELPER, above, c_string};
 use super::supervised::Supervisor;
 use super::sys::{Request, spawn};
-use super::{KillRung, SpawnError, zygote};
+use super::{KillRung, SealedFile, SpawnError, zygote};
 use crate::jail::plan::Plan;
 use crate::jail::report::{Report, Step, process_of};
-use crate::jail::{self, grants};
+use crate::jail::{self, ProgramFile, grants};
 use crate::{Confinement, Enforced, Profile};
 
 /// What a helper is to become.
 pub(super) struct Target<'a> {
     pub(super) confinement: &'a Confinement,
     pub(super) file: &'a Path,
+    /// What that is, if it is no file that others could name.
+    pub(super) sealed: Option<&'a SealedFile>,
     /// Where programs of this environment are looked for.
     pub(super) search: &'a OsStr,
     pub(super) scratch: Option<&'a Path>,
@@ -107,13 +109,14 @@ enum Attempt {
 }
 
 fn attempt(helper: &Path, target: &Target<'_>, rung: KillRung) -> Result<Attempt, Refusal> {
-    let Target { confinement, file, search, scratch, request } = target;
+    let Target { confinement, file, sealed, search, scratch, request } = target;
+    let program = sealed.map_or(ProgramFile::Named(file), ProgramFile::Sealed);
     let plan = Plan {
         profile: confinement.profile,
         require: confinement.require,
         rung,
         limits: confinement.limits,
-        grants: grants(confinement, file, search, *scratch),
+        grants: grants(confinement, program, search, *scratch),
         without: confinement.without.clone(),
     };
     let mut argv = plan
@@ -190,17 +193,21 @@ struct Begun {
 
 /// Starts a helper as a process of its own. The inner error is that of its start.
 fn by_itself(request: &Request<'_>) -> io::Result<io::Result<Begun>> {
-    let (begun, process) =
-        begin(|control, report| spawn(&Request { further: &[control, report], ..*request }))?;
+    let (begun, process) = begin(request.further.len(), |control, report| {
+        let own = request.further.iter().copied();
+        let further: Vec<_> = [control, report].into_iter().chain(own).collect();
+        spawn(&Request { further: &further, ..*request })
+    })?;
     Ok(process.map(|process| Begun { process: Some(process), ..begun }))
 }
 
-/// Has the zygote make a helper; nothing if there is none to do so.
+/// Has the zygote make a helper; nothing if there is none to do so, or the program has descriptors of
+/// its own, which have their numbers from a start only.
 fn by_zygote(helper: &Path, request: &Request<'_>) -> io::Result<Option<Begun>> {
-    if !zygote::is_kept() {
+    if !zygote::is_kept() || !request.further.is_empty() {
         return Ok(None);
     }
-    let (begun, sent) = begin(|control, report| {
+    let (begun, sent) = begin(0, |control, report| {
         zygote::order(helper, &Request { further: &[control, report], ..*request })
     })?;
     // Of an order that came to nothing not even a number is heard, and nothing was started.
@@ -208,13 +215,19 @@ fn by_zygote(helper: &Path, request: &Request<'_>) -> io::Result<Option<Begun>> 
     Ok((sent && !begun.text.is_empty()).then_some(Begun { process, ..begun }))
 }
 
-/// Makes the ways between the two, has the helper's ends handed over, and waits for its report.
-fn begin<T>(hand_over: impl FnOnce(BorrowedFd<'_>, BorrowedFd<'_>) -> T) -> io::Result<(Begun, T)> {
+/// Makes the ways between the two, has the helper's ends handed over, beside so many of the program's
+/// own, and waits for its report.
+fn begin<T>(
+    own: usize,
+    hand_over: impl FnOnce(BorrowedFd<'_>, BorrowedFd<'_>) -> T,
+) -> io::Result<(Begun, T)> {
     let (control, theirs) =
         socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
     let (report, reporter) = pipe_with(PipeFlags::CLOEXEC)?;
-    // Their numbers there are 3 and 4.
-    let (theirs, reporter) = (above(theirs, 4)?, above(reporter, 4)?);
+    // Their numbers there are 3 and 4, and those of the program's own follow.
+    let own = i32::try_from(own).unwrap_or(i32::MAX - FURTHER - OF_HELPER);
+    let last = FURTHER + OF_HELPER - 1 + own;
+    let (theirs, reporter) = (above(theirs, last)?, above(reporter, last)?);
     let handed_over = hand_over(theirs.as_fd(), reporter.as_fd());
     drop((theirs, reporter));
     let mut text = String::new();

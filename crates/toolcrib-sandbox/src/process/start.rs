@@ -2,7 +2,7 @@
 
 use std::ffi::{CString, OsStr, OsString};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
@@ -17,6 +17,11 @@ use super::sys::{Request, spawn};
 use super::tree::Tree;
 use super::{Command, SpawnError, lookup};
 use crate::{Enforced, Profile, environment};
+
+/// The first descriptor of a program after its standard streams.
+pub(super) const FURTHER: RawFd = libc::STDERR_FILENO + 1;
+/// How many of them a helper has for itself.
+pub(super) const OF_HELPER: RawFd = 2;
 
 /// A program that has just been started, and our ends of its pipes.
 pub(crate) struct Started {
@@ -44,9 +49,13 @@ pub(crate) fn start(command: &Command, input: Input) -> Result<Started, SpawnErr
     let cookie = Cookie::new()?;
     let (environment, scratch) = environment(command, &cookie)?;
     let search = value_of(&environment, "PATH").unwrap_or_default().to_owned();
-    let file = lookup::find(&command.program, &search, command.cwd.as_deref())?;
+    let sealed = Sealed::of(command)?;
+    let file = match sealed.program() {
+        Some(name) => PathBuf::from(name),
+        None => lookup::find(&command.program, &search, command.cwd.as_deref())?,
+    };
 
-    let argv = argv(command)?;
+    let argv = argv(command, &sealed)?;
     let envp = envp(environment)?;
     let path = c_string(file.as_os_str(), || "the program's path".to_owned())?;
     let scratch_path = scratch.as_ref().filter(|_| command.in_scratch).map(Scratch::path);
@@ -67,7 +76,7 @@ pub(crate) fn start(command: &Command, input: Input) -> Result<Started, SpawnErr
         stdin: stdin.as_ref().map(|(child, _)| child.as_fd()),
         stdout: child_stdout.as_fd(),
         stderr: if command.joined { child_stdout.as_fd() } else { child_stderr.as_fd() },
-        further: &[],
+        further: &sealed.descriptors(),
     };
     let (pid, supervisor, enforced) = if command.confinement.profile == Profile::Trusted {
         let pid = spawn(&request).map_err(|error| explain(command, &file, error))?;
@@ -76,6 +85,7 @@ pub(crate) fn start(command: &Command, input: Input) -> Result<Started, SpawnErr
         let target = Target {
             confinement: &command.confinement,
             file: &file,
+            sealed: command.sealed.as_ref(),
             search: &search,
             scratch: scratch.as_ref().map(Scratch::path),
             request,
@@ -154,14 +164,57 @@ fn value_of<'a>(variables: &'a Variables, name: &str) -> Option<&'a OsStr> {
     variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_os_str())
 }
 
+/// The sealed files of a command, and what they are called in the program.
+struct Sealed {
+    /// The program's number, and those of arguments with their places.
+    program: Option<RawFd>,
+    args: Vec<(usize, RawFd)>,
+    files: Vec<OwnedFd>,
+}
+
+impl Sealed {
+    fn of(command: &Command) -> io::Result<Self> {
+        // A confined program has these after the two of its helper.
+        let first = match command.confinement.profile {
+            Profile::Trusted => FURTHER,
+            _ => FURTHER + OF_HELPER,
+        };
+        let mut numbers = first..;
+        let program = command.sealed.as_ref().and_then(|_| numbers.next());
+        let places = command.sealed_args.iter().map(|(place, _)| *place);
+        let args: Vec<_> = places.zip(numbers).collect();
+        let files = command.sealed.iter().chain(command.sealed_args.iter().map(|(_, file)| file));
+        // Above all numbers in the program: none overwrites another before it has its own.
+        let last = args.last().map(|(_, number)| *number).or(program).unwrap_or(first);
+        let files = files.map(|file| file.above(last)).collect::<Result<_, _>>()?;
+        Ok(Self { program, args, files })
+    }
+
+    fn program(&self) -> Option<String> {
+        self.program.map(name_of)
+    }
+
+    fn arg(&self, place: usize) -> Option<String> {
+        self.args.iter().find(|(own, _)| *own == place).map(|(_, number)| name_of(*number))
+    }
+
+    fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        self.files.iter().map(AsFd::as_fd).collect()
+    }
+}
+
+/// What a program calls a descriptor of its own.
+fn name_of(number: RawFd) -> String {
+    format!("/proc/self/fd/{number}")
+}
+
 /// The argument vector; the program appears under the name it was given.
-fn argv(command: &Command) -> Result<Vec<CString>, SpawnError> {
+fn argv(command: &Command, sealed: &Sealed) -> Result<Vec<CString>, SpawnError> {
     let program = c_string(&command.program, || "the program's name".to_owned());
-    let args = command
-        .args
-        .iter()
-        .enumerate()
-        .map(|(index, arg)| c_string(arg, || format!("argument {}", index + 1)));
+    let args = command.args.iter().enumerate().map(|(index, arg)| {
+        let name = sealed.arg(index).map(OsString::from);
+        c_string(name.as_ref().unwrap_or(arg), || format!("argument {}", index + 1))
+    });
     std::iter::once(program).chain(args).collect()
 }
 
@@ -210,13 +263,19 @@ pub(super) fn above(fd: OwnedFd, last: RawFd) -> io::Result<OwnedFd> {
 
 /// What the system's answer means for this command.
 fn explain(command: &Command, file: &Path, error: io::Error) -> SpawnError {
-    let path = PathBuf::from(file);
+    let path = match &command.sealed {
+        Some(_) => PathBuf::from(&command.program),
+        None => PathBuf::from(file),
+    };
     let reason = match error.raw_os_error() {
         Some(libc::E2BIG) => {
             let program = command.program.to_string_lossy().into_owned();
             return SpawnError::TooLong { program };
         }
         Some(libc::ENOEXEC) => "neither a program nor a script with a `#!` line",
+        Some(libc::ENOENT) if command.sealed.is_some() => {
+            "the interpreter or loader it names is missing, or `/proc` is"
+        }
         // The file was there a moment ago: what is missing is what it wants to be run by.
         Some(libc::ENOENT) if file.exists() => "the interpreter or loader it names is missing",
         _ => return SpawnError::Start { path, source: error },

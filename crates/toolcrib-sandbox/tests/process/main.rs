@@ -7,6 +7,7 @@ mod environment;
 mod kept;
 mod kill;
 mod output;
+mod sealed;
 mod start;
 
 use std::future::{Future, pending};

@@ -1,0 +1,79 @@
+//! Bytes that nobody can change any more, as a file that programs are given.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::os::unix::fs::FileExt as _;
+use std::sync::Arc;
+
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+use rustix::io::{Errno, fcntl_dupfd_cloexec};
+
+/// A file in memory that was written once and is sealed: who has looked at its bytes knows what a
+/// program reads there, whoever may write to the place they came from. Cloning it is cheap.
+///
+/// Given to a [`Command`](super::Command), it is open in the program from its start, and named
+/// `/proc/self/fd/N` there. What it starts has it, too.
+///
+/// ```
+/// use toolcrib_sandbox::SealedFile;
+///
+/// let script = SealedFile::new(b"#!/bin/sh\necho hello\n")?;
+/// # let _ = script;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct SealedFile(Arc<File>);
+
+impl SealedFile {
+    /// A file of these bytes. Fails where the system is short of memory or descriptors, or lets nothing
+    /// in memory be executed (`vm.memfd_noexec` is 2).
+    pub fn new(bytes: &[u8]) -> io::Result<Self> {
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        // Before Linux 6.3 all of them may be executed, and saying so is not known.
+        let made = match memfd_create("sealed", flags | MemfdFlags::EXEC) {
+            Err(Errno::INVAL) => memfd_create("sealed", flags),
+            made => made,
+        };
+        let mut file = File::from(made?);
+        file.write_all(bytes)?;
+        let seals = SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL;
+        fcntl_add_seals(&file, seals)?;
+        Ok(Self(Arc::new(file)))
+    }
+
+    /// Its first bytes, at most so many as there is room for.
+    pub(crate) fn beginning(&self, room: &mut [u8]) -> io::Result<usize> {
+        self.0.read_at(room, 0)
+    }
+
+    /// Another descriptor of it, above this one.
+    pub(super) fn above(&self, last: i32) -> io::Result<OwnedFd> {
+        Ok(fcntl_dupfd_cloexec(self.0.as_fd(), last + 1)?)
+    }
+}
+
+impl fmt::Debug for SealedFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SealedFile").field(&self.0.as_raw_fd()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::OpenOptions;
+
+    use super::*;
+
+    #[test]
+    fn nobody_changes_what_is_sealed() {
+        let sealed = SealedFile::new(b"#!/bin/sh\n").unwrap();
+        let path = format!("/proc/self/fd/{}", sealed.0.as_raw_fd());
+        assert_eq!(std::fs::read(&path).unwrap(), b"#!/bin/sh\n");
+        let mut again = OpenOptions::new().write(true).open(&path).unwrap();
+        assert!(again.write_all(b"x").is_err());
+        assert!(again.set_len(0).is_err() && again.set_len(100).is_err());
+        assert_eq!(std::fs::read(&path).unwrap(), b"#!/bin/sh\n");
+    }
+}

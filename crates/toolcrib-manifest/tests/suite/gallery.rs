@@ -121,6 +121,7 @@ fn page() -> String {
     for code in CODES {
         let word = code.severity.as_str();
         let _ = write!(page, "\n# `{}`\n\n*{word}* — {}\n", code.code, code.summary);
+        let _ = write!(page, "\n{}\n", code.help);
         let of_code = files.iter().filter(|broken| {
             let several = broken.file.starts_with("several");
             let worst = broken.found.iter().min_by_key(|found| found.severity);

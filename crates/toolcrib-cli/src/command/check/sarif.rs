@@ -12,6 +12,11 @@ use toolcrib::tool::Origin;
 use super::report::Report;
 
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
+/// The page of all diagnostics, with a heading each.
+const PAGE: &str = concat!(
+    env!("CARGO_PKG_REPOSITORY"),
+    "/blob/main/crates/toolcrib-manifest/src/docs/diagnostics.md"
+);
 
 /// The whole log: one run, the rules that were broken, a result per problem.
 pub(super) fn log(report: &Report<'_>) -> Value {
@@ -44,6 +49,8 @@ fn rule(code: &str) -> Value {
     let mut rule = json!({"id": code});
     if let Some(known) = Code::find(code) {
         rule["shortDescription"] = json!({"text": known.summary});
+        rule["help"] = json!({"text": known.help});
+        rule["helpUri"] = json!(format!("{PAGE}#{code}"));
         rule["defaultConfiguration"] = json!({"level": level(known.severity)});
     }
     rule

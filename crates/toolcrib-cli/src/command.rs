@@ -26,6 +26,7 @@ mod why;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use toolcrib::core::Toolset;
 use toolcrib::{ToolEntry, Toolcrib, TurnOptions, UnknownToolset};
 
 use self::server_flags::ServerFlags;
@@ -172,6 +173,11 @@ impl ToolsetChoice {
             None => options,
             Some(name) => options.toolset(crib.toolset(name)?.clone()),
         })
+    }
+
+    /// The toolset, if there is one.
+    fn chosen<'c>(&self, crib: &'c Toolcrib) -> Result<Option<&'c Toolset>, UnknownToolset> {
+        self.toolset.as_ref().map(|name| crib.toolset(name)).transpose()
     }
 
     /// Whether a tool is one of them.

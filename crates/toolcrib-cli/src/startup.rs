@@ -128,11 +128,19 @@ fn pins(builder: ToolcribBuilder, config: &Config) -> Result<ToolcribBuilder, Se
     }
 }
 
-/// Builds the crib as it is declared, whatever the lock says of it.
-pub(crate) fn declared(options: &Options) -> anyhow::Result<Started> {
-    let mut loaded = config(options)?;
-    loaded.config_mut().registry.lock = LockMode::Off;
-    build_of(loaded, Secrets::look, |builder, _| Ok(builder))
+/// Builds the crib as it is declared, whatever the lock and pins say of it. Where other MCP servers
+/// will be asked, they get the secrets they need.
+pub(crate) fn declared(options: &Options, asks_servers: bool) -> anyhow::Result<Started> {
+    let build = |secrets: fn(SecretSources) -> Secrets| {
+        let mut loaded = config(options)?;
+        loaded.config_mut().registry.lock = LockMode::Off;
+        build_of(loaded, secrets, |builder, _| Ok(builder))
+    };
+    let started = build(Secrets::look)?;
+    if asks_servers && started.manifests.files().upstreams().any(needs_secrets) {
+        return build(Secrets::read);
+    }
+    Ok(started)
 }
 
 fn build(

@@ -21,6 +21,11 @@ pub(crate) async fn connect(crib: &Toolcrib) {
     crib.connect().await.settled(LISTING_WAIT).await;
 }
 
+/// Connects to all, and waits for each as long as one that is asked for by name is waited for.
+pub(crate) async fn connect_patiently(crib: &Toolcrib) {
+    crib.connect().await.settled(NAMED_WAIT).await;
+}
+
 /// Connects to those that may have a tool of this name, unless somebody else has it, and to no
 /// others.
 pub(crate) async fn connect_for(started: &Started, tool: &str) {

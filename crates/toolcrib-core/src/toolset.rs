@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 use toolcrib_tool::ToolEntry;
 
+use crate::pattern::Pattern;
 use crate::registry::RegistrySnapshot;
 use crate::spill::READ_OUTPUT;
 pub use filter::ToolFilter;
@@ -61,7 +62,8 @@ struct Inner {
 }
 
 /// Which tools are listed, searched, described and called together: those that at least one
-/// `include` takes, or all if there is none, and no `exclude`.
+/// `include` takes, or all if there is none, and no `exclude`. Beside them, prompts and resources by
+/// their names: none, unless they are named.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Toolset")]
 #[serde(default, deny_unknown_fields)]
@@ -72,6 +74,13 @@ struct Rules {
     /// Leaves out what any of these takes, whatever includes it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     exclude: Vec<ToolFilter>,
+    /// Names of the prompts that MCP clients are offered beside the tools; `*` is any text. None without.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    prompts: Vec<Pattern>,
+    /// Addresses of the resources that MCP clients are offered beside the tools, of those with variables
+    /// as they are declared; `*` is any text. None without.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    resources: Vec<Pattern>,
 }
 
 impl Toolset {
@@ -92,6 +101,34 @@ impl Toolset {
         self.with(|rules| rules.exclude.push(filter))
     }
 
+    /// Takes prompts of this name, a [`Pattern`]. Given again: of either.
+    #[must_use]
+    pub fn prompt(self, name: impl Into<String>) -> Self {
+        self.with(|rules| rules.prompts.push(Pattern::new(name)))
+    }
+
+    /// Takes resources of this address, a [`Pattern`]; of those with variables it is held against the
+    /// address as it is declared. Given again: of either.
+    #[must_use]
+    pub fn resource(self, uri: impl Into<String>) -> Self {
+        self.with(|rules| rules.resources.push(Pattern::new(uri)))
+    }
+
+    /// Whether it takes any prompt or resource.
+    pub fn has_offers(&self) -> bool {
+        !self.0.rules.prompts.is_empty() || !self.0.rules.resources.is_empty()
+    }
+
+    /// Whether the prompt of this name is part of it.
+    pub fn allows_prompt(&self, name: &str) -> bool {
+        self.0.rules.prompts.iter().any(|pattern| pattern.matches(name))
+    }
+
+    /// Whether the resource that is declared with this address is part of it.
+    pub fn allows_resource(&self, uri: &str) -> bool {
+        self.0.rules.resources.iter().any(|pattern| pattern.matches(uri))
+    }
+
     /// Takes `read_output`, too, where an `include` may not: what is cut in a turn can then be read
     /// in it. An `exclude` still leaves it out.
     #[must_use]
@@ -110,7 +147,7 @@ impl Toolset {
 
     /// Whether the tool is part of it.
     pub fn allows(&self, entry: &ToolEntry) -> bool {
-        let Rules { include, exclude } = &self.0.rules;
+        let Rules { include, exclude, .. } = &self.0.rules;
         (include.is_empty() || include.iter().any(|filter| filter.takes(entry)))
             && !exclude.iter().any(|filter| filter.takes(entry))
     }

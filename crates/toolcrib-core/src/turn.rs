@@ -93,9 +93,9 @@ impl TurnOptions {
         self
     }
 
-    /// Whether the turn is about a toolset only.
-    pub fn has_toolset(&self) -> bool {
-        self.toolset.is_some()
+    /// The toolset that the turn is about, if it is not about everything.
+    pub fn own_toolset(&self) -> Option<&Toolset> {
+        self.toolset.as_ref()
     }
 
     /// Who is told of the calls while they run. The executor's bus, if it has one, is told anyway.

@@ -7,8 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use tokio::sync::watch;
+use toolcrib_core::Toolset;
 use toolcrib_tool::Icon;
 
 pub use address::Address;
@@ -120,7 +121,18 @@ pub enum ResourceContent {
 /// catalog.set(vec![review], Vec::new());
 /// ```
 #[derive(Debug, Clone)]
-pub struct Catalog(Arc<Shared>);
+pub struct Catalog {
+    shared: Arc<Shared>,
+    within: Option<Arc<Within>>,
+}
+
+/// What of a catalog a toolset names.
+#[derive(Debug)]
+struct Within {
+    toolset: Toolset,
+    /// What was chosen of the offer that was asked about last: questions come in rows.
+    last: ArcSwapOption<(Arc<Offer>, Arc<Offer>)>,
+}
 
 #[derive(Debug)]
 struct Shared {
@@ -132,27 +144,43 @@ impl Catalog {
     /// An empty one.
     pub fn new() -> Self {
         let offer = ArcSwap::from_pointee(Offer::default());
-        Self(Arc::new(Shared { offer, changes: watch::Sender::new(()) }))
+        Self { shared: Arc::new(Shared { offer, changes: watch::Sender::new(()) }), within: None }
+    }
+
+    /// The same catalog, seen by somebody who is limited to what a toolset names.
+    #[must_use]
+    pub fn within(&self, toolset: &Toolset) -> Self {
+        let within = Within { toolset: toolset.clone(), last: ArcSwapOption::empty() };
+        Self { shared: Arc::clone(&self.shared), within: Some(Arc::new(within)) }
     }
 
     /// Says what there is from now on, the first of a name or address before all others of it. Clients
     /// are told if it is something else.
     pub fn set(&self, prompts: Vec<Prompt>, resources: Vec<Resource>) {
         let offer = Offer::new(prompts, resources);
-        if **self.0.offer.load() != offer {
-            self.0.offer.store(Arc::new(offer));
-            self.0.changes.send_replace(());
+        if **self.shared.offer.load() != offer {
+            self.shared.offer.store(Arc::new(offer));
+            self.shared.changes.send_replace(());
         }
     }
 
     /// What there is now.
     pub(crate) fn offer(&self) -> Arc<Offer> {
-        self.0.offer.load_full()
+        let whole = self.shared.offer.load_full();
+        let Some(within) = &self.within else { return whole };
+        if let Some(last) = &*within.last.load()
+            && Arc::ptr_eq(&last.0, &whole)
+        {
+            return Arc::clone(&last.1);
+        }
+        let chosen = Arc::new(whole.within(&within.toolset));
+        within.last.store(Some(Arc::new((whole, Arc::clone(&chosen)))));
+        chosen
     }
 
     /// Told of every change.
     pub(crate) fn changes(&self) -> watch::Receiver<()> {
-        self.0.changes.subscribe()
+        self.shared.changes.subscribe()
     }
 }
 
@@ -185,6 +213,13 @@ impl Offer {
     /// The addresses, or the templates of addresses; sorted likewise.
     pub(crate) fn resources_at(&self, templates: bool) -> Vec<&Resource> {
         self.resources.iter().filter(|one| one.address.is_template() == templates).collect()
+    }
+
+    fn within(&self, toolset: &Toolset) -> Self {
+        let prompts = self.prompts.iter().filter(|one| toolset.allows_prompt(&one.name));
+        let resources = self.resources.iter();
+        let resources = resources.filter(|one| toolset.allows_resource(one.address.as_str()));
+        Self { prompts: prompts.cloned().collect(), resources: resources.cloned().collect() }
     }
 
     pub(crate) fn prompt(&self, name: &str) -> Option<&Prompt> {

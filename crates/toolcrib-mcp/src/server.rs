@@ -79,8 +79,8 @@ impl McpOptions {
         self
     }
 
-    /// Sets the prompts and resources that clients are offered, unless they are limited to a toolset.
-    /// Default: none, and clients are told that there are none.
+    /// Sets the prompts and resources that clients are offered; those who are limited to a toolset get
+    /// what it names. Default: none, and clients are told that there are none.
     #[must_use]
     pub fn catalog(mut self, catalog: Catalog) -> Self {
         self.catalog = Some(catalog);
@@ -120,6 +120,8 @@ struct Inner {
     options: McpOptions,
     tools: ToolListCache,
     tasks: Tasks,
+    /// What of the catalog the clients are offered, if anything.
+    catalog: Option<Catalog>,
     closing: CancellationToken,
     /// Cancelled with `closing` at the latest.
     silent: CancellationToken,
@@ -130,28 +132,31 @@ impl McpServer {
     pub fn new(executor: Executor, options: McpOptions) -> Self {
         let closing = CancellationToken::new();
         let silent = closing.child_token();
-        Self(Arc::new(Inner {
-            tasks: Tasks::new(options.tasks.clone()),
-            executor,
-            options,
-            tools: ToolListCache::default(),
-            closing,
-            silent,
-        }))
+        Self::with(executor, options, closing, silent)
+    }
+
+    fn with(
+        executor: Executor,
+        options: McpOptions,
+        closing: CancellationToken,
+        silent: CancellationToken,
+    ) -> Self {
+        let catalog = options.catalog.as_ref();
+        let catalog = catalog.and_then(|catalog| match options.turn.own_toolset() {
+            Some(toolset) => toolset.has_offers().then(|| catalog.within(toolset)),
+            None => Some(catalog.clone()),
+        });
+        let (tasks, tools) = (Tasks::new(options.tasks.clone()), ToolListCache::default());
+        Self(Arc::new(Inner { executor, options, tools, tasks, catalog, closing, silent }))
     }
 
     /// The same server for another client: its requests' turns are opened with `turn`, and neither knows
     /// the other's tasks. Closing either closes both.
     #[must_use]
     pub fn for_client(&self, turn: TurnOptions) -> Self {
-        Self(Arc::new(Inner {
-            executor: self.0.executor.clone(),
-            options: self.0.options.clone().turn(turn),
-            tools: ToolListCache::default(),
-            tasks: Tasks::new(self.0.options.tasks.clone()),
-            closing: self.0.closing.clone(),
-            silent: self.0.silent.clone(),
-        }))
+        let options = self.0.options.clone().turn(turn);
+        let (closing, silent) = (self.0.closing.clone(), self.0.silent.clone());
+        Self::with(self.0.executor.clone(), options, closing, silent)
     }
 
     /// Ends every call and every connection that is being served, over every transport, at once.
@@ -209,10 +214,9 @@ impl McpServer {
         self.0.executor.turn(self.0.options.turn.clone().listeners(listeners))
     }
 
-    /// The catalog, if clients are offered one: a toolset says which tools there are, and nothing of
-    /// what else there is, so that within one there is nothing else.
+    /// What clients are offered beside tools, if they are: within a toolset only what it names.
     pub(crate) fn catalog(&self) -> Option<&Catalog> {
-        self.0.options.catalog.as_ref().filter(|_| !self.0.options.turn.has_toolset())
+        self.0.catalog.as_ref()
     }
 
     /// What the catalog holds now.

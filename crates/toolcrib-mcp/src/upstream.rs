@@ -15,6 +15,7 @@ mod pins;
 mod progress;
 mod publish;
 mod result;
+mod review;
 mod set;
 mod settings;
 mod status;
@@ -22,6 +23,7 @@ mod tool;
 
 pub use http::HttpServer;
 pub use pins::{MemoryPins, PinStore};
+pub use review::{OfferedTool, Review, Reviewed};
 pub use set::Upstreams;
 pub use settings::{StdioServer, Upstream};
 pub use status::{UpstreamState, UpstreamStatus};

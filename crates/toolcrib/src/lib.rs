@@ -15,6 +15,8 @@ pub mod manifest_tests;
 #[cfg(feature = "manifests")]
 pub mod manifests;
 #[cfg(all(feature = "manifests", feature = "mcp"))]
+pub mod names;
+#[cfg(all(feature = "manifests", feature = "mcp"))]
 mod offerings;
 #[cfg(all(unix, feature = "http"))]
 mod served;

@@ -1,16 +1,24 @@
 //! The lock in force: every entry passes it on its way into the registry, at the start and at reloads.
 
-use std::collections::HashMap;
+#[cfg(feature = "mcp")]
+mod accept;
+#[cfg(feature = "mcp")]
+mod review;
+
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
-use toolcrib_core::RegistrySnapshot;
 use toolcrib_manifest::lock::{Finding, Lock, LockError, LockMode, Verdict, apply_lock};
-use toolcrib_tool::{Layer, ToolEntry};
+#[cfg(feature = "mcp")]
+use toolcrib_manifest::lock::{Kind, apply_lock_to};
+#[cfg(feature = "mcp")]
+use toolcrib_tool::Source;
+use toolcrib_tool::ToolEntry;
 
-use crate::manifests::Manifests;
+#[cfg(feature = "mcp")]
+pub use accept::lock_of;
 
 /// Holds entries against a lock file, which is read anew whenever it has changed.
 ///
@@ -79,17 +87,63 @@ impl LockKeeper {
         if self.mode == LockMode::Off {
             return Ok(entries.into_iter().collect());
         }
-        let lock = match self.lock() {
-            Ok(lock) => lock,
-            Err(error) if self.mode == LockMode::Enforce => return Err(error),
-            Err(error) => {
-                tracing::warn!("{error}");
-                None
-            }
-        };
+        let lock = self.usable()?;
         let (entries, findings) = apply_lock(entries, lock.as_deref(), self.mode);
         findings.iter().for_each(log);
         Ok(entries)
+    }
+
+    /// Holds names that are no tools', with the digests of what is declared of them, against the lock as
+    /// it is now, and returns what is said of each, or nothing. A lock that cannot be used is an error
+    /// where it is to be enforced.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn look(
+        &self,
+        kind: Kind,
+        source: &Source,
+        declared: &[(&str, String)],
+    ) -> Result<Vec<Option<Finding>>, LockError> {
+        if self.mode == LockMode::Off || declared.is_empty() {
+            return Ok(vec![None; declared.len()]);
+        }
+        let lock = self.usable()?;
+        let judged = declared.iter().map(|(name, digest)| {
+            apply_lock_to(kind, name, source, Some(digest), lock.as_deref(), self.mode)
+        });
+        Ok(judged.collect())
+    }
+
+    /// As [`look`](Self::look), logged, and for those that are blocked only: the reason.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn blocked(
+        &self,
+        kind: Kind,
+        source: &Source,
+        declared: &[(&str, String)],
+    ) -> Vec<Option<String>> {
+        match self.look(kind, source, declared) {
+            Ok(findings) => {
+                findings.iter().flatten().for_each(log);
+                let reason =
+                    |finding: Finding| finding.blocked.then(|| finding.verdict.to_string());
+                findings.into_iter().map(|finding| finding.and_then(reason)).collect()
+            }
+            Err(error) => {
+                tracing::error!("{error}");
+                vec![Some("the lock cannot be read".to_owned()); declared.len()]
+            }
+        }
+    }
+
+    /// The lock as it is now; one that cannot be used is none, unless it is to be enforced.
+    fn usable(&self) -> Result<Option<Arc<Lock>>, LockError> {
+        match self.lock() {
+            Err(error) if self.mode != LockMode::Enforce => {
+                tracing::warn!("{error}");
+                Ok(None)
+            }
+            lock => lock,
+        }
     }
 
     /// The lock as it is now; `None` where there is no file.
@@ -112,52 +166,20 @@ impl LockKeeper {
 }
 
 fn log(finding: &Finding) {
-    let Finding { name, source, verdict, blocked } = finding;
+    let Finding { kind, name, source, verdict, blocked } = finding;
+    let kind = kind.as_str();
     if let Verdict::Moved { .. } = verdict {
-        tracing::info!(tool = %name, source = %source, "{verdict}");
+        tracing::info!(kind, %name, %source, "{verdict}");
     } else {
-        tracing::warn!(tool = %name, source = %source, blocked, "{verdict}");
+        tracing::warn!(kind, %name, %source, blocked, "{verdict}");
     }
-}
-
-/// The lock that accepts a registry as it is: what its manifests declare, and who owns the rest of its
-/// names. `accepted` is the lock there is; what it says of upstream servers, which are not asked here,
-/// is kept.
-pub fn lock_of(
-    snapshot: &RegistrySnapshot,
-    manifests: &Manifests,
-    accepted: Option<&Lock>,
-    folder: &Path,
-) -> Lock {
-    let mut lock = Lock::empty(folder);
-    for (name, tool) in accepted.into_iter().flat_map(|accepted| &accepted.tools) {
-        if tool.owner.layer == Layer::Upstream.as_str() {
-            lock.tools.insert(name.clone(), tool.clone());
-        }
-    }
-    let declarations: HashMap<_, _> =
-        manifests.files().declarations().map(|declared| (&declared.origin, declared)).collect();
-    for entry in snapshot.entries() {
-        let name = entry.name();
-        match entry.source.layer {
-            Layer::Manifest => {
-                let origin = entry.source.origin.as_ref();
-                if let Some(declared) = origin.and_then(|origin| declarations.get(origin)) {
-                    lock.accept(name, &entry.source, Some(&declared.expanded()));
-                }
-            }
-            Layer::Host | Layer::Native => lock.accept(name, &entry.source, None),
-            _ => {}
-        }
-    }
-    lock
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use toolcrib_manifest::lock::digest_of;
-    use toolcrib_tool::{Source, ToolDefinition};
+    use toolcrib_manifest::lock::{Kind, digest_of};
+    use toolcrib_tool::{Layer, Source, ToolDefinition};
 
     use super::*;
 
@@ -176,10 +198,10 @@ mod tests {
         let blocked = || keeper.admit([entry.clone()]).unwrap()[0].is_blocked();
         assert!(blocked());
         let mut lock = Lock::empty(folder.path());
-        lock.accept("pick", &source, Some(&declares));
+        lock.accept(Kind::Tool, "pick", &source, Some(&declares));
         lock.write(&path).unwrap();
         assert!(!blocked());
-        lock.accept("pick", &source, Some(&json!({"description": "Another."})));
+        lock.accept(Kind::Tool, "pick", &source, Some(&json!({"description": "Another."})));
         lock.write(&path).unwrap();
         assert!(blocked());
 

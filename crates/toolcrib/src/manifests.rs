@@ -14,10 +14,14 @@ use toolcrib_manifest::live::ManifestUnit;
 use toolcrib_manifest::live::{
     FileEvent, FileStatus, LiveManifests, LookReport, Subscriber, UnitChange, Watch,
 };
+#[cfg(feature = "mcp")]
+use toolcrib_manifest::lock::Kind;
 use toolcrib_manifest::lock::LockMode;
 #[cfg(feature = "mcp")]
 use toolcrib_mcp::upstream::Upstream;
 use toolcrib_runners::RunnerHost;
+#[cfg(feature = "mcp")]
+use toolcrib_tool::Source;
 use toolcrib_tool::{Layer, ToolEntry};
 
 use crate::crib::BuildError;
@@ -69,19 +73,20 @@ impl Manifests {
 
     /// Names the MCP servers of every good file.
     #[cfg(feature = "mcp")]
-    pub(crate) fn name_upstreams(&self, wanted: &Wanted) {
+    pub(crate) fn name_upstreams(&self, wanted: &Wanted, lock: Option<&LockKeeper>) {
         let good = self.files.files.iter().filter(|file| !file.loaded.has_errors());
         let named = good.map(|file| {
             let name = file.path.to_string_lossy().into_owned();
-            FileChange::Replace((file.rank, name), upstreams(&file.loaded, &self.host))
+            let upstreams = upstreams(&name, &file.loaded, &self.host, lock);
+            FileChange::Replace((file.rank, name), upstreams)
         });
         wanted.apply(named.collect());
     }
 
     /// The prompts and resources of every good file.
     #[cfg(feature = "mcp")]
-    pub(crate) fn offerings(&self) -> Offerings {
-        Offerings::of(&self.files)
+    pub(crate) fn offerings(&self, lock: Option<&LockKeeper>) -> Offerings {
+        Offerings::of(&self.files, lock)
     }
 
     /// The files, with their declarations and everything worth saying about them.
@@ -117,11 +122,28 @@ fn under(lock: Option<&LockKeeper>, host: &RunnerHost) -> RunnerHost {
     host.clone().with_pinned_scripts(host.pinned_scripts || enforced)
 }
 
-/// The MCP servers of a file, each with what it is given.
+/// The MCP servers of a file, each with what it is given. Those that the lock blocks are never
+/// connected to, and say so.
 #[cfg(feature = "mcp")]
-fn upstreams(loaded: &Loaded, host: &RunnerHost) -> Vec<Upstream> {
-    let declared = loaded.upstreams.iter();
-    declared.map(|declaration| crate::upstreams::upstream(declaration, host)).collect()
+fn upstreams(
+    file: &str,
+    loaded: &Loaded,
+    host: &RunnerHost,
+    lock: Option<&LockKeeper>,
+) -> Vec<Upstream> {
+    let declared: Vec<_> =
+        loaded.upstreams.iter().map(|one| (one.name.as_str(), one.digest())).collect();
+    let blocked = lock
+        .map(|lock| lock.blocked(Kind::Upstream, &Source::new(Layer::Manifest, file), &declared));
+    let mut blocked = blocked.into_iter().flatten();
+    let of = |declaration| {
+        let upstream = crate::upstreams::upstream(declaration, host);
+        match blocked.next().flatten() {
+            Some(reason) => upstream.missing(reason),
+            None => upstream,
+        }
+    };
+    loaded.upstreams.iter().map(of).collect()
 }
 
 fn unit(name: &str, rank: u32) -> SourceUnit {
@@ -219,8 +241,10 @@ impl Subscriber for Registry {
         #[cfg(feature = "mcp")]
         let named = changes.iter().map(|change| self.named(change)).collect();
         #[cfg(feature = "mcp")]
-        let offered: Vec<_> =
-            changes.iter().map(|change| OfferingChange::of(change, &self.offerings)).collect();
+        let offered: Vec<_> = changes
+            .iter()
+            .map(|change| OfferingChange::of(change, &self.offerings, self.lock.as_deref()))
+            .collect();
         let changes: Vec<_> =
             changes.into_iter().map(|change| self.change(change)).collect::<Result<_, _>>()?;
         let applied = self.executor.registry().apply(changes).map_err(|error| error.to_string())?;
@@ -275,7 +299,8 @@ impl Registry {
         let key = |file: &ManifestUnit| (file.rank, file.name.clone());
         match change {
             UnitChange::Replace { unit, loaded } => {
-                FileChange::Replace(key(unit), upstreams(loaded, &self.host))
+                let lock = self.lock.as_deref();
+                FileChange::Replace(key(unit), upstreams(&unit.name, loaded, &self.host, lock))
             }
             UnitChange::Remove { unit } => FileChange::Remove(key(unit)),
             UnitChange::Rename { from, to } => FileChange::Rename(key(from), key(to)),

@@ -8,11 +8,15 @@ use toolcrib_manifest::Loaded;
 use toolcrib_manifest::declaration::{self, PromptDeclaration, ResourceDeclaration};
 use toolcrib_manifest::directory::DirectoryLoad;
 use toolcrib_manifest::live::{ManifestUnit, UnitChange};
+use toolcrib_manifest::lock::Kind;
 use toolcrib_manifest::template::{Piece, Reference, Template};
 use toolcrib_mcp::catalog::{
     Address, Catalog, CatalogText, MessageContent, Prompt, PromptArgument, PromptMessage, Resource,
     ResourceContent, TextPiece,
 };
+use toolcrib_tool::{Layer, Source};
+
+use crate::lock::LockKeeper;
 
 /// What all files offer, in a catalog that follows them. Cloning it is cheap.
 #[derive(Debug, Clone, Default)]
@@ -31,12 +35,12 @@ struct Offered {
 
 impl Offerings {
     /// Those of all good files.
-    pub(crate) fn of(files: &DirectoryLoad) -> Self {
+    pub(crate) fn of(files: &DirectoryLoad, lock: Option<&LockKeeper>) -> Self {
         let offerings = Self::default();
         let good = files.files.iter().filter(|file| !file.loaded.has_errors());
         let good = good.map(|file| {
             let name = file.path.to_string_lossy().into_owned();
-            ((file.rank, name.clone()), offered(&name, &file.loaded))
+            ((file.rank, name.clone()), offered(&name, &file.loaded, lock))
         });
         offerings.change(|known| known.extend(good));
         offerings
@@ -79,11 +83,12 @@ pub(crate) struct OfferingChange {
 
 impl OfferingChange {
     /// `known` is what was offered before: a file that is renamed offers the same.
-    pub(crate) fn of(change: &UnitChange, known: &Offerings) -> Self {
+    pub(crate) fn of(change: &UnitChange, known: &Offerings, lock: Option<&LockKeeper>) -> Self {
         let key = |file: &ManifestUnit| (file.rank, file.name.clone());
         match change {
             UnitChange::Replace { unit, loaded } => {
-                Self { gone: key(unit), there: Some((key(unit), offered(&unit.name, loaded))) }
+                let offered = offered(&unit.name, loaded, lock);
+                Self { gone: key(unit), there: Some((key(unit), offered)) }
             }
             UnitChange::Remove { unit } => Self { gone: key(unit), there: None },
             UnitChange::Rename { from, to } => {
@@ -95,11 +100,29 @@ impl OfferingChange {
     }
 }
 
-fn offered(file: &str, loaded: &Loaded) -> Offered {
+/// What a file offers and the lock does not block.
+fn offered(file: &str, loaded: &Loaded, lock: Option<&LockKeeper>) -> Offered {
     let folder = Path::new(file).parent().unwrap_or(Path::new(""));
+    let source = Source::new(Layer::Manifest, file);
+    let blocked = |kind, declared: Vec<(&str, String)>| match lock {
+        Some(lock) => lock.blocked(kind, &source, &declared),
+        None => vec![None; declared.len()],
+    };
+    let prompts = &loaded.prompts;
+    let of_prompts = prompts.iter().map(|one| (one.name.as_str(), one.digest())).collect();
+    let resources = &loaded.resources;
+    let of_resources = resources.iter().map(|one| (one.uri.as_str(), one.digest())).collect();
+    let prompts = prompts.iter().zip(blocked(Kind::Prompt, of_prompts));
+    let resources = resources.iter().zip(blocked(Kind::Resource, of_resources));
     Offered {
-        prompts: loaded.prompts.iter().map(|declared| prompt(declared, folder)).collect(),
-        resources: loaded.resources.iter().map(|declared| resource(declared, folder)).collect(),
+        prompts: prompts
+            .filter(|(_, blocked)| blocked.is_none())
+            .map(|(declared, _)| prompt(declared, folder))
+            .collect(),
+        resources: resources
+            .filter(|(_, blocked)| blocked.is_none())
+            .map(|(declared, _)| resource(declared, folder))
+            .collect(),
     }
 }
 

@@ -14,7 +14,8 @@ use crate::{Exit, startup, upstreams};
   toolcrib accept github_get_issue
 
 A tool of another MCP server is pinned when it is first seen. When its definition changes it is
-disabled until it is accepted here. Running servers with the same state.dir notice by themselves.")]
+disabled until it is accepted here, or, where toolcrib.lock has the tool, with `toolcrib lock`. Running
+servers with the same state.dir notice by themselves.")]
 pub(crate) struct AcceptOptions {
     /// The tools' names
     #[arg(required = true)]
@@ -39,6 +40,10 @@ pub(super) fn run(options: &Options, own: &AcceptOptions) -> anyhow::Result<Exit
             } else {
                 let snapshot = crib.executor().registry().snapshot();
                 let why = match snapshot.get(name) {
+                    Some(tool) if tool.is_blocked() => {
+                        "toolcrib.lock decides about it: see `toolcrib lock --diff`, accept it with \
+                         `toolcrib lock`"
+                    }
                     Some(_) => "its definition is the one that was first seen, or nobody pins it",
                     None => "there is no such tool",
                 };

@@ -9,6 +9,9 @@ use serde_json::{Value, json};
 use toolcrib::core::{Conflict, RegistrySnapshot, Reservation};
 use toolcrib::tool::ToolEntry;
 
+mod names;
+
+use self::names::Names;
 use super::{JsonOutput, Options, ToolsetChoice};
 use crate::screen::{self, FAINT, STRONG, WARNING};
 use crate::startup::{self, Started};
@@ -58,8 +61,10 @@ fn listed(started: &Started, own: &ListOptions) -> anyhow::Result<Exit> {
     let (available, unavailable): (Vec<_>, Vec<_>) =
         tools.into_iter().partition(|entry| entry.unavailable_reason().is_none());
 
+    let names = Names::of(started, &own.toolset)?;
     if own.output.json {
         let mut document = json!({"tools": records(&available)});
+        names.add_to(&mut document, own.all);
         if own.all {
             document["unavailable"] = records(&unavailable);
             document["shadowed"] = shadowed(&snapshot);
@@ -79,11 +84,16 @@ fn listed(started: &Started, own: &ListOptions) -> anyhow::Result<Exit> {
     } else {
         screen::out(table(&available))?;
     }
+    for table in names.tables() {
+        screen::out(format!("\n{table}"))?;
+    }
     if own.all {
-        for line in remarks(&available).chain(withheld(&unavailable, &snapshot)) {
+        for line in
+            remarks(&available).chain(withheld(&unavailable, &snapshot)).chain(names.lines())
+        {
             screen::out(line)?;
         }
-        if tools_differ_from_lock {
+        if tools_differ_from_lock || names.differ_from_lock() {
             screen::note(format!(
                 "{FAINT}What is not as the lock has it: see `toolcrib lock --diff`, accept it with \
                  `toolcrib lock`{FAINT:#}"
@@ -93,9 +103,9 @@ fn listed(started: &Started, own: &ListOptions) -> anyhow::Result<Exit> {
         let blocked = unavailable.iter().filter(|tool| tool.is_blocked()).count();
         let counts = [
             (unavailable.len() - blocked, "unavailable"),
-            (blocked, "blocked"),
-            (snapshot.conflicts().len(), "shadowed"),
-            (remarks(&available).count(), "with a remark"),
+            (blocked + names.blocked(), "blocked"),
+            (snapshot.conflicts().len() + names.shadowed(), "shadowed"),
+            (remarks(&available).count() + names.remarks(), "with a remark"),
         ];
         let counts: Vec<_> = counts
             .iter()

@@ -2,23 +2,29 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::bail;
 use clap::Args;
 use serde_json::json;
 use toolcrib::lock::lock_of;
 use toolcrib::manifest::Severity;
-use toolcrib::manifest::lock::{Change, Lock, LockChange, changes};
+use toolcrib::manifest::lock::{Change, Kind, Lock, LockChange, changes};
 
 use super::{JsonOutput, Options};
 use crate::screen::{self, ERROR, FAINT, STRONG, WARNING, count};
-use crate::{Exit, startup};
+use crate::startup::Started;
+use crate::{Exit, startup, upstreams};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   toolcrib lock --diff                 what has changed since it was accepted
   toolcrib lock                        accept it
   toolcrib lock --check                fail if something was not accepted, as in CI
+  toolcrib lock --check --offline      the same, where other MCP servers cannot be started
+
+What files declare is accepted (tools, other MCP servers, prompts, resources), and what these servers
+offer: they are started and asked. Of one that is not there the lock keeps what it has.
 
 The lock is `registry.lock_file` of the config: toolcrib.lock, beside the config. Commit it. What is
 done about tools that are not as it has them is `registry.lock`: off, warn or enforce.")]
@@ -29,12 +35,27 @@ pub(crate) struct LockOptions {
     /// Write nothing; show what has changed, field by field
     #[arg(long, conflicts_with = "check")]
     diff: bool,
+    /// Ask no other MCP servers: of their tools the lock keeps what it has
+    #[arg(long)]
+    offline: bool,
     #[command(flatten)]
     output: JsonOutput,
 }
 
 pub(super) fn run(options: &Options, own: &LockOptions) -> anyhow::Result<Exit> {
-    let started = startup::declared(options)?;
+    let started = startup::declared(options, !own.offline)?;
+    if own.offline || started.manifests.files().upstreams().next().is_none() {
+        return locked(&started, own);
+    }
+    super::block_on(async {
+        upstreams::connect_patiently(&started.crib).await;
+        let outcome = locked(&started, own);
+        started.crib.shutdown(Duration::ZERO).await;
+        outcome
+    })?
+}
+
+fn locked(started: &Started, own: &LockOptions) -> anyhow::Result<Exit> {
     let path = &started.config.registry.lock_file;
     let accepted = Lock::read(path)?;
     if started.manifests.files().has_errors() {
@@ -44,7 +65,11 @@ pub(super) fn run(options: &Options, own: &LockOptions) -> anyhow::Result<Exit> 
     }
     let snapshot = started.crib.executor().registry().snapshot();
     let folder = path.parent().unwrap_or(Path::new(""));
-    let declared = lock_of(&snapshot, &started.manifests, accepted.as_ref(), folder);
+    let offered = |upstream: &str| {
+        if own.offline { None } else { started.crib.upstreams().offered(upstream) }
+    };
+    let declared = lock_of(&snapshot, &started.manifests, offered, accepted.as_ref(), folder);
+    let absent = if own.offline { Vec::new() } else { upstreams::absent(&started.crib) };
     let found = changes(accepted.as_ref().unwrap_or(&Lock::empty(folder)), &declared);
     // The text too: somebody may have changed what is there for people, or the version of the format.
     let same = found.is_empty() && accepted.as_ref() == Some(&declared);
@@ -58,7 +83,8 @@ pub(super) fn run(options: &Options, own: &LockOptions) -> anyhow::Result<Exit> 
             "ok": same,
             "written": writes && !same,
             "lock": path.display().to_string(),
-            "tools": declared.tools.len(),
+            "tools": declared.entries.keys().filter(|(kind, _)| *kind == Kind::Tool).count(),
+            "entries": declared.entries.len(),
             "changes": found.iter().map(LockChange::to_value).collect::<Vec<_>>(),
         }))?;
     } else {
@@ -73,7 +99,17 @@ pub(super) fn run(options: &Options, own: &LockOptions) -> anyhow::Result<Exit> 
         }
         summary(own, path, &declared, &found, same)?;
     }
-    Ok(if own.check && !same { Exit::Failure } else { Exit::Success })
+    for line in &absent {
+        screen::note(line);
+    }
+    if !absent.is_empty() {
+        let kept = "the lock keeps what it has of the tools of servers that are not there";
+        let check = "; `--offline` checks without asking them";
+        let check = if own.check { check } else { "" };
+        screen::note(format!("{FAINT}{kept}{check}{FAINT:#}"));
+    }
+    let unsure = !same || !absent.is_empty();
+    Ok(if own.check && unsure { Exit::Failure } else { Exit::Success })
 }
 
 /// What was done, or would have to be, in a line.
@@ -84,7 +120,7 @@ fn summary(
     found: &[LockChange],
     same: bool,
 ) -> anyhow::Result<()> {
-    let (tools, path) = (count(declared.tools.len(), "tool"), path.display());
+    let (tools, path) = (contents(declared), path.display());
     let changed = match found.len() {
         0 => "its text is not what `toolcrib lock` writes".to_owned(),
         1 => "1 change".to_owned(),
@@ -106,10 +142,21 @@ fn summary(
     }
 }
 
+/// How much a lock has of each kind.
+fn contents(lock: &Lock) -> String {
+    let of = |kind: Kind| {
+        let entries = lock.entries.keys().filter(|(own, _)| *own == kind).count();
+        (entries > 0 || kind == Kind::Tool).then(|| count(entries, kind.as_str()))
+    };
+    Kind::ALL.into_iter().filter_map(of).collect::<Vec<_>>().join(", ")
+}
+
 /// A change, as a line.
 fn line(change: &LockChange) -> String {
-    let LockChange { name, change: what, owner, fields } = change;
-    let mut line = format!("{:<10} {STRONG}{name}{STRONG:#}", what.as_str());
+    let LockChange { kind, name, change: what, owner, fields } = change;
+    // Most are tools.
+    let kind = if *kind == Kind::Tool { String::new() } else { format!("{} ", kind.as_str()) };
+    let mut line = format!("{:<10} {kind}{STRONG}{name}{STRONG:#}", what.as_str());
     match what {
         Change::Added => {
             let _ = write!(line, " of {owner}");

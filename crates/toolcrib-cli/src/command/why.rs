@@ -1,25 +1,30 @@
 //! `toolcrib why NAME`: who owns a name, who wants it, and why a tool cannot be called.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use clap::Args;
 use serde_json::{Value, json};
 use toolcrib::core::{Conflict, Divergence, RegistrySnapshot, Reservation};
+use toolcrib::manifest::lock::Kind;
+use toolcrib::names::{DeclaredName, Withheld, declared_names};
 use toolcrib::tool::{Source, ToolEntry};
 
 use super::{JsonOutput, Options, running};
 use crate::screen::{self, ERROR, STRONG, WARNING};
 use crate::startup::Started;
-use crate::{Exit, startup};
+use crate::{Exit, startup, upstreams};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   toolcrib why tail_log
   toolcrib why tail_log --json | jq .owner.file
+  toolcrib why notes://today           a resource, by its address
 
-Exit code 1: no source owns the name.")]
+A name is a tool's, a prompt's, a resource's (its address) or another MCP server's. A server that may
+have a tool of the name is started and asked. Exit code 1: no source owns the name.")]
 pub(crate) struct WhyOptions {
-    /// The tool's name
+    /// The name
     name: String,
     #[command(flatten)]
     output: JsonOutput,
@@ -36,6 +41,8 @@ struct Facts<'a> {
     restart: Option<Divergence>,
     toolsets: Vec<&'a str>,
     not_in: Vec<&'a str>,
+    /// Prompts, resources and other MCP servers of the name.
+    besides: Vec<DeclaredName>,
     /// Files that could not be used and hold the name.
     broken: Vec<String>,
     near: Vec<&'a str>,
@@ -43,9 +50,21 @@ struct Facts<'a> {
 
 pub(super) fn run(options: &Options, own: &WhyOptions) -> anyhow::Result<Exit> {
     let started = startup::look(options)?;
+    if started.manifests.upstreams().next().is_none() {
+        return explained(&started, own);
+    }
+    super::block_on(async {
+        upstreams::connect_for(&started, &own.name).await;
+        let outcome = explained(&started, own);
+        started.crib.shutdown(Duration::ZERO).await;
+        outcome
+    })?
+}
+
+fn explained(started: &Started, own: &WhyOptions) -> anyhow::Result<Exit> {
     let snapshot = started.crib.executor().registry().snapshot();
-    let facts = Facts::of(&own.name, &snapshot).with(&started);
-    let servers = running::why(&started, &own.name);
+    let facts = Facts::of(&own.name, &snapshot).with(started)?;
+    let servers = running::why(started, &own.name);
     if own.output.json {
         let mut record = facts.record();
         record["servers"] =
@@ -55,7 +74,11 @@ pub(super) fn run(options: &Options, own: &WhyOptions) -> anyhow::Result<Exit> {
         let servers = servers.iter().map(|(pid, answer)| server_line(*pid, answer));
         screen::out((facts.page() + &servers.collect::<String>()).trim_end())?;
     }
-    Ok(if facts.owner.is_some() { Exit::Success } else { Exit::Failure })
+    for line in upstreams::absent(&started.crib) {
+        screen::note(line);
+    }
+    let is_known = facts.owner.is_some() || !facts.besides.is_empty();
+    Ok(if is_known { Exit::Success } else { Exit::Failure })
 }
 
 fn of_server(pid: u32, mut answer: Value) -> Value {
@@ -99,13 +122,17 @@ impl<'a> Facts<'a> {
             restart: snapshot.would_differ().into_iter().find(|own| own.name.as_str() == name),
             toolsets: Vec::new(),
             not_in: Vec::new(),
+            besides: Vec::new(),
             broken: Vec::new(),
             near: if known { Vec::new() } else { snapshot.near(name, |_| true) },
         }
     }
 
     /// What toolsets and files say besides.
-    fn with(mut self, started: &'a Started) -> Self {
+    fn with(mut self, started: &'a Started) -> anyhow::Result<Self> {
+        let lock = started.crib.lock().map(AsRef::as_ref);
+        let names = declared_names(&started.manifests, lock)?;
+        self.besides = names.into_iter().filter(|one| one.name == self.name).collect();
         for (name, toolset) in started.crib.toolsets() {
             let takes = self.owner.is_some_and(|owner| toolset.allows(owner));
             if takes { self.toolsets.push(name) } else { self.not_in.push(name) }
@@ -116,7 +143,10 @@ impl<'a> Facts<'a> {
         self.team = declared.and_then(|tool| tool.owner.as_deref());
         let broken = files.files.iter().filter(|file| file.loaded.has_errors());
         self.broken = broken.filter_map(|file| mention(file, self.name)).collect();
-        self
+        if !self.besides.is_empty() {
+            self.near.clear();
+        }
+        Ok(self)
     }
 
     fn state(&self) -> &'static str {
@@ -125,7 +155,8 @@ impl<'a> Facts<'a> {
             (Some(owner), _) if owner.unavailable_reason().is_some() => "unavailable",
             (Some(_), _) => "available",
             (None, Some(_)) => "reserved",
-            (None, None) => "unknown",
+            (None, None) if self.besides.is_empty() => "unknown",
+            (None, None) => "no tool",
         }
     }
 
@@ -147,6 +178,7 @@ impl<'a> Facts<'a> {
             "given_up_by": self.reserved.map(|own| source(&own.owner)),
             "after_restart": self.restart.as_ref().map(|own| source(&own.fresh)),
             "toolsets": self.toolsets,
+            "besides": self.besides.iter().map(besides).collect::<Vec<_>>(),
             "broken_files": self.broken,
             "near": self.near,
         })
@@ -181,7 +213,26 @@ impl<'a> Facts<'a> {
                     own.owner.layer.as_str()
                 ),
             ),
-            (None, None) => line("unknown", format!("{ERROR}no source declares it{ERROR:#}")),
+            (None, None) if self.besides.is_empty() => {
+                line("unknown", format!("{ERROR}no source declares it{ERROR:#}"));
+            }
+            (None, None) => {}
+        }
+        for own in &self.besides {
+            let state = match (&own.withheld, &own.remark) {
+                (Some(Withheld::Blocked(reason)), _) => {
+                    format!("{WARNING}blocked: {reason}{WARNING:#}")
+                }
+                (Some(Withheld::Shadowed(by)), _) => {
+                    format!("{WARNING}not offered: the name belongs to {by}{WARNING:#}")
+                }
+                (None, Some(remark)) => format!("{WARNING}{remark}{WARNING:#}"),
+                (None, None) if own.kind == Kind::Upstream => {
+                    format!("its tools are called {}_…", own.name)
+                }
+                (None, None) => "MCP clients are offered it".to_owned(),
+            };
+            line(own.kind.as_str(), format!("declared by {}; {state}", own.source));
         }
         for own in &self.waiting {
             line("waiting", format!("{}, which came later", own.loser.source));
@@ -217,6 +268,19 @@ fn mention(file: &toolcrib::manifest::directory::FileLoad, name: &str) -> Option
     let names = |line: &str| line.split(|c: char| !is_word(c)).any(|word| word == name);
     let line = file.text.lines().position(names)? + 1;
     Some(format!("{}:{line}", file.path.display()))
+}
+
+fn besides(own: &DeclaredName) -> Value {
+    let mut record = json!({"kind": own.kind.as_str(), "declared_by": source(&own.source)});
+    match &own.withheld {
+        Some(Withheld::Blocked(reason)) => record["blocked"] = json!(reason),
+        Some(Withheld::Shadowed(by)) => record["kept_by"] = source(by),
+        None => {}
+    }
+    if let Some(remark) = &own.remark {
+        record["remark"] = json!(remark);
+    }
+    record
 }
 
 fn source(source: &Source) -> Value {

@@ -14,7 +14,7 @@ const SERVER: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../toolcrib-mcp/tests/mcp/upstream/server.py");
 
 /// A crib whose one manifest names this server, and the server's script.
-fn crib(more: &str) -> Crib {
+pub(crate) fn crib(more: &str) -> Crib {
     let crib = Crib::new(&[]);
     let script = crib.path().join("script.json");
     crib.write(
@@ -30,7 +30,7 @@ fn crib(more: &str) -> Crib {
     crib
 }
 
-fn say(crib: &Crib, description: &str) {
+pub(crate) fn say(crib: &Crib, description: &str) {
     let tools = json!({"tools": [
         {
             "name": "get",

@@ -4,9 +4,9 @@ use std::fmt;
 
 use toolcrib_tool::{Layer, Source, ToolEntry};
 
-use super::{Lock, LockMode, Owner};
+use super::{Kind, Lock, LockMode, Owner};
 
-/// What a lock says of an entry that is not just as it has it.
+/// What a lock says of a name that is not just as it has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// The name is in no lock.
@@ -40,10 +40,12 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// An entry that is not just as the lock has it.
+/// A name that is not just as the lock has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// The tool's exposed name.
+    /// What it is the name of.
+    pub kind: Kind,
+    /// The name.
     pub name: String,
     /// Who declares it.
     pub source: Source,
@@ -59,7 +61,9 @@ pub struct Finding {
 /// What is not as the lock has it gets a [remark](ToolEntry::remark), or is
 /// [blocked](ToolEntry::blocked) where `mode` says so. A tool that is compiled in is held against the
 /// owner of its name only, and against nothing where its name is in no lock: whoever builds the
-/// program has accepted it. The system's own fallbacks are not held against anything.
+/// program has accepted it. The system's own fallbacks are not held against anything. A tool of another
+/// MCP server that has changed since the lock accepted it is blocked under [`LockMode::Warn`], too:
+/// nobody here wrote what it says.
 ///
 /// Each entry is judged by itself, so that a set may be a whole catalogue or what one file declares.
 ///
@@ -81,42 +85,66 @@ pub fn apply_lock(
 ) -> (Vec<ToolEntry>, Vec<Finding>) {
     let mut findings = Vec::new();
     let admitted = entries.into_iter().map(|entry| {
-        let verdict = match (mode, lock) {
-            (LockMode::Off, _) | (LockMode::Warn, None) => None,
-            (_, Some(lock)) => judge(&entry, lock),
-            (LockMode::Enforce, None) => (!is_built_in(&entry)).then_some(Verdict::Unlisted),
-        };
-        let Some(verdict) = verdict else { return entry };
-        let text = verdict.to_string();
-        let blocked = mode == LockMode::Enforce && !matches!(verdict, Verdict::Moved { .. });
-        let (name, source) = (entry.name().to_owned(), entry.source.clone());
-        findings.push(Finding { name, source, verdict, blocked });
+        let digest = entry.digest.as_deref();
+        let found = apply_lock_to(Kind::Tool, entry.name(), &entry.source, digest, lock, mode);
+        let Some(finding) = found else { return entry };
+        let (text, blocked) = (finding.verdict.to_string(), finding.blocked);
+        findings.push(finding);
         if blocked { entry.blocked(text) } else { entry.with_remark(text) }
     });
     let admitted = admitted.collect();
     (admitted, findings)
 }
 
-fn judge(entry: &ToolEntry, lock: &Lock) -> Option<Verdict> {
-    let owner = lock.owner_of(&entry.source);
-    let built_in = is_built_in(entry);
-    let Some(locked) = lock.tools.get(entry.name()) else {
+/// Holds one name against the lock, as [`apply_lock`] does those of tools; `digest` is that of what its
+/// source declares of it.
+pub fn apply_lock_to(
+    kind: Kind,
+    name: &str,
+    source: &Source,
+    digest: Option<&str>,
+    lock: Option<&Lock>,
+    mode: LockMode,
+) -> Option<Finding> {
+    let verdict = match (mode, lock) {
+        (LockMode::Off, _) | (LockMode::Warn, None) => None,
+        (_, Some(lock)) => judge(kind, name, source, digest, lock),
+        (LockMode::Enforce, None) => (!is_built_in(source)).then_some(Verdict::Unlisted),
+    }?;
+    let blocked = match &verdict {
+        Verdict::Moved { .. } => false,
+        Verdict::Changed if source.layer == Layer::Upstream => true,
+        _ => mode == LockMode::Enforce,
+    };
+    Some(Finding { kind, name: name.to_owned(), source: source.clone(), verdict, blocked })
+}
+
+fn judge(
+    kind: Kind,
+    name: &str,
+    source: &Source,
+    digest: Option<&str>,
+    lock: &Lock,
+) -> Option<Verdict> {
+    let owner = lock.owner_of(source);
+    let built_in = is_built_in(source);
+    let Some(locked) = lock.get(kind, name) else {
         return (!built_in).then_some(Verdict::Unlisted);
     };
-    let same = entry.digest.as_deref() == locked.digest.as_deref();
+    let same = digest == locked.digest.as_deref();
     let stolen = || Verdict::TakenOver { owner: locked.owner.clone() };
-    if entry.source.layer == Layer::Fallback {
+    if source.layer == Layer::Fallback {
         None
     } else if locked.owner == owner {
         (!built_in && !same).then_some(Verdict::Changed)
-    } else if locked.owner.layer == owner.layer && same && !built_in && entry.digest.is_some() {
+    } else if locked.owner.layer == owner.layer && same && !built_in && digest.is_some() {
         Some(Verdict::Moved { from: locked.owner.clone() })
     } else {
         Some(stolen())
     }
 }
 
-/// Whether the tool is part of the program.
-fn is_built_in(entry: &ToolEntry) -> bool {
-    matches!(entry.source.layer, Layer::Host | Layer::Native | Layer::Fallback)
+/// Whether it is part of the program.
+fn is_built_in(source: &Source) -> bool {
+    matches!(source.layer, Layer::Host | Layer::Native | Layer::Fallback)
 }

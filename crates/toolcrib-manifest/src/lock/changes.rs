@@ -5,12 +5,14 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::text::shown;
-use super::{Lock, LockedTool, Owner};
+use super::{Kind, Lock, Locked, Owner};
 
-/// A tool that is not the same in two locks.
+/// A name that is not the same in two locks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LockChange {
-    /// Its exposed name.
+    /// What it is the name of.
+    pub kind: Kind,
+    /// The name.
     pub name: String,
     /// What happened to it.
     pub change: Change,
@@ -20,7 +22,7 @@ pub struct LockChange {
     pub fields: Vec<FieldChange>,
 }
 
-/// What happened to a tool.
+/// What happened to a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
     /// Nobody had the name.
@@ -86,7 +88,8 @@ impl FieldChange {
 }
 
 impl LockChange {
-    /// The change as a JSON object: `{name, change, owner, from?, fields: [{pointer, before?, after?}]}`.
+    /// The change as a JSON object: `{kind, name, change, owner, from?, fields: [{pointer,
+    /// before?, after?}]}`.
     pub fn to_value(&self) -> Value {
         let fields = self.fields.iter().map(|field| {
             let mut value = json!({ "pointer": field.pointer });
@@ -98,6 +101,7 @@ impl LockChange {
             value
         });
         let mut value = json!({
+            "kind": self.kind.as_str(),
             "name": self.name,
             "change": self.change.as_str(),
             "owner": self.owner.to_string(),
@@ -110,19 +114,20 @@ impl LockChange {
     }
 }
 
-/// What has to be accepted to get from one lock to the other, by name.
+/// What has to be accepted to get from one lock to the other, by kind and name.
 pub fn changes(accepted: &Lock, declared: &Lock) -> Vec<LockChange> {
-    let names: BTreeSet<&String> = accepted.tools.keys().chain(declared.tools.keys()).collect();
-    let between = names.into_iter().filter_map(|name| {
-        let (before, after) = (accepted.tools.get(name), declared.tools.get(name));
+    let keys: BTreeSet<_> = accepted.entries.keys().chain(declared.entries.keys()).collect();
+    let between = keys.into_iter().filter_map(|key| {
+        let (before, after) = (accepted.entries.get(key), declared.entries.get(key));
         let change = change(before, after)?;
         let owner = after.or(before)?.owner.clone();
-        Some(LockChange { name: name.clone(), change, owner, fields: fields(before, after) })
+        let (kind, name) = key.clone();
+        Some(LockChange { kind, name, change, owner, fields: fields(before, after) })
     });
     between.collect()
 }
 
-fn change(before: Option<&LockedTool>, after: Option<&LockedTool>) -> Option<Change> {
+fn change(before: Option<&Locked>, after: Option<&Locked>) -> Option<Change> {
     let (before, after) = match (before, after) {
         (None, None) => return None,
         (None, Some(_)) => return Some(Change::Added),
@@ -142,8 +147,8 @@ fn change(before: Option<&LockedTool>, after: Option<&LockedTool>) -> Option<Cha
     }
 }
 
-fn fields(before: Option<&LockedTool>, after: Option<&LockedTool>) -> Vec<FieldChange> {
-    let side = |tool: Option<&LockedTool>, pointer: &str| {
+fn fields(before: Option<&Locked>, after: Option<&Locked>) -> Vec<FieldChange> {
+    let side = |tool: Option<&Locked>, pointer: &str| {
         tool.and_then(|tool| tool.fields.get(pointer)).cloned()
     };
     let pointers: BTreeSet<&String> =

@@ -4,6 +4,7 @@ mod admit;
 mod changes;
 mod expanded;
 mod file;
+mod offered;
 mod text;
 
 use std::collections::BTreeMap;
@@ -15,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolcrib_tool::{Layer, Source};
 
-pub use admit::{Finding, Verdict, apply_lock};
+pub use admit::{Finding, Verdict, apply_lock, apply_lock_to};
 pub use changes::{Change, FieldChange, LockChange, changes};
 pub use expanded::{digest_of, fields_of};
 pub use file::LockError;
@@ -36,19 +37,58 @@ pub enum LockMode {
     Enforce,
 }
 
-/// Which tools are accepted, by exposed name, and as what.
+/// What is accepted: by kind and name, and as what.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Lock {
-    /// By exposed name.
-    pub tools: BTreeMap<String, LockedTool>,
+    /// Sorted: this is the order in which it is written.
+    pub entries: BTreeMap<(Kind, String), Locked>,
     /// The folder that the lock's file is in: owners below it are named from here, so that a lock
     /// reads the same wherever the program starts and wherever the checkout is. Absolute.
     folder: Option<PathBuf>,
 }
 
-/// A tool as it was accepted.
+/// What a name is the name of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// A tool, by its exposed name.
+    Tool,
+    /// Another MCP server, by the name that begins the names of its tools: how it is reached and what
+    /// it is given. Its tools are entries of their own.
+    Upstream,
+    /// A prompt, by its name.
+    Prompt,
+    /// A resource, by its address.
+    Resource,
+}
+
+impl Kind {
+    /// All of them, in the order in which a lock has them.
+    pub const ALL: [Self; 4] = [Self::Tool, Self::Upstream, Self::Prompt, Self::Resource];
+
+    /// A word for listings.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Tool => "tool",
+            Self::Upstream => "upstream",
+            Self::Prompt => "prompt",
+            Self::Resource => "resource",
+        }
+    }
+
+    /// The table of the lock's file.
+    const fn table(self) -> &'static str {
+        match self {
+            Self::Tool => "tools",
+            Self::Upstream => "upstreams",
+            Self::Prompt => "prompts",
+            Self::Resource => "resources",
+        }
+    }
+}
+
+/// What was accepted of a name.
 #[derive(Debug, Clone, PartialEq)]
-pub struct LockedTool {
+pub struct Locked {
     /// Who has the name.
     pub owner: Owner,
     /// The digest of the declaration ([`digest_of`]); `None` for tools that are compiled in: of them
@@ -89,19 +129,30 @@ impl Lock {
     pub fn empty(folder: &Path) -> Self {
         // Fails for an empty path only, or where there is no working directory.
         let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-        Self { tools: BTreeMap::new(), folder: std::path::absolute(folder).ok() }
+        Self { entries: BTreeMap::new(), folder: std::path::absolute(folder).ok() }
     }
 
-    /// Adds a tool, or accepts it anew. `expanded` is all that its source declares of it
+    /// What was accepted of a name.
+    pub fn get(&self, kind: Kind, name: &str) -> Option<&Locked> {
+        self.entries.get(&(kind, name.to_owned()))
+    }
+
+    /// Adds a name, or accepts it anew. `expanded` is all that its source declares of it
     /// ([`Declaration::expanded`](crate::declaration::Declaration::expanded)); `None` pins the owner
     /// only.
-    pub fn accept(&mut self, name: impl Into<String>, source: &Source, expanded: Option<&Value>) {
-        let tool = LockedTool {
+    pub fn accept(
+        &mut self,
+        kind: Kind,
+        name: impl Into<String>,
+        source: &Source,
+        expanded: Option<&Value>,
+    ) {
+        let locked = Locked {
             owner: self.owner_of(source),
             digest: expanded.map(digest_of),
             fields: expanded.map(fields_of).unwrap_or_default(),
         };
-        self.tools.insert(name.into(), tool);
+        self.entries.insert((kind, name.into()), locked);
     }
 
     /// A source, as this lock names it.

@@ -11,13 +11,13 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use toolcrib_tool::{canonical_json, is_unseen};
 
-use super::{Lock, LockedTool, Owner};
+use super::{Kind, Lock, Locked, Owner};
 
 /// The version of the format.
 const VERSION: u64 = 1;
 
 const HEAD: &str = "\
-# The tools that are accepted here, and as what. `toolcrib lock` writes this file: review it, commit
+# What is accepted here, and as what. `toolcrib lock` writes this file: review it, commit
 # it, and change it with that command only.
 ";
 
@@ -26,12 +26,18 @@ const HEAD: &str = "\
 struct File {
     version: u64,
     #[serde(default)]
-    tools: BTreeMap<String, Tool>,
+    tools: BTreeMap<String, Entry>,
+    #[serde(default)]
+    upstreams: BTreeMap<String, Entry>,
+    #[serde(default)]
+    prompts: BTreeMap<String, Entry>,
+    #[serde(default)]
+    resources: BTreeMap<String, Entry>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Tool {
+struct Entry {
     owner: String,
     digest: Option<String>,
     #[serde(default)]
@@ -42,15 +48,17 @@ impl Lock {
     /// The text of the file.
     pub fn to_text(&self) -> String {
         let mut text = format!("{HEAD}version = {VERSION}\n");
-        for (name, tool) in &self.tools {
-            let LockedTool { owner, digest, fields } = tool;
-            // Names of tools are bare keys of TOML. Writing to a string cannot fail.
-            let _ = write!(text, "\n[tools.{name}]\nowner = {}\n", quoted(&owner.to_string()));
+        for ((kind, name), Locked { owner, digest, fields }) in &self.entries {
+            // Addresses are the only names that are no bare keys of TOML.
+            let name = if *kind == Kind::Resource { quoted(name) } else { name.clone() };
+            let table = format!("{}.{name}", kind.table());
+            // Writing to a string cannot fail.
+            let _ = write!(text, "\n[{table}]\nowner = {}\n", quoted(&owner.to_string()));
             if let Some(digest) = digest {
                 let _ = writeln!(text, "digest = {}", quoted(digest));
             }
             if !fields.is_empty() {
-                let _ = writeln!(text, "[tools.{name}.declares]");
+                let _ = writeln!(text, "[{table}.declares]");
             }
             for (pointer, value) in fields {
                 let _ = writeln!(text, "{} = {}", quoted(pointer), written(value));
@@ -68,12 +76,14 @@ impl Lock {
                 file.version
             ));
         }
-        for (name, tool) in file.tools {
-            let owner = Owner::parse(&tool.owner).ok_or_else(|| {
-                format!("the owner of `{name}` is no layer:unit: {:?}", tool.owner)
-            })?;
-            let fields = tool.declares.into_iter().map(|(key, value)| (key, read(value))).collect();
-            self.tools.insert(name, LockedTool { owner, digest: tool.digest, fields });
+        let tables = [file.tools, file.upstreams, file.prompts, file.resources];
+        for (kind, table) in Kind::ALL.into_iter().zip(tables) {
+            for (name, Entry { owner, digest, declares }) in table {
+                let owner = Owner::parse(&owner)
+                    .ok_or_else(|| format!("the owner of `{name}` is no layer:unit: {owner:?}"))?;
+                let fields = declares.into_iter().map(|(key, value)| (key, read(value))).collect();
+                self.entries.insert((kind, name), Locked { owner, digest, fields });
+            }
         }
         Ok(self)
     }

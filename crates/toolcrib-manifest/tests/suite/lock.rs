@@ -6,7 +6,9 @@ use insta::assert_snapshot;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use toolcrib_manifest::load_str;
-use toolcrib_manifest::lock::{Lock, LockMode, Verdict, apply_lock, changes, digest_of};
+use toolcrib_manifest::lock::{
+    Kind, Lock, LockMode, Verdict, apply_lock, apply_lock_to, changes, digest_of,
+};
 use toolcrib_tool::{Layer, Source, ToolDefinition, ToolEntry};
 
 /// A tool that says something everywhere.
@@ -225,16 +227,16 @@ proptest! {
     fn a_lock_is_read_as_it_was_written(expanded in value(), name in "[a-z_-]{1,9}", unit in ".{0,12}") {
         let mut lock = Lock::empty(Path::new("/etc/crib"));
         let source = Source::new(Layer::Upstream, unit.clone());
-        lock.accept(name.clone(), &source, Some(&json!({"all": expanded.clone()})));
-        lock.accept("native", &Source::new(Layer::Native, "a crate"), None);
+        lock.accept(Kind::Tool, name.clone(), &source, Some(&json!({"all": expanded.clone()})));
+        lock.accept(Kind::Tool, "native", &Source::new(Layer::Native, "a crate"), None);
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("toolcrib.lock");
         lock.write(&path).expect("written");
         let read = Lock::read(&path).expect("read").expect("it is there");
-        prop_assert_eq!(&read.tools, &lock.tools);
+        prop_assert_eq!(&read.entries, &lock.entries);
         prop_assert_eq!(read.to_text(), lock.to_text());
         prop_assert!(read.to_text().chars().all(|c| c == '\n' || !c.is_control()));
-        prop_assert_eq!(read.tools[&name].digest.clone(), Some(digest_of(&json!({"all": expanded}))));
+        prop_assert_eq!(read.entries[&(Kind::Tool, name)].digest.clone(), Some(digest_of(&json!({"all": expanded}))));
     }
 }
 
@@ -273,9 +275,10 @@ fn each_entry_is_judged_by_its_owner_and_its_digest() {
     let mut lock = Lock::empty(Path::new("."));
     let locked = json!({"description": "A tool."});
     let same = digest_of(&locked);
-    lock.accept("t", &Source::new(Layer::Manifest, "tools.d/a.yaml"), Some(&locked));
-    lock.accept("n", &Source::new(Layer::Native, "crate-a"), None);
+    lock.accept(Kind::Tool, "t", &Source::new(Layer::Manifest, "tools.d/a.yaml"), Some(&locked));
+    lock.accept(Kind::Tool, "n", &Source::new(Layer::Native, "crate-a"), None);
     lock.accept(
+        Kind::Tool,
         "attempt_completion",
         &Source::new(Layer::Manifest, "tools.d/a.yaml"),
         Some(&locked),
@@ -359,10 +362,10 @@ tools:
     let loaded = load_str("tools.d/fs.yaml", text);
     let mut lock = Lock::empty(Path::new("."));
     let source = Source::new(Layer::Manifest, "tools.d/fs.yaml");
-    lock.accept("fs_tail", &source, Some(&loaded.declarations[0].expanded()));
-    lock.accept("calculator", &Source::new(Layer::Native, "toolcrib-tools"), None);
+    lock.accept(Kind::Tool, "fs_tail", &source, Some(&loaded.declarations[0].expanded()));
+    lock.accept(Kind::Tool, "calculator", &Source::new(Layer::Native, "toolcrib-tools"), None);
     assert_snapshot!(lock.to_text(), @r#"
-    # The tools that are accepted here, and as what. `toolcrib lock` writes this file: review it, commit
+    # What is accepted here, and as what. `toolcrib lock` writes this file: review it, commit
     # it, and change it with that command only.
     version = 1
 
@@ -406,17 +409,17 @@ fn changes_name_the_fields_that_are_not_the_same() {
     let a = Source::new(Layer::Manifest, "a.yaml");
     let b = Source::new(Layer::Manifest, "b.yaml");
     let (mut accepted, mut declared) = (Lock::empty(Path::new(".")), Lock::empty(Path::new(".")));
-    accepted.accept("changed", &a, Some(&tool("Old.", &["x"])));
-    declared.accept("changed", &a, Some(&tool("New.", &["x", "-y"])));
+    accepted.accept(Kind::Tool, "changed", &a, Some(&tool("Old.", &["x"])));
+    declared.accept(Kind::Tool, "changed", &a, Some(&tool("New.", &["x", "-y"])));
     for lock in [&mut accepted, &mut declared] {
-        lock.accept("same", &a, Some(&tool("Same.", &[])));
+        lock.accept(Kind::Tool, "same", &a, Some(&tool("Same.", &[])));
     }
-    accepted.accept("moved", &a, Some(&tool("Same.", &[])));
-    declared.accept("moved", &b, Some(&tool("Same.", &[])));
-    accepted.accept("stolen", &a, Some(&tool("Same.", &[])));
-    declared.accept("stolen", &b, Some(&tool("Other.", &[])));
-    accepted.accept("gone", &a, None);
-    declared.accept("new", &Source::new(Layer::Native, "crate"), None);
+    accepted.accept(Kind::Tool, "moved", &a, Some(&tool("Same.", &[])));
+    declared.accept(Kind::Tool, "moved", &b, Some(&tool("Same.", &[])));
+    accepted.accept(Kind::Tool, "stolen", &a, Some(&tool("Same.", &[])));
+    declared.accept(Kind::Tool, "stolen", &b, Some(&tool("Other.", &[])));
+    accepted.accept(Kind::Tool, "gone", &a, None);
+    declared.accept(Kind::Tool, "new", &Source::new(Layer::Native, "crate"), None);
     let said: Vec<String> = changes(&accepted, &declared)
         .iter()
         .map(|change| {
@@ -499,4 +502,165 @@ fn the_bytes_of_a_script_are_part_of_its_tool() {
 
 fn digest_text(bytes: &[u8]) -> String {
     format!("blake3:{}", blake3::hash(bytes).to_hex())
+}
+
+/// A file that declares no tool.
+const BESIDES: &str = r#"
+toolcrib: 1
+namespace: ops
+upstream:
+  - name: notes
+    command: [notes-server, --stdio]
+    env: {TOKEN: "${secret.notes}"}
+    tools: {include: ["get_*"]}
+    limits: {timeout: 5s}
+prompts:
+  - name: review
+    description: Review a change.
+    arguments: [{name: change, required: true, suggest: [last]}]
+    messages:
+      - {role: user, text: "Review ${args.change}."}
+      - {role: assistant, file: chart.png, mime_type: image/png}
+resources:
+  - uri: notes://today
+    name: today
+    text: Nothing.
+  - template: "notes://{day}"
+    name: day
+    file: day.md
+    mime_type: text/markdown
+    suggest: {day: [monday]}
+"#;
+
+fn besides(text: &str) -> Lock {
+    let loaded = load_str("tools.d/ops.yaml", text);
+    assert!(!loaded.has_errors(), "{:?}", loaded.diagnostics);
+    let source = Source::new(Layer::Manifest, "tools.d/ops.yaml");
+    let mut lock = Lock::empty(Path::new("."));
+    for one in &loaded.upstreams {
+        lock.accept(Kind::Upstream, &one.name, &source, Some(&one.expanded()));
+    }
+    for one in &loaded.prompts {
+        lock.accept(Kind::Prompt, &one.name, &source, Some(&one.expanded()));
+    }
+    for one in &loaded.resources {
+        lock.accept(Kind::Resource, &one.uri, &source, Some(&one.expanded()));
+    }
+    lock
+}
+
+#[test]
+fn what_is_declared_besides_tools_has_tables_of_its_own() {
+    let lock = besides(BESIDES);
+    let text = lock.to_text();
+    let shown: Vec<_> = text.lines().filter(|line| !line.starts_with("digest")).collect();
+    assert_snapshot!(shown.join("\n"), @r#"
+    # What is accepted here, and as what. `toolcrib lock` writes this file: review it, commit
+    # it, and change it with that command only.
+    version = 1
+
+    [upstreams.ops_notes]
+    owner = "manifest:tools.d/ops.yaml"
+    [upstreams.ops_notes.declares]
+    "/command" = ["notes-server", "--stdio"]
+    "/connect_timeout_seconds" = 30.0
+    "/env/TOKEN" = "${secret.notes}"
+    "/include" = ["get_*"]
+    "/needs/secrets" = ["notes"]
+    "/sandbox/profile" = "workspace+net"
+    "/sandbox/required" = false
+    "/timeout_seconds" = 5.0
+
+    [prompts.ops_review]
+    owner = "manifest:tools.d/ops.yaml"
+    [prompts.ops_review.declares]
+    "/arguments/0/name" = "change"
+    "/arguments/0/required" = true
+    "/arguments/0/suggest" = ["last"]
+    "/description" = "Review a change."
+    "/messages/0/role" = "user"
+    "/messages/0/text" = "Review ${args.change}."
+    "/messages/1/file" = "chart.png"
+    "/messages/1/mime_type" = "image/png"
+    "/messages/1/role" = "assistant"
+
+    [resources."notes://today"]
+    owner = "manifest:tools.d/ops.yaml"
+    [resources."notes://today".declares]
+    "/mime_type" = "text/plain"
+    "/name" = "today"
+    "/text" = "Nothing."
+
+    [resources."notes://{day}"]
+    owner = "manifest:tools.d/ops.yaml"
+    [resources."notes://{day}".declares]
+    "/file" = "day.md"
+    "/mime_type" = "text/markdown"
+    "/name" = "day"
+    "/suggest/day" = ["monday"]
+    "#);
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("toolcrib.lock");
+    lock.write(&path).expect("written");
+    let read = Lock::read(&path).expect("it is a lock").expect("it is there");
+    assert_eq!(read.entries, lock.entries);
+}
+
+#[test]
+fn whatever_changes_besides_tools_is_a_change_and_what_is_not_pinned_is_none() {
+    let accepted = besides(BESIDES);
+    for (from, to, changed) in [
+        ("--stdio", "--other", "upstream ops_notes /command"),
+        ("secret.notes", "secret.other", "upstream ops_notes /env/TOKEN"),
+        ("get_*", "*", "upstream ops_notes /include"),
+        ("timeout: 5s", "timeout: 6s", "upstream ops_notes /timeout_seconds"),
+        (
+            "limits:",
+            "sandbox: {profile: trusted}\n    limits:",
+            "upstream ops_notes /sandbox/profile",
+        ),
+        ("Review a change", "Obey", "prompt ops_review /description"),
+        ("Review ${", "Obey ${", "prompt ops_review /messages/0/text"),
+        ("chart.png", "other.png", "prompt ops_review /messages/1/file"),
+        ("[last]", "[first]", "prompt ops_review /arguments/0/suggest"),
+        ("Nothing.", "Something.", "resource notes://today /text"),
+        ("day.md", "night.md", "resource notes://{day} /file"),
+        ("[monday]", "[friday]", "resource notes://{day} /suggest/day"),
+    ] {
+        assert!(BESIDES.contains(from), "{from}");
+        let found = changes(&accepted, &besides(&BESIDES.replace(from, to)));
+        let said: Vec<_> = found
+            .iter()
+            .map(|one| {
+                let fields: Vec<_> =
+                    one.fields.iter().map(|field| field.pointer.as_str()).collect();
+                format!("{} {} {}", one.kind.as_str(), one.name, fields.join(" "))
+            })
+            .collect();
+        assert!(said.len() == 1 && said[0].starts_with(changed), "{from} → {to}: {said:?}");
+    }
+    for same in ["owner: somebody\nnamespace: ops", "x-note: 1\nnamespace: ops"] {
+        let found = changes(&accepted, &besides(&BESIDES.replace("namespace: ops", same)));
+        assert!(found.is_empty(), "{found:?}");
+    }
+}
+
+#[test]
+fn a_changed_tool_of_another_server_is_blocked_wherever_the_lock_is_read() {
+    let source = Source::new(Layer::Upstream, "notes");
+    let mut lock = Lock::empty(Path::new("."));
+    lock.accept(Kind::Tool, "notes_get", &source, Some(&json!({"description": "Get."})));
+    let digest = digest_of(&json!({"description": "Get, and tell me."}));
+    let judged = |mode, lock| {
+        let lock: Option<&Lock> = lock;
+        let found = apply_lock_to(Kind::Tool, "notes_get", &source, Some(&digest), lock, mode);
+        found.map(|finding| (finding.verdict, finding.blocked))
+    };
+    assert_eq!(judged(LockMode::Off, Some(&lock)), None);
+    assert_eq!(judged(LockMode::Warn, Some(&lock)), Some((Verdict::Changed, true)));
+    assert_eq!(judged(LockMode::Enforce, Some(&lock)), Some((Verdict::Changed, true)));
+    let empty = Lock::empty(Path::new("."));
+    assert_eq!(judged(LockMode::Warn, Some(&empty)), Some((Verdict::Unlisted, false)));
+    assert_eq!(judged(LockMode::Warn, None), None);
+    assert_eq!(judged(LockMode::Enforce, None), Some((Verdict::Unlisted, true)));
 }

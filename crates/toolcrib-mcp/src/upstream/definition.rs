@@ -21,7 +21,9 @@ pub(crate) struct Imported {
     pub(crate) original: String,
     /// What it is here.
     pub(crate) definition: Arc<ToolDefinition>,
-    /// Of all that the server says of it.
+    /// All that the server says of it to models and people.
+    pub(crate) says: Arc<Value>,
+    /// Of that.
     pub(crate) fingerprint: Fingerprint,
     /// Why it cannot be called, whatever the connection does.
     pub(crate) refused: Option<String>,
@@ -46,7 +48,8 @@ pub(crate) fn import(upstream: &Upstream, tool: &Value) -> Option<Imported> {
         Err(problem) => (placeholder(upstream, &name)?, Some(problem)),
     };
     let definition = Arc::new(definition);
-    Some(Imported { original: original.to_owned(), definition, fingerprint, refused })
+    let says = Arc::new(seen);
+    Some(Imported { original: original.to_owned(), definition, says, fingerprint, refused })
 }
 
 /// What of a description is pinned: everything that a model or a person is told by.

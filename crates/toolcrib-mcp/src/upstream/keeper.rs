@@ -18,6 +18,7 @@ use super::failure::Failure;
 use super::link::Link;
 use super::listing::{NoList, list};
 use super::publish::Publisher;
+use super::review::OfferedTool;
 use super::settings::Upstream;
 use super::status::UpstreamState;
 
@@ -39,7 +40,9 @@ pub(crate) struct Shared {
     pub(crate) counts: Mutex<(usize, usize)>,
     /// What somebody could accept.
     pub(crate) unaccepted: Mutex<BTreeMap<String, Fingerprint>>,
-    /// Pins may have changed.
+    /// What the server offers, as it says it.
+    pub(crate) offered: Mutex<Vec<OfferedTool>>,
+    /// What was reviewed, or pins, may have changed.
     pub(crate) look_again: Notify,
 }
 
@@ -49,6 +52,7 @@ impl Default for Shared {
             state: watch::Sender::new(UpstreamState::Connecting),
             counts: Mutex::default(),
             unaccepted: Mutex::default(),
+            offered: Mutex::default(),
             look_again: Notify::new(),
         }
     }
@@ -277,5 +281,7 @@ impl Keeper {
             self.publisher.counts();
         *self.shared.unaccepted.lock().unwrap_or_else(PoisonError::into_inner) =
             self.publisher.unaccepted();
+        *self.shared.offered.lock().unwrap_or_else(PoisonError::into_inner) =
+            self.publisher.offered();
     }
 }

@@ -14,6 +14,7 @@ use super::declared::Declared;
 use super::definition::{Imported, import};
 use super::link::Link;
 use super::pins::PinStore;
+use super::review::{OfferedTool, Review, Reviewed};
 use super::settings::Upstream;
 use super::tool::UpstreamTool;
 
@@ -24,7 +25,7 @@ const SHOWN: usize = 12;
 pub(crate) struct Publisher {
     upstream: Arc<Upstream>,
     executor: Executor,
-    pins: Arc<dyn PinStore>,
+    known_by: KnownBy,
     link: Arc<Link>,
     unit: SourceUnit,
     source: Source,
@@ -38,11 +39,29 @@ pub(crate) struct Publisher {
     taken: bool,
 }
 
+/// By what it is known which definitions may be called.
+#[derive(Debug, Clone)]
+pub(crate) struct KnownBy {
+    pub(crate) review: Arc<dyn Review>,
+    pub(crate) pins: Arc<dyn PinStore>,
+}
+
 /// A tool that the server has offered, and that is taken.
 struct Known {
     tool: Imported,
-    /// Why its definition is not the one that may be called.
+    /// What was reviewed of it.
+    reviewed: Reviewed,
+    /// Why its definition is not the one that may be called, where nothing was reviewed.
     unlike_pin: Option<String>,
+}
+
+impl Known {
+    fn refused_by_review(&self) -> Option<&str> {
+        match &self.reviewed {
+            Reviewed::Refused(reason) => Some(reason),
+            _ => None,
+        }
+    }
 }
 
 impl Publisher {
@@ -50,14 +69,14 @@ impl Publisher {
     pub(crate) fn new(
         declared: &Declared,
         executor: Executor,
-        pins: Arc<dyn PinStore>,
+        known_by: KnownBy,
         link: Arc<Link>,
         listed: Vec<Value>,
     ) -> Self {
         Self {
             upstream: Arc::clone(&declared.upstream),
             executor,
-            pins,
+            known_by,
             link,
             unit: declared.unit(),
             source: declared.source(),
@@ -100,7 +119,8 @@ impl Publisher {
         listed.sort_by(|a, b| a.original.cmp(&b.original));
         listed.dedup_by(|a, b| a.original == b.original);
         self.warn_of_equal_names(&listed);
-        self.known = listed.into_iter().map(|tool| Known { tool, unlike_pin: None }).collect();
+        let known = |tool| Known { tool, reviewed: Reviewed::Unknown(None), unlike_pin: None };
+        self.known = listed.into_iter().map(known).collect();
         self.compare().await;
     }
 
@@ -122,25 +142,32 @@ impl Publisher {
         }
     }
 
-    /// Compares what is known with its pins again: somebody may have accepted a definition.
+    /// Compares what is known with what was reviewed, and the rest with its pins, again: somebody may
+    /// have accepted a definition.
     pub(crate) async fn compare(&mut self) {
         if self.known.is_empty() {
             return;
         }
-        let (store, name) = (Arc::clone(&self.pins), self.upstream.name.clone());
+        self.review().await;
+        let (store, name) = (Arc::clone(&self.known_by.pins), self.upstream.name.clone());
         let pins = match blocking(move || store.pins(&name)).await {
             Ok(pins) => pins,
             Err(error) => {
                 let reason = "what it was when it was first seen cannot be read";
                 tracing::error!(upstream = self.upstream.name, %error, "{reason}");
                 for known in &mut self.known {
-                    known.unlike_pin = Some(reason.to_owned());
+                    let has_to = matches!(known.reviewed, Reviewed::Unknown(_));
+                    known.unlike_pin = has_to.then(|| reason.to_owned());
                 }
                 return;
             }
         };
         let mut first_seen = BTreeMap::new();
-        for Known { tool, unlike_pin } in &mut self.known {
+        for Known { tool, reviewed, unlike_pin } in &mut self.known {
+            if !matches!(reviewed, Reviewed::Unknown(_)) {
+                *unlike_pin = None;
+                continue;
+            }
             let name = tool.definition.name();
             let pinned = pins.get(name).or_else(|| first_seen.get(name));
             match pinned {
@@ -156,11 +183,32 @@ impl Publisher {
         if first_seen.is_empty() {
             return;
         }
-        let (store, name) = (Arc::clone(&self.pins), self.upstream.name.clone());
+        let (store, name) = (Arc::clone(&self.known_by.pins), self.upstream.name.clone());
         if let Err(error) = blocking(move || store.pin(&name, &first_seen)).await {
             let upstream = &self.upstream.name;
             tracing::error!(upstream, %error, "tools seen for the first time could not be pinned");
         }
+    }
+
+    async fn review(&mut self) {
+        let (review, source) = (Arc::clone(&self.known_by.review), self.source.clone());
+        let offered: Vec<_> = self.known.iter().map(offered).collect();
+        let wanted = offered.len();
+        let reviewed = spawn_blocking(move || review.review(&source, &offered)).await;
+        // Whoever does not answer for each of them has accepted none.
+        let reviewed = reviewed.ok().filter(|reviewed| reviewed.len() == wanted);
+        let mut reviewed = reviewed.into_iter().flatten();
+        for known in &mut self.known {
+            known.reviewed = reviewed.next().unwrap_or_else(|| {
+                Reviewed::Refused("what was reviewed of it cannot be read".to_owned())
+            });
+        }
+    }
+
+    /// What the server offers, refused definitions left out.
+    pub(crate) fn offered(&self) -> Vec<OfferedTool> {
+        let sound = self.known.iter().filter(|known| known.tool.refused.is_none());
+        sound.map(offered).collect()
     }
 
     /// Puts what is known into the registry; while the server is `down`, none of it can be called.
@@ -171,6 +219,7 @@ impl Publisher {
         let same = |(one, other): (&(String, ToolEntry), &(String, ToolEntry))| {
             one.0 == other.0
                 && one.1.availability == other.1.availability
+                && one.1.remark == other.1.remark
                 && Arc::ptr_eq(&one.1.definition, &other.1.definition)
         };
         if self.taken && now.len() == self.entries.len() && now.iter().zip(&self.entries).all(same)
@@ -186,12 +235,19 @@ impl Publisher {
     }
 
     fn entry(&self, known: &Known, down: Option<&str>) -> ToolEntry {
-        let Known { tool, unlike_pin } = known;
-        let reason = tool.refused.as_deref().or(unlike_pin.as_deref()).or(down);
+        let Known { tool, reviewed, unlike_pin } = known;
+        let blocked = known.refused_by_review().filter(|_| tool.refused.is_none());
+        let reason = tool.refused.as_deref().or(blocked).or(unlike_pin.as_deref()).or(down);
+        let remark = match reviewed {
+            Reviewed::Unknown(remark) => remark.as_deref(),
+            Reviewed::Accepted | Reviewed::Refused(_) => None,
+        };
         // The same entry again keeps what was made from it; its link is for good.
         let same = self.entries.iter().find(|(original, entry)| {
             *original == tool.original
                 && entry.unavailable_reason() == reason
+                && entry.is_blocked() == blocked.is_some()
+                && entry.remark.as_deref() == remark
                 && entry.definition == tool.definition
         });
         if let Some((_, same)) = same {
@@ -199,8 +255,12 @@ impl Publisher {
         }
         let body = UpstreamTool { link: Arc::clone(&self.link), original: tool.original.clone() };
         let definition = Arc::clone(&tool.definition);
-        let entry = ToolEntry::new(definition, Arc::new(body), self.source.clone());
+        let mut entry = ToolEntry::new(definition, Arc::new(body), self.source.clone());
+        if let Some(remark) = remark {
+            entry = entry.with_remark(remark);
+        }
         match reason {
+            Some(reason) if blocked.is_some() => entry.blocked(reason),
             Some(reason) => entry.unavailable(reason),
             None => entry,
         }
@@ -208,7 +268,11 @@ impl Publisher {
 
     /// How many tools are known, and how many of them are refused or changed.
     pub(crate) fn counts(&self) -> (usize, usize) {
-        let disabled = |known: &&Known| known.tool.refused.is_some() || known.unlike_pin.is_some();
+        let disabled = |known: &&Known| {
+            known.tool.refused.is_some()
+                || known.unlike_pin.is_some()
+                || known.refused_by_review().is_some()
+        };
         (self.known.len(), self.known.iter().filter(disabled).count())
     }
 
@@ -224,6 +288,10 @@ impl Publisher {
             .map(|known| (known.tool.definition.name().to_owned(), known.tool.fingerprint))
             .collect()
     }
+}
+
+fn offered(known: &Known) -> OfferedTool {
+    OfferedTool::new(known.tool.definition.name(), (*known.tool.says).clone())
 }
 
 fn changed(pinned: Fingerprint, now: Fingerprint) -> String {

@@ -19,7 +19,8 @@ use super::declared::Declared;
 use super::keeper::{Keeper, Shared};
 use super::link::Link;
 use super::pins::PinStore;
-use super::publish::Publisher;
+use super::publish::{KnownBy, Publisher};
+use super::review::{NoReview, OfferedTool, Review};
 use super::settings::Upstream;
 use super::status::{UpstreamState, UpstreamStatus};
 
@@ -39,7 +40,7 @@ pub struct Upstreams(Arc<Inner>);
 
 struct Inner {
     executor: Executor,
-    pins: Arc<dyn PinStore>,
+    known_by: KnownBy,
     kept: Mutex<Room>,
     /// Held while the upstreams are changed, so that one set is applied after the other.
     setting: tokio::sync::Mutex<()>,
@@ -69,8 +70,33 @@ impl Drop for Kept {
 impl Upstreams {
     /// None yet; `pins` keeps what definitions were when they were first seen.
     pub fn new(executor: Executor, pins: Arc<dyn PinStore>) -> Self {
+        Self::reviewed(executor, pins, Arc::new(NoReview))
+    }
+
+    /// As [`new`](Self::new), where definitions may have been reviewed.
+    pub fn reviewed(executor: Executor, pins: Arc<dyn PinStore>, review: Arc<dyn Review>) -> Self {
         let (kept, setting) = (Mutex::default(), tokio::sync::Mutex::default());
-        Self(Arc::new(Inner { executor, pins, kept, setting }))
+        let known_by = KnownBy { review, pins };
+        Self(Arc::new(Inner { executor, known_by, kept, setting }))
+    }
+
+    /// Has all definitions compared again with what was reviewed and with their pins.
+    pub fn look_again(&self) {
+        for kept in self.room().kept.values() {
+            kept.shared.look_again.notify_one();
+        }
+    }
+
+    /// What a server offers under names here, definitions that are refused left out; `None` unless it is
+    /// connected.
+    pub fn offered(&self, upstream: &str) -> Option<Vec<OfferedTool>> {
+        let room = self.room();
+        let kept = room.kept.get(upstream)?;
+        if *kept.shared.state.borrow() != UpstreamState::Connected {
+            return None;
+        }
+        let offered = kept.shared.offered.lock().unwrap_or_else(PoisonError::into_inner);
+        Some(offered.clone())
     }
 
     /// Makes these the upstreams, and none besides, in the order that decides names among them. Those
@@ -174,7 +200,7 @@ impl Upstreams {
             })
         };
         let Some((upstream, offered, shared)) = found else { return Ok(false) };
-        let pins = Arc::clone(&self.0.pins);
+        let pins = Arc::clone(&self.0.known_by.pins);
         let accepted = BTreeMap::from([(tool.to_owned(), offered)]);
         spawn_blocking(move || pins.pin(&upstream, &accepted))
             .await
@@ -204,8 +230,8 @@ impl Upstreams {
         let shared = Arc::new(Shared::default());
         let stop = CancellationToken::new();
         let declared = Declared { upstream: Arc::clone(&upstream), rank };
-        let (executor, pins) = (self.0.executor.clone(), Arc::clone(&self.0.pins));
-        let publisher = Publisher::new(&declared, executor, pins, Arc::clone(&link), listed);
+        let (executor, known_by) = (self.0.executor.clone(), self.0.known_by.clone());
+        let publisher = Publisher::new(&declared, executor, known_by, Arc::clone(&link), listed);
         let declared = watch::Sender::new(declared);
         let keeper = Keeper {
             upstream: Arc::clone(&upstream),

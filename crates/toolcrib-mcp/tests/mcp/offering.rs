@@ -188,6 +188,41 @@ async fn within_a_toolset_there_is_nothing_but_its_tools() {
 }
 
 #[tokio::test]
+async fn a_toolset_offers_the_prompts_and_resources_that_it_names_and_no_others() {
+    let (server, catalog) = server();
+    let other = Prompt { name: "other".to_owned(), messages: Vec::new(), ..review() };
+    let secret = Resource { address: Address::new("secret://{topic}"), ..notes("hidden") };
+    catalog.set(vec![review(), other.clone()], vec![notes("first"), secret.clone()]);
+    let toolset = Toolset::new().prompt("rev*").resource("notes://*");
+    let turn = TurnOptions::default().toolset(toolset);
+    let (mut wire, hello) = Wire::initialized(server.for_client(turn)).await;
+    assert!(hello["capabilities"].get("prompts").is_some(), "{hello}");
+    let names = |list: &Value, key: &str, name: &str| -> Vec<String> {
+        let all = list["result"][key].as_array().unwrap().iter();
+        all.map(|one| one[name].as_str().unwrap().to_owned()).collect()
+    };
+    let prompts = wire.request("prompts/list", json!({})).await;
+    assert_eq!(names(&prompts, "prompts", "name"), ["review"]);
+    let templates = wire.request("resources/templates/list", json!({})).await;
+    assert_eq!(names(&templates, "resourceTemplates", "uriTemplate"), ["notes://{topic}"]);
+
+    let read = |uri: &str| json!({"uri": uri});
+    let known = wire.request("resources/read", read("notes://x")).await;
+    assert_eq!(known["result"]["contents"][0]["text"], "first of x");
+    assert_eq!(wire.request("resources/read", read("secret://x")).await["error"]["code"], -32002);
+    let hidden = wire.request("prompts/get", json!({"name": "other", "arguments": {}})).await;
+    assert_eq!(hidden["error"]["code"], -32602);
+
+    // Of changes of what is not named nothing is said before the next change.
+    catalog.set(vec![review()], vec![notes("first"), secret]);
+    catalog.set(vec![review(), other], vec![notes("first")]);
+    catalog.set(Vec::new(), vec![notes("first")]);
+    assert_eq!(wire.receive().await["method"], "notifications/prompts/list_changed");
+    let prompts = wire.request("prompts/list", json!({})).await;
+    assert_eq!(names(&prompts, "prompts", "name"), [""; 0]);
+}
+
+#[tokio::test]
 async fn what_is_being_written_is_completed_from_the_suggestions() {
     let (mut wire, _) = Wire::initialized(server().0).await;
     let complete = |reference: Value, name: &str, value: &str| json!({"ref": reference, "argument": {"name": name, "value": value}});

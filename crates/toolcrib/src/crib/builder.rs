@@ -20,7 +20,7 @@ use toolcrib_core::{
     RegistryBuilder, Toolset,
 };
 #[cfg(feature = "mcp")]
-use toolcrib_mcp::upstream::{MemoryPins, PinStore, Upstream, Upstreams};
+use toolcrib_mcp::upstream::{MemoryPins, PinStore, Review, Upstream, Upstreams};
 use toolcrib_tool::{ContextValues, Layer, Services, ToolEntry, native_tools};
 
 use super::{BuildError, Toolcrib};
@@ -405,10 +405,12 @@ impl ToolcribBuilder {
         let wanted = Wanted::new(self.upstreams);
         #[cfg(all(feature = "manifests", feature = "mcp"))]
         if let Some(manifests) = &self.manifests {
-            manifests.name_upstreams(&wanted);
+            manifests.name_upstreams(&wanted, self.lock.as_deref());
         }
         #[cfg(all(feature = "manifests", feature = "mcp"))]
-        let offerings = self.manifests.as_ref().map(Manifests::offerings).unwrap_or_default();
+        let offered = |manifests: &Manifests| manifests.offerings(self.lock.as_deref());
+        #[cfg(all(feature = "manifests", feature = "mcp"))]
+        let offerings = self.manifests.as_ref().map(offered).unwrap_or_default();
         Ok(Toolcrib {
             #[cfg(all(feature = "manifests", feature = "mcp"))]
             catalog: offerings.catalog().clone(),
@@ -427,7 +429,11 @@ impl ToolcribBuilder {
             #[cfg(feature = "mcp")]
             connections: {
                 let pins = self.pins.unwrap_or_else(|| Arc::new(MemoryPins::default()));
-                Connections::new(Upstreams::new(executor.clone(), pins), wanted)
+                #[cfg(feature = "manifests")]
+                let review = self.lock.clone().map(|lock| lock as Arc<dyn Review>);
+                #[cfg(not(feature = "manifests"))]
+                let review = None;
+                Connections::new(upstreams(executor.clone(), pins, review), wanted)
             },
             executor,
             context: self.context,
@@ -446,6 +452,19 @@ impl ToolcribBuilder {
             #[cfg(unix)]
             audit_file: self.audit_file,
         })
+    }
+}
+
+/// No connections yet; `review` knows which definitions may be called.
+#[cfg(feature = "mcp")]
+fn upstreams(
+    executor: toolcrib_core::Executor,
+    pins: Arc<dyn PinStore>,
+    review: Option<Arc<dyn Review>>,
+) -> Upstreams {
+    match review {
+        Some(review) => Upstreams::reviewed(executor, pins, review),
+        None => Upstreams::new(executor, pins),
     }
 }
 

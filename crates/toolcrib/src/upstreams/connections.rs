@@ -31,9 +31,9 @@ impl Wanted {
     /// runtime, and waits for nobody.
     #[cfg(feature = "manifests")]
     pub(crate) fn apply(&self, changes: Vec<FileChange>) {
-        if self.0.declared().apply(changes) {
-            self.0.changes.send_replace(());
-        }
+        self.0.declared().apply(changes);
+        // Also where nothing has changed: a look may be about the lock.
+        self.0.changes.send_replace(());
     }
 }
 
@@ -101,5 +101,6 @@ async fn keep_up(
         let _turn = turn.lock().await;
         let Some(wanted) = wanted.upgrade().map(|parts| parts.declared().wanted()) else { return };
         upstreams.set(wanted).await;
+        upstreams.look_again();
     }
 }

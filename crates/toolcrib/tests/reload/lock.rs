@@ -27,7 +27,7 @@ fn accept(followed: &Followed) {
     let found = Manifests::load(std::slice::from_ref(&followed.dir), RunnerHost::new(outer));
     let declared = Toolcrib::builder().manifests(&found).build().unwrap();
     let snapshot = declared.executor().registry().snapshot();
-    lock_of(&snapshot, &found, None, outer).write(&lock_file(outer)).unwrap();
+    lock_of(&snapshot, &found, |_| None, None, outer).write(&lock_file(outer)).unwrap();
 }
 
 #[test]

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolcrib_core::fingerprint::Fingerprint;
-use toolcrib_mcp::upstream::{MemoryPins, PinStore, UpstreamState};
-use toolcrib_tool::ErrorKind;
+use toolcrib_mcp::upstream::{MemoryPins, OfferedTool, PinStore, Review, Reviewed, UpstreamState};
+use toolcrib_tool::{ErrorKind, Source};
 
 use super::{PATIENCE, Room, Scripted, tool, until};
 
@@ -38,6 +38,55 @@ async fn a_definition_that_changes_is_disabled_until_somebody_accepts_it() {
     until("it is accepted", || room.listed() == ["my_get", "my_reload"]).await;
     assert!(room.call("my_get").await.is_success());
     room.upstreams.shutdown().await;
+}
+
+/// Has reviewed the tools whose descriptions it accepts.
+#[derive(Debug, Default)]
+struct Accepts(Mutex<BTreeMap<String, String>>);
+
+impl Review for Accepts {
+    fn review(&self, _: &Source, tools: &[OfferedTool]) -> Vec<Reviewed> {
+        let accepted = self.0.lock().unwrap();
+        let judge = |tool: &OfferedTool| match accepted.get(&tool.name) {
+            None => Reviewed::Unknown(Some("nobody has looked at it".to_owned())),
+            Some(text) if tool.says["description"] == text.as_str() => Reviewed::Accepted,
+            Some(_) => Reviewed::Refused("it is not what was looked at".to_owned()),
+        };
+        tools.iter().map(judge).collect()
+    }
+}
+
+#[tokio::test]
+async fn where_a_definition_was_reviewed_the_review_counts_and_no_pin() {
+    let server = Scripted::new(&[]);
+    server.says(&json!({"tools": [described("get", "One."), tool("other"), tool("reload")]}));
+    let accepts = Arc::new(Accepts::default());
+    accepts.0.lock().unwrap().insert("my_get".to_owned(), "Two.".to_owned());
+    let room = Room::reviewed(server.upstream("my"), Arc::clone(&accepts) as _).await;
+    assert_eq!(room.unavailable("my_get").as_deref(), Some("it is not what was looked at"));
+    assert_eq!(room.listed(), ["my_other", "my_reload"]);
+    assert_eq!(room.remark("my_other").as_deref(), Some("nobody has looked at it"));
+    assert!(!room.upstreams.accept("my_get").await.unwrap(), "pins have no say");
+    assert_eq!(room.upstreams.status()[0].disabled, 1);
+
+    // It becomes what was reviewed; what was not is pinned as it was first seen.
+    server.says(
+        &json!({"tools": [described("get", "Two."), described("other", "Else."), tool("reload")]}),
+    );
+    assert!(room.call("my_reload").await.is_success());
+    until("the change is seen", || room.listed() == ["my_get", "my_reload"]).await;
+    assert!(room.unavailable("my_other").unwrap().starts_with("its definition changed"));
+
+    // And once another is reviewed, that counts from the next look.
+    accepts.0.lock().unwrap().insert("my_get".to_owned(), "Three.".to_owned());
+    accepts.0.lock().unwrap().insert("my_other".to_owned(), "Else.".to_owned());
+    room.upstreams.look_again();
+    until("it is looked at again", || room.listed() == ["my_other", "my_reload"]).await;
+    let offered = room.upstreams.offered("my").unwrap();
+    let names: Vec<_> = offered.iter().map(|tool| tool.name.as_str()).collect();
+    assert_eq!(names, ["my_get", "my_other", "my_reload"]);
+    room.upstreams.shutdown().await;
+    assert_eq!(room.upstreams.offered("my"), None);
 }
 
 #[tokio::test]

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
 use toolcrib_core::{Executor, ExecutorConfig, Registry, RegistryBuilder, TurnOptions};
 use toolcrib_mcp::upstream::{
-    MemoryPins, PinStore, StdioServer, Upstream, UpstreamState, Upstreams,
+    MemoryPins, PinStore, Review, StdioServer, Upstream, UpstreamState, Upstreams,
 };
 use toolcrib_tool::{ToolCall, ToolResult};
 
@@ -93,6 +93,23 @@ impl Room {
         let room = Self { upstreams: Upstreams::new(executor.clone(), pins), executor };
         room.upstreams.set(upstreams).await;
         room
+    }
+
+    async fn reviewed(upstream: Upstream, review: Arc<dyn Review>) -> Self {
+        let registry = Registry::new(RegistryBuilder::new().build());
+        let executor = Executor::new(registry, ExecutorConfig::default());
+        let pins = Arc::new(MemoryPins::default());
+        let room =
+            Self { upstreams: Upstreams::reviewed(executor.clone(), pins, review), executor };
+        room.upstreams.set([upstream]).await;
+        assert!(room.upstreams.settled(PATIENCE).await);
+        room
+    }
+
+    /// What is to be known of a tool.
+    fn remark(&self, tool: &str) -> Option<String> {
+        let snapshot = self.executor.registry().snapshot();
+        snapshot.get(tool)?.remark.as_deref().map(str::to_owned)
     }
 
     async fn call(&self, tool: &str) -> ToolResult {

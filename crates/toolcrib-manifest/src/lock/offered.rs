@@ -1,0 +1,161 @@
+//! What is pinned of what files declare besides tools: other MCP servers, prompts and resources.
+
+use serde_json::{Map, Value, json};
+use toolcrib_tool::{Approval, Icon};
+
+use super::digest_of;
+use crate::declaration::{
+    HttpUpstream, MessageContent, Needs, PromptDeclaration, ResourceContent, ResourceDeclaration,
+    StdioUpstream, UpstreamDeclaration, UpstreamTransport,
+};
+
+impl UpstreamDeclaration {
+    /// How the server is reached, what it is given and what is taken of it, as one value: what
+    /// [`Declaration::expanded`](crate::declaration::Declaration::expanded) is for a tool.
+    pub fn expanded(&self) -> Value {
+        // All fields by name: whoever adds one decides here whether it is pinned.
+        let Self {
+            name: _,
+            transport,
+            include,
+            exclude,
+            trust_annotations,
+            connect_timeout,
+            timeout,
+            concurrent,
+            rate,
+            approval,
+            tags,
+            category,
+            needs,
+            owner: _,
+            origin: _,
+        } = self;
+        let mut expanded = Map::new();
+        match transport {
+            UpstreamTransport::Stdio(StdioUpstream { argv, env, pass_env, cwd, sandbox }) => {
+                put(&mut expanded, "command", json!(argv));
+                put(&mut expanded, "env", json!(env));
+                put(&mut expanded, "pass_env", json!(pass_env));
+                put(&mut expanded, "cwd", json!(cwd));
+                put(&mut expanded, "sandbox", json!(sandbox));
+            }
+            UpstreamTransport::Http(HttpUpstream { url, bearer, headers, allow_private }) => {
+                let networks: Vec<_> = allow_private.iter().map(ToString::to_string).collect();
+                put(&mut expanded, "url", json!(url));
+                put(&mut expanded, "bearer", json!(bearer));
+                put(&mut expanded, "headers", json!(headers));
+                put(&mut expanded, "allow_private", json!(networks));
+            }
+        }
+        put(&mut expanded, "include", json!(include));
+        put(&mut expanded, "exclude", json!(exclude));
+        put(&mut expanded, "trust_annotations", json!(trust_annotations));
+        put(&mut expanded, "connect_timeout_seconds", json!(connect_timeout.as_secs_f64()));
+        put(&mut expanded, "timeout_seconds", json!(timeout.map(|limit| limit.as_secs_f64())));
+        put(&mut expanded, "concurrent", json!(concurrent));
+        put(&mut expanded, "rate", json!(rate.map(|rate| rate.to_string())));
+        if *approval != Approval::Never {
+            put(&mut expanded, "approval", json!(approval.as_str()));
+        }
+        put(&mut expanded, "tags", json!(tags));
+        put(&mut expanded, "category", json!(category));
+        if *needs != Needs::default() {
+            put(&mut expanded, "needs", json!(needs));
+        }
+        expanded.into()
+    }
+
+    /// [`digest_of`] what it [expands](Self::expanded) to.
+    pub fn digest(&self) -> String {
+        digest_of(&self.expanded())
+    }
+}
+
+impl PromptDeclaration {
+    /// All that it says, as one value. Of a file beside the manifest that is its path and type: what
+    /// is in it is read when the prompt is asked for.
+    pub fn expanded(&self) -> Value {
+        let Self { name: _, title, icons, description, arguments, messages, origin: _ } = self;
+        let mut expanded = Map::new();
+        put(&mut expanded, "title", json!(title));
+        put(&mut expanded, "icons", icons.iter().map(Icon::to_value).collect());
+        put(&mut expanded, "description", json!(description));
+        let arguments = arguments.iter().map(|argument| {
+            let mut told = Map::new();
+            put(&mut told, "name", json!(argument.name));
+            put(&mut told, "title", json!(argument.title));
+            put(&mut told, "description", json!(argument.description));
+            put(&mut told, "required", json!(argument.required));
+            put(&mut told, "suggest", json!(argument.suggest));
+            Value::Object(told)
+        });
+        put(&mut expanded, "arguments", arguments.collect());
+        let messages = messages.iter().map(|message| {
+            let role = if message.by_assistant { "assistant" } else { "user" };
+            match &message.content {
+                MessageContent::Text(text) => json!({"role": role, "text": text}),
+                MessageContent::Resource(uri) => json!({"role": role, "resource": uri}),
+                MessageContent::File { path, mime_type } => {
+                    json!({"role": role, "file": path, "mime_type": mime_type})
+                }
+            }
+        });
+        put(&mut expanded, "messages", messages.collect());
+        expanded.into()
+    }
+
+    /// [`digest_of`] what it [expands](Self::expanded) to.
+    pub fn digest(&self) -> String {
+        digest_of(&self.expanded())
+    }
+}
+
+impl ResourceDeclaration {
+    /// All that it says, as one value. Of a file that is its path: what is in it is read when the
+    /// resource is.
+    pub fn expanded(&self) -> Value {
+        let Self {
+            uri: _,
+            variables: _,
+            name,
+            title,
+            icons,
+            description,
+            mime_type,
+            content,
+            suggest,
+            origin: _,
+        } = self;
+        let mut expanded = Map::new();
+        put(&mut expanded, "name", json!(name));
+        put(&mut expanded, "title", json!(title));
+        put(&mut expanded, "icons", icons.iter().map(Icon::to_value).collect());
+        put(&mut expanded, "description", json!(description));
+        put(&mut expanded, "mime_type", json!(mime_type));
+        match content {
+            ResourceContent::Text(text) => put(&mut expanded, "text", json!(text)),
+            ResourceContent::File(path) => put(&mut expanded, "file", json!(path)),
+        }
+        put(&mut expanded, "suggest", json!(suggest));
+        expanded.into()
+    }
+
+    /// [`digest_of`] what it [expands](Self::expanded) to.
+    pub fn digest(&self) -> String {
+        digest_of(&self.expanded())
+    }
+}
+
+/// Adds a member, unless it says what holds without it.
+fn put(members: &mut Map<String, Value>, name: &str, value: Value) {
+    let says_nothing = match &value {
+        Value::Null | Value::Bool(false) => true,
+        Value::Array(items) => items.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        _ => false,
+    };
+    if !says_nothing {
+        members.insert(name.to_owned(), value);
+    }
+}

@@ -1,0 +1,40 @@
+//! What the lock has of the tools of other MCP servers.
+
+use toolcrib_manifest::lock::{Kind, LockMode, Verdict, apply_lock_to, digest_of};
+use toolcrib_mcp::upstream::{OfferedTool, Review, Reviewed};
+use toolcrib_tool::Source;
+
+use super::{LockKeeper, log};
+
+/// Where the lock has a tool, it decides; pins do where it has not.
+impl Review for LockKeeper {
+    fn review(&self, source: &Source, tools: &[OfferedTool]) -> Vec<Reviewed> {
+        if self.mode == LockMode::Off {
+            return vec![Reviewed::Unknown(None); tools.len()];
+        }
+        let lock = match self.usable() {
+            Ok(lock) => lock,
+            Err(error) => {
+                tracing::error!("{error}");
+                return vec![Reviewed::Refused("the lock cannot be read".to_owned()); tools.len()];
+            }
+        };
+        let lock = lock.as_deref();
+        let judge = |tool: &OfferedTool| {
+            let (name, digest) = (tool.name.as_str(), digest_of(&tool.says));
+            let judged = apply_lock_to(Kind::Tool, name, source, Some(&digest), lock, self.mode);
+            let Some(finding) = judged else {
+                let has_it = lock.is_some_and(|lock| lock.get(Kind::Tool, name).is_some());
+                return if has_it { Reviewed::Accepted } else { Reviewed::Unknown(None) };
+            };
+            log(&finding);
+            let reason = finding.verdict.to_string();
+            match finding.verdict {
+                _ if finding.blocked => Reviewed::Refused(reason),
+                Verdict::Moved { .. } => Reviewed::Accepted,
+                _ => Reviewed::Unknown(Some(reason)),
+            }
+        };
+        tools.iter().map(judge).collect()
+    }
+}

@@ -15,7 +15,7 @@ pub fn to_value(part: &Content) -> Value {
             json!({ "type": "audio", "data": BASE64.encode(data), "mime_type": mime_type })
         }
         Content::Link(link) => {
-            let mut members = link.to_members("mime_type");
+            let mut members = link.to_members();
             members.insert("type".to_owned(), "link".into());
             Value::Object(members)
         }

@@ -121,16 +121,15 @@ impl Link {
         self
     }
 
-    /// The members by their names in JSON, those that are absent left out. `mime_type` is what the
-    /// receiver calls the mime type.
-    pub fn to_members(&self, mime_type: &str) -> Map<String, Value> {
+    /// The members by their names, as JSON; those that are absent are left out.
+    pub fn to_members(&self) -> Map<String, Value> {
         let mut members = Map::new();
         members.insert("uri".to_owned(), self.uri.as_str().into());
         members.insert("name".to_owned(), self.name.as_str().into());
         let optional = [
             ("title", &self.title),
             ("description", &self.description),
-            (mime_type, &self.mime_type),
+            ("mime_type", &self.mime_type),
         ];
         for (name, value) in optional {
             if let Some(value) = value {

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use toolcrib_core::suspension::MemorySuspensions;
 use toolcrib_core::{Executor, Registry};
 use toolcrib_tool::{
-    Approval, Content, ErrorKind, InputRequest, ToolDefinition, ToolDefinitionBuilder, ToolError,
-    ToolOutcome, ToolOutput,
+    Approval, Content, ErrorKind, InputRequest, Link, ToolDefinition, ToolDefinitionBuilder,
+    ToolError, ToolOutcome, ToolOutput,
 };
 
 use crate::{McpOptions, McpServer};
@@ -80,11 +80,23 @@ fn parts() -> ToolOutput {
         .with_content("a \u{1f980} text\n")
         .with_content(Content::Image { data: vec![0, 255, 7], mime_type: "image/png".into() })
         .with_content(Content::Audio { data: vec![4], mime_type: "audio/wav".into() })
-        .with_content(Content::Link { uri: "file:///a".into(), name: "a".into(), mime_type: None })
-        .with_content(Content::Link {
-            uri: "file:///b".into(),
-            name: "b".into(),
+        .with_content(Link::new("file:///a", "a"))
+        .with_content({
+            let mut link = Link::new("file:///b", "b").mime_type("text/plain");
+            link.title = Some("B".into());
+            link.description = Some("What b says.".into());
+            link.size = Some(12);
+            link
+        })
+        .with_content(Content::TextFile {
+            uri: "mem://t".into(),
+            text: "\u{1f980}\n".into(),
             mime_type: Some("text/plain".into()),
+        })
+        .with_content(Content::TextFile {
+            uri: "mem://u".into(),
+            text: String::new(),
+            mime_type: None,
         })
         .with_content(Content::Blob {
             uri: "mem://b".into(),

@@ -53,7 +53,7 @@ fn part(part: &Content) -> Value {
             json!({"type": "audio", "mime_type": mime_type, "data": base64(data)})
         }
         Content::Link(link) => {
-            let mut members = link.to_members("mime_type");
+            let mut members = link.to_members();
             members.insert("type".to_owned(), "link".into());
             Value::Object(members)
         }

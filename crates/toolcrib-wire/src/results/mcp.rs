@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde::ser::{SerializeMap as _, Serializer};
 use serde_json::{Map, Value};
-use toolcrib_tool::{Content, ErrorKind, KEPT_OUTPUT, ToolOutput, ToolResult};
+use toolcrib_tool::{Content, ErrorKind, KEPT_OUTPUT, Link, ToolOutput, ToolResult};
 
 use super::{base64, parts};
 use crate::mcp::{McpData, structured_content};
@@ -83,11 +83,10 @@ fn whole(result: &ToolResult) -> Option<Content> {
     // A tool may write what it likes into its notes.
     let handle =
         note.as_str().filter(|handle| handle.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
-    Some(Content::Link {
-        uri: format!("{MCP_OUTPUT_URI}{handle}"),
-        name: format!("whole output of {}", result.tool()),
-        mime_type: None,
-    })
+    Some(Content::from(Link::new(
+        format!("{MCP_OUTPUT_URI}{handle}"),
+        format!("whole output of {}", result.tool()),
+    )))
 }
 
 struct Blocks<'a>(&'a [Cow<'a, Content>]);

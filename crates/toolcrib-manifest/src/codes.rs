@@ -368,7 +368,7 @@ pub const CODES: &[Code] = &[
     warning(
         "plain-credentials",
         "Credentials that go over the network unencrypted.",
-        "Use `https`.",
+        "Use `https`, or send nothing that says who asks.",
     ),
     error(
         "private-address",

@@ -235,6 +235,11 @@ fn load_file(path: &Path, rank: u32, read: &dyn Fn(&str, &str) -> Loaded) -> Fil
 
 /// A path under which there is nothing.
 fn missing(path: &Path) -> FileLoad {
+    if path.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink()) {
+        let message = "it is a link that leads to nothing".to_owned();
+        let help = "restore what it leads to, or remove the link";
+        return FileLoad::unread(path, "unreadable", message, help);
+    }
     let message = "there is no such file or directory".to_owned();
     FileLoad::unread(path, "unreadable", message, "check the spelling of the path")
 }
@@ -242,7 +247,12 @@ fn missing(path: &Path) -> FileLoad {
 /// A manifest that cannot be read.
 pub(crate) fn unread(path: &Path, error: &io::Error) -> FileLoad {
     let message = format!("the file cannot be read: {error}");
-    FileLoad::unread(path, "unreadable", message, "check its owner and permissions")
+    let help = match error.kind() {
+        io::ErrorKind::InvalidInput => "only files, and links to files, are manifests: rename it",
+        io::ErrorKind::PermissionDenied => "check its owner and permissions",
+        _ => "see that it is a file, or a link that leads to one, on a disk that works",
+    };
+    FileLoad::unread(path, "unreadable", message, help)
 }
 
 /// Loads a manifest from its bytes.

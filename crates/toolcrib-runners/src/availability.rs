@@ -1,13 +1,36 @@
 //! Whether what a declaration needs is there.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+
 use toolcrib_manifest::declaration::{ArgvEntry, Declaration, DeclaredBody};
 use toolcrib_manifest::template::{Piece, Reference, Template};
 use toolcrib_sandbox::find_program;
 
 use crate::{RunnerHost, Secrets, script};
 
+/// Programs that were looked for at one start or reload: many tools run the same few, and a look goes
+/// through all directories of `PATH`.
+#[derive(Debug, Default)]
+pub(crate) struct Programs(RefCell<HashMap<String, bool>>);
+
+impl Programs {
+    fn has(&self, program: &str) -> bool {
+        let known = self.0.borrow().get(program).copied();
+        known.unwrap_or_else(|| {
+            let found = find_program(program).is_ok();
+            self.0.borrow_mut().insert(program.to_owned(), found);
+            found
+        })
+    }
+}
+
 /// What is missing, one clause each, without repetition.
-pub(crate) fn missing(declaration: &Declaration, host: &RunnerHost) -> Vec<String> {
+pub(crate) fn missing(
+    declaration: &Declaration,
+    host: &RunnerHost,
+    known: &Programs,
+) -> Vec<String> {
     let needs = &declaration.needs;
     let mut programs: Vec<&str> = needs.bins.iter().map(String::as_str).collect();
     if let Some(program) = own_program(declaration)
@@ -15,14 +38,13 @@ pub(crate) fn missing(declaration: &Declaration, host: &RunnerHost) -> Vec<Strin
     {
         programs.push(program);
     }
-    let programs =
-        programs.into_iter().filter(|program| find_program(program).is_err()).map(|program| {
-            if program.contains('/') {
-                format!("needs the program `{program}`, which is not an executable file here")
-            } else {
-                format!("needs the program `{program}`, which is not on PATH")
-            }
-        });
+    let programs = programs.into_iter().filter(|program| !known.has(program)).map(|program| {
+        if program.contains('/') {
+            format!("needs the program `{program}`, which is not an executable file here")
+        } else {
+            format!("needs the program `{program}`, which is not on PATH")
+        }
+    });
     let script = declaration.command().and_then(|command| command.script.as_ref());
     let script = script.and_then(|script| script::start(script, host.pinned_scripts).err());
     let beside = declaration.worker().and_then(|worker| {

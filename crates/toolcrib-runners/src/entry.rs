@@ -9,13 +9,18 @@ use toolcrib_tool::{Layer, Source, Tool, ToolDefinition, ToolEntry};
 
 #[cfg(feature = "http")]
 use crate::HttpRunner;
-use crate::availability::missing;
+use crate::availability::{Programs, missing};
 use crate::{CommandRunner, RunnerHost, WorkerRunner};
 
 /// Makes the tool a declaration describes. What keeps it from running here becomes the reason of
 /// its being unavailable; it is never given an empty or made-up value instead. A tool that the client
 /// runs is always available.
 pub fn entry(declaration: &Declaration, host: &RunnerHost) -> ToolEntry {
+    entry_with(declaration, host, &Programs::default())
+}
+
+/// [`entry`], where some programs have been looked for already.
+fn entry_with(declaration: &Declaration, host: &RunnerHost, programs: &Programs) -> ToolEntry {
     let source = Source::new(Layer::Manifest, declaration.origin.file.clone())
         .at(declaration.origin.clone());
     let digest = declaration.digest();
@@ -25,7 +30,7 @@ pub fn entry(declaration: &Declaration, host: &RunnerHost) -> ToolEntry {
         return constrained(entry, declaration);
     }
     let (body, defect) = body(declaration, host);
-    let mut missing = missing(declaration, host);
+    let mut missing = missing(declaration, host, programs);
     missing.extend(defect);
     let entry = ToolEntry::new(Arc::clone(&declaration.definition), body, source);
     let entry = constrained(entry.with_digest(digest), declaration);
@@ -38,7 +43,8 @@ const ENTRIES_PER_THREAD: usize = 32;
 /// Makes the tools of many declarations with all processors, in their order: [`entry`] of each.
 pub fn entries(declarations: &[&Declaration], host: &RunnerHost) -> Vec<ToolEntry> {
     let make = |part: &[&Declaration]| -> Vec<ToolEntry> {
-        part.iter().map(|declaration| entry(declaration, host)).collect()
+        let programs = Programs::default();
+        part.iter().map(|declaration| entry_with(declaration, host, &programs)).collect()
     };
     let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let part = declarations.len().div_ceil(threads).max(ENTRIES_PER_THREAD);

@@ -142,3 +142,13 @@ fn a_config_in_toml_is_found_where_there_is_none_in_yaml() {
     let json = crib.run(&["config", "show", "--json"]).json();
     assert_eq!(json["config"]["executor"]["max_queue"], 4);
 }
+
+#[test]
+fn a_config_that_is_not_there_is_told_once() {
+    let run = Crib::new(&[]).run(&["list", "--config", "missing.yml"]);
+    assert_eq!(run.code, Some(2));
+    assert_eq!(
+        run.stderr,
+        "error: the config file missing.yml cannot be read: No such file or directory (os error 2)\n"
+    );
+}

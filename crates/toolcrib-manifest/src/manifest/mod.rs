@@ -40,7 +40,7 @@ use crate::declaration::{
     Declaration, PromptDeclaration, ResourceDeclaration, UpstreamDeclaration,
 };
 use crate::diagnostic::{Diagnostic, Findings, Severity};
-use crate::document::{Format, Node, parse};
+use crate::document::{Format, Node, NodeValue, parse};
 use crate::fields::Fields;
 use crate::source::{Lines, Span, first_line, without_bom};
 
@@ -133,6 +133,15 @@ struct Shared<'a> {
 
 /// All that a file declares, without what there is to say about it.
 fn load_root(file: &str, root: &Node, findings: &mut Findings<'_>) -> Loaded {
+    if root.value == NodeValue::Null {
+        findings.add(
+            Diagnostic::error("wrong-type", &root.span, "there is nothing in this manifest").help(
+                "begin with `toolcrib: 1` and a list `tools:`, as `toolcrib new NAME` does; \
+                 `tools: []` declares none",
+            ),
+        );
+        return Loaded::default();
+    }
     let Some(fields) = Fields::read(root, &keys::FILE, findings) else {
         return Loaded::default();
     };

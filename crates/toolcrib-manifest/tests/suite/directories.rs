@@ -66,3 +66,31 @@ fn several_directories_keep_their_order() {
     let names: Vec<&str> = load.declarations().map(|tool| tool.definition.name()).collect();
     assert_eq!(names, ["z", "a"]);
 }
+
+#[test]
+fn what_cannot_be_a_manifest_is_told_apart() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    std::os::unix::fs::symlink("nowhere.yaml", at("dangling.yaml")).expect("a link");
+    std::os::unix::fs::symlink("loop.yaml", at("loop.yaml")).expect("a link");
+    let _socket = std::os::unix::net::UnixListener::bind(at("socket.yaml")).expect("a socket");
+    let load = load_dirs(&[folder.path().to_owned()]);
+    let said: Vec<_> = load
+        .problems()
+        .map(|(file, problem)| {
+            let name = file.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            format!("{name}: {} ({})", problem.message, problem.help.as_deref().unwrap_or_default())
+        })
+        .collect();
+    assert_eq!(
+        said,
+        [
+            "dangling.yaml: it is a link that leads to nothing (restore what it leads to, or remove \
+             the link)",
+            "loop.yaml: the file cannot be read: Too many levels of symbolic links (os error 40) (see \
+             that it is a file, or a link that leads to one, on a disk that works)",
+            "socket.yaml: the file cannot be read: it is not a regular file (only files, and links to \
+             files, are manifests: rename it)",
+        ]
+    );
+}

@@ -361,3 +361,25 @@ fn tools_prompts_and_resources_have_icons() {
         assert_eq!(icons.iter().map(Icon::to_value).collect::<Vec<_>>(), wanted);
     }
 }
+
+#[test]
+fn a_tab_is_shown_where_it_stands() {
+    for text in
+        ["toolcrib: 1\ntools:\n  - name: a\n\tdescription: b\n", "toolcrib: 1\n\ttools: []\n"]
+    {
+        let loaded = load_str("t.yaml", text);
+        let found = loaded.diagnostics.first().expect("it is refused");
+        assert_eq!(found.message, "YAML does not allow a tab here");
+        assert_eq!(Some(found.span.start), text.find('\t'), "{text}");
+    }
+}
+
+#[test]
+fn a_manifest_with_nothing_in_it_says_how_one_begins() {
+    for text in ["", "\n\n", "# only a comment\n", "---\n"] {
+        let loaded = load_str("t.yaml", text);
+        let [found] = loaded.diagnostics.as_slice() else { panic!("{:?}", loaded.diagnostics) };
+        assert_eq!(found.message, "there is nothing in this manifest", "{text:?}");
+        assert!(found.help.as_deref().is_some_and(|help| help.contains("toolcrib: 1")));
+    }
+}

@@ -88,7 +88,7 @@ impl std::fmt::Display for ConfigError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Read { path, source } => {
-                write!(f, "reading the config file {}: {source}", path.display())
+                write!(f, "the config file {} cannot be read: {source}", path.display())
             }
             Self::NotText { variable } => write!(f, "the value of {variable} is no UTF-8 text"),
             Self::Wrong { .. } => f.write_str(&self.problems(false).join("\n")),
@@ -96,14 +96,8 @@ impl std::fmt::Display for ConfigError {
     }
 }
 
-impl std::error::Error for ConfigError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Read { source, .. } => Some(source),
-            Self::NotText { .. } | Self::Wrong { .. } => None,
-        }
-    }
-}
+/// Its text says all there is to say: no cause is told a second time.
+impl std::error::Error for ConfigError {}
 
 /// A config, and where each of its values is from.
 #[derive(Debug, Clone)]

@@ -7,6 +7,7 @@ use crate::diagnostic::Diagnostic;
 /// The diagnostic for a parser's error at a byte offset.
 pub(super) fn explain(text: &str, at: usize, error: &ScanError) -> Diagnostic {
     let (message, help) = wording(error.kind());
+    let at = if is_about_a_tab(error.kind()) { tab(text, at).unwrap_or(at) } else { at };
     let message =
         message.map_or_else(|| format!("not valid YAML: {}", error.kind()), str::to_owned);
     // A character is underlined where there is one; errors at the end of a line point behind it.
@@ -14,6 +15,28 @@ pub(super) fn explain(text: &str, at: usize, error: &ScanError) -> Diagnostic {
         text[at..].chars().next().filter(|next| !next.is_control()).map_or(0, char::len_utf8);
     let diagnostic = Diagnostic::error("syntax", &(at..at + width), message);
     diagnostic.maybe_help(help.map(str::to_owned))
+}
+
+const fn is_about_a_tab(kind: &ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::TabNotAllowed
+            | ErrorKind::TabInBlockIndentation
+            | ErrorKind::TabInIndentation
+            | ErrorKind::TabAtBlockScalarStart
+            | ErrorKind::TabInPlainScalar
+    )
+}
+
+/// Where the tab is: the parser may say so at the text before it, a line above. The first that has
+/// nothing but blanks before it in its line.
+fn tab(text: &str, at: usize) -> Option<usize> {
+    let rest = text.get(at..)?;
+    let indents = |tab: &usize| {
+        let line = rest[..*tab].rsplit('\n').next().unwrap_or_default();
+        line.chars().all(char::is_whitespace)
+    };
+    rest.match_indices('\t').map(|(tab, _)| tab).find(indents).map(|tab| at + tab)
 }
 
 fn wording(kind: &ErrorKind) -> (Option<&'static str>, Option<&'static str>) {

@@ -63,29 +63,27 @@ fn everything_works(crib: &Crib) {
 
     let image = answer(crib, &["call", "everything_get-tiny-image", "--json", "{}"]);
     assert!(image["output"].as_str().unwrap().contains("[image image/png, "), "{image}");
-    // Files and links are still what they were.
-    let file = r#"{"resourceType": "Text", "resourceId": 1}"#;
-    let file = answer(crib, &["call", "everything_get-resource-reference", "--json", file]);
-    let text = part(&file, "text_file");
-    assert_eq!(text["mime_type"], "text/plain", "{file}");
-    assert!(text["uri"].as_str().is_some_and(|uri| uri.starts_with("demo://")), "{file}");
-    let blob = r#"{"resourceType": "Blob", "resourceId": 2}"#;
-    let blob = answer(crib, &["call", "everything_get-resource-reference", "--json", blob]);
-    assert!(part(&blob, "blob")["data"].is_string(), "{blob}");
-    let links =
-        answer(crib, &["call", "everything_get-resource-links", "--json", r#"{"count": 2}"#]);
-    let link = part(&links, "link");
-    assert!(link["description"].is_string() && link["mime_type"].is_string(), "{links}");
+    // Files and links are told as what they are: their text is marked, bytes have a size.
+    let tool = "everything_get-resource-reference";
+    let shown = |tool, arguments| {
+        let answer = answer(crib, &["call", tool, "--json", arguments]);
+        answer["output"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
+    };
+    let text = shown(tool, r#"{"resourceType": "Text", "resourceId": 1}"#);
+    assert!(
+        text.contains("\n[file demo://resource/dynamic/text/1 text/plain]\nResource 1:"),
+        "{text}"
+    );
+    let bytes = shown(tool, r#"{"resourceType": "Blob", "resourceId": 2}"#);
+    assert!(bytes.contains("\n[file demo://resource/dynamic/blob/2 text/plain, "), "{bytes}");
+    let links = shown("everything_get-resource-links", r#"{"count": 2}"#);
+    assert!(
+        links.contains("\n[link Text Resource 2: demo://resource/dynamic/text/2]\n"),
+        "{links}"
+    );
     let weather = r#"{"location": "Chicago"}"#;
     let data = answer(crib, &["call", "everything_get-structured-content", "--json", weather]);
     assert!(data["data"]["temperature"].is_number(), "{data}");
-}
-
-/// The first part of an answer that is of this type.
-fn part<'a>(answer: &'a Value, of: &str) -> &'a Value {
-    let parts = answer["content"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let found = parts.iter().find(|part| part["type"] == of);
-    found.unwrap_or_else(|| panic!("there is no {of}: {answer}"))
 }
 
 #[test]

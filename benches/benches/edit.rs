@@ -119,7 +119,7 @@ fn growth() {
     println!("\n## Instructions per line of the file, and of the source\n");
     println!("| drift | lines of the file | of the source | instructions per line of both |");
     println!("|---|---:|---:|---:|");
-    let sizes = [
+    let sizes: [(u64, u64); 9] = [
         (1_000, 12),
         (10_000, 12),
         (100_000, 12),
@@ -137,7 +137,7 @@ fn growth() {
             let run = |edits| instructions_of_run(&["run", name, &many, &of, edits]);
             let counted = run("1").and_then(|whole| Ok(whole.saturating_sub(run("0")?)));
             let shown = match counted {
-                Ok(count) => (count / (lines + block) as u64).to_string(),
+                Ok(count) => (count / (lines + block)).to_string(),
                 Err(problem) => problem,
             };
             println!("| {name} | {lines} | {block} | {shown} |");

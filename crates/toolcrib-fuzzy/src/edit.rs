@@ -114,7 +114,7 @@ impl<'a> Edit<'a> {
             splice.range.start += marked.offset;
             splice.range.end += marked.offset;
         }
-        Change::new(file, found.level, splices)
+        Change::new(file, found.level, found.before, splices)
     }
 
     fn exact(&self, file: &[u8], found: &Found) -> Result<Change, Refusal> {
@@ -122,7 +122,7 @@ impl<'a> Edit<'a> {
         let chosen = self.choose(file, found)?;
         let splices =
             chosen.iter().map(|place| merge::exact(file, source, target, place)).collect();
-        Change::new(file, found.level, splices)
+        Change::new(file, found.level, found.before, splices)
     }
 
     /// The places that are written to.
@@ -140,23 +140,22 @@ impl<'a> Edit<'a> {
             return Ok(apart.cloned().collect());
         }
         self.near_line
-            .and_then(|line| nearest(file, &found.places, line))
+            .and_then(|line| nearest(file, found, line))
             .map(|place| vec![place])
             .ok_or_else(|| Refusal::Ambiguous(Box::new(Ambiguity::new(file, found))))
     }
 }
 
 /// The one place that is nearer to the line than every other.
-fn nearest(file: &[u8], places: &[Range<usize>], line: usize) -> Option<Range<usize>> {
+fn nearest(file: &[u8], found: &Found, line: usize) -> Option<Range<usize>> {
     let counter = LineCounter::new(file);
-    let (mut at, mut at_line) = (0, 1);
+    let mut mark = found.before;
     let mut best: Option<(usize, &Range<usize>)> = None;
     let mut tied = false;
-    for place in places {
-        at_line = counter.line_from(at, at_line, place.start);
-        at = place.start;
-        let last = counter.line_from(at, at_line, place.end);
-        let distance = at_line.saturating_sub(line).max(line.saturating_sub(last));
+    for place in &found.places {
+        mark = counter.mark(mark, place.start);
+        let last = counter.mark(mark, place.end).line;
+        let distance = mark.line.saturating_sub(line).max(line.saturating_sub(last));
         match best {
             Some((nearest, _)) if distance > nearest => {}
             Some((nearest, _)) if distance == nearest => tied = true,

@@ -19,5 +19,7 @@ pub(super) fn find(file: &[u8], source: &str, target: &str) -> Option<LineRange>
     let found = locate::exact(file, target.as_bytes(), 1)
         .or_else(|| locate::verbatim(file, &pattern, 1))
         .filter(|found| found.count == 1)?;
-    Some(LineRange::of(&LineCounter::new(file), file, &found.places[0]))
+    let (counter, place) = (LineCounter::new(file), &found.places[0]);
+    let start = counter.mark(found.before, place.start);
+    Some(LineRange::of(&counter, file, start, place.end))
 }

@@ -56,15 +56,19 @@ impl Ambiguity {
         let surroundings: Vec<Surroundings<'_>> =
             found.places.iter().map(|place| Surroundings::new(file, place)).collect();
         let whole = found.places.len() == found.count;
+        let mut mark = found.before;
         let places = found
             .places
             .iter()
             .zip(&surroundings)
             .take(SHOWN)
-            .map(|(place, around)| Candidate {
-                lines: LineRange::of(&counter, file, place),
-                text: clip(&file[first_line(file, place)]).into_owned(),
-                context: whole.then(|| around.context(&surroundings)).flatten(),
+            .map(|(place, around)| {
+                mark = counter.mark(mark, place.start);
+                Candidate {
+                    lines: LineRange::of(&counter, file, mark, place.end),
+                    text: clip(&file[first_line(file, place)]).into_owned(),
+                    context: whole.then(|| around.context(&surroundings)).flatten(),
+                }
             })
             .collect();
         Self { level: found.level, count: found.count, places }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::level::Level;
-use super::lines::{LineCounter, eol_before};
+use super::lines::{LineCounter, Mark, eol_before};
 use super::merge::Splice;
 use super::refusal::Refusal;
 use super::show;
@@ -18,26 +18,12 @@ pub struct LineRange {
 }
 
 impl LineRange {
-    /// The lines that bytes of a file stand in. A line's end is the end of its line, not the
-    /// beginning of the next.
-    pub(super) fn of(
-        counter: &LineCounter<'_>,
-        file: &[u8],
-        range: &std::ops::Range<usize>,
-    ) -> Self {
-        let first = counter.line_of(range.start);
-        Self { first, last: last_line(counter, file, range, first) }
+    /// The lines that bytes of a file stand in, which begin at a mark. A line's end is the end of
+    /// its line, not the beginning of the next.
+    pub(super) fn of(counter: &LineCounter<'_>, file: &[u8], start: Mark, end: usize) -> Self {
+        let end = end - eol_before(file, end).min(end - start.at);
+        Self { first: start.line, last: counter.mark(start, end).line }
     }
-}
-
-fn last_line(
-    counter: &LineCounter<'_>,
-    file: &[u8],
-    range: &std::ops::Range<usize>,
-    first: usize,
-) -> usize {
-    let end = range.end - eol_before(file, range.end).min(range.len());
-    counter.line_from(range.start, first, end)
 }
 
 impl fmt::Display for LineRange {
@@ -59,10 +45,12 @@ pub struct Change {
 }
 
 impl Change {
-    /// Refused if nothing would be different.
+    /// Refused if nothing would be different. Lines are counted from `before`, which is not after
+    /// the first splice.
     pub(super) fn new(
         file: &[u8],
         level: Level,
+        before: Mark,
         mut splices: Vec<Splice>,
     ) -> Result<Self, Refusal> {
         splices.retain(|splice| splice.text != file[splice.range.clone()]);
@@ -71,11 +59,10 @@ impl Change {
         }
         let counter = LineCounter::new(file);
         let mut lines = Vec::with_capacity(splices.len());
-        let (mut at, mut first) = (0, 1);
+        let mut mark = before;
         for Splice { range, .. } in &splices {
-            first = counter.line_from(at, first, range.start);
-            at = range.start;
-            lines.push(LineRange { first, last: last_line(&counter, file, range, first) });
+            mark = counter.mark(mark, range.start);
+            lines.push(LineRange::of(&counter, file, mark, range.end));
         }
         Ok(Self { level, splices, lines })
     }

@@ -10,7 +10,7 @@ use std::ops::Range;
 use super::change::LineRange;
 use super::diff::{Hunk, hunks};
 use super::fold;
-use super::lines::{LineCounter, line_end_within, line_start_within, pieces, trim};
+use super::lines::{LineCounter, Mark, line_end_within, line_start_within, pieces, trim};
 use super::show::{clip, visible};
 
 /// Bytes per block: ten words, each beginning six bytes after the one before it.
@@ -62,7 +62,8 @@ pub(super) fn find(file: &[u8], source: &str) -> Option<Range<usize>> {
 impl Closest {
     pub(super) fn new(file: &[u8], source: &str, range: &Range<usize>) -> Self {
         let counter = LineCounter::new(file);
-        let lines = LineRange::of(&counter, file, range);
+        let start = counter.mark(Mark::START, range.start);
+        let lines = LineRange::of(&counter, file, start, range.end);
         let window = &file[range.clone()];
         let text = (window.len() <= RESENT)
             .then(|| std::str::from_utf8(window).ok().map(str::to_owned))

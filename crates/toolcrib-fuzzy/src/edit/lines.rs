@@ -111,6 +111,19 @@ pub(super) fn line_end_within(bytes: &[u8], at: usize, most: usize) -> Option<us
     (end == bytes.len() || eol_at(bytes, end) > 0).then_some(end)
 }
 
+/// A place in the file whose line is known, so that counting can go on from there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Mark {
+    pub(super) at: usize,
+    /// The number of the line that holds it.
+    pub(super) line: usize,
+}
+
+impl Mark {
+    /// The start of the file; the first line is 1.
+    pub(super) const START: Self = Self { at: 0, line: 1 };
+}
+
 /// How line numbers are counted: by line feeds, as every reader of files does, and by carriage
 /// returns only in a file that has no line feeds.
 #[derive(Debug, Clone, Copy)]
@@ -130,14 +143,9 @@ impl<'a> LineCounter<'a> {
         memchr_iter(self.eol, text).count()
     }
 
-    /// The number of the line that holds `at`; the first is 1.
-    pub(super) fn line_of(&self, at: usize) -> usize {
-        1 + memchr_iter(self.eol, &self.file[..at]).count()
-    }
-
-    /// The number of the line that holds `at`, which is not before `from`, whose number is `line`.
-    pub(super) fn line_from(&self, from: usize, line: usize, at: usize) -> usize {
-        line + memchr_iter(self.eol, &self.file[from..at]).count()
+    /// The mark of `at`, which is not before another one.
+    pub(super) fn mark(&self, from: Mark, at: usize) -> Mark {
+        Mark { at, line: from.line + self.ends_in(&self.file[from.at..at]) }
     }
 }
 
@@ -196,7 +204,8 @@ mod tests {
 
     #[test]
     fn line_numbers_follow_line_feeds_unless_there_are_none() {
-        assert_eq!(LineCounter::new(b"a\rb\nc").line_of(4), 2);
-        assert_eq!(LineCounter::new(b"a\rb\rc").line_of(4), 3);
+        for (file, line) in [(b"a\rb\nc", 2), (b"a\rb\rc", 3)] {
+            assert_eq!(LineCounter::new(file).mark(Mark::START, 4), Mark { at: 4, line });
+        }
     }
 }

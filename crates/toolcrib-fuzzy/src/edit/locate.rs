@@ -8,7 +8,7 @@ mod windows;
 use std::ops::Range;
 
 use super::level::Level;
-use super::lines::pieces;
+use super::lines::{Mark, pieces};
 use super::pattern::Pattern;
 
 /// Every place of the strictest level that has one.
@@ -23,6 +23,8 @@ pub(super) struct Found {
     /// The first of them, as many as were asked for. From the third level on without what ends the
     /// last line.
     pub(super) places: Vec<Range<usize>>,
+    /// From where lines are counted: not after the first place.
+    pub(super) before: Mark,
 }
 
 /// Places of one level, counted beyond those that are kept.
@@ -31,11 +33,12 @@ struct Tally {
     keep: usize,
     count: usize,
     places: Vec<Range<usize>>,
+    before: Mark,
 }
 
 impl Tally {
     fn new(keep: usize) -> Self {
-        Self { keep, count: 0, places: Vec::new() }
+        Self { keep, count: 0, places: Vec::new(), before: Mark::START }
     }
 
     fn add(&mut self, place: Range<usize>) {
@@ -46,8 +49,8 @@ impl Tally {
     }
 
     fn at(self, level: Level, pieces: Range<usize>) -> Option<Found> {
-        let Self { count, places, .. } = self;
-        (count > 0).then_some(Found { level, pieces, count, places })
+        let Self { count, places, before, .. } = self;
+        (count > 0).then_some(Found { level, pieces, count, places, before })
     }
 }
 

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::edit::lines::LineCounter;
 
 /// Few words, so that much repeats and overlaps.
 fn text(lines: std::ops::Range<usize>) -> impl Strategy<Value = String> {
@@ -65,6 +66,23 @@ proptest! {
         let quick = bytes::exact(file, source, keep);
         let slow = bytes::ignoring_newlines(file, source, keep);
         prop_assert_eq!((quick.count, quick.places), (slow.count, slow.places));
+    }
+}
+
+#[test]
+fn a_place_at_the_edge_of_a_block_is_found_and_its_line_counted() {
+    let source = "here\nit is";
+    for lines in bytes::BLOCK / 8 - 4..bytes::BLOCK / 8 + 4 {
+        for pad in 0..8 {
+            let before = "unlike.\n".repeat(lines) + &" ".repeat(pad);
+            let file = before.clone() + source + "\nand more.\n";
+            let found = exact(file.as_bytes(), source.as_bytes(), 2).unwrap();
+            let place = before.len()..before.len() + source.len();
+            assert_eq!((found.count, &found.places[..]), (1, &[place.clone()][..]));
+            let mark = LineCounter::new(file.as_bytes()).mark(found.before, place.start);
+            assert_eq!(mark.line, lines + 1);
+            assert!(found.before.at >= place.start.saturating_sub(bytes::BLOCK));
+        }
     }
 }
 

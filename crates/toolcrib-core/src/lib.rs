@@ -38,6 +38,7 @@ mod panics;
 mod pattern;
 mod pipeline;
 pub mod policy;
+mod random;
 mod recording;
 mod redaction;
 mod registry;
@@ -66,6 +67,7 @@ pub use middleware::{Middleware, Next, after, before};
 pub use mock::{Mock, MockCall};
 pub use pattern::{AnnotationPattern, Pattern, SourcePattern};
 pub use pipeline::{DryRun, KeptAnswer};
+pub use random::{NoRandomness, unguessable};
 pub use recording::{RecordedCall, Recorder, Recording, RecordingError, Replay};
 pub use redaction::redact;
 pub use registry::{

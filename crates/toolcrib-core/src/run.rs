@@ -11,10 +11,11 @@ mod view;
 
 use toolcrib_tool::{ToolCall, ToolError, ToolOutput, ToolResult};
 
+use crate::NoRandomness;
 use crate::clock::Timestamp;
 use crate::suspension::{
-    Answer, NoRandomness, RedeemError, Resolution, StoreError, Submission, Suspension,
-    SuspensionId, check_submissions, redeem,
+    Answer, RedeemError, Resolution, StoreError, Submission, Suspension, SuspensionId,
+    check_submissions, redeem,
 };
 
 pub use door::Door;

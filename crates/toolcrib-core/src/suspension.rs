@@ -15,11 +15,12 @@ use toolcrib_tool::{
     Arguments, CallId, InputPart, InputRequest, Ticket, ToolCall, ToolEntry, ToolResult,
 };
 
+use crate::NoRandomness;
 use crate::clock::Timestamp;
 use crate::fingerprint::Fingerprint;
 
 pub use grant::{Grant, Granted};
-pub use id::{NoRandomness, SuspensionId};
+pub use id::SuspensionId;
 pub use memory::MemorySuspensions;
 pub use redeem::{RedeemError, Resolution, redeem};
 pub use store::{StoreError, SuspensionStore};

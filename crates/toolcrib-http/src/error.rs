@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use toolcrib_core::NoRandomness;
+
 use crate::Listen;
 
 /// Why the listener did not start or stopped by itself.
@@ -54,7 +56,7 @@ pub enum HttpError {
     },
     /// The system gave no random bits for a token.
     #[error("the system has no random numbers to make a token of: set a token yourself")]
-    NoRandomness(#[source] getrandom::Error),
+    NoRandomness(#[source] NoRandomness),
     /// There cannot be a socket at that path.
     #[error("cannot listen on unix:{}: {problem}", path.display())]
     Socket {

@@ -1,7 +1,6 @@
 //! The secret a client has to show.
 
 use std::fmt;
-use std::fmt::Write as _;
 use std::str::FromStr;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -46,13 +45,7 @@ impl Token {
     ///
     /// Fails with [`HttpError::NoRandomness`] if the system has none to give.
     pub fn random() -> Result<Self, HttpError> {
-        let mut bits = [0_u8; 32];
-        getrandom::fill(&mut bits).map_err(HttpError::NoRandomness)?;
-        let mut token = String::with_capacity(2 * bits.len());
-        for byte in bits {
-            let _ = write!(token, "{byte:02x}");
-        }
-        Ok(Self(token))
+        toolcrib_core::unguessable::<32>().map(Self).map_err(HttpError::NoRandomness)
     }
 
     /// Whether `offered` is this token, in a time that tells nothing of where they differ.

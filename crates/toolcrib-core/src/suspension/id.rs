@@ -1,9 +1,10 @@
 //! Ids of suspensions and runs: 128 random bits.
 
 use std::fmt;
-use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
+
+use crate::{NoRandomness, unguessable};
 
 /// The id of a suspended call: 32 hexadecimal digits that nobody can guess.
 ///
@@ -15,7 +16,7 @@ use serde::{Deserialize, Serialize};
 /// let id = SuspensionId::random()?;
 /// assert_eq!(id.as_str().parse(), Ok(id));
 /// assert!("../../etc/passwd".parse::<SuspensionId>().is_err());
-/// # Ok::<(), toolcrib_core::suspension::NoRandomness>(())
+/// # Ok::<(), toolcrib_core::NoRandomness>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String")]
@@ -27,13 +28,7 @@ const DIGITS: usize = 32;
 impl SuspensionId {
     /// A fresh id.
     pub fn random() -> Result<Self, NoRandomness> {
-        let mut bits = [0_u8; DIGITS / 2];
-        getrandom::fill(&mut bits).map_err(NoRandomness)?;
-        let mut id = String::with_capacity(DIGITS);
-        for byte in bits {
-            let _ = write!(id, "{byte:02x}");
-        }
-        Ok(Self(id.into()))
+        Ok(Self(unguessable::<{ DIGITS / 2 }>()?.into()))
     }
 
     /// The digits.
@@ -80,15 +75,3 @@ impl fmt::Display for InvalidId {
 }
 
 impl std::error::Error for InvalidId {}
-
-/// The system gave no random bits, without which there is no id.
-#[derive(Debug)]
-pub struct NoRandomness(getrandom::Error);
-
-impl fmt::Display for NoRandomness {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the system has no random numbers to give: {}", self.0)
-    }
-}
-
-impl std::error::Error for NoRandomness {}

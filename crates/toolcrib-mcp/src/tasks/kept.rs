@@ -1,7 +1,6 @@
 //! The tasks of one client: what each has come to, what it asks, and how long it is kept.
 
 use std::collections::HashMap;
-use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -64,12 +63,7 @@ impl Tasks {
     /// A new task, which can be asked after from now on; `None` where there are as many as there may
     /// be, or ids that nobody can guess cannot be made.
     pub(crate) fn open(&self) -> Option<NewTask> {
-        let mut bytes = [0; 16];
-        getrandom::fill(&mut bytes).ok()?;
-        let id = bytes.iter().fold("task_".to_owned(), |mut id, byte| {
-            let _ = write!(id, "{byte:02x}");
-            id
-        });
+        let id = format!("task_{}", toolcrib_core::unguessable::<16>().ok()?);
         let withdrawn = CancellationToken::new();
         let now = current_timestamp();
         let task = Kept {

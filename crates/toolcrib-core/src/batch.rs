@@ -1,12 +1,16 @@
 //! Several calls at once: run side by side, answered in their order, within one budget.
 
+use std::pin::{Pin, pin};
+use std::task::Poll;
+
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use toolcrib_tool::ToolCall;
 
 use crate::admission::Lineage;
 use crate::answers::Flights;
+use crate::execution::poll_once;
 use crate::output_budget::Place;
-use crate::output_budget::batch::{BatchAnswer, batch_budget, fit_batch};
+use crate::output_budget::batch::{BatchAnswer, batch_budget, bytes_at_most, fit_batch};
 use crate::pipeline::{Answered, Origin};
 use crate::spill::Owner;
 use crate::{Turn, pipeline};
@@ -23,7 +27,8 @@ pub(crate) async fn run(
     let mut group = Vec::new();
     for (position, call) in calls.into_iter().enumerate() {
         let slot = turn.state.slot(call.name());
-        if slot.is_some_and(|slot| !slot.entry.definition.parallel()) {
+        // What each of them needs, among thousands of tools, is waited for together.
+        if slot.inspect(|slot| slot.warm()).is_some_and(|slot| !slot.entry.definition.parallel()) {
             let before = std::mem::take(&mut group);
             answers.extend(batch.side_by_side(before, max_concurrency).await);
             answers.push(batch.one(position, call).await);
@@ -42,7 +47,9 @@ struct Batch<'a> {
 }
 
 impl Batch<'_> {
-    /// Polled inside the caller's task: a batch of quick calls pays for no task switch.
+    /// Polled inside the caller's task: a batch of quick calls pays for no task switch. A call that is
+    /// answered at its first poll needs no place among those that run, and leaves its memory to the
+    /// next.
     async fn side_by_side(
         &self,
         calls: Vec<(usize, ToolCall)>,
@@ -50,13 +57,33 @@ impl Batch<'_> {
     ) -> Vec<Answered> {
         let at_once = if max_concurrency == 0 { calls.len() } else { max_concurrency };
         let numbered = |(position, call)| async move { (position, self.one(position, call).await) };
+        let mut answers = Vec::with_capacity(calls.len());
         let mut waiting = calls.into_iter();
-        let mut running: FuturesUnordered<_> =
-            waiting.by_ref().take(at_once).map(numbered).collect();
-        let mut answers = Vec::new();
-        while let Some(answer) = running.next().await {
-            answers.push(answer);
-            running.extend(waiting.next().map(numbered));
+        let mut running = FuturesUnordered::new();
+        let mut free = None;
+        loop {
+            if running.len() < at_once
+                && let Some(call) = waiting.next()
+            {
+                let mut work = in_place_of(free.take(), numbered(call));
+                match poll_once(work.as_mut()).await {
+                    Poll::Ready(answer) => {
+                        answers.push(answer);
+                        free = Some(work);
+                    }
+                    Poll::Pending => running.push(work),
+                }
+                // Those that run are heard between any two that begin.
+                while !running.is_empty()
+                    && let Poll::Ready(Some(answer)) = poll_once(pin!(running.next())).await
+                {
+                    answers.push(answer);
+                }
+            } else if let Some(answer) = running.next().await {
+                answers.push(answer);
+            } else {
+                break;
+            }
         }
         answers.sort_unstable_by_key(|(position, _)| *position);
         answers.into_iter().map(|(_, answered)| answered).collect()
@@ -71,27 +98,41 @@ impl Batch<'_> {
     /// The answers within the budget they share. What a call that waits says counts like any text.
     async fn fitted(&self, answers: Vec<Answered>) -> Vec<Answered> {
         let state = &self.turn.state;
-        let limits: Vec<_> = answers.iter().map(|answered| answered.limit).collect();
-        let budget = batch_budget(state.shared.config.batch_output_chars, limits.iter().copied());
+        let limits = answers.iter().map(|answered| answered.limit);
+        let budget = batch_budget(state.shared.config.batch_output_chars, limits);
+        let bytes = answers.iter().map(|answered| {
+            bytes_at_most(&answered.result, answered.whole.as_ref(), answered.limit)
+        });
+        if bytes.fold(0, usize::saturating_add) <= budget {
+            return answers;
+        }
         let owner = Owner::known(&state.identity, state.session.as_ref());
         let place = state.spill().map(|store| Place { store, owner: &owner });
-        let mut suspensions = Vec::with_capacity(answers.len());
+        let mut asides = Vec::with_capacity(answers.len());
         let mut texts = Vec::with_capacity(answers.len());
         for Answered { result, whole, limit, suspension } in answers {
-            suspensions.push(suspension);
+            asides.push((limit, suspension));
             texts.push(BatchAnswer { result, whole, limit });
         }
-        let results = fit_batch(texts, budget, place).await;
+        let results = fit_batch(texts, budget, place).await.into_iter().zip(asides);
         results
-            .into_iter()
-            .zip(limits)
-            .zip(suspensions)
-            .map(|((result, limit), suspension)| Answered {
+            .map(|(result, (limit, suspension))| Answered {
                 result,
                 whole: None,
                 limit,
                 suspension,
             })
             .collect()
+    }
+}
+
+/// A future in memory that another one has left, or else in its own.
+fn in_place_of<F>(free: Option<Pin<Box<F>>>, future: F) -> Pin<Box<F>> {
+    match free {
+        None => Box::pin(future),
+        Some(mut place) => {
+            place.set(future);
+            place
+        }
     }
 }

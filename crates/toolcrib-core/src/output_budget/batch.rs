@@ -23,17 +23,13 @@ pub(crate) fn batch_budget(set: Option<usize>, limits: impl IntoIterator<Item = 
 }
 
 /// Shares `budget` characters among the answers max-min fairly: small ones stay whole, large ones
-/// get the same, none more than its own limit. Their order stays. Costs an addition per part where
-/// all of it fits.
+/// get the same, none more than its own limit. Their order stays. Whoever has many asks
+/// [`bytes_at_most`] first.
 pub(crate) async fn fit_batch(
     answers: Vec<BatchAnswer>,
     budget: usize,
     place: Option<Place<'_>>,
 ) -> Vec<ToolResult> {
-    let bytes: usize = answers.iter().map(bytes_at_most).fold(0, usize::saturating_add);
-    if bytes <= budget {
-        return answers.into_iter().map(|answer| answer.result).collect();
-    }
     let needs: Vec<usize> = answers.iter().map(BatchAnswer::need).collect();
     let shares = fair_shares(&needs, budget);
     let mut results = Vec::with_capacity(answers.len());
@@ -43,10 +39,11 @@ pub(crate) async fn fit_batch(
     results
 }
 
-/// An upper bound of the characters of text, found without reading the text.
-fn bytes_at_most(answer: &BatchAnswer) -> usize {
-    match (&answer.whole, answer.result.output()) {
-        (Some(whole), _) => whole.chars().min(answer.limit),
+/// An upper bound of the characters of an answer's text, found without reading the text. `whole` is
+/// what was there before it was cut to `limit` characters, if it was.
+pub(crate) fn bytes_at_most(result: &ToolResult, whole: Option<&Whole>, limit: usize) -> usize {
+    match (whole, result.output()) {
+        (Some(whole), _) => whole.chars().min(limit),
         (None, None) => 0,
         (None, Some(output)) if output.content().is_empty() => {
             output.data().map_or(0, super::json_bytes)

@@ -122,8 +122,9 @@ impl Parser<'_> {
         }
     }
 
-    /// Inlined, as strings are most of what there is, and ready for them in few steps.
-    #[inline]
+    /// Strings are most of what there is, and read in place.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "a call for each string is a tenth of parsing")]
     fn value(&mut self, depth: usize) -> Result<(), Box<ParseError>> {
         match self.token() {
             b'"' => self.string(),
@@ -131,6 +132,7 @@ impl Parser<'_> {
         }
     }
 
+    #[inline(never)]
     fn other_value(&mut self, token: u8, depth: usize) -> Result<(), Box<ParseError>> {
         match token {
             b'{' => self.object(depth),

@@ -41,6 +41,10 @@ impl ToolOutput {
     /// Adds a part.
     #[must_use]
     pub fn with_content(mut self, part: impl Into<Content>) -> Self {
+        if self.content.is_empty() {
+            // Most outputs have one part.
+            self.content.reserve_exact(1);
+        }
         self.content.push(part.into());
         self
     }

@@ -20,6 +20,8 @@ fn stops(word: u64) -> u64 {
 
 /// Where the string that starts at `start` ends, if nothing but plain text stands before its
 /// quote. May not find the end of one within the last bytes of the text.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "most texts end within a word or two")]
 fn end_of_plain(bytes: &[u8], start: usize) -> Option<usize> {
     let (_, mut rest) = bytes.split_at_checked(start)?;
     while let Some((chunk, behind)) = rest.split_first_chunk() {
@@ -38,7 +40,8 @@ fn end_of_plain(bytes: &[u8], start: usize) -> Option<usize> {
 
 impl Parser<'_> {
     /// A string, standing on its quote.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "as for `value`")]
     pub(super) fn string(&mut self) -> Result<(), Box<ParseError>> {
         let start = self.at + 1;
         match end_of_plain(self.bytes, start) {

@@ -38,10 +38,9 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// Of a call of this tool that came in at `started`, made from the calls of `parent`.
+    /// Of a call that came in at `started`, made from the calls of `parent`.
     pub(crate) fn new(
         turn: &Turn,
-        definition: &Arc<ToolDefinition>,
         started: Instant,
         parent: &Lineage,
         voice: Option<VoiceHandle>,
@@ -52,7 +51,7 @@ impl Host {
             speech,
             cancellation: Cancellation::default(),
             turn: turn.clone(),
-            descent: Descent::new(parent, definition),
+            descent: Descent::new(parent),
             started,
             deadline: AtomicU64::new(0),
             result: Mutex::new(None),
@@ -111,9 +110,9 @@ impl CallHost for Host {
         self.cancellation.set();
     }
 
-    fn call(&self, call: ToolCall) -> BoxFuture<'_, ToolResult> {
+    fn call<'a>(&'a self, from: &'a ToolDefinition, call: ToolCall) -> BoxFuture<'a, ToolResult> {
         Box::pin(async move {
-            let lineage = self.descent.lineage();
+            let lineage = self.descent.lineage(from.tool_name());
             pipeline::run(&self.turn, call, Origin::alone(&lineage)).await.result
         })
     }

@@ -18,8 +18,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures_util::FutureExt;
 use tokio::time::Instant;
 use toolcrib_tool::{
-    Arguments, BoxFuture, CallContext, CallId, ErrorKind, HostedContext, RawArguments, ToolCall,
-    ToolError, ToolOutput, ToolResult,
+    Arguments, BoxFuture, CallContext, CallId, ErrorKind, RawArguments, ToolCall, ToolError,
+    ToolOutput, ToolResult,
 };
 use tracing::Instrument;
 
@@ -258,7 +258,7 @@ impl<'a> Way<'a> {
             counted.finish(Ending::of(&outcome), self.started.elapsed());
             return Ok(outcome?);
         }
-        let Ready { checked, hosted, context, tool, asked } = match self.ready(slot, raw).await {
+        let Ready { checked, hosted, tool, asked } = match self.ready(slot, raw).await {
             Ok(ready) => ready,
             Err(Leave::Failed(error)) => {
                 counted.refuse(error.kind());
@@ -306,17 +306,17 @@ impl<'a> Way<'a> {
         let runs_from = if waited { Instant::now() } else { self.started };
         let limit = shared.config.limit(definition.timeout());
         let deadline = limit.map(|limit| Deadline { limit, at: runs_from + limit });
-        hosted.host().begin(&permit, deadline.map(|deadline| deadline.at));
-        let work =
-            Work { tool: &tool, context: &context, hosted: &hosted, permit: &permit, deadline };
+        let (context, host) = (hosted.context(), hosted.host());
+        host.begin(&permit, deadline.map(|deadline| deadline.at));
+        let work = Work { tool: &tool, context, host, permit: &permit, deadline };
         // A tool that asks back is suspended with the arguments it was given.
         let again = shared.suspensions.is_some().then(|| arguments.clone());
         let outcome = self.run(compiled, arguments, work).await;
         if self.voice.is_some() {
-            hosted.host().finish_speech().await;
+            host.finish_speech().await;
         }
         if outcome.is_err()
-            && let Some(waiting) = hosted.host().take_waiting()
+            && let Some(waiting) = host.take_waiting()
         {
             permit.finish(None);
             counted.wait();
@@ -390,7 +390,7 @@ impl<'a> Way<'a> {
         } else {
             running.await?
         };
-        let output = finished(self.name, outcome, work.hosted.host())?;
+        let output = finished(self.name, outcome, work.host)?;
         // Before anything keeps it, and before it is cut: half a secret is not found.
         let output = shared.mask.outcome(Ok(output))?;
         check_data(compiled, output, shared.config.data_bytes)
@@ -401,7 +401,7 @@ impl<'a> Way<'a> {
 struct Work<'w> {
     tool: &'w Instance<'w>,
     context: &'w CallContext,
-    hosted: &'w HostedContext<Host>,
+    host: &'w Host,
     permit: &'w Permit<'w>,
     deadline: Option<Deadline>,
 }

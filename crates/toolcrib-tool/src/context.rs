@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -145,7 +146,7 @@ impl CallContext {
     /// The nested call shares the limits this one already holds, so that a tool with one slot may
     /// call itself; it is denied beyond 16 levels.
     pub async fn call(&self, call: ToolCall) -> ToolResult {
-        self.0.host.call(call).await
+        self.0.host.call(&self.0.definition, call).await
     }
 
     /// The tools that [`call`](Self::call) reaches and a question's words fit, the best first, at most
@@ -308,28 +309,37 @@ impl<H: CallHost> CallContextBuilder<H> {
 
     /// Makes the context for an executor that goes on talking to its host.
     pub fn build_hosted(self) -> HostedContext<H> {
-        HostedContext(Arc::new(self.inner))
+        HostedContext { context: self.build(), host: PhantomData }
     }
 }
 
 /// A context, and its host by its own type: what an executor keeps while the tool has the context.
-pub struct HostedContext<H>(Arc<Inner<H>>);
+pub struct HostedContext<H> {
+    context: CallContext,
+    host: PhantomData<fn() -> H>,
+}
 
 impl<H: CallHost> HostedContext<H> {
     /// The context.
-    pub fn context(&self) -> CallContext {
-        CallContext(Arc::clone(&self.0) as Arc<Inner<dyn CallHost>>)
+    pub fn context(&self) -> &CallContext {
+        &self.context
     }
 
     /// The host.
+    #[expect(
+        clippy::expect_used,
+        clippy::missing_panics_doc,
+        reason = "a hosted context is built with a host of this type"
+    )]
     pub fn host(&self) -> &H {
-        &self.0.host
+        let host: &dyn Any = self.context.host();
+        host.downcast_ref().expect("the host it was built with")
     }
 }
 
 impl<H> fmt::Debug for HostedContext<H> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HostedContext").field("call_id", &self.0.call_id).finish_non_exhaustive()
+        f.debug_tuple("HostedContext").field(&self.context).finish()
     }
 }
 

@@ -1,5 +1,6 @@
 //! What an executor offers the calls it runs.
 
+use std::any::Any;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -9,7 +10,7 @@ use crate::{
 };
 
 /// What the executor offers a running call. New methods come with defaults.
-pub trait CallHost: Send + Sync + 'static {
+pub trait CallHost: Any + Send + Sync {
     /// Completes when the call is cancelled; never, if it is not.
     fn cancelled(&self) -> BoxFuture<'_, ()>;
 
@@ -19,8 +20,9 @@ pub trait CallHost: Send + Sync + 'static {
     /// Cancels the call: its time is over, or nobody waits for it any more. Called by the executor.
     fn cancel(&self) {}
 
-    /// Answers a call made from within this one.
-    fn call(&self, call: ToolCall) -> BoxFuture<'_, ToolResult> {
+    /// Answers a call made from within this one, which is a call of the tool `from`.
+    fn call<'a>(&'a self, from: &'a ToolDefinition, call: ToolCall) -> BoxFuture<'a, ToolResult> {
+        let _ = from;
         let (id, name, _) = call.into_parts();
         let error = ToolError::unavailable("this host takes no calls from within a call");
         Box::pin(std::future::ready(ToolResult::failure(id, name, error, Duration::ZERO)))

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock, Weak};
 
-use toolcrib_tool::{ToolDefinition, ToolName};
+use toolcrib_tool::ToolName;
 
 use super::gate::Slot;
 
@@ -26,16 +26,14 @@ struct Node {
 #[derive(Debug)]
 pub(crate) struct Descent {
     parent: Lineage,
-    definition: Arc<ToolDefinition>,
     /// Empty until the call has its permit, and where the tool states no limit.
     slot: OnceLock<Weak<Slot>>,
 }
 
 impl Descent {
-    /// Of a call of this tool that was made from the calls of `parent`.
-    pub(crate) fn new(parent: &Lineage, definition: &Arc<ToolDefinition>) -> Self {
-        let definition = Arc::clone(definition);
-        Self { parent: parent.clone(), definition, slot: OnceLock::new() }
+    /// Of a call that was made from the calls of `parent`.
+    pub(crate) fn new(parent: &Lineage) -> Self {
+        Self { parent: parent.clone(), slot: OnceLock::new() }
     }
 
     /// The call holds this slot, which those it makes may share.
@@ -44,10 +42,10 @@ impl Descent {
         let _ = self.slot.set(Arc::downgrade(slot));
     }
 
-    /// What calls made from this one are admitted with.
-    pub(crate) fn lineage(&self) -> Lineage {
+    /// What calls made from this one, a call of `tool`, are admitted with.
+    pub(crate) fn lineage(&self, tool: &ToolName) -> Lineage {
         Lineage(Some(Arc::new(Node {
-            tool: self.definition.tool_name().clone(),
+            tool: tool.clone(),
             slot: self.slot.get().cloned().unwrap_or_default(),
             depth: self.parent.depth() + 1,
             parent: self.parent.clone(),

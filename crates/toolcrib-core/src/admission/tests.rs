@@ -42,11 +42,11 @@ fn is_pending<F: Future + Unpin>(future: &mut F) -> bool {
 
 /// The lineage of calls made from one that has its permit.
 fn under(permit: &Permit<'_>, tool: &ToolDefinition, parent: &Lineage) -> Lineage {
-    let descent = Descent::new(parent, &Arc::new(tool.clone()));
+    let descent = Descent::new(parent);
     if let Some(slot) = permit.slot() {
         descent.hold(slot);
     }
-    descent.lineage()
+    descent.lineage(tool.tool_name())
 }
 
 static ROOT: std::sync::LazyLock<Lineage> = std::sync::LazyLock::new(Lineage::root);

@@ -101,9 +101,9 @@ pub(crate) async fn dry_run(turn: &Turn, call: ToolCall) -> Result<DryRun, ToolE
     available(slot)?;
     let definition = Arc::clone(&slot.entry.definition);
     let checked = checked(turn, slot, raw)?;
-    let host = Host::new(turn, &definition, Instant::now(), &Lineage::root(), None);
+    let host = Host::new(turn, Instant::now(), &Lineage::root(), None);
     let hosted = context(turn, slot, &id).host(host).build_hosted();
-    let cx = hosted.context();
+    let cx = hosted.context().clone();
     let timeout = state.shared.config.limit(definition.timeout());
     // A factory's instance would have to be made, which is the beginning of a run.
     let body = match &slot.entry.body {

@@ -28,7 +28,6 @@ use crate::turn::Turn;
 pub(super) struct Ready<'t> {
     pub(super) checked: Checked<'t>,
     pub(super) hosted: HostedContext<Host>,
-    pub(super) context: CallContext,
     pub(super) tool: Instance<'t>,
     pub(super) asked: Option<Asked>,
 }
@@ -45,7 +44,7 @@ impl<'a> Way<'a> {
         let mut checked = checked(turn, slot, raw)?;
         let definition = &slot.entry.definition;
         let voice = self.voice.map(Voice::handle);
-        let host = Host::new(turn, definition, self.started, self.origin.lineage, voice);
+        let host = Host::new(turn, self.started, self.origin.lineage, voice);
         let mut builder = context(turn, slot, self.id);
         if let Some(grant) = self.origin.grant
             && let Granted::Answer(answer) = grant.granted()
@@ -67,14 +66,14 @@ impl<'a> Way<'a> {
         }
         let limit = turn.state.shared.config.limit(definition.timeout());
         let live = slot.live().map(|live| &**live);
-        let tool = Instance::of(&slot.entry.body, live, &context, limit).await?;
-        let own = OwnCheck { tool: tool.tool().as_ref(), context: &context, limit };
+        let tool = Instance::of(&slot.entry.body, live, context, limit).await?;
+        let own = OwnCheck { tool: tool.tool().as_ref(), context, limit };
         own.passes(&checked.arguments).await?;
         if self.needs_consent(slot) {
             self.consent(slot, &mut checked, Some(own)).await?;
         }
         let asked = self.ask(slot, &checked).await?;
-        Ok(Ready { checked, hosted, context, tool, asked })
+        Ok(Ready { checked, hosted, tool, asked })
     }
 
     /// Whether the call was answered before or is being answered; `None` for tools whose calls

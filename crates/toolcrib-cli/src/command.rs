@@ -4,6 +4,7 @@ mod accept;
 mod beside;
 mod call;
 mod check;
+mod columns;
 mod config;
 mod doctor;
 mod export;
@@ -16,22 +17,18 @@ mod running;
 mod schema;
 mod search;
 mod serve;
-mod server_flags;
 mod show;
 mod stop;
 mod test;
 mod token;
 mod why;
 
-use std::path::PathBuf;
+use std::ffi::OsString;
 
-use clap::{Args, Parser, Subcommand};
-use toolcrib::core::Toolset;
-use toolcrib::{ToolEntry, Toolcrib, TurnOptions, UnknownToolset};
+use clap::{CommandFactory, Parser, Subcommand};
 
-use self::server_flags::ServerFlags;
 use crate::Exit;
-use crate::logging::LogFormat;
+use crate::options::{Options, ServerFlags};
 
 /// The guarded tool crib of LLM agents: keeps tools, checks every call, serves them over MCP.
 #[derive(Debug, Parser)]
@@ -52,40 +49,12 @@ use crate::logging::LogFormat;
 Exit codes: 0 it worked; 1 the call, a test or the check failed, or nothing was found; 2 it could
 not run; 130 interrupted."
 )]
-pub(crate) struct Options {
-    /// The config file (YAML or TOML) [default: config.yml or config.toml, if it is there]
-    #[arg(long, global = true, value_name = "FILE", env = "TOOLCRIB_CONFIG")]
-    pub(crate) config: Option<PathBuf>,
-
-    /// A setting, over the config file and the environment (may be repeated)
-    #[arg(long, global = true, value_name = "SECTION.KEY=VALUE", value_parser = setting)]
-    pub(crate) set: Vec<(String, String)>,
-
-    /// A directory of manifests, instead of the config's (may be repeated)
-    #[arg(long, global = true, value_name = "DIR")]
-    pub(crate) tools_dir: Vec<PathBuf>,
-
-    /// A value for the context of calls, which no model can set (may be repeated)
-    #[arg(long, global = true, value_name = "KEY=VALUE")]
-    pub(crate) ctx: Vec<String>,
-
-    /// Log more on standard error (-v, -vv, -vvv)
-    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
-    pub(crate) verbose: u8,
-
-    /// What a line of the log looks like
-    #[arg(
-        long,
-        global = true,
-        value_name = "FORMAT",
-        env = "TOOLCRIB_LOG_FORMAT",
-        value_enum,
-        default_value_t
-    )]
-    pub(crate) log_format: LogFormat,
+struct CommandLine {
+    #[command(flatten)]
+    options: Options,
 
     #[command(subcommand)]
-    pub(crate) command: Command,
+    command: Command,
 }
 
 #[derive(Debug, Subcommand)]
@@ -140,66 +109,32 @@ pub(crate) enum Command {
 
 impl Command {
     /// What the command itself says of the server's settings.
-    pub(crate) fn server_flags(&self) -> Option<&ServerFlags> {
+    fn server_flags(&self) -> Option<&ServerFlags> {
         match self {
             Self::Serve(own) => Some(own.settings()),
             Self::Config(own) => Some(own.server_settings()),
             _ => None,
         }
     }
-}
 
-/// Output for programs.
-#[derive(Debug, Clone, Copy, Args)]
-pub(crate) struct JsonOutput {
-    /// Answer as JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// Which tools the command is about.
-#[derive(Debug, Clone, Args)]
-pub(crate) struct ToolsetChoice {
-    /// Only the tools of this toolset of the config
-    #[arg(long, value_name = "NAME")]
-    toolset: Option<String>,
-}
-
-impl ToolsetChoice {
-    /// What a turn over these tools is opened with.
-    fn turn_options(&self, crib: &Toolcrib) -> Result<TurnOptions, UnknownToolset> {
-        let options = crib.turn_options();
-        Ok(match &self.toolset {
-            None => options,
-            Some(name) => options.toolset(crib.toolset(name)?.clone()),
-        })
-    }
-
-    /// The toolset, if there is one.
-    fn chosen<'c>(&self, crib: &'c Toolcrib) -> Result<Option<&'c Toolset>, UnknownToolset> {
-        self.toolset.as_ref().map(|name| crib.toolset(name)).transpose()
-    }
-
-    /// Whether a tool is one of them.
-    fn allows(&self, crib: &Toolcrib, tool: &ToolEntry) -> Result<bool, UnknownToolset> {
-        match &self.toolset {
-            None => Ok(true),
-            Some(name) => Ok(crib.toolset(name)?.allows(tool)),
-        }
+    /// Whether it serves others until it is stopped.
+    pub(crate) fn is_server(&self) -> bool {
+        matches!(self, Self::Serve(_) | Self::Mcp(_))
     }
 }
 
-/// `executor.tool_timeout=5s`, taken apart.
-fn setting(pair: &str) -> Result<(String, String), String> {
-    match pair.split_once('=') {
-        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
-        _ => Err("a setting is written SECTION.KEY=VALUE, such as executor.tool_timeout=5s".into()),
-    }
+/// Takes a command line apart; the first item is the program's name.
+pub(crate) fn parse(
+    arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>,
+) -> Result<(Options, Command), clap::Error> {
+    let CommandLine { mut options, command } = CommandLine::try_parse_from(arguments)?;
+    options.server = command.server_flags().cloned();
+    Ok((options, command))
 }
 
 /// Runs one command.
-pub(crate) fn run(options: &Options) -> anyhow::Result<Exit> {
-    match &options.command {
+pub(crate) fn run(options: &Options, command: &Command) -> anyhow::Result<Exit> {
+    match command {
         Command::List(own) => list::run(options, own),
         Command::Show(own) => show::run(options, own),
         Command::Call(own) => call::run(options, own),
@@ -221,17 +156,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Exit> {
         Command::Export(own) => export::run(options, own),
         Command::Doctor(own) => doctor::run(options, own),
         Command::Schema(own) => schema::run(own),
-        Command::Completions(own) => generate::completions(own),
-        Command::Man(own) => generate::man(own),
+        Command::Completions(own) => generate::completions(own, CommandLine::command()),
+        Command::Man(own) => generate::man(own, CommandLine::command()),
     }
-}
-
-/// Runs a command that calls tools, on a runtime of its own.
-fn block_on<T>(command: impl Future<Output = T>) -> anyhow::Result<T> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let outcome = runtime.block_on(command);
-    // A thread that reads a terminal, or a tool's that nobody waits for any more, cannot be
-    // stopped; it ends with the process.
-    runtime.shutdown_background();
-    Ok(outcome)
 }

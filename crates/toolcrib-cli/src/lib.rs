@@ -20,6 +20,8 @@ mod collector;
 mod command;
 mod exit;
 mod logging;
+mod options;
+mod runtime;
 mod screen;
 mod startup;
 mod upstreams;
@@ -27,12 +29,9 @@ mod upstreams;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Parser;
-
 // The built-in native tools: a crate that nobody names registers nothing.
 use toolcrib_tools as _;
 
-use command::{Command, Options};
 pub use exit::Exit;
 
 /// Runs the command line of this process.
@@ -44,18 +43,18 @@ pub fn main() -> ExitCode {
 
 /// Runs a command line; the first item is the program's name.
 pub fn main_with(arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> ExitCode {
-    let options = match Options::try_parse_from(arguments) {
-        Ok(options) => options,
+    let (options, command) = match command::parse(arguments) {
+        Ok(parsed) => parsed,
         Err(error) => {
             // Help and version go to stdout with success, mistakes to stderr with a failure.
             let code = if error.use_stderr() { Exit::Usage } else { Exit::Success };
             return error.print().map_or(Exit::Usage, |()| code).into();
         }
     };
-    let is_server = matches!(options.command, Command::Serve(_) | Command::Mcp(_));
+    let is_server = command.is_server();
     logging::start(options.log_format, options.verbose, is_server);
     let _kept = is_server.then(toolcrib_sandbox::jail::keep_helper);
-    let exit = match command::run(&options) {
+    let exit = match command::run(&options, &command) {
         Ok(exit) => exit,
         // Somebody closed the pipe we print to, as `| head` does: nothing is wrong.
         Err(error) if screen::is_broken_pipe(&error) => Exit::Success,

@@ -17,7 +17,7 @@ use toolcrib::runners::{RunnerHost, SecretSources, Secrets};
 use toolcrib::{Toolcrib, ToolcribBuilder};
 use toolcrib_sandbox::{close_to_others, take_variables};
 
-use crate::command::Options;
+use crate::options::Options;
 use crate::{arguments, screen};
 
 /// The configs of which the first that is there is read if none is named.
@@ -195,7 +195,7 @@ pub(crate) fn config(options: &Options) -> anyhow::Result<LoadedConfig> {
         let (key, value) = arguments::context_pair(pair)?;
         layers = layers.value("--ctx", &["context", &key], value);
     }
-    if let Some(flags) = options.command.server_flags() {
+    if let Some(flags) = &options.server {
         layers = flags.over(layers);
     }
     layers.load().map_err(|error| {

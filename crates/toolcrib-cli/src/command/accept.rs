@@ -3,9 +3,10 @@
 use anyhow::bail;
 use clap::Args;
 
-use super::{Options, stop};
+use super::stop;
+use crate::options::Options;
 use crate::screen::{self, ERROR, STRONG};
-use crate::{Exit, startup, upstreams};
+use crate::{Exit, runtime, startup, upstreams};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -31,7 +32,7 @@ pub(super) fn run(options: &Options, own: &AcceptOptions) -> anyhow::Result<Exit
              again takes every definition as it is then"
         );
     }
-    super::block_on(async {
+    runtime::block_on(async {
         upstreams::connect(crib).await;
         let mut exit = Exit::Success;
         for name in &own.names {

@@ -10,10 +10,11 @@ use clap::Args;
 use serde_json::Value;
 use toolcrib::{ToolCall, ToolResult, Turn};
 
-use super::{Options, ToolsetChoice, stop};
+use super::stop;
+use crate::options::{Options, ToolsetChoice};
 use crate::screen::{self, ERROR};
 use crate::startup::{self, Started};
-use crate::{Exit, approval, arguments, upstreams};
+use crate::{Exit, approval, arguments, runtime, upstreams};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -59,7 +60,7 @@ pub(super) fn run(options: &Options, own: &CallOptions) -> anyhow::Result<Exit> 
     let crib = &started.crib;
     // Before there is a runtime: whoever waits for a terminal cannot be interrupted inside one.
     let given = given(own)?;
-    let answer = super::block_on(async {
+    let answer = runtime::block_on(async {
         let outcome = tokio::select! {
             // Dropping the call ends what it started.
             () = stop::requested() => Ok(None),
@@ -95,7 +96,7 @@ fn planned(options: &Options, own: &CallOptions) -> anyhow::Result<Exit> {
     let given = given(own)?;
     let crib = &started.crib;
     let json = own.json.is_some();
-    let (outcome, absent) = super::block_on(async {
+    let (outcome, absent) = runtime::block_on(async {
         upstreams::connect_for(&started, &own.name).await;
         let turn = crib.executor().turn(own.toolset.turn_options(crib)?);
         let outcome = turn.dry_run(the_call(&turn, own, given)?).await;

@@ -8,9 +8,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use toolcrib::lint;
-use toolcrib::manifest::Severity;
 
-use super::Options;
+use crate::options::Options;
 use crate::{Exit, screen, startup};
 
 #[derive(Debug, Args)]
@@ -87,9 +86,4 @@ pub(super) fn run(options: &Options, own: &CheckOptions) -> anyhow::Result<Exit>
         Format::Text => report.print(own.limit)?,
     }
     Ok(if report.failed { Exit::Failure } else { Exit::Success })
-}
-
-/// Whether a problem of this severity fails the check.
-fn fails(severity: Severity, strict: bool) -> bool {
-    severity == Severity::Error || strict && severity == Severity::Warning
 }

@@ -10,8 +10,8 @@ use toolcrib::manifest::layers::Origin;
 use toolcrib::manifest::units::{ByteSize, HumanDuration};
 use toolcrib::tool::canonical_json;
 
-use super::server_flags::ServerFlags;
-use super::{JsonOutput, Options};
+use crate::options::ServerFlags;
+use crate::options::{JsonOutput, Options};
 use crate::screen::{self, FAINT, STRONG};
 use crate::{Exit, startup};
 

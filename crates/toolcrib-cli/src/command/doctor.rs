@@ -1,5 +1,6 @@
 //! `toolcrib doctor`: what this machine offers, and which promises do not hold here and why.
 
+mod findings;
 mod machine;
 mod promises;
 mod settings;
@@ -10,9 +11,10 @@ use std::fmt::Write as _;
 use clap::Args;
 use serde_json::{Value, json};
 
+use findings::{Finding, Findings, Verdict};
 use promises::Promise;
 
-use super::{JsonOutput, Options};
+use crate::options::{JsonOutput, Options};
 use crate::screen::{self, ERROR, FAINT, STRONG, WARNING, count};
 use crate::{Exit, startup};
 
@@ -26,87 +28,6 @@ It runs no tool and no command for a secret, and leaves nothing behind. Exit cod
 pub(crate) struct DoctorOptions {
     #[command(flatten)]
     output: JsonOutput,
-}
-
-/// How it stands with a thing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Verdict {
-    /// It is as promised.
-    Good,
-    /// It is worth knowing.
-    Note,
-    /// It works, but less than it could, or less safely.
-    Warning,
-    /// It does not work, or a promise does not hold.
-    Failure,
-}
-
-impl Verdict {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Good => "good",
-            Self::Note => "note",
-            Self::Warning => "warning",
-            Self::Failure => "failure",
-        }
-    }
-}
-
-/// One thing that was looked at.
-#[derive(Debug)]
-struct Finding {
-    section: &'static str,
-    about: &'static str,
-    verdict: Verdict,
-    says: String,
-    /// What to do.
-    help: Option<&'static str>,
-}
-
-/// What was found so far.
-#[derive(Debug, Default)]
-struct Findings {
-    section: &'static str,
-    list: Vec<Finding>,
-}
-
-impl Findings {
-    fn section(&mut self, section: &'static str) {
-        self.section = section;
-    }
-
-    fn add(&mut self, about: &'static str, verdict: Verdict, says: impl Into<String>) {
-        let (section, says) = (self.section, says.into());
-        self.list.push(Finding { section, about, verdict, says, help: None });
-    }
-
-    fn good(&mut self, about: &'static str, says: impl Into<String>) {
-        self.add(about, Verdict::Good, says);
-    }
-
-    fn note(&mut self, about: &'static str, says: impl Into<String>) {
-        self.add(about, Verdict::Note, says);
-    }
-
-    fn warn(&mut self, about: &'static str, says: impl Into<String>, help: &'static str) {
-        self.add(about, Verdict::Warning, says);
-        self.help(help);
-    }
-
-    fn fail(&mut self, about: &'static str, says: impl Into<String>, help: &'static str) {
-        self.add(about, Verdict::Failure, says);
-        self.help(help);
-    }
-
-    fn help(&mut self, help: &'static str) {
-        if let Some(last) = self.list.last_mut() {
-            last.help = Some(help);
-        }
-    }
-
-    fn count(&self, verdict: Verdict) -> usize {
-        self.list.iter().filter(|finding| finding.verdict == verdict).count()
-    }
 }
 
 pub(super) fn run(options: &Options, own: &DoctorOptions) -> anyhow::Result<Exit> {

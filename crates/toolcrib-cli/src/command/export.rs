@@ -8,7 +8,7 @@ use serde_json::Value;
 use toolcrib::ToolDefinition;
 use toolcrib::wire::{Target, export, prompt_text};
 
-use super::{Options, ToolsetChoice};
+use crate::options::{Options, ToolsetChoice};
 use crate::screen::{self, ERROR, WARNING};
 use crate::{Exit, startup};
 

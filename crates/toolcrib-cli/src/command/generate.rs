@@ -3,10 +3,9 @@
 use std::path::PathBuf;
 
 use anyhow::Context;
-use clap::{Args, CommandFactory};
+use clap::{Args, Command};
 use clap_complete::Shell;
 
-use super::Options;
 use crate::{Exit, screen};
 
 #[derive(Debug, Args)]
@@ -29,20 +28,20 @@ pub(crate) struct ManOptions {
     directory: Option<PathBuf>,
 }
 
-pub(super) fn completions(own: &CompletionOptions) -> anyhow::Result<Exit> {
+pub(super) fn completions(own: &CompletionOptions, mut command: Command) -> anyhow::Result<Exit> {
     let mut script = Vec::new();
-    clap_complete::generate(own.shell, &mut Options::command(), "toolcrib", &mut script);
+    clap_complete::generate(own.shell, &mut command, "toolcrib", &mut script);
     screen::out(String::from_utf8(script)?)?;
     Ok(Exit::Success)
 }
 
-pub(super) fn man(own: &ManOptions) -> anyhow::Result<Exit> {
+pub(super) fn man(own: &ManOptions, command: Command) -> anyhow::Result<Exit> {
     if let Some(directory) = &own.directory {
-        clap_mangen::generate_to(Options::command(), directory)
+        clap_mangen::generate_to(command, directory)
             .with_context(|| format!("writing manual pages to {}", directory.display()))?;
     } else {
         let mut page = Vec::new();
-        clap_mangen::Man::new(Options::command()).render(&mut page)?;
+        clap_mangen::Man::new(command).render(&mut page)?;
         screen::out(String::from_utf8(page)?)?;
     }
     Ok(Exit::Success)

@@ -1,10 +1,8 @@
 //! `toolcrib list`: what is in the crib.
 
-use std::io::IsTerminal;
 use std::time::Duration;
 
 use clap::Args;
-use comfy_table::{ContentArrangement, Table, presets};
 use serde_json::{Value, json};
 use toolcrib::core::{Conflict, RegistrySnapshot, Reservation};
 use toolcrib::tool::ToolEntry;
@@ -12,10 +10,11 @@ use toolcrib::tool::ToolEntry;
 mod names;
 
 use self::names::Names;
-use super::{JsonOutput, Options, ToolsetChoice};
+use super::columns::{Columns, gist};
+use crate::options::{JsonOutput, Options, ToolsetChoice};
 use crate::screen::{self, FAINT, STRONG, WARNING};
 use crate::startup::{self, Started};
-use crate::{Exit, upstreams};
+use crate::{Exit, runtime, upstreams};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -41,7 +40,7 @@ pub(super) fn run(options: &Options, own: &ListOptions) -> anyhow::Result<Exit> 
     if started.manifests.upstreams().next().is_none() {
         return listed(&started, own);
     }
-    super::block_on(async {
+    runtime::block_on(async {
         upstreams::connect(&started.crib).await;
         let outcome = listed(&started, own);
         started.crib.shutdown(Duration::ZERO).await;
@@ -203,44 +202,6 @@ fn table(tools: &[&ToolEntry]) -> String {
         );
         [tool.name().to_owned(), gist(tool.definition.description()).to_owned(), source]
     }))
-}
-
-/// A table without lines.
-pub(super) struct Columns(Table);
-
-impl Columns {
-    pub(super) fn new<const N: usize>(heads: [&str; N]) -> Self {
-        let mut table = Table::new();
-        table.load_style(presets::NOTHING).set_header(heads);
-        Self(table)
-    }
-
-    /// The table with these rows, as text.
-    pub(super) fn rows<T: Into<String>, const N: usize>(
-        self,
-        rows: impl Iterator<Item = [T; N]>,
-    ) -> String {
-        let Self(mut table) = self;
-        for row in rows {
-            table.add_row(row.map(Into::into));
-        }
-        for column in table.column_iter_mut() {
-            column.set_padding((0, 2));
-        }
-        // On a terminal lines are folded to fit; in a file or a pipe each tool keeps its own line.
-        if std::io::stdout().is_terminal()
-            && let Some((terminal_size::Width(columns), _)) = terminal_size::terminal_size()
-        {
-            table.set_content_arrangement(ContentArrangement::Dynamic).set_width(columns);
-        }
-        table.to_string().lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
-    }
-}
-
-/// A description's first sentence: the rest is for `show`.
-pub(super) fn gist(description: &str) -> &str {
-    let line = description.lines().next().unwrap_or_default();
-    line.find(". ").map_or(line, |end| &line[..=end])
 }
 
 fn record(tool: &ToolEntry) -> Value {

@@ -11,10 +11,10 @@ use toolcrib::lock::lock_of;
 use toolcrib::manifest::Severity;
 use toolcrib::manifest::lock::{Change, Kind, Lock, LockChange, changes};
 
-use super::{JsonOutput, Options};
+use crate::options::{JsonOutput, Options};
 use crate::screen::{self, ERROR, FAINT, STRONG, WARNING, count};
 use crate::startup::Started;
-use crate::{Exit, startup, upstreams};
+use crate::{Exit, runtime, startup, upstreams};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -47,7 +47,7 @@ pub(super) fn run(options: &Options, own: &LockOptions) -> anyhow::Result<Exit> 
     if own.offline || started.manifests.files().upstreams().next().is_none() {
         return locked(&started, own);
     }
-    super::block_on(async {
+    runtime::block_on(async {
         upstreams::connect_patiently(&started.crib).await;
         let outcome = locked(&started, own);
         started.crib.shutdown(Duration::ZERO).await;

@@ -3,8 +3,10 @@
 use clap::Args;
 use toolcrib::mcp::McpServer;
 
-use super::{Options, ToolsetChoice, beside, stop};
+use super::{beside, stop};
 use crate::Exit;
+use crate::options::{Options, ToolsetChoice};
+use crate::runtime;
 use crate::startup::{self, Started};
 
 #[derive(Debug, Args)]
@@ -23,7 +25,7 @@ pub(super) fn run(options: &Options, own: &StdioOptions) -> anyhow::Result<Exit>
     let server = server(&started, &own.toolset)?;
     #[cfg(feature = "otlp")]
     let _told = crate::collector::tell(&started.crib)?;
-    super::block_on(async {
+    runtime::block_on(async {
         let _beside = beside::beside(&started)?;
         started.crib.connect().await;
         let ended = server.serve_stdio(stop::drained(&started.crib)).await;

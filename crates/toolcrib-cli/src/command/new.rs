@@ -11,7 +11,7 @@ use toolcrib::config::Config;
 use toolcrib::manifest::layers::Origin;
 use toolcrib::tool::ToolName;
 
-use super::{JsonOutput, Options};
+use crate::options::{JsonOutput, Options};
 use crate::screen::{self, STRONG};
 use crate::{Exit, startup};
 

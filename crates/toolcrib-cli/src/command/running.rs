@@ -9,8 +9,8 @@ use toolcrib::control::{
     ControlCommand, ControlPlace, ControlRequest, RunningServer, running_servers,
 };
 
-use super::{JsonOutput, Options};
 use crate::Exit;
+use crate::options::{JsonOutput, Options};
 use crate::screen::{self, FAINT, STRONG, WARNING, count};
 use crate::startup::{self, Started};
 

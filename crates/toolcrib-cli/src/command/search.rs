@@ -4,8 +4,8 @@ use clap::Args;
 use serde_json::{Map, Value, json};
 use toolcrib::core::{FoundTool, Match};
 
-use super::list::Columns;
-use super::{JsonOutput, Options, ToolsetChoice};
+use super::columns::{Columns, gist};
+use crate::options::{JsonOutput, Options, ToolsetChoice};
 use crate::screen::{self, FAINT};
 use crate::{Exit, startup};
 
@@ -59,9 +59,10 @@ pub(super) fn run(options: &Options, own: &SearchOptions) -> anyhow::Result<Exit
     } else {
         let why = |tool: &FoundTool<'_>| why(&turn.matches(&question, tool.definition.name()));
         let reasons: Vec<String> = shown.iter().map(why).collect();
-        let rows = shown.iter().zip(&reasons).map(|(tool, why)| {
-            [tool.definition.name(), why, super::list::gist(tool.definition.description())]
-        });
+        let rows = shown
+            .iter()
+            .zip(&reasons)
+            .map(|(tool, why)| [tool.definition.name(), why, gist(tool.definition.description())]);
         screen::out(Columns::new(["NAME", "MATCHED", "DESCRIPTION"]).rows(rows))?;
         if found.len() > shown.len() {
             let more = found.len() - shown.len();

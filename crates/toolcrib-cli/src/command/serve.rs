@@ -4,9 +4,11 @@ use clap::Args;
 use serde_json::json;
 use toolcrib::http::{HttpServer, Token};
 
-use super::server_flags::ServerFlags;
-use super::{JsonOutput, Options, ToolsetChoice, beside, mcp, stop};
+use super::{beside, mcp, stop};
 use crate::Exit;
+use crate::options::ServerFlags;
+use crate::options::{JsonOutput, Options, ToolsetChoice};
+use crate::runtime;
 use crate::screen::{self, FAINT, STRONG, count};
 use crate::startup;
 
@@ -36,14 +38,14 @@ impl ServeOptions {
 pub(super) fn run(options: &Options, own: &ServeOptions) -> anyhow::Result<Exit> {
     let started = startup::serve(options)?;
     let config = started.config.server.clone();
-    let toolset = ToolsetChoice { toolset: config.toolset.clone() };
+    let toolset = ToolsetChoice::from(config.toolset.clone());
     let mcp = mcp::server(&started, &toolset)?;
     let tools = started.crib.executor().turn(toolset.turn_options(&started.crib)?);
     let tools = tools.definitions().len();
     #[cfg(feature = "otlp")]
     let _told = crate::collector::tell(&started.crib)?;
 
-    super::block_on(async {
+    runtime::block_on(async {
         started.crib.connect().await;
         let server = HttpServer::bind(config, started.crib.clone(), mcp).await?;
         let _beside = beside::beside(&started)?;

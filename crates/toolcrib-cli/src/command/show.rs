@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use toolcrib::tool::{ToolCall, ToolEntry, canonical_json};
 use toolcrib::{Annotations, ErrorKind, Toolcrib};
 
-use super::{JsonOutput, Options};
+use crate::options::{JsonOutput, Options};
 use crate::screen::{self, ERROR, FAINT, STRONG, WARNING};
-use crate::{Exit, startup, upstreams};
+use crate::{Exit, runtime, startup, upstreams};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -26,7 +26,7 @@ pub(crate) struct ShowOptions {
 pub(super) fn run(options: &Options, own: &ShowOptions) -> anyhow::Result<Exit> {
     let started = startup::look(options)?;
     let crib = &started.crib;
-    super::block_on(async {
+    runtime::block_on(async {
         upstreams::connect_for(&started, &own.name).await;
         let outcome = shown(crib, own).await;
         crib.shutdown(Duration::ZERO).await;

@@ -14,8 +14,9 @@ use toolcrib::manifest_tests::{TestOptions, run_tests};
 use toolcrib::manifests::Manifests;
 
 use self::report::Report;
-use super::{JsonOutput, Options, stop};
-use crate::{Exit, screen, startup};
+use super::stop;
+use crate::options::{JsonOutput, Options};
+use crate::{Exit, runtime, screen, startup};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -62,7 +63,7 @@ pub(super) fn run(options: &Options, own: &TestCommand) -> anyhow::Result<Exit> 
     how.mock = own.mock;
     how.concurrency = own.jobs;
     let begun = Instant::now();
-    let reports = super::block_on(async {
+    let reports = runtime::block_on(async {
         let reports = tokio::select! {
             // Dropping them ends what they started.
             () = stop::requested() => None,

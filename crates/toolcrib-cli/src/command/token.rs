@@ -7,8 +7,8 @@ use clap::Args;
 use serde_json::json;
 use toolcrib::http::Token;
 
-use super::JsonOutput;
 use crate::Exit;
+use crate::options::JsonOutput;
 use crate::screen::{self, FAINT};
 
 #[derive(Debug, Args)]

@@ -10,10 +10,11 @@ use toolcrib::manifest::lock::Kind;
 use toolcrib::names::{DeclaredName, Withheld, declared_names};
 use toolcrib::tool::{Source, ToolEntry};
 
-use super::{JsonOutput, Options, running};
+use super::running;
+use crate::options::{JsonOutput, Options};
 use crate::screen::{self, ERROR, STRONG, WARNING};
 use crate::startup::Started;
-use crate::{Exit, startup, upstreams};
+use crate::{Exit, runtime, startup, upstreams};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -53,7 +54,7 @@ pub(super) fn run(options: &Options, own: &WhyOptions) -> anyhow::Result<Exit> {
     if started.manifests.upstreams().next().is_none() {
         return explained(&started, own);
     }
-    super::block_on(async {
+    runtime::block_on(async {
         upstreams::connect_for(&started, &own.name).await;
         let outcome = explained(&started, own);
         started.crib.shutdown(Duration::ZERO).await;

@@ -7,7 +7,7 @@ use hashbrown::hash_map::Entry;
 use toolcrib_tool::{DefinitionError, Layer, Source, ToolEntry, ToolName, native_tools};
 
 use super::change::check_entries;
-use super::conflict;
+use super::duplicates;
 use super::error::RegistryError;
 use super::owners::Owners;
 use super::rules::{OVERRIDABLE, Rules};
@@ -168,7 +168,7 @@ impl RegistryBuilder {
             },
             None,
         );
-        conflict::log(snapshot.conflicts(), &[]);
+        duplicates::log(snapshot.conflicts(), &[]);
         snapshot
     }
 }

@@ -11,7 +11,7 @@ use toolcrib_tool::{Layer, Source, ToolEntry};
 use super::builder::Registration;
 use super::change::{Change, Edit};
 use super::changes::RegistryChanges;
-use super::conflict::{self, OnDuplicate};
+use super::duplicates::{self, OnDuplicate};
 use super::error::RegistryError;
 use super::evolve::Applied;
 use super::snapshot::RegistrySnapshot;
@@ -194,7 +194,7 @@ impl Registry {
     ) -> Result<(RegistrySnapshot, Applied), RegistryError> {
         let (next, applied) = current.edited(edit);
         self.on_duplicate.check(&next)?;
-        conflict::log(next.conflicts(), current.conflicts());
+        duplicates::log(next.conflicts(), current.conflicts());
         Ok((next, applied))
     }
 

@@ -6,7 +6,6 @@ use toolcrib::lint::Checked;
 use toolcrib::manifest::directory::{DirectoryLoad, FileLoad};
 use toolcrib::manifest::{Diagnostic, Severity};
 
-use super::fails;
 use super::mend::Mended;
 use crate::screen::{self, FAINT, STRONG, count};
 
@@ -113,4 +112,9 @@ impl<'c> Report<'c> {
             count(self.count(Severity::Warning), "warning"),
         ))
     }
+}
+
+/// Whether a problem of this severity fails the check.
+fn fails(severity: Severity, strict: bool) -> bool {
+    severity == Severity::Error || strict && severity == Severity::Warning
 }

@@ -7,7 +7,7 @@ use toolcrib_sandbox::{
     Command, Confinement, Enforced, KillRung, Profile, Require, SpawnError, run_blocking,
 };
 
-use super::Findings;
+use super::findings::Findings;
 
 /// The oldest kernel whose processes can be held by a descriptor.
 const KERNEL: (u32, u32) = (5, 4);

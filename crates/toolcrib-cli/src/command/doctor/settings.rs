@@ -11,7 +11,7 @@ use toolcrib::core::policy::PolicyMode;
 use toolcrib::manifest::layers::Origin;
 use toolcrib::runners::Secrets;
 
-use super::Findings;
+use super::findings::Findings;
 
 pub(super) fn look(loaded: &LoadedConfig, findings: &mut Findings) {
     let config = loaded.config();

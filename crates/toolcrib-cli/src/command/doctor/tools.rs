@@ -3,8 +3,9 @@
 use toolcrib::config::Config;
 use toolcrib::manifest::Severity;
 
+use super::findings::{Findings, Verdict};
 use super::settings::mode;
-use super::{Findings, Options, Verdict};
+use crate::options::Options;
 use crate::screen::count;
 use crate::startup;
 

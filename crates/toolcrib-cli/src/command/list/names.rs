@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use toolcrib::manifest::lock::Kind;
 use toolcrib::names::{DeclaredName, Withheld, declared_names};
 
-use super::{Columns, gist};
-use crate::command::ToolsetChoice;
+use crate::command::columns::{Columns, gist};
+use crate::options::ToolsetChoice;
 use crate::screen::{FAINT, STRONG, WARNING};
 use crate::startup::Started;
 

@@ -3,7 +3,7 @@
 use clap::Args;
 use toolcrib::config::ConfigLayers;
 
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub(crate) struct ServerFlags {
     /// The address to listen on, where port 0 takes a free one, or `unix:` and the path of a socket [default: 127.0.0.1:7777]
     #[arg(long, value_name = "ADDRESS")]

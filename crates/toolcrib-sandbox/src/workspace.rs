@@ -5,7 +5,9 @@ mod error;
 mod folder;
 mod guard;
 mod homes;
+mod kernel;
 mod locks;
+mod names;
 mod read;
 mod remove;
 mod replace;
@@ -16,8 +18,6 @@ mod wanted;
 
 use std::io;
 use std::path::{Path, PathBuf};
-
-use rustix::fs::{OFlags, fstat};
 
 use guard::{Access, Guard};
 use tree::{Lookup, Tree};
@@ -39,8 +39,9 @@ pub const PROTECTED_NAMES: [&str; 5] =
 /// A folder, held open by a descriptor, and the files below it.
 ///
 /// Paths are texts as a model writes them: relative to the root, or absolute and beginning with it.
-/// They are looked up by the kernel below the descriptor (`openat2` with `RESOLVE_BENEATH`), never
-/// compared as texts, so neither `..` nor a link nor a rename at the wrong moment leads out. A link
+/// They are looked up by the kernel below the descriptor (`openat2` with `RESOLVE_BENEATH`), or a
+/// component at a time where it cannot, never compared as texts, so neither `..` nor a link nor a
+/// rename at the wrong moment leads out. A link
 /// that stays inside is followed; one with an absolute target is not, wherever it leads.
 ///
 /// Whatever is outside gets the same answer ([`WorkspaceError::Outside`]), whether it exists or
@@ -77,7 +78,7 @@ pub struct WorkspaceBuilder {
     protected: Vec<PathBuf>,
     protected_names: Vec<PathBuf>,
     locks: LockTable,
-    steps: bool,
+    lookup: Option<Lookup>,
 }
 
 impl WorkspaceBuilder {
@@ -116,7 +117,15 @@ impl WorkspaceBuilder {
     /// slower and no safer: to test with.
     #[must_use]
     pub fn in_steps(mut self) -> Self {
-        self.steps = true;
+        self.lookup = Some(Lookup::Steps);
+        self
+    }
+
+    /// Looks paths up as on systems that are not Linux: in steps, with nothing that only Linux has. It
+    /// is no safer either, and needs the right to read every folder on the way: to test with.
+    #[must_use]
+    pub fn portably(mut self) -> Self {
+        self.lookup = Some(Lookup::Portable);
         self
     }
 
@@ -131,10 +140,7 @@ impl WorkspaceBuilder {
             let what = format!("it is in {}, which is never touched", place.display());
             io::Error::new(io::ErrorKind::PermissionDenied, what)
         })?;
-        let mut tree = Tree::open(&real)?;
-        if self.steps {
-            tree = tree.with_lookup(Lookup::Steps);
-        }
+        let tree = Tree::open(&real, self.lookup)?;
         Ok(Workspace { tree, roots: [given, real], guard, locks: self.locks })
     }
 }
@@ -153,7 +159,7 @@ impl Workspace {
             protected: Vec::new(),
             protected_names: PROTECTED_NAMES.map(PathBuf::from).into(),
             locks: LockTable::of_process(),
-            steps: false,
+            lookup: None,
         }
     }
 
@@ -165,26 +171,25 @@ impl Workspace {
     /// Whether the root was deleted since it was opened: nothing can be found in it any more, also
     /// if there is another folder of its name.
     pub fn is_gone(&self) -> bool {
-        fstat(self.tree.root()).map_or(true, |stat| stat.st_nlink == 0)
+        self.tree.is_gone(self.root())
     }
 
     /// What is at a path, following links; `None`: nothing.
     pub fn look(&self, path: &str) -> Result<Option<Entry>, WorkspaceError> {
         let wanted = self.wanted(path)?;
         self.check_text(&wanted)?;
-        let opened = match self.tree.find(&wanted, OFlags::PATH) {
-            Ok(opened) => opened,
-            Err(error) => {
-                return match self.telling(error, &wanted) {
-                    WorkspaceError::NotFound | WorkspaceError::NotAFolder => Ok(None),
-                    error => Err(error),
-                };
+        match self.tree.look(&wanted, self.guard.concerns(Access::Look)) {
+            Ok((stat, place)) => {
+                if let Some(place) = place {
+                    self.guard.check(&place, Access::Look)?;
+                }
+                Ok(Some(Entry::from(&stat)))
             }
-        };
-        if self.guard.concerns(Access::Look) {
-            self.guard.check(&self.tree.place(&opened)?, Access::Look)?;
+            Err(error) => match self.telling(error, &wanted) {
+                WorkspaceError::NotFound | WorkspaceError::NotAFolder => Ok(None),
+                error => Err(error),
+            },
         }
-        Ok(Some(Entry::from(&fstat(&opened.fd)?)))
     }
 
     /// A path as it is written from the root: `.` for the root itself, without empty and `.`

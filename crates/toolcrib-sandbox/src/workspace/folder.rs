@@ -10,6 +10,7 @@ use rustix::io::Errno;
 
 use super::guard::Access;
 use super::locks::{LockKey, LockMode, Locked};
+use super::names::folded;
 use super::wanted::Wanted;
 use super::{Workspace, WorkspaceError};
 
@@ -120,7 +121,8 @@ impl Workspace {
         let stat = fstat(folder)?;
         #[allow(clippy::useless_conversion, reason = "not everywhere are these `u64`")]
         let (device, folder) = (stat.st_dev.into(), stat.st_ino.into());
-        let key = LockKey { device, folder, name: name.to_owned() };
+        // Names that may be one file's wait for each other.
+        let key = LockKey { device, folder, name: folded(name) };
         let locked = self.locks.lock([(key, mode)], Instant::now() + PATIENCE);
         locked.ok_or(WorkspaceError::Busy)
     }

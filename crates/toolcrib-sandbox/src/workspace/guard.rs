@@ -1,10 +1,10 @@
 //! Places inside a root that are refused all the same: credentials always, and what decides how
 //! other programs behave where something would be changed.
 
-use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 
 use super::WorkspaceError;
+use super::names::same;
 
 /// What an operation is about to do with a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,20 +106,18 @@ fn below(place: &Path, root: &Path) -> Option<PathBuf> {
     (!place.as_os_str().is_empty()).then(|| place.to_owned())
 }
 
-/// Names are compared without regard to the case of ASCII letters, as file systems may.
 fn starts_with(place: &Path, beginning: &Path) -> bool {
     let mut place = place.components();
-    beginning.components().all(|known| place.next().is_some_and(|name| same(name, known)))
+    beginning.components().all(|known| place.next().is_some_and(|name| same_part(name, known)))
 }
 
 fn has_within(place: &Path, names: &Path) -> bool {
     let place: Vec<_> = place.components().collect();
     let names: Vec<_> = names.components().collect();
-    let same_names = |part: &[Component<'_>]| part.iter().zip(&names).all(|(a, b)| same(*a, *b));
-    !names.is_empty() && place.windows(names.len()).any(same_names)
+    let all_same = |part: &[Component<'_>]| part.iter().zip(&names).all(|(a, b)| same_part(*a, *b));
+    !names.is_empty() && place.windows(names.len()).any(all_same)
 }
 
-fn same(a: Component<'_>, b: Component<'_>) -> bool {
-    let (a, b): (&OsStr, &OsStr) = (a.as_os_str(), b.as_os_str());
-    a.eq_ignore_ascii_case(b)
+fn same_part(a: Component<'_>, b: Component<'_>) -> bool {
+    same(a.as_os_str(), b.as_os_str())
 }

@@ -6,14 +6,17 @@ use std::path::{Path, PathBuf};
 const IN_HOMES: [&str; 6] = [".ssh", ".aws", ".kube", ".gnupg", ".netrc", ".config/gcloud"];
 
 /// The sensitive places of everybody who has a home here: the server's user by its environment, and
-/// all that `/etc/passwd` names, since a server that runs as root can reach them all.
+/// all that `/etc/passwd` names or that are in `/Users`, where macOS has them, since a server that runs
+/// as root can reach them all.
 pub(super) fn sensitive() -> Vec<PathBuf> {
     let passwd = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let users = std::fs::read_dir("/Users").into_iter();
     let mut homes: Vec<PathBuf> = passwd
         .lines()
         .filter_map(|line| line.split(':').nth(5))
         .map(PathBuf::from)
         .chain(std::env::home_dir())
+        .chain(users.flatten().flatten().map(|home| home.path()))
         .filter(|home| home.is_absolute() && home != Path::new("/"))
         .collect();
     homes.sort();

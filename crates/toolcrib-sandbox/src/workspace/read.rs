@@ -4,12 +4,12 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 
 use rustix::fs::{Mode, OFlags, fstat, openat};
-use rustix::io::Errno;
 
 use super::entry::{Stamp, regular};
 use super::folder::READ;
 use super::guard::Access;
 use super::locks::{LockMode, Locked};
+use super::steps::is_of_link;
 use super::{Entry, Workspace, WorkspaceError};
 
 /// A regular file, open for reading. As long as it is held, nobody of the same
@@ -84,8 +84,8 @@ impl Workspace {
         let parent = self.tree.folder(&folder).map_err(telling)?;
         let locked = self.lock(&parent.fd, name, LockMode::Shared)?;
         let fd = match openat(&parent.fd, name, READ | OFlags::NOFOLLOW, Mode::empty()) {
-            // A link: the kernel follows it, from the root.
-            Err(Errno::LOOP) => {
+            // A link: it is followed, from the root.
+            Err(errno) if is_of_link(errno) => {
                 let opened = self.tree.find(&wanted, READ).map_err(telling)?;
                 if self.guard.concerns(Access::Look) {
                     self.guard.check(&self.tree.place(&opened)?, Access::Look)?;

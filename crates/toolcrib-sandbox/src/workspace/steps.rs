@@ -7,33 +7,39 @@
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use rustix::fs::{FileType, Mode, OFlags, fstat, openat, readlinkat};
+use rustix::fs::{Mode, OFlags, openat, readlinkat};
 use rustix::io::Errno;
 
 use super::WorkspaceError;
 use super::wanted::Wanted;
 
-/// As many links as the kernel follows.
+/// As many links as Linux follows.
 const MAX_LINKS: u32 = 40;
 
-/// Opens what a path names, and says where that is: from the root, with no link in it. What could
-/// not be opened is said to be where it would be.
-pub(super) fn walk(
+/// Walks to what a path names, and says where that is: from the root, with no link in it. What could
+/// not be reached is said to be where it would be.
+///
+/// `flags` open a folder on the way. `end` gets the last folder and the name in it, or `.` for the
+/// folder itself; it must not follow a link, and fail with `LOOP` for one.
+pub(super) fn walk<T>(
     root: BorrowedFd<'_>,
     wanted: &Wanted,
+    must_be_folder: bool,
     flags: OFlags,
-) -> (Result<OwnedFd, WorkspaceError>, PathBuf) {
+    end: impl Fn(BorrowedFd<'_>, &OsStr) -> Result<T, Errno>,
+) -> (Result<T, WorkspaceError>, PathBuf) {
     let mut walk = Walk {
         root,
         folders: Vec::new(),
         ahead: wanted.names().iter().map(OsString::from).collect(),
         links: 0,
-        must_be_folder: wanted.is_folder() || flags.contains(OFlags::DIRECTORY),
+        must_be_folder: must_be_folder || wanted.is_folder(),
+        flags: flags | OFlags::NOFOLLOW,
     };
-    let found = walk.go(flags);
+    let found = walk.go(end);
     let place = walk.folders.into_iter().map(|(name, _)| name).chain(walk.ahead).collect();
     (found, place)
 }
@@ -46,6 +52,7 @@ struct Walk<'r> {
     ahead: VecDeque<OsString>,
     links: u32,
     must_be_folder: bool,
+    flags: OFlags,
 }
 
 impl Walk<'_> {
@@ -53,49 +60,53 @@ impl Walk<'_> {
         self.folders.last().map_or(self.root, |(_, fd)| fd.as_fd())
     }
 
-    fn go(&mut self, flags: OFlags) -> Result<OwnedFd, WorkspaceError> {
-        let look = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    fn go<T>(
+        &mut self,
+        end: impl Fn(BorrowedFd<'_>, &OsStr) -> Result<T, Errno>,
+    ) -> Result<T, WorkspaceError> {
         while let Some(name) = self.ahead.front().cloned() {
             if name == ".." {
                 self.folders.pop().ok_or(WorkspaceError::Outside)?;
                 self.ahead.pop_front();
                 continue;
             }
-            let fd = openat(self.here(), &*name, look, Mode::empty())?;
-            let last = self.ahead.len() == 1;
-            match FileType::from_raw_mode(fstat(&fd)?.st_mode) {
-                FileType::Symlink if last && flags.contains(OFlags::NOFOLLOW) => {
-                    return self.open_last(&name, flags);
-                }
-                FileType::Symlink => self.follow(&fd)?,
-                FileType::Directory => {
+            match openat(self.here(), &*name, self.flags, Mode::empty()) {
+                Ok(folder) => {
                     self.ahead.pop_front();
-                    self.folders.push((name, fd));
+                    self.folders.push((name, folder));
                 }
-                _ if last && !self.must_be_folder => return self.open_last(&name, flags),
-                _ => return Err(WorkspaceError::NotAFolder),
+                // A link, or no folder: systems differ in what they say of a link.
+                Err(refused) if refused == Errno::NOTDIR || is_of_link(refused) => {
+                    match readlinkat(self.here(), &*name, Vec::with_capacity(256)) {
+                        Ok(target) => self.follow(target.as_bytes())?,
+                        Err(Errno::INVAL) if is_of_link(refused) => {
+                            return Err(WorkspaceError::Busy);
+                        }
+                        Err(Errno::INVAL) if self.ahead.len() > 1 || self.must_be_folder => {
+                            return Err(WorkspaceError::NotAFolder);
+                        }
+                        Err(Errno::INVAL) => {
+                            return end(self.here(), &name).map_err(|errno| {
+                                // It has become a link since it was looked at.
+                                if is_of_link(errno) { WorkspaceError::Busy } else { errno.into() }
+                            });
+                        }
+                        Err(errno) => return Err(errno.into()),
+                    }
+                }
+                Err(errno) => return Err(errno.into()),
             }
         }
         // A folder: the walk is in it.
-        Ok(openat(self.here(), c".", flags, Mode::empty())?)
-    }
-
-    fn open_last(&self, name: &OsStr, flags: OFlags) -> Result<OwnedFd, WorkspaceError> {
-        match openat(self.here(), name, flags | OFlags::NOFOLLOW, Mode::empty()) {
-            // It has become a link since it was looked at.
-            Err(Errno::LOOP) if !flags.contains(OFlags::NOFOLLOW) => Err(WorkspaceError::Busy),
-            outcome => Ok(outcome?),
-        }
+        Ok(end(self.here(), OsStr::new("."))?)
     }
 
     /// Puts what a link says in its place.
-    fn follow(&mut self, link: &OwnedFd) -> Result<(), WorkspaceError> {
+    fn follow(&mut self, target: &[u8]) -> Result<(), WorkspaceError> {
         self.links += 1;
         if self.links > MAX_LINKS {
             return Err(WorkspaceError::Loop);
         }
-        let target = readlinkat(link, c"", Vec::with_capacity(256))?;
-        let target = target.as_bytes();
         if target.first() == Some(&b'/') {
             return Err(WorkspaceError::Outside);
         }
@@ -105,8 +116,13 @@ impl Walk<'_> {
         let names = target.split(|byte| *byte == b'/');
         let names = names.filter(|name| !name.is_empty() && *name != b".");
         for name in names.rev() {
-            self.ahead.push_front(OsString::from_vec(OsStr::from_bytes(name).as_bytes().to_vec()));
+            self.ahead.push_front(OsStr::from_bytes(name).to_owned());
         }
         Ok(())
     }
+}
+
+/// Whether something was not opened because it is a link; FreeBSD says `MLINK`.
+pub(super) fn is_of_link(errno: Errno) -> bool {
+    matches!(errno, Errno::LOOP | Errno::MLINK)
 }

@@ -1,19 +1,20 @@
-//! Opening what is below one folder, and nothing else: the kernel is told to refuse every way out.
+//! Opening what is below one folder, and nothing else: the kernel is told to refuse every way out;
+//! where it cannot be told, no step is taken that could be one.
 
 use std::ffi::OsStr;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2, readlinkat};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, fstat, openat, stat, statat};
 use rustix::io::Errno;
 
 use super::WorkspaceError;
+use super::kernel::{HELD, beneath, path_of};
 use super::steps;
 use super::wanted::Wanted;
 
-/// How often a lookup is tried that the kernel gave up because something was renamed meanwhile.
-const TRIES: u32 = 64;
+/// How often a lookup is tried that was given up because something was renamed meanwhile.
+pub(super) const TRIES: u32 = 64;
 
 /// How paths are looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +24,18 @@ pub(super) enum Lookup {
     /// A component at a time, following links ourselves: for kernels and sandboxes without
     /// `openat2`, and where `/proc` is missing, which tells where an open descriptor is.
     Steps,
+    /// The same with nothing that only Linux has.
+    Portable,
+}
+
+impl Lookup {
+    /// The flags that a folder is opened with, to go on from.
+    fn folder(self) -> OFlags {
+        let held = HELD.filter(|_| self != Self::Portable);
+        // Without, it needs the right to read the folder, and must not wait for a FIFO in its place.
+        let flags = held.unwrap_or(OFlags::RDONLY | OFlags::NONBLOCK);
+        flags | OFlags::DIRECTORY | OFlags::CLOEXEC
+    }
 }
 
 /// A folder that is held open, and everything below it.
@@ -41,49 +54,67 @@ pub(super) struct Opened {
 }
 
 impl Tree {
-    /// Opens the root, by its path: the only time that a path from outside is followed.
-    pub(super) fn open(root: &Path) -> Result<Self, Errno> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    /// Opens the root, by its path: the only time that a path from outside is followed. Paths are
+    /// looked up in this way, or else in the best that there is.
+    pub(super) fn open(root: &Path, lookup: Option<Lookup>) -> Result<Self, Errno> {
+        let best = if HELD.is_some() { Lookup::Kernel } else { Lookup::Portable };
+        let flags = lookup.unwrap_or(best).folder();
         let root = openat(CWD, root, flags, Mode::empty())?;
-        let asked = beneath(root.as_fd(), ".", flags);
-        let lookup = match asked.and_then(|_| path_of(root.as_fd())) {
-            Ok(_) => Lookup::Kernel,
-            Err(_) => Lookup::Steps,
-        };
+        let lookup = lookup.unwrap_or_else(|| {
+            let asked = beneath(root.as_fd(), ".", flags).and_then(|_| path_of(root.as_fd()));
+            if best == Lookup::Kernel && asked.is_err() { Lookup::Steps } else { best }
+        });
         Ok(Self { root, lookup })
-    }
-
-    pub(super) fn with_lookup(mut self, lookup: Lookup) -> Self {
-        self.lookup = lookup;
-        self
     }
 
     pub(super) fn root(&self) -> BorrowedFd<'_> {
         self.root.as_fd()
     }
 
-    /// Opens something below the root; `flags` as for `openat`.
-    pub(super) fn find(&self, wanted: &Wanted, flags: OFlags) -> Result<Opened, WorkspaceError> {
-        let flags = flags | OFlags::CLOEXEC;
+    /// Whether the root, which was opened by this path, was deleted.
+    pub(super) fn is_gone(&self, root: &Path) -> bool {
+        let Ok(held) = fstat(self.root()) else { return true };
         match self.lookup {
-            Lookup::Kernel => match beneath(self.root(), &wanted.text(), flags) {
-                // Anything that is renamed anywhere on the machine makes the kernel give up a path
-                // that goes up; where that never stops, the walk is as safe and gets there.
-                Err(Errno::AGAIN) => self.find_in_steps(wanted, flags),
-                outcome => Ok(Opened { fd: outcome?, place: None }),
-            },
-            Lookup::Steps => self.find_in_steps(wanted, flags),
+            Lookup::Kernel | Lookup::Steps => held.st_nlink == 0,
+            // Not every system counts the names of a folder: whether it is still where it was.
+            Lookup::Portable => stat(root)
+                .map_or(true, |now| (now.st_dev, now.st_ino) != (held.st_dev, held.st_ino)),
         }
     }
 
-    fn find_in_steps(&self, wanted: &Wanted, flags: OFlags) -> Result<Opened, WorkspaceError> {
-        let (fd, place) = again(|| steps::walk(self.root(), wanted, flags));
+    /// Opens something below the root; `flags` as for `openat`.
+    pub(super) fn find(&self, wanted: &Wanted, flags: OFlags) -> Result<Opened, WorkspaceError> {
+        let flags = flags | OFlags::CLOEXEC;
+        if let Some(fd) = self.by_kernel(wanted, flags)? {
+            return Ok(Opened { fd, place: None });
+        }
+        let is_folder = flags.contains(OFlags::DIRECTORY);
+        let (fd, place) = self.in_steps(wanted, is_folder, |folder, name| {
+            openat(folder, name, flags | OFlags::NOFOLLOW, Mode::empty())
+        });
         Ok(Opened { fd: fd?, place: Some(place) })
     }
 
     /// Opens a folder, to go on from.
     pub(super) fn folder(&self, wanted: &Wanted) -> Result<Opened, WorkspaceError> {
-        self.find(wanted, OFlags::PATH | OFlags::DIRECTORY)
+        self.find(wanted, self.lookup.folder())
+    }
+
+    /// What is at a path, which need not be readable, and where that is, if it is to be told.
+    pub(super) fn look(
+        &self,
+        wanted: &Wanted,
+        placed: bool,
+    ) -> Result<(Stat, Option<PathBuf>), WorkspaceError> {
+        if let Some(flags) = HELD
+            && let Some(fd) = self.by_kernel(wanted, flags | OFlags::CLOEXEC)?
+        {
+            let stat = fstat(&fd)?;
+            let opened = Opened { fd, place: None };
+            return Ok((stat, if placed { Some(self.place(&opened)?) } else { None }));
+        }
+        let (stat, place) = self.look_in_steps(wanted);
+        Ok((stat?, Some(place)))
     }
 
     /// Where something that was opened is, from the root, with no link in it.
@@ -99,43 +130,48 @@ impl Tree {
 
     /// Where a path would be, as far as it exists, that could not be opened.
     pub(super) fn place_of_missing(&self, wanted: &Wanted) -> PathBuf {
-        let flags = OFlags::PATH | OFlags::CLOEXEC;
-        again(|| steps::walk(self.root(), wanted, flags)).1
+        self.look_in_steps(wanted).1
     }
-}
 
-/// A walk, as often as it takes while somebody renames what it goes over.
-fn again(
-    walk: impl Fn() -> (Result<OwnedFd, WorkspaceError>, PathBuf),
-) -> (Result<OwnedFd, WorkspaceError>, PathBuf) {
-    let mut found = walk();
-    for _ in 1..TRIES {
-        if !matches!(found.0, Err(WorkspaceError::Busy)) {
-            break;
+    /// Opens something by the kernel, if that is who looks paths up.
+    fn by_kernel(&self, wanted: &Wanted, flags: OFlags) -> Result<Option<OwnedFd>, Errno> {
+        if self.lookup != Lookup::Kernel {
+            return Ok(None);
         }
-        found = walk();
-    }
-    found
-}
-
-/// `openat2`, as often as it takes; never by name alone.
-fn beneath(root: BorrowedFd<'_>, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-    let mut tries = 0;
-    loop {
-        tries += 1;
-        match openat2(root, path, flags, Mode::empty(), resolve) {
-            Err(Errno::AGAIN | Errno::INTR) if tries < TRIES => {}
-            outcome => return outcome,
+        match beneath(self.root(), &wanted.text(), flags) {
+            // Anything that is renamed anywhere on the machine makes the kernel give up a path
+            // that goes up; where that never stops, the walk is as safe and gets there.
+            Err(Errno::AGAIN) => Ok(None),
+            outcome => outcome.map(Some),
         }
     }
-}
 
-/// Where an open descriptor is now, as the kernel says it.
-fn path_of(fd: BorrowedFd<'_>) -> Result<PathBuf, Errno> {
-    let link = format!("/proc/self/fd/{}", fd.as_raw_fd());
-    let path = readlinkat(CWD, link, Vec::with_capacity(256))?;
-    let path = Path::new(OsStr::from_bytes(path.as_bytes()));
-    // In another mount namespace or root it is "(unreachable)/…".
-    if path.is_absolute() { Ok(path.to_owned()) } else { Err(Errno::NOENT) }
+    fn look_in_steps(&self, wanted: &Wanted) -> (Result<Stat, WorkspaceError>, PathBuf) {
+        self.in_steps(wanted, false, |folder, name| {
+            let stat = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
+            match FileType::from_raw_mode(stat.st_mode) {
+                FileType::Symlink => Err(Errno::LOOP),
+                _ => Ok(stat),
+            }
+        })
+    }
+
+    /// A walk, as often as it takes while somebody renames what it goes over.
+    fn in_steps<T>(
+        &self,
+        wanted: &Wanted,
+        must_be_folder: bool,
+        end: impl Fn(BorrowedFd<'_>, &OsStr) -> Result<T, Errno>,
+    ) -> (Result<T, WorkspaceError>, PathBuf) {
+        let flags = self.lookup.folder();
+        let walk = || steps::walk(self.root(), wanted, must_be_folder, flags, &end);
+        let mut found = walk();
+        for _ in 1..TRIES {
+            if !matches!(found.0, Err(WorkspaceError::Busy)) {
+                break;
+            }
+            found = walk();
+        }
+        found
+    }
 }

@@ -189,15 +189,17 @@ fn credentials_in_home_folders_are_refused_wherever_the_root_is() {
 
 #[test]
 fn a_root_that_was_deleted_is_gone_for_good() {
-    let home = tempfile::tempdir().unwrap();
-    let root = home.path().join("project");
-    fs::create_dir(&root).unwrap();
-    let workspace = Workspace::builder(&root).locks(&LockTable::new()).open().unwrap();
-    assert!(!workspace.is_gone());
-    fs::remove_dir(&root).unwrap();
-    fs::create_dir(&root).unwrap();
-    assert!(workspace.is_gone());
-    assert_eq!(kind(&workspace.write("a.txt", b"x").unwrap_err()), "NotFound");
+    for lookup in LOOKUPS {
+        let home = tempfile::tempdir().unwrap();
+        let root = home.path().join("project");
+        fs::create_dir(&root).unwrap();
+        let workspace = with_lookup(Workspace::builder(&root).locks(&LockTable::new()), lookup);
+        assert!(!workspace.is_gone());
+        fs::remove_dir(&root).unwrap();
+        fs::create_dir(&root).unwrap();
+        assert!(workspace.is_gone());
+        assert_eq!(kind(&workspace.write("a.txt", b"x").unwrap_err()), "NotFound");
+    }
 }
 
 #[test]

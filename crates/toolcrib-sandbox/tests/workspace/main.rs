@@ -14,10 +14,14 @@ mod walks;
 use toolcrib_sandbox::{Workspace, WorkspaceBuilder, WorkspaceError};
 
 /// The ways in which paths are looked up; every promise holds for each.
-const LOOKUPS: [&str; 2] = ["kernel", "steps"];
+const LOOKUPS: [&str; 3] = ["kernel", "steps", "portable"];
 
 fn with_lookup(builder: WorkspaceBuilder, lookup: &str) -> Workspace {
-    let builder = if lookup == "steps" { builder.in_steps() } else { builder };
+    let builder = match lookup {
+        "steps" => builder.in_steps(),
+        "portable" => builder.portably(),
+        _ => builder,
+    };
     builder.open().unwrap()
 }
 

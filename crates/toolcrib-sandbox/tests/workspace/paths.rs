@@ -1,4 +1,4 @@
-//! The table of paths: what each operation does with each, by both lookups, as root and not.
+//! The table of paths: what each operation does with each, by every lookup, as root and not.
 
 use std::collections::BTreeMap;
 
@@ -207,6 +207,10 @@ const TABLE: &[(&str, &str, &str)] = &[
     ("write", ".git/config", "Protected"),
     ("write", ".git/HEAD", "= ok"),
     ("write", ".GIT/hooks/pre-push", "Protected"),
+    // One name to some file systems: a character that cannot be seen, and the sign of kelvin.
+    ("write", ".g\u{200c}it/hooks/pre-push", "Protected"),
+    ("write", ".git/hoo\u{212a}s/pre-push", "Protected"),
+    ("read", "VAUL\u{200d}T/key.pem", "Sensitive"),
     ("write", ".git/hooks/pre-commit", "Protected"),
     ("write", ".git/hooks/new", "Protected"),
     ("write", "dir/../.git/hooks/new", "Protected"),

@@ -98,6 +98,42 @@ fn a_file_that_says_it_is_empty_and_is_not_is_held_to_the_limit() {
 }
 
 #[test]
+fn a_folder_that_may_not_be_read_is_gone_through_where_the_system_can() {
+    super::as_everybody(|| {
+        for lookup in LOOKUPS {
+            let fixture = Fixture::new(lookup);
+            let deep = fixture.root().join("dir/deep");
+            fs::set_permissions(&deep, fs::Permissions::from_mode(0o311)).unwrap();
+            let read = fixture.workspace.read("dir/deep/er/leaf.txt", 9);
+            let looked = fixture.workspace.look("dir/deep/er/leaf.txt");
+            fs::set_permissions(&deep, fs::Permissions::from_mode(0o755)).unwrap();
+            let root = fs::metadata(&deep).unwrap().uid() == 0;
+            if root || lookup != "portable" {
+                assert_eq!(read.unwrap(), b"leaf", "{lookup}");
+                assert_eq!(looked.unwrap().unwrap().kind, Kind::File, "{lookup}");
+            } else {
+                assert_eq!(kind(&read.unwrap_err()), "NoPermission");
+                assert_eq!(kind(&looked.unwrap_err()), "NoPermission");
+            }
+        }
+    });
+}
+
+#[test]
+fn what_may_not_be_read_can_be_looked_at() {
+    super::as_everybody(|| {
+        for lookup in LOOKUPS {
+            let fixture = Fixture::new(lookup);
+            let closed = fs::Permissions::from_mode(0o000);
+            fs::set_permissions(fixture.root().join("a.txt"), closed).unwrap();
+            let look = |path| fixture.workspace.look(path).unwrap().unwrap();
+            assert_eq!((look("a.txt").kind, look("link").size), (Kind::File, 5), "{lookup}");
+            assert_eq!(look("fifo").kind, Kind::Special, "{lookup}");
+        }
+    });
+}
+
+#[test]
 fn who_may_not_is_told_so() {
     super::as_everybody(|| {
         let fixture = Fixture::new("kernel");

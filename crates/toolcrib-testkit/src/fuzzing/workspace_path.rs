@@ -1,10 +1,10 @@
-//! Paths of file tools from any text: nothing outside is reached, by either way of looking them up.
+//! Paths of file tools from any text: nothing outside is reached, by any way of looking them up.
 
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use toolcrib_sandbox::{LockTable, Workspace, WorkspaceError};
+use toolcrib_sandbox::{LockTable, Workspace, WorkspaceBuilder, WorkspaceError};
 
 /// What every file inside begins with, and none outside.
 const INSIDE: &[u8] = b"inside";
@@ -12,10 +12,10 @@ const INSIDE: &[u8] = b"inside";
 const ROOT: &str = "{root}";
 
 /// Any bytes as a path (the first line) in a project with links, of which two lead where the second
-/// and the third line say. Promises, for the lookup by the kernel and for the one in steps:
+/// and the third line say. Promises, for the lookup by the kernel, the one in steps and the portable one:
 ///
 /// - What is read is inside, and nothing outside is changed, made or taken away.
-/// - Both lookups give the same answers.
+/// - All lookups give the same answers.
 /// - No answer depends on what there is outside.
 /// - What was written is what is read then; a path is shown in one way, which leads to the same.
 pub fn workspace_path(data: &[u8]) {
@@ -27,13 +27,15 @@ pub fn workspace_path(data: &[u8]) {
     let scratch = scratch.unwrap_or_else(|error| panic!("a temporary folder: {error}"));
     // One place for all of them: a path may hold a part of its name.
     let home = scratch.path().join("home");
-    let answers = |surroundings, in_steps| {
+    let answers = |surroundings, lookup: fn(WorkspaceBuilder) -> WorkspaceBuilder| {
         let _ = fs::remove_dir_all(&home);
-        Trial::new(&home, targets, surroundings, in_steps).answers(path)
+        Trial::new(&home, targets, surroundings, lookup).answers(path)
     };
-    let by_kernel = answers(Surroundings::Something, false);
-    assert_eq!(by_kernel, answers(Surroundings::Something, true), "the lookups differ: {text:?}");
-    let alone = answers(Surroundings::Nothing, false);
+    let by_kernel = answers(Surroundings::Something, |builder| builder);
+    for lookup in [WorkspaceBuilder::in_steps, WorkspaceBuilder::portably] {
+        assert_eq!(by_kernel, answers(Surroundings::Something, lookup), "they differ: {text:?}");
+    }
+    let alone = answers(Surroundings::Nothing, |builder| builder);
     assert_eq!(by_kernel, alone, "{text:?} tells what there is outside");
 }
 
@@ -54,12 +56,11 @@ impl<'h> Trial<'h> {
         home: &'h Path,
         targets: [Option<&str>; 2],
         surroundings: Surroundings,
-        in_steps: bool,
+        lookup: fn(WorkspaceBuilder) -> WorkspaceBuilder,
     ) -> Self {
         build(home, targets, surroundings).unwrap_or_else(|error| panic!("the project: {error}"));
         let builder = Workspace::builder(home.join("project")).locks(&LockTable::new());
-        let builder = if in_steps { builder.in_steps() } else { builder };
-        let workspace = builder.open().unwrap_or_else(|error| panic!("the project: {error}"));
+        let workspace = lookup(builder).open().unwrap_or_else(|error| panic!("the project: {error}"));
         Self { home, workspace }
     }
 

@@ -1,0 +1,65 @@
+//! What only Linux can do: look a path up in one call that cannot leave a folder, hold a folder
+//! without reading it, and say where an open descriptor is. Elsewhere each says that it cannot.
+
+pub(super) use system::{HELD, beneath, path_of};
+
+#[cfg(target_os = "linux")]
+mod system {
+    use std::ffi::OsStr;
+    use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+    use std::os::unix::ffi::OsStrExt;
+    use std::path::{Path, PathBuf};
+
+    use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2, readlinkat};
+    use rustix::io::Errno;
+
+    use crate::workspace::tree::TRIES;
+
+    /// The flag that opens something only to hold it.
+    pub(crate) const HELD: Option<OFlags> = Some(OFlags::PATH);
+
+    /// `openat2`, as often as it takes; never by name alone.
+    pub(crate) fn beneath(
+        root: BorrowedFd<'_>,
+        path: &str,
+        flags: OFlags,
+    ) -> Result<OwnedFd, Errno> {
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            match openat2(root, path, flags, Mode::empty(), resolve) {
+                Err(Errno::AGAIN | Errno::INTR) if tries < TRIES => {}
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// Where an open descriptor is now, as the kernel says it.
+    pub(crate) fn path_of(fd: BorrowedFd<'_>) -> Result<PathBuf, Errno> {
+        let link = format!("/proc/self/fd/{}", fd.as_raw_fd());
+        let path = readlinkat(CWD, link, Vec::with_capacity(256))?;
+        let path = Path::new(OsStr::from_bytes(path.as_bytes()));
+        // In another mount namespace or root it is "(unreachable)/…".
+        if path.is_absolute() { Ok(path.to_owned()) } else { Err(Errno::NOENT) }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod system {
+    use std::os::fd::{BorrowedFd, OwnedFd};
+    use std::path::PathBuf;
+
+    use rustix::fs::OFlags;
+    use rustix::io::Errno;
+
+    pub(crate) const HELD: Option<OFlags> = None;
+
+    pub(crate) fn beneath(_: BorrowedFd<'_>, _: &str, _: OFlags) -> Result<OwnedFd, Errno> {
+        Err(Errno::NOSYS)
+    }
+
+    pub(crate) fn path_of(_: BorrowedFd<'_>) -> Result<PathBuf, Errno> {
+        Err(Errno::NOSYS)
+    }
+}

@@ -1,6 +1,7 @@
 //! From a command line to a crib: which config, which manifests, which context.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -34,7 +35,12 @@ pub(crate) struct Started {
 
 /// Builds the crib for a server, which keeps what it knows to itself, and shows on standard error all that is wrong with manifests.
 pub(crate) fn serve(options: &Options) -> anyhow::Result<Started> {
-    close_to_others().context("this process cannot be closed to others of its user")?;
+    match close_to_others() {
+        Err(error) if error.kind() == ErrorKind::Unsupported => {
+            tracing::warn!(%error, "what the server knows is open to its user's other programs");
+        }
+        closed => closed.context("this process cannot be closed to others of its user")?,
+    }
     let loaded = config(options)?;
     // Before the first thread is started: nobody else may be reading the environment.
     let taken = take_variables(loaded.secret_variables()).unwrap_or_else(|error| {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use toolcrib_manifest::declaration::{ArgvEntry, Declaration, DeclaredBody};
 use toolcrib_manifest::template::{Piece, Reference, Template};
-use toolcrib_sandbox::find_program;
+use toolcrib_sandbox::{STARTS_PROGRAMS, find_program};
 
 use crate::{RunnerHost, Secrets, script};
 
@@ -31,6 +31,10 @@ pub(crate) fn missing(
     host: &RunnerHost,
     known: &Programs,
 ) -> Vec<String> {
+    let runs = declaration.command().is_some() || declaration.worker().is_some();
+    if runs && !STARTS_PROGRAMS {
+        return vec!["needs Linux with glibc: elsewhere no program is started".to_owned()];
+    }
     let needs = &declaration.needs;
     let mut programs: Vec<&str> = needs.bins.iter().map(String::as_str).collect();
     if let Some(program) = own_program(declaration)

@@ -183,6 +183,7 @@ pub(crate) fn not_started(error: SpawnError) -> ToolError {
         | SpawnError::WorkingDirectory { .. }
         | SpawnError::NoHelper { .. }
         | SpawnError::NotEnforced { .. }
+        | SpawnError::Unsupported { .. }
         | SpawnError::Confine { .. }
         | SpawnError::Resources(_) => ErrorKind::Unavailable,
         SpawnError::TooLong { .. } | SpawnError::Nul { .. } => ErrorKind::InvalidArgs,

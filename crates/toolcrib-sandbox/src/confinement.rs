@@ -7,6 +7,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use crate::KillRung;
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
 use crate::jail::plan::Facility;
 
 /// How far a program is trusted.
@@ -150,6 +151,7 @@ pub struct Confinement {
     /// The one rung that tests want.
     pub(crate) rung: Option<KillRung>,
     /// What tests do without.
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
     pub(crate) without: Vec<Facility>,
 }
 
@@ -170,6 +172,7 @@ impl Confinement {
             limits: Limits::of(profile),
             job_control: !matches!(profile, Profile::Pure),
             rung: None,
+            #[cfg(all(target_os = "linux", target_env = "gnu"))]
             without: Vec::new(),
         }
     }

@@ -61,32 +61,52 @@
 //! [`Profile::Trusted`]. `sudo` and other programs that gain privileges do not. Process numbers
 //! inside of a PID namespace are its own, while `/proc` shows those of the machine.
 //!
-//! # Platform
+//! # Platforms
 //!
-//! Linux 5.4 or newer (pidfds) with glibc 2.34 or newer.
+//! Linux 5.4 or newer (pidfds) with glibc 2.34 or newer. On other Unix systems [`Workspace`] keeps its
+//! promises, a path being walked a component at a time, and no program is started
+//! ([`SpawnError::Unsupported`]): what would hold it is not there.
 
-#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-compile_error!(
-    "toolcrib-sandbox runs on Linux with glibc only: it relies on pidfds, /proc and \
-     posix_spawn_file_actions_addclosefrom_np"
-);
+#![cfg_attr(
+    not(all(target_os = "linux", target_env = "gnu")),
+    allow(dead_code, reason = "what describes programs has nobody who starts them")
+)]
+
+#[cfg(not(unix))]
+compile_error!("toolcrib-sandbox runs on Unix systems: it relies on descriptors of folders");
 
 mod confinement;
 mod enforced;
 mod environment;
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+pub mod jail;
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+#[path = "jail/elsewhere.rs"]
 pub mod jail;
 mod own;
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod process;
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+#[path = "process/elsewhere.rs"]
+mod process;
+mod program;
 mod workspace;
+
+/// Whether programs are started on this system. Where they are not, whoever tries is told so
+/// ([`SpawnError::Unsupported`]).
+pub const STARTS_PROGRAMS: bool = cfg!(all(target_os = "linux", target_env = "gnu"));
 
 pub use confinement::{Confinement, Limits, Profile, Require, UnknownProfile};
 pub use enforced::Enforced;
 pub use environment::server_path;
 pub use own::{close_to_others, take_variables};
 pub use process::{
-    Capture, Captured, Command, Ended, Finished, Kept, KeptInput, KeptOutput, KeptProcess,
-    KillReport, KillRung, Outline, SealedFile, SpawnError, Status, find_program, finish_kills,
-    keep, run, run_blocking,
+    Ended, Kept, KeptInput, KeptOutput, KeptProcess, SealedFile, finish_kills, keep, run,
+    run_blocking,
+};
+pub use program::{
+    Capture, Captured, Command, Finished, KillReport, KillRung, Outline, SpawnError, Status,
+    find_program,
 };
 pub use workspace::{
     Entry, Kind, LockKey, LockMode, LockTable, Locked, OpenFile, PROTECTED_NAMES, Removed, Step,

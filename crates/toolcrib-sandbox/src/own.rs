@@ -7,9 +7,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 
-use rustix::process::{DumpableBehavior, set_dumpable_behavior};
-
-use crate::process::{procfs, sys};
+use system::{close, forget};
 
 /// Closes this process to others of its user: its memory, environment and descriptors cannot be
 /// looked at (`/proc/PID/mem`, `environ`, `fd`), no debugger attaches to it, and no core file is
@@ -19,9 +17,9 @@ use crate::process::{procfs, sys};
 ///
 /// # Errors
 ///
-/// None that is known on Linux.
+/// None that is known on Linux; [`io::ErrorKind::Unsupported`] where only the system decides that.
 pub fn close_to_others() -> io::Result<()> {
-    Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
+    close()
 }
 
 /// Takes variables out of the environment of this process, and gives what they held. They are gone
@@ -31,18 +29,52 @@ pub fn close_to_others() -> io::Result<()> {
 /// # Errors
 ///
 /// This process has more than one thread, which could be reading its environment: call it first in
-/// `main`. Nothing has changed then.
+/// `main`. Or the system does not say how many it has. Nothing has changed then.
 pub fn take_variables<N: Into<OsString>>(
     names: impl IntoIterator<Item = N>,
 ) -> io::Result<BTreeMap<OsString, OsString>> {
     let mut taken = BTreeMap::new();
     for name in names.into_iter().map(Into::into) {
         if let Some(value) = std::env::var_os(&name) {
-            sys::forget_variable(&name, procfs::own_environment().as_ref())?;
+            forget(&name)?;
             taken.insert(name, value);
         }
     }
     Ok(taken)
+}
+
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+mod system {
+    use std::ffi::OsStr;
+    use std::io;
+
+    use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+
+    use crate::process::{procfs, sys};
+
+    pub(super) fn close() -> io::Result<()> {
+        Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
+    }
+
+    pub(super) fn forget(name: &OsStr) -> io::Result<()> {
+        sys::forget_variable(name, procfs::own_environment().as_ref())
+    }
+}
+
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+mod system {
+    use std::ffi::OsStr;
+    use std::io;
+
+    pub(super) fn close() -> io::Result<()> {
+        let why = "this system has no way for a process to close itself to others of its user";
+        Err(io::Error::new(io::ErrorKind::Unsupported, why))
+    }
+
+    pub(super) fn forget(_: &OsStr) -> io::Result<()> {
+        let why = "this system does not say whether somebody else is reading the environment";
+        Err(io::Error::new(io::ErrorKind::Unsupported, why))
+    }
 }
 
 #[cfg(test)]

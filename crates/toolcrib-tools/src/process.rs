@@ -16,8 +16,12 @@ pub(crate) const GRACE: Duration = Duration::from_millis(500);
 
 /// Whether a program of that name can be run, and confined; if not, why.
 pub(crate) fn available(program: &str, needs: &str) -> Result<(), String> {
-    if find_program(program).is_err() {
-        return Err(format!("needs {needs}, which is not on PATH"));
+    match find_program(program) {
+        Ok(_) => {}
+        Err(SpawnError::Unsupported { .. }) => {
+            return Err("needs Linux with glibc: elsewhere no program is started".to_owned());
+        }
+        Err(_) => return Err(format!("needs {needs}, which is not on PATH")),
     }
     if !has_helper() {
         return Err("needs the helper `toolcrib-jail` beside the program that offers it".to_owned());

@@ -7,7 +7,8 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use super::plan::Access;
-use crate::process::{SealedFile, lookup};
+use crate::SealedFile;
+use crate::program::lookup;
 use crate::{Confinement, Profile};
 
 /// Programs, and what they are made of.

@@ -74,6 +74,12 @@ fn modified(stat: &Stat) -> SystemTime {
     }
 }
 
+/// Its device and inode.
+#[allow(clippy::cast_sign_loss, clippy::unnecessary_cast, reason = "their types are the system's")]
+pub(super) fn identity(stat: &Stat) -> (u64, u64) {
+    (stat.st_dev as u64, stat.st_ino as u64)
+}
+
 /// Fails unless it is a regular file.
 pub(super) fn regular(stat: &Stat) -> Result<(), WorkspaceError> {
     Err(match FileType::from_raw_mode(stat.st_mode) {

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{AtFlags, Mode, OFlags, Stat, fstat, mkdirat, statat};
 use rustix::io::Errno;
 
+use super::entry::identity;
 use super::guard::Access;
 use super::locks::{LockKey, LockMode, Locked};
 use super::names::folded;
@@ -119,8 +120,7 @@ impl Workspace {
         mode: LockMode,
     ) -> Result<Locked, WorkspaceError> {
         let stat = fstat(folder)?;
-        #[allow(clippy::useless_conversion, reason = "not everywhere are these `u64`")]
-        let (device, folder) = (stat.st_dev.into(), stat.st_ino.into());
+        let (device, folder) = identity(&stat);
         // Names that may be one file's wait for each other.
         let key = LockKey { device, folder, name: folded(name) };
         let locked = self.locks.lock([(key, mode)], Instant::now() + PATIENCE);

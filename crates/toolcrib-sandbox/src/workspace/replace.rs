@@ -5,8 +5,8 @@ use std::io::Write;
 use std::os::fd::OwnedFd;
 
 use rustix::fs::{
-    Access as Right, AtFlags, Gid, Mode, OFlags, Stat, Uid, accessat, fchmod, fchown, fstat,
-    ftruncate, openat, renameat, unlinkat,
+    Access as Right, AtFlags, Gid, Mode, OFlags, RawMode, Stat, Uid, accessat, fchmod, fchown,
+    fstat, ftruncate, openat, renameat, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -170,7 +170,7 @@ struct Draft<'f> {
 }
 
 impl<'f> Draft<'f> {
-    fn new(folder: &'f OwnedFd, mode: u32) -> Result<(File, Self), WorkspaceError> {
+    fn new(folder: &'f OwnedFd, mode: RawMode) -> Result<(File, Self), WorkspaceError> {
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         // A name that is taken is somebody else's; two in a row are no accident.

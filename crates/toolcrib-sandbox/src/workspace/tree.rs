@@ -9,6 +9,7 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, fstat, openat, stat
 use rustix::io::Errno;
 
 use super::WorkspaceError;
+use super::entry::identity;
 use super::kernel::{HELD, beneath, path_of};
 use super::steps;
 use super::wanted::Wanted;
@@ -77,8 +78,7 @@ impl Tree {
         match self.lookup {
             Lookup::Kernel | Lookup::Steps => held.st_nlink == 0,
             // Not every system counts the names of a folder: whether it is still where it was.
-            Lookup::Portable => stat(root)
-                .map_or(true, |now| (now.st_dev, now.st_ino) != (held.st_dev, held.st_ino)),
+            Lookup::Portable => stat(root).map_or(true, |now| identity(&now) != identity(&held)),
         }
     }
 

@@ -60,7 +60,8 @@ impl<'h> Trial<'h> {
     ) -> Self {
         build(home, targets, surroundings).unwrap_or_else(|error| panic!("the project: {error}"));
         let builder = Workspace::builder(home.join("project")).locks(&LockTable::new());
-        let workspace = lookup(builder).open().unwrap_or_else(|error| panic!("the project: {error}"));
+        let workspace =
+            lookup(builder).open().unwrap_or_else(|error| panic!("the project: {error}"));
         Self { home, workspace }
     }
 

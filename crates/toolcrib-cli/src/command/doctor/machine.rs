@@ -4,7 +4,8 @@ use std::fs;
 use std::time::Duration;
 
 use toolcrib_sandbox::{
-    Command, Confinement, Enforced, KillRung, Profile, Require, SpawnError, run_blocking,
+    Command, Confinement, Enforced, KillRung, Profile, Require, STARTS_PROGRAMS, SpawnError,
+    run_blocking,
 };
 
 use super::findings::Findings;
@@ -18,8 +19,10 @@ const TRIAL: Duration = Duration::from_secs(10);
 /// What promises depend on.
 #[derive(Debug)]
 pub(super) struct Machine {
-    /// Whether a process can be held by a descriptor.
+    /// Whether a process can be held by a descriptor, if one is started.
     pub(super) holds_processes: bool,
+    /// Whether a server can keep what it knows from other programs of its user.
+    pub(super) closes_to_others: bool,
     pub(super) is_root: bool,
     /// What holds programs under these profiles, or why none can be started.
     pub(super) pure: Result<Enforced, String>,
@@ -27,6 +30,9 @@ pub(super) struct Machine {
 }
 
 pub(super) fn look(findings: &mut Findings) -> Machine {
+    if !STARTS_PROGRAMS {
+        return without_programs(findings);
+    }
     let holds_processes = kernel(findings);
     process_table(findings);
     scratch(findings);
@@ -34,7 +40,23 @@ pub(super) fn look(findings: &mut Findings) -> Machine {
     let pure = confinement(Profile::Pure, findings);
     let workspace = confinement(Profile::Workspace, findings);
     let _ = confinement(Profile::WorkspaceNet, findings);
-    Machine { holds_processes, is_root, pure, workspace }
+    Machine { holds_processes, closes_to_others: true, is_root, pure, workspace }
+}
+
+/// A system on which no program is started.
+pub(super) fn without_programs(findings: &mut Findings) -> Machine {
+    let why = "no program is started on this system, which has nothing to hold it by";
+    let help =
+        "tools that are compiled in work, those of files too; run the others on Linux (glibc)";
+    findings.fail("programs", why, help);
+    let none = || Err(why.to_owned());
+    Machine {
+        holds_processes: true,
+        closes_to_others: false,
+        is_root: user(findings),
+        pure: none(),
+        workspace: none(),
+    }
 }
 
 fn kernel(findings: &mut Findings) -> bool {

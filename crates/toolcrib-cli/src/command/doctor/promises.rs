@@ -105,6 +105,12 @@ pub(super) fn promises(machine: &Machine, config: Option<&Config>) -> Vec<Promis
                 }
             }
         }
+        if !machine.closes_to_others {
+            secrets.falls_to(
+                Stands::InPart,
+                "this system has no way for the server to close itself to other programs of its user",
+            );
+        }
         if machine.is_root {
             secrets.falls_to(
                 Stands::InPart,
@@ -201,5 +207,29 @@ pub(super) fn page(promises: &[Promise], page: &mut String) {
             let why = screen::folded(why, INDENT, INDENT);
             let _ = writeln!(page, "{:INDENT$}{FAINT}{why}{FAINT:#}", "");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Findings, machine};
+    use super::*;
+
+    #[test]
+    fn where_no_program_is_started_only_secrets_fall_short() {
+        let mut findings = Findings::default();
+        let mut machine = machine::without_programs(&mut findings);
+        machine.is_root = false;
+        let config = Config::default();
+        let stood = promises(&machine, Some(&config));
+        let fallen: Vec<_> =
+            stood.iter().filter(|promise| promise.stands != Stands::Holds).collect();
+        let numbers: Vec<_> = fallen.iter().map(|promise| promise.number).collect();
+        assert_eq!(numbers, [8, 9], "the lock is off, and a process is open to others");
+        for number in [3, 4] {
+            let why = stood[number - 1].why.concat();
+            assert!(why.contains("no program is started on this system"), "{why}");
+        }
+        assert!(findings.list.iter().any(|finding| finding.about == "programs"));
     }
 }

@@ -5,10 +5,10 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{Capture, SealedFile};
-use crate::Confinement;
+use super::Capture;
+use crate::{Confinement, SealedFile};
 
-/// A program to start with [`run`](super::run).
+/// A program to start with [`run`](crate::run).
 ///
 /// Its environment is empty but for `PATH` (the server's, without relative entries), `LANG` and
 /// `TZ` (the server's), a scratch directory of its own as `HOME` and `TMPDIR`, and `TOOLCRIB_CALL`

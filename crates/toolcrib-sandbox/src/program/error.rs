@@ -98,6 +98,15 @@ pub enum SpawnError {
         /// What failed.
         source: io::Error,
     },
+    /// Programs are not started on this system.
+    #[error(
+        "`{program}` was not started: programs run on Linux with glibc only, because this system \
+         has nothing to hold them by"
+    )]
+    Unsupported {
+        /// The program.
+        program: String,
+    },
     /// The system refused to start it.
     #[error("`{}` could not be started: {source}", path.display())]
     Start {

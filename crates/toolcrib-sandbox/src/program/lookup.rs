@@ -8,13 +8,19 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, access};
 
 use super::SpawnError;
+use crate::STARTS_PROGRAMS;
 use crate::environment::server_path;
 
-/// Finds `program` on the server's `PATH`, as [`run`](super::run) does for a command that sets no
+/// Finds `program` on the server's `PATH`, as [`run`](crate::run) does for a command that sets no
 /// `PATH` of its own. A name with a `/` is a path and looked up as it is.
 ///
-/// Fails with [`SpawnError::NotFound`] or [`SpawnError::NotExecutable`].
+/// Fails with [`SpawnError::NotFound`] or [`SpawnError::NotExecutable`], and where no program is started
+/// with [`SpawnError::Unsupported`].
 pub fn find_program(program: impl AsRef<OsStr>) -> Result<PathBuf, SpawnError> {
+    if !STARTS_PROGRAMS {
+        let program = program.as_ref().to_string_lossy().into_owned();
+        return Err(SpawnError::Unsupported { program });
+    }
     find(program.as_ref(), &server_path(), None)
 }
 

@@ -1,0 +1,33 @@
+//! No jail: this system has nothing that one could be built of. Programs are not started at all
+//! here ([`SpawnError::Unsupported`](crate::SpawnError::Unsupported)).
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Nothing: there is nothing that this program could be a helper for.
+pub fn reexec_hook() {}
+
+/// What `toolcrib-jail` does here: it fails.
+pub fn main() -> ExitCode {
+    ExitCode::from(2)
+}
+
+/// Says that the file is of no use: `false`.
+pub fn set_helper(_file: impl Into<PathBuf>) -> bool {
+    false
+}
+
+/// Keeps nothing.
+pub fn keep_helper() -> KeptHelper {
+    KeptHelper(())
+}
+
+/// Stands for the helper that is kept elsewhere.
+#[derive(Debug)]
+#[must_use = "the helper is kept as long as this is held"]
+pub struct KeptHelper(());
+
+/// Whether there is a helper: no.
+pub fn has_helper() -> bool {
+    false
+}

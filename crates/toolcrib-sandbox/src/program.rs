@@ -1,0 +1,15 @@
+//! What to run and what came of it: the parts that are the same on every system.
+
+pub(crate) mod capture;
+mod command;
+mod error;
+mod finished;
+pub(crate) mod lookup;
+mod outline;
+
+pub use capture::{Capture, Captured};
+pub use command::Command;
+pub use error::SpawnError;
+pub use finished::{Finished, KillReport, KillRung, Status};
+pub use lookup::find_program;
+pub use outline::Outline;

@@ -1,18 +1,32 @@
 //! Values of the host's context: finding them, and the checks a declaration puts on them.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 use toolcrib_manifest::declaration::ContextParameter;
 use toolcrib_tool::{CallContext, ErrorKind, ToolError};
 
 /// The value `${ctx.name}` stands for: that of a declared parameter, else the host's under the very
-/// name. JSON null is no value.
+/// name, else what every call knows of itself. JSON null is no value.
 pub(crate) fn value<'a>(
     parameters: &[ContextParameter],
     cx: &'a CallContext,
     name: &str,
-) -> Option<&'a Value> {
+) -> Option<Cow<'a, Value>> {
     let key = parameters.iter().find(|parameter| parameter.name == name).map(|known| &*known.key);
-    cx.value(key.unwrap_or(name)).filter(|value| !value.is_null())
+    let key = key.unwrap_or(name);
+    let of_host = cx.value(key).filter(|value| !value.is_null()).map(Cow::Borrowed);
+    of_host.or_else(|| own(cx, key).map(|text| Cow::Owned(text.into())))
+}
+
+/// What a call knows without its host: its id, by which a request is known that has no other, and its
+/// session.
+fn own<'a>(cx: &'a CallContext, key: &str) -> Option<&'a str> {
+    match key {
+        "call_id" | "request_id" => Some(cx.call_id().as_str()),
+        "session_id" => cx.session(),
+        _ => None,
+    }
 }
 
 /// Whether a call without the value may go on.
@@ -64,7 +78,7 @@ impl ContextChecks {
                 }
                 continue;
             };
-            if validator.as_ref().is_some_and(|validator| !validator.is_valid(value)) {
+            if validator.as_ref().is_some_and(|validator| !validator.is_valid(&value)) {
                 return Err(ToolError::denied(format!(
                     "the host's value for `{}` is not one this tool may be used with",
                     parameter.key

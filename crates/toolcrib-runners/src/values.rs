@@ -1,5 +1,7 @@
 //! The values of one call: what each reference stands for, checked for where it goes.
 
+use std::borrow::Cow;
+
 use secrecy::ExposeSecret;
 use serde_json::Value;
 use toolcrib_manifest::declaration::Declaration;
@@ -45,7 +47,7 @@ impl<'a> Values<'a> {
             }
             Reference::Ctx(name) => {
                 let Some(value) = self.of_host(name)? else { return Ok(None) };
-                let text = text_of(value).into_owned();
+                let text = text_of(&value).into_owned();
                 refuse_hosts_control(name, &text, place)?;
                 Ok(Some(text))
             }
@@ -62,7 +64,7 @@ impl<'a> Values<'a> {
     }
 
     /// A value of the host's context. `None` if it is absent and may be.
-    pub(crate) fn of_host(&self, name: &str) -> Result<Option<&'a Value>, ToolError> {
+    pub(crate) fn of_host(&self, name: &str) -> Result<Option<Cow<'a, Value>>, ToolError> {
         let parameters = &self.declaration.context;
         match context::value(parameters, self.cx, name) {
             Some(value) => Ok(Some(value)),

@@ -4,6 +4,7 @@ mod live;
 mod protocol;
 mod supervisor;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -107,7 +108,7 @@ impl WorkerRunner {
     /// The declared values of the host, by the declaration's names.
     fn context(&self, cx: &CallContext) -> Map<String, Value> {
         let parameters = &self.declaration.context;
-        let value = |name: &str| context::value(parameters, cx, name).cloned();
+        let value = |name: &str| context::value(parameters, cx, name).map(Cow::into_owned);
         let named = parameters.iter().map(|parameter| parameter.name.as_str());
         named.filter_map(|name| Some((name.to_owned(), value(name)?))).collect()
     }

@@ -22,8 +22,8 @@ impl Values<'_> {
             }
             Reference::Ctx(name) => {
                 let Some(value) = self.of_host(name)? else { return Ok(None) };
-                texts_in(value, &mut |text| refuse_hosts_control(name, text, place))?;
-                Ok(Some(value.clone()))
+                texts_in(&value, &mut |text| refuse_hosts_control(name, text, place))?;
+                Ok(Some(value.into_owned()))
             }
             Reference::Env(_) | Reference::Secret(_) => {
                 Ok(self.text(reference, place)?.map(Value::String))

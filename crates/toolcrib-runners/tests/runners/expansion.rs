@@ -43,6 +43,22 @@ fn refusal<const N: usize>(entries: [ArgvEntry; N], arguments: &Value) -> ToolEr
 }
 
 #[test]
+fn a_call_knows_its_id_without_its_host_and_no_more_than_that() {
+    let mut declaration = command([one("prog"), one("${ctx.call_id}"), one("${ctx.request_id}")]);
+    let ran = expanded(&declaration, &json!({})).unwrap();
+    assert_eq!(ran.args, ["call_1", "call_1"]);
+    // What the host says comes first, null is nothing, and what it does not say is not made up.
+    let cx = context(&declaration, [("request_id", json!("r7")), ("call_id", json!(null))]);
+    let ran = expand(&declaration, &json!({}), &cx, &Server).unwrap();
+    assert_eq!(ran.args, ["call_1", "r7"]);
+    for name in ["session_id", "tenant", "model", "project_id"] {
+        declaration = command([one("prog"), one(&format!("${{ctx.{name}}}"))]);
+        let refused = expanded(&declaration, &json!({})).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::MissingContext, "{name}");
+    }
+}
+
+#[test]
 fn an_entry_is_one_argument_or_drops_out_whole() {
     let arguments = json!({
         "s": "a b; $(id) ${args.n}", "empty": "", "n": 5, "yes": true, "no": false, "null": null,

@@ -207,14 +207,27 @@ impl Diagnostic {
         if shown.len() > EXCERPT_MAX_BYTES {
             return None;
         }
-        let inside = |span: &Span| span.start - shown.start..span.end - shown.start;
+        // A line ending of two characters is one: the renderer would draw the first.
+        let source = text[shown.clone()].replace("\r\n", "\n");
+        let source = source.strip_suffix('\r').unwrap_or(&source).to_owned();
+        let inside = |span: &Span| {
+            let at = |place: usize| {
+                let before = &text[shown.start..place];
+                let before = match before.strip_suffix('\r') {
+                    Some(line) if text[place..].starts_with('\n') => line,
+                    _ => before,
+                };
+                let endings = before.matches("\r\n").count();
+                (before.len() - endings).min(source.len())
+            };
+            at(span.start)..at(span.end)
+        };
         let mut annotation = AnnotationKind::Primary.span(inside(&place));
         if !self.label.is_empty() {
             annotation = annotation.label(normalize_untrusted_str(&self.label));
         }
         let (first, _) = line_column(text, shown.start);
-        let mut excerpt =
-            Snippet::source(&text[shown.clone()]).line_start(first).annotation(annotation);
+        let mut excerpt = Snippet::source(source.clone()).line_start(first).annotation(annotation);
         for (span, label) in &others {
             let label: Cow<'_, str> = normalize_untrusted_str(label).into();
             excerpt = excerpt.annotation(AnnotationKind::Context.span(inside(span)).label(label));

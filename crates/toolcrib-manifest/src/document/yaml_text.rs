@@ -156,7 +156,8 @@ impl<'f, 't> Builder<'f, 't> {
         if self.nodes > NODES_MAX || self.bytes > TEXT_MAX {
             let message = "the file is too complex, aliases included";
             return Err(Box::new(
-                Diagnostic::error("too-complex", span, message).help("split the file"),
+                Diagnostic::error("too-complex", span, message)
+                    .help("repeat less with aliases, or split the file"),
             ));
         }
         Ok(())
@@ -166,7 +167,8 @@ impl<'f, 't> Builder<'f, 't> {
         self.references += 1;
         if self.references > REFERENCES_MAX {
             let message = format!("more than {REFERENCES_MAX} anchors, aliases and merge keys");
-            return Err(Box::new(Diagnostic::error("too-complex", span, message)));
+            let help = "write values out where they stand, or split the file";
+            return Err(Box::new(Diagnostic::error("too-complex", span, message).help(help)));
         }
         Ok(())
     }

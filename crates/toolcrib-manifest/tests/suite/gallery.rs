@@ -70,6 +70,18 @@ fn what_is_said_about_each_file_is_as_it_was() {
 }
 
 #[test]
+fn a_file_with_windows_line_endings_is_shown_as_any_other() {
+    for broken in gallery() {
+        let text = broken.text.replace('\n', "\r\n");
+        let found = lint_str(&broken.file, &text, &|_| Vec::new()).diagnostics;
+        let shown = found.iter().map(|found| found.render(&broken.file, &text, false));
+        let shown = shown.collect::<Vec<_>>().join("\n\n");
+        assert!(!shown.contains('\u{240d}'), "{shown}");
+        assert_eq!(shown, broken.shown(), "{}", broken.file);
+    }
+}
+
+#[test]
 fn a_file_with_one_mistake_has_one_problem() {
     let files = gallery();
     let single = files.iter().filter(|broken| {

@@ -216,7 +216,10 @@ fn unreadable_dir(directory: &Path, error: &io::Error) -> FileLoad {
         return missing(directory);
     }
     let message = format!("the directory cannot be read: {error}");
-    let help = "create it, or correct the list of directories";
+    let help = match error.kind() {
+        io::ErrorKind::PermissionDenied => "check its owner and permissions",
+        _ => "restore it, or correct the list of directories",
+    };
     FileLoad::unread(directory, "unreadable", message, help)
 }
 
@@ -233,9 +236,14 @@ fn load_file(path: &Path, rank: u32, read: &dyn Fn(&str, &str) -> Loaded) -> Fil
     }
 }
 
+/// Whether a path under which there is nothing is a link.
+pub(crate) fn is_dead_link(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink())
+}
+
 /// A path under which there is nothing.
 fn missing(path: &Path) -> FileLoad {
-    if path.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink()) {
+    if is_dead_link(path) {
         let message = "it is a link that leads to nothing".to_owned();
         let help = "restore what it leads to, or remove the link";
         return FileLoad::unread(path, "unreadable", message, help);

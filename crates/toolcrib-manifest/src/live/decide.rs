@@ -61,6 +61,8 @@ pub(super) struct Look<'a> {
     pub(super) due: &'a BTreeSet<Key>,
     /// Ranks whose directory cannot be read, or is another, empty one.
     pub(super) gone: &'a BTreeSet<u32>,
+    /// Places that are links to nothing: what they lead to may come back.
+    pub(super) dead: &'a BTreeSet<Key>,
 }
 
 impl Look<'_> {
@@ -81,15 +83,18 @@ impl Look<'_> {
             Seen::Unread(_) => return Verdict::Keep,
             Seen::Busy => return Verdict::Wait,
             Seen::Missing => {
+                let is_known_to_be_gone = known.is_some_and(|known| known.stamp.is_none());
+                let is_due = self.due.contains(key) || is_known_to_be_gone;
                 return match known {
-                    None => Verdict::Unchanged,
+                    _ if self.dead.contains(key) && is_due => Verdict::Keep,
+                    None if !self.dead.contains(key) => Verdict::Unchanged,
                     Some(_) if self.gone.contains(&key.rank) => Verdict::Keep,
                     // Where it is seen, it is taken from here.
                     Some(known) if self.is_elsewhere(known.stamp.and_then(|s| s.id()), key) => {
                         Verdict::Unchanged
                     }
                     Some(_) if self.due.contains(key) => Verdict::Remove,
-                    Some(_) => Verdict::Wait,
+                    None | Some(_) => Verdict::Wait,
                 };
             }
             Seen::File(file) => file,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -12,7 +12,7 @@ use super::observe::{Seen, Stamp, observe};
 use super::places::Roots;
 use super::report::{FileEvent, FileStatus, LookReport};
 use super::surroundings::Surroundings;
-use crate::directory::{DirectoryLoad, FileLoad};
+use crate::directory::{DirectoryLoad, FileLoad, is_dead_link};
 use crate::manifest::load_str;
 
 /// How long a file that is gone may take to come back before its tools are taken away: editors and
@@ -178,6 +178,13 @@ fn known(file: &FileLoad) -> Known {
     }
 }
 
+/// Where a link leads that leads to nothing, as far as there are folders on the way.
+fn link_target(path: &Path) -> Option<PathBuf> {
+    let target = path.parent()?.join(fs::read_link(path).ok()?);
+    let folder = fs::canonicalize(target.parent()?).ok()?;
+    Some(folder.join(target.file_name()?))
+}
+
 /// What a place will be if the changes are applied.
 struct Outcome {
     key: Key,
@@ -202,8 +209,9 @@ impl State {
         self.wait_anew(scope, now);
         let due = self.due(now);
         let gone = self.roots.gone(&seen, &self.files);
-        let mut verdicts =
-            Look { known: &self.files, seen: &seen, due: &due, gone: &gone }.decide();
+        let dead = self.dead(&seen);
+        let look = Look { known: &self.files, seen: &seen, due: &due, gone: &gone, dead: &dead };
+        let mut verdicts = look.decide();
 
         if tells_all {
             for (key, verdict) in &mut verdicts {
@@ -333,6 +341,13 @@ impl State {
         torn
     }
 
+    /// The places that are links to nothing.
+    fn dead(&self, seen: &BTreeMap<Key, Seen>) -> BTreeSet<Key> {
+        let missing = seen.iter().filter(|(_, found)| matches!(found, Seen::Missing));
+        let keys = missing.map(|(key, _)| key);
+        keys.filter(|key| is_dead_link(&self.roots.path(key))).cloned().collect()
+    }
+
     /// Whether the place is a symbolic link: several of them may lead to one file.
     fn is_link(&self, key: &Key, found: &Seen) -> bool {
         match found {
@@ -399,9 +414,17 @@ impl State {
             Verdict::Keep => {
                 let trouble = match seen {
                     Seen::Unread(load) => Trouble::Load(load),
+                    Seen::Missing if is_dead_link(&self.roots.path(&key)) => {
+                        Trouble::Absent("it is a link that leads to nothing")
+                    }
                     _ => Trouble::Absent("its directory is gone or cannot be read"),
                 };
-                Some(self.kept(key, None, unit, trouble, tells_all))
+                // Where it led, or leads to nothing: that is where it may come back.
+                let target = before.and_then(|before| before.target.clone());
+                let target = target.or_else(|| link_target(&self.roots.path(&key)));
+                let mut kept = self.kept(key, None, unit, trouble, tells_all);
+                kept.known = kept.known.map(|known| Known { target, ..known });
+                Some(kept)
             }
             Verdict::Take { from } => {
                 let Seen::File(file) = seen else { return None };

@@ -186,6 +186,32 @@ fn a_directory_behind_a_link_may_be_another_one() {
 }
 
 #[test]
+fn a_link_to_nothing_keeps_its_last_good_tools_until_it_goes_itself() {
+    let followed = Followed::with(&[]);
+    let target = followed.outer.path().join("target.yaml");
+    fs::write(&target, says("a", "one")).unwrap();
+    symlink(&target, followed.path("a.yaml")).unwrap();
+    followed.until("linked", |followed| followed.tool("a").is_some());
+
+    fs::remove_file(&target).unwrap();
+    followed.until("stale", |followed| followed.state("a.yaml") == Some("stale"));
+    assert!(followed.tool("a").is_some());
+    fs::write(&target, says("a", "two")).unwrap();
+    followed.until("back", |followed| followed.state("a.yaml") == Some("live"));
+
+    fs::remove_file(&target).unwrap();
+    followed.until("stale again", |followed| followed.state("a.yaml") == Some("stale"));
+    fs::remove_file(followed.path("a.yaml")).unwrap();
+    followed.until("gone", |followed| followed.tool("a").is_none());
+
+    // One that never led anywhere is told, too.
+    symlink("nowhere.yaml", followed.path("b.yaml")).unwrap();
+    followed.until("broken", |followed| followed.state("b.yaml") == Some("broken"));
+    fs::remove_file(followed.path("b.yaml")).unwrap();
+    followed.until("forgotten", |followed| followed.state("b.yaml").is_none());
+}
+
+#[test]
 fn a_file_that_becomes_readable_is_read() {
     let followed = Followed::with(&[("a.yaml", &described("a", "A."))]);
     // Root reads what nobody may: an unreadable file is only seen by others.

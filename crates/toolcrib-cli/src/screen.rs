@@ -2,6 +2,7 @@
 //! terminal.
 
 use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
 
 use anstyle::{AnsiColor, Style};
 use anyhow::Context;
@@ -72,15 +73,30 @@ pub(crate) fn broken_files(files: &DirectoryLoad) {
         let mut errors =
             file.loaded.diagnostics.iter().filter(|problem| problem.severity == Severity::Error);
         let Some(first) = errors.next() else { continue };
-        let (line, column) = first.position(&file.text);
+        let place = match first.position(&file.text) {
+            // Nothing of it could be read.
+            _ if file.text.is_empty() => String::new(),
+            (line, column) => format!(":{line}:{column}"),
+        };
         note(format!(
-            "{WARNING}left out{WARNING:#} {}:{line}:{column}: {}{} (see `toolcrib check`)",
+            "{WARNING}left out{WARNING:#} {}{place}: {}{} (see `toolcrib check`)",
             file.path.display(),
             first.message,
             match errors.count() {
                 0 => String::new(),
                 more => format!(", and {}", count(more, "more error")),
             }
+        ));
+    }
+}
+
+/// Says of directories that they are looked for by default and are not there.
+pub(crate) fn absent(directories: &[&PathBuf]) {
+    for dir in directories {
+        note(format!(
+            "{FAINT}there is no {} here: `toolcrib new NAME` makes a first manifest in it, and a config \
+             (`manifests.dirs`) or `--tools-dir` names another place{FAINT:#}",
+            dir.display()
         ));
     }
 }

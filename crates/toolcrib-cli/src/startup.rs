@@ -91,7 +91,9 @@ pub(crate) fn plan(options: &Options, tool: &str) -> anyhow::Result<Started> {
 pub(crate) fn test(options: &Options, paths: &[PathBuf], mock: bool) -> anyhow::Result<Started> {
     let mut loaded = config(options)?;
     if !paths.is_empty() {
-        loaded.config_mut().manifests.dirs = paths.to_vec();
+        let manifests = &mut loaded.config_mut().manifests;
+        manifests.dirs = paths.to_vec();
+        manifests.may_be_missing = false;
     }
     let secrets = if mock { Secrets::look } else { Secrets::read };
     build_of(loaded, secrets, |builder, _| Ok(builder))

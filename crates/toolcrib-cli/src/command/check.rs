@@ -62,9 +62,9 @@ enum Format {
 pub(super) fn run(options: &Options, own: &CheckOptions) -> anyhow::Result<Exit> {
     let config = startup::config(options)?.into_config();
     let paths = if own.paths.is_empty() {
-        let manifests = &config.manifests;
-        let is_wanted = |dir: &PathBuf| !manifests.may_be_missing || dir.exists();
-        manifests.dirs.iter().filter(|dir| is_wanted(dir)).cloned().collect()
+        let absent = config.manifests.absent();
+        screen::absent(&absent);
+        config.manifests.dirs.iter().filter(|dir| !absent.contains(dir)).cloned().collect()
     } else {
         own.paths.clone()
     };

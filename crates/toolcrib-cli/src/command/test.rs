@@ -57,6 +57,7 @@ fn at_least_one(text: &str) -> Result<usize, String> {
 
 pub(super) fn run(options: &Options, own: &TestCommand) -> anyhow::Result<Exit> {
     let started = startup::test(options, &own.paths, own.mock)?;
+    screen::absent(&started.config.manifests.absent());
     let broken = broken(&started.manifests);
     let chosen = chosen(&started.manifests, &own.tool)?;
     let mut how = TestOptions::default();

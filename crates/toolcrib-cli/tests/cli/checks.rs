@@ -204,3 +204,24 @@ fn names_of_built_in_tools_are_taken_as_the_config_offers_them() {
     assert_eq!(taken(&["check"]), ["tools.d/b.yaml"]);
     assert_eq!(taken(&["check", "tools.d"]), ["tools.d/b.yaml"]);
 }
+
+#[test]
+fn where_there_are_no_manifests_that_is_said_with_what_to_do() {
+    let crib = Crib::new(&[]);
+    std::fs::remove_dir(crib.path().join("tools.d")).expect("it is empty");
+    for command in ["check", "test"] {
+        let run = crib.run(&[command]);
+        assert_eq!(run.code, Some(0), "nobody asked for the directory: {run:?}");
+        let said = "there is no tools.d here: `toolcrib new NAME` makes a first manifest in it, and a \
+                    config (`manifests.dirs`) or `--tools-dir` names another place";
+        assert!(run.stderr.contains(said), "{run:?}");
+    }
+    let doctor = crib.run(&["doctor"]);
+    assert!(doctor.stdout.contains("there is no tools.d"), "{doctor:?}");
+    // Whoever is named and is not there is a mistake.
+    for arguments in [["check", "nowhere"], ["test", "nowhere"]] {
+        let run = crib.run(&arguments);
+        assert_eq!(run.code, Some(1), "{run:?}");
+        assert!(run.stderr.contains("there is no such file or directory"), "{run:?}");
+    }
+}

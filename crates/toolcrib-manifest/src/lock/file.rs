@@ -39,14 +39,8 @@ impl std::fmt::Display for LockError {
     }
 }
 
-impl std::error::Error for LockError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match &self.problem {
-            Problem::Read(error) | Problem::Write(error) => Some(error),
-            Problem::Text(_) => None,
-        }
-    }
-}
+/// Its text says the cause, which is therefore not told again as its source.
+impl std::error::Error for LockError {}
 
 impl Lock {
     /// Reads a lock; `None` where there is no such file.

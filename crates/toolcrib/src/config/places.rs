@@ -30,6 +30,13 @@ impl Default for Manifests {
     }
 }
 
+impl Manifests {
+    /// The directories that are not there and that nobody asked for.
+    pub fn absent(&self) -> Vec<&PathBuf> {
+        self.dirs.iter().filter(|dir| self.may_be_missing && !dir.exists()).collect()
+    }
+}
+
 /// Where commands run.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]

@@ -34,14 +34,8 @@ impl std::fmt::Display for SetupError {
     }
 }
 
-impl std::error::Error for SetupError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Open { source, .. } => Some(source),
-            Self::Secrets(error) => Some(error),
-        }
-    }
-}
+/// Its text says the cause, which is therefore not told again as its source.
+impl std::error::Error for SetupError {}
 
 impl ToolcribBuilder {
     /// Takes the settings of a config that need nothing but themselves: executor, names, toolsets,

@@ -8,7 +8,14 @@ use std::path::Path;
 /// Makes the directory (mode 0700) if it is not there. Fails, naming it, if others may look into it.
 pub(crate) fn private_dir(dir: &Path) -> io::Result<()> {
     let named = |error: io::Error| {
-        io::Error::new(error.kind(), format!("the directory {}: {error}", dir.display()))
+        let what_to_do = match error.kind() {
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                "; name one that this user may write to"
+            }
+            _ => "",
+        };
+        let message = format!("the directory {}: {error}{what_to_do}", dir.display());
+        io::Error::new(error.kind(), message)
     };
     DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(named)?;
     let mode = fs::metadata(dir).map_err(named)?.permissions().mode();

@@ -115,8 +115,19 @@ fn state(dir: Option<&Path>, findings: &mut Findings) {
             ),
         },
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            findings
-                .good("state", format!("{shown} is made at the first start, for its owner alone"));
+            let there = |dir: &&Path| dir.as_os_str().is_empty() || dir.exists();
+            let outer = dir.ancestors().find(there).filter(|dir| !dir.as_os_str().is_empty());
+            match writable(outer.unwrap_or(Path::new("."))) {
+                Ok(()) => findings.good(
+                    "state",
+                    format!("{shown} is made at the first start, for its owner alone"),
+                ),
+                Err(error) => findings.fail(
+                    "state",
+                    format!("{shown} cannot be made: {error}"),
+                    "make it and give it to the user of the server, or set another state.dir",
+                ),
+            }
         }
         Err(error) => {
             findings.fail(

@@ -452,8 +452,8 @@ pub const CODES: &[Code] = &[
     ),
     warning(
         "shadowed-name",
-        "A tool whose name another one had first.",
-        "Rename the tool, set a `namespace`, or take one of the two out.",
+        "A tool, a prompt, a resource or another MCP server whose name another one had first.",
+        "Rename it, set a `namespace`, or take one of the two out.",
     ),
     warning(
         "short-description",

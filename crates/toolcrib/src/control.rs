@@ -16,10 +16,11 @@
 //! | `reload` | reads all manifests and their surroundings again; what became of each file and upstream server that changed |
 //! | `stats` | counts and durations of every tool |
 //! | `release` + `name` | ends the reservation of a name; whether there was one |
-//! | `why` + `name` | who owns a name here and now, who waits for it |
+//! | `why` + `name` | who owns a name here and now, who waits for it; `besides` are files that declare a prompt, a resource or another MCP server of the name |
 
 mod answer;
 mod client;
+mod names;
 mod place;
 mod server;
 mod upstreams;
@@ -38,7 +39,7 @@ pub use server::ControlSocket;
 pub struct ControlRequest {
     /// What is to be done.
     pub command: ControlCommand,
-    /// The tool's name, for those that are about one.
+    /// The name, for those that are about one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }
@@ -66,7 +67,7 @@ impl ControlRequest {
         Self { command, name: None }
     }
 
-    /// A request about a tool's name.
+    /// A request about a name.
     pub fn about(command: ControlCommand, name: impl Into<String>) -> Self {
         Self { command, name: Some(name.into()) }
     }

@@ -20,6 +20,8 @@ use toolcrib_tool::{ContextValues, Services};
 use crate::lock::LockKeeper;
 #[cfg(feature = "manifests")]
 use crate::manifests::Reloader;
+#[cfg(all(feature = "manifests", feature = "mcp"))]
+use crate::names::{DeclaredName, Names};
 #[cfg(unix)]
 use crate::stores::FileAudit;
 #[cfg(feature = "mcp")]
@@ -49,7 +51,7 @@ pub struct Toolcrib {
     #[cfg(feature = "manifests")]
     manifests: Option<Reloader>,
     #[cfg(all(feature = "manifests", feature = "mcp"))]
-    catalog: toolcrib_mcp::catalog::Catalog,
+    names: Names,
     #[cfg(feature = "mcp")]
     connections: Connections,
     /// The log that [`resources`](ToolcribBuilder::resources) opened, to be written out at the end.
@@ -120,7 +122,16 @@ impl Toolcrib {
     /// The prompts and resources of the manifests, for servers. It follows the files as tools do.
     #[cfg(all(feature = "manifests", feature = "mcp"))]
     pub fn catalog(&self) -> &toolcrib_mcp::catalog::Catalog {
-        &self.catalog
+        self.names.catalog()
+    }
+
+    /// What files declare besides tools (other MCP servers, prompts, resources), in the order that decides
+    /// names: directory, file, kind, place. It follows the files as tools do.
+    ///
+    /// A file owns a name as long as it declares it, whatever others come; those are withheld.
+    #[cfg(all(feature = "manifests", feature = "mcp"))]
+    pub fn declared_names(&self) -> Vec<DeclaredName> {
+        self.names.declared()
     }
 
     /// Reads the secrets again that were given with [`secrets`](ToolcribBuilder::secrets): files and

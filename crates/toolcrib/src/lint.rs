@@ -6,11 +6,15 @@ use std::path::PathBuf;
 
 use toolcrib_core::Conflict;
 use toolcrib_manifest::directory::{DirectoryLoad, lint_paths};
+#[cfg(feature = "mcp")]
+use toolcrib_manifest::lock::Kind;
 use toolcrib_manifest::{Diagnostic, Place, Remark, Severity};
 use toolcrib_tool::{Layer, Origin, Source, ToolDefinition, ToolEntry};
 use toolcrib_wire::{Declaration, Target, export};
 
 use crate::config::Config;
+#[cfg(feature = "mcp")]
+use crate::names::DeclaredName;
 use crate::{BuildError, Toolcrib};
 
 /// What was found in manifests that were looked through together.
@@ -22,6 +26,9 @@ pub struct Checked {
     /// The tools whose name was taken already, by a linked-in tool or an earlier file. Each is a
     /// `shadowed-name` in its file, too.
     pub shadowed: Vec<Conflict>,
+    /// Prompts, resources and other MCP servers whose name an earlier file has, likewise.
+    #[cfg(feature = "mcp")]
+    pub shadowed_names: Vec<DeclaredName>,
 }
 
 /// Looks through the manifests of directories and single files, in the order that decides names; of
@@ -46,29 +53,71 @@ pub fn check(paths: &[PathBuf], config: &Config, restated: bool) -> Result<Check
     let snapshot = crib.executor().registry().snapshot();
     let shadowed = snapshot.conflicts().to_vec();
     for conflict in &shadowed {
-        let Some(origin) = &conflict.loser.source.origin else { continue };
-        let file = files.files.iter_mut().find(|file| file.path.to_string_lossy() == origin.file);
-        if let Some(file) = file {
-            let name = conflict.loser.name();
-            let message =
-                format!("the name `{name}` is taken already, so this tool is never called");
-            let place = file.scalar_at(origin.line, origin.column);
-            let diagnostic = Diagnostic::about("shadowed-name", place, message)
-                .elsewhere(owner(&conflict.winner), "the name belongs to the tool declared first")
-                .help("rename the tool, or set a `namespace` for the file");
-            file.add(diagnostic);
-        }
+        let (name, loser) = (conflict.loser.name(), &conflict.loser.source);
+        let message = format!("the name `{name}` is taken already, so this tool is never called");
+        let owner = owner(&conflict.winner, "the name belongs to the tool declared first");
+        shadow(
+            &mut files,
+            loser,
+            message,
+            owner,
+            "rename the tool, or set a `namespace` for the file",
+        );
     }
-    Ok(Checked { files, shadowed })
+    #[cfg(feature = "mcp")]
+    let shadowed_names = {
+        let mut names = crate::names::checked(&files);
+        names.retain(|one| one.shadowed_by().is_some());
+        for one in &names {
+            let Some(by) = one.shadowed_by() else { continue };
+            let (name, (what, fate)) = (&one.name, fate(one.kind));
+            let message = format!("the {what} `{name}` is taken already, so {fate}");
+            let owner = owner(by, "it belongs to the one declared first");
+            shadow(&mut files, &one.source, message, owner, &format!("choose another {what}"));
+        }
+        names
+    };
+    Ok(Checked {
+        files,
+        shadowed,
+        #[cfg(feature = "mcp")]
+        shadowed_names,
+    })
 }
 
-/// Where the owner of a name is declared.
-fn owner(source: &Source) -> Origin {
-    source.origin.clone().unwrap_or_else(|| Origin {
-        file: source.unit.clone(),
-        line: 0,
-        column: 0,
-    })
+/// What the name of a kind is called, and what a taken one means.
+#[cfg(feature = "mcp")]
+fn fate(kind: Kind) -> (&'static str, &'static str) {
+    match kind {
+        Kind::Tool => ("name", "this tool is never called"),
+        Kind::Upstream => ("name", "this server is never connected to"),
+        Kind::Prompt => ("name", "clients are never offered this prompt"),
+        Kind::Resource => ("address", "clients are never offered this resource"),
+    }
+}
+
+/// Says in its file that a declaration has lost its name.
+fn shadow(
+    files: &mut DirectoryLoad,
+    loser: &Source,
+    message: String,
+    (owner, label): (Origin, &str),
+    help: &str,
+) {
+    let Some(origin) = &loser.origin else { return };
+    let file = files.files.iter_mut().find(|file| file.path.to_string_lossy() == origin.file);
+    if let Some(file) = file {
+        let place = file.scalar_at(origin.line, origin.column);
+        let diagnostic =
+            Diagnostic::about("shadowed-name", place, message).elsewhere(owner, label).help(help);
+        file.add(diagnostic);
+    }
+}
+
+/// Where the owner of a name is declared, and what is said there.
+fn owner<'a>(source: &Source, label: &'a str) -> (Origin, &'a str) {
+    let unit = || Origin { file: source.unit.clone(), line: 0, column: 0 };
+    (source.origin.clone().unwrap_or_else(unit), label)
 }
 
 /// The targets that differ in what they take, and what people call them.

@@ -42,6 +42,16 @@ pub struct LockKeeper {
     last: Mutex<Option<(Stamp, Arc<Lock>)>>,
 }
 
+/// What the lock says of a name that is not as it has it.
+#[cfg(feature = "mcp")]
+#[derive(Debug, Clone)]
+pub(crate) struct Said {
+    /// In a clause.
+    pub(crate) text: String,
+    /// Whether nobody is to be offered what the name is of.
+    pub(crate) blocked: bool,
+}
+
 /// What changes with a file that is replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stamp {
@@ -94,45 +104,32 @@ impl LockKeeper {
     }
 
     /// Holds names that are no tools', with the digests of what is declared of them, against the lock as
-    /// it is now, and returns what is said of each, or nothing. A lock that cannot be used is an error
-    /// where it is to be enforced.
+    /// it is now, logs what it finds, and returns what is said of each, or nothing. A lock that cannot be
+    /// used blocks all of them where it is to be enforced.
     #[cfg(feature = "mcp")]
-    pub(crate) fn look(
+    pub(crate) fn judge(
         &self,
-        kind: Kind,
         source: &Source,
-        declared: &[(&str, String)],
-    ) -> Result<Vec<Option<Finding>>, LockError> {
+        declared: &[(Kind, String, String)],
+    ) -> Vec<Option<Said>> {
         if self.mode == LockMode::Off || declared.is_empty() {
-            return Ok(vec![None; declared.len()]);
+            return vec![None; declared.len()];
         }
-        let lock = self.usable()?;
-        let judged = declared.iter().map(|(name, digest)| {
-            apply_lock_to(kind, name, source, Some(digest), lock.as_deref(), self.mode)
-        });
-        Ok(judged.collect())
-    }
-
-    /// As [`look`](Self::look), logged, and for those that are blocked only: the reason.
-    #[cfg(feature = "mcp")]
-    pub(crate) fn blocked(
-        &self,
-        kind: Kind,
-        source: &Source,
-        declared: &[(&str, String)],
-    ) -> Vec<Option<String>> {
-        match self.look(kind, source, declared) {
-            Ok(findings) => {
-                findings.iter().flatten().for_each(log);
-                let reason =
-                    |finding: Finding| finding.blocked.then(|| finding.verdict.to_string());
-                findings.into_iter().map(|finding| finding.and_then(reason)).collect()
-            }
+        let lock = match self.usable() {
+            Ok(lock) => lock,
             Err(error) => {
                 tracing::error!("{error}");
-                vec![Some("the lock cannot be read".to_owned()); declared.len()]
+                let said = Said { text: "the lock cannot be read".to_owned(), blocked: true };
+                return vec![Some(said); declared.len()];
             }
-        }
+        };
+        let judge = |(kind, name, digest): &(Kind, String, String)| {
+            let lock = lock.as_deref();
+            let finding = apply_lock_to(*kind, name, source, Some(digest), lock, self.mode)?;
+            log(&finding);
+            Some(Said { text: finding.verdict.to_string(), blocked: finding.blocked })
+        };
+        declared.iter().map(judge).collect()
     }
 
     /// The lock as it is now; one that cannot be used is none, unless it is to be enforced.

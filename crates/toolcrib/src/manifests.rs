@@ -6,30 +6,20 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use toolcrib_core::{Change, Executor, RegistryBuilder, SourceUnit};
-#[cfg(feature = "mcp")]
-use toolcrib_manifest::Loaded;
 use toolcrib_manifest::directory::{DirectoryLoad, load_dirs};
-#[cfg(feature = "mcp")]
-use toolcrib_manifest::live::ManifestUnit;
 use toolcrib_manifest::live::{
     FileEvent, FileStatus, LiveManifests, LookReport, Subscriber, UnitChange, Watch,
 };
-#[cfg(feature = "mcp")]
-use toolcrib_manifest::lock::Kind;
 use toolcrib_manifest::lock::LockMode;
 #[cfg(feature = "mcp")]
 use toolcrib_mcp::upstream::Upstream;
 use toolcrib_runners::RunnerHost;
-#[cfg(feature = "mcp")]
-use toolcrib_tool::Source;
 use toolcrib_tool::{Layer, ToolEntry};
 
 use crate::crib::BuildError;
 use crate::lock::LockKeeper;
 #[cfg(feature = "mcp")]
-use crate::offerings::{OfferingChange, Offerings};
-#[cfg(feature = "mcp")]
-use crate::upstreams::{FileChange, Wanted};
+use crate::names::{NameChanges, Names};
 
 /// What was found in manifest files.
 ///
@@ -71,22 +61,10 @@ impl Manifests {
             .map(|declaration| crate::upstreams::upstream(declaration, &self.host))
     }
 
-    /// Names the MCP servers of every good file.
+    /// Where their commands run, and which secrets there are.
     #[cfg(feature = "mcp")]
-    pub(crate) fn name_upstreams(&self, wanted: &Wanted, lock: Option<&LockKeeper>) {
-        let good = self.files.files.iter().filter(|file| !file.loaded.has_errors());
-        let named = good.map(|file| {
-            let name = file.path.to_string_lossy().into_owned();
-            let upstreams = upstreams(&name, &file.loaded, &self.host, lock);
-            FileChange::Replace((file.rank, name), upstreams)
-        });
-        wanted.apply(named.collect());
-    }
-
-    /// The prompts and resources of every good file.
-    #[cfg(feature = "mcp")]
-    pub(crate) fn offerings(&self, lock: Option<&LockKeeper>) -> Offerings {
-        Offerings::of(&self.files, lock)
+    pub(crate) fn host(&self) -> &RunnerHost {
+        &self.host
     }
 
     /// The files, with their declarations and everything worth saying about them.
@@ -122,30 +100,6 @@ fn under(lock: Option<&LockKeeper>, host: &RunnerHost) -> RunnerHost {
     host.clone().with_pinned_scripts(host.pinned_scripts || enforced)
 }
 
-/// The MCP servers of a file, each with what it is given. Those that the lock blocks are never
-/// connected to, and say so.
-#[cfg(feature = "mcp")]
-fn upstreams(
-    file: &str,
-    loaded: &Loaded,
-    host: &RunnerHost,
-    lock: Option<&LockKeeper>,
-) -> Vec<Upstream> {
-    let declared: Vec<_> =
-        loaded.upstreams.iter().map(|one| (one.name.as_str(), one.digest())).collect();
-    let blocked = lock
-        .map(|lock| lock.blocked(Kind::Upstream, &Source::new(Layer::Manifest, file), &declared));
-    let mut blocked = blocked.into_iter().flatten();
-    let of = |declaration| {
-        let upstream = crate::upstreams::upstream(declaration, host);
-        match blocked.next().flatten() {
-            Some(reason) => upstream.missing(reason),
-            None => upstream,
-        }
-    };
-    loaded.upstreams.iter().map(of).collect()
-}
-
 fn unit(name: &str, rank: u32) -> SourceUnit {
     SourceUnit::new(Layer::Manifest, name).rank(rank)
 }
@@ -164,17 +118,14 @@ impl Reloader {
         manifests: &Manifests,
         executor: &Executor,
         lock: Option<Arc<LockKeeper>>,
-        #[cfg(feature = "mcp")] wanted: Wanted,
-        #[cfg(feature = "mcp")] offerings: Offerings,
+        #[cfg(feature = "mcp")] names: Names,
     ) -> Self {
         let registry = Registry {
             executor: executor.clone(),
             host: under(lock.as_deref(), &manifests.host),
             lock,
             #[cfg(feature = "mcp")]
-            wanted,
-            #[cfg(feature = "mcp")]
-            offerings,
+            names,
         };
         let lock = registry.lock.iter().filter(|lock| lock.mode() != LockMode::Off);
         let surroundings: Vec<_> = lock.map(|lock| lock.path().to_owned()).collect();
@@ -228,9 +179,7 @@ struct Registry {
     host: RunnerHost,
     lock: Option<Arc<LockKeeper>>,
     #[cfg(feature = "mcp")]
-    wanted: Wanted,
-    #[cfg(feature = "mcp")]
-    offerings: Offerings,
+    names: Names,
 }
 
 impl Subscriber for Registry {
@@ -239,12 +188,7 @@ impl Subscriber for Registry {
             self.refresh_secrets();
         }
         #[cfg(feature = "mcp")]
-        let named = changes.iter().map(|change| self.named(change)).collect();
-        #[cfg(feature = "mcp")]
-        let offered: Vec<_> = changes
-            .iter()
-            .map(|change| OfferingChange::of(change, &self.offerings, self.lock.as_deref()))
-            .collect();
+        let named = NameChanges::of(&changes, &self.host, self.lock.as_deref());
         let changes: Vec<_> =
             changes.into_iter().map(|change| self.change(change)).collect::<Result<_, _>>()?;
         let applied = self.executor.registry().apply(changes).map_err(|error| error.to_string())?;
@@ -257,12 +201,9 @@ impl Subscriber for Registry {
                 "the tools have changed"
             );
         }
-        // Not before the registry took the set: a file that is refused keeps its servers, too.
+        // Not before the registry took the set: a file that is refused keeps its other names, too.
         #[cfg(feature = "mcp")]
-        {
-            self.wanted.apply(named);
-            self.offerings.apply(offered);
-        }
+        self.names.apply(named);
         Ok(())
     }
 
@@ -291,20 +232,6 @@ impl Registry {
                 Change::Rename { from: unit(&from.name, from.rank), to: unit(&to.name, to.rank) }
             }
         })
-    }
-
-    /// What a change means for the other MCP servers.
-    #[cfg(feature = "mcp")]
-    fn named(&self, change: &UnitChange) -> FileChange {
-        let key = |file: &ManifestUnit| (file.rank, file.name.clone());
-        match change {
-            UnitChange::Replace { unit, loaded } => {
-                let lock = self.lock.as_deref();
-                FileChange::Replace(key(unit), upstreams(&unit.name, loaded, &self.host, lock))
-            }
-            UnitChange::Remove { unit } => FileChange::Remove(key(unit)),
-            UnitChange::Rename { from, to } => FileChange::Rename(key(from), key(to)),
-        }
     }
 
     /// A secret may have come with the manifest that wants it. New values are masked before a tool can

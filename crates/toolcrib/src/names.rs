@@ -1,12 +1,28 @@
-//! Names that files declare besides those of tools: other MCP servers, prompts and resources.
+//! Names that files declare besides those of tools: other MCP servers, prompts and resources; who owns
+//! each, and what is offered and connected to because of it.
 
-use std::collections::HashMap;
+mod declaration;
+mod files;
+#[cfg(test)]
+mod tests;
 
-use toolcrib_manifest::lock::{Kind, LockError};
-use toolcrib_tool::{Layer, Origin, Source};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use toolcrib_manifest::Loaded;
+use toolcrib_manifest::directory::DirectoryLoad;
+use toolcrib_manifest::live::{ManifestUnit, UnitChange};
+use toolcrib_manifest::lock::{Kind, LockMode};
+use toolcrib_mcp::catalog::{Catalog, Prompt, Resource};
+use toolcrib_mcp::upstream::Upstream;
+use toolcrib_runners::RunnerHost;
+use toolcrib_tool::{Layer, Source};
 
 use crate::lock::LockKeeper;
-use crate::manifests::Manifests;
+use crate::offerings;
+use crate::upstreams::{Wanted, upstream};
+
+pub(crate) use declaration::Declaration;
+use files::{Declared, File, FileChange, FileNames};
 
 /// A name in a file, and what became of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,104 +40,209 @@ pub struct DeclaredName {
     pub withheld: Option<Withheld>,
     /// What is to be known of it: it is not as the lock has it.
     pub remark: Option<String>,
+    /// Who would have the name after a restart, where that is somebody else than the owner it has now.
+    pub after_restart: Option<Source>,
 }
 
 /// Why nobody is offered what a file declares.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Withheld {
-    /// Another file had the name first.
+    /// The host, or another file, had the name first.
     Shadowed(Source),
     /// The lock has not accepted it.
     Blocked(String),
 }
 
-/// Every such name of good files, in the order that decides names: directory, file, kind, place.
-///
-/// This is how it would be after a start. `lock` is what the names are held against, if anything; one
-/// that cannot be used is an error where it is to be enforced.
-pub fn declared_names(
-    manifests: &Manifests,
-    lock: Option<&LockKeeper>,
-) -> Result<Vec<DeclaredName>, LockError> {
-    let mut owners: HashMap<(Kind, String), Source> = HashMap::new();
-    let mut names = Vec::new();
-    for file in manifests.files().files.iter().filter(|file| !file.loaded.has_errors()) {
-        let unit = file.path.to_string_lossy();
-        for kind in [Kind::Upstream, Kind::Prompt, Kind::Resource] {
-            let declared = of_kind(kind, &file.loaded);
-            let digests: Vec<_> =
-                declared.iter().map(|one| (one.name, one.digest.clone())).collect();
-            let source = Source::new(Layer::Manifest, unit.as_ref());
-            let findings = match lock {
-                Some(lock) => lock.look(kind, &source, &digests)?,
-                None => vec![None; digests.len()],
-            };
-            for (one, finding) in declared.into_iter().zip(findings) {
-                let source = source.clone().at(one.origin.clone());
-                let (blocked, remark) = match finding {
-                    Some(finding) if finding.blocked => (Some(finding.verdict.to_string()), None),
-                    Some(finding) => (None, Some(finding.verdict.to_string())),
-                    None => (None, None),
-                };
-                let withheld = match (blocked, owners.get(&(kind, one.name.to_owned()))) {
-                    (Some(reason), _) => Some(Withheld::Blocked(reason)),
-                    (None, Some(owner)) => Some(Withheld::Shadowed(owner.clone())),
-                    (None, None) => {
-                        owners.insert((kind, one.name.to_owned()), source.clone());
-                        None
-                    }
-                };
-                names.push(DeclaredName {
-                    kind,
-                    name: one.name.to_owned(),
-                    description: one.description.map(str::to_owned),
-                    source,
-                    withheld,
-                    remark,
-                });
-            }
+impl DeclaredName {
+    /// Who has the name instead.
+    pub fn shadowed_by(&self) -> Option<&Source> {
+        match &self.withheld {
+            Some(Withheld::Shadowed(by)) => Some(by),
+            _ => None,
         }
     }
-    Ok(names)
 }
 
-struct One<'a> {
-    name: &'a str,
-    description: Option<&'a str>,
-    digest: String,
-    origin: &'a Origin,
+/// Names of files that are checked together, as they would be after a start, held against no lock.
+pub(crate) fn checked(files: &DirectoryLoad) -> Vec<DeclaredName> {
+    let mut names = FileNames::new([]);
+    names.apply(files.files.iter().filter(|file| !file.loaded.has_errors()).map(|file| {
+        let name = file.path.to_string_lossy().into_owned();
+        let declared = declared(&name, &file.loaded, None, |_, _| ());
+        FileChange::Replace((file.rank, name), declared)
+    }));
+    names.names()
 }
 
-fn of_kind(kind: Kind, loaded: &toolcrib_manifest::Loaded) -> Vec<One<'_>> {
-    match kind {
-        // Tools are in the registry.
-        Kind::Tool => Vec::new(),
-        Kind::Upstream => {
-            let upstreams = loaded.upstreams.iter().map(|one| One {
-                name: &one.name,
-                description: None,
-                digest: one.digest(),
-                origin: &one.origin,
-            });
-            upstreams.collect()
+/// What is behind a name.
+#[derive(Debug, Clone, PartialEq)]
+enum Behind {
+    Upstream(Box<Upstream>),
+    Prompt(Box<Prompt>),
+    Resource(Box<Resource>),
+}
+
+/// The names of a crib's files, and what follows them: the catalog, and the MCP servers that are
+/// connected to. Cloning it is cheap.
+#[derive(Debug, Clone)]
+pub(crate) struct Names {
+    files: Arc<Mutex<FileNames<Behind>>>,
+    catalog: Catalog,
+    wanted: Wanted,
+}
+
+/// What a set of changes of manifests means for names.
+#[derive(Debug)]
+pub(crate) struct NameChanges(Vec<FileChange<Behind>>);
+
+impl Names {
+    /// No files yet, beside the host's servers.
+    pub(crate) fn new(wanted: Wanted) -> Self {
+        let host = wanted.host().iter().map(|one| (Kind::Upstream, one.name().to_owned()));
+        let files = Arc::new(Mutex::new(FileNames::new(host)));
+        Self { files, catalog: Catalog::new(), wanted }
+    }
+
+    /// The prompts and resources of owners.
+    pub(crate) fn catalog(&self) -> &Catalog {
+        &self.catalog
+    }
+
+    /// All that files declare, with what became of it, in the order that decides names: directory, file,
+    /// kind, place.
+    pub(crate) fn declared(&self) -> Vec<DeclaredName> {
+        self.files().names()
+    }
+
+    /// Takes over the good ones of loaded files.
+    pub(crate) fn load(&self, files: &DirectoryLoad, host: &RunnerHost, lock: Option<&LockKeeper>) {
+        let good = files.files.iter().filter(|file| !file.loaded.has_errors());
+        let changes = good.map(|file| {
+            let name = file.path.to_string_lossy().into_owned();
+            let declared = of_file(&name, &file.loaded, host, lock);
+            FileChange::Replace((file.rank, name), declared)
+        });
+        self.apply(NameChanges(changes.collect()));
+    }
+
+    /// Follows changes of manifests: conflicts that are new are logged.
+    pub(crate) fn apply(&self, changes: NameChanges) {
+        let mut files = self.files();
+        if files.concern(&changes.0) {
+            let before = files.names();
+            files.apply(changes.0);
+            log(&files.names(), &before);
+            let mut upstreams = Vec::new();
+            let (mut prompts, mut resources) = (Vec::new(), Vec::new());
+            for one in files.owned() {
+                match &one.what {
+                    // One that is blocked says so.
+                    Behind::Upstream(upstream) => upstreams.push(Upstream::clone(upstream)),
+                    _ if one.blocked.is_some() => {}
+                    Behind::Prompt(prompt) => prompts.push(Prompt::clone(prompt)),
+                    Behind::Resource(resource) => resources.push(Resource::clone(resource)),
+                }
+            }
+            // Under the lock: of two changes the later one is what holds.
+            self.catalog.set(prompts, resources);
+            self.wanted.of_files(upstreams);
         }
-        Kind::Prompt => {
-            let prompts = loaded.prompts.iter().map(|one| One {
-                name: &one.name,
-                description: Some(&one.description),
-                digest: one.digest(),
-                origin: &one.origin,
-            });
-            prompts.collect()
+        // Also where nothing has changed: a look may be about the lock.
+        self.wanted.look_again();
+    }
+
+    fn files(&self) -> MutexGuard<'_, FileNames<Behind>> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl NameChanges {
+    pub(crate) fn of(changes: &[UnitChange], host: &RunnerHost, lock: Option<&LockKeeper>) -> Self {
+        let key = |file: &ManifestUnit| -> File { (file.rank, file.name.clone()) };
+        let change = |change: &UnitChange| match change {
+            UnitChange::Replace { unit, loaded } => {
+                FileChange::Replace(key(unit), of_file(&unit.name, loaded, host, lock))
+            }
+            UnitChange::Remove { unit } => FileChange::Remove(key(unit)),
+            UnitChange::Rename { from, to } => FileChange::Rename(key(from), key(to)),
+        };
+        Self(changes.iter().map(change).collect())
+    }
+}
+
+/// What a file declares, with what the lock says of it and what is behind it. MCP servers that the lock
+/// blocks are never connected to, and say so.
+fn of_file(
+    file: &str,
+    loaded: &Loaded,
+    host: &RunnerHost,
+    lock: Option<&LockKeeper>,
+) -> Vec<Declared<Behind>> {
+    let folder = std::path::Path::new(file).parent().unwrap_or(std::path::Path::new(""));
+    declared(file, loaded, lock, |declaration, blocked| match declaration {
+        Declaration::Upstream(one) => {
+            let upstream = upstream(one, host);
+            Behind::Upstream(Box::new(match blocked {
+                Some(reason) => upstream.missing(reason),
+                None => upstream,
+            }))
         }
-        Kind::Resource => {
-            let resources = loaded.resources.iter().map(|one| One {
-                name: &one.uri,
-                description: one.description.as_deref().or(one.title.as_deref()),
-                digest: one.digest(),
-                origin: &one.origin,
-            });
-            resources.collect()
+        Declaration::Prompt(one) => Behind::Prompt(Box::new(offerings::prompt(one, folder))),
+        Declaration::Resource(one) => Behind::Resource(Box::new(offerings::resource(one, folder))),
+    })
+}
+
+/// What a file declares, in order; `what` makes what is behind a name, told why the lock blocks it.
+fn declared<T>(
+    file: &str,
+    loaded: &Loaded,
+    lock: Option<&LockKeeper>,
+    what: impl Fn(Declaration<'_>, Option<&str>) -> T,
+) -> Vec<Declared<T>> {
+    let declarations: Vec<_> = Declaration::all_of(loaded).collect();
+    let source = Source::new(Layer::Manifest, file);
+    let findings = match lock.filter(|lock| lock.mode() != LockMode::Off) {
+        Some(lock) => {
+            let digest = |one: &Declaration<'_>| (one.kind(), one.name().to_owned(), one.digest());
+            let digests: Vec<_> = declarations.iter().map(digest).collect();
+            lock.judge(&source, &digests)
+        }
+        None => vec![None; declarations.len()],
+    };
+    let declared = declarations.into_iter().zip(findings).map(|(one, finding)| {
+        let (blocked, remark) = match finding {
+            Some(said) if said.blocked => (Some(said.text), None),
+            said => (None, said.map(|said| said.text)),
+        };
+        Declared {
+            kind: one.kind(),
+            name: one.name().to_owned(),
+            description: one.description().map(str::to_owned),
+            origin: one.origin().clone(),
+            what: what(one, blocked.as_deref()),
+            blocked,
+            remark,
+        }
+    });
+    declared.collect()
+}
+
+/// Logs the conflicts that were not known before.
+fn log(names: &[DeclaredName], known: &[DeclaredName]) {
+    for one in names {
+        let Some(by) = one.shadowed_by() else { continue };
+        let is_same = |own: &DeclaredName| {
+            (own.kind, &own.name, &own.source, own.shadowed_by())
+                == (one.kind, &one.name, &one.source, Some(by))
+        };
+        if !known.iter().any(is_same) {
+            tracing::warn!(
+                kind = one.kind.as_str(),
+                name = one.name,
+                kept = %by,
+                shadowed = %one.source,
+                "two files declare one name; the first keeps it"
+            );
         }
     }
 }

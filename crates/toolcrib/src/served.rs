@@ -47,6 +47,8 @@ impl Backend for Toolcrib {
         let upstreams = self.upstreams().status();
         let down = |state: &UpstreamState| matches!(state, UpstreamState::Down { .. });
         let entries = snapshot.entries();
+        let names = self.declared_names();
+        let names_after_restart = names.iter().filter(|one| one.after_restart.is_some()).count();
         Health {
             generation: snapshot.generation(),
             tools: entries.len(),
@@ -60,7 +62,7 @@ impl Backend for Toolcrib {
                 .filter(|own| own.state == UpstreamState::Connected)
                 .count(),
             upstreams_down: upstreams.iter().filter(|own| down(&own.state)).count(),
-            names_after_restart: snapshot.would_differ().len(),
+            names_after_restart: snapshot.would_differ().len() + names_after_restart,
             audit_lost: self.audit_lost(),
         }
     }

@@ -3,13 +3,8 @@
 mod connections;
 #[cfg(feature = "manifests")]
 mod declaration;
-mod declared;
-#[cfg(all(test, feature = "manifests"))]
-mod tests;
 
 pub(crate) use connections::{Connections, Wanted};
-#[cfg(feature = "manifests")]
-pub(crate) use declared::FileChange;
 
 #[cfg(feature = "manifests")]
 pub use declaration::upstream;

@@ -10,6 +10,9 @@ mod crib;
 mod dances;
 #[path = "reload/lock.rs"]
 mod lock;
+#[cfg(feature = "mcp")]
+#[path = "reload/names.rs"]
+mod names;
 #[path = "reload/storm.rs"]
 mod storm;
 #[cfg(all(target_os = "linux", feature = "mcp"))]

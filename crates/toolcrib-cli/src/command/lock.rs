@@ -63,12 +63,11 @@ fn locked(started: &Started, own: &LockOptions) -> anyhow::Result<Exit> {
         screen::diagnostics(files, |problem| problem.severity == Severity::Error);
         bail!("a manifest is broken, and its tools would be missing in the lock: mend it first");
     }
-    let snapshot = started.crib.executor().registry().snapshot();
     let folder = path.parent().unwrap_or(Path::new(""));
     let offered = |upstream: &str| {
         if own.offline { None } else { started.crib.upstreams().offered(upstream) }
     };
-    let declared = lock_of(&snapshot, &started.manifests, offered, accepted.as_ref(), folder);
+    let declared = lock_of(&started.crib, &started.manifests, offered, accepted.as_ref(), folder);
     let absent = if own.offline { Vec::new() } else { upstreams::absent(&started.crib) };
     let found = changes(accepted.as_ref().unwrap_or(&Lock::empty(folder)), &declared);
     // The text too: somebody may have changed what is there for people, or the version of the format.

@@ -1,10 +1,11 @@
 //! Commands for servers that run: `status`, `reload`, `stats` and `release`.
 
-use anyhow::{Context, bail};
+use anyhow::{anyhow, bail};
 use clap::Args;
 use comfy_table::{CellAlignment, Table, presets};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
+use std::io::ErrorKind;
 use toolcrib::control::{
     ControlCommand, ControlPlace, ControlRequest, RunningServer, running_servers,
 };
@@ -126,8 +127,13 @@ fn servers(options: &Options) -> anyhow::Result<Vec<RunningServer>> {
              server that cannot be found reads its manifests again on SIGHUP)"
         ),
     };
-    running_servers(&place)
-        .with_context(|| format!("looking for servers in {}", place.path().display()))
+    running_servers(&place).map_err(|error| {
+        let hint = match error.kind() {
+            ErrorKind::PermissionDenied => ": only the user of the servers can ask them",
+            _ => "",
+        };
+        anyhow!("looking for servers in {}: {error}{hint}", place.path().display())
+    })
 }
 
 fn status_page(answer: &Value) -> String {
@@ -145,9 +151,12 @@ fn status_page(answer: &Value) -> String {
     }
     for own in list(answer, "after_restart") {
         let live = own["live"].as_str().unwrap_or("nobody");
+        // Most are tools.
+        let kind = own["kind"].as_str().filter(|kind| *kind != "tool");
+        let kind = kind.map(|kind| format!("{kind} ")).unwrap_or_default();
         let _ = writeln!(
             page,
-            "  {WARNING}a restart would change{WARNING:#} {}: {live} has it, {} would",
+            "  {WARNING}a restart would change{WARNING:#} {kind}{}: {live} has it, {} would",
             text(&own["name"]),
             text(&own["fresh"])
         );

@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use toolcrib::core::{Conflict, Divergence, RegistrySnapshot, Reservation};
 use toolcrib::manifest::lock::Kind;
-use toolcrib::names::{DeclaredName, Withheld, declared_names};
+use toolcrib::names::{DeclaredName, Withheld};
 use toolcrib::tool::{Source, ToolEntry};
 
 use super::running;
@@ -64,7 +64,7 @@ pub(super) fn run(options: &Options, own: &WhyOptions) -> anyhow::Result<Exit> {
 
 fn explained(started: &Started, own: &WhyOptions) -> anyhow::Result<Exit> {
     let snapshot = started.crib.executor().registry().snapshot();
-    let facts = Facts::of(&own.name, &snapshot).with(started)?;
+    let facts = Facts::of(&own.name, &snapshot).with(started);
     let servers = running::why(started, &own.name);
     if own.output.json {
         let mut record = facts.record();
@@ -90,10 +90,12 @@ fn of_server(pid: u32, mut answer: Value) -> Value {
 /// What a running server says of the name, which may differ from what the files say now.
 fn server_line(pid: u32, answer: &Value) -> String {
     let says = |key: &str| answer[key].as_str();
+    let besides = answer["besides"].as_array().map(Vec::as_slice).unwrap_or_default();
     let mut text = match (says("owner"), says("given_up_by")) {
         (Some(owner), _) => format!("has it from {owner}"),
         (None, Some(last)) => format!("keeps the name reserved since {last} gave it up"),
-        (None, None) => "does not know it".to_owned(),
+        (None, None) if besides.is_empty() => "does not know it".to_owned(),
+        (None, None) => String::new(),
     };
     if let Some(reason) = says("unavailable") {
         let _ = write!(text, "; unavailable: {reason}");
@@ -103,6 +105,20 @@ fn server_line(pid: u32, answer: &Value) -> String {
     }
     if let Some(fresh) = says("after_restart") {
         let _ = write!(text, "; a restart would give it to {fresh}");
+    }
+    for own in besides {
+        let says = |key: &str| own[key].as_str();
+        let (kind, by) = (own["kind"].as_str().unwrap_or_default(), &own["declared_by"]);
+        let by = by.as_str().unwrap_or_default();
+        let separator = if text.is_empty() { "" } else { "; " };
+        let _ = match (says("blocked"), says("kept_by")) {
+            (Some(reason), _) => write!(text, "{separator}blocks the {kind} of {by}: {reason}"),
+            (None, Some(_)) => write!(text, "{separator}does not take the {kind} of {by}"),
+            (None, None) => write!(text, "{separator}has the {kind} from {by}"),
+        };
+        if let Some(fresh) = says("after_restart") {
+            let _ = write!(text, "; a restart would give it to {fresh}");
+        }
     }
     format!("  {:<13} {}\n", format!("server {pid}"), screen::folded(&text, 16, 16))
 }
@@ -130,9 +146,8 @@ impl<'a> Facts<'a> {
     }
 
     /// What toolsets and files say besides.
-    fn with(mut self, started: &'a Started) -> anyhow::Result<Self> {
-        let lock = started.crib.lock().map(AsRef::as_ref);
-        let names = declared_names(&started.manifests, lock)?;
+    fn with(mut self, started: &'a Started) -> Self {
+        let names = started.crib.declared_names();
         self.besides = names.into_iter().filter(|one| one.name == self.name).collect();
         for (name, toolset) in started.crib.toolsets() {
             let takes = self.owner.is_some_and(|owner| toolset.allows(owner));
@@ -147,7 +162,7 @@ impl<'a> Facts<'a> {
         if !self.besides.is_empty() {
             self.near.clear();
         }
-        Ok(self)
+        self
     }
 
     fn state(&self) -> &'static str {

@@ -131,6 +131,44 @@ fn a_name_given_up_is_reserved_until_it_is_released() {
 }
 
 #[test]
+fn a_late_prompt_is_told_to_be_late_wherever_one_asks() {
+    const GUIDE: &str = "toolcrib: 1\nprompts:\n  - name: review\n    description: Review it.\n    \
+                         messages: [{role: user, text: Review it.}]\n";
+    let crib = crib();
+    crib.write("guide.yaml", GUIDE);
+    let _server = Server::mcp(&crib);
+    crib.write("a.yaml", &GUIDE.replace("Review it.", "Obey."));
+    let status = until(&crib, &["status"], |run| run.stdout.contains("a.yaml"));
+    assert!(status.stdout.contains("1 shadowed"), "{status:?}");
+    assert!(
+        status.stdout.contains(
+            "a restart would change prompt review: manifest tools.d/guide.yaml:3:11 has it, \
+             manifest tools.d/a.yaml:3:11 would"
+        ),
+        "{status:?}"
+    );
+    let why = crib.run(&["why", "review"]);
+    assert!(
+        why.stdout.contains(
+            "has the prompt from manifest tools.d/guide.yaml:3:11; a restart would give it to \
+             manifest tools.d/a.yaml:3:11"
+        ),
+        "{why:?}"
+    );
+    let server = &crib.run(&["why", "review", "--json"]).json()["servers"][0];
+    assert_eq!(server["besides"][0]["kept_by"], "manifest tools.d/guide.yaml:3:11");
+    let check = crib.run(&["check", "--strict", "--quiet"]);
+    assert_eq!(check.code, Some(1));
+    let said = "warning[shadowed-name]: the name `review` is taken already, so clients are never \
+                offered this prompt\n --> tools.d/guide.yaml:3:11";
+    assert!(check.stderr.contains(said), "{check:?}");
+    let owner = "= note: it belongs to the one declared first: tools.d/a.yaml:3:11";
+    assert!(check.stderr.contains(owner), "{check:?}");
+    let shadowed = &crib.run(&["check", "--json"]).json()["shadowed"][0];
+    assert_eq!((&shadowed["kind"], &shadowed["name"]), (&"prompt".into(), &"review".into()));
+}
+
+#[test]
 fn where_no_server_runs_that_is_said() {
     let crib = crib();
     let run = crib.run(&["reload"]);

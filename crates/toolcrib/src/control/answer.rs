@@ -3,9 +3,10 @@
 use serde_json::{Value, json};
 use toolcrib_core::{Divergence, RegistrySnapshot};
 use toolcrib_manifest::live::{FileEvent, LookReport};
+use toolcrib_manifest::lock::Kind;
 use toolcrib_tool::Source;
 
-use super::{ControlCommand, ControlRequest, upstreams};
+use super::{ControlCommand, ControlRequest, names, upstreams};
 use crate::Toolcrib;
 
 /// Does what is asked, and says so. Reads files: not for a thread that others wait for.
@@ -35,7 +36,7 @@ pub(super) fn failed(error: &str) -> Value {
 }
 
 fn named(request: &ControlRequest) -> Result<&str, String> {
-    request.name.as_deref().ok_or_else(|| "the request needs a `name`, a tool's".to_owned())
+    request.name.as_deref().ok_or_else(|| "the request needs a `name`".to_owned())
 }
 
 fn status(crib: &Toolcrib) -> Value {
@@ -48,9 +49,9 @@ fn status(crib: &Toolcrib) -> Value {
         "generation": snapshot.generation(),
         "tools": snapshot.entries().len() - unavailable,
         "unavailable": unavailable,
-        "shadowed": snapshot.conflicts().len(),
+        "shadowed": snapshot.conflicts().len() + names::shadowed(crib),
         "reserved": snapshot.reserved().iter().map(|own| own.name.as_str()).collect::<Vec<_>>(),
-        "after_restart": divergences(&snapshot),
+        "after_restart": divergences(crib, &snapshot),
         "files": files(crib),
         "unreadable": unreadable(crib),
         "upstreams": upstreams::status(crib),
@@ -76,15 +77,16 @@ fn unreadable(crib: &Toolcrib) -> Vec<Value> {
     dirs.iter().map(record).collect()
 }
 
-fn divergences(snapshot: &RegistrySnapshot) -> Vec<Value> {
+fn divergences(crib: &Toolcrib, snapshot: &RegistrySnapshot) -> Vec<Value> {
     let record = |own: &Divergence| {
         json!({
+            "kind": Kind::Tool.as_str(),
             "name": own.name.as_str(),
             "live": own.live.as_ref().map(ToString::to_string),
             "fresh": own.fresh.to_string(),
         })
     };
-    snapshot.would_differ().iter().map(record).collect()
+    snapshot.would_differ().iter().map(record).chain(names::divergences(crib)).collect()
 }
 
 fn reload(crib: &Toolcrib) -> Result<Value, String> {
@@ -153,5 +155,6 @@ fn why(crib: &Toolcrib, name: &str) -> Value {
         "waiting": waiting.map(|own| source(&own.loser.source)).collect::<Vec<_>>(),
         "given_up_by": reserved.map(|own| source(&own.owner)),
         "after_restart": restart.map(|own| source(&own.fresh)),
+        "besides": names::about(crib, name),
     })
 }

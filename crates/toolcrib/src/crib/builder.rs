@@ -28,6 +28,8 @@ use super::{BuildError, Toolcrib};
 use crate::lock::LockKeeper;
 #[cfg(feature = "manifests")]
 use crate::manifests::{Manifests, Reloader};
+#[cfg(all(feature = "manifests", feature = "mcp"))]
+use crate::names::Names;
 #[cfg(unix)]
 use crate::stores::FileAudit;
 #[cfg(feature = "mcp")]
@@ -404,16 +406,14 @@ impl ToolcribBuilder {
         #[cfg(feature = "mcp")]
         let wanted = Wanted::new(self.upstreams);
         #[cfg(all(feature = "manifests", feature = "mcp"))]
+        let names = Names::new(wanted.clone());
+        #[cfg(all(feature = "manifests", feature = "mcp"))]
         if let Some(manifests) = &self.manifests {
-            manifests.name_upstreams(&wanted, self.lock.as_deref());
+            names.load(manifests.files(), manifests.host(), self.lock.as_deref());
         }
-        #[cfg(all(feature = "manifests", feature = "mcp"))]
-        let offered = |manifests: &Manifests| manifests.offerings(self.lock.as_deref());
-        #[cfg(all(feature = "manifests", feature = "mcp"))]
-        let offerings = self.manifests.as_ref().map(offered).unwrap_or_default();
         Ok(Toolcrib {
             #[cfg(all(feature = "manifests", feature = "mcp"))]
-            catalog: offerings.catalog().clone(),
+            names: names.clone(),
             #[cfg(feature = "manifests")]
             manifests: self.manifests.map(|manifests| {
                 Reloader::new(
@@ -421,9 +421,7 @@ impl ToolcribBuilder {
                     &executor,
                     self.lock.clone(),
                     #[cfg(feature = "mcp")]
-                    wanted.clone(),
-                    #[cfg(feature = "mcp")]
-                    offerings,
+                    names,
                 )
             }),
             #[cfg(feature = "mcp")]

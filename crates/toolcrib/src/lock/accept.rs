@@ -1,6 +1,6 @@
 //! The lock that accepts everything as it is.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::path::Path;
 
 use toolcrib_core::RegistrySnapshot;
@@ -8,27 +8,27 @@ use toolcrib_manifest::lock::{Kind, Lock};
 use toolcrib_mcp::upstream::OfferedTool;
 use toolcrib_tool::{Layer, Source};
 
+use crate::Toolcrib;
 use crate::manifests::Manifests;
+use crate::names::Declaration;
 
-/// The lock that accepts a registry as it is: what its manifests declare, what other MCP servers offer,
-/// and who owns the rest of its names.
+/// The lock that accepts a crib as it is: what its manifests declare, what other MCP servers offer, the
+/// host's too, and who owns the rest of its names. The crib itself must have no lock in force: what that
+/// blocks could not be accepted.
 ///
 /// `offered` says what a server offers, by its name; where it says nothing, because the server was not
 /// asked or is not there, what `accepted`, the lock there is, has of that server's tools is kept.
 pub fn lock_of(
-    snapshot: &RegistrySnapshot,
+    crib: &Toolcrib,
     manifests: &Manifests,
     offered: impl Fn(&str) -> Option<Vec<OfferedTool>>,
     accepted: Option<&Lock>,
     folder: &Path,
 ) -> Lock {
-    let mut lock = declared_lock(snapshot, manifests, folder);
-    let mut asked = BTreeSet::new();
-    for upstream in manifests.files().upstreams() {
-        let name = upstream.name.as_str();
-        if !asked.insert(name) {
-            continue;
-        }
+    let snapshot = crib.executor().registry().snapshot();
+    let mut lock = declared_lock(&snapshot, manifests, folder);
+    for upstream in crib.declared_upstreams() {
+        let name = upstream.name();
         let source = Source::new(Layer::Upstream, name);
         let Some(tools) = offered(name) else {
             let owner = lock.owner_of(&source);
@@ -69,16 +69,10 @@ fn declared_lock(snapshot: &RegistrySnapshot, manifests: &Manifests, folder: &Pa
     }
     for file in &manifests.files().files {
         let source = Source::new(Layer::Manifest, file.path.to_string_lossy());
-        let loaded = &file.loaded;
-        let upstreams = loaded.upstreams.iter();
-        let upstreams = upstreams.map(|one| (Kind::Upstream, &one.name, one.expanded()));
-        let prompts = loaded.prompts.iter().map(|one| (Kind::Prompt, &one.name, one.expanded()));
-        let resources = loaded.resources.iter();
-        let resources = resources.map(|one| (Kind::Resource, &one.uri, one.expanded()));
-        for (kind, name, expanded) in upstreams.chain(prompts).chain(resources) {
+        for one in Declaration::all_of(&file.loaded) {
             // The first file that has a name keeps it.
-            if lock.get(kind, name).is_none() {
-                lock.accept(kind, name, &source, Some(&expanded));
+            if lock.get(one.kind(), one.name()).is_none() {
+                lock.accept(one.kind(), one.name(), &source, Some(&one.expanded()));
             }
         }
     }

@@ -1,14 +1,10 @@
 //! Connections to other MCP servers, which follow what is declared.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use toolcrib_mcp::upstream::{Upstream, Upstreams};
-
-use super::declared::Declared;
-#[cfg(feature = "manifests")]
-use super::declared::FileChange;
 
 /// The servers to be connected to, as they are declared now. Cloning it is cheap.
 #[derive(Debug, Clone)]
@@ -16,30 +12,51 @@ pub(crate) struct Wanted(Arc<Parts>);
 
 #[derive(Debug)]
 struct Parts {
-    declared: Mutex<Declared>,
+    host: Vec<Upstream>,
+    #[cfg(feature = "manifests")]
+    of_files: Mutex<Vec<Upstream>>,
     changes: watch::Sender<()>,
 }
 
 impl Wanted {
-    /// Those of the host.
+    /// Those of the host, which come first and stay.
     pub(crate) fn new(host: Vec<Upstream>) -> Self {
-        let declared = Mutex::new(Declared::new(host));
-        Self(Arc::new(Parts { declared, changes: watch::Sender::new(()) }))
+        Self(Arc::new(Parts {
+            host,
+            #[cfg(feature = "manifests")]
+            of_files: Mutex::default(),
+            changes: watch::Sender::new(()),
+        }))
     }
 
-    /// Applies a set of changes of manifests; connections follow, once there are any. Needs no
-    /// runtime, and waits for nobody.
+    /// Those of the host.
     #[cfg(feature = "manifests")]
-    pub(crate) fn apply(&self, changes: Vec<FileChange>) {
-        self.0.declared().apply(changes);
-        // Also where nothing has changed: a look may be about the lock.
+    pub(crate) fn host(&self) -> &[Upstream] {
+        &self.0.host
+    }
+
+    /// Says which servers files name now; what they lose to the host is not among them. Connections
+    /// follow when they are told to [look](Self::look_again).
+    #[cfg(feature = "manifests")]
+    pub(crate) fn of_files(&self, upstreams: Vec<Upstream>) {
+        *self.0.of_files.lock().unwrap_or_else(PoisonError::into_inner) = upstreams;
+    }
+
+    /// Has connections follow, once there are any. Needs no runtime, and waits for nobody.
+    #[cfg(feature = "manifests")]
+    pub(crate) fn look_again(&self) {
         self.0.changes.send_replace(());
     }
 }
 
 impl Parts {
-    fn declared(&self) -> MutexGuard<'_, Declared> {
-        self.declared.lock().unwrap_or_else(PoisonError::into_inner)
+    /// In the order that decides names among their tools.
+    fn all(&self) -> Vec<Upstream> {
+        #[cfg_attr(not(feature = "manifests"), expect(unused_mut, reason = "there are no others"))]
+        let mut all = self.host.clone();
+        #[cfg(feature = "manifests")]
+        all.extend(self.of_files.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned());
+        all
     }
 }
 
@@ -61,7 +78,7 @@ impl Connections {
     /// What is to be connected to now.
     #[cfg(feature = "manifests")]
     pub(crate) fn wanted(&self) -> Vec<Upstream> {
-        self.wanted.0.declared().wanted()
+        self.wanted.0.all()
     }
 
     /// How it stands with them.
@@ -73,7 +90,7 @@ impl Connections {
     pub(crate) async fn connect(&self) {
         self.follow();
         let _turn = self.turn.lock().await;
-        let wanted = self.wanted.0.declared().wanted();
+        let wanted = self.wanted.0.all();
         self.upstreams.set(wanted).await;
     }
 
@@ -99,7 +116,7 @@ async fn keep_up(
 ) {
     while changes.changed().await.is_ok() {
         let _turn = turn.lock().await;
-        let Some(wanted) = wanted.upgrade().map(|parts| parts.declared().wanted()) else { return };
+        let Some(wanted) = wanted.upgrade().map(|parts| parts.all()) else { return };
         upstreams.set(wanted).await;
         upstreams.look_again();
     }

@@ -53,6 +53,10 @@ impl Followed {
         self.dir.join(name)
     }
 
+    pub(crate) fn save(&self, file: &str, text: &str) {
+        fs::write(self.path(file), text).unwrap();
+    }
+
     /// The description and the words of a tool, as a turn opened now has them.
     pub(crate) fn tool(&self, name: &str) -> Option<String> {
         self.crib.turn().describe(name).map(|tool| tool.description().to_owned())

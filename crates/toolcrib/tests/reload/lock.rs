@@ -26,8 +26,7 @@ fn accept(followed: &Followed) {
     let outer = followed.outer.path();
     let found = Manifests::load(std::slice::from_ref(&followed.dir), RunnerHost::new(outer));
     let declared = Toolcrib::builder().manifests(&found).build().unwrap();
-    let snapshot = declared.executor().registry().snapshot();
-    lock_of(&snapshot, &found, |_| None, None, outer).write(&lock_file(outer)).unwrap();
+    lock_of(&declared, &found, |_| None, None, outer).write(&lock_file(outer)).unwrap();
 }
 
 #[test]

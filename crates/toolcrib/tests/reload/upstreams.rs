@@ -40,10 +40,6 @@ impl Followed {
         )
     }
 
-    fn save(&self, file: &str, text: &str) {
-        fs::write(self.path(file), text).unwrap();
-    }
-
     /// The processes that serve a script.
     fn pids(&self, script: &str) -> BTreeSet<u32> {
         let script = self.outer.path().join(script);

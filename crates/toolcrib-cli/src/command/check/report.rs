@@ -1,10 +1,11 @@
 //! What a check found, for people and for programs.
 
 use serde_json::{Value, json};
-use toolcrib::core::Conflict;
 use toolcrib::lint::Checked;
 use toolcrib::manifest::directory::{DirectoryLoad, FileLoad};
+use toolcrib::manifest::lock::Kind;
 use toolcrib::manifest::{Diagnostic, Severity};
+use toolcrib::tool::Source;
 
 use super::mend::Mended;
 use crate::screen::{self, FAINT, STRONG, count};
@@ -12,12 +13,33 @@ use crate::screen::{self, FAINT, STRONG, count};
 /// Everything a check says.
 pub(super) struct Report<'c> {
     files: &'c DirectoryLoad,
-    shadowed: &'c [Conflict],
+    shadowed: Vec<Value>,
     mended: Vec<Mended>,
     /// Whether hints are left out.
     quiet: bool,
     /// Whether the check fails.
     pub(super) failed: bool,
+}
+
+/// Everything that has lost its name, as JSON.
+fn shadowed(checked: &Checked) -> Vec<Value> {
+    let record = |kind: Kind, name: &str, loser: &Source, winner: &Source| {
+        json!({
+            "kind": kind.as_str(),
+            "name": name,
+            "source": loser.to_string(),
+            "kept_by": winner.to_string(),
+        })
+    };
+    let tools = checked
+        .shadowed
+        .iter()
+        .map(|own| record(Kind::Tool, own.loser.name(), &own.loser.source, &own.winner));
+    let names = checked
+        .shadowed_names
+        .iter()
+        .filter_map(|own| Some(record(own.kind, &own.name, &own.source, own.shadowed_by()?)));
+    tools.chain(names).collect()
 }
 
 impl<'c> Report<'c> {
@@ -29,7 +51,7 @@ impl<'c> Report<'c> {
     ) -> Self {
         let failed = checked.files.problems().any(|(_, found)| fails(found.severity, strict))
             || mended.iter().any(|file| file.failure.is_some());
-        Self { files: &checked.files, shadowed: &checked.shadowed, mended, quiet, failed }
+        Self { files: &checked.files, shadowed: shadowed(checked), mended, quiet, failed }
     }
 
     /// The problems that are told, in the order of the files and of their texts.
@@ -48,17 +70,6 @@ impl<'c> Report<'c> {
             .problems()
             .map(|(file, problem)| problem.to_value(&file.path.to_string_lossy(), &file.text))
             .collect();
-        let shadowed: Vec<Value> = self
-            .shadowed
-            .iter()
-            .map(|conflict| {
-                json!({
-                    "name": conflict.loser.name(),
-                    "source": conflict.loser.source.to_string(),
-                    "kept_by": conflict.winner.to_string(),
-                })
-            })
-            .collect();
         json!({
             "ok": !self.failed,
             "files": self.files.files.len(),
@@ -67,7 +78,7 @@ impl<'c> Report<'c> {
             "warnings": self.count(Severity::Warning),
             "hints": self.count(Severity::Hint),
             "diagnostics": diagnostics,
-            "shadowed": shadowed,
+            "shadowed": self.shadowed,
             "fixed": self.mended.iter().flat_map(Mended::to_values).collect::<Vec<Value>>(),
         })
     }

@@ -10,6 +10,12 @@ use crate::screen::count;
 use crate::startup;
 
 pub(super) fn look(options: &Options, config: &Config, findings: &mut Findings) {
+    for dir in config.manifests.absent() {
+        findings.note(
+            "manifests",
+            format!("there is no {}: no tools but the built-in ones", dir.display()),
+        );
+    }
     for dir in &config.manifests.dirs {
         if let Some(mode) = mode(dir).filter(|mode| mode & 0o022 != 0) {
             findings.warn(
@@ -61,6 +67,13 @@ pub(super) fn look(options: &Options, config: &Config, findings: &mut Findings) 
     }
     for conflict in snapshot.conflicts() {
         findings.warn("names", conflict.to_string(), "rename one of them");
+    }
+    for own in started.crib.declared_names() {
+        if let Some(by) = own.shadowed_by() {
+            let (kind, name, loser) = (own.kind.as_str(), &own.name, &own.source);
+            let text = format!("{kind} `{name}` of {loser}: the name belongs to {by}");
+            findings.warn("names", text, "rename one of them");
+        }
     }
     for own in snapshot.would_differ() {
         findings.note("names", format!("a restart would give `{}` to {}", own.name, own.fresh));

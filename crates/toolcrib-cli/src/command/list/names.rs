@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use toolcrib::manifest::lock::Kind;
-use toolcrib::names::{DeclaredName, Withheld, declared_names};
+use toolcrib::names::{DeclaredName, Withheld};
 
 use crate::command::columns::{Columns, gist};
 use crate::options::ToolsetChoice;
@@ -15,7 +15,7 @@ pub(super) struct Names(Vec<DeclaredName>);
 impl Names {
     /// Those of a toolset; other MCP servers are part of each.
     pub(super) fn of(started: &Started, toolset: &ToolsetChoice) -> anyhow::Result<Self> {
-        let mut names = declared_names(&started.manifests, started.crib.lock().map(AsRef::as_ref))?;
+        let mut names = started.crib.declared_names();
         if let Some(toolset) = toolset.chosen(&started.crib)? {
             names.retain(|one| match one.kind {
                 Kind::Prompt => toolset.allows_prompt(&one.name),
@@ -90,7 +90,7 @@ impl Names {
     }
 
     pub(super) fn shadowed(&self) -> usize {
-        self.0.iter().filter(|one| matches!(one.withheld, Some(Withheld::Shadowed(_)))).count()
+        self.0.iter().filter(|one| one.shadowed_by().is_some()).count()
     }
 
     pub(super) fn remarks(&self) -> usize {

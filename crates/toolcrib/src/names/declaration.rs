@@ -1,0 +1,76 @@
+//! What a file declares besides tools, of whatever kind.
+
+use toolcrib_manifest::Loaded;
+use toolcrib_manifest::declaration::{PromptDeclaration, ResourceDeclaration, UpstreamDeclaration};
+use toolcrib_manifest::lock::Kind;
+use toolcrib_tool::Origin;
+
+/// A declaration of a file that is no tool's.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Declaration<'a> {
+    Upstream(&'a UpstreamDeclaration),
+    Prompt(&'a PromptDeclaration),
+    Resource(&'a ResourceDeclaration),
+}
+
+impl<'a> Declaration<'a> {
+    /// All of a file: other MCP servers, prompts, resources, each in their order.
+    pub(crate) fn all_of(loaded: &'a Loaded) -> impl Iterator<Item = Self> {
+        let upstreams = loaded.upstreams.iter().map(Self::Upstream);
+        let prompts = loaded.prompts.iter().map(Self::Prompt);
+        upstreams.chain(prompts).chain(loaded.resources.iter().map(Self::Resource))
+    }
+
+    pub(crate) fn kind(self) -> Kind {
+        match self {
+            Self::Upstream(_) => Kind::Upstream,
+            Self::Prompt(_) => Kind::Prompt,
+            Self::Resource(_) => Kind::Resource,
+        }
+    }
+
+    /// The name; of a resource its address, with variables as it is declared.
+    pub(crate) fn name(self) -> &'a str {
+        match self {
+            Self::Upstream(one) => &one.name,
+            Self::Prompt(one) => &one.name,
+            Self::Resource(one) => &one.uri,
+        }
+    }
+
+    /// What is said of it.
+    pub(crate) fn description(self) -> Option<&'a str> {
+        match self {
+            Self::Upstream(_) => None,
+            Self::Prompt(one) => Some(&one.description),
+            Self::Resource(one) => one.description.as_deref().or(one.title.as_deref()),
+        }
+    }
+
+    /// Where its name stands.
+    pub(crate) fn origin(self) -> &'a Origin {
+        match self {
+            Self::Upstream(one) => &one.origin,
+            Self::Prompt(one) => &one.origin,
+            Self::Resource(one) => &one.origin,
+        }
+    }
+
+    /// All that the lock pins of it.
+    pub(crate) fn expanded(self) -> serde_json::Value {
+        match self {
+            Self::Upstream(one) => one.expanded(),
+            Self::Prompt(one) => one.expanded(),
+            Self::Resource(one) => one.expanded(),
+        }
+    }
+
+    /// What the lock knows it by.
+    pub(crate) fn digest(self) -> String {
+        match self {
+            Self::Upstream(one) => one.digest(),
+            Self::Prompt(one) => one.digest(),
+            Self::Resource(one) => one.digest(),
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Whose a name is that files declare: the first to declare it keeps it. No I/O, no clock.
+//!
+//! The rules are those of tools' names (`toolcrib-core`, `registry/rules.rs`) in a single layer, where
+//! none of them needs a reservation: a name given up is for whichever file declares it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use toolcrib_manifest::lock::Kind;
+use toolcrib_tool::{Layer, Origin, Source};
+
+use super::{DeclaredName, Withheld};
+
+/// A manifest: the rank of its directory, and its name. Sorted as they decide names.
+pub(crate) type File = (u32, String);
+
+/// A name, and what it is the name of.
+type Key = (Kind, String);
+
+/// What a file declares under a name; no file declares one twice.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Declared<T> {
+    pub(crate) kind: Kind,
+    pub(crate) name: String,
+    pub(crate) description: Option<String>,
+    pub(crate) origin: Origin,
+    /// Why the lock blocks it.
+    pub(crate) blocked: Option<String>,
+    /// What the lock says of it otherwise.
+    pub(crate) remark: Option<String>,
+    /// What is behind the name.
+    pub(crate) what: T,
+}
+
+/// A change of what a file declares.
+#[derive(Debug)]
+pub(crate) enum FileChange<T> {
+    /// It declares exactly this.
+    Replace(File, Vec<Declared<T>>),
+    /// It is gone.
+    Remove(File),
+    /// It is called otherwise, and keeps what it owns. What stood under the new name is gone.
+    Rename(File, File),
+}
+
+/// The names that files declare, and who owns each.
+///
+/// A file owns a name as long as it declares it, whatever other files come meanwhile; then it goes to the
+/// first of the others that declares it, to one that the lock blocks only if no other does. The host's own
+/// names are never a file's.
+#[derive(Debug)]
+pub(crate) struct FileNames<T> {
+    host: BTreeSet<Key>,
+    files: BTreeMap<File, Content<T>>,
+}
+
+/// What a file declares, and what of it is its own.
+#[derive(Debug)]
+struct Content<T> {
+    declared: Vec<Declared<T>>,
+    owns: BTreeSet<Key>,
+}
+
+impl<T> Declared<T> {
+    fn key(&self) -> Key {
+        (self.kind, self.name.clone())
+    }
+
+    /// Where it is declared, in a file that may have been renamed since it was read.
+    fn source(&self, (_, file): &File) -> Source {
+        let origin = Origin { file: file.clone(), ..self.origin.clone() };
+        Source::new(Layer::Manifest, file.as_str()).at(origin)
+    }
+}
+
+impl<T> FileNames<T> {
+    /// No files yet. `host` are the names that belong to the host.
+    pub(crate) fn new(host: impl IntoIterator<Item = Key>) -> Self {
+        Self { host: host.into_iter().collect(), files: BTreeMap::new() }
+    }
+
+    /// Whether changes are about any name: most files declare tools only.
+    pub(crate) fn concern(&self, changes: &[FileChange<T>]) -> bool {
+        changes.iter().any(|change| match change {
+            FileChange::Replace(file, declared) => {
+                !declared.is_empty() || self.files.contains_key(file)
+            }
+            FileChange::Remove(file) => self.files.contains_key(file),
+            FileChange::Rename(from, to) => {
+                self.files.contains_key(from) || self.files.contains_key(to)
+            }
+        })
+    }
+
+    /// Applies a set of changes: in which order they stand makes no difference.
+    pub(crate) fn apply(&mut self, changes: impl IntoIterator<Item = FileChange<T>>) {
+        let (mut moved, mut gone, mut replaced) = (Vec::new(), Vec::new(), Vec::new());
+        for change in changes {
+            match change {
+                // All of them leave before one arrives: files may have exchanged their names.
+                FileChange::Rename(from, to) => moved.push((self.files.remove(&from), to)),
+                FileChange::Remove(file) => gone.push(file),
+                FileChange::Replace(file, declared) => replaced.push((file, declared)),
+            }
+        }
+        for (content, to) in moved {
+            match content {
+                Some(content) => drop(self.files.insert(to, content)),
+                None => drop(self.files.remove(&to)),
+            }
+        }
+        for file in gone {
+            self.files.remove(&file);
+        }
+        for (file, declared) in replaced {
+            let before = self.files.remove(&file);
+            if !declared.is_empty() {
+                let mut owns = before.map(|before| before.owns).unwrap_or_default();
+                owns.retain(|key| declared.iter().any(|one| one.key() == *key));
+                self.files.insert(file, Content { declared, owns });
+            }
+        }
+        self.decide();
+    }
+
+    /// Gives every name that nobody owns to the first that declares it.
+    fn decide(&mut self) {
+        let owned: BTreeSet<Key> =
+            self.files.values().flat_map(|content| content.owns.iter().cloned()).collect();
+        for (key, file) in self.first_of(&owned) {
+            if let Some(content) = self.files.get_mut(&file) {
+                content.owns.insert(key);
+            }
+        }
+    }
+
+    /// Who would get each name if nobody had any but those that are `owned`, and the host's.
+    fn first_of(&self, owned: &BTreeSet<Key>) -> BTreeMap<Key, File> {
+        let mut first: BTreeMap<Key, (bool, File)> = BTreeMap::new();
+        for (file, content) in &self.files {
+            for one in &content.declared {
+                let (key, blocked) = (one.key(), one.blocked.is_some());
+                let is_free = !self.host.contains(&key) && !owned.contains(&key);
+                if is_free && first.get(&key).is_none_or(|(before, _)| *before && !blocked) {
+                    first.insert(key, (blocked, file.clone()));
+                }
+            }
+        }
+        first.into_iter().map(|(key, (_, file))| (key, file)).collect()
+    }
+
+    /// What owners declare, in the order that decides names: directory, file, kind, place.
+    pub(crate) fn owned(&self) -> impl Iterator<Item = &Declared<T>> {
+        self.owned_of_files().map(|(_, one)| one)
+    }
+
+    fn owned_of_files(&self) -> impl Iterator<Item = (&File, &Declared<T>)> {
+        self.files.iter().flat_map(|(file, content)| {
+            let own = content.declared.iter().filter(|one| content.owns.contains(&one.key()));
+            own.map(move |one| (file, one))
+        })
+    }
+
+    /// All that files declare, in the same order, with what became of it.
+    pub(crate) fn names(&self) -> Vec<DeclaredName> {
+        let owners: BTreeMap<Key, Source> =
+            self.owned_of_files().map(|(file, one)| (one.key(), one.source(file))).collect();
+        let fresh = self.first_of(&BTreeSet::new());
+        let mut names = Vec::new();
+        for (file, content) in &self.files {
+            for one in &content.declared {
+                let (key, source) = (one.key(), one.source(file));
+                let owner = owners.get(&key);
+                let owns = owner == Some(&source);
+                let winner = || match owner {
+                    Some(owner) => owner.clone(),
+                    None => Source::new(Layer::Host, one.name.as_str()),
+                };
+                let withheld = match &one.blocked {
+                    Some(reason) => Some(Withheld::Blocked(reason.clone())),
+                    None => (!owns).then(|| Withheld::Shadowed(winner())),
+                };
+                let other = fresh.get(&key).filter(|other| owns && *other != file);
+                names.push(DeclaredName {
+                    kind: one.kind,
+                    name: one.name.clone(),
+                    description: one.description.clone(),
+                    source,
+                    withheld,
+                    remark: one.remark.clone(),
+                    after_restart: other.and_then(|other| self.declares(other, &key)),
+                });
+            }
+        }
+        names
+    }
+
+    fn declares(&self, file: &File, key: &Key) -> Option<Source> {
+        let declared = &self.files.get(file)?.declared;
+        declared.iter().find(|one| one.key() == *key).map(|one| one.source(file))
+    }
+}

@@ -37,22 +37,24 @@ pub(crate) async fn answer(
 ) -> Result<CallToolResponse, ErrorData> {
     let client = context.client_capabilities().unwrap_or_default();
     let begun = Begun::of_request(context, connection);
-    let mut turn = match &begun {
-        Some(begun) => begun.turn.clone(),
-        None => server.turn(),
-    };
-    let fate = match turn.describe(&request.name) {
-        // What has begun is of a client that takes no tasks.
-        Some(definition) if begun.is_none() => {
-            server.tasks().options().fate(definition, &client)?
+    let tasks = server.tasks().options();
+    let (turn, mut narration, fate) = match &begun {
+        // Of a client that takes no tasks and wants to be told nothing.
+        Some(begun) => (begun.turn.clone(), None, Fate::Answer),
+        None => {
+            let level = connection.and_then(Connection::level);
+            let narration = Narration::of(context, level, tasks.are_offered_to(&client));
+            let turn = match &narration {
+                Some(narration) => server.turn_heard_by(narration.listeners()),
+                None => server.turn(),
+            };
+            let fate = match turn.describe(&request.name) {
+                Some(definition) => tasks.fate(definition, &client)?,
+                None => Fate::Answer,
+            };
+            (turn, narration, fate)
         }
-        _ => Fate::Answer,
     };
-    let level = connection.and_then(Connection::level);
-    let mut narration = Narration::of(context, level, fate != Fate::Answer);
-    if let (Some(narration), None) = (&narration, &begun) {
-        turn = server.turn_heard_by(narration.listeners());
-    }
     let call = Arc::new(Call { turn, client, takes: revision::takes(context) });
     let asked = Request { call: &call, fate, tasks: server.tasks(), context };
     // Boxed: what a call may come to need is much more than what most need.

@@ -108,7 +108,7 @@ impl Streams {
         event.event_id = Some(id.clone());
         let ended = !stream.ends_with(COMMON) && is_answer(&event);
         let size = size(&event);
-        self.make_room(size);
+        self.make_room(size, !self.by_id.contains_key(stream));
         let sent = self.by_id.entry(stream.to_owned()).or_insert_with(|| {
             self.begun.push_back(stream.to_owned());
             let changed = watch::Sender::new(());
@@ -132,16 +132,18 @@ impl Streams {
         id
     }
 
-    /// Forgets what has ended long ago, and more where there is too much for one event more.
-    fn make_room(&mut self, size: usize) {
+    /// Forgets what has ended long ago, and more where there is too much for one event more, which may
+    /// be the first of its stream.
+    fn make_room(&mut self, size: usize, is_first: bool) {
+        let streams = usize::from(is_first);
         while let Some((since, _)) = self.ended.front()
-            && (since.elapsed() > KEPT || self.is_full(size))
+            && (since.elapsed() > KEPT || self.is_full(streams, size))
         {
             if let Some((_, stream)) = self.ended.pop_front() {
                 self.forget(&stream);
             }
         }
-        while self.is_full(size)
+        while self.is_full(streams, size)
             && let Some(stream) = self.begun.pop_front()
         {
             self.forget(&stream);
@@ -152,8 +154,9 @@ impl Streams {
         }
     }
 
-    fn is_full(&self, size: usize) -> bool {
-        self.by_id.len() >= STREAMS_MAX || self.bytes + size > BYTES_MAX
+    /// Whether there is no room for so many streams and bytes more.
+    fn is_full(&self, streams: usize, bytes: usize) -> bool {
+        self.by_id.len() + streams > STREAMS_MAX || self.bytes + bytes > BYTES_MAX
     }
 
     fn forget(&mut self, stream: &str) {
@@ -285,6 +288,22 @@ mod tests {
         }
         assert!(log.replay_events_after(&open).await.is_err());
         assert!(log.streams().by_id.len() <= STREAMS_MAX);
+    }
+
+    #[tokio::test]
+    async fn one_event_more_of_a_stream_takes_no_other_streams_place() {
+        let log = EventLog::default();
+        for number in 0..STREAMS_MAX {
+            log.store_event(&number.to_string(), &notice()).await.unwrap();
+        }
+        log.store_event("7", &notice()).await.unwrap();
+        log.store_event("7", &answer()).await.unwrap();
+        assert_eq!(log.streams().by_id.len(), STREAMS_MAX);
+        // A new one does, and that of one which has ended.
+        log.store_event("new", &notice()).await.unwrap();
+        let streams = log.streams();
+        assert!(!streams.by_id.contains_key("7") && streams.by_id.contains_key("0"));
+        assert_eq!(streams.by_id.len(), STREAMS_MAX);
     }
 
     #[tokio::test]

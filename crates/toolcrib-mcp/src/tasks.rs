@@ -45,6 +45,11 @@ impl TaskOptions {
         self.max > 0
     }
 
+    /// Whether calls of that client may become tasks.
+    pub(crate) fn are_offered_to(&self, client: &ClientCapabilities) -> bool {
+        self.are_offered() && client.supports_tasks()
+    }
+
     /// What a call of this tool may become for that client. The error is for clients that cannot call
     /// it.
     pub(crate) fn fate(

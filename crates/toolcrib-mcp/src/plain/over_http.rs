@@ -90,22 +90,17 @@ impl PlainHttp {
                 Some(Work::Listed(written::list(message.id(), page)))
             }
             Wanted::Call { name, arguments } => {
-                if takes == McpData::Any && self.repeats_arguments(name) {
-                    return None;
-                }
                 let begun = Begun::new(&self.server, message.call(name, arguments));
-                // Of a client that takes no tasks: it is refused.
-                if self.server.is_task_only(&begun.turn, name) {
+                // Arguments that are repeated in headers have to be compared. Of a client that takes no
+                // tasks: it is refused.
+                if (takes == McpData::Any && self.server.tools(&begun.turn).repeats_arguments(name))
+                    || self.server.is_task_only(&begun.turn, name)
+                {
                     return None;
                 }
                 Some(Work::Call { id: message.id().into(), begun, takes })
             }
         }
-    }
-
-    /// Whether a tool's arguments may be repeated in headers, which have to be compared then.
-    fn repeats_arguments(&self, name: &str) -> bool {
-        self.server.tools(&self.server.turn()).repeats_arguments(name)
     }
 }
 

@@ -15,7 +15,7 @@ use http::request::Parts;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
-use rmcp::model::{ErrorData, JsonRpcError};
+use rmcp::model::ErrorData;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use serde::Deserialize;
@@ -27,6 +27,7 @@ use crate::handler::Handler;
 use crate::http_sessions::{HttpSessions, RETRY, SESSION};
 use crate::plain::PlainHttp;
 use crate::telling_stream::TellingStream;
+use crate::unreadable::{self, unreadable};
 
 const JSON: &str = "application/json";
 
@@ -197,11 +198,8 @@ impl Inner {
         {
             return response;
         }
-        if let Err(error) = serde_json::from_slice::<serde::de::IgnoredAny>(&body) {
-            return json_rpc(ErrorData::parse_error(
-                format!("the body is not JSON: {error}"),
-                None,
-            ));
+        if let Some(error) = unreadable(&body) {
+            return json_rpc(error);
         }
         let begins = begins_a_session(&body);
         let request = Request::from_parts(parts, Full::new(body));
@@ -295,8 +293,8 @@ pub(crate) fn bare_text(status: StatusCode, text: String) -> Response<McpBody> {
 
 /// A JSON-RPC error that belongs to no request, because none could be read.
 fn json_rpc(error: ErrorData) -> Response<McpBody> {
-    let body = serde_json::to_vec(&JsonRpcError::new(None, error)).unwrap_or_default();
-    let mut response = Response::new(Full::new(Bytes::from(body)).boxed());
+    let body = Bytes::from(unreadable::answer(error));
+    let mut response = Response::new(Full::new(body).boxed());
     *response.status_mut() = StatusCode::BAD_REQUEST;
     response.headers_mut().insert(CONTENT_TYPE, http::HeaderValue::from_static(JSON));
     response

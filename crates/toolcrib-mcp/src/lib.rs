@@ -28,6 +28,7 @@ mod tasks;
 mod telling;
 mod telling_stream;
 mod tool_list;
+mod unreadable;
 pub mod upstream;
 
 pub use error::McpError;

@@ -92,7 +92,18 @@ impl Server {
     }
 
     pub(crate) fn send(&mut self, message: &Value) {
-        writeln!(self.input.as_mut().expect("it is open"), "{message}").expect("it reads");
+        self.send_line(message.to_string().as_bytes());
+    }
+
+    /// Sends a line that need not be a message.
+    pub(crate) fn send_line(&mut self, line: &[u8]) {
+        let input = self.input.as_mut().expect("it is open");
+        input.write_all(line).and_then(|()| input.write_all(b"\n")).expect("it reads");
+    }
+
+    /// Sends what has no end, and nothing more.
+    pub(crate) fn send_last(&mut self, bytes: &[u8]) {
+        self.input.take().expect("it is open").write_all(bytes).expect("it reads");
     }
 
     pub(crate) fn receive(&mut self) -> Value {

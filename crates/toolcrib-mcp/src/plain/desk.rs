@@ -6,12 +6,14 @@ use std::task::Context;
 use std::time::{Duration, Instant};
 
 use toolcrib_core::suspension::Answer;
+use toolcrib_json::Tape;
 
 use super::begun::Begun;
 use super::message::{Message, Wanted};
 use super::written;
 use crate::McpServer;
 use crate::connection::Connection;
+use crate::unreadable::{self, unreadable};
 
 /// A tool that keeps its thread for longer is not called between two lines,
 const HEAVY: Duration = Duration::from_millis(1);
@@ -32,18 +34,33 @@ impl Desk {
     }
 
     /// Appends the answer to a line, and the end of a line, to `text`. False if the protocol library
-    /// has to answer it.
+    /// has to answer it, which passes over what is no JSON.
     pub(super) fn answer(&mut self, line: &[u8], text: &mut Vec<u8>, cx: &mut Context<'_>) -> bool {
-        let answered = self.answered(line, text, cx).is_some();
+        let tape = std::str::from_utf8(line).ok().and_then(|line| toolcrib_json::parse(line).ok());
+        let answered = match tape {
+            Some(tape) => self.answered(&tape, text, cx).is_some(),
+            None if line.trim_ascii().is_empty() => false,
+            None => match unreadable(line) {
+                Some(error) => {
+                    text.extend(unreadable::answer(error));
+                    true
+                }
+                None => false,
+            },
+        };
         if answered {
             text.push(b'\n');
         }
         answered
     }
 
-    fn answered(&mut self, line: &[u8], text: &mut Vec<u8>, cx: &mut Context<'_>) -> Option<()> {
-        let tape = toolcrib_json::parse(std::str::from_utf8(line).ok()?).ok()?;
-        let message = Message::of(&tape)?;
+    fn answered(
+        &mut self,
+        tape: &Tape<'_>,
+        text: &mut Vec<u8>,
+        cx: &mut Context<'_>,
+    ) -> Option<()> {
+        let message = Message::of(tape)?;
         let standing = &self.connection.standing;
         let takes = standing.takes(&message)?;
         let (name, arguments) = match message.wanted {

@@ -1,8 +1,8 @@
 //! Plain messages over a pair of byte streams, one a line.
 //!
 //! What stands between the client and the protocol library reads every line once. It answers those
-//! that are plain, passes on the others and what the library says, and writes as much at once as there
-//! is. A call that does not end at once is passed on, too, having begun: it holds up no line behind
+//! that are plain and those that nobody can read, passes on the others and what the library says, and
+//! writes as much at once as there is. A call that does not end at once is passed on, too, having begun: it holds up no line behind
 //! it, and cancelling it is the library's affair.
 
 use std::future::poll_fn;
@@ -16,9 +16,12 @@ use tokio_util::io::poll_read_buf;
 use tokio_util::sync::CancellationToken;
 
 use super::desk::Desk;
+use crate::unreadable::{self, too_long};
 
-/// The longest plain line, in bytes. Longer ones pass through as they come.
-const PLAIN_MAX: usize = 1024 * 1024;
+/// The longest line, in bytes: as long as the protocol library reads.
+const LINE_MAX: usize = 16 * 1024 * 1024;
+/// Room that is kept once it is not needed any more, in bytes.
+const KEPT_MAX: usize = 1024 * 1024;
 /// Nothing more is read for somebody for whom more than this waits, in bytes.
 const WAITING_MAX: usize = 16 * 1024 * 1024;
 /// Room for what is read at once, in bytes.
@@ -120,7 +123,7 @@ where
                     self.to_client.bytes.extend_from_slice(&self.unended[..ended]);
                 }
                 self.unended.drain(..ended);
-                if self.unended.is_empty() && self.unended.capacity() > PLAIN_MAX {
+                if self.unended.is_empty() && self.unended.capacity() > KEPT_MAX {
                     self.unended = Vec::new();
                 }
                 true
@@ -150,6 +153,7 @@ where
                         tracing::error!(%error, "a client cannot be read any more");
                     }
                     self.from_client = None;
+                    self.lines.end();
                 }
                 true
             }
@@ -160,13 +164,21 @@ where
     fn work(&mut self, cx: &mut Context<'_>, most: usize) -> usize {
         let mut worked_on = 0;
         while worked_on < most && self.to_client.len() <= WAITING_MAX {
-            let Some(piece) = self.lines.next() else { break };
-            let (bytes, whole) = piece;
-            let answered = whole
-                && self.client.is_some()
-                && self.desk.answer(&self.lines.bytes[..bytes], &mut self.to_client.bytes, cx);
-            if !answered {
-                self.to_library.bytes.extend_from_slice(&self.lines.bytes[..bytes]);
+            let Some((bytes, piece)) = self.lines.next() else { break };
+            let line = &self.lines.bytes[..bytes];
+            match piece {
+                Piece::Line => {
+                    let answered = self.client.is_some()
+                        && self.desk.answer(line, &mut self.to_client.bytes, cx);
+                    if !answered {
+                        self.to_library.bytes.extend_from_slice(line);
+                    }
+                }
+                Piece::TooLong if self.client.is_some() => {
+                    self.to_client.bytes.extend(unreadable::answer(too_long(LINE_MAX)));
+                    self.to_client.bytes.push(b'\n');
+                }
+                Piece::TooLong | Piece::More => {}
             }
             self.lines.advance(bytes);
             worked_on += 1;
@@ -211,8 +223,19 @@ struct Lines {
     bytes: BytesMut,
     /// How much of it holds no end of a line.
     looked_at: usize,
-    /// Whether a line that is too long passes through.
+    /// Whether the rest of a line that is too long is passed over.
     passing: bool,
+}
+
+/// What there is to work on.
+#[derive(Clone, Copy)]
+enum Piece {
+    /// A line, its end included.
+    Line,
+    /// The beginning of one that is too long, or all of it.
+    TooLong,
+    /// More of that.
+    More,
 }
 
 impl Lines {
@@ -221,17 +244,18 @@ impl Lines {
         self.next().is_some()
     }
 
-    /// The length of the next line, its end included, and that it is whole; or of a piece of a long
-    /// line, which is not.
-    fn next(&mut self) -> Option<(usize, bool)> {
-        let rest = &self.bytes[self.looked_at..];
-        if let Some(end) = memchr(b'\n', rest) {
-            let length = self.looked_at + end + 1;
-            return Some((length, !self.passing));
+    /// The next piece and its length.
+    fn next(&mut self) -> Option<(usize, Piece)> {
+        let end = memchr(b'\n', &self.bytes[self.looked_at..]);
+        let length = end.map_or(self.bytes.len(), |end| self.looked_at + end + 1);
+        if end.is_none() {
+            self.looked_at = length;
         }
-        self.looked_at = self.bytes.len();
-        let pass = self.looked_at > 0 && (self.passing || self.looked_at > PLAIN_MAX);
-        pass.then_some((self.looked_at, false))
+        match (self.passing, length > LINE_MAX) {
+            (true, _) => (length > 0).then_some((length, Piece::More)),
+            (false, true) => Some((length, Piece::TooLong)),
+            (false, false) => end.map(|_| (length, Piece::Line)),
+        }
     }
 
     /// The next piece is worked on.
@@ -239,6 +263,17 @@ impl Lines {
         self.passing = self.bytes[bytes - 1] != b'\n';
         self.bytes.advance(bytes);
         self.looked_at = 0;
+        if bytes > KEPT_MAX {
+            // A long line is not paid for as long as the client stays.
+            self.bytes = BytesMut::from(&self.bytes[..]);
+        }
+    }
+
+    /// There is nothing more to come: what is there is the last line.
+    fn end(&mut self) {
+        if !self.bytes.is_empty() && !self.passing {
+            self.bytes.extend_from_slice(b"\n");
+        }
     }
 }
 
@@ -265,7 +300,7 @@ impl Outgoing {
     fn clear(&mut self) {
         self.written = 0;
         self.unflushed = false;
-        if self.bytes.capacity() > PLAIN_MAX {
+        if self.bytes.capacity() > KEPT_MAX {
             // A large answer is not paid for as long as the client stays.
             self.bytes = Vec::new();
         }

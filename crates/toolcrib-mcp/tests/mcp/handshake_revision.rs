@@ -206,8 +206,11 @@ async fn what_is_not_declared_is_refused() {
 #[tokio::test]
 async fn a_line_that_is_no_message_does_not_end_the_connection() {
     let (mut wire, _) = Wire::initialized(fixture::server()).await;
-    // Text that is no JSON is ignored, as by other servers: an answer could start a storm.
     wire.send_text("{not json").await;
+    let complaint = wire.receive().await;
+    assert_eq!(complaint["error"]["code"], -32700, "{complaint}");
+    // Where a client sends back what it is sent, no storm begins.
+    wire.send(&complaint).await;
     wire.send(&json!({"jsonrpc": "2.0", "id": 9, "nonsense": true})).await;
     let complaint = wire.receive().await;
     assert_eq!(complaint["error"]["code"], -32600, "{complaint}");

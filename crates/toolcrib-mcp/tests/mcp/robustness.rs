@@ -1,4 +1,4 @@
-//! What broken clients send, over both transports: an error or nothing for each, and the server lives.
+//! What broken clients send, over both transports: an error for each, and the server lives.
 
 use std::time::Duration;
 
@@ -71,29 +71,34 @@ fn deep(levels: usize) -> String {
 }
 
 #[tokio::test]
-async fn lines_that_are_no_messages_cost_nothing_but_themselves() {
+async fn lines_that_are_no_messages_are_answered_with_an_error_each() {
     let server = fixture::server();
-    for broken in [
-        &b"\xff\xfe\x00"[..],
-        b"{\"jsonrpc\": \"2.0\", \"id\": 1, \"method\": \"to\xc3\x28\"}",
-        b"{\"jsonrpc\": \"2.0\", \"id\":",
-        b"[1, 2]",
-        b"null",
-        b"\"ping\"",
-        "[".repeat(100_000).as_bytes(),
-        deep(100_000).as_bytes(),
+    for (broken, code) in [
+        (&b"\xff\xfe\x00"[..], -32700),
+        (b"{\"jsonrpc\": \"2.0\", \"id\": 1, \"method\": \"to\xc3\x28\"}", -32700),
+        (b"{\"jsonrpc\": \"2.0\", \"id\":", -32700),
+        (b"{\"jsonrpc\": \"2.0\", \"id\": 1e999, \"method\": \"ping\"}", -32700),
+        ("[".repeat(100_000).as_bytes(), -32700),
+        (deep(100_000).as_bytes(), -32700),
+        (b"[1, 2]", -32600),
+        (b"null", -32600),
+        (b"\"ping\"", -32600),
     ] {
         let said = survived(&server, broken).await;
-        // At most the greeting, a complaint, and the answer.
-        assert!(said.len() <= 3, "{said:?}");
-        assert!(said.iter().all(|one| one["error"]["code"] != -32603), "{said:?}");
+        // The greeting, the error, and the answer.
+        let codes: Vec<_> = said.iter().map(|one| one["error"]["code"].as_i64()).collect();
+        assert_eq!(said.len(), 3, "{said:?}");
+        assert!(codes.contains(&Some(code)), "{said:?}");
     }
+    assert_eq!(survived(&server, b" \r\n\t\n").await.len(), 2);
 }
 
 #[tokio::test]
-async fn a_line_that_is_too_long_is_passed_over() {
+async fn a_line_that_is_too_long_is_refused() {
     let long = format!("{{\"jsonrpc\": \"2.0\", \"id\": 1, \"x\": \"{}\"}}", "x".repeat(17 << 20));
-    assert_eq!(survived(&fixture::server(), long.as_bytes()).await.len(), 2);
+    let said = survived(&fixture::server(), long.as_bytes()).await;
+    let refused = said.iter().filter(|one| one["error"]["code"] == -32700).count();
+    assert_eq!((said.len(), refused), (3, 1), "{said:?}");
 }
 
 #[tokio::test]
@@ -199,8 +204,14 @@ fn cancels_the_probe(message: &Value) -> bool {
     message["method"] == "notifications/cancelled" && message["params"]["requestId"] == "probe"
 }
 
+/// How many lines of what is sent are there to be read and are no JSON.
+fn unreadable(sent: &[u8]) -> usize {
+    let lines = sent.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
+    lines.filter(|line| serde_json::from_slice::<Value>(line).is_err()).count()
+}
+
 #[test]
-fn whatever_lines_come_the_next_call_is_answered() {
+fn whatever_lines_come_those_that_cannot_be_read_get_an_error_and_the_next_call_an_answer() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let server = fixture::server();
     let line = prop_oneof![
@@ -219,7 +230,10 @@ fn whatever_lines_come_the_next_call_is_answered() {
             serde_json::from_slice(line).map_or(true, |message: Value| !cancels_the_probe(&message))
         };
         prop_assume!(lines.iter().all(is_fair));
-        runtime.block_on(survived(&server, &lines.join(&b'\n')));
+        let sent = lines.join(&b'\n');
+        let said = runtime.block_on(survived(&server, &sent));
+        let refused = said.iter().filter(|one| one["error"]["code"] == -32700).count();
+        prop_assert_eq!(refused, unreadable(&sent), "{:?}", said);
         Ok(())
     });
     outcome.unwrap();

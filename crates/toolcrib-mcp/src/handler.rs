@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use http::request::Parts;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestParams,
     CompleteResult, ErrorCode, ErrorData, GetPromptRequestParams, GetPromptResponse, GetTaskParams,
@@ -21,6 +22,8 @@ use toolcrib_wire::McpData;
 use crate::McpServer;
 use crate::catalog::Offer;
 use crate::connection::Connection;
+use crate::http_sessions::session;
+use crate::known_sessions::KnownSessions;
 use crate::paging::{Page, page};
 use crate::subscriptions::Subscriptions;
 use crate::telling::Changes;
@@ -31,19 +34,27 @@ pub(crate) struct Handler {
     server: McpServer,
     /// None where requests come each by itself.
     connection: Option<Arc<Connection>>,
+    /// Those that the connection is one of, over HTTP.
+    sessions: Option<Arc<KnownSessions>>,
     subscriptions: Subscriptions,
 }
 
 impl Handler {
-    /// For one connection or session, which ends with whoever holds it last.
-    pub(crate) fn of_connection(server: McpServer, connection: Arc<Connection>) -> Self {
-        let subscriptions = Subscriptions::default();
-        Self { server, connection: Some(connection), subscriptions }
-    }
-
     /// For a request that comes by itself.
     pub(crate) fn of_request(server: McpServer) -> Self {
-        Self { server, connection: None, subscriptions: Subscriptions::default() }
+        let subscriptions = Subscriptions::default();
+        Self { server, connection: None, sessions: None, subscriptions }
+    }
+
+    /// For one connection, which ends with whoever holds it last.
+    pub(crate) fn of_connection(server: McpServer, connection: Arc<Connection>) -> Self {
+        Self { connection: Some(connection), ..Self::of_request(server) }
+    }
+
+    /// For one of several sessions, which ends with it.
+    pub(crate) fn of_session(server: McpServer, sessions: Arc<KnownSessions>) -> Self {
+        let connection = Arc::new(Connection::new(&server));
+        Self { sessions: Some(sessions), ..Self::of_connection(server, connection) }
     }
 
     /// A page of a list that is sorted by `name`.
@@ -113,6 +124,12 @@ impl ServerHandler for Handler {
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         let Some(connection) = &self.connection else { return };
         connection.standing.shook_hands(&context.peer);
+        if let Some(sessions) = &self.sessions
+            && let Some(parts) = context.extensions.get::<Parts>()
+            && let Some(id) = session(&parts.headers)
+        {
+            sessions.shook_hands(id, connection);
+        }
         let Some(changes) = connection.changes() else { return };
         let ended = connection.ended();
         // Not kept alive by the task: it ends with the connection.

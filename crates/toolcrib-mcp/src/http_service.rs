@@ -193,8 +193,10 @@ impl Inner {
 
     /// Answers a POST of what should be JSON.
     async fn message(&self, mut parts: Parts, body: Bytes) -> Response<McpBody> {
-        if !parts.headers.contains_key(SESSION)
-            && let Some(response) = self.plain.answer(&mut parts, &body).await
+        let session = self.sessions.plain(&parts.headers);
+        // In a session of which nothing is known there is nothing plain.
+        if session.is_some() == parts.headers.contains_key(SESSION)
+            && let Some(response) = self.plain.answer(&mut parts, &body, session.as_deref()).await
         {
             return response;
         }

@@ -1,12 +1,11 @@
 //! Sessions over HTTP, for clients that begin with a handshake: in them a client can be asked and told
 //! things.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, Request, Response};
+use http::{HeaderMap, Method, Request, Response};
 use http_body_util::Full;
 use rmcp::transport::streamable_http_server::session::SessionManager as _;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
@@ -15,10 +14,9 @@ use crate::McpServer;
 use crate::connection::Connection;
 use crate::handler::Handler;
 use crate::http_service::McpBody;
+use crate::known_sessions::KnownSessions;
 use crate::session_streams::SessionStreams;
 
-/// Sessions at once. Some take no more than what they remember, some a few tasks.
-const SESSIONS_MAX: usize = 1_024;
 /// A session of which nothing is heard for so long is over.
 const IDLE: Duration = Duration::from_secs(24 * 60 * 60);
 /// The header of requests that belong to a session.
@@ -31,7 +29,7 @@ pub(crate) const RETRY: Duration = Duration::from_secs(3);
 pub(crate) struct HttpSessions {
     inner: StreamableHttpService<Handler, SessionStreams>,
     manager: Arc<SessionStreams>,
-    used: Arc<Mutex<LastUsed>>,
+    known: Arc<KnownSessions>,
 }
 
 impl HttpSessions {
@@ -44,69 +42,41 @@ impl HttpSessions {
     ) -> Self {
         let retry = config.sse_retry.unwrap_or(RETRY);
         let manager = Arc::new(SessionStreams::new(IDLE, retry, open_for));
-        let server = server.clone();
+        let known = Arc::<KnownSessions>::default();
+        let (server, sessions) = (server.clone(), Arc::clone(&known));
         let inner = StreamableHttpService::new(
-            move || {
-                let connection = Arc::new(Connection::new(&server));
-                Ok(Handler::of_connection(server.clone(), connection))
-            },
+            move || Ok(Handler::of_session(server.clone(), Arc::clone(&sessions))),
             Arc::clone(&manager),
             config.with_legacy_session_mode(true).with_json_response(false),
         );
-        Self { inner, manager, used: Arc::default() }
+        Self { inner, manager, known }
     }
 
     pub(crate) async fn handle(&self, request: Request<Full<Bytes>>) -> Response<McpBody> {
-        let named = session(request.headers());
+        let named = session(request.headers()).map(str::to_owned);
+        let ends = request.method() == Method::DELETE;
         let response = self.inner.handle(request).await;
         // What a client names is noted only where there is such a session.
-        if let Some(id) = session(response.headers()).or(named)
+        if let Some(id) = session(response.headers()).or(named.as_deref())
             && response.status().is_success()
         {
-            let oldest = self.used.lock().unwrap_or_else(PoisonError::into_inner).note(id);
-            if let Some(oldest) = oldest {
+            if ends {
+                self.known.ended(id);
+            } else if let Some(oldest) = self.known.heard(id) {
                 tracing::debug!("the least recently used of too many sessions is ended");
-                let _ = self.manager.close_session(&oldest.into()).await;
+                let _ = self.manager.close_session(&oldest.to_string().into()).await;
             }
         }
         response
     }
-}
 
-fn session(headers: &HeaderMap) -> Option<String> {
-    headers.get(SESSION)?.to_str().ok().map(str::to_owned)
-}
-
-/// When each session was last used.
-#[derive(Default)]
-struct LastUsed(HashMap<String, Instant>);
-
-impl LastUsed {
-    /// Notes a use; returns the session that has to go, if there are too many.
-    fn note(&mut self, id: String) -> Option<String> {
-        self.0.insert(id, Instant::now());
-        if self.0.len() <= SESSIONS_MAX {
-            return None;
-        }
-        let oldest = self.0.iter().min_by_key(|(_, used)| **used).map(|(id, _)| id.clone())?;
-        self.0.remove(&oldest);
-        Some(oldest)
+    /// The connection of the session that a message belongs to, if the message may be plain.
+    pub(crate) fn plain(&self, headers: &HeaderMap) -> Option<Arc<Connection>> {
+        self.known.used(session(headers)?)
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_least_recently_used_of_too_many_sessions_goes() {
-        let mut used = LastUsed::default();
-        for number in 0..SESSIONS_MAX {
-            assert_eq!(used.note(number.to_string()), None);
-        }
-        // Used again, the first is not the oldest any more.
-        assert_eq!(used.note("0".to_owned()), None);
-        assert_eq!(used.note("new".to_owned()), Some("1".to_owned()));
-        assert_eq!(used.0.len(), SESSIONS_MAX);
-    }
+/// The session that a message says it belongs to, or that an answer says has begun.
+pub(crate) fn session(headers: &HeaderMap) -> Option<&str> {
+    headers.get(SESSION)?.to_str().ok()
 }

@@ -11,6 +11,7 @@ mod event_log;
 mod handler;
 mod http_service;
 mod http_sessions;
+mod known_sessions;
 mod list_changes;
 mod narration;
 mod offering;

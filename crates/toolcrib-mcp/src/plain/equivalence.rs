@@ -72,7 +72,7 @@ impl Both {
             request = request.header(*name, *value);
         }
         let (mut parts, ()) = request.body(()).unwrap().into_parts();
-        self.plain.answer(&mut parts, body.as_bytes()).await.is_some()
+        self.plain.answer(&mut parts, body.as_bytes(), None).await.is_some()
     }
 
     /// The answer, which is the same both ways.
@@ -281,6 +281,78 @@ async fn a_list_is_written_once_and_anew_when_the_tools_are_others() {
     assert_eq!(names(&Both::of(&client).same(list, &[]).await), ["echo"]);
     let hidden = Both::of(&client).same(&old(r#"{"name":"words"}"#), &[]).await;
     assert_eq!(hidden.body.unwrap()["error"]["code"], -32602);
+}
+
+#[tokio::test]
+async fn in_a_session_answers_are_the_same_and_what_is_not_there_at_once_comes_as_events() {
+    let service = server().http_service(McpHttpOptions::default());
+    let send = async |request: http::request::Builder, body: String| {
+        let request = request
+            .header("host", "localhost")
+            .header("content-type", JSON)
+            .header("accept", "application/json, text/event-stream")
+            .body(Full::new(Bytes::from(body)))
+            .unwrap();
+        let Ok(response) = service.clone().call(request).await;
+        response
+    };
+    let hello = json!({
+        "protocolVersion": OLD,
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "0"},
+    });
+    let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello});
+    let opened = send(Request::post("/mcp"), hello.to_string()).await;
+    let session = opened.headers()["mcp-session-id"].clone();
+    let in_session = |request: http::request::Builder| request.header("mcp-session-id", &session);
+    let initialized = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+    send(in_session(Request::post("/mcp")), initialized.to_owned()).await;
+
+    let ask = async |text: String| {
+        let response = send(in_session(Request::post("/mcp")), text).await;
+        assert_eq!(response.status(), StatusCode::OK);
+        let kind = response.headers()["content-type"].clone();
+        let Ok(body) = response.into_body().collect().await;
+        let text = String::from_utf8(body.to_bytes().into()).unwrap();
+        // The first event may carry nothing.
+        let mut events = text.lines().filter_map(|line| line.strip_prefix("data:").map(str::trim));
+        let json = events.find(|data| !data.is_empty()).unwrap_or(&text);
+        (kind, serde_json::from_str::<Value>(json).unwrap())
+    };
+    // The handshake is heard to its end in a task of its own.
+    let mut tries = 0;
+    while ask(old(r#"{"name":"words"}"#)).await.0 != JSON {
+        tries += 1;
+        assert!(tries < 10_000, "the handshake is never heard");
+        tokio::task::yield_now().await;
+    }
+    for name in ["words", "parts", "fail", "nobody", "regional", "later", "ask", "remove"] {
+        let (short, answer) = ask(old(&format!(r#"{{"name":"{name}"}}"#))).await;
+        let (long, same) = ask(old(&format!(r#"{{"name":"{name}","more":1}}"#))).await;
+        assert_eq!(answer, same, "{name}");
+        assert_eq!(long, "text/event-stream", "{name}");
+        assert_eq!(short == JSON, !["later", "ask", "remove"].contains(&name), "{name}");
+    }
+    let list = r#"{"jsonrpc":"2.0","id":7,"method":"tools/list","params":{}}"#;
+    let (short, answer) = ask(list.to_owned()).await;
+    let (long, same) = ask(list.replace("{}", r#"{"cursor":null}"#)).await;
+    assert_eq!(
+        (short.as_bytes(), long.as_bytes()),
+        (&b"application/json"[..], &b"text/event-stream"[..])
+    );
+    assert_eq!(answer, same);
+    // Who asks for progress, or for what is logged, is told in events.
+    let told = old(r#"{"name":"words","_meta":{"progressToken":1}}"#);
+    assert_eq!(ask(told).await.0, "text/event-stream");
+    let level =
+        r#"{"jsonrpc":"2.0","id":8,"method":"logging/setLevel","params":{"level":"debug"}}"#;
+    ask(level.to_owned()).await;
+    assert_eq!(ask(old(r#"{"name":"words"}"#)).await.0, "text/event-stream");
+
+    let ended = send(in_session(Request::delete("/mcp")), String::new()).await;
+    assert!(ended.status().is_success(), "{}", ended.status());
+    let gone = send(in_session(Request::post("/mcp")), old(r#"{"name":"words"}"#)).await;
+    assert_eq!(gone.status(), StatusCode::NOT_FOUND);
 }
 
 /// Tells when the call that holds it is dropped.

@@ -31,29 +31,36 @@ pub(crate) const WORD: &str = "serve-for-bench";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Program {
     Ours,
+    /// The same, asked in a session.
+    OursInSession,
     /// The peer with its best settings: plain JSON, no sessions, no delay; pipes without threads.
     Best,
     /// The peer as it comes.
     Default,
+    /// The peer asked in a session, without delay.
+    InSession,
     /// The HTTP library alone: it reads the body and answers always the same.
     Limit,
 }
 
 impl Program {
-    const ALL: [Self; 4] = [Self::Ours, Self::Best, Self::Default, Self::Limit];
+    const ALL: [Self; 6] =
+        [Self::Ours, Self::OursInSession, Self::Best, Self::Default, Self::InSession, Self::Limit];
 
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Ours => "ours",
+            Self::OursInSession => "ours/session",
             Self::Best => "rmcp/best",
             Self::Default => "rmcp/default",
+            Self::InSession => "rmcp/session",
             Self::Limit => "limit/axum",
         }
     }
 
     /// Whether a client has to open a session first.
     pub(crate) fn has_sessions(self) -> bool {
-        self == Self::Default
+        matches!(self, Self::OursInSession | Self::Default | Self::InSession)
     }
 }
 
@@ -75,7 +82,7 @@ pub(crate) fn run(asked: &str, tools: usize) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         match (transport, program) {
-            ("http", Program::Ours) => {
+            ("http", Program::Ours | Program::OursInSession) => {
                 let executor = executor(tools);
                 let mcp = McpServer::new(executor.clone(), McpOptions::default());
                 let server = HttpServer::bind(config(), executor, mcp).await?;
@@ -90,6 +97,9 @@ pub(crate) fn run(asked: &str, tools: usize) -> Result<(), Failure> {
             }
             ("http", Program::Default) => {
                 peer_over_http(tools, StreamableHttpServerConfig::default(), false).await?;
+            }
+            ("http", Program::InSession) => {
+                peer_over_http(tools, StreamableHttpServerConfig::default(), true).await?;
             }
             ("http", Program::Limit) => {
                 let answer = |body: axum::body::Bytes| async move {

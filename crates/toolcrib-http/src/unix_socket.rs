@@ -72,16 +72,24 @@ fn directory(path: &Path) -> Result<&Path, HttpError> {
     if !found.is_dir() {
         return Err(problem(format!("{} is no directory", directory.display())));
     }
-    let mode = found.permissions().mode();
-    if mode & 0o022 != 0 {
-        return Err(problem(format!(
-            "the directory {} has mode {:03o}, so others could put a socket of theirs there: use a \
+    let own = rustix::process::geteuid().as_raw();
+    match weakness(found.permissions().mode(), found.uid(), own) {
+        Some(weakness) => Err(problem(format!(
+            "the directory {} {weakness}, so others could put a socket of theirs there: use a \
              directory of your own, such as $XDG_RUNTIME_DIR, or one made with `mkdir -m 700`",
             directory.display(),
-            mode & 0o7777
-        )));
+        ))),
+        None => Ok(directory),
     }
-    Ok(directory)
+}
+
+/// What lets somebody beside the user `own` and root change a directory of that mode and owner.
+fn weakness(mode: u32, owner: u32, own: u32) -> Option<String> {
+    if owner != own && owner != 0 {
+        return Some(format!("belongs to the user {owner}"));
+    }
+    // Those with a sticky bit, too: others could be there first.
+    (mode & 0o022 != 0).then(|| format!("has mode {:03o}", mode & 0o7777))
 }
 
 /// Held while a socket is made; another server that makes one in the same directory waits.
@@ -149,4 +157,28 @@ fn look(path: &Path) -> Result<Found, HttpError> {
 
 fn identity(path: &Path) -> io::Result<(u64, u64)> {
     fs::symlink_metadata(path).map(|found| (found.dev(), found.ino()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_is_of_its_user_or_root_and_nobody_else_writes_to_it() {
+        for (mode, owner) in [(0o700, 7), (0o755, 7), (0o755, 0), (0o2750, 7)] {
+            assert_eq!(weakness(0o40_000 | mode, owner, 7), None);
+        }
+        for (mode, owner, why) in [
+            (0o700, 8, "belongs to the user 8"),
+            (0o755, 8, "belongs to the user 8"),
+            (0o770, 7, "mode 770"),
+            (0o702, 0, "mode 702"),
+            (0o1777, 0, "mode 1777"),
+        ] {
+            let weakness = weakness(0o40_000 | mode, owner, 7).unwrap();
+            assert!(weakness.contains(why), "{weakness}");
+        }
+        // Root trusts no directory of a user's.
+        assert!(weakness(0o40_700, 7, 0).is_some());
+    }
 }

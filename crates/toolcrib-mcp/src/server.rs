@@ -10,7 +10,7 @@ use toolcrib_tool::{ContextValues, TaskMode, ToolDefinition};
 
 use crate::catalog::{Catalog, Offer};
 use crate::tasks::{TaskOptions, Tasks};
-use crate::tool_list::{ToolList, ToolListCache};
+use crate::tool_list::{ToolList, ToolListCache, ToolLists};
 
 /// What an [`McpServer`] says about itself and attaches to calls.
 #[derive(Debug, Clone)]
@@ -118,7 +118,9 @@ pub struct McpServer(Arc<Inner>);
 struct Inner {
     executor: Executor,
     options: McpOptions,
+    /// Of this server's client; the lists themselves are all clients'.
     tools: ToolListCache,
+    lists: Arc<ToolLists>,
     tasks: Tasks,
     /// What of the catalog the clients are offered, if anything.
     catalog: Option<Catalog>,
@@ -132,12 +134,13 @@ impl McpServer {
     pub fn new(executor: Executor, options: McpOptions) -> Self {
         let closing = CancellationToken::new();
         let silent = closing.child_token();
-        Self::with(executor, options, closing, silent)
+        Self::with(executor, options, Arc::default(), closing, silent)
     }
 
     fn with(
         executor: Executor,
         options: McpOptions,
+        lists: Arc<ToolLists>,
         closing: CancellationToken,
         silent: CancellationToken,
     ) -> Self {
@@ -147,7 +150,7 @@ impl McpServer {
             None => Some(catalog.clone()),
         });
         let (tasks, tools) = (Tasks::new(options.tasks.clone()), ToolListCache::default());
-        Self(Arc::new(Inner { executor, options, tools, tasks, catalog, closing, silent }))
+        Self(Arc::new(Inner { executor, options, tools, lists, tasks, catalog, closing, silent }))
     }
 
     /// The same server for another client: its requests' turns are opened with `turn`, and neither knows
@@ -156,7 +159,8 @@ impl McpServer {
     pub fn for_client(&self, turn: TurnOptions) -> Self {
         let options = self.0.options.clone().turn(turn);
         let (closing, silent) = (self.0.closing.clone(), self.0.silent.clone());
-        Self::with(self.0.executor.clone(), options, closing, silent)
+        let lists = Arc::clone(&self.0.lists);
+        Self::with(self.0.executor.clone(), options, lists, closing, silent)
     }
 
     /// Ends every call and every connection that is being served, over every transport, at once.
@@ -225,7 +229,7 @@ impl McpServer {
     }
 
     pub(crate) fn tools(&self, turn: &Turn) -> Arc<ToolList> {
-        self.0.tools.get(turn, self.page_size())
+        self.0.tools.get(turn, &self.0.lists, self.page_size())
     }
 }
 

@@ -1,8 +1,8 @@
-//! Definitions as MCP tools, converted once per registry generation.
+//! Definitions as MCP tools, converted once for all clients that see the same ones.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
@@ -17,9 +17,8 @@ use toolcrib_wire::{McpData, mcp_output_schema};
 use crate::paging::page;
 use crate::plain::WrittenList;
 
-/// The tools of one generation, each revision's shape made at its first use.
+/// What clients see of the tools, each revision's shape made at its first use.
 pub(crate) struct ToolList {
-    generation: u64,
     /// How many tools a page has; 0: all.
     page_size: usize,
     // Definitions and no turn: a list in the cache must not keep retired tools alive.
@@ -86,29 +85,54 @@ impl ToolList {
     }
 }
 
-/// The list of the newest generation that was asked for.
+/// The lists that the clients of a server see, each kept once.
 #[derive(Default)]
-pub(crate) struct ToolListCache(ArcSwapOption<ToolList>);
+pub(crate) struct ToolLists(Mutex<Vec<Weak<ToolList>>>);
+
+impl ToolLists {
+    /// The list of these definitions.
+    fn get(&self, definitions: &[Arc<ToolDefinition>], page_size: usize) -> Arc<ToolList> {
+        let mut lists = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        lists.retain(|list| list.strong_count() > 0);
+        let known = lists.iter().filter_map(Weak::upgrade).find(|list| {
+            let known = &list.definitions;
+            known.len() == definitions.len()
+                && known.iter().zip(definitions).all(|(known, one)| Arc::ptr_eq(known, one))
+        });
+        known.unwrap_or_else(|| {
+            let list = Arc::new(ToolList {
+                page_size,
+                definitions: definitions.to_vec(),
+                objects: Shape::default(),
+                any_json: Shape::default(),
+                repeating: OnceLock::new(),
+            });
+            lists.push(Arc::downgrade(&list));
+            list
+        })
+    }
+}
+
+/// The list of the newest generation that one client has asked for.
+#[derive(Default)]
+pub(crate) struct ToolListCache(ArcSwapOption<Seen>);
+
+struct Seen {
+    generation: u64,
+    list: Arc<ToolList>,
+}
 
 impl ToolListCache {
-    /// The turn's list. Two turns of one generation share it; during a change of generations two
-    /// requests may convert the same definitions, which costs time and nothing else.
-    pub(crate) fn get(&self, turn: &Turn, page_size: usize) -> Arc<ToolList> {
+    /// The turn's list, of those that are kept for all clients.
+    pub(crate) fn get(&self, turn: &Turn, all: &ToolLists, page_size: usize) -> Arc<ToolList> {
         let generation = turn.generation();
-        if let Some(list) = &*self.0.load()
-            && list.generation == generation
+        if let Some(seen) = &*self.0.load()
+            && seen.generation == generation
         {
-            return Arc::clone(list);
+            return Arc::clone(&seen.list);
         }
-        let list = Arc::new(ToolList {
-            generation,
-            page_size,
-            definitions: turn.definitions().to_vec(),
-            objects: Shape::default(),
-            any_json: Shape::default(),
-            repeating: OnceLock::new(),
-        });
-        self.0.store(Some(Arc::clone(&list)));
+        let list = all.get(turn.definitions(), page_size);
+        self.0.store(Some(Arc::new(Seen { generation, list: Arc::clone(&list) })));
         list
     }
 }

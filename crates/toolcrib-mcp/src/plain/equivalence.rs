@@ -275,9 +275,13 @@ async fn a_list_is_written_once_and_anew_when_the_tools_are_others() {
     let after = names(&both.same(list, &[]).await);
     assert!(!before.contains(&"more".to_owned()) && after.contains(&"more".to_owned()));
 
-    // Of each client its own.
-    let toolset = Toolset::new().include(ToolFilter::new().name("echo"));
-    let client = server.for_client(TurnOptions::default().toolset(toolset));
+    // Of each toolset its own, however many clients see it.
+    let toolset = || Toolset::new().include(ToolFilter::new().name("echo"));
+    let client = server.for_client(TurnOptions::default().toolset(toolset()));
+    let other = server.for_client(TurnOptions::default().toolset(toolset()));
+    let all = server.for_client(TurnOptions::default());
+    assert_eq!(written(&client).as_ptr(), written(&other).as_ptr());
+    assert_eq!(written(&server).as_ptr(), written(&all).as_ptr());
     assert_eq!(names(&Both::of(&client).same(list, &[]).await), ["echo"]);
     let hidden = Both::of(&client).same(&old(r#"{"name":"words"}"#), &[]).await;
     assert_eq!(hidden.body.unwrap()["error"]["code"], -32602);

@@ -1,7 +1,9 @@
 //! Why what a client sent is no message at all, not even a wrong one.
 
+use std::fmt::Display;
+
 use rmcp::model::{ErrorData, JsonRpcError};
-use toolcrib_json::ParseError;
+use serde_json::Value;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
@@ -11,20 +13,30 @@ pub(crate) fn unreadable(bytes: &[u8]) -> Option<ErrorData> {
     let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
     let text = match std::str::from_utf8(bytes) {
         Ok(text) => text,
-        Err(error) => return Some(parse_error(&format!("it is not UTF-8: {error}"))),
+        Err(error) => return Some(parse_error(format_args!("it is not UTF-8: {error}"))),
     };
-    let ParseError { problem, offset } = toolcrib_json::parse(text).err()?;
-    // What could be understood in two ways is refused by the former only.
-    serde_json::from_str::<serde_json::Value>(text).err()?;
-    Some(parse_error(&format!("{problem} (at byte {offset})")))
+    match toolcrib_json::parse(text) {
+        Ok(_) => too_deep(text),
+        // What could be understood in two ways is refused here only.
+        Err(error) => serde_json::from_str::<Value>(text).err().map(|_| parse_error(error)),
+    }
+}
+
+/// The error for JSON that has one level more than the protocol library reads.
+pub(crate) fn too_deep(text: &str) -> Option<ErrorData> {
+    let opened = text.bytes().filter(|byte| matches!(byte, b'{' | b'[')).count();
+    if opened < toolcrib_json::MAX_DEPTH {
+        return None;
+    }
+    serde_json::from_str::<Value>(text).err().map(parse_error)
 }
 
 /// The error for what is longer than `limit` bytes.
 pub(crate) fn too_long(limit: usize) -> ErrorData {
-    parse_error(&format!("it is longer than {limit} bytes: send less at once"))
+    parse_error(format_args!("it is longer than {limit} bytes: send less at once"))
 }
 
-fn parse_error(why: &str) -> ErrorData {
+fn parse_error(why: impl Display) -> ErrorData {
     ErrorData::parse_error(format!("this is no JSON message: {why}"), None)
 }
 
@@ -48,6 +60,7 @@ mod tests {
             (b"{} {}", "at byte 3"),
             (b"{\"a\":\"\xc3\x28\"}", "not UTF-8"),
             ("[".repeat(129).as_bytes(), "levels of nesting"),
+            (format!("{}{}", "[".repeat(128), "]".repeat(128)).as_bytes(), "recursion limit"),
             (br#"{"a":"\ud800"}"#, "at byte"),
         ] {
             let error = unreadable(bytes).unwrap_or_else(|| panic!("{bytes:?}"));
@@ -58,14 +71,24 @@ mod tests {
 
     #[test]
     fn what_is_json_is_readable_though_it_may_be_no_message() {
-        for bytes in [&b"7"[..], b" [] ", br#"{"a":1,"a":2}"#, b"\xef\xbb\xbf{}", b"{}\r\n"] {
+        let deep = format!("{}{}", "[".repeat(127), "]".repeat(127));
+        let wide = "[{}]".repeat(200).replace("][", ",");
+        for bytes in [
+            deep.as_bytes(),
+            wide.as_bytes(),
+            b"7",
+            b" [] ",
+            br#"{"a":1,"a":2}"#,
+            b"\xef\xbb\xbf{}",
+            b"{}\r\n",
+        ] {
             assert!(unreadable(bytes).is_none(), "{bytes:?}");
         }
     }
 
     #[test]
     fn the_answer_is_one_line_for_no_request() {
-        let answer: serde_json::Value = serde_json::from_slice(&answer(too_long(7))).unwrap();
+        let answer: Value = serde_json::from_slice(&answer(too_long(7))).unwrap();
         assert_eq!((&answer["id"], &answer["error"]["code"]), (&().into(), &(-32700).into()));
     }
 }

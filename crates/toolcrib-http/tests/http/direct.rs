@@ -76,3 +76,48 @@ async fn they_have_ids_and_are_counted() {
     }
     server.end().await;
 }
+
+#[tokio::test]
+async fn their_calls_are_on_record_with_whose_they_are() {
+    let tokens = [client("ada", |ada| ada.rights = vec![Right::Call, Right::Observe])];
+    let server = start(ServerConfig { tokens: tokens.into(), ..config() }).await;
+    for (tool, outcome) in [("echo", "success"), ("fail", "execution"), ("nobody", "not_found")] {
+        Ask::mcp(server.address, call(tool)).of("ada").send().await;
+        let tail =
+            Ask::api(server.address, "GET /v1/audit?limit=100").of("ada").send().await.json();
+        let records = tail["records"].as_array().unwrap();
+        let record = records.last().unwrap();
+        assert_eq!(record["outcome"], outcome, "{record}");
+        assert_eq!(record["user"], "ada", "{record}");
+        assert_eq!(record["call_id"], "1", "{record}");
+    }
+    let tail = Ask::api(server.address, "GET /v1/audit?limit=100").of("ada").send().await.json();
+    assert_eq!(tail["records"].as_array().unwrap().len(), 3, "each once: {tail}");
+    server.end().await;
+}
+
+#[tokio::test]
+async fn what_is_too_deep_or_no_json_is_refused_before_anything_runs() {
+    let server = start(config()).await;
+    let post = |body: String| Ask::mcp(server.address, body).send();
+    let deep = |levels: usize| {
+        let argument = format!("{}1{}", "[".repeat(levels), "]".repeat(levels));
+        call("echo").to_string().replace(r#""x":1"#, &format!(r#""x":{argument}"#))
+    };
+    // The message, its parameters and the arguments are three levels.
+    let there = post(deep(124)).await;
+    assert_eq!((there.status, &there.json()["result"]["isError"]), (200, &json!(false)));
+    for (body, why) in [
+        (deep(126), "levels of nesting"),
+        (deep(100_000), "levels of nesting"),
+        ("{\"jsonrpc\":".to_owned(), "the text ends"),
+    ] {
+        let refused = post(body).await;
+        let answer = refused.json();
+        assert_eq!((refused.status, &answer["error"]["code"]), (400, &json!(-32700)), "{answer}");
+        assert!(answer["error"]["message"].as_str().unwrap().contains(why), "{answer}");
+    }
+    let tail = Ask::api(server.address, "GET /v1/audit?limit=100").send().await.json();
+    assert_eq!(tail["records"].as_array().unwrap().len(), 1, "{tail}");
+    server.end().await;
+}

@@ -3,14 +3,15 @@
 use std::future::pending;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
+use toolcrib_core::audit::{AuditRecord, AuditSink, AuditTrail};
 use toolcrib_core::run::{MemoryRuns, RunStore};
 use toolcrib_core::suspension::MemorySuspensions;
 use toolcrib_core::{Executor, Registration, Registry, RegistryBuilder, ToolFilter, Toolset};
@@ -81,6 +82,17 @@ pub(crate) fn config() -> ServerConfig {
 pub(crate) struct Crib {
     executor: Executor,
     runs: Arc<MemoryRuns>,
+    audit: Arc<Audit>,
+}
+
+/// An audit log in memory.
+#[derive(Default)]
+struct Audit(Mutex<Vec<Value>>);
+
+impl AuditSink for Audit {
+    fn record(&self, record: &AuditRecord) {
+        self.0.lock().unwrap().push(serde_json::to_value(record).unwrap());
+    }
 }
 
 impl Backend for Crib {
@@ -110,7 +122,8 @@ impl Backend for Crib {
     }
 
     fn audit_tail(&self, records: usize) -> Option<io::Result<Vec<Value>>> {
-        Some(Ok((0..records.min(3)).map(|number| json!({"call_id": number.to_string()})).collect()))
+        let all = self.audit.0.lock().unwrap();
+        Some(Ok(all[all.len().saturating_sub(records)..].to_vec()))
     }
 }
 
@@ -167,11 +180,13 @@ pub(crate) fn served(waits: Arc<Waits>) -> (Crib, McpServer) {
     for tool in tools {
         assert_eq!(registry.register(tool), Registration::Registered);
     }
+    let audit = Arc::<Audit>::default();
     let executor = Executor::builder(Registry::new(registry.build()))
         .suspensions(Arc::new(MemorySuspensions::new()))
+        .audit(AuditTrail::new(Arc::clone(&audit) as _))
         .build();
     let mcp = McpServer::new(executor.clone(), McpOptions::default());
-    (Crib { executor, runs: Arc::default() }, mcp)
+    (Crib { executor, runs: Arc::default(), audit }, mcp)
 }
 
 fn define(name: &str) -> ToolDefinitionBuilder {

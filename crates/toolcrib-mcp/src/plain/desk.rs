@@ -13,7 +13,7 @@ use super::message::{Message, Wanted};
 use super::written;
 use crate::McpServer;
 use crate::connection::Connection;
-use crate::unreadable::{self, unreadable};
+use crate::unreadable::{self, too_deep, unreadable};
 
 /// A tool that keeps its thread for longer is not called between two lines,
 const HEAVY: Duration = Duration::from_millis(1);
@@ -36,17 +36,24 @@ impl Desk {
     /// Appends the answer to a line, and the end of a line, to `text`. False if the protocol library
     /// has to answer it, which passes over what is no JSON.
     pub(super) fn answer(&mut self, line: &[u8], text: &mut Vec<u8>, cx: &mut Context<'_>) -> bool {
-        let tape = std::str::from_utf8(line).ok().and_then(|line| toolcrib_json::parse(line).ok());
-        let answered = match tape {
-            Some(tape) => self.answered(&tape, text, cx).is_some(),
-            None if line.trim_ascii().is_empty() => false,
-            None => match unreadable(line) {
-                Some(error) => {
-                    text.extend(unreadable::answer(error));
-                    true
-                }
-                None => false,
-            },
+        let line = line.trim_ascii_end();
+        if line.is_empty() {
+            return false;
+        }
+        let parsed =
+            std::str::from_utf8(line).ok().and_then(|line| toolcrib_json::parse(line).ok());
+        let error = match &parsed {
+            // First: what has begun is handed over, and the library would never come to it.
+            Some(tape) => too_deep(tape.text()),
+            None => unreadable(line),
+        };
+        let answered = match (error, parsed) {
+            (Some(error), _) => {
+                text.extend(unreadable::answer(error));
+                true
+            }
+            (None, Some(tape)) => self.answered(&tape, text, cx).is_some(),
+            (None, None) => false,
         };
         if answered {
             text.push(b'\n');

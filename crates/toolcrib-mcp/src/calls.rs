@@ -38,22 +38,21 @@ pub(crate) async fn answer(
     let client = context.client_capabilities().unwrap_or_default();
     let begun = Begun::of_request(context, connection);
     let tasks = server.tasks().options();
-    let (turn, mut narration, fate) = match &begun {
-        // Of a client that takes no tasks and wants to be told nothing.
-        Some(begun) => (begun.turn.clone(), None, Fate::Answer),
-        None => {
-            let level = connection.and_then(Connection::level);
-            let narration = Narration::of(context, level, tasks.are_offered_to(&client));
-            let turn = match &narration {
-                Some(narration) => server.turn_heard_by(narration.listeners()),
-                None => server.turn(),
-            };
-            let fate = match turn.describe(&request.name) {
-                Some(definition) => tasks.fate(definition, &client)?,
-                None => Fate::Answer,
-            };
-            (turn, narration, fate)
-        }
+    // What has begun is of a client that takes no tasks and wants to be told nothing.
+    let (turn, mut narration, fate) = if let Some(begun) = &begun {
+        (begun.turn.clone(), None, Fate::Answer)
+    } else {
+        let level = connection.and_then(Connection::level);
+        let narration = Narration::of(context, level, tasks.are_offered_to(&client));
+        let turn = match &narration {
+            Some(narration) => server.turn_heard_by(narration.listeners()),
+            None => server.turn(),
+        };
+        let fate = match turn.describe(&request.name) {
+            Some(definition) => tasks.fate(definition, &client)?,
+            None => Fate::Answer,
+        };
+        (turn, narration, fate)
     };
     let call = Arc::new(Call { turn, client, takes: revision::takes(context) });
     let asked = Request { call: &call, fate, tasks: server.tasks(), context };

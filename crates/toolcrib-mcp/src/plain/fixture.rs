@@ -1,6 +1,7 @@
 //! A server for the tests of plain messages.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolcrib_core::suspension::MemorySuspensions;
@@ -52,7 +53,7 @@ pub(super) fn executor() -> Executor {
         .tool("nothing", |_, _| async { ToolOutput::new() })
         .tool("id", |_, cx| async move { cx.call_id().to_string() })
         .tool("later", |_, _| async {
-            tokio::task::yield_now().await;
+            tokio::time::sleep(Duration::from_millis(10)).await;
             "later"
         })
         .tool("fail", |_, _| async {

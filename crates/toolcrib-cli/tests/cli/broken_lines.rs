@@ -5,13 +5,13 @@ use serde_json::{Value, json};
 use crate::crib::Crib;
 use crate::stopping::Server;
 
-const TOOLS: &str = r#"
+const TOOLS: &str = "
 toolcrib: 1
 tools:
   - name: greet
     description: Greet. Read-only.
     run: {argv: [printf, hello]}
-"#;
+";
 
 /// Sends a line to a server, which answers it with an error for no request and lives on.
 #[track_caller]

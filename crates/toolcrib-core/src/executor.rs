@@ -5,6 +5,8 @@ mod builder;
 use std::sync::Arc;
 use std::time::Duration;
 
+use toolcrib_tool::Content;
+
 use crate::admission::Admission;
 use crate::answers::{Answers, CacheStats};
 use crate::approval::{Approver, SessionApprovals};
@@ -127,6 +129,11 @@ impl Executor {
     pub fn mask_also(&self, secrets: impl IntoIterator<Item = String>) -> Result<(), MaskError> {
         let values: Vec<String> = secrets.into_iter().collect();
         self.shared.mask.extend(&values)
+    }
+
+    /// A part that does not come of a call, without the secrets that are hidden in outputs.
+    pub fn masked(&self, part: Content) -> Content {
+        self.shared.mask.load().content(part)
     }
 
     /// Ends it: calls that come now are `unavailable`, those that run have `grace` to end and are

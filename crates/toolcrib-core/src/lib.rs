@@ -42,6 +42,7 @@ mod random;
 mod recording;
 mod redaction;
 mod registry;
+mod remote_trace;
 mod retry;
 pub mod run;
 mod schema;
@@ -75,6 +76,7 @@ pub use registry::{
     RegistryBuilder, RegistryChanges, RegistryError, RegistrySnapshot, Reservation, Scratch,
     SourceUnit, exposed_name,
 };
+pub use remote_trace::{FollowTrace, RemoteTrace};
 pub use statistics::{OTHER_TOOLS, Statistics, ToolStatistics, UNKNOWN_TOOLS};
 pub use suspension::Answer;
 pub use toolset::{ToolFilter, Toolset, ToolsetView};

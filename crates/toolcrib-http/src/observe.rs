@@ -6,15 +6,20 @@ use std::time::Instant;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderName, HeaderValue, Method};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
 use axum::middleware::Next;
 use axum::response::Response;
+use toolcrib_core::RemoteTrace;
 use tracing::{Instrument as _, Span};
 
 use crate::traffic::{Traffic, UnderWay};
 
 /// The header that carries the id of a request, both ways.
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// The headers that name a trace, as the W3C has them.
+const TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent");
+const TRACE_STATE: HeaderName = HeaderName::from_static("tracestate");
 
 /// What stands for the route where a request came to none.
 pub(crate) const NO_ROUTE: &str = "(other)";
@@ -49,6 +54,11 @@ impl<'a> Observed<'a> {
         let began = Instant::now();
         let id = id_of(request);
         let span = tracing::info_span!("request", id = %id);
+        if RemoteTrace::is_followed()
+            && let Some(trace) = trace_of(request.headers())
+        {
+            trace.take_over(&span);
+        }
         let method = request.method().clone();
         Self { traffic, began, id, method, span, under_way: traffic.begin() }
     }
@@ -105,6 +115,14 @@ fn id_of(request: &Request<Body>) -> Arc<str> {
         Some(id) => id.into(),
         None => fresh_id(),
     }
+}
+
+/// The trace that a request is part of, as its client says, if it says so once.
+fn trace_of(headers: &HeaderMap) -> Option<RemoteTrace<'_>> {
+    let mut parents = headers.get_all(TRACE_PARENT).iter();
+    let parent = parents.next().filter(|_| parents.next().is_none())?.to_str().ok()?;
+    let state = headers.get(TRACE_STATE).and_then(|state| state.to_str().ok());
+    Some(RemoteTrace { parent, state })
 }
 
 /// 64 bits, never twice the same in one process and hardly in two: ids of requests are told apart in a

@@ -15,15 +15,15 @@ use toolcrib_core::suspension::{
 };
 use toolcrib_tool::{ErrorKind, ToolCall, ToolResult};
 use toolcrib_wire::McpData;
+use tracing::{Instrument as _, Span};
 
-use crate::McpServer;
 use crate::asking::{Questions, Reply};
 use crate::connection::Connection;
 use crate::narration::Narration;
 use crate::plain::Begun;
 use crate::result::call_tool_result;
-use crate::revision;
 use crate::tasks::{Fate, NewTask, Tasks, Work, drive};
+use crate::{McpServer, revision, tracing_calls};
 
 /// More rounds of questions are not asked of one client for one call.
 pub(crate) const ROUNDS_MAX: usize = 16;
@@ -54,10 +54,14 @@ pub(crate) async fn answer(
         };
         (turn, narration, fate)
     };
-    let call = Arc::new(Call { turn, client, takes: revision::takes(context) });
+    let takes = revision::takes(context);
+    let call = Arc::new(Call { server: server.clone(), turn, client, takes });
     let asked = Request { call: &call, fate, tasks: server.tasks(), context };
     // Boxed: what a call may come to need is much more than what most need.
-    let work = Box::pin(asked.answer(request, begun));
+    // What has begun is part of its trace already.
+    let trace = tracing_calls::named(context, connection.is_some()).filter(|_| begun.is_none());
+    let span = tracing_calls::span(trace).unwrap_or_else(Span::current);
+    let work = Box::pin(asked.answer(request, begun).instrument(span));
     let work = async {
         match &mut narration {
             Some(narration) => narration.beside(work).await,
@@ -98,6 +102,7 @@ enum Step {
 
 /// A call, whoever waits for it.
 pub(crate) struct Call {
+    server: McpServer,
     turn: Turn,
     client: ClientCapabilities,
     takes: McpData,
@@ -284,6 +289,7 @@ impl Call {
         if let Some(error) = unknown_name(&self.turn, result) {
             return Err(error);
         }
+        self.server.note_links(result);
         let definition = self.turn.describe(result.tool()).map(AsRef::as_ref);
         call_tool_result(result, definition, self.takes).map_err(|error| {
             ErrorData::internal_error(format!("the result cannot be sent: {error}"), None)

@@ -27,7 +27,7 @@ use crate::known_sessions::KnownSessions;
 use crate::paging::{Page, page};
 use crate::subscriptions::Subscriptions;
 use crate::telling::Changes;
-use crate::{calls, offering, outputs, prompting, revision};
+use crate::{calls, linked, offering, outputs, prompting, revision};
 
 /// Keeps `rmcp`'s trait off the public type.
 pub(crate) struct Handler {
@@ -68,14 +68,20 @@ impl Handler {
         page(list, name, request, self.server.page_size(), what)
     }
 
-    /// What there is to read, if anything is offered: the catalog's, and outputs that were too long.
+    /// What there is to read, if anything is offered: the catalog's; outputs that were too long; what
+    /// results link to.
     fn resources(&self) -> Result<(Arc<Offer>, Turn), ErrorData> {
         let turn = self.server.turn();
         match self.server.offer() {
             Some(offer) => Ok((offer, turn)),
-            None if turn.keeps_outputs() => Ok((Arc::default(), turn)),
+            None if self.has_more_to_read(&turn) => Ok((Arc::default(), turn)),
             None => Err(not_offered("resources")),
         }
+    }
+
+    /// Whether results may name what can be read and is not listed.
+    fn has_more_to_read(&self, turn: &Turn) -> bool {
+        turn.keeps_outputs() || self.server.options().linked.is_some()
     }
 
     /// The connection of a client that can follow resources.
@@ -108,7 +114,7 @@ impl ServerHandler for Handler {
             capabilities.resources = offered.resources;
             capabilities.completions = offered.completions;
         }
-        if self.server.turn().keeps_outputs() {
+        if self.has_more_to_read(&self.server.turn()) {
             capabilities.resources.get_or_insert_default();
         }
         if self.server.tasks().options().are_offered() {
@@ -304,9 +310,16 @@ impl ServerHandler for Handler {
         _context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let (offer, turn) = self.resources()?;
-        let read: ReadResourceResult = match outputs::read(&turn, &request.uri).await {
-            Some(read) => read?,
-            None => offering::read(&offer, &request.uri).await?,
+        if let Some(read) = outputs::read::<ReadResourceResult>(&turn, &request.uri).await {
+            return Ok(read?.into());
+        }
+        // What the operator offers comes before what others link to.
+        let read: ReadResourceResult = if offer.resource(&request.uri).is_none()
+            && let Some(read) = linked::read(&self.server, &turn, &request.uri).await
+        {
+            read?
+        } else {
+            offering::read(&offer, &request.uri).await?
         };
         Ok(read.into())
     }

@@ -12,6 +12,7 @@ mod handler;
 mod http_service;
 mod http_sessions;
 mod known_sessions;
+mod linked;
 mod list_changes;
 mod narration;
 mod offering;
@@ -29,6 +30,7 @@ mod tasks;
 mod telling;
 mod telling_stream;
 mod tool_list;
+mod tracing_calls;
 mod unreadable;
 pub mod upstream;
 

@@ -6,11 +6,13 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use toolcrib_core::events::Listeners;
 use toolcrib_core::{Executor, RegistryChanges, Turn, TurnOptions};
-use toolcrib_tool::{ContextValues, TaskMode, ToolDefinition};
+use toolcrib_tool::{Content, ContextValues, Layer, TaskMode, ToolDefinition, ToolResult};
 
 use crate::catalog::{Catalog, Offer};
+use crate::linked::{GivenLinks, LINKS_OF_A_RESULT};
 use crate::tasks::{TaskOptions, Tasks};
 use crate::tool_list::{ToolList, ToolListCache, ToolLists};
+use crate::upstream::LinkedResources;
 
 /// What an [`McpServer`] says about itself and attaches to calls.
 #[derive(Debug, Clone)]
@@ -23,6 +25,7 @@ pub struct McpOptions {
     pub(crate) catalog: Option<Catalog>,
     tasks: TaskOptions,
     page_size: usize,
+    pub(crate) linked: Option<LinkedResources>,
 }
 
 impl Default for McpOptions {
@@ -38,6 +41,7 @@ impl Default for McpOptions {
             catalog: None,
             tasks: TaskOptions::default(),
             page_size: 0,
+            linked: None,
         }
     }
 }
@@ -101,6 +105,14 @@ impl McpOptions {
         self
     }
 
+    /// Sets how clients read what results link to, where it is another server's: a client may read what
+    /// it was given a link to, for an hour. Default: they cannot.
+    #[must_use]
+    pub fn linked(mut self, linked: LinkedResources) -> Self {
+        self.linked = Some(linked);
+        self
+    }
+
     /// Sets all that every request's turn is opened with: the host's values, services, and the
     /// toolset, beyond which clients see and call nothing. Replaces what [`values`](Self::values)
     /// has set.
@@ -122,6 +134,7 @@ struct Inner {
     tools: ToolListCache,
     lists: Arc<ToolLists>,
     tasks: Tasks,
+    given_links: GivenLinks,
     /// What of the catalog the clients are offered, if anything.
     catalog: Option<Catalog>,
     closing: CancellationToken,
@@ -150,7 +163,18 @@ impl McpServer {
             None => Some(catalog.clone()),
         });
         let (tasks, tools) = (Tasks::new(options.tasks.clone()), ToolListCache::default());
-        Self(Arc::new(Inner { executor, options, tools, lists, tasks, catalog, closing, silent }))
+        let given_links = GivenLinks::default();
+        Self(Arc::new(Inner {
+            executor,
+            options,
+            tools,
+            lists,
+            tasks,
+            given_links,
+            catalog,
+            closing,
+            silent,
+        }))
     }
 
     /// The same server for another client: its requests' turns are opened with `turn`, and neither knows
@@ -191,6 +215,36 @@ impl McpServer {
     /// The tasks of this server's client.
     pub(crate) fn tasks(&self) -> &Tasks {
         &self.0.tasks
+    }
+
+    /// The links that this server's client was given.
+    pub(crate) fn given_links(&self) -> &GivenLinks {
+        &self.0.given_links
+    }
+
+    /// Notes what a result links to, where that can be read from the server whose tool it is of.
+    pub(crate) fn note_links(&self, result: &ToolResult) {
+        let Some(output) = result.output().filter(|_| self.0.options.linked.is_some()) else {
+            return;
+        };
+        let mut links = output.content().iter().filter_map(|part| match part {
+            Content::Link(link) => Some(link.uri.as_str()),
+            _ => None,
+        });
+        // Most results link to nothing.
+        let Some(first) = links.next() else { return };
+        let snapshot = self.0.executor.registry().snapshot();
+        let source = snapshot.get(result.tool()).map(|entry| &entry.source);
+        if let Some(source) = source.filter(|source| source.layer == Layer::Upstream) {
+            for uri in std::iter::once(first).chain(links).take(LINKS_OF_A_RESULT) {
+                self.0.given_links.note(uri, result.tool(), &source.unit);
+            }
+        }
+    }
+
+    /// A part that does not come of a call, without what is secret here.
+    pub(crate) fn masked(&self, part: Content) -> Content {
+        self.0.executor.masked(part)
     }
 
     /// Whether calls of a tool are tasks and nothing else.

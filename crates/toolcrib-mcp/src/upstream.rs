@@ -1,4 +1,4 @@
-//! Other MCP servers as a source of tools.
+//! Other MCP servers as a source of tools, and of what their tools link to.
 
 mod backoff;
 mod connection;
@@ -11,9 +11,11 @@ mod link;
 mod listening;
 mod listing;
 mod marking;
+mod pending;
 mod pins;
 mod progress;
 mod publish;
+mod reading;
 mod result;
 mod review;
 mod set;
@@ -23,6 +25,8 @@ mod tool;
 
 pub use http::HttpServer;
 pub use pins::{MemoryPins, PinStore};
+pub use reading::LinkedResources;
+pub(crate) use reading::Unread;
 pub use review::{OfferedTool, Review, Reviewed};
 pub use set::Upstreams;
 pub use settings::{StdioServer, Upstream};

@@ -20,17 +20,22 @@ mod exporter;
 mod figures;
 mod late;
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use opentelemetry::propagation::TextMapPropagator as _;
 use opentelemetry::trace::TracerProvider as _;
 use opentelemetry_otlp::{ExporterBuildError, MetricExporter, SpanExporter};
 use opentelemetry_otlp::{WithExportConfig as _, WithHttpConfig as _};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::metrics::{PeriodicReader, SdkMeterProvider};
+use opentelemetry_sdk::propagation::TraceContextPropagator;
 use opentelemetry_sdk::trace::{BatchSpanProcessor, SdkTracerProvider, SpanProcessor as _};
+use toolcrib_core::RemoteTrace;
 use toolcrib_http::Backend;
-use tracing::{Level, Subscriber};
+use tracing::{Level, Span, Subscriber};
+use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 use tracing_subscriber::Layer;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::registry::LookupSpan;
@@ -94,11 +99,13 @@ impl Otlp {
     }
 
     /// The layer by which spans of the log become spans of a trace: those of toolcrib, from the level info
-    /// on, whatever else is logged. What ends before [`start`](Self::start) is not told.
+    /// on, whatever else is logged. What ends before [`start`](Self::start) is not told. Traces that callers
+    /// name are gone on with (W3C Trace Context).
     pub fn layer<S>(&self) -> impl Layer<S> + use<S>
     where
         S: Subscriber + for<'a> LookupSpan<'a>,
     {
+        RemoteTrace::follow_by(follow);
         let tracer = self.tracer.tracer("toolcrib");
         let own = Targets::new().with_target("toolcrib", Level::INFO);
         tracing_opentelemetry::layer().with_tracer(tracer).with_filter(own)
@@ -142,6 +149,16 @@ impl fmt::Debug for Otlp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Otlp").field("endpoint", &self.endpoint).finish_non_exhaustive()
     }
+}
+
+/// Makes a span a child of the one that a caller has named.
+fn follow(span: &Span, trace: RemoteTrace<'_>) {
+    let mut named = HashMap::from([("traceparent".to_owned(), trace.parent.to_owned())]);
+    if let Some(state) = trace.state {
+        named.insert("tracestate".to_owned(), state.to_owned());
+    }
+    // One that has begun, or that is not told, stays where it is.
+    let _ = span.set_parent(TraceContextPropagator::new().extract(&named));
 }
 
 /// Who tells: what the variables say, `toolcrib` where they say nothing.

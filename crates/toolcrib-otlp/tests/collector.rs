@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
@@ -15,6 +15,8 @@ use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message as _;
 use serde_json::{Value, json};
 use toolcrib_core::{Executor, Registry, RegistryBuilder, TurnOptions};
+use toolcrib_http::{HttpServer, ServerConfig};
+use toolcrib_mcp::{McpOptions, McpServer};
 use toolcrib_otlp::Otlp;
 use toolcrib_tool::{Layer, Source, ToolCall, ToolDefinition, ToolEntry, ToolError, tool_fn};
 use tracing_subscriber::layer::SubscriberExt as _;
@@ -170,6 +172,108 @@ fn a_collector_hears_of_every_call_and_of_the_numbers() {
         panic!("no gauge")
     };
     assert_eq!(tools.data_points.len(), 2);
+}
+
+/// The spans that were told so far, by their names.
+fn spans(heard: &Receiver<(String, Vec<u8>)>) -> Vec<Span> {
+    let traces = heard.try_iter().filter(|(path, _)| path == "/v1/traces");
+    let told = traces.map(|(_, body)| ExportTraceServiceRequest::decode(&body[..]).unwrap());
+    let scopes = told.flat_map(|told| told.resource_spans).flat_map(|own| own.scope_spans);
+    scopes.flat_map(|scope| scope.spans).collect()
+}
+
+/// Sends one request and reads the answer's status line.
+async fn post(address: SocketAddr, path: &str, head: &str, body: &str) -> String {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    let request = format!(
+        "POST {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\
+         accept: application/json, text/event-stream\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\n{head}\r\n{body}",
+        body.len()
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer
+}
+
+#[test]
+fn a_call_goes_on_with_the_trace_that_its_client_names() {
+    const STATE: &str = "vendor=7";
+    let (endpoint, heard) = collector();
+    let otlp = Otlp::to(&endpoint);
+    let executor = executor();
+    otlp.start(executor.clone()).unwrap();
+    let log = tracing_subscriber::registry().with(otlp.layer());
+    let parent = |number: u8| format!("00-{:032x}-{:016x}-01", number, number);
+    let named = |number| format!("traceparent: {}\r\ntracestate: {STATE}\r\n", parent(number));
+    let meta = |number| {
+        format!(r#""_meta":{{"traceparent":"{}","tracestate":"{STATE}"}}"#, parent(number))
+    };
+    let call = |id: u8, more: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"echo"{more}}}}}"#
+        )
+    };
+    // Everything on one thread, whose log this is.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    tracing::subscriber::with_default(log, || {
+        runtime.block_on(async {
+            let mcp = McpServer::new(executor.clone(), McpOptions::default());
+            let config = ServerConfig {
+                listen: SocketAddr::from(([127, 0, 0, 1], 0)).into(),
+                no_auth: true,
+                ..ServerConfig::default()
+            };
+            let server = HttpServer::bind(config, executor.clone(), mcp).await.unwrap();
+            let address = server.local_addr().unwrap();
+            let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+            let serving = tokio::spawn(server.serve(async move { drop(stopped.await) }));
+            let name = r#"{"call_id":"1"}"#;
+            let answers = [
+                post(address, "/v1/tools/echo/call", &named(1), name).await,
+                post(address, "/mcp", &named(2), &call(2, "")).await,
+                // What the message says is nearer to the call than what its request says.
+                post(address, "/mcp", &named(9), &call(3, &format!(",{}", meta(3)))).await,
+                // A member that nobody knows makes it a message for the protocol library.
+                post(address, "/mcp", &named(9), &call(4, &format!(r#",{},"x":1"#, meta(4)))).await,
+                post(address, "/mcp", &named(5), &call(5, r#","x":1"#)).await,
+                // What names no trace begins a new one.
+                post(address, "/mcp", "traceparent: 00-not-one\r\n", &call(6, "")).await,
+            ];
+            for answer in answers {
+                assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+            }
+            stop.send(()).unwrap();
+            serving.await.unwrap().unwrap();
+        });
+    });
+    otlp.finish();
+    let spans = spans(&heard);
+    let by_id = |id: &[u8]| spans.iter().find(|span| span.span_id == id);
+    for number in 1..=6_u8 {
+        let id = number.to_string();
+        let is_own = |span: &&Span| text(&span.attributes, "gen_ai.tool.call.id") == Some(&id);
+        let own = spans.iter().find(is_own).unwrap_or_else(|| panic!("{number}: {spans:?}"));
+        let mut top = own;
+        while let Some(parent) = by_id(&top.parent_span_id) {
+            top = parent;
+        }
+        let trace = format!("{number:032x}");
+        let is_followed = hex(&own.trace_id) == trace;
+        assert_eq!(is_followed, number != 6, "{number}: {own:?}");
+        if is_followed {
+            assert_eq!(hex(&top.parent_span_id), format!("{number:016x}"), "{top:?}");
+            assert_eq!(top.trace_state, STATE);
+        } else {
+            assert!(top.parent_span_id.is_empty(), "{top:?}");
+        }
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[test]

@@ -44,6 +44,7 @@ pub(super) fn server(started: &Started, toolset: &ToolsetChoice) -> anyhow::Resu
         .options()
         .version(env!("CARGO_PKG_VERSION"))
         .turn(toolset.turn_options(&started.crib)?)
-        .catalog(started.crib.catalog().clone());
+        .catalog(started.crib.catalog().clone())
+        .linked(started.crib.upstreams().linked());
     Ok(McpServer::new(started.crib.executor().clone(), options))
 }

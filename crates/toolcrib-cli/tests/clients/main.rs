@@ -16,6 +16,7 @@ mod everyday;
 mod first_tool;
 mod inspector;
 mod installed;
+mod lines;
 mod process;
 mod python_sdk;
 mod reference_servers;

@@ -5,10 +5,11 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::crib::{BINARY, Crib};
 use crate::installed::{Clients, clients};
+use crate::lines::Lines;
 use crate::process::Running;
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -86,12 +87,56 @@ fn everything_works(crib: &Crib) {
     assert!(data["data"]["temperature"].is_number(), "{data}");
 }
 
+/// What its links lead to is read through toolcrib, by a client that was given the link.
+fn links_can_be_followed(crib: &Crib) {
+    let config = crib.file("config.yml");
+    let open = || Lines::open(BINARY, &["--config", &config, "mcp"]);
+    let read = |client: &mut Lines, uri: &str| client.ask("resources/read", &json!({"uri": uri}));
+    let mut client = open();
+    // A server may not be there at once.
+    let call = json!({"name": "everything_get-resource-links", "arguments": {"count": 4}});
+    let begun = Instant::now();
+    let links = loop {
+        let answer = client.ask("tools/call", &call);
+        let content = answer["result"]["content"].as_array().cloned().unwrap_or_default();
+        let links = content.into_iter().filter(|part| part["type"] == "resource_link");
+        let links: Vec<_> = links.map(|link| link["uri"].as_str().unwrap().to_owned()).collect();
+        if !links.is_empty() {
+            break links;
+        }
+        assert!(begun.elapsed() < LIMIT, "{answer}");
+    };
+    assert_eq!(links.len(), 4, "{links:?}");
+    for uri in &links {
+        let answer = read(&mut client, uri);
+        let [contents] = answer["result"]["contents"].as_array().unwrap().as_slice() else {
+            panic!("{answer}")
+        };
+        assert_eq!(contents["uri"], *uri, "{answer}");
+        assert_eq!(contents["_meta"]["toolcrib/untrusted"], "everything");
+        let text = contents["text"].as_str();
+        let marked = |text: &str| {
+            text.starts_with("[untrusted output of the MCP server `everything`, up to ")
+                && text.contains("\nResource ")
+        };
+        let is_whole = text.is_some_and(marked) || contents["blob"].is_string();
+        assert!(is_whole, "{answer}");
+    }
+    // The server has this one, too, but gave nobody a link to it.
+    let refused = read(&mut client, "demo://resource/dynamic/text/77");
+    assert!(refused["error"].is_object(), "{refused}");
+    // Nor is it read for somebody else.
+    let refused = read(&mut open(), &links[0]);
+    assert!(refused["error"].is_object(), "{refused}");
+}
+
 #[test]
 fn the_reference_server_with_everything_is_a_source_over_stdio() {
     let Some(clients) = clients() else { return };
     let crib = Crib::empty();
     crib.add("e.yaml", &started(clients, "everything", &clients.everything, "stdio"));
     everything_works(&crib);
+    links_can_be_followed(&crib);
 
     // A call that takes long is told of as it goes on, and does not outlive its time limit.
     let limited = started(clients, "everything", &clients.everything, "stdio")

@@ -8,12 +8,13 @@ use std::task::{Context, Poll};
 use http::request::Parts;
 use rmcp::RoleServer;
 use rmcp::service::RequestContext;
-use toolcrib_core::Turn;
 use toolcrib_core::suspension::Answer;
+use toolcrib_core::{RemoteTrace, Turn};
 use toolcrib_tool::{BoxFuture, ToolCall};
+use tracing::Instrument as _;
 
-use crate::McpServer;
 use crate::connection::Connection;
+use crate::{McpServer, tracing_calls};
 
 /// A call under way. Dropping it withdraws the call.
 pub(crate) struct Begun {
@@ -22,11 +23,17 @@ pub(crate) struct Begun {
 }
 
 impl Begun {
-    /// Opens a turn and makes a call of it; nothing runs before it is waited for.
-    pub(crate) fn new(server: &McpServer, call: ToolCall) -> Self {
+    /// Opens a turn and makes a call of it, as part of the trace that its client names; nothing runs
+    /// before it is waited for.
+    pub(crate) fn new(server: &McpServer, call: ToolCall, trace: Option<RemoteTrace<'_>>) -> Self {
         let turn = server.turn();
         let own = turn.clone();
-        Self { turn, work: Box::pin(async move { own.start(call).await }) }
+        let work = async move { own.start(call).await };
+        let work: BoxFuture<'static, Answer> = match tracing_calls::span(trace) {
+            Some(span) => Box::pin(work.instrument(span)),
+            None => Box::pin(work),
+        };
+        Self { turn, work }
     }
 
     /// Works on it as far as that goes without waiting.

@@ -86,7 +86,7 @@ impl Desk {
             return None;
         }
         let since = Instant::now();
-        let mut begun = Begun::new(&self.server, message.call(name, arguments));
+        let mut begun = Begun::new(&self.server, message.call(name, arguments), message.trace());
         // Clients that take tasks are not plain; this one is refused.
         if self.server.is_task_only(&begun.turn, name) {
             return None;
@@ -97,6 +97,7 @@ impl Desk {
         }
         match answer {
             Some(Answer::Done(result)) => {
+                self.server.note_links(&result);
                 written::call(text, message.id(), &begun.turn, &result, takes);
                 Some(())
             }

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 
 use rmcp::model::{ClientCapabilities, ProtocolVersion, RequestId};
 use serde::Deserialize as _;
+use toolcrib_core::RemoteTrace;
 use toolcrib_json::{Cursor, Kind, Number, Tape};
 use toolcrib_tool::{RawArguments, ToolCall};
 
@@ -29,11 +30,13 @@ pub(crate) enum Wanted<'t> {
     Call { name: &'t str, arguments: Option<Cursor<'t>> },
 }
 
-/// What a message says of its client, from revision 2026-07-28 on.
+/// What a message says of its client, from revision 2026-07-28 on, and the trace that it is part of.
 #[derive(Debug, Clone, Copy, Default)]
 struct Meta<'t> {
     revision: Option<&'t str>,
     capabilities: Option<Cursor<'t>>,
+    trace_parent: Option<&'t str>,
+    trace_state: Option<&'t str>,
 }
 
 impl<'t> Message<'t> {
@@ -97,9 +100,15 @@ impl<'t> Message<'t> {
         self.meta.revision.is_none() && self.meta.capabilities.is_none()
     }
 
+    /// The trace that it is part of, if it names one.
+    pub(crate) fn trace(&self) -> Option<RemoteTrace<'t>> {
+        let state = self.meta.trace_state;
+        self.meta.trace_parent.map(|parent| RemoteTrace { parent, state })
+    }
+
     /// What the client can, where the message says all that revision 2026-07-28 wants to be said.
     pub(crate) fn client(&self) -> Option<ClientCapabilities> {
-        let Meta { revision, capabilities } = self.meta;
+        let Meta { revision, capabilities, .. } = self.meta;
         if revision? != ProtocolVersion::V_2026_07_28.as_str() {
             return None;
         }
@@ -153,8 +162,12 @@ fn meta(meta: Cursor<'_>) -> Option<Meta<'_>> {
             Some("clientCapabilities") => said.capabilities = Some(value),
             Some("clientInfo") => {}
             Some(_) => return None,
-            None if key == "progressToken" => return None,
-            None => {}
+            None => match &*key {
+                "progressToken" => return None,
+                "traceparent" => said.trace_parent = plain(value),
+                "tracestate" => said.trace_state = plain(value),
+                _ => {}
+            },
         }
     }
     Some(said)

@@ -79,6 +79,7 @@ impl PlainHttp {
         match answer {
             Answer::Done(result) => {
                 let mut text = Vec::with_capacity(ORDINARY);
+                self.server.note_links(&result);
                 written::call(&mut text, &id, &begun.turn, &result, takes);
                 Some(json(Full::from(text).boxed()))
             }
@@ -106,7 +107,8 @@ impl PlainHttp {
                 Some(Work::Listed(written::list(message.id(), page)))
             }
             Wanted::Call { name, arguments } => {
-                let begun = Begun::new(&self.server, message.call(name, arguments));
+                let begun =
+                    Begun::new(&self.server, message.call(name, arguments), message.trace());
                 // Arguments that are repeated in headers have to be compared. Of a client that takes no
                 // tasks: it is refused.
                 if (takes == McpData::Any && self.server.tools(&begun.turn).repeats_arguments(name))

@@ -98,26 +98,7 @@ fn part(upstream: &str, block: ContentBlock) -> Content {
             Ok(data) => Content::Audio { data, mime_type: line(&audio.mime_type) },
             Err(_) => unreadable(upstream, "a sound"),
         },
-        ContentBlock::Resource(embedded) => match embedded.resource {
-            ResourceContents::TextResourceContents { uri, mime_type, text, .. } => {
-                Content::TextFile {
-                    uri: line(&uri),
-                    text: visible(&text).into_owned(),
-                    mime_type: mime_type.as_deref().map(line),
-                }
-            }
-            ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
-                match STANDARD.decode(&blob) {
-                    Ok(data) => Content::Blob {
-                        uri: line(&uri),
-                        data,
-                        mime_type: mime_type.as_deref().map_or(UNKNOWN_TYPE.to_owned(), line),
-                    },
-                    Err(_) => unreadable(upstream, "a file"),
-                }
-            }
-            _ => unknown(upstream),
-        },
+        ContentBlock::Resource(embedded) => file(upstream, embedded.resource),
         ContentBlock::ResourceLink(resource) => {
             let mut link = Link::new(line(&resource.uri), line(&resource.name));
             link.title = resource.title.as_deref().map(line);
@@ -125,6 +106,28 @@ fn part(upstream: &str, block: ContentBlock) -> Content {
             link.mime_type = resource.mime_type.as_deref().map(line);
             link.size = resource.size;
             link.into()
+        }
+        _ => unknown(upstream),
+    }
+}
+
+/// A text or bytes, with the address that the server gives them.
+pub(crate) fn file(upstream: &str, contents: ResourceContents) -> Content {
+    match contents {
+        ResourceContents::TextResourceContents { uri, mime_type, text, .. } => Content::TextFile {
+            uri: line(&uri),
+            text: visible(&text).into_owned(),
+            mime_type: mime_type.as_deref().map(line),
+        },
+        ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
+            match STANDARD.decode(&blob) {
+                Ok(data) => Content::Blob {
+                    uri: line(&uri),
+                    data,
+                    mime_type: mime_type.as_deref().map_or(UNKNOWN_TYPE.to_owned(), line),
+                },
+                Err(_) => unreadable(upstream, "a file"),
+            }
         }
         _ => unknown(upstream),
     }

@@ -20,6 +20,7 @@ use super::keeper::{Keeper, Shared};
 use super::link::Link;
 use super::pins::PinStore;
 use super::publish::{KnownBy, Publisher};
+use super::reading::LinkedResources;
 use super::review::{NoReview, OfferedTool, Review};
 use super::settings::Upstream;
 use super::status::{UpstreamState, UpstreamStatus};
@@ -38,7 +39,7 @@ const LAST_KILLS: Duration = Duration::from_secs(1);
 #[derive(Clone)]
 pub struct Upstreams(Arc<Inner>);
 
-struct Inner {
+pub(super) struct Inner {
     executor: Executor,
     known_by: KnownBy,
     kept: Mutex<Room>,
@@ -55,6 +56,7 @@ struct Room {
 
 struct Kept {
     upstream: Arc<Upstream>,
+    link: Arc<Link>,
     declared: watch::Sender<Declared>,
     shared: Arc<Shared>,
     stop: CancellationToken,
@@ -235,17 +237,33 @@ impl Upstreams {
         let declared = watch::Sender::new(declared);
         let keeper = Keeper {
             upstream: Arc::clone(&upstream),
-            link,
+            link: Arc::clone(&link),
             shared: Arc::clone(&shared),
             publisher,
             declared: declared.subscribe(),
             stop: stop.clone(),
         };
-        Kept { upstream, declared, shared, stop, task: tokio::spawn(keeper.run()) }
+        Kept { upstream, link, declared, shared, stop, task: tokio::spawn(keeper.run()) }
+    }
+
+    /// Reads what links in results of their tools lead to.
+    pub fn linked(&self) -> LinkedResources {
+        LinkedResources::of(&self.0)
     }
 
     fn room(&self) -> MutexGuard<'_, Room> {
-        self.0.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.room()
+    }
+}
+
+impl Inner {
+    fn room(&self) -> MutexGuard<'_, Room> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The way to an upstream, if there is one of that name.
+    pub(super) fn link(&self, upstream: &str) -> Option<Arc<Link>> {
+        self.room().kept.get(upstream).map(|kept| Arc::clone(&kept.link))
     }
 }
 

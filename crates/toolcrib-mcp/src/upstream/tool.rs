@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use rmcp::RoleClient;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientRequest, JsonObject, ServerResult,
 };
-use rmcp::service::{PeerRequestOptions, RequestHandle, ServiceError};
+use rmcp::service::ServiceError;
 use toolcrib_tool::{
     Arguments, BoxFuture, CallContext, Plan, Tool, ToolError, ToolOutcome, UpstreamPlan,
 };
 
 use super::link::Link;
 use super::marking::marked;
+use super::pending::Pending;
 use super::result::outcome;
 
 /// A tool of an upstream.
@@ -34,14 +34,10 @@ impl Tool for UpstreamTool {
             let params =
                 CallToolRequestParams::new(self.original.clone()).with_arguments(arguments);
             let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-            let options = PeerRequestOptions::no_options();
-            let handle = live
-                .peer
-                .send_request_with_option(request, options)
+            let mut pending = Pending::ask(&self.link, &live, request)
                 .await
                 .map_err(|error| self.failed(&error))?;
-            let _following = live.progress.follow(handle.progress_token.clone(), cx.clone());
-            let mut pending = Pending { handle: Some(handle), link: &self.link };
+            let _following = live.progress.follow(pending.progress_token(), cx.clone());
             let answer = pending.answer().await;
             match answer.map_err(|error| self.failed(&error))? {
                 ServerResult::CallToolResult(answer) => outcome(&self.link.upstream, answer),
@@ -89,33 +85,6 @@ impl UpstreamTool {
                 .with_retryable(true)
                 .with_source(std::io::Error::other(error.to_string()))
             }
-        }
-    }
-}
-
-/// A call that the server has not answered yet. Dropped before that, it is withdrawn.
-struct Pending<'a> {
-    handle: Option<RequestHandle<RoleClient>>,
-    link: &'a Link,
-}
-
-impl Pending<'_> {
-    async fn answer(&mut self) -> Result<ServerResult, ServiceError> {
-        let Some(handle) = &mut self.handle else { return Err(ServiceError::TransportClosed) };
-        let answer = (&mut handle.rx).await;
-        self.handle = None;
-        answer.map_err(|_| ServiceError::TransportClosed)?
-    }
-}
-
-impl Drop for Pending<'_> {
-    fn drop(&mut self) {
-        let Some(handle) = self.handle.take() else { return };
-        self.link.given_up.notify_one();
-        // Outside a runtime there is no connection any more.
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            let reason = "the caller does not wait for the answer any more".to_owned();
-            runtime.spawn(handle.cancel(Some(reason)));
         }
     }
 }

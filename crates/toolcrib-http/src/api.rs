@@ -20,6 +20,7 @@ use serde::Serialize;
 use tokio_util::task::TaskTracker;
 
 use crate::Backend;
+use crate::gate::Pass;
 use crate::idempotency::Idempotency;
 use crate::problem::Problem;
 use crate::traffic::Traffic;
@@ -65,11 +66,17 @@ impl Api {
         &self.0.idempotency
     }
 
-    /// Does something to its end, also if whoever asked for it is gone.
+    /// Does something to its end, also if whoever asked for it is gone. It counts as a request until then.
     pub(crate) async fn to_the_end<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
     ) -> Result<T, Problem> {
+        let pass = Pass::of_this_request();
+        let work = async move {
+            let done = work.await;
+            drop(pass);
+            done
+        };
         let done = self.0.tasks.spawn(work).await;
         done.map_err(|error| Problem::internal("the request could not be finished", &error))
     }

@@ -35,7 +35,9 @@ pub(crate) async fn require(
         }
     };
     request.extensions_mut().insert(Arc::clone(client));
-    let mut response = next.run(request).await.map(|body| Body::new(Counted::new(body, pass)));
+    let pass = Arc::new(pass);
+    let response = Arc::clone(&pass).during(next.run(request)).await;
+    let mut response = response.map(|body| Body::new(Counted::new(body, pass)));
     response.extensions_mut().insert(Caller(Arc::clone(&client.name)));
     response
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use axum::body::HttpBody;
 use hyper::body::{Frame, SizeHint};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task_local;
 use toolcrib_core::TokenBucket;
 use toolcrib_tool::RateLimit;
 
@@ -22,6 +23,23 @@ pub(crate) struct Gate {
 #[derive(Debug)]
 pub(crate) struct Pass {
     _slot: Option<OwnedSemaphorePermit>,
+}
+
+task_local! {
+    static OWN: Arc<Pass>;
+}
+
+impl Pass {
+    /// Answers a request that was let in. Where its work goes on without it, it
+    /// [counts](Self::of_this_request) as long as that does.
+    pub(crate) async fn during<T>(self: Arc<Self>, answer: impl Future<Output = T>) -> T {
+        OWN.scope(self, answer).await
+    }
+
+    /// The pass of the request that is being answered, if it needed one.
+    pub(crate) fn of_this_request() -> Option<Arc<Self>> {
+        OWN.try_with(Arc::clone).ok()
+    }
 }
 
 /// Why a request was not let in.
@@ -57,18 +75,18 @@ impl Gate {
 }
 
 /// The body of an answer whose request counts until it is sent, or nobody reads it.
-pub(crate) struct Counted<B> {
+pub(crate) struct Counted<B, P> {
     body: B,
-    _pass: Pass,
+    _pass: P,
 }
 
-impl<B> Counted<B> {
-    pub(crate) fn new(body: B, pass: Pass) -> Self {
+impl<B, P> Counted<B, P> {
+    pub(crate) fn new(body: B, pass: P) -> Self {
         Self { body, _pass: pass }
     }
 }
 
-impl<B: HttpBody + Unpin> HttpBody for Counted<B> {
+impl<B: HttpBody + Unpin, P: Unpin> HttpBody for Counted<B, P> {
     type Data = B::Data;
     type Error = B::Error;
 

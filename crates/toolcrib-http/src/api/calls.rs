@@ -181,12 +181,7 @@ pub(crate) async fn call(
     }
     let request = Request::of(&headers, &client.name, &["call", &name], &body)?;
     let own = api.clone();
-    let work = async move {
-        match answered_one(&own, &client, calls).await {
-            Ok(response) => response,
-            Err(problem) => problem.into_response(),
-        }
-    };
+    let work = async move { answered_one(&own, &client, calls).await.into_response() };
     match request {
         None => Ok(work.await),
         Some(request) => api.idempotency().once(&api, request, Box::pin(work)).await,
@@ -255,12 +250,7 @@ pub(crate) async fn batch(
     }
     let request = Request::of(&headers, &client.name, &["batch"], &body)?;
     let own = api.clone();
-    let work = async move {
-        match answered_batch(&own, &client, calls).await {
-            Ok(response) => response,
-            Err(problem) => problem.into_response(),
-        }
-    };
+    let work = async move { answered_batch(&own, &client, calls).await.into_response() };
     match request {
         None => Ok(work.await),
         Some(request) => api.idempotency().once(&api, request, Box::pin(work)).await,

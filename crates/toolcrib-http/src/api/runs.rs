@@ -149,12 +149,7 @@ pub(crate) async fn start(
     let calls = Calls::several(&JsonBody::parse(&headers, &body)?)?;
     let request = Request::of(&headers, &client.name, &["runs"], &body)?;
     let own = api.clone();
-    let work = async move {
-        match started(&own, &client, calls).await {
-            Ok(response) => response,
-            Err(problem) => problem.into_response(),
-        }
-    };
+    let work = async move { started(&own, &client, calls).await.into_response() };
     match request {
         // What was asked to be kept is kept, whoever leaves.
         None => api.to_the_end(work).await,

@@ -89,6 +89,25 @@ async fn who_asks_too_often_or_too_much_at_once_is_told_when_to_come_back() {
 }
 
 #[tokio::test]
+async fn work_that_goes_on_without_its_client_counts_until_it_is_done() {
+    let tokens = [client("broad", |broad| broad.concurrent = Some(1))];
+    let server = start(ServerConfig { tokens: tokens.into(), ..config() }).await;
+    let mut left = tokio::net::TcpStream::connect(server.address).await.unwrap();
+    let ask = Ask::new(server.address, "POST /v1/tools/wait/call").of("broad");
+    ask.with("idempotency-key", "k").write(&mut left).await;
+    server.waits.begun.notified().await;
+    drop(left);
+    // Until its end is noticed, and only who asks for the metrics is there.
+    let alone = "toolcrib_http_requests_in_flight 1\n";
+    while !Ask::api(server.address, "GET /metrics").send().await.body.contains(alone) {
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    assert_eq!(call(&server, "broad", "echo", &json!({})).await.status, 429);
+    // The work has no end of its own.
+    server.stop().abort();
+}
+
+#[tokio::test]
 async fn without_authentication_one_may_call_and_look_but_not_decide_or_operate() {
     let server = start(ServerConfig { token: None, no_auth: true, ..config() }).await;
     let ask = |line: &str| Ask::new(server.address, line).send();

@@ -57,6 +57,10 @@ impl PlainHttp {
         if !self.hosts.admit(headers) || !head::accepts_answers(headers) {
             return None;
         }
+        // In a session either kind of answer would do.
+        if session.is_some() && !head::prefers_json(headers) {
+            return None;
+        }
         let (id, mut begun, takes) = match self.work(parts, body, session)? {
             Work::Listed(pieces) => return Some(json(Pieces(pieces.into()).boxed())),
             Work::Call { id, begun, takes } => (id, begun, takes),

@@ -102,7 +102,8 @@ impl McpHttpOptions {
 /// [`McpServer::http_service`].
 ///
 /// A client of a revision up to 2025-11-25 that begins with `initialize` gets a session, in which it
-/// can be asked and told things; the least recently used of more than 1,024 sessions ends. A client whose
+/// can be asked and told things; the least recently used of more than 1,024 sessions ends. What needs no
+/// waiting is answered with JSON there, all else with a stream of events. A client whose
 /// connection breaks in a session comes back with the id of the last event it has seen (`Last-Event-ID`)
 /// and gets the rest; answers are kept for five minutes. All other
 /// requests stand alone and are answered with plain JSON, or with a stream of events where there is

@@ -1,5 +1,5 @@
 //! What happens in a crib, told to an OpenTelemetry collector: a trace of every call, and the numbers of
-//! `/metrics`, as protobuf over HTTP (OTLP).
+//! `/metrics` about tools, their answers, manifests and other servers, as protobuf over HTTP (OTLP).
 //!
 //! It is switched on and set by the variables that OpenTelemetry has for it, and by no other settings:
 //!

@@ -32,8 +32,8 @@ pub(crate) struct Publisher {
     /// The server's tools as it described them last, those that are not taken included.
     listed: Vec<Value>,
     known: Vec<Known>,
-    /// What was published last, with the names on the wire, to be published again where nothing has
-    /// changed.
+    /// What was published last, with the names on the wire and sorted by them, to be published again
+    /// where nothing has changed.
     entries: Vec<(String, ToolEntry)>,
     /// Whether the registry took that.
     taken: bool,
@@ -243,14 +243,13 @@ impl Publisher {
             Reviewed::Accepted | Reviewed::Refused(_) => None,
         };
         // The same entry again keeps what was made from it; its link is for good.
-        let same = self.entries.iter().find(|(original, entry)| {
-            *original == tool.original
-                && entry.unavailable_reason() == reason
-                && entry.is_blocked() == blocked.is_some()
-                && entry.remark.as_deref() == remark
-                && entry.definition == tool.definition
-        });
-        if let Some((_, same)) = same {
+        let known = self.entries.binary_search_by(|(original, _)| original.cmp(&tool.original));
+        if let Some((_, same)) = known.ok().and_then(|at| self.entries.get(at))
+            && same.unavailable_reason() == reason
+            && same.is_blocked() == blocked.is_some()
+            && same.remark.as_deref() == remark
+            && same.definition == tool.definition
+        {
             return ToolEntry { source: self.source.clone(), ..same.clone() };
         }
         let body = UpstreamTool { link: Arc::clone(&self.link), original: tool.original.clone() };

@@ -206,7 +206,7 @@ fn a_call_goes_on_with_the_trace_that_its_client_names() {
     let executor = executor();
     otlp.start(executor.clone()).unwrap();
     let log = tracing_subscriber::registry().with(otlp.layer());
-    let parent = |number: u8| format!("00-{:032x}-{:016x}-01", number, number);
+    let parent = |number: u8| format!("00-{number:032x}-{number:016x}-01");
     let named = |number| format!("traceparent: {}\r\ntracestate: {STATE}\r\n", parent(number));
     let meta = |number| {
         format!(r#""_meta":{{"traceparent":"{}","tracestate":"{STATE}"}}"#, parent(number))
@@ -260,11 +260,10 @@ fn a_call_goes_on_with_the_trace_that_its_client_names() {
         while let Some(parent) = by_id(&top.parent_span_id) {
             top = parent;
         }
-        let trace = format!("{number:032x}");
-        let is_followed = hex(&own.trace_id) == trace;
+        let is_followed = id_of(&own.trace_id) == u128::from(number);
         assert_eq!(is_followed, number != 6, "{number}: {own:?}");
         if is_followed {
-            assert_eq!(hex(&top.parent_span_id), format!("{number:016x}"), "{top:?}");
+            assert_eq!(id_of(&top.parent_span_id), u128::from(number), "{top:?}");
             assert_eq!(top.trace_state, STATE);
         } else {
             assert!(top.parent_span_id.is_empty(), "{top:?}");
@@ -272,8 +271,9 @@ fn a_call_goes_on_with_the_trace_that_its_client_names() {
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+/// An id as the number that it is in `traceparent`.
+fn id_of(bytes: &[u8]) -> u128 {
+    bytes.iter().fold(0, |number, byte| number << 8 | u128::from(*byte))
 }
 
 #[test]

@@ -18,6 +18,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use serde::Serialize;
 use tokio_util::task::TaskTracker;
+use tracing::{Instrument as _, Span};
 
 use crate::Backend;
 use crate::gate::Pass;
@@ -66,7 +67,8 @@ impl Api {
         &self.0.idempotency
     }
 
-    /// Does something to its end, also if whoever asked for it is gone. It counts as a request until then.
+    /// Does something to its end, also if whoever asked for it is gone. It counts as a request until then,
+    /// and is told of as part of it.
     pub(crate) async fn to_the_end<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
@@ -77,7 +79,7 @@ impl Api {
             drop(pass);
             done
         };
-        let done = self.0.tasks.spawn(work).await;
+        let done = self.0.tasks.spawn(work.instrument(Span::current())).await;
         done.map_err(|error| Problem::internal("the request could not be finished", &error))
     }
 

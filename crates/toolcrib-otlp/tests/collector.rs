@@ -188,7 +188,7 @@ async fn post(address: SocketAddr, path: &str, head: &str, body: &str) -> String
     let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
     let request = format!(
         "POST {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\
-         accept: application/json, text/event-stream\r\ncontent-type: application/json\r\n\
+         content-type: application/json\r\n\
          content-length: {}\r\n{head}\r\n{body}",
         body.len()
     );
@@ -230,17 +230,23 @@ fn a_call_goes_on_with_the_trace_that_its_client_names() {
             let address = server.local_addr().unwrap();
             let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
             let serving = tokio::spawn(server.serve(async move { drop(stopped.await) }));
-            let name = r#"{"call_id":"1"}"#;
+            let both = "accept: application/json, text/event-stream\r\n";
+            let asked = |number| named(number) + both;
+            let (rest, events) = ("/v1/tools/echo/call", "accept: text/event-stream\r\n");
             let answers = [
-                post(address, "/v1/tools/echo/call", &named(1), name).await,
-                post(address, "/mcp", &named(2), &call(2, "")).await,
+                post(address, rest, &named(1), r#"{"call_id":"1"}"#).await,
+                post(address, rest, &(named(7) + events), r#"{"call_id":"7"}"#).await,
+                post(address, rest, &(named(8) + "idempotency-key: k\r\n"), r#"{"call_id":"8"}"#)
+                    .await,
+                post(address, "/mcp", &asked(2), &call(2, "")).await,
                 // What the message says is nearer to the call than what its request says.
-                post(address, "/mcp", &named(9), &call(3, &format!(",{}", meta(3)))).await,
+                post(address, "/mcp", &asked(9), &call(3, &format!(",{}", meta(3)))).await,
                 // A member that nobody knows makes it a message for the protocol library.
-                post(address, "/mcp", &named(9), &call(4, &format!(r#",{},"x":1"#, meta(4)))).await,
-                post(address, "/mcp", &named(5), &call(5, r#","x":1"#)).await,
+                post(address, "/mcp", &asked(9), &call(4, &format!(r#",{},"x":1"#, meta(4)))).await,
+                post(address, "/mcp", &asked(5), &call(5, r#","x":1"#)).await,
                 // What names no trace begins a new one.
-                post(address, "/mcp", "traceparent: 00-not-one\r\n", &call(6, "")).await,
+                post(address, "/mcp", &format!("traceparent: 00-not-one\r\n{both}"), &call(6, ""))
+                    .await,
             ];
             for answer in answers {
                 assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
@@ -252,7 +258,7 @@ fn a_call_goes_on_with_the_trace_that_its_client_names() {
     otlp.finish();
     let spans = spans(&heard);
     let by_id = |id: &[u8]| spans.iter().find(|span| span.span_id == id);
-    for number in 1..=6_u8 {
+    for number in 1..=8_u8 {
         let id = number.to_string();
         let is_own = |span: &&Span| text(&span.attributes, "gen_ai.tool.call.id") == Some(&id);
         let own = spans.iter().find(is_own).unwrap_or_else(|| panic!("{number}: {spans:?}"));

@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 use toolcrib_core::Answer;
 use toolcrib_core::events::{CallStream, ChannelOptions, EventReader, Listeners, OutputChannel};
+use tracing::{Instrument as _, Span};
 
 use super::Api;
 use super::calls::{BatchResult, Calls, kept, start, start_batch};
@@ -51,7 +52,7 @@ pub(super) fn call(api: &Api, client: &Client, calls: Calls) -> Response {
             },
         }
     };
-    told(reader, Box::pin(work))
+    told(reader, work)
 }
 
 /// Several calls on one ordered channel: the first to speak is presented until it has ended.
@@ -77,10 +78,12 @@ pub(super) fn batch(api: &Api, client: &Client, calls: Calls) -> Response {
             Err(error) => problem(&error),
         }
     };
-    told(reader, Box::pin(work))
+    told(reader, work)
 }
 
-fn told(reader: EventReader, work: Work) -> Response {
+fn told(reader: EventReader, work: impl Future<Output = Event> + Send + 'static) -> Response {
+    // It is worked on once the request is answered, and is part of it all the same.
+    let work: Work = Box::pin(work.instrument(Span::current()));
     let telling = Telling { reader, work: Some(work), last: None };
     let events = stream::unfold(telling, async |mut telling| {
         let event = telling.next().await?;

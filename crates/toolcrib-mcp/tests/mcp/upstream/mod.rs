@@ -4,6 +4,7 @@ mod calls;
 mod definitions;
 mod http;
 mod lifetime;
+mod links;
 
 use std::fs;
 use std::path::PathBuf;

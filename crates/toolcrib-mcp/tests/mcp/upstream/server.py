@@ -59,9 +59,25 @@ def call(request, name, arguments, meta):
         return send(id=request, error={"code": -32602, "message": "not like this"})
     if name == "env":
         return send(id=request, result=text(json.dumps(sorted(os.environ))))
+    if name == "links":
+        uris = arguments.get("uris", ["note://1"])
+        return send(id=request, result={"content": [
+            {"type": "resource_link", "uri": uri, "name": uri} for uri in uris]})
     if name == "data":
         return send(id=request, result=text("3", structuredContent={"sum": 3}))
     send(id=request, result=text(json.dumps({"name": name, "arguments": arguments})))
+
+
+def read(request, uri):
+    kind = uri.split("://")[0]
+    if kind == "gone":
+        return send(id=request, error={"code": -32002, "message": "no such note"})
+    if kind == "closed":
+        return send(id=request, error={"code": -32603, "message": "ask for hunter2-secret"})
+    if kind == "bytes":
+        return send(id=request, result={"contents": [{"uri": uri, "blob": "AAEC"}]})
+    words = "x" * (5 << 20) if kind == "long" else f"{path} has {uri} and hunter2-secret"
+    send(id=request, result={"contents": [{"uri": uri, "mimeType": "text/plain", "text": words}]})
 
 
 def main():
@@ -94,6 +110,8 @@ def main():
             send(id=request, result={"tools": pages[at], **more})
         elif method == "tools/call":
             call(request, params["name"], params.get("arguments"), params.get("_meta") or {})
+        elif method == "resources/read":
+            read(request, params["uri"])
         elif method == "ping":
             send(id=request, result={})
         elif request is not None:

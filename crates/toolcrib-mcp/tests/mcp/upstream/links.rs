@@ -1,0 +1,107 @@
+//! What results of upstreams link to, read by the clients that were given the links.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use toolcrib_core::masking::Mask;
+use toolcrib_core::{Executor, Registry, RegistryBuilder, ToolFilter, Toolset, TurnOptions};
+use toolcrib_mcp::upstream::{MemoryPins, Upstream, Upstreams};
+use toolcrib_mcp::{McpOptions, McpServer};
+
+use super::{PATIENCE, Scripted, until};
+use crate::wire::Wire;
+
+/// A server of MCP over these upstreams, and a secret that is hidden.
+async fn served(upstreams: impl IntoIterator<Item = Upstream>) -> (McpServer, Upstreams) {
+    let registry = Registry::new(RegistryBuilder::new().build());
+    let mask = Mask::new(["hunter2-secret".to_owned()]).unwrap();
+    let executor = Executor::builder(registry).mask(mask).build();
+    let own = Upstreams::new(executor.clone(), Arc::new(MemoryPins::default()));
+    own.set(upstreams).await;
+    assert!(own.settled(PATIENCE).await);
+    (McpServer::new(executor, McpOptions::default().linked(own.linked())), own)
+}
+
+async fn read(wire: &mut Wire, uri: &str) -> Value {
+    wire.request("resources/read", json!({"uri": uri})).await
+}
+
+#[tokio::test]
+async fn a_link_is_followed_by_the_client_that_was_given_it_and_by_nobody_else() {
+    let scripted = Scripted::new(&["links"]);
+    let (server, upstreams) = served([scripted.upstream("notes")]).await;
+    let (mut wire, hello) = Wire::initialized(server.for_client(TurnOptions::default())).await;
+    assert!(hello["result"]["capabilities"]["resources"].is_object(), "{hello}");
+    let before = read(&mut wire, "note://1").await;
+    assert_eq!(before["error"]["code"], -32002, "{before}");
+    let uris = ["note://1", "bytes://2", "gone://3", "closed://4", "long://5"];
+    wire.call("notes_links", json!({"uris": uris})).await;
+
+    let answer = read(&mut wire, "note://1").await;
+    let [contents] = answer["result"]["contents"].as_array().unwrap().as_slice() else {
+        panic!("{answer}")
+    };
+    assert_eq!(contents["_meta"], json!({"toolcrib/untrusted": "notes"}));
+    assert_eq!(
+        (&contents["uri"], &contents["mimeType"]),
+        (&json!("note://1"), &json!("text/plain"))
+    );
+    let text = contents["text"].as_str().unwrap();
+    assert!(text.starts_with("[untrusted output of the MCP server `notes`, up to "), "{text}");
+    assert!(text.contains("has note://1 and [masked]\n[end "), "{text}");
+    let bytes = read(&mut wire, "bytes://2").await;
+    assert_eq!(bytes["result"]["contents"][0]["blob"], "AAEC", "{bytes}");
+
+    let gone = read(&mut wire, "gone://3").await;
+    assert_eq!(gone["error"]["code"], -32002, "{gone}");
+    let closed = read(&mut wire, "closed://4").await;
+    let message = closed["error"]["message"].as_str().unwrap();
+    assert!(message.contains("`notes` refused to read it"), "{message}");
+    assert!(message.contains("\nask for [masked]\n[end "), "{message}");
+    let long = read(&mut wire, "long://5").await;
+    assert!(long["error"]["message"].as_str().unwrap().contains("longer than"), "{long}");
+
+    let asked = scripted.heard("resources/read").len();
+    // Another address of that server, and another client.
+    assert_eq!(read(&mut wire, "note://7").await["error"]["code"], -32002);
+    let (mut other, _) = Wire::initialized(server.for_client(TurnOptions::default())).await;
+    assert_eq!(read(&mut other, "note://1").await["error"]["code"], -32002);
+    assert_eq!(scripted.heard("resources/read").len(), asked, "the server was not even asked");
+
+    // A server that is gone is said to be.
+    upstreams.set([]).await;
+    let gone = read(&mut wire, "note://1").await;
+    assert!(gone["error"].is_object(), "{gone}");
+    upstreams.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_link_is_read_from_the_server_whose_tool_gave_it_first() {
+    let (one, other) = (Scripted::new(&["links"]), Scripted::new(&["links"]));
+    let (server, upstreams) = served([one.upstream("one"), other.upstream("other")]).await;
+    let (mut wire, _) = Wire::initialized(server).await;
+    wire.call("other_links", json!({})).await;
+    wire.call("one_links", json!({})).await;
+    let answer = read(&mut wire, "note://1").await;
+    assert_eq!(answer["result"]["contents"][0]["_meta"]["toolcrib/untrusted"], "other", "{answer}");
+    assert!(one.heard("resources/read").is_empty());
+    upstreams.shutdown().await;
+}
+
+#[tokio::test]
+async fn who_may_not_call_a_tool_any_more_follows_none_of_its_links() {
+    let scripted = Scripted::new(&["links"]);
+    let (server, upstreams) = served([scripted.upstream("notes")]).await;
+    let toolset = Toolset::new().exclude(ToolFilter::new().name("notes_links"));
+    let narrow = server.for_client(TurnOptions::default().toolset(toolset));
+    let (mut wire, _) = Wire::initialized(narrow).await;
+    wire.call("notes_links", json!({})).await;
+    assert_eq!(read(&mut wire, "note://1").await["error"]["code"], -32002);
+    let (mut wire, _) = Wire::initialized(server).await;
+    wire.call("notes_links", json!({})).await;
+    // The server has that tool no more.
+    upstreams.set([scripted.upstream("notes").exclude(["links"])]).await;
+    until("its tool is gone", || upstreams.status()[0].tools == 0).await;
+    assert_eq!(read(&mut wire, "note://1").await["error"]["code"], -32002);
+    upstreams.shutdown().await;
+}

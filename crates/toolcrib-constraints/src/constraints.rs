@@ -100,7 +100,7 @@ impl Constraint for Constraints {
             .rules
             .iter()
             .filter_map(|(rule, message)| {
-                let why = match context.resolve(&rule.expression) {
+                let why = match context.resolve(&rule.expression.root) {
                     Ok(Cel::Bool(true)) => return None,
                     Ok(Cel::Bool(false)) => None,
                     Ok(other) => Some(Err(other.type_of().to_string())),

@@ -29,6 +29,7 @@
 #![forbid(unsafe_code)]
 
 mod constraints;
+mod expression;
 mod names;
 mod rule;
 mod shape;
@@ -36,5 +37,6 @@ mod values;
 mod walk;
 
 pub use constraints::Constraints;
-pub use names::{Kind, Names, Uses};
-pub use rule::{RULE_MAX_BYTES, Rule, RuleError};
+pub use expression::{RULE_MAX_BYTES, RuleError};
+pub use names::{Kind, Names};
+pub use rule::{Rule, Uses};

@@ -2,9 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::rule::Rule;
-use crate::walk;
-
 /// What a schema says of an argument, as far as rules care.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Kind {
@@ -48,6 +45,11 @@ impl Names {
         self.arguments.get(argument).map(|(kind, _)| *kind)
     }
 
+    /// Whether there is such an argument that a call may lack.
+    pub(crate) fn may_be_absent(&self, argument: &str) -> bool {
+        self.arguments.get(argument).is_some_and(|(_, present)| !present)
+    }
+
     pub(crate) fn has_context(&self, name: &str) -> bool {
         self.context.contains(name)
     }
@@ -58,29 +60,5 @@ impl Names {
 
     pub(crate) fn contexts(&self) -> impl Iterator<Item = &str> {
         self.context.iter().map(String::as_str)
-    }
-}
-
-/// What a rule asks about.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Uses {
-    /// The arguments, by name.
-    pub arguments: BTreeSet<String>,
-    /// Of these, the ones a call may lack although the rule does not ask whether they are there:
-    /// such a call is refused.
-    pub unguarded: BTreeSet<String>,
-}
-
-impl Rule {
-    /// What the rule asks about.
-    pub fn uses(&self, names: &Names) -> Uses {
-        let (arguments, asked) = walk::arguments(&self.expression);
-        let unguarded = arguments
-            .iter()
-            .filter(|name| names.arguments.get(*name).is_some_and(|(_, present)| !present))
-            .filter(|name| !asked.contains(*name))
-            .cloned()
-            .collect();
-        Uses { arguments, unguarded }
     }
 }

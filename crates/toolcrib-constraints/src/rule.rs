@@ -1,48 +1,25 @@
 //! A rule: read, and checked as far as it can be without knowing the tool.
 
-use std::ops::Range;
+use std::collections::BTreeSet;
 
-use cel::common::ast::{IdedExpr, SourceInfo};
-use cel::parser::Parser;
-
+use crate::expression::{Expression, RuleError};
 use crate::names::Names;
 use crate::walk::{self, Walked};
 
-/// The longest rule, in bytes.
-pub const RULE_MAX_BYTES: usize = 2_000;
-
-/// How deep an expression may nest: both reading and evaluating one recurse.
-pub(crate) const DEPTH_MAX: usize = 40;
-
-/// How deep `all`, `exists` and their like may stand within one another.
-pub(crate) const LOOPS_MAX: usize = 2;
-
-/// What is wrong with a rule.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RuleError {
-    /// Where, in bytes of the rule's text.
-    pub range: Range<usize>,
-    /// What is wrong, as one clause.
-    pub message: String,
-    /// What would be right, if that is known.
-    pub help: Option<String>,
+/// What a rule asks about.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Uses {
+    /// The arguments, by name.
+    pub arguments: BTreeSet<String>,
+    /// Of these, the ones a call may lack although the rule does not ask whether they are there:
+    /// such a call is refused.
+    pub unguarded: BTreeSet<String>,
 }
-
-impl std::fmt::Display for RuleError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.message)?;
-        self.help.iter().try_for_each(|help| write!(f, ": {help}"))
-    }
-}
-
-impl std::error::Error for RuleError {}
 
 /// An expression that asks a question about a call.
 #[derive(Debug)]
 pub struct Rule {
-    pub(crate) text: String,
-    pub(crate) expression: IdedExpr,
-    pub(crate) source: SourceInfo,
+    pub(crate) expression: Expression,
     /// How deep loops stand within one another.
     pub(crate) loops: usize,
 }
@@ -82,97 +59,24 @@ impl Rule {
     }
 
     fn read(text: &str, names: Option<&Names>) -> Result<Self, Vec<RuleError>> {
-        let whole = 0..text.len();
-        let one = |message: String, help: &str| {
-            let help = (!help.is_empty()).then(|| help.to_owned());
-            vec![RuleError { range: whole.clone(), message, help }]
-        };
-        if text.trim().is_empty() {
-            return Err(one(
-                "the rule is empty".to_owned(),
-                "write one such as `args.lines <= 500`",
-            ));
-        }
-        if text.len() > RULE_MAX_BYTES {
-            let message = format!("the rule has more than {RULE_MAX_BYTES} bytes");
-            return Err(one(message, "split it into several rules"));
-        }
-        if let Some(at) = too_deep(text) {
-            let message = format!("brackets nest more than {DEPTH_MAX} deep here");
-            let help = Some("split it into several rules".to_owned());
-            return Err(vec![RuleError { range: at..at + 1, message, help }]);
-        }
-        let parsed = Parser::new().max_recursion_depth(96).parse_with_source_info(text);
-        let (expression, source) = parsed.map_err(|errors| {
-            errors
-                .errors
-                .iter()
-                .map(|error| syntax(text, error.pos, &error.msg))
-                .collect::<Vec<_>>()
-        })?;
-        let mut rule = Self { text: text.to_owned(), expression, source, loops: 0 };
-        let Walked { loops, errors } = walk::walk(&rule, names);
-        if !errors.is_empty() {
-            return Err(errors);
-        }
-        rule.loops = loops;
-        Ok(rule)
+        let expression = Expression::parse(text)?;
+        let Walked { loops, errors } = walk::walk(&expression, names);
+        if errors.is_empty() { Ok(Self { expression, loops }) } else { Err(errors) }
     }
 
     /// The text.
     pub fn text(&self) -> &str {
-        &self.text
+        &self.expression.text
     }
 
-    /// Where a piece of a node stands: the first such text from the node's own place on. The node's
-    /// own character for an empty piece, and the whole rule where its place is not known.
-    pub(crate) fn range(&self, id: u64, piece: &str) -> Range<usize> {
-        let place = self.source.offset_for(id).and_then(|(start, _)| usize::try_from(start).ok());
-        // Places are counted in characters.
-        let Some((start, character)) = place.and_then(|place| self.text.char_indices().nth(place))
-        else {
-            return 0..self.text.len();
-        };
-        match self.text[start..].find(piece).map(|found| start + found) {
-            Some(at) if !piece.is_empty() => at..at + piece.len(),
-            _ => start..start + character.len_utf8(),
-        }
+    /// What the rule asks about.
+    pub fn uses(&self, names: &Names) -> Uses {
+        let (arguments, asked) = walk::arguments(&self.expression.root);
+        let unguarded = arguments
+            .iter()
+            .filter(|name| names.may_be_absent(name) && !asked.contains(*name))
+            .cloned()
+            .collect();
+        Uses { arguments, unguarded }
     }
-}
-
-/// The bracket that opens one level too many: found before a parser that recurses sees the text.
-/// Brackets in strings count, too.
-fn too_deep(text: &str) -> Option<usize> {
-    let mut depth = 0_usize;
-    text.bytes().position(|byte| {
-        match byte {
-            b'(' | b'[' | b'{' => depth += 1,
-            b')' | b']' | b'}' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        depth > DEPTH_MAX
-    })
-}
-
-/// A parser's complaint, without the list of all that it would have taken instead.
-fn syntax(text: &str, (line, column): (isize, isize), said: &str) -> RuleError {
-    let said = said.split(" expecting ").next().unwrap_or(said);
-    let said = said.trim_start_matches("Syntax error: ");
-    let message = if said.contains("<EOF>") {
-        "the rule ends too early".to_owned()
-    } else if let Some(input) = said.strip_prefix("extraneous input ") {
-        format!("{input} is too much here")
-    } else {
-        format!("the rule is no CEL expression: {}", said.trim())
-    };
-    let number = |place: isize| usize::try_from(place - 1).unwrap_or(0);
-    let before: usize = text.split_inclusive('\n').take(number(line)).map(str::len).sum();
-    let within = text.get(before..).unwrap_or_default();
-    let at = within.char_indices().nth(number(column)).map_or(within.len(), |(at, _)| at);
-    let start = before + at;
-    let end = text
-        .get(start..)
-        .and_then(|rest| rest.chars().next())
-        .map_or(start, |first| start + first.len_utf8());
-    RuleError { range: start..end, message, help: None }
 }

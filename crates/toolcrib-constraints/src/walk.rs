@@ -8,8 +8,9 @@ use cel::common::ast::{
 };
 use toolcrib_fuzzy::near_names;
 
+use crate::expression::{DEPTH_MAX, Expression, RuleError};
 use crate::names::Names;
-use crate::rule::{DEPTH_MAX, LOOPS_MAX, Rule, RuleError};
+
 use crate::shape::{Shape, literal_index, shape};
 
 /// The functions of rules. Time, regular expressions and bytes are left out: the first makes an
@@ -48,6 +49,9 @@ const OPERATORS: [&str; 18] = [
     operators::IN,
 ];
 
+/// How deep `all`, `exists` and their like may stand within one another.
+const LOOPS_MAX: usize = 2;
+
 /// What a look has found.
 #[derive(Debug, Default)]
 pub(crate) struct Walked {
@@ -57,16 +61,16 @@ pub(crate) struct Walked {
 }
 
 /// Looks at a rule; at its names too, where they are known.
-pub(crate) fn walk(rule: &Rule, names: Option<&Names>) -> Walked {
+pub(crate) fn walk(rule: &Expression, names: Option<&Names>) -> Walked {
     let mut walk = Walk { rule, names, locals: Vec::new(), loops: 0, found: Walked::default() };
-    walk.question(&rule.expression, "the rule is");
-    walk.node(&rule.expression, 0);
+    walk.question(&rule.root, "the rule is");
+    walk.node(&rule.root, 0);
     walk.found.errors.sort_by_key(|error| error.range.start);
     walk.found
 }
 
 struct Walk<'r> {
-    rule: &'r Rule,
+    rule: &'r Expression,
     names: Option<&'r Names>,
     /// The variables of the loops around the node.
     locals: Vec<&'r str>,

@@ -13,19 +13,16 @@ use crate::crib::{Crib, run};
 use crate::keep_alive::{self, Connection};
 use crate::stopping::Server;
 
-const TOOLS: &str = "
-toolcrib: 1
-tools:
-  - name: greet
-    description: Greet somebody. Read-only.
-    annotations: {read_only: true}
-    input: {properties: {name: {type: string}}, required: [name]}
-    run: {argv: [printf, 'Hello, %s!', '${args.name}']}
+const TOOLS: &str = concat!(
+    "toolcrib: 1\n",
+    include_str!("../greet.yaml"),
+    "
   - name: pick
     description: Ask the person for a file.
     input: {properties: {filter: {type: string}}}
     client: true
-";
+"
+);
 
 const NAP: &str = r#"
 toolcrib: 1

@@ -23,17 +23,14 @@ const TOKEN: &str = "a-token-that-is-kept-over-restarts";
 const UPSTREAM: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../toolcrib-mcp/tests/mcp/upstream/server.py");
 
-const TOOLS: &str = "
-tools:
-  - name: greet
-    description: Greet somebody. Read-only.
-    annotations: {read_only: true}
-    input: {properties: {name: {type: string}}, required: [name]}
-    run: {argv: [printf, 'Hello, %s!', '${args.name}']}
+const TOOLS: &str = concat!(
+    include_str!("../greet.yaml"),
+    "
   - name: pick
     description: Ask the person for a file.
     client: true
-";
+"
+);
 
 fn crib() -> Crib {
     let crib = Crib::new(&[]);

@@ -33,13 +33,9 @@ use crate::process::{CLIENT_LIMIT, Running};
 const UPSTREAM: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../toolcrib-mcp/tests/mcp/upstream/server.py");
 
-const TOOLS: &str = r#"
-tools:
-  - name: greet
-    description: Greet somebody. Read-only.
-    annotations: {read_only: true}
-    input: {properties: {name: {type: string}}, required: [name]}
-    run: {argv: [printf, 'Hello, %s!', '${args.name}']}
+const TOOLS: &str = concat!(
+    include_str!("../greet.yaml"),
+    r#"
   - name: fail
     description: Fail.
     run: {argv: [bash, -c, 'echo no such thing >&2; exit 3']}
@@ -48,7 +44,8 @@ tools:
     limits: {timeout: 10m}
     input: {properties: {mark: {type: string}}, required: [mark]}
     run: {argv: [bash, -c, 'touch "$MARK"; sleep 600'], env: {MARK: '${args.mark}'}}
-"#;
+"#
+);
 
 const LATE: &str = "
 toolcrib: 1

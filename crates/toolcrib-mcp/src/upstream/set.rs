@@ -136,9 +136,14 @@ impl Upstreams {
         };
         let mut listed = end(gone).await;
         let removed = listed.keys().filter(|name| !wanted.contains_key(*name));
-        let changes = removed
-            .map(|name| Change::Remove { unit: SourceUnit::new(Layer::Upstream, name.as_str()) });
-        if let Err(error) = self.0.executor.registry().apply(changes) {
+        let remove = |name: &String| Change::Remove {
+            unit: SourceUnit::new(Layer::Upstream, name.as_str()),
+        };
+        let changes: Vec<_> = removed.map(remove).collect();
+        // Whoever follows manifests sets them at every save: without a change there is no snapshot.
+        if !changes.is_empty()
+            && let Err(error) = self.0.executor.registry().apply(changes)
+        {
             tracing::error!(%error, "tools of upstreams that are gone were not removed");
         }
         let mut room = self.room();
@@ -312,5 +317,23 @@ async fn end(kept: impl IntoIterator<Item = Kept>) -> BTreeMap<String, Vec<Value
 impl fmt::Debug for Upstreams {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Upstreams").field("status", &self.status()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use toolcrib_core::Registry;
+
+    use super::*;
+    use crate::upstream::MemoryPins;
+
+    #[tokio::test]
+    async fn what_is_set_again_unchanged_is_no_new_snapshot() {
+        let registry: Registry = Registry::scratch().build().unwrap();
+        let executor = Executor::builder(registry).build();
+        let upstreams = Upstreams::new(executor.clone(), Arc::new(MemoryPins::default()));
+        let before = executor.registry().snapshot();
+        upstreams.set([]).await;
+        assert!(Arc::ptr_eq(&before, &executor.registry().snapshot()));
     }
 }

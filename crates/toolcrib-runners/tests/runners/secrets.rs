@@ -197,7 +197,8 @@ fn a_command_is_ended_at_its_limit_and_sees_only_what_is_passed() {
             .named("slow", printing("sleep 1000"))
             .named("home", printing("echo \"$HOME ${CARGO_MANIFEST_DIR-none}\"")),
     );
-    assert!(begun.elapsed() < Duration::from_secs(15));
+    // Far from what it would take by itself, however busy the machine is.
+    assert!(begun.elapsed() < Duration::from_secs(500));
     assert!(why(&secrets, "slow").contains("printed no secret within 10 s"));
     let home = std::env::var("HOME").unwrap();
     assert_eq!(value(&secrets, "home"), format!("{home} none"));

@@ -154,7 +154,7 @@ fn is_alive(pid: &str) -> bool {
 async fn gone(pid: &str) -> Duration {
     let begun = Instant::now();
     while is_alive(pid) {
-        assert!(begun.elapsed() < Duration::from_secs(5), "{pid} is still there");
+        assert!(begun.elapsed() < Duration::from_secs(30), "{pid} is still there");
         sleep(Duration::from_millis(10)).await;
     }
     begun.elapsed()
@@ -209,14 +209,14 @@ async fn calls_in_flight_are_answered_in_any_order() {
     let calls: Vec<_> = (0..20)
         .map(|at| {
             let fixture = Arc::clone(&fixture);
-            let seconds = f64::from(20 - at) / 100.0;
+            let seconds = f64::from(30 - at) / 10.0;
             tokio::spawn(async move { fixture.call(&json!({"do": "later", "n": seconds})).await })
         })
         .collect();
     for call in calls {
         assert_eq!(call.await.unwrap().unwrap().text(), "late");
     }
-    assert!(begun.elapsed() < Duration::from_secs(2), "one after another they take 2.1 s");
+    assert!(begun.elapsed() < Duration::from_secs(30), "one after another they take 41 s");
 }
 
 #[tokio::test]

@@ -34,14 +34,16 @@ impl Followed {
     }
 }
 
+/// Whether both names of the guide are this file's, and others want them in vain.
+fn is(file: &str, others: &'static [&str]) -> impl Fn(&Followed) -> bool {
+    move |followed| {
+        ["review", "notes://today"].iter().all(|name| followed.owned_by(name, file, others))
+    }
+}
+
 #[test]
 fn a_late_file_takes_neither_a_prompt_nor_a_resource_over_while_its_owner_lives() {
     let followed = Followed::with(&[("b.yaml", GUIDE)]);
-    fn is(file: &str, others: &'static [&str]) -> impl Fn(&Followed) -> bool {
-        move |followed| {
-            ["review", "notes://today"].iter().all(|name| followed.owned_by(name, file, others))
-        }
-    }
     followed.save("a.yaml", GUIDE);
     followed.until("a newcomer that sorts first", is("b.yaml", &["a.yaml"]));
     let restart = |one: &DeclaredName| {

@@ -163,7 +163,8 @@ async fn a_server_that_hangs_is_given_up_at_the_limit_of_the_tool() {
     assert_eq!(error.kind(), ErrorKind::Timeout);
     assert_eq!(error.message(), format!("{address} gave no complete answer within 200ms"));
     assert!(error.hints()[0].contains("had its effect"), "{:?}", error.hints());
-    assert!(began.elapsed() < Duration::from_secs(2));
+    // Less than what a request has that states no limit.
+    assert!(began.elapsed() < Duration::from_secs(15));
     when_closed.recv().await.unwrap();
 
     // A call that is cancelled is dropped: its connection closes at once.

@@ -35,7 +35,7 @@ impl InputValidator {
             validator: OnceLock::new(),
             schema: Arc::clone(schema),
             assert_formats,
-            preparation: Arc::new(Preparation::of_schema(schema)),
+            preparation: Preparation::of_schema(schema).shared(),
         };
         if !compiled.shape.is_whole() {
             // What was not understood may be no schema at all.
@@ -63,7 +63,7 @@ impl InputValidator {
         if definition.injections().is_empty() && definition.empty_as_absent().is_empty() {
             Arc::clone(&self.preparation)
         } else {
-            Arc::new(Preparation::of(definition))
+            Preparation::of(definition).shared()
         }
     }
 

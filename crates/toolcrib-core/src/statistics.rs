@@ -138,7 +138,9 @@ impl Ending {
     }
 }
 
+// In this order, so that who looks at the first finds the lock of the second at hand.
 #[derive(Default)]
+#[repr(C)]
 struct Tool {
     /// Calls that have begun. Those that are not among `ended` are under way.
     begun: AtomicU64,

@@ -135,20 +135,22 @@ pub enum Availability {
 
 /// A tool with its body and its origin: what sources yield, and the only truth about a tool.
 #[derive(Debug, Clone)]
+// In this order: what every call looks at comes first and lies together.
+#[repr(C)]
 pub struct ToolEntry {
     /// What it says about itself.
     pub definition: Arc<ToolDefinition>,
+    /// What must hold for every call of it, beyond its schema.
+    pub constraint: Option<Arc<dyn Constraint>>,
+    /// Whether it can run here.
+    pub availability: Availability,
     /// What it does.
     pub body: Body,
     /// Where it came from.
     pub source: Source,
-    /// Whether it can run here.
-    pub availability: Availability,
     /// Stands for all that its source declares of it, also what the definition does not say, such as
     /// the command it runs; `None` for what is compiled in. Equal digests, equal declarations.
     pub digest: Option<Arc<str>>,
-    /// What must hold for every call of it, beyond its schema.
-    pub constraint: Option<Arc<dyn Constraint>>,
     /// What an operator should know of it although it can be called; one clause.
     pub remark: Option<Arc<str>>,
 }

@@ -6,6 +6,7 @@
 //! so that there is always one text that is both validated and handed to the tool.
 
 use std::fmt::Write as _;
+use std::sync::{Arc, LazyLock};
 
 use serde_json::{Map, Value};
 use toolcrib_json::{Cursor, Kind, Number, Tape, parse};
@@ -102,6 +103,19 @@ impl Preparation {
             empty_as_absent: Vec::new(),
             defaults: Defaults::of(schema),
         }
+    }
+
+    /// Behind a pointer. All that ask for nothing are one: among thousands of tools it is in the
+    /// processor's caches, as one of a tool's own would not be.
+    pub(crate) fn shared(self) -> Arc<Self> {
+        static NOTHING: LazyLock<Arc<Preparation>> = LazyLock::new(Arc::default);
+
+        let Self { injected, declared_private, empty_as_absent, defaults } = &self;
+        let names = [injected, declared_private, empty_as_absent];
+        if names.iter().all(|names| names.is_empty()) && defaults.is_empty() {
+            return Arc::clone(&NOTHING);
+        }
+        Arc::new(self)
     }
 
     /// Whether some parameter is the host's to set.

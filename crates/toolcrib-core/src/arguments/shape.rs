@@ -112,11 +112,20 @@ impl Shape {
     /// Reads a word of each part of the tables; what it returns means nothing.
     #[inline]
     pub(crate) fn warm(&self) -> u16 {
-        let rules = self.rules.iter().step_by(LINE / size_of::<Rule>()).map(|rule| rule.kinds);
-        let names = self.names.iter().step_by(LINE / size_of::<Name>()).map(|name| name.rule);
-        let text = self.text.as_bytes().iter().step_by(LINE).map(|&byte| u16::from(byte));
-        let bounds = self.bounds.iter().map(|bounds| u16::from(bounds.unique));
-        rules.chain(names).chain(text).chain(bounds).fold(0, |all, word| all ^ word)
+        let mut all = 0;
+        for rules in self.rules.chunks(LINE / size_of::<Rule>()) {
+            all ^= rules[0].kinds;
+        }
+        for names in self.names.chunks(LINE / size_of::<Name>()) {
+            all ^= names[0].rule;
+        }
+        for text in self.text.as_bytes().chunks(LINE) {
+            all ^= u16::from(text[0]);
+        }
+        for bounds in &*self.bounds {
+            all ^= u16::from(bounds.unique);
+        }
+        all
     }
 
     /// Whether the value fits for certain.

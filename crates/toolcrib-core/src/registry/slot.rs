@@ -60,12 +60,16 @@ impl Slot {
     /// of them is in the processor's caches: asked for together, they are waited for together.
     #[inline]
     pub(crate) fn warm(&self) {
+        let Self { entry, .. } = self;
         let counted = self.counter.get().map(Counter::begun);
-        let closed = self.live.as_ref().map(|live| live.is_closed());
+        let live = self.live.as_ref().map(|live| (live.is_closed(), Arc::as_ptr(live.tool())));
         let compiled = self.compiled.get().and_then(|compiled| compiled.as_ref().ok());
         let derived = compiled
             .map(|compiled| (compiled.input.warm(), compiled.preparation.takes_from_context()));
-        std::hint::black_box((self.entry.definition.client(), counted, closed, derived));
+        let definition = &entry.definition;
+        let declared = (definition.timeout(), definition.client(), definition.injections().len());
+        let kept = (entry.constraint.is_some(), entry.unavailable_reason().is_some());
+        std::hint::black_box((counted, live, derived, declared, kept));
     }
 
     /// The instance that answers the tool's calls, where all calls share one.

@@ -24,3 +24,4 @@ pub use kept::{Ended, Kept, KeptInput, KeptOutput, KeptProcess, keep};
 pub use reaper::finish_kills;
 pub use run::{run, run_blocking};
 pub use sealed::SealedFile;
+pub(crate) use start::{FURTHER, OF_HELPER, above};

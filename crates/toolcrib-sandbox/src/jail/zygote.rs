@@ -8,7 +8,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut, Write as _};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt as _;
 
 use rustix::cmsg_space;
@@ -27,7 +27,9 @@ use super::report::{self, Step, failure};
 use super::supervisor::{supervise, supervise_inside};
 use super::target::Program;
 use crate::KillRung;
+
 use crate::process::sys::{self, Fork};
+use crate::process::{FURTHER, OF_HELPER, above};
 
 /// The largest order, in bytes: what a socket takes at once with the kernel's own settings. What is
 /// larger is started without the zygote.
@@ -36,23 +38,28 @@ const LARGEST: usize = 160 * 1024;
 pub(crate) const ROLE: &str = "zygote";
 
 /// What a helper is to do. It is sent as strings that end in a zero: the directory, the number of
-/// variables, those, and the argument vector.
+/// further descriptors, that of variables, those, and the argument vector.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Order<S> {
     /// Where the program starts; where the zygote is, if empty.
     pub(crate) directory: S,
+    /// How many of the descriptors are the program's own, beside its streams.
+    pub(crate) further: usize,
     /// The program's environment, `NAME=value` each.
     pub(crate) environment: Vec<S>,
     /// As of a helper that is started by itself.
     pub(crate) arguments: Vec<S>,
 }
 
-/// The most descriptors that come with an order: the helper's control and report, the program's
-/// output, error output and, unless that is `/dev/null`, input.
-const HANDLES: usize = 5;
+/// The most that a program may have of its own. With more it is started without the zygote.
+pub(crate) const MOST_FURTHER: usize = 16;
+
+/// The most descriptors that come with an order: the helper's control and report, the program's own,
+/// its output, error output and, unless that is `/dev/null`, input.
+const HANDLES: usize = 2 + MOST_FURTHER + 3;
 
 impl<S: AsRef<[u8]>> Order<S> {
-    /// Sends it, with [`HANDLES`] in that order.
+    /// Sends it, with the descriptors in the order of [`HANDLES`].
     ///
     /// # Errors
     ///
@@ -69,9 +76,9 @@ impl<S: AsRef<[u8]>> Order<S> {
     }
 
     fn to_bytes(&self) -> Vec<u8> {
-        let variables = self.environment.len().to_string();
+        let (further, variables) = (self.further.to_string(), self.environment.len().to_string());
         let mut bytes = Vec::new();
-        let strings = [self.directory.as_ref(), variables.as_bytes()]
+        let strings = [self.directory.as_ref(), further.as_bytes(), variables.as_bytes()]
             .into_iter()
             .chain(self.environment.iter().chain(&self.arguments).map(AsRef::as_ref));
         for string in strings {
@@ -87,10 +94,12 @@ impl Order<OsString> {
         let strings = bytes.strip_suffix(&[0])?.split(|byte| *byte == 0);
         let mut strings = strings.map(|string| OsStr::from_bytes(string).to_owned());
         let directory = strings.next()?;
+        let further = strings.next()?.to_str()?.parse().ok()?;
         let variables = strings.next()?.to_str()?.parse().ok()?;
         let environment: Vec<_> = strings.by_ref().take(variables).collect();
         (environment.len() == variables).then(|| Self {
             directory,
+            further,
             environment,
             arguments: strings.collect(),
         })
@@ -108,6 +117,7 @@ pub(super) fn serve(socket: OwnedFd) {
         let Some(order) = buffer.get(..length).and_then(Order::from_bytes) else { continue };
         let arguments = order.arguments.into_iter();
         let Some((plan, words)) = Plan::from_arguments(arguments) else { continue };
+        let Ok(handles) = out_of_the_way(handles, order.further) else { continue };
         let mut handles = handles.into_iter();
         let (Some(control), Some(report)) = (handles.next(), handles.next()) else { continue };
         let mut report = File::from(report);
@@ -115,7 +125,7 @@ pub(super) fn serve(socket: OwnedFd) {
             Ok(Copied { fork: Fork::Child, place }) => {
                 // As long as somebody has it, the server takes the zygote for alive.
                 drop(socket);
-                if let Err(error) = begin(&order.directory, handles) {
+                if let Err(error) = begin(&order.directory, order.further, handles) {
                     // As `posix_spawn` would have said of a helper that is started by itself.
                     let _ = report.write_all(failure(Step::Execute, &error).as_bytes());
                     return;
@@ -156,6 +166,23 @@ fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> Option<(usize, Vec<OwnedFd>)>
     (received.bytes > 0).then_some((received.bytes, handles))
 }
 
+/// Moves descriptors above the numbers that so many of a program's own will have.
+fn out_of_the_way(handles: Vec<OwnedFd>, further: usize) -> io::Result<Vec<OwnedFd>> {
+    match further {
+        0 => Ok(handles),
+        1..=MOST_FURTHER => {
+            let last = own_numbers().nth(further - 1).unwrap_or(FURTHER);
+            handles.into_iter().map(|handle| above(handle, last)).collect()
+        }
+        _ => Err(io::ErrorKind::InvalidInput.into()),
+    }
+}
+
+/// The numbers of a confined program's own descriptors.
+fn own_numbers() -> impl Iterator<Item = RawFd> {
+    FURTHER + OF_HELPER..
+}
+
 /// A copy of the zygote, seen from either side.
 struct Copied {
     fork: Fork,
@@ -182,17 +209,24 @@ fn copy(plan: &Plan) -> Result<Copied, (Step, io::Error)> {
 }
 
 /// In the copy: becomes what a helper that is started by itself is from its start.
-fn begin(directory: &OsStr, mut streams: impl Iterator<Item = OwnedFd>) -> io::Result<()> {
+fn begin(
+    directory: &OsStr,
+    further: usize,
+    mut handles: impl Iterator<Item = OwnedFd>,
+) -> io::Result<()> {
     // What is written about a process is its own to change again, the map of its users for example.
     set_dumpable_behavior(DumpableBehavior::Dumpable)?;
     setsid()?;
     if !directory.is_empty() {
         chdir(directory)?;
     }
-    let mut next = || streams.next().ok_or(io::ErrorKind::InvalidInput);
+    for (handle, number) in handles.by_ref().take(further).zip(own_numbers()) {
+        sys::inherit_as(&handle, number)?;
+    }
+    let mut next = || handles.next().ok_or(io::ErrorKind::InvalidInput);
     dup2_stdout(next()?)?;
     dup2_stderr(next()?)?;
-    match streams.next() {
+    match handles.next() {
         Some(stdin) => dup2_stdin(stdin)?,
         None => dup2_stdin(File::open("/dev/null")?)?,
     }
@@ -211,17 +245,20 @@ mod tests {
         #[test]
         fn an_order_arrives_as_it_was_sent(
             directory in "[/a-z ]{0,8}",
+            further in 0..3_usize,
             environment in prop::collection::vec("[A-Z]{1,3}=[ -~]{0,6}", 0..4),
             arguments in prop::collection::vec("[ -~\n]{0,8}", 0..5),
         ) {
             let own = |strings: Vec<String>| strings.into_iter().map(OsString::from).collect();
             let order = Order {
                 directory: OsString::from(directory),
+                further,
                 environment: own(environment),
                 arguments: own(arguments),
             };
             let sent = Order {
                 directory: order.directory.as_bytes(),
+                further,
                 environment: order.environment.iter().map(|it| it.as_bytes()).collect(),
                 arguments: order.arguments.iter().map(|it| it.as_bytes()).collect(),
             };

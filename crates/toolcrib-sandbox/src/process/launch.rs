@@ -17,6 +17,7 @@ use super::sys::{Request, spawn};
 use super::{KillRung, SealedFile, SpawnError, zygote};
 use crate::jail::plan::Plan;
 use crate::jail::report::{Report, Step, process_of};
+use crate::jail::zygote::MOST_FURTHER;
 use crate::jail::{self, ProgramFile, grants};
 use crate::{Confinement, Enforced, Profile};
 
@@ -193,42 +194,39 @@ struct Begun {
 
 /// Starts a helper as a process of its own. The inner error is that of its start.
 fn by_itself(request: &Request<'_>) -> io::Result<io::Result<Begun>> {
-    let (begun, process) = begin(request.further.len(), |control, report| {
-        let own = request.further.iter().copied();
-        let further: Vec<_> = [control, report].into_iter().chain(own).collect();
-        spawn(&Request { further: &further, ..*request })
-    })?;
+    let (begun, process) =
+        begin(request.further, |further| spawn(&Request { further, ..*request }))?;
     Ok(process.map(|process| Begun { process: Some(process), ..begun }))
 }
 
-/// Has the zygote make a helper; nothing if there is none to do so, or the program has descriptors of
-/// its own, which have their numbers from a start only.
+/// Has the zygote make a helper; nothing if there is none to do so.
 fn by_zygote(helper: &Path, request: &Request<'_>) -> io::Result<Option<Begun>> {
-    if !zygote::is_kept() || !request.further.is_empty() {
+    if !zygote::is_kept() || request.further.len() > MOST_FURTHER {
         return Ok(None);
     }
-    let (begun, sent) = begin(0, |control, report| {
-        zygote::order(helper, &Request { further: &[control, report], ..*request })
-    })?;
+    let (begun, sent) =
+        begin(request.further, |further| zygote::order(helper, &Request { further, ..*request }))?;
     // Of an order that came to nothing not even a number is heard, and nothing was started.
     let process = process_of(&begun.text);
     Ok((sent && !begun.text.is_empty()).then_some(Begun { process, ..begun }))
 }
 
-/// Makes the ways between the two, has the helper's ends handed over, beside so many of the program's
-/// own, and waits for its report.
+/// Makes the ways between the two, has the helper's ends handed over, before the program's own
+/// descriptors, and waits for its report.
 fn begin<T>(
-    own: usize,
-    hand_over: impl FnOnce(BorrowedFd<'_>, BorrowedFd<'_>) -> T,
+    own: &[BorrowedFd<'_>],
+    hand_over: impl FnOnce(&[BorrowedFd<'_>]) -> T,
 ) -> io::Result<(Begun, T)> {
     let (control, theirs) =
         socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
     let (report, reporter) = pipe_with(PipeFlags::CLOEXEC)?;
     // Their numbers there are 3 and 4, and those of the program's own follow.
-    let own = i32::try_from(own).unwrap_or(i32::MAX - FURTHER - OF_HELPER);
-    let last = FURTHER + OF_HELPER - 1 + own;
+    let count = i32::try_from(own.len()).unwrap_or(i32::MAX - FURTHER - OF_HELPER);
+    let last = FURTHER + OF_HELPER - 1 + count;
     let (theirs, reporter) = (above(theirs, last)?, above(reporter, last)?);
-    let handed_over = hand_over(theirs.as_fd(), reporter.as_fd());
+    let further: Vec<_> =
+        [theirs.as_fd(), reporter.as_fd()].into_iter().chain(own.iter().copied()).collect();
+    let handed_over = hand_over(&further);
     drop((theirs, reporter));
     let mut text = String::new();
     // What is no text is no report either.

@@ -255,6 +255,14 @@ pub(crate) fn inherited<const COUNT: usize>() -> Option<[OwnedFd; COUNT]> {
     taken?.try_into().ok()
 }
 
+/// Gives a descriptor this number as well, under which what is loaded later has it. Nobody may have
+/// that number for something of his own.
+pub(crate) fn inherit_as(fd: &OwnedFd, number: c_int) -> io::Result<()> {
+    // SAFETY: the call takes numbers only, and whoever has the second knows of it.
+    let done = unsafe { libc::dup2(fd.as_raw_fd(), number) };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
 /// A descriptor that becomes readable when a child changes. The signal is blocked, for what is
 /// loaded later as well.
 pub(crate) fn watch_children() -> io::Result<OwnedFd> {

@@ -70,6 +70,8 @@ pub(super) fn is_kept() -> bool {
 pub(super) fn order(helper: &Path, request: &Request<'_>) -> bool {
     let order = Order {
         directory: request.cwd.map_or(&[][..], CStr::to_bytes),
+        // The first two are the helper's.
+        further: request.further.len().saturating_sub(2),
         environment: request.envp.iter().map(|variable| variable.to_bytes()).collect(),
         arguments: request.argv.iter().map(|argument| argument.to_bytes()).collect(),
     };

@@ -3,6 +3,8 @@
 
 #[path = "../process/confine.rs"]
 mod confine;
+#[path = "../process/sealed.rs"]
+mod sealed;
 
 use std::fs;
 use std::future::{Future, pending};
@@ -10,8 +12,11 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, getpid, kill_process, waitid};
+use tokio::io::AsyncReadExt as _;
 use toolcrib_sandbox::jail::{KeptHelper, keep_helper};
-use toolcrib_sandbox::{Command, Confinement, Finished, Profile, SpawnError, Status, run};
+use toolcrib_sandbox::{
+    Command, Confinement, Finished, Profile, SealedFile, SpawnError, Status, keep, run,
+};
 
 /// Runs to the end, bounded.
 async fn finish(command: Command) -> Finished {
@@ -89,6 +94,34 @@ async fn one_helper_is_kept_as_long_as_it_is_wanted_and_replaced_if_it_dies() {
     assert_eq!(zygotes_of(getpid()), [], "nobody keeps it");
     assert_eq!(finish(command("echo c")).await.stdout.text(), "c\n");
     assert_eq!(zygotes_of(getpid()), []);
+}
+
+#[tokio::test]
+async fn a_sealed_script_is_started_by_the_kept_helper_and_sees_nothing_else_of_it() {
+    let name = "a_sealed_script_is_started_by_the_kept_helper_and_sees_nothing_else_of_it";
+    if !apart(name).await {
+        return;
+    }
+    let kept = keep_helper();
+    assert_eq!(zygotes_of(getpid()), [], "before the first program there is none");
+    // What is open in it, what it was given, and then until its input ends.
+    let script = b"#!/bin/sh\necho /proc/self/fd/*; cat \"$1\"; cat >&2\n";
+    let (script, file) = (SealedFile::new(script).unwrap(), SealedFile::new(b"file\n").unwrap());
+    let command = Command::new("script").sealed(script).sealed_arg(file).confine(workspace());
+    let mut running = keep(&command).unwrap();
+    let mut by_kept = Vec::new();
+    bounded(async {
+        while !by_kept.ends_with(b"file\n") {
+            by_kept.push(running.output.read_u8().await.unwrap());
+        }
+    })
+    .await;
+    assert_eq!(zygotes_of(getpid()).len(), 2, "the kept one, and its copy beside the script");
+    drop(running.input);
+    bounded(running.process.stop(Duration::from_secs(60))).await;
+    drop(kept);
+    let by_itself = finish(command.stdin(" ")).await;
+    assert_eq!(String::from_utf8(by_kept).unwrap(), by_itself.stdout.text());
 }
 
 #[tokio::test]

@@ -208,7 +208,10 @@ fn a_dry_run_of_python_shows_its_jail_and_starts_no_interpreter() {
     assert_eq!(shown.code, Some(0), "{shown:?}");
     let start = shown.stdout.split_once(" -c '").and_then(|(_, rest)| rest.split_once("'\n"));
     let (start, _) = start.expect("what the interpreter runs first");
+    // It reads the guard before the level, a line of modules and the code.
+    let guard = include_str!("../../../toolcrib-tools/src/code/guard.py").len();
     let screen = shown.stdout.replace(&format!("'{start}'"), "START");
+    let screen = screen.replace(&format!("{} bytes", guard + 22), "GUARD and 22 bytes");
     insta::assert_snapshot!(screen, @r#"
     execute_python
       arguments  {"code":"print(6 * 7)"}
@@ -216,7 +219,7 @@ fn a_dry_run_of_python_shows_its_jail_and_starts_no_interpreter() {
       in         a directory of its own, which is gone afterwards
       under      pure
       sets       PATH, LANG, TZ
-      stdin      22 bytes
+      stdin      GUARD and 22 bytes
       within     10s, 11s on a processor, 1 GiB of memory, files of 64 MiB, 64 open files
       keeps      1048576 bytes of each output
       limits     600s; 24000 characters for the model

@@ -9,7 +9,7 @@ use toolcrib_macros::tool;
 use toolcrib_sandbox::{Command, Confinement, Limits, Profile, Require};
 use toolcrib_tool::{CallContext, ErrorKind, Plan, ToolError};
 
-use super::interpreter::{Interpreter, START, available, forget, found, interpreter};
+use super::interpreter::{GUARD, Interpreter, START, available, forget, found, interpreter};
 use super::outcome::{Ran, outcome};
 use super::{PythonSettings, Strictness};
 use crate::Projects;
@@ -65,15 +65,15 @@ async fn execute_python(
     ran
 }
 
-/// The same with an interpreter that need not have been found, so that nothing is started; what the
-/// guard adds to standard input is left out.
+/// The same with an interpreter that need not have been found, so that nothing is started: as long as
+/// none was, the guard counts as long as it is written, and not as that Python would compile it.
 fn plan(args: &ExecutePythonArgs, cx: &CallContext) -> Result<Plan, ToolError> {
     let settings = cx.service::<PythonSettings>().unwrap_or_default();
     let (level, confinement) = allowed(args, &settings, cx.service().as_deref(), project_id(cx))?;
-    let interpreter = Interpreter {
-        program: found().map_or_else(|| "python3".into(), |found| found.program.clone()),
-        ..Interpreter::default()
-    };
+    let interpreter = found().unwrap_or_else(|| {
+        let guard = GUARD.into();
+        Arc::new(Interpreter { program: "python3".into(), guard, ..Interpreter::default() })
+    });
     let command = command(&interpreter, &args.code, level, &settings, confinement);
     Ok(planned(&command, settings.timeout(level)))
 }

@@ -16,7 +16,7 @@ use crate::process;
 /// What every candidate is asked.
 const PROBE: &str = include_str!("probe.py");
 /// What checks the code and runs it.
-const GUARD: &str = include_str!("guard.py");
+pub(super) const GUARD: &str = include_str!("guard.py");
 /// What loads it.
 pub(super) const START: &str = include_str!("start.py");
 /// How long an answer may take: shims take a fifth of a second, a cold disk more.

@@ -99,9 +99,13 @@ async fn work_that_goes_on_without_its_client_counts_until_it_is_done() {
     drop(left);
     // Until its end is noticed, and only who asks for the metrics is there.
     let alone = "toolcrib_http_requests_in_flight 1\n";
-    while !Ask::api(server.address, "GET /metrics").send().await.body.contains(alone) {
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-    }
+    let noticed = async {
+        while !Ask::api(server.address, "GET /metrics").send().await.body.contains(alone) {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+    };
+    let limit = std::time::Duration::from_secs(30);
+    tokio::time::timeout(limit, noticed).await.expect("its end is noticed");
     assert_eq!(call(&server, "broad", "echo", &json!({})).await.status, 429);
     // The work has no end of its own.
     server.stop().abort();

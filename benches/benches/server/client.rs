@@ -6,9 +6,7 @@ use std::net::TcpStream;
 use std::process::{Child, ChildStdin, ChildStdout};
 use std::time::{Duration, Instant};
 
-use crate::program::{self, Program};
-
-pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;
+use crate::program::{self, Failure, Program};
 
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}"#;
 const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;

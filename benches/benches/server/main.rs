@@ -14,8 +14,8 @@ mod program;
 
 use std::time::Duration;
 
-use client::{Failure, Http, Process, Stdio};
-use program::Program;
+use client::{Http, Process, Stdio};
+use program::{Failure, Program};
 use toolcrib_testkit::search_tool::{self, ARGUMENTS};
 
 /// Rounds; their median is shown. The contenders take turns.

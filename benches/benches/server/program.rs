@@ -22,7 +22,7 @@ use toolcrib_http::{HttpServer, ServerConfig as HttpConfig};
 use toolcrib_mcp::{McpOptions, McpServer};
 use toolcrib_testkit::search_tool::{self, Schemas};
 
-use crate::client::Failure;
+pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// The first argument of a program that is to serve.
 pub(crate) const WORD: &str = "serve-for-bench";

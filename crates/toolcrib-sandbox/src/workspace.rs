@@ -1,5 +1,6 @@
 //! Files below one folder, and nothing else, whatever path somebody names.
 
+mod content;
 mod entry;
 mod error;
 mod folder;

@@ -5,16 +5,14 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, openat, statat, unlinkat};
+use rustix::fs::{AtFlags, unlinkat};
 use rustix::io::Errno;
 
+use super::content::{MAX_DEPTH, c_string, contents, enter};
 use super::entry::kind;
 use super::guard::Access;
 use super::locks::LockMode;
 use super::{Kind, Workspace, WorkspaceError};
-
-/// The deepest nesting of folders that is gone into.
-const MAX_DEPTH: usize = 256;
 
 /// What was deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,8 +100,7 @@ impl Sweep<'_> {
         if depth > MAX_DEPTH {
             return Err(WorkspaceError::Malformed("folders are nested too deep in it"));
         }
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let here = openat(parent, name, flags, Mode::empty())?;
+        let here = enter(parent, name)?;
         for (name, kind) in contents(&here, self.budget)? {
             let is_folder = kind == Kind::Folder;
             self.count += 1;
@@ -126,36 +123,4 @@ impl Sweep<'_> {
         }
         Ok(())
     }
-}
-
-/// The names in a folder, and what they stand for; one more than `limit` at most.
-pub(super) fn contents(
-    folder: &OwnedFd,
-    limit: u64,
-) -> Result<Vec<(CString, Kind)>, WorkspaceError> {
-    let mut names = Vec::new();
-    for entry in Dir::read_from(folder)? {
-        let entry = entry?;
-        let name = entry.file_name();
-        if matches!(name.to_bytes(), b"." | b"..") {
-            continue;
-        }
-        let kind = match entry.file_type() {
-            FileType::Unknown => match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
-                Ok(stat) => kind(&stat),
-                Err(Errno::NOENT) => continue,
-                Err(errno) => return Err(errno.into()),
-            },
-            known => known.into(),
-        };
-        names.push((name.to_owned(), kind));
-        if names.len() as u64 > limit {
-            break;
-        }
-    }
-    Ok(names)
-}
-
-pub(super) fn c_string(name: &[u8]) -> Result<CString, WorkspaceError> {
-    CString::new(name).map_err(|_| WorkspaceError::Malformed("the path has a zero byte in it"))
 }

@@ -6,16 +6,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, Mode, OFlags, openat, statat};
-use rustix::io::Errno;
 
+use super::content::{MAX_DEPTH, c_string, contents, enter};
 use super::folder::{READ, shown};
 use super::guard::Access;
 use super::read::open_file;
-use super::remove::contents;
 use super::{Entry, Kind, OpenFile, Workspace, WorkspaceError};
-
-/// The deepest nesting of folders that is gone into.
-const MAX_DEPTH: usize = 256;
 
 /// What to do after a visit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,7 +80,7 @@ impl Visit<'_> {
 
     /// Opens a regular file in it, if it is a folder: for what says how the folder is to be read.
     pub fn open_inside(&self, name: &str) -> Result<OpenFile, WorkspaceError> {
-        let name = super::remove::c_string(name.as_bytes())?;
+        let name = c_string(name.as_bytes())?;
         open_in(&enter(self.folder, self.name)?, &name)
     }
 }
@@ -161,11 +157,6 @@ impl Walk<'_> {
         }
         Ok(true)
     }
-}
-
-fn enter(folder: &OwnedFd, name: &CString) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    openat(folder, name, flags, Mode::empty())
 }
 
 fn open_in(folder: &OwnedFd, name: &CString) -> Result<OpenFile, WorkspaceError> {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use toolcrib_manifest::declaration::{ArgvEntry, Declaration, DeclaredBody};
 use toolcrib_manifest::template::{Piece, Reference, Template};
-use toolcrib_sandbox::{STARTS_PROGRAMS, find_program};
+use toolcrib_sandbox::{NO_PROGRAMS, STARTS_PROGRAMS, find_program};
 
 use crate::{RunnerHost, Secrets, script};
 
@@ -33,7 +33,7 @@ pub(crate) fn missing(
 ) -> Vec<String> {
     let runs = declaration.command().is_some() || declaration.worker().is_some();
     if runs && !STARTS_PROGRAMS {
-        return vec!["needs Linux with glibc: elsewhere no program is started".to_owned()];
+        return vec![NO_PROGRAMS.to_owned()];
     }
     let needs = &declaration.needs;
     let mut programs: Vec<&str> = needs.bins.iter().map(String::as_str).collect();

@@ -96,16 +96,18 @@ mod workspace;
 /// ([`SpawnError::Unsupported`]).
 pub const STARTS_PROGRAMS: bool = cfg!(all(target_os = "linux", target_env = "gnu"));
 
+/// Why a tool that starts a program cannot be called where [none is](STARTS_PROGRAMS), as a clause.
+pub const NO_PROGRAMS: &str = "needs Linux with glibc: elsewhere no program is started";
+
 pub use confinement::{Confinement, Limits, Profile, Require, UnknownProfile};
 pub use enforced::Enforced;
 pub use environment::server_path;
 pub use own::{close_to_others, take_variables};
 pub use process::{
-    Ended, Kept, KeptInput, KeptOutput, KeptProcess, SealedFile, finish_kills, keep, run,
-    run_blocking,
+    Kept, KeptInput, KeptOutput, KeptProcess, SealedFile, finish_kills, keep, run, run_blocking,
 };
 pub use program::{
-    Capture, Captured, Command, Finished, KillReport, KillRung, Outline, SpawnError, Status,
+    Capture, Captured, Command, Ended, Finished, KillReport, KillRung, Outline, SpawnError, Status,
     find_program,
 };
 pub use workspace::{

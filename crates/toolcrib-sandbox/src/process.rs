@@ -20,7 +20,7 @@ use crate::program::{
     Capture, Captured, Command, Finished, KillReport, KillRung, SpawnError, Status, capture, lookup,
 };
 
-pub use kept::{Ended, Kept, KeptInput, KeptOutput, KeptProcess, keep};
+pub use kept::{Kept, KeptInput, KeptOutput, KeptProcess, keep};
 pub use reaper::finish_kills;
 pub use run::{run, run_blocking};
 pub use sealed::SealedFile;

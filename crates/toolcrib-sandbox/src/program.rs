@@ -10,6 +10,6 @@ mod outline;
 pub use capture::{Capture, Captured};
 pub use command::Command;
 pub use error::SpawnError;
-pub use finished::{Finished, KillReport, KillRung, Status};
+pub use finished::{Ended, Finished, KillReport, KillRung, Status};
 pub use lookup::find_program;
 pub use outline::Outline;

@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use tokio::time::sleep;
 use toolcrib_sandbox::jail::has_helper;
-use toolcrib_sandbox::{Command, Confinement, Finished, SpawnError, Status, find_program, run};
+use toolcrib_sandbox::{
+    Command, Confinement, Finished, NO_PROGRAMS, SpawnError, Status, find_program, run,
+};
 use toolcrib_tool::{CallContext, CommandPlan, ErrorKind, Plan, ToolError, ToolOutput};
 
 use crate::Projects;
@@ -18,9 +20,7 @@ pub(crate) const GRACE: Duration = Duration::from_millis(500);
 pub(crate) fn available(program: &str, needs: &str) -> Result<(), String> {
     match find_program(program) {
         Ok(_) => {}
-        Err(SpawnError::Unsupported { .. }) => {
-            return Err("needs Linux with glibc: elsewhere no program is started".to_owned());
-        }
+        Err(SpawnError::Unsupported { .. }) => return Err(NO_PROGRAMS.to_owned()),
         Err(_) => return Err(format!("needs {needs}, which is not on PATH")),
     }
     if !has_helper() {

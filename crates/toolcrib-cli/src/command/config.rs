@@ -10,8 +10,7 @@ use toolcrib::manifest::layers::Origin;
 use toolcrib::manifest::units::{ByteSize, HumanDuration};
 use toolcrib::tool::canonical_json;
 
-use crate::options::ServerFlags;
-use crate::options::{JsonOutput, Options};
+use crate::options::{JsonOutput, Options, ServerFlags};
 use crate::screen::{self, FAINT, STRONG};
 use crate::{Exit, startup};
 

@@ -6,8 +6,7 @@ use toolcrib::http::{HttpServer, Token};
 
 use super::{beside, mcp, stop};
 use crate::Exit;
-use crate::options::ServerFlags;
-use crate::options::{JsonOutput, Options, ToolsetChoice};
+use crate::options::{JsonOutput, Options, ServerFlags, ToolsetChoice};
 use crate::runtime;
 use crate::screen::{self, FAINT, STRONG, count};
 use crate::startup;

@@ -1,14 +1,17 @@
 //! No jail: this system has nothing that one could be built of. Programs are not started at all
 //! here ([`SpawnError::Unsupported`](crate::SpawnError::Unsupported)).
 
+use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Nothing: there is nothing that this program could be a helper for.
 pub fn reexec_hook() {}
 
-/// What `toolcrib-jail` does here: it fails.
+/// What `toolcrib-jail` does here: it fails, and says so.
 pub fn main() -> ExitCode {
+    // Nobody may be there to hear it.
+    let _ = writeln!(io::stderr(), "toolcrib-jail {}", crate::NO_PROGRAMS);
     ExitCode::from(2)
 }
 

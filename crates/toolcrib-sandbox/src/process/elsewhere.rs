@@ -9,13 +9,9 @@
 use std::convert::Infallible;
 use std::future::Future;
 use std::io;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-
-use crate::{Captured, Command, Enforced, Finished, KillReport, SpawnError, Status};
+use crate::{Captured, Command, Ended, Enforced, Finished, SpawnError};
 
 fn refused(command: &Command) -> SpawnError {
     SpawnError::Unsupported { program: command.program.to_string_lossy().into_owned() }
@@ -60,18 +56,6 @@ pub struct Kept {
 #[derive(Debug)]
 pub struct KeptProcess(Infallible);
 
-/// The last facts about a kept program.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct Ended {
-    /// How it ended.
-    pub status: Status,
-    /// What was kept of its standard error.
-    pub stderr: Captured,
-    /// How its process tree was ended.
-    pub kill: KillReport,
-}
-
 impl KeptProcess {
     /// Completes when the program itself has ended.
     pub async fn ended(&self) {
@@ -100,36 +84,10 @@ impl KeptProcess {
 }
 
 /// The way into a kept program's standard input.
-#[derive(Debug)]
-pub struct KeptInput(Infallible);
+pub type KeptInput = tokio::io::Sink;
 
 /// The way out of a kept program's standard output.
-#[derive(Debug)]
-pub struct KeptOutput(Infallible);
-
-impl AsyncWrite for KeptInput {
-    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, _: &[u8]) -> Poll<io::Result<usize>> {
-        match self.0 {}
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.0 {}
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.0 {}
-    }
-}
-
-impl AsyncRead for KeptOutput {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-        _: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        match self.0 {}
-    }
-}
+pub type KeptOutput = tokio::io::Empty;
 
 /// A file in memory that was written once and is sealed. There is none.
 #[derive(Debug, Clone)]

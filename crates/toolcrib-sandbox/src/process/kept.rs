@@ -21,6 +21,7 @@ use super::sys::watch_owned;
 use super::tree::{Guard, Tree};
 use super::{Capture, Captured, Command, KillReport, SpawnError, Status};
 use crate::Enforced;
+use crate::program::Ended;
 
 /// What one read of standard error takes at most.
 const CHUNK: usize = 4 * 1024;
@@ -93,18 +94,6 @@ pub struct KeptProcess {
     ended: AsyncFd<OwnedFd>,
     errors: Errors,
     enforced: Enforced,
-}
-
-/// The last facts about a kept program.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct Ended {
-    /// How it ended.
-    pub status: Status,
-    /// What was kept of its standard error.
-    pub stderr: Captured,
-    /// How its process tree was ended.
-    pub kill: KillReport,
 }
 
 impl KeptProcess {

@@ -26,6 +26,18 @@ pub struct Finished {
     pub enforced: Enforced,
 }
 
+/// The last facts about a kept program.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Ended {
+    /// How it ended.
+    pub status: Status,
+    /// What was kept of its standard error.
+    pub stderr: Captured,
+    /// How its process tree was ended.
+    pub kill: KillReport,
+}
+
 /// How a program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]

@@ -15,6 +15,7 @@ mod cache;
 pub(crate) mod canonical;
 mod flights;
 mod history;
+mod kept;
 mod key;
 mod ledger;
 mod lru;
@@ -22,6 +23,7 @@ pub(crate) mod size;
 mod spelling;
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use toolcrib_tool::{Dedupe, RawArguments, Resources, ToolDefinition, ToolOutput};
 
@@ -30,6 +32,7 @@ pub(crate) use cache::{AnswerCache, CacheLimits, Writing};
 pub(crate) use flights::{Flights, Outcome};
 use flights::{Landing, Leader, Role};
 pub(crate) use history::{HistoryLimits, SessionHistory};
+pub(crate) use kept::Kept;
 pub(crate) use key::{Callee, Key};
 use ledger::Version;
 pub(crate) use spelling::{Question, Spelt};
@@ -73,9 +76,7 @@ pub(crate) enum Asked {
 #[derive(Debug)]
 #[must_use = "others may wait for this call"]
 pub(crate) struct Run {
-    key: Key,
-    /// The text, if it is to be known again.
-    spelt: Option<Spelt>,
+    question: Question,
     version: Version,
     /// Those who wait for the call, in the batch and in the process.
     in_batch: Option<Leader>,
@@ -98,16 +99,37 @@ impl Answers {
     }
 
     /// What a text came to when it was sent before, if its answer is kept: it needs no parsing and no
-    /// validation then. `None` says nothing.
+    /// validation then. `None` says nothing. What `meanwhile` reads is read while the answer is
+    /// waited for.
+    #[inline]
     pub(crate) fn recall(
         &self,
         callee: &Callee,
         text: &RawArguments,
         context: &str,
-    ) -> Option<Spelt> {
+        meanwhile: impl FnOnce(),
+    ) -> Option<Arc<Kept>> {
         let text = text.as_str();
-        self.keeps_text(callee.definition(), text)
-            .then(|| self.cache.recall(callee, text, context))?
+        let may_be_known = text.len() <= spelling::LONGEST && self.cache.is_enabled();
+        may_be_known.then(|| self.cache.recall(callee, text, context, meanwhile))?
+    }
+
+    /// The output of an answer that was [recalled](Self::recall) for a call that came in at `now`,
+    /// where nothing comes before the cache: what [`ask`](Self::ask) would say at once. `None` if its
+    /// time is over, or something does.
+    #[inline]
+    pub(crate) fn at_once(
+        &self,
+        kept: &Kept,
+        definition: &ToolDefinition,
+        scope: Scope<'_>,
+        now: Instant,
+    ) -> Option<ToolOutput> {
+        let is_of_batch = scope.batch.is_some() && definition.dedupe() != Dedupe::None;
+        if is_of_batch || self.session(definition, scope.session).is_some() {
+            return None;
+        }
+        self.cache.take(kept, now).then(|| kept.output().clone())
     }
 
     /// Whether a text of this tool may be known again.
@@ -128,19 +150,13 @@ impl Answers {
         let cache_first = is_cached && batch.is_none() && session.is_none();
         let version = if cache_first {
             match self.cache.look(key) {
-                Ok(output) => return Asked::Kept(output),
+                Ok(kept) => return Asked::Kept(Arc::new(kept.output().clone())),
                 Err(version) => version,
             }
         } else {
             self.cache.version(key)
         };
-        let mut run = Run {
-            key: key.clone(),
-            spelt: question.spelt().cloned(),
-            version,
-            in_batch: None,
-            in_process: None,
-        };
+        let mut run = Run { question: question.clone(), version, in_batch: None, in_process: None };
 
         if let Some(batch) = batch {
             match lead_or_wait(batch.join(key, version)).await {
@@ -153,13 +169,14 @@ impl Answers {
         {
             return run.kept(output);
         }
-        let kept = |run: Run, output: Arc<ToolOutput>| {
+        let kept = |run: Run, kept: Arc<Kept>| {
+            let output = Arc::new(kept.output().clone());
             self.remember(&run, scope, &Ok(Arc::clone(&output)));
             run.kept(output)
         };
         if is_cached {
-            if !cache_first && let Some(output) = self.cache.get(key) {
-                return kept(run, output);
+            if !cache_first && let Some(found) = self.cache.get(key) {
+                return kept(run, found);
             }
             if !scope.nested {
                 match lead_or_wait(self.flights.join(key, version)).await {
@@ -171,8 +188,8 @@ impl Answers {
                     Landing::Lead(leader) => run.in_process = Some(leader),
                 }
                 // The one before may have landed between the look and the join.
-                if let Some(output) = self.cache.get_again(key) {
-                    return kept(run, output);
+                if let Some(found) = self.cache.get_again(key) {
+                    return kept(run, found);
                 }
             }
         }
@@ -194,10 +211,7 @@ impl Answers {
     pub(crate) fn publish(&self, run: Run, scope: Scope<'_>, outcome: &Outcome) {
         // Before those who wait are told, so that whoever comes after them finds it.
         if let Ok(output) = outcome {
-            let is_kept = self.cache.insert(&run.key, run.version, Arc::clone(output));
-            if let Some(spelt) = run.spelt.as_ref().filter(|_| is_kept) {
-                self.cache.spell(spelt);
-            }
+            self.cache.insert(&run.question, run.version, output);
         }
         self.remember(&run, scope, outcome);
         run.publish(outcome);
@@ -233,9 +247,9 @@ impl Answers {
     /// Keeps a success for the session, from wherever it came.
     fn remember(&self, run: &Run, scope: Scope<'_>, outcome: &Outcome) {
         if let Ok(output) = outcome
-            && let Some(session) = self.session(run.key.definition(), scope.session)
+            && let Some(session) = self.session(run.question.key().definition(), scope.session)
         {
-            self.history.insert(session, &run.key, run.version, Arc::clone(output));
+            self.history.insert(session, run.question.key(), run.version, Arc::clone(output));
         }
     }
 

@@ -185,4 +185,8 @@ impl Tool for Script {
             }
         })
     }
+
+    fn validates(&self) -> bool {
+        false
+    }
 }

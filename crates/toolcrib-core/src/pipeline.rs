@@ -4,6 +4,7 @@
 //! the output → mask → fit the budget → record.
 
 mod answered;
+mod at_once;
 mod consent;
 mod dry_run;
 mod finish;
@@ -31,7 +32,7 @@ use self::ready::{Checked, Ready};
 use self::record::Record;
 use self::withdrawal::unless_cancelled;
 use crate::admission::{Lineage, Permit, is_limited};
-use crate::answers::{Asked, Flights, Run, Scope};
+use crate::answers::{Asked, Flights, Kept, Run, Scope};
 use crate::audit::Decision;
 use crate::audit::trail::{AuditedArguments, End};
 use crate::events::Voice;
@@ -116,7 +117,8 @@ async fn answer(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answered {
     let state = &*turn.state;
     let started = Instant::now();
     let (id, name, raw) = call.into_parts();
-    let slot = state.slot(&name).map(|slot| &**slot).inspect(|slot| slot.warm());
+    let slot = state.slot(&name).map(|slot| &**slot);
+    let known = slot.and_then(|slot| at_once::known(state, slot, &raw));
     let mut record = Record::begin(state, &id, &name, slot, &raw, started);
     let own_chars = slot.and_then(|slot| slot.entry.definition.output_chars());
     let limits = OutputLimits {
@@ -138,9 +140,13 @@ async fn answer(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answered {
         decision: Decision::Undecided,
         changed: None,
     };
-    let outcome = {
+    let at_once = slot.zip(known.as_deref()).and_then(|(slot, known)| way.at_once(slot, known));
+    let outcome = if let Some(output) = at_once {
+        way.source = Source::Kept;
+        Ok(output)
+    } else {
         // Pinned first and lent: a call's future is large, and each hand-over would copy it.
-        let work = pin!(way.go(slot, raw));
+        let work = pin!(way.go(slot, raw, known));
         let work = AssertUnwindSafe(work).catch_unwind();
         let work = pin!(work.instrument(record.span().clone()));
         match unless_cancelled(state, work).await {
@@ -239,7 +245,12 @@ struct Way<'a> {
 
 impl<'a> Way<'a> {
     /// The whole way, and its place in the statistics.
-    async fn go(&mut self, slot: Option<&'a Slot>, raw: RawArguments) -> Result<ToolOutput, Leave> {
+    async fn go(
+        &mut self,
+        slot: Option<&'a Slot>,
+        raw: RawArguments,
+        known: Option<Arc<Kept>>,
+    ) -> Result<ToolOutput, Leave> {
         let shared = &self.turn.state.shared;
         let Some(slot) = slot else {
             shared.statistics.unknown();
@@ -258,7 +269,7 @@ impl<'a> Way<'a> {
             counted.finish(Ending::of(&outcome), self.started.elapsed());
             return Ok(outcome?);
         }
-        let Ready { checked, hosted, tool, asked } = match self.ready(slot, raw).await {
+        let Ready { checked, hosted, tool, asked } = match self.ready(slot, raw, known).await {
             Ok(ready) => ready,
             Err(Leave::Failed(error)) => {
                 counted.refuse(error.kind());

@@ -144,6 +144,8 @@ impl Ending {
 struct Tool {
     /// Calls that have begun. Those that are not among `ended` are under way.
     begun: AtomicU64,
+    /// Calls that were answered from the cache at once, and were never under way.
+    answered: AtomicU64,
     counts: Mutex<Counts>,
 }
 
@@ -217,6 +219,11 @@ impl Counter {
         self.0.begun.load(Ordering::Relaxed)
     }
 
+    /// A call of the tool was answered from the cache at once.
+    pub(crate) fn answered(&self) {
+        self.0.answered.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// A call of the tool has begun, at `started`.
     pub(crate) fn begin(&self, started: Instant) -> InFlight<'_> {
         self.0.begun.fetch_add(1, Ordering::Relaxed);
@@ -267,7 +274,7 @@ impl Tool {
                 .collect(),
             refused: counts.refused,
             timeouts: counts.timeouts,
-            cache_hits: counts.cache_hits,
+            cache_hits: counts.cache_hits + self.answered.load(Ordering::Relaxed),
             // Every call that has ended had begun before it took the lock.
             in_flight: self.begun.load(Ordering::Relaxed) - counts.ended,
             total_seconds,

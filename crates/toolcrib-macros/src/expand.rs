@@ -276,6 +276,7 @@ fn body(
     let output = function.output;
     let outcome =
         quote_spanned!(at(output)=> <#output as #contract::IntoOutcome>::into_outcome(__output));
+    let validates = settings.validate.is_some();
     let validate = settings.validate.as_ref().map(|check| validate(check, function, contract));
     let plan = settings.plan.as_ref().map(|plan| planned(plan, function, contract));
     let wind_down = settings.wind_down.map(|time| {
@@ -307,6 +308,10 @@ fn body(
             }
 
             #validate
+
+            fn validates(&self) -> bool {
+                #validates
+            }
 
             #plan
 

@@ -146,6 +146,10 @@ impl Tool for CommandRunner {
         Box::pin(self.run(arguments, cx))
     }
 
+    fn validates(&self) -> bool {
+        false
+    }
+
     fn plan(&self, arguments: &Arguments, cx: &CallContext) -> Result<Option<Plan>, ToolError> {
         self.compiled()?.checks.check(cx)?;
         let invocation = expand(&self.declaration, arguments.value(), cx, &LookedAt(&self.host))?;

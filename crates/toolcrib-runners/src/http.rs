@@ -150,6 +150,10 @@ impl Tool for HttpRunner {
         Box::pin(self.run(arguments, cx))
     }
 
+    fn validates(&self) -> bool {
+        false
+    }
+
     fn plan(&self, arguments: &Arguments, cx: &CallContext) -> Result<Option<Plan>, ToolError> {
         let request = self.request_of(&LookedAt(&self.host), arguments.value(), cx)?;
         Ok(Some(Plan::Request(RequestPlan {

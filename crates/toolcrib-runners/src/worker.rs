@@ -154,6 +154,10 @@ impl Tool for WorkerRunner {
         Box::pin(self.run(arguments, cx))
     }
 
+    fn validates(&self) -> bool {
+        false
+    }
+
     fn close(&self) -> BoxFuture<'_, ()> {
         if let Some(supervisor) = &self.supervisor {
             supervisor.close();

@@ -52,4 +52,8 @@ where
             async move { (self.function)(arguments.parse()?, cx.clone()).await.into_outcome() },
         )
     }
+
+    fn validates(&self) -> bool {
+        false
+    }
 }

@@ -63,6 +63,15 @@ pub trait Tool: Send + Sync + 'static {
         Box::pin(Passes)
     }
 
+    /// Whether [`validate`](Self::validate) has anything to say; if not, it is not asked, and a call
+    /// that is answered from the cache is spared what asking takes. The same for the life of the
+    /// instance. Default: `true`.
+    ///
+    /// Tools made by `#[tool]` and [`tool_fn`](crate::tool_fn) say so themselves.
+    fn validates(&self) -> bool {
+        true
+    }
+
     /// What a call with these arguments would do, for people who want to see it first: starts,
     /// sends and writes nothing. `None`: the tool cannot say. Default: `None`.
     ///

@@ -2,16 +2,18 @@
 //! what they were read from.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
 use toolcrib_tool::{Resources, ToolOutput};
 
+use super::kept::Kept;
 use super::key::{Callee, Key};
 use super::ledger::{Ledger, Version};
 use super::lru::Lru;
 use super::size;
-use super::spelling::{Spellings, Spelt};
+use super::spelling::{Question, Sought, Spellings, Spelt};
 
 /// How much is kept, and how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,37 +54,29 @@ type Clock = Box<dyn Fn() -> Instant + Send + Sync>;
 
 /// Successful answers of the tools whose definitions allow it.
 ///
-/// One lock over plain maps: a hit holds it for some tens of nanoseconds, which no tool's work
+/// One lock over plain maps: a hit shares it for some tens of nanoseconds, which no tool's work
 /// comes near, and in return both bounds are exact and a write is never overtaken by the answer
-/// of an earlier read.
+/// of an earlier read. A hit changes nothing but a mark in the answer it finds: whoever makes room
+/// passes over answers that are marked, once, and takes the first that nobody has asked for since.
 pub(crate) struct AnswerCache {
     limits: CacheLimits,
     clock: Clock,
-    state: Mutex<State>,
+    hits: AtomicU64,
+    misses: AtomicU64,
+    state: RwLock<State>,
 }
 
 struct State {
-    entries: Lru<Key, Entry>,
+    entries: Lru<Key, Arc<Kept>>,
     ledger: Ledger,
     spellings: Spellings,
     bytes: usize,
-    hits: u64,
-    misses: u64,
-}
-
-struct Entry {
-    output: Arc<ToolOutput>,
-    /// `None`: later than the clock can say.
-    expires: Option<Instant>,
-    /// The text that was answered, if it is to be known again.
-    spelt: Option<Spelt>,
-    size: usize,
 }
 
 impl AnswerCache {
-    /// An empty cache that reads the system's monotonic clock.
+    /// An empty cache that reads the clock of the calls.
     pub(crate) fn new(limits: CacheLimits) -> Self {
-        Self::with_clock(limits, Instant::now)
+        Self::with_clock(limits, || tokio::time::Instant::now().into_std())
     }
 
     /// An empty cache with a clock of the caller's.
@@ -95,10 +89,9 @@ impl AnswerCache {
             ledger: Ledger::default(),
             spellings: Spellings::default(),
             bytes: 0,
-            hits: 0,
-            misses: 0,
         };
-        Self { limits, clock: Box::new(clock), state: Mutex::new(state) }
+        let (hits, misses) = Default::default();
+        Self { limits, clock: Box::new(clock), hits, misses, state: RwLock::new(state) }
     }
 
     /// Whether anything is ever kept.
@@ -108,89 +101,115 @@ impl AnswerCache {
 
     /// The state of what a call would read; to be taken before the tool starts.
     pub(crate) fn version(&self, key: &Key) -> Version {
-        self.lock().ledger.version(key)
+        self.read().ledger.version(key)
     }
 
     /// The answer kept for a call.
-    pub(crate) fn get(&self, key: &Key) -> Option<Arc<ToolOutput>> {
-        let now = (self.clock)();
-        self.lock().get_counted(key, now)
+    pub(crate) fn get(&self, key: &Key) -> Option<Arc<Kept>> {
+        let found = self.peek(key);
+        self.count(found.is_some());
+        found
     }
 
     /// The answer kept for a call, or else the state of what it would read: [`get`](Self::get)
     /// and [`version`](Self::version) in one.
-    pub(super) fn look(&self, key: &Key) -> Result<Arc<ToolOutput>, Version> {
+    pub(super) fn look(&self, key: &Key) -> Result<Arc<Kept>, Version> {
         let now = (self.clock)();
-        let mut state = self.lock();
-        state.get_counted(key, now).ok_or_else(|| state.ledger.version(key))
+        let (found, version) = {
+            let state = self.read();
+            let found = state.entries.peek(key).cloned();
+            (found, state.ledger.version(key))
+        };
+        let found = self.unless_over(found, now);
+        self.count(found.is_some());
+        found.ok_or(version)
     }
 
     /// Whether an answer is kept for a call; not counted as a look-up.
     pub(super) fn holds(&self, key: &Key) -> bool {
-        let now = (self.clock)();
-        self.lock().get(key, now).is_some()
+        self.peek(key).is_some()
     }
 
     /// Like [`get`](Self::get), for the second look of one call: its miss has been counted.
-    pub(super) fn get_again(&self, key: &Key) -> Option<Arc<ToolOutput>> {
-        let now = (self.clock)();
-        let mut state = self.lock();
-        let found = state.get(key, now);
+    pub(super) fn get_again(&self, key: &Key) -> Option<Arc<Kept>> {
+        let found = self.peek(key);
         if found.is_some() {
-            state.misses -= 1;
-            state.hits += 1;
+            self.misses.fetch_sub(1, Ordering::Relaxed);
+            self.count(true);
         }
         found
     }
 
-    /// Keeps the answer to a call that started when `started` was the version of what it reads,
-    /// as long as the tool's policy says. Returns whether it is kept: not if the tool has no such
-    /// policy, if the output alone is over the bound, or if a writer came between.
-    pub(crate) fn insert(&self, key: &Key, started: Version, output: Arc<ToolOutput>) -> bool {
+    /// The answer to a text, by which it is known to the same tool under the same context. Its time
+    /// may be over. What `meanwhile` reads is read while the answer is waited for.
+    #[inline]
+    pub(super) fn recall(
+        &self,
+        callee: &Callee,
+        text: &str,
+        context: &str,
+        meanwhile: impl FnOnce(),
+    ) -> Option<Arc<Kept>> {
+        let sought = Sought::new(callee, text, context);
+        let state = self.read();
+        // After the lock: a locked operation waits for every read before it.
+        meanwhile();
+        let kept = state.spellings.find(sought)?;
+        kept.warm();
+        Some(Arc::clone(kept))
+    }
+
+    /// An answer that was [recalled](Self::recall) serves a call that came in at `now`; counted as a
+    /// hit. `false`: its time is over.
+    #[inline]
+    pub(super) fn take(&self, kept: &Kept, now: Instant) -> bool {
+        let is_current = kept.is_current(now);
+        if is_current {
+            kept.mark_used();
+            self.count(true);
+        }
+        is_current
+    }
+
+    /// Keeps the answer to a call that started when `started` was the version of what it reads, as
+    /// long as the tool's policy says, and knows it by its text, unless texts would take more than
+    /// their share of the bytes. Returns whether it is kept: not if the tool has no such policy, if
+    /// key and output alone are over the bound, or if a writer came between.
+    pub(crate) fn insert(
+        &self,
+        question: &Question,
+        started: Version,
+        output: &ToolOutput,
+    ) -> bool {
+        let key = question.key();
         let Some(policy) = key.definition().cache() else { return false };
         let ttl = policy.ttl().unwrap_or(self.limits.ttl);
-        let size = key.size() + size::of(&output);
+        let size = key.size() + size::of(output);
         if ttl.is_zero() || !self.is_enabled() || size > self.limits.max_bytes {
             return false;
         }
         let expires = (self.clock)().checked_add(ttl);
-        let mut state = self.lock();
+        // Copied before the lock is taken: outputs may be large.
+        let with_text = Kept::new(question, output, expires);
+        let mut state = self.write();
         if state.ledger.version(key) != started {
             return false;
         }
-        state.remove(key);
-        state.ledger.add_reader(key);
-        state.entries.insert(key.clone(), Entry { output, expires, spelt: None, size });
-        state.bytes += size;
-        state.shrink(&self.limits);
+        let replaced = state.remove(key);
+        let texts = state.spellings.size() + question.spelt().map_or(0, Spelt::size);
+        let fits =
+            texts <= self.limits.max_bytes / TEXTS && with_text.size() <= self.limits.max_bytes;
+        let kept = if fits { with_text } else { with_text.without_text() };
+        let dropped = state.make_room(&self.limits, kept.size());
+        state.insert(kept);
+        drop(state);
+        drop((replaced, dropped));
         true
-    }
-
-    /// Knows the text again that a kept answer answers, as long as that is kept. Nothing if it has
-    /// gone already, or if texts would take more than their share of the bytes.
-    pub(super) fn spell(&self, spelt: &Spelt) {
-        let mut state = self.lock();
-        let State { entries, spellings, bytes, .. } = &mut *state;
-        let Some(entry) = entries.get(spelt.key()) else { return };
-        let size = spelt.size();
-        if entry.spelt.is_some() || spellings.size() + size > self.limits.max_bytes / TEXTS {
-            return;
-        }
-        *bytes += size;
-        entry.size += size;
-        entry.spelt = Some(spelt.clone());
-        spellings.insert(spelt.clone());
-        state.shrink(&self.limits);
-    }
-
-    /// What a text came to whose answer is kept.
-    pub(super) fn recall(&self, callee: &Callee, text: &str, context: &str) -> Option<Spelt> {
-        self.lock().spellings.find(callee, text, context).cloned()
     }
 
     /// A resource has changed: drops what was read from it, now and from calls under way.
     pub(crate) fn invalidate_resource(&self, name: &str) {
-        let mut state = self.lock();
+        let mut state = self.write();
         let outdated = state.ledger.write(name);
         let dropped: Vec<_> = outdated.iter().filter_map(|key| state.remove(key)).collect();
         // Outputs may be large: freed when others can get on.
@@ -208,7 +227,7 @@ impl AnswerCache {
 
     /// Drops everything, the answers of calls under way too.
     pub(crate) fn clear(&self) {
-        let mut state = self.lock();
+        let mut state = self.write();
         let dropped = state.entries.drain();
         state.spellings.clear();
         state.bytes = 0;
@@ -219,10 +238,10 @@ impl AnswerCache {
 
     /// What the cache holds and has done.
     pub(crate) fn stats(&self) -> CacheStats {
-        let state = self.lock();
+        let state = self.read();
         CacheStats {
-            hits: state.hits,
-            misses: state.misses,
+            hits: self.hits.load(Ordering::Relaxed),
+            misses: self.misses.load(Ordering::Relaxed),
             entries: state.entries.len(),
             bytes: state.bytes,
         }
@@ -231,18 +250,45 @@ impl AnswerCache {
     /// How many texts are known.
     #[cfg(test)]
     pub(super) fn known_texts(&self) -> usize {
-        self.lock().spellings.len()
+        self.read().spellings.len()
     }
 
     /// How many resources the ledger knows of.
     #[cfg(test)]
     pub(super) fn known_resources(&self) -> usize {
-        self.lock().ledger.known()
+        self.read().ledger.known()
+    }
+
+    /// The answer kept for a call, marked as used and not counted.
+    fn peek(&self, key: &Key) -> Option<Arc<Kept>> {
+        let now = (self.clock)();
+        let found = self.read().entries.peek(key).cloned();
+        self.unless_over(found, now)
+    }
+
+    /// What was found, marked as used; dropped from the cache if its time is over.
+    fn unless_over(&self, found: Option<Arc<Kept>>, now: Instant) -> Option<Arc<Kept>> {
+        let kept = found?;
+        if kept.is_current(now) {
+            kept.mark_used();
+            return Some(kept);
+        }
+        self.write().remove_this(&kept);
+        None
+    }
+
+    fn count(&self, is_hit: bool) {
+        let count = if is_hit { &self.hits } else { &self.misses };
+        count.fetch_add(1, Ordering::Relaxed);
     }
 
     /// A panic under the lock can only come from running out of memory; what is kept stays right.
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn read(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -256,47 +302,46 @@ impl fmt::Debug for AnswerCache {
 }
 
 impl State {
-    /// A look that counts as a hit or a miss.
-    fn get_counted(&mut self, key: &Key, now: Instant) -> Option<Arc<ToolOutput>> {
-        let found = self.get(key, now);
-        if found.is_some() {
-            self.hits += 1;
-        } else {
-            self.misses += 1;
-        }
-        found
+    /// Keeps an answer; there is none of its key, and there is room.
+    fn insert(&mut self, kept: Kept) {
+        let kept = Arc::new(kept);
+        self.bytes += kept.size();
+        self.ledger.add_reader(kept.key());
+        self.spellings.insert(&kept);
+        self.entries.insert(kept.key().clone(), kept);
     }
 
-    fn get(&mut self, key: &Key, now: Instant) -> Option<Arc<ToolOutput>> {
-        let entry = self.entries.get(key)?;
-        if entry.expires.is_some_and(|expires| expires <= now) {
-            self.remove(key);
-            return None;
-        }
-        Some(Arc::clone(&entry.output))
+    fn remove(&mut self, key: &Key) -> Option<Arc<Kept>> {
+        let (_, kept) = self.entries.remove(key)?;
+        self.taken(&kept);
+        Some(kept)
     }
 
-    fn remove(&mut self, key: &Key) -> Option<(Key, Entry)> {
-        let (key, entry) = self.entries.remove(key)?;
-        self.taken(&key, &entry);
-        Some((key, entry))
+    /// Takes this answer out, unless another has come in its place.
+    fn remove_this(&mut self, kept: &Arc<Kept>) {
+        if self.entries.peek(kept.key()).is_some_and(|known| Arc::ptr_eq(known, kept)) {
+            self.remove(kept.key());
+        }
     }
 
-    /// Drops what was used least recently until the bounds are kept.
-    fn shrink(&mut self, limits: &CacheLimits) {
-        while self.entries.len() > limits.max_entries || self.bytes > limits.max_bytes {
-            let Some((key, entry)) = self.entries.pop_oldest() else { break };
-            self.taken(&key, &entry);
+    /// Drops what nobody asks for until an answer of that size can come in and the bounds are kept.
+    fn make_room(&mut self, limits: &CacheLimits, size: usize) -> Vec<Arc<Kept>> {
+        let mut dropped = Vec::new();
+        while self.entries.len() >= limits.max_entries || self.bytes + size > limits.max_bytes {
+            let Some((_, kept)) = self.entries.pop_oldest_unless(|kept| kept.take_used()) else {
+                break;
+            };
+            self.taken(&kept);
+            dropped.push(kept);
         }
+        dropped
     }
 
     /// An entry was taken out.
-    fn taken(&mut self, key: &Key, entry: &Entry) {
-        self.bytes -= entry.size;
-        self.ledger.remove_reader(key);
-        if let Some(spelt) = &entry.spelt {
-            self.spellings.remove(spelt);
-        }
+    fn taken(&mut self, kept: &Arc<Kept>) {
+        self.bytes -= kept.size();
+        self.ledger.remove_reader(kept.key());
+        self.spellings.remove(kept);
     }
 }
 

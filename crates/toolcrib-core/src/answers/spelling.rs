@@ -8,18 +8,21 @@ use hashbrown::HashTable;
 use toolcrib_json::Tape;
 use toolcrib_tool::Arguments;
 
+use super::kept::Kept;
 use super::key::{Callee, Key, SEED};
 
 /// The longest text, in bytes, that is known again: a longer one is kept in its key alone.
 pub(crate) const LONGEST: usize = 16 * 1024;
 
-/// Which call it is, for a tool whose calls need not all run.
-#[derive(Debug)]
+/// Which call it is, for a tool whose calls need not all run. Cloning it is cheap.
+#[derive(Debug, Clone)]
 pub(crate) enum Question {
     /// By what it comes to.
     Key(Key),
     /// By its text, too.
-    Spelt(Spelt),
+    Spelt(Arc<Spelt>),
+    /// By a text that was known when the call came in. Its answer may have gone since.
+    Known(Arc<Kept>),
 }
 
 impl Question {
@@ -27,6 +30,7 @@ impl Question {
         match self {
             Self::Key(key) => key,
             Self::Spelt(spelt) => spelt.key(),
+            Self::Known(kept) => kept.key(),
         }
     }
 
@@ -34,23 +38,22 @@ impl Question {
         match self {
             Self::Key(_) => None,
             Self::Spelt(spelt) => Some(spelt),
+            Self::Known(kept) => kept.spelt(),
         }
     }
 }
 
-/// A text that was accepted as it came, and what it came to. Cloning it is cheap.
+/// A text that was accepted as it came, and what it came to.
 #[derive(Debug, Clone)]
-pub(crate) struct Spelt(Arc<Parts>);
-
-#[derive(Debug)]
-struct Parts {
+// In this order: who compares a text reads from the top.
+#[repr(C)]
+pub(crate) struct Spelt {
     hash: u64,
-    /// `None` where the arguments' own text is the one that came: nothing had to be filled in.
-    text: Option<Box<str>>,
+    text: Box<str>,
     /// All the host said: the key depends on it.
     context: Arc<str>,
-    arguments: Arguments,
     key: Key,
+    arguments: Arguments,
 }
 
 impl Spelt {
@@ -58,70 +61,91 @@ impl Spelt {
     /// `context`.
     pub(crate) fn of(text: Box<str>, context: &Arc<str>, arguments: &Arguments, key: Key) -> Self {
         let hash = hash(key.callee(), &text, context);
-        let text = (*text != *arguments.as_str()).then_some(text);
-        let (context, arguments) = (Arc::clone(context), arguments.clone());
-        Self(Arc::new(Parts { hash, text, context, arguments, key }))
+        Self { hash, text, context: Arc::clone(context), key, arguments: arguments.clone() }
     }
 
     /// What the tool gets.
     pub(crate) fn arguments(&self) -> &Arguments {
-        &self.0.arguments
+        &self.arguments
     }
 
     /// Which call it is.
     pub(crate) fn key(&self) -> &Key {
-        &self.0.key
+        &self.key
+    }
+
+    #[cfg(test)]
+    pub(super) fn text(&self) -> &str {
+        &self.text
     }
 
     /// The bytes it takes beyond its key and a fixed size.
     pub(super) fn size(&self) -> usize {
-        let text = self.0.text.as_ref().map_or(0, |text| text.len());
-        text + self.0.arguments.tape().map_or(0, Tape::size)
-    }
-
-    fn text(&self) -> &str {
-        self.0.text.as_deref().unwrap_or(self.0.arguments.as_str())
+        self.text.len() + self.arguments.tape().map_or(0, Tape::size)
     }
 
     /// Compared in full, like keys: the hash only picks the bucket.
-    fn is(&self, callee: &Callee, text: &str, context: &str) -> bool {
-        self.text() == text && *self.0.context == *context && self.0.key.callee() == callee
+    #[inline]
+    fn is(&self, hash: u64, callee: &Callee, text: &str, context: &str) -> bool {
+        self.hash == hash
+            && *self.text == *text
+            && *self.context == *context
+            && self.key.callee() == callee
     }
 }
 
 fn hash(callee: &Callee, text: &str, context: &str) -> u64 {
-    SEED.hash_one((callee.definition().name(), text, context))
+    SEED.hash_one((callee.hash(), text, context))
 }
 
-/// The texts of the answers that are kept, at most one of each.
+/// The kept answers that are known by their texts, at most one for each text.
 #[derive(Debug, Default)]
 pub(super) struct Spellings {
-    table: HashTable<Spelt>,
+    table: HashTable<Arc<Kept>>,
     size: usize,
+}
+
+/// A text to look for: hashed before any lock is taken.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sought<'a> {
+    hash: u64,
+    callee: &'a Callee,
+    text: &'a str,
+    context: &'a str,
+}
+
+impl<'a> Sought<'a> {
+    pub(super) fn new(callee: &'a Callee, text: &'a str, context: &'a str) -> Self {
+        Self { hash: hash(callee, text, context), callee, text, context }
+    }
 }
 
 impl Spellings {
     /// What the text came to when it was sent last, to the same tool under the same context.
-    pub(super) fn find(&self, callee: &Callee, text: &str, context: &str) -> Option<&Spelt> {
-        let is_same = |spelt: &Spelt| spelt.is(callee, text, context);
-        self.table.find(hash(callee, text, context), is_same)
+    pub(super) fn find(&self, sought: Sought<'_>) -> Option<&Arc<Kept>> {
+        let Sought { hash, callee, text, context } = sought;
+        self.table.find(hash, |kept| {
+            kept.spelt().is_some_and(|spelt| spelt.is(hash, callee, text, context))
+        })
     }
 
-    /// The bytes of all.
+    /// The bytes of all texts.
     pub(super) fn size(&self) -> usize {
         self.size
     }
 
-    /// Keeps one that is not there yet.
-    pub(super) fn insert(&mut self, spelt: Spelt) {
+    /// Knows an answer by its text, if it has one, which is not there yet.
+    pub(super) fn insert(&mut self, kept: &Arc<Kept>) {
+        let Some(spelt) = kept.spelt() else { return };
         self.size += spelt.size();
-        self.table.insert_unique(spelt.0.hash, spelt, |spelt| spelt.0.hash);
+        let hash_of = |kept: &Arc<Kept>| kept.spelt().map_or(0, |spelt| spelt.hash);
+        self.table.insert_unique(spelt.hash, Arc::clone(kept), hash_of);
     }
 
     /// Forgets one.
-    pub(super) fn remove(&mut self, spelt: &Spelt) {
-        let is_it = |known: &Spelt| Arc::ptr_eq(&known.0, &spelt.0);
-        if let Ok(entry) = self.table.find_entry(spelt.0.hash, is_it) {
+    pub(super) fn remove(&mut self, kept: &Arc<Kept>) {
+        let Some(spelt) = kept.spelt() else { return };
+        if let Ok(entry) = self.table.find_entry(spelt.hash, |known| Arc::ptr_eq(known, kept)) {
             entry.remove();
             self.size -= spelt.size();
         }

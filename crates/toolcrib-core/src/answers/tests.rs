@@ -20,7 +20,7 @@ use toolcrib_tool::{
 
 use super::{
     AnswerCache, Answers, Asked, CacheLimits, Callee, Flights, HistoryLimits, Key, Outcome,
-    Question, Scope,
+    Question, Scope, Version,
 };
 
 /// A tool that only its policies tell from others.
@@ -77,6 +77,11 @@ fn key(callee: &Callee, arguments: &str) -> Key {
 /// The key of the call number so-and-so.
 fn numbered(callee: &Callee, number: usize) -> Key {
     key(callee, &json!({ "n": number }).to_string())
+}
+
+/// Keeps an answer that is known by what the call comes to.
+fn insert(cache: &AnswerCache, key: &Key, started: Version, output: &ToolOutput) -> bool {
+    cache.insert(&Question::Key(key.clone()), started, output)
 }
 
 fn text(text: &str) -> Arc<ToolOutput> {

@@ -85,7 +85,7 @@ impl<'a> Way<'a> {
                     let definition = &slot.entry.definition;
                     audit.arguments(Some(definition), &arguments, &state.shared.mask.load())
                 });
-                *checked = self::checked(self.turn, slot, RawArguments::from(arguments))?;
+                *checked = self::checked(self.turn, slot, RawArguments::from(arguments), None)?;
                 if let Some(own) = own {
                     own.passes(&checked.arguments).await?;
                 }

@@ -100,7 +100,7 @@ pub(crate) async fn dry_run(turn: &Turn, call: ToolCall) -> Result<DryRun, ToolE
     let slot = state.slot(&name).ok_or_else(|| unknown(turn, &name))?;
     available(slot)?;
     let definition = Arc::clone(&slot.entry.definition);
-    let checked = checked(turn, slot, raw)?;
+    let checked = checked(turn, slot, raw, None)?;
     let host = Host::new(turn, Instant::now(), &Lineage::root(), None);
     let hosted = context(turn, slot, &id).host(host).build_hosted();
     let cx = hosted.context().clone();

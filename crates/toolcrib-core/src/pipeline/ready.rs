@@ -12,7 +12,7 @@ use toolcrib_tool::{
 };
 
 use super::{Leave, Way};
-use crate::answers::{Answers, Asked, Key, Question, Spelt};
+use crate::answers::{Answers, Asked, Kept, Key, Question, Spelt};
 use crate::checking::{Mending, checked_arguments};
 use crate::events::Voice;
 use crate::execution::{poll_once, timed_out, validate};
@@ -38,10 +38,11 @@ impl<'a> Way<'a> {
         &mut self,
         slot: &'a Slot,
         raw: RawArguments,
+        known: Option<Arc<Kept>>,
     ) -> Result<Ready<'a>, Leave> {
         let turn = self.turn;
         available(slot)?;
-        let mut checked = checked(turn, slot, raw)?;
+        let mut checked = checked(turn, slot, raw, known)?;
         let definition = &slot.entry.definition;
         let voice = self.voice.map(Voice::handle);
         let host = Host::new(turn, self.started, self.origin.lineage, voice);
@@ -120,14 +121,16 @@ pub(super) struct Checked<'t> {
     pub(super) question: Option<Question>,
 }
 
+/// `known` is what is known of the text, if anything is.
 pub(super) fn checked<'t>(
     turn: &Turn,
     slot: &'t Slot,
     raw: RawArguments,
+    known: Option<Arc<Kept>>,
 ) -> Result<Checked<'t>, ToolError> {
     let definition = &slot.entry.definition;
     let compiled = slot.compiled(turn.state.shared.registry.schemas())?;
-    let checked = accepted(turn, definition, compiled, raw)?;
+    let checked = accepted(turn, definition, compiled, raw, known)?;
     require_context(turn, definition)?;
     if let Some(constraint) = &slot.entry.constraint {
         // Whatever it calls its refusal, and if it panics: what cannot be checked does not hold.
@@ -148,6 +151,7 @@ fn accepted<'t>(
     definition: &ToolDefinition,
     compiled: &'t Compiled,
     raw: RawArguments,
+    known: Option<Arc<Kept>>,
 ) -> Result<Checked<'t>, ToolError> {
     let may_close = definition.annotations().read_only;
     if !Answers::concern(definition) {
@@ -156,14 +160,11 @@ fn accepted<'t>(
     }
     let (answers, callee) = (&turn.state.shared.answers, &compiled.callee);
     let (values, context) = (&turn.state.values, &turn.state.context);
-    if let Some(spelt) = answers.recall(callee, &raw, context) {
-        let (arguments, mending) = (spelt.arguments().clone(), Mending::default());
-        return Ok(Checked {
-            compiled,
-            arguments,
-            mending,
-            question: Some(Question::Spelt(spelt)),
-        });
+    if let Some(known) = known
+        && let Some(arguments) = known.spelt().map(|spelt| spelt.arguments().clone())
+    {
+        let question = Some(Question::Known(known));
+        return Ok(Checked { compiled, arguments, mending: Mending::default(), question });
     }
     let text = answers.keeps_text(definition, raw.as_str()).then(|| Box::from(raw.as_str()));
     let (arguments, mending) = checked_arguments(compiled, raw, may_close)?;
@@ -171,7 +172,7 @@ fn accepted<'t>(
     let question = match text {
         // What was mended is said in every result.
         Some(text) if mending.is_none() => {
-            Question::Spelt(Spelt::of(text, context, &arguments, key))
+            Question::Spelt(Arc::new(Spelt::of(text, context, &arguments, key)))
         }
         _ => Question::Key(key),
     };

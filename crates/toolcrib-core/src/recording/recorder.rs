@@ -108,6 +108,10 @@ impl Tool for Recorded {
         })
     }
 
+    fn validates(&self) -> bool {
+        self.tool.validates()
+    }
+
     fn refresh<'a>(
         &'a self,
         current: &'a ToolDefinition,

@@ -44,6 +44,11 @@ pub(crate) struct Compiled {
     pub(crate) edition: u64,
     /// Which tool it is, for answers that are kept.
     pub(crate) callee: Callee,
+    /// Whether they are, in the cache.
+    pub(crate) is_cached: bool,
+    /// Whether nothing of the tool's own, or beside it, looks at a call whose text was accepted
+    /// before: no constraint, no check, no instance to be made, no client to be asked.
+    pub(crate) is_plain: bool,
 }
 
 impl Slot {
@@ -63,13 +68,28 @@ impl Slot {
         let Self { entry, .. } = self;
         let counted = self.counter.get().map(Counter::begun);
         let live = self.live.as_ref().map(|live| (live.is_closed(), Arc::as_ptr(live.tool())));
-        let compiled = self.compiled.get().and_then(|compiled| compiled.as_ref().ok());
-        let derived = compiled
+        let derived = self
+            .compiled_before()
             .map(|compiled| (compiled.input.warm(), compiled.preparation.takes_from_context()));
         let definition = &entry.definition;
         let declared = (definition.timeout(), definition.client(), definition.injections().len());
         let kept = (entry.constraint.is_some(), entry.unavailable_reason().is_some());
         std::hint::black_box((counted, live, derived, declared, kept));
+    }
+
+    /// [`warm`](Self::warm) for a call that may be answered at once: only what that reads.
+    #[inline]
+    pub(crate) fn warm_answered(&self) {
+        let counted = self.counter.get().map(Counter::begun);
+        let closed = self.live.as_ref().map(|live| live.is_closed());
+        let definition = &self.entry.definition;
+        std::hint::black_box((counted, closed, definition.output_chars(), definition.dedupe()));
+    }
+
+    /// What was compiled at an earlier call, if anything could be.
+    #[inline]
+    pub(crate) fn compiled_before(&self) -> Option<&Compiled> {
+        self.compiled.get()?.as_ref().ok()
     }
 
     /// The instance that answers the tool's calls, where all calls share one.
@@ -93,6 +113,10 @@ impl Slot {
                 output: schemas.output(definition)?,
                 edition: self.fingerprint().short(),
                 callee: Callee::of(&self.entry, revision(&self.entry.body)),
+                is_cached: definition.cache().is_some(),
+                is_plain: self.entry.constraint.is_none()
+                    && !definition.client()
+                    && matches!(&self.entry.body, Body::Shared(tool) if !tool.validates()),
             })
         };
         self.compiled.get_or_init(compile).as_ref().map_err(Clone::clone)

@@ -1,6 +1,7 @@
 //! What a host sees of the core, capability by capability.
 #![expect(clippy::expect_used, reason = "a test that cannot be set up fails")]
 
+mod answered_at_once;
 mod approval;
 mod batches;
 mod cancelling;

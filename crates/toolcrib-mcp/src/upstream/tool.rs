@@ -54,6 +54,10 @@ impl Tool for UpstreamTool {
         })
     }
 
+    fn validates(&self) -> bool {
+        false
+    }
+
     fn plan(&self, arguments: &Arguments, _: &CallContext) -> Result<Option<Plan>, ToolError> {
         // As for a call, which needs a connection.
         self.link.live()?;

@@ -10,7 +10,7 @@ use toolcrib_tool::{CachePolicy, Resources};
 
 use super::super::size;
 use super::spelling::spelt;
-use super::{AnswerCache, CacheLimits, Policies, numbered, text};
+use super::{AnswerCache, CacheLimits, Policies, Question, numbered, text};
 
 /// A clock that goes when told to.
 #[derive(Clone)]
@@ -25,6 +25,10 @@ impl Hands {
         *self.0.lock().unwrap() += by;
     }
 
+    fn now(&self) -> Instant {
+        *self.0.lock().unwrap()
+    }
+
     fn cache(&self, limits: CacheLimits) -> AnswerCache {
         let hands = Arc::clone(&self.0);
         AnswerCache::with_clock(limits, move || *hands.lock().unwrap())
@@ -32,7 +36,7 @@ impl Hands {
 }
 
 fn insert(cache: &AnswerCache, key: &super::Key, output: &str) -> bool {
-    cache.insert(key, cache.version(key), text(output))
+    super::insert(cache, key, cache.version(key), &text(output))
 }
 
 #[test]
@@ -132,14 +136,14 @@ fn a_read_that_a_write_overtook_is_not_kept() {
     let writing = cache.writing(&Resources::new().writes("tickets")).unwrap();
     let outliving = writing.clone();
     drop(writing);
-    assert!(!cache.insert(&key, started, text("old")));
+    assert!(!super::insert(&cache, &key, started, &text("old")));
     // Work that outlives its call writes again when it ends.
     let started = cache.version(&key);
     drop(outliving);
-    assert!(!cache.insert(&key, started, text("half new")));
+    assert!(!super::insert(&cache, &key, started, &text("half new")));
     let started = cache.version(&key);
     cache.clear();
-    assert!(!cache.insert(&key, started, text("from before the clearing")));
+    assert!(!super::insert(&cache, &key, started, &text("from before the clearing")));
     assert!(insert(&cache, &key, "new"));
 }
 
@@ -154,7 +158,10 @@ fn writes_are_remembered_in_bounded_space() {
     }
     let known = cache.known_resources();
     assert!(known < 64, "{known} names are known");
-    assert!(!cache.insert(&key, started, text("old")), "the forgotten write still counts");
+    assert!(
+        !super::insert(&cache, &key, started, &text("old")),
+        "the forgotten write still counts"
+    );
 }
 
 #[derive(Debug, Clone)]
@@ -216,20 +223,31 @@ proptest! {
                 Step::Finish(reader) => {
                     if let Some((version, seen)) = started[reader].take() {
                         let is_current = seen == state(reader);
-                        let kept = cache.insert(&keys[reader], version, text(&seen));
+                        // Every other text is to be known again.
+                        let question = if reader % 2 == 0 {
+                            Question::Spelt(Arc::clone(&texts[reader]))
+                        } else {
+                            Question::Key(keys[reader].clone())
+                        };
+                        let kept = cache.insert(&question, version, &text(&seen));
                         prop_assert!(!kept || is_current);
                         if kept {
                             kept_at[reader] = Some(time);
-                            // Every other text is to be known again.
-                            if reader % 2 == 0 {
-                                cache.spell(&texts[reader]);
-                            }
                         }
                     }
                 }
                 Step::Get(reader) => {
-                    if let Some(output) = cache.get(&keys[reader]) {
-                        prop_assert_eq!(output.text(), state(reader));
+                    let now = hands.now();
+                    let known = cache
+                        .recall(texts[reader].key().callee(), texts[reader].text(), "", || ())
+                        .filter(|kept| cache.take(kept, now));
+                    let found = cache.get(&keys[reader]);
+                    if let Some(known) = known {
+                        let found = found.as_ref().expect("what the text finds, the call finds");
+                        prop_assert!(Arc::ptr_eq(&known, found));
+                    }
+                    if let Some(kept) = found {
+                        prop_assert_eq!(kept.output().text(), state(reader));
                         prop_assert!(kept_at[reader].is_some_and(|at| time < at + 300));
                     }
                 }

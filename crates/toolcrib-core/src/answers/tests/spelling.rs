@@ -1,27 +1,34 @@
 //! Texts that are known again: whose, under what, and how long.
 
+use std::sync::Arc;
+
 use serde_json::json;
 use toolcrib_tool::{Arguments, ContextValues};
 
+use super::super::kept::Kept;
 use super::super::spelling::Spelt;
-use super::{AnswerCache, CacheLimits, Callee, Key, Policies, text};
+use super::{AnswerCache, CacheLimits, Callee, Key, Policies, Question, insert, text};
 
 /// What a call with this text comes to, under this context.
-pub(super) fn spelt_under(callee: &Callee, said: &str, context: &str) -> Spelt {
+pub(super) fn spelt_under(callee: &Callee, said: &str, context: &str) -> Arc<Spelt> {
     let arguments = Arguments::from_validated(said.to_owned());
     let root = arguments.tape().unwrap().root();
     let key = Key::of(callee, root, &ContextValues::new(), context);
-    Spelt::of(said.into(), &context.into(), &arguments, key)
+    Arc::new(Spelt::of(said.into(), &context.into(), &arguments, key))
 }
 
 /// As [`spelt_under`], where the host says nothing.
-pub(super) fn spelt(callee: &Callee, said: &str) -> Spelt {
+pub(super) fn spelt(callee: &Callee, said: &str) -> Arc<Spelt> {
     spelt_under(callee, said, "")
 }
 
-fn keep(cache: &AnswerCache, spelt: &Spelt) {
-    assert!(cache.insert(spelt.key(), cache.version(spelt.key()), text("x")));
-    cache.spell(spelt);
+fn keep(cache: &AnswerCache, spelt: &Arc<Spelt>) {
+    let question = Question::Spelt(Arc::clone(spelt));
+    assert!(cache.insert(&question, cache.version(spelt.key()), &text("x")));
+}
+
+fn recall(cache: &AnswerCache, callee: &Callee, text: &str, context: &str) -> Option<Arc<Kept>> {
+    cache.recall(callee, text, context, || ())
 }
 
 #[test]
@@ -32,15 +39,16 @@ fn a_text_is_known_to_the_same_tool_under_the_same_context_only() {
     keep(&cache, &kept);
     // A definition that was loaded again is the same.
     for callee in [&callee, &Policies::cached().callee()] {
-        let known = cache.recall(callee, r#"{"a": 1}"#, "ada").expect("it is known");
-        assert_eq!((known.key(), known.arguments().as_str()), (kept.key(), r#"{"a": 1}"#));
+        let known = recall(&cache, callee, r#"{"a": 1}"#, "ada").expect("it is known");
+        let arguments = known.spelt().map(|spelt| spelt.arguments().as_str());
+        assert_eq!((known.key(), arguments), (kept.key(), Some(r#"{"a": 1}"#)));
     }
-    assert!(cache.recall(&callee, r#"{"a":1}"#, "ada").is_none(), "equal, but not the same text");
-    assert!(cache.recall(&callee, r#"{"a": 2}"#, "ada").is_none());
-    assert!(cache.recall(&callee, r#"{"a": 1}"#, "bob").is_none());
-    assert!(cache.recall(&callee, r#"{"a": 1}"#, "").is_none());
+    assert!(recall(&cache, &callee, r#"{"a":1}"#, "ada").is_none(), "equal, but not the same text");
+    assert!(recall(&cache, &callee, r#"{"a": 2}"#, "ada").is_none());
+    assert!(recall(&cache, &callee, r#"{"a": 1}"#, "bob").is_none());
+    assert!(recall(&cache, &callee, r#"{"a": 1}"#, "").is_none());
     let other = Policies::cached().reading("world").callee();
-    assert!(cache.recall(&other, r#"{"a": 1}"#, "ada").is_none());
+    assert!(recall(&cache, &other, r#"{"a": 1}"#, "ada").is_none());
 }
 
 #[test]
@@ -50,11 +58,11 @@ fn a_text_is_known_as_long_as_its_answer_is_kept_and_counts_in_its_bytes() {
     let callee = Policies::cached().reading("world").callee();
     let [one, two, three] =
         [r#"{"a":1}"#, r#"{"a":2}"#, r#"{"a":3}"#].map(|said| (said, spelt(&callee, said)));
-    let known = |said: &str| cache.recall(&callee, said, "").is_some();
+    let known = |said: &str| recall(&cache, &callee, said, "").is_some();
 
     keep(&cache, &one.1);
     let bytes = cache.stats().bytes;
-    cache.spell(&one.1);
+    keep(&cache, &one.1);
     assert_eq!(cache.stats().bytes, bytes, "it is counted once");
     keep(&cache, &two.1);
     keep(&cache, &three.1);
@@ -63,14 +71,13 @@ fn a_text_is_known_as_long_as_its_answer_is_kept_and_counts_in_its_bytes() {
 
     cache.invalidate_resource("world");
     assert_eq!((cache.known_texts(), cache.stats().bytes), (0, 0));
-    cache.spell(&two.1);
-    assert!(!known(two.0), "its answer has gone");
 
     keep(&cache, &two.1);
-    // Replaced by a new answer, which nobody has spelt yet.
-    assert!(cache.insert(two.1.key(), cache.version(two.1.key()), text("x")));
+    // Replaced by the answer to another text, which had to be mended.
+    assert!(insert(&cache, two.1.key(), cache.version(two.1.key()), &text("x")));
+    assert!(!known(two.0));
     assert_eq!(cache.known_texts(), 0);
-    cache.spell(&two.1);
+    keep(&cache, &two.1);
     cache.clear();
     assert_eq!((cache.known_texts(), cache.stats().bytes), (0, 0));
 }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use toolcrib_tool::{ErrorKind, Layer, Source, ToolCall, ToolDefinition, ToolEntry, ToolError};
+use toolcrib_tool::{
+    CachePolicy, ErrorKind, Layer, Source, ToolCall, ToolDefinition, ToolEntry, ToolError, tool_fn,
+};
 
 use super::{counted, definition, entry, quiet, settled, snapshot, until};
 use crate::lifecycle::LiveBody;
@@ -100,6 +102,29 @@ async fn a_turn_keeps_a_removed_body_open_for_the_grace_and_no_longer() {
     drop((turn, executor));
     settled().await;
     assert_eq!(counts.closed(), 1);
+}
+
+#[tokio::test]
+async fn a_closed_body_gives_no_answer_of_its_past_either() {
+    let definition = ToolDefinition::builder("a")
+        .description("A tool whose answers are kept.")
+        .read_only(true)
+        .idempotent(true)
+        .cache(CachePolicy::new())
+        .build()
+        .unwrap();
+    let body = Arc::new(tool_fn(|_: serde_json::Value, _| async { "done" }));
+    let mut builder = RegistryBuilder::new();
+    let _ = builder.register(ToolEntry::new(definition, body, Source::new(Layer::Host, "tests")));
+    let executor = executor(Registry::with_grace(builder.build(), Duration::ZERO));
+    let turn = executor.turn(TurnOptions::default());
+    let call = || turn.call(ToolCall::new("1", "a", "{}"));
+    assert!(!call().await.cached());
+    assert!(call().await.cached());
+    executor.registry().publish(snapshot([]));
+    let slot = turn.state.slot("a").unwrap();
+    until(async || slot.live().unwrap().is_closed()).await;
+    assert_eq!(call().await.error_kind(), Some(ErrorKind::Unavailable));
 }
 
 #[tokio::test]

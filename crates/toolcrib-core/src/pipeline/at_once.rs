@@ -1,0 +1,47 @@
+//! Calls that are answered at once: the text was answered before, and nobody is to be asked.
+
+use std::sync::Arc;
+
+use toolcrib_tool::{RawArguments, ToolOutput};
+
+use super::Way;
+use crate::answers::Kept;
+use crate::registry::Slot;
+use crate::turn::State;
+
+/// The kept answer to a call's text. On the way, a word is read of each thing that the call will
+/// need.
+#[inline]
+pub(super) fn known(state: &State, slot: &Slot, raw: &RawArguments) -> Option<Arc<Kept>> {
+    let compiled = slot.compiled_before().filter(|compiled| compiled.is_cached);
+    let known = compiled.and_then(|compiled| {
+        let answers = &state.shared.answers;
+        answers.recall(&compiled.callee, raw, &state.context, || slot.warm_answered())
+    });
+    if known.is_none() {
+        slot.warm();
+    }
+    known
+}
+
+impl Way<'_> {
+    /// What the whole way would come to, where nothing on it can say anything else: the text was
+    /// accepted for the same tool under the same context and its answer is in time, and there is no
+    /// rule, no check of the tool's own, no policy, no listener and no suspended call to go on with.
+    pub(super) fn at_once(&mut self, slot: &Slot, known: &Kept) -> Option<ToolOutput> {
+        let state = &*self.turn.state;
+        let is_plain = slot.compiled_before().is_some_and(|compiled| compiled.is_plain)
+            && slot.live().is_some_and(|live| !live.is_closed())
+            && slot.entry.unavailable_reason().is_none()
+            && self.voice.is_none()
+            && !state.cancellation.is_cancelled()
+            && !self.needs_consent(slot);
+        if !is_plain {
+            return None;
+        }
+        let (answers, now) = (&state.shared.answers, self.started.into_std());
+        let output = answers.at_once(known, &slot.entry.definition, self.scope(), now)?;
+        slot.counter(&state.shared.statistics).answered();
+        Some(output)
+    }
+}

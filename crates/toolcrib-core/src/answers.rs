@@ -35,7 +35,7 @@ pub(crate) use history::{HistoryLimits, SessionHistory};
 pub(crate) use kept::Kept;
 pub(crate) use key::{Callee, Key};
 use ledger::Version;
-pub(crate) use spelling::{Question, Spelt};
+pub(crate) use spelling::{Question, Sought, Spelt};
 
 #[cfg(test)]
 mod tests;
@@ -98,20 +98,27 @@ impl Answers {
         definition.cache().is_some() || definition.dedupe() != Dedupe::None
     }
 
-    /// What a text came to when it was sent before, if its answer is kept: it needs no parsing and no
-    /// validation then. `None` says nothing. What `meanwhile` reads is read while the answer is
-    /// waited for.
+    /// The text of a call to look for with [`recall`](Self::recall), if one of that name may be known.
     #[inline]
-    pub(crate) fn recall(
+    pub(crate) fn sought<'a>(
         &self,
-        callee: &Callee,
-        text: &RawArguments,
-        context: &str,
-        meanwhile: impl FnOnce(),
+        name: &str,
+        text: &'a RawArguments,
+        context: &'a str,
+    ) -> Option<Sought<'a>> {
+        let text = Some(text.as_str()).filter(|text| text.len() <= spelling::LONGEST)?;
+        self.cache.sought(name, text, context)
+    }
+
+    /// What a text came to when it was sent before, if its answer is kept: it needs no parsing and no
+    /// validation then. `None` says nothing. `callee` finds the tool, while the answer is waited for.
+    #[inline]
+    pub(crate) fn recall<'c>(
+        &self,
+        sought: Sought<'_>,
+        callee: impl FnOnce() -> Option<&'c Callee>,
     ) -> Option<Arc<Kept>> {
-        let text = text.as_str();
-        let may_be_known = text.len() <= spelling::LONGEST && self.cache.is_enabled();
-        may_be_known.then(|| self.cache.recall(callee, text, context, meanwhile))?
+        self.cache.recall(sought, callee)
     }
 
     /// The output of an answer that was [recalled](Self::recall) for a call that came in at `now`,

@@ -117,8 +117,7 @@ async fn answer(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answered {
     let state = &*turn.state;
     let started = Instant::now();
     let (id, name, raw) = call.into_parts();
-    let slot = state.slot(&name).map(|slot| &**slot);
-    let known = slot.and_then(|slot| at_once::known(state, slot, &raw));
+    let (slot, known) = at_once::found(state, &name, &raw);
     let mut record = Record::begin(state, &id, &name, slot, &raw, started);
     let own_chars = slot.and_then(|slot| slot.entry.definition.output_chars());
     let limits = OutputLimits {

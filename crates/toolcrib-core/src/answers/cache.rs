@@ -13,7 +13,7 @@ use super::key::{Callee, Key};
 use super::ledger::{Ledger, Version};
 use super::lru::Lru;
 use super::size;
-use super::spelling::{Question, Sought, Spellings, Spelt};
+use super::spelling::{Names, Question, Sought, Spellings, Spelt};
 
 /// How much is kept, and how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,6 +63,7 @@ pub(crate) struct AnswerCache {
     clock: Clock,
     hits: AtomicU64,
     misses: AtomicU64,
+    names: Names,
     state: RwLock<State>,
 }
 
@@ -90,8 +91,8 @@ impl AnswerCache {
             spellings: Spellings::default(),
             bytes: 0,
         };
-        let (hits, misses) = Default::default();
-        Self { limits, clock: Box::new(clock), hits, misses, state: RwLock::new(state) }
+        let (hits, misses, names) = Default::default();
+        Self { limits, clock: Box::new(clock), hits, misses, names, state: RwLock::new(state) }
     }
 
     /// Whether anything is ever kept.
@@ -140,21 +141,30 @@ impl AnswerCache {
         found
     }
 
-    /// The answer to a text, by which it is known to the same tool under the same context. Its time
-    /// may be over. What `meanwhile` reads is read while the answer is waited for.
+    /// The text to look for, if one of that name may be known.
     #[inline]
-    pub(super) fn recall(
+    pub(super) fn sought<'a>(
         &self,
-        callee: &Callee,
-        text: &str,
-        context: &str,
-        meanwhile: impl FnOnce(),
+        name: &str,
+        text: &'a str,
+        context: &'a str,
+    ) -> Option<Sought<'a>> {
+        self.names.sought(name, text, context)
+    }
+
+    /// The answer to a text, by which it is known to the same tool under the same context. Its time
+    /// may be over. `callee` says which tool it is.
+    ///
+    /// It is asked under the lock: a locked operation waits for every read before it, and here the
+    /// tool and the answer are to be waited for together.
+    #[inline]
+    pub(super) fn recall<'c>(
+        &self,
+        sought: Sought<'_>,
+        callee: impl FnOnce() -> Option<&'c Callee>,
     ) -> Option<Arc<Kept>> {
-        let sought = Sought::new(callee, text, context);
         let state = self.read();
-        // After the lock: a locked operation waits for every read before it.
-        meanwhile();
-        let kept = state.spellings.find(sought)?;
+        let kept = state.spellings.find(sought, callee()?)?;
         kept.warm();
         Some(Arc::clone(kept))
     }
@@ -201,6 +211,9 @@ impl AnswerCache {
             texts <= self.limits.max_bytes / TEXTS && with_text.size() <= self.limits.max_bytes;
         let kept = if fits { with_text } else { with_text.without_text() };
         let dropped = state.make_room(&self.limits, kept.size());
+        if kept.spelt().is_some() {
+            self.names.add(key.definition().name());
+        }
         state.insert(kept);
         drop(state);
         drop((replaced, dropped));
@@ -230,6 +243,7 @@ impl AnswerCache {
         let mut state = self.write();
         let dropped = state.entries.drain();
         state.spellings.clear();
+        self.names.clear();
         state.bytes = 0;
         state.ledger.write_all();
         drop(state);

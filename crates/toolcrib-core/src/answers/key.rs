@@ -16,11 +16,7 @@ use crate::fingerprint::Fingerprint;
 /// Equal by value and not by place, so that a reload that changes nothing forgets nothing; all of
 /// the definition counts, and who declares it.
 #[derive(Debug, Clone)]
-pub(crate) struct Callee {
-    /// Of the name: who looks for an answer need not read the definition for that.
-    hash: u64,
-    parts: Arc<CalleeParts>,
-}
+pub(crate) struct Callee(Arc<CalleeParts>);
 
 #[derive(Debug, PartialEq)]
 struct CalleeParts {
@@ -35,28 +31,22 @@ impl Callee {
     /// would do something else, for example a digest of a manifest's command. Empty for bodies
     /// that live as long as the process.
     pub(crate) fn of(entry: &ToolEntry, revision: impl Into<String>) -> Self {
-        let parts = CalleeParts {
+        Self(Arc::new(CalleeParts {
             definition: Arc::clone(&entry.definition),
             layer: entry.source.layer,
             unit: entry.source.unit.clone(),
             revision: revision.into(),
-        };
-        Self { hash: SEED.hash_one(entry.definition.name()), parts: Arc::new(parts) }
+        }))
     }
 
     pub(crate) fn definition(&self) -> &ToolDefinition {
-        &self.parts.definition
-    }
-
-    /// Equal for equal tools.
-    pub(super) fn hash(&self) -> u64 {
-        self.hash
+        &self.0.definition
     }
 }
 
 impl PartialEq for Callee {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.parts, &other.parts) || self.parts == other.parts
+        Arc::ptr_eq(&self.0, &other.0) || self.0 == other.0
     }
 }
 
@@ -115,7 +105,7 @@ impl Key {
         }
         text.extend_from_slice(identity.as_bytes());
 
-        let hash = SEED.hash_one((callee.hash(), text.as_slice()));
+        let hash = SEED.hash_one((callee.definition().name(), text.as_slice()));
         let key = Self { hash, text: text.as_slice().into(), callee: callee.clone() };
         if text.capacity() <= SCRATCH_KEPT {
             // If the thread ends, the text is dropped here.

@@ -3,6 +3,7 @@
 
 use std::hash::BuildHasher;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use hashbrown::HashTable;
 use toolcrib_json::Tape;
@@ -60,7 +61,7 @@ impl Spelt {
     /// `text` is what came to `arguments` without mending; `key` is that of the call, under
     /// `context`.
     pub(crate) fn of(text: Box<str>, context: &Arc<str>, arguments: &Arguments, key: Key) -> Self {
-        let hash = hash(key.callee(), &text, context);
+        let hash = hash(hash_of_name(key.definition().name()), &text, context);
         Self { hash, text, context: Arc::clone(context), key, arguments: arguments.clone() }
     }
 
@@ -94,8 +95,21 @@ impl Spelt {
     }
 }
 
-fn hash(callee: &Callee, text: &str, context: &str) -> u64 {
-    SEED.hash_one((callee.hash(), text, context))
+fn hash_of_name(name: &str) -> u64 {
+    SEED.hash_one(name)
+}
+
+fn hash(name: u64, text: &str, context: &str) -> u64 {
+    SEED.hash_one((name, text, context))
+}
+
+/// A text to look for. It is hashed with the name that is called and not with the tool, so that the
+/// look-up need not wait until the tool is found.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sought<'a> {
+    hash: u64,
+    text: &'a str,
+    context: &'a str,
 }
 
 /// The kept answers that are known by their texts, at most one for each text.
@@ -105,25 +119,52 @@ pub(super) struct Spellings {
     size: usize,
 }
 
-/// A text to look for: hashed before any lock is taken.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Sought<'a> {
-    hash: u64,
-    callee: &'a Callee,
-    text: &'a str,
-    context: &'a str,
+/// Names of which texts may be known, as a few bits: a call of any other name need not look, nor take a
+/// lock. A bit once set stays until all texts are forgotten.
+#[derive(Debug)]
+pub(super) struct Names([AtomicU64; 64]);
+
+impl Default for Names {
+    fn default() -> Self {
+        Self(std::array::from_fn(|_| AtomicU64::new(0)))
+    }
 }
 
-impl<'a> Sought<'a> {
-    pub(super) fn new(callee: &'a Callee, text: &'a str, context: &'a str) -> Self {
-        Self { hash: hash(callee, text, context), callee, text, context }
+impl Names {
+    /// The text to look for, if one of that name may be known.
+    #[inline]
+    pub(super) fn sought<'a>(
+        &self,
+        name: &str,
+        text: &'a str,
+        context: &'a str,
+    ) -> Option<Sought<'a>> {
+        let name = hash_of_name(name);
+        let (word, bit) = self.place(name);
+        let may_be_known = word.load(Ordering::Relaxed) & bit != 0;
+        may_be_known.then(|| Sought { hash: hash(name, text, context), text, context })
+    }
+
+    pub(super) fn add(&self, name: &str) {
+        let (word, bit) = self.place(hash_of_name(name));
+        word.fetch_or(bit, Ordering::Relaxed);
+    }
+
+    pub(super) fn clear(&self) {
+        self.0.iter().for_each(|word| word.store(0, Ordering::Relaxed));
+    }
+
+    fn place(&self, name: u64) -> (&AtomicU64, u64) {
+        // The upper bits: the tables take the lower ones and the uppermost seven.
+        (&self.0[(name >> 40) as usize % 64], 1 << ((name >> 48) % 64))
     }
 }
 
 impl Spellings {
     /// What the text came to when it was sent last, to the same tool under the same context.
-    pub(super) fn find(&self, sought: Sought<'_>) -> Option<&Arc<Kept>> {
-        let Sought { hash, callee, text, context } = sought;
+    #[inline]
+    pub(super) fn find(&self, sought: Sought<'_>, callee: &Callee) -> Option<&Arc<Kept>> {
+        let Sought { hash, text, context } = sought;
         self.table.find(hash, |kept| {
             kept.spelt().is_some_and(|spelt| spelt.is(hash, callee, text, context))
         })

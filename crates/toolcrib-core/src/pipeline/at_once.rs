@@ -9,19 +9,29 @@ use crate::answers::Kept;
 use crate::registry::Slot;
 use crate::turn::State;
 
-/// The kept answer to a call's text. On the way, a word is read of each thing that the call will
-/// need.
+/// The tool of a name, and the kept answer to the text if there is one. On the way, a word is read of
+/// each thing that the call will need.
 #[inline]
-pub(super) fn known(state: &State, slot: &Slot, raw: &RawArguments) -> Option<Arc<Kept>> {
-    let compiled = slot.compiled_before().filter(|compiled| compiled.is_cached);
-    let known = compiled.and_then(|compiled| {
-        let answers = &state.shared.answers;
-        answers.recall(&compiled.callee, raw, &state.context, || slot.warm_answered())
+pub(super) fn found<'s>(
+    state: &'s State,
+    name: &str,
+    raw: &RawArguments,
+) -> (Option<&'s Slot>, Option<Arc<Kept>>) {
+    let find = || state.slot(name).map(|slot| &**slot);
+    let answers = &state.shared.answers;
+    let Some(sought) = answers.sought(name, raw, &state.context) else {
+        return (find().inspect(|slot| slot.warm()), None);
+    };
+    let mut slot = None;
+    let known = answers.recall(sought, || {
+        slot = find().inspect(|slot| slot.warm_answered());
+        let compiled = slot?.compiled_before()?;
+        compiled.is_cached.then_some(&compiled.callee)
     });
-    if known.is_none() {
+    if let (Some(slot), None) = (slot, &known) {
         slot.warm();
     }
-    known
+    (slot, known)
 }
 
 impl Way<'_> {

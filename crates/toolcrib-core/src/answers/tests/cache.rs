@@ -9,7 +9,7 @@ use serde_json::json;
 use toolcrib_tool::{CachePolicy, Resources};
 
 use super::super::size;
-use super::spelling::spelt;
+use super::spelling::{recall, spelt};
 use super::{AnswerCache, CacheLimits, Policies, Question, numbered, text};
 
 /// A clock that goes when told to.
@@ -238,8 +238,8 @@ proptest! {
                 }
                 Step::Get(reader) => {
                     let now = hands.now();
-                    let known = cache
-                        .recall(texts[reader].key().callee(), texts[reader].text(), "", || ())
+                    let spelt = &texts[reader];
+                    let known = recall(&cache, spelt.key().callee(), spelt.text(), "")
                         .filter(|kept| cache.take(kept, now));
                     let found = cache.get(&keys[reader]);
                     if let Some(known) = known {

@@ -27,8 +27,14 @@ fn keep(cache: &AnswerCache, spelt: &Arc<Spelt>) {
     assert!(cache.insert(&question, cache.version(spelt.key()), &text("x")));
 }
 
-fn recall(cache: &AnswerCache, callee: &Callee, text: &str, context: &str) -> Option<Arc<Kept>> {
-    cache.recall(callee, text, context, || ())
+pub(super) fn recall(
+    cache: &AnswerCache,
+    callee: &Callee,
+    text: &str,
+    context: &str,
+) -> Option<Arc<Kept>> {
+    let sought = cache.sought(callee.definition().name(), text, context)?;
+    cache.recall(sought, || Some(callee))
 }
 
 #[test]
@@ -49,6 +55,21 @@ fn a_text_is_known_to_the_same_tool_under_the_same_context_only() {
     assert!(recall(&cache, &callee, r#"{"a": 1}"#, "").is_none());
     let other = Policies::cached().reading("world").callee();
     assert!(recall(&cache, &other, r#"{"a": 1}"#, "ada").is_none());
+}
+
+#[test]
+fn a_call_of_a_name_of_which_no_text_is_known_does_not_look_for_one() {
+    let cache = AnswerCache::new(CacheLimits::default());
+    let kept = spelt(&Policies::cached().callee(), "{}");
+    let looks = || cache.sought("look", "{}", "").is_some();
+    assert!(!looks());
+    // The answer alone, after a text that is not to be known.
+    assert!(insert(&cache, kept.key(), cache.version(kept.key()), &text("x")));
+    assert!(!looks());
+    keep(&cache, &kept);
+    assert!(looks());
+    cache.clear();
+    assert!(!looks());
 }
 
 #[test]

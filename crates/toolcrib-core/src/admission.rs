@@ -112,8 +112,7 @@ impl Admission {
         Ok(permit)
     }
 
-    /// As [`admit`](Self::admit), for tools that state no limit ([`is_limited`]): there is nothing
-    /// to wait for.
+    /// As [`admit`](Self::admit), for tools that state no limit: there is nothing to wait for.
     pub(crate) fn admit_unlimited<'a>(
         &'a self,
         definition: &'a ToolDefinition,
@@ -189,11 +188,6 @@ impl Admission {
             Arc::clone(tools.entry(name.clone()).or_default())
         })
     }
-}
-
-/// Whether calls of this tool may have to wait, or be told to come again.
-pub(crate) fn is_limited(definition: &ToolDefinition) -> bool {
-    definition.max_concurrent().is_some() || definition.rate().is_some()
 }
 
 /// A call that may run. Keep it until the call has ended, then say how with [`finish`]; dropped

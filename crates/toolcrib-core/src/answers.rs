@@ -93,11 +93,6 @@ impl Answers {
         }
     }
 
-    /// Whether a call of this tool can be spared at all; if not, it needs no key.
-    pub(crate) fn concern(definition: &ToolDefinition) -> bool {
-        definition.cache().is_some() || definition.dedupe() != Dedupe::None
-    }
-
     /// The text of a call to look for with [`recall`](Self::recall), if one of that name may be known.
     #[inline]
     pub(crate) fn sought<'a>(

@@ -47,16 +47,17 @@ impl Drop for CancelOnDrop<'_> {
     }
 }
 
-/// Runs the tool within the deadline.
+/// Runs the tool within the deadline; `blocking`: on the pool for that.
 pub(crate) async fn execute(
     tool: &Arc<dyn Tool>,
     arguments: Arguments,
     cx: &CallContext,
+    blocking: bool,
     deadline: Option<Deadline>,
     held: Held,
 ) -> Result<ToolOutcome, ToolError> {
     let mut cancel_when_dropped = CancelOnDrop(Some(cx));
-    let mut work = pin!(work(tool, arguments, cx, held));
+    let mut work = pin!(work(tool, arguments, cx, blocking, held));
     // A tool that is ready at once needs no timer.
     if let Poll::Ready(outcome) = poll_once(work.as_mut()).await {
         cancel_when_dropped.0 = None;
@@ -95,9 +96,10 @@ async fn work(
     tool: &Arc<dyn Tool>,
     arguments: Arguments,
     cx: &CallContext,
+    blocking: bool,
     held: Held,
 ) -> Result<ToolOutcome, ToolError> {
-    if cx.definition().blocking() {
+    if blocking {
         let (tool, cx) = (Arc::clone(tool), cx.clone());
         let runtime = tokio::runtime::Handle::current();
         let joined = tokio::task::spawn_blocking(move || {

@@ -38,6 +38,7 @@ mod panics;
 mod pattern;
 mod pipeline;
 pub mod policy;
+mod prefetch;
 mod random;
 mod recording;
 mod redaction;

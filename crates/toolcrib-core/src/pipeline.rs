@@ -24,6 +24,7 @@ use toolcrib_tool::{
 };
 use tracing::Instrument;
 
+use self::at_once::Found;
 use self::consent::waits;
 pub(crate) use self::finish::check_data;
 use self::finish::finished;
@@ -31,7 +32,7 @@ pub(crate) use self::ready::describe;
 use self::ready::{Checked, Ready};
 use self::record::Record;
 use self::withdrawal::unless_cancelled;
-use crate::admission::{Lineage, Permit, is_limited};
+use crate::admission::{Lineage, Permit};
 use crate::answers::{Asked, Flights, Kept, Run, Scope};
 use crate::audit::Decision;
 use crate::audit::trail::{AuditedArguments, End};
@@ -44,7 +45,7 @@ use crate::panics::PanicMessage;
 use crate::registry::{Compiled, Slot};
 use crate::retry;
 use crate::spill::Owner;
-use crate::statistics::Ending;
+use crate::statistics::{Ending, InFlight};
 use crate::suspension::{Grant, Suspension};
 use crate::turn::Turn;
 
@@ -117,13 +118,10 @@ async fn answer(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answered {
     let state = &*turn.state;
     let started = Instant::now();
     let (id, name, raw) = call.into_parts();
-    let (slot, known) = at_once::found(state, &name, &raw);
-    let mut record = Record::begin(state, &id, &name, slot, &raw, started);
-    let own_chars = slot.and_then(|slot| slot.entry.definition.output_chars());
-    let limits = OutputLimits {
-        chars: own_chars.unwrap_or(state.shared.config.output_chars),
-        data_bytes: state.shared.config.data_bytes,
-    };
+    let Found { slot, spared, known } = at_once::found(state, &name, &raw);
+    // Read while the tool comes. A text whose answer may be kept stays as it is: it may be known.
+    let raw = if spared || slot.is_none() { raw } else { raw.parsed() };
+    let mut record = Record::begin(state, &id, &name, slot.map(|slot| &**slot), &raw, started);
     let voice = slot
         .filter(|_| !state.listeners.is_silent())
         .map(|slot| state.listeners.voice(origin.position, &id, &slot.entry.definition));
@@ -151,7 +149,7 @@ async fn answer(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answered {
         match unless_cancelled(state, work).await {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(panic)) => Err(host_failed(panic.as_ref()).into()),
-            Err(by) => Err(by.error(started, slot).into()),
+            Err(by) => Err(by.error(started, slot.map(|slot| &**slot)).into()),
         }
     };
     let (source, ended) = (way.source, way.ended);
@@ -165,6 +163,11 @@ async fn answer(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answered {
         Err(Leave::Suspended(suspension)) => (Err(waits(&suspension)), Some(suspension)),
     };
     let outcome = state.shared.mask.outcome(outcome);
+    let own_chars = slot.and_then(|slot| slot.output_chars());
+    let limits = OutputLimits {
+        chars: own_chars.unwrap_or(state.shared.config.output_chars),
+        data_bytes: state.shared.config.data_bytes,
+    };
     let (outcome, whole) = if allows(&outcome, limits) {
         (outcome, None)
     } else {
@@ -246,7 +249,7 @@ impl<'a> Way<'a> {
     /// The whole way, and its place in the statistics.
     async fn go(
         &mut self,
-        slot: Option<&'a Slot>,
+        slot: Option<&'a Arc<Slot>>,
         raw: RawArguments,
         known: Option<Arc<Kept>>,
     ) -> Result<ToolOutput, Leave> {
@@ -255,20 +258,23 @@ impl<'a> Way<'a> {
             shared.statistics.unknown();
             return Err(ready::unknown(self.turn, self.name).into());
         };
+        slot.prefetch_parts();
         let definition = &slot.entry.definition;
-        let counted = slot.counter(&shared.statistics).begin(self.started.into_std());
-        // What was decided on must still be what it was, before anything else is said about it.
+        let (turn, started) = (self.turn, self.started.into_std());
+        let begin = || slot.counter(&turn.state.shared.statistics).begin(started);
         if let Some(grant) = self.origin.grant
-            && let Err(error) = grant.check_definition(slot.fingerprint())
+            && let Some(outcome) = self.decided(slot, grant, begin)
         {
-            counted.refuse(error.kind());
-            return Err(error.into());
-        }
-        if let Some(outcome) = self.origin.grant.and_then(|grant| self.settled(slot, grant)) {
-            counted.finish(Ending::of(&outcome), self.started.elapsed());
             return Ok(outcome?);
         }
-        let Ready { checked, hosted, tool, asked } = match self.ready(slot, raw, known).await {
+        // Checked first: the counts of one tool among thousands are on their way meanwhile.
+        let checked = ready::available(slot).and_then(|()| ready::checked(turn, slot, raw, known));
+        let counted = begin();
+        let ready = match checked {
+            Ok(checked) => self.ready(slot, checked).await,
+            Err(error) => Err(error.into()),
+        };
+        let Ready { checked, hosted, tool, asked } = match ready {
             Ok(ready) => ready,
             Err(Leave::Failed(error)) => {
                 counted.refuse(error.kind());
@@ -299,7 +305,7 @@ impl<'a> Way<'a> {
 
         let (admission, edition) = (&shared.admission, compiled.edition);
         let (identity, lineage) = (&*self.turn.state.identity, self.origin.lineage);
-        let admitted = if is_limited(definition) {
+        let admitted = if slot.manner.limited {
             admission.admit(definition, edition, identity, lineage).await
         } else {
             admission.admit_unlimited(definition, edition, identity, lineage)
@@ -314,11 +320,11 @@ impl<'a> Way<'a> {
         // Waiting is no part of the limit; where there was none, one look at the clock will do.
         let waited = kept.is_some() || permit.waited();
         let runs_from = if waited { Instant::now() } else { self.started };
-        let limit = shared.config.limit(definition.timeout());
+        let limit = shared.config.limit(slot.timeout());
         let deadline = limit.map(|limit| Deadline { limit, at: runs_from + limit });
         let (context, host) = (hosted.context(), hosted.host());
         host.begin(&permit, deadline.map(|deadline| deadline.at));
-        let work = Work { tool: &tool, context, host, permit: &permit, deadline };
+        let work = Work { slot, tool: &tool, context, host, permit: &permit, deadline };
         // A tool that asks back is suspended with the arguments it was given.
         let again = shared.suspensions.is_some().then(|| arguments.clone());
         let outcome = self.run(compiled, arguments, work).await;
@@ -344,6 +350,23 @@ impl<'a> Way<'a> {
             None => outcome,
         };
         Ok(mending.noted_in(outcome?))
+    }
+
+    /// What became of a call that was suspended, where that needs no other look at it.
+    fn decided<'s>(
+        &mut self,
+        slot: &Slot,
+        grant: &Grant,
+        begin: impl FnOnce() -> InFlight<'s>,
+    ) -> Option<Result<ToolOutput, ToolError>> {
+        // What was decided on must still be what it was, before anything else is said about it.
+        if let Err(error) = grant.check_definition(slot.fingerprint()) {
+            begin().refuse(error.kind());
+            return Some(Err(error));
+        }
+        let outcome = self.settled(slot, grant)?;
+        begin().finish(Ending::of(&outcome), self.started.elapsed());
+        Some(outcome)
     }
 
     fn scope(&self) -> Scope<'_> {
@@ -372,7 +395,9 @@ impl<'a> Way<'a> {
         arguments: Arguments,
         work: Work<'_>,
     ) -> Result<ToolOutput, ToolError> {
-        let Some(policy) = retry::policy(work.context.definition()) else {
+        let retried = work.slot.manner.retried;
+        let policy = retried.then(|| retry::policy(&work.slot.entry.definition)).flatten();
+        let Some(policy) = policy else {
             return self.attempt(compiled, arguments, &work).await;
         };
         let attempt = || self.attempt(compiled, arguments.clone(), &work);
@@ -388,13 +413,15 @@ impl<'a> Way<'a> {
         work: &Work<'_>,
     ) -> Result<ToolOutput, ToolError> {
         let shared = &self.turn.state.shared;
-        let resources = work.context.definition().resources();
+        let Slot { manner, entry, .. } = work.slot;
+        let writing = || shared.answers.writing(entry.definition.resources());
         let held = Held {
             slot: work.permit.slot().cloned(),
-            writing: shared.answers.writing(resources),
+            writing: manner.writes.then(writing).flatten(),
             lease: work.tool.lease(),
         };
-        let running = execute(work.tool.tool(), arguments, work.context, work.deadline, held);
+        let Work { tool, context, deadline, .. } = *work;
+        let running = execute(tool.tool(), arguments, context, manner.blocking, deadline, held);
         let outcome = if self.origin.batch.is_some() {
             shared.polls.watch(self.name, running).await?
         } else {
@@ -409,6 +436,7 @@ impl<'a> Way<'a> {
 
 /// What a call runs with.
 struct Work<'w> {
+    slot: &'w Slot,
     tool: &'w Instance<'w>,
     context: &'w CallContext,
     host: &'w Host,

@@ -129,7 +129,12 @@ impl Policy {
     /// Whether [`decide`](Self::decide) could say anything but yes to a call of this tool, so that
     /// a call which nothing concerns pays two comparisons.
     pub fn needs_look(&self, definition: &ToolDefinition) -> bool {
-        !self.rules.is_empty() || self.mode == PolicyMode::Guarded && asks_by_itself(definition)
+        self.looks_at(asks_by_itself(definition))
+    }
+
+    /// The same, of a tool of which it is known whether it asks by itself.
+    pub(crate) fn looks_at(&self, asks: bool) -> bool {
+        !self.rules.is_empty() || self.mode == PolicyMode::Guarded && asks
     }
 
     /// Decides a call. `arguments` are those the tool would get.
@@ -182,7 +187,7 @@ impl Policy {
 }
 
 /// Whether the definition asks where no rule says otherwise.
-fn asks_by_itself(definition: &ToolDefinition) -> bool {
+pub(crate) fn asks_by_itself(definition: &ToolDefinition) -> bool {
     match definition.approval() {
         Approval::Never => false,
         Approval::Destructive => definition.annotations().may_destroy(),

@@ -12,6 +12,7 @@ use toolcrib_tool::{ToolDefinition, ToolError};
 use crate::arguments::json_view::{TapeJson, View};
 use crate::arguments::prepare::Preparation;
 use crate::arguments::shape::Shape;
+use crate::prefetch::prefetch;
 use crate::violation::Violation;
 
 /// A compiled input schema. Regular expressions run in linear time, nothing is fetched, and
@@ -67,10 +68,11 @@ impl InputValidator {
         }
     }
 
-    /// Reads what a validation will need, so that it is in the processor's caches by then.
+    /// Asks for the memory where a validation begins.
     #[inline]
-    pub(crate) fn warm(&self) -> u16 {
-        self.shape.warm()
+    pub(crate) fn prefetch(&self) {
+        prefetch(&self.shape);
+        prefetch(&self.validator);
     }
 
     /// Whether the arguments fit; the fast path, which builds no message.
@@ -79,6 +81,7 @@ impl InputValidator {
     ///
     /// If the schema cannot be compiled.
     pub(crate) fn accepts(&self, tape: &Tape<'_>) -> Result<bool, ToolError> {
+        self.shape.prefetch();
         Ok(self.shape.fits(tape.root()) || self.validator()?.is_valid(View::At(tape.root())))
     }
 

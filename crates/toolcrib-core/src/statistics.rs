@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
@@ -11,6 +11,8 @@ use hdrhistogram::Histogram;
 use schemars::JsonSchema;
 use serde::Serialize;
 use toolcrib_tool::{ErrorKind, ToolDefinition, ToolError, ToolName, ToolOutput};
+
+use crate::prefetch::prefetch;
 
 /// The label under which calls of unknown names are counted together: a model can make up any
 /// number of names. No tool can have it.
@@ -138,33 +140,39 @@ impl Ending {
     }
 }
 
-// In this order, so that who looks at the first finds the lock of the second at hand.
+// Two lines of memory, which a call asks for together when it begins.
 #[derive(Default)]
-#[repr(C)]
+#[repr(C, align(64))]
 struct Tool {
+    /// The latest durations in microseconds, not yet in the histogram. Written under the lock of the
+    /// counts only, of which they are a part.
+    noted: [AtomicU32; NOTED],
     /// Calls that have begun. Those that are not among `ended` are under way.
     begun: AtomicU64,
-    /// Calls that were answered from the cache at once, and were never under way.
-    answered: AtomicU64,
+    /// Calls that were answered from the cache.
+    cache_hits: AtomicU64,
     counts: Mutex<Counts>,
 }
 
-// In this order, so that a call that succeeds touches the first two lines of memory only.
 #[derive(Default)]
-#[repr(C)]
 struct Counts {
     /// Calls that are no longer under way, however they left.
     ended: u64,
     successes: u64,
-    total: Duration,
-    noted_len: usize,
-    /// The latest durations in microseconds, not yet in the histogram.
-    noted: [u32; NOTED],
+    /// Nanoseconds spent in executions: a word lasts 584 years.
+    total_nanos: u64,
+    /// How many durations are noted.
+    noted: usize,
+    /// What most calls do not change.
+    seldom: Option<Box<Seldom>>,
+}
+
+#[derive(Default)]
+struct Seldom {
     /// `None` until there are enough: tools that are hardly called need no histogram.
-    durations: Option<Box<Histogram<u32>>>,
+    durations: Option<Histogram<u32>>,
     timeouts: u64,
     refused: u64,
-    cache_hits: u64,
     failures: [u64; ErrorKind::ALL.len()],
 }
 
@@ -214,14 +222,22 @@ impl Statistics {
 pub(crate) struct Counter(Arc<Tool>);
 
 impl Counter {
-    /// Calls that have begun so far.
-    pub(crate) fn begun(&self) -> u64 {
-        self.0.begun.load(Ordering::Relaxed)
+    /// Asks for the lines of memory that counting will need.
+    #[inline]
+    pub(crate) fn prefetch(&self) {
+        prefetch(&self.0.noted);
+        prefetch(&self.0.begun);
     }
 
-    /// A call of the tool was answered from the cache at once.
+    /// The same for a call that is answered at once.
+    #[inline]
+    pub(crate) fn prefetch_answered(&self) {
+        prefetch(&self.0.begun);
+    }
+
+    /// A call of the tool was answered from the cache at once, and was never under way.
     pub(crate) fn answered(&self) {
-        self.0.answered.fetch_add(1, Ordering::Relaxed);
+        self.0.cache_hits.fetch_add(1, Ordering::Relaxed);
     }
 
     /// A call of the tool has begun, at `started`.
@@ -251,14 +267,16 @@ impl Tool {
 
     fn snapshot(&self, tool: String) -> ToolStatistics {
         let mut counts = self.counts();
-        counts.flush();
-        let failures = counts.failures.iter().sum();
-        let by_kind = ErrorKind::ALL.iter().zip(counts.failures);
+        self.flush(&mut counts);
+        let nothing = Seldom::default();
+        let seldom = counts.seldom.as_deref().unwrap_or(&nothing);
+        let failures = seldom.failures.iter().sum();
+        let by_kind = ErrorKind::ALL.iter().zip(seldom.failures);
         let executions = counts.successes + failures;
-        let ran = executions - counts.refused;
-        let total_seconds = counts.total.as_secs_f64();
+        let ran = executions - seldom.refused;
+        let total_seconds = Duration::from_nanos(counts.total_nanos).as_secs_f64();
         let quantile = |quantile| {
-            let durations = counts.durations.as_ref().filter(|durations| !durations.is_empty())?;
+            let durations = seldom.durations.as_ref().filter(|durations| !durations.is_empty())?;
             Some(Duration::from_micros(durations.value_at_quantile(quantile)).as_secs_f64())
         };
         #[expect(clippy::cast_precision_loss, reason = "exact up to 2^53 executions")]
@@ -272,9 +290,9 @@ impl Tool {
                 .filter(|(_, count)| *count > 0)
                 .map(|(kind, count)| (kind.as_str(), count))
                 .collect(),
-            refused: counts.refused,
-            timeouts: counts.timeouts,
-            cache_hits: counts.cache_hits + self.answered.load(Ordering::Relaxed),
+            refused: seldom.refused,
+            timeouts: seldom.timeouts,
+            cache_hits: self.cache_hits.load(Ordering::Relaxed),
             // Every call that has ended had begun before it took the lock.
             in_flight: self.begun.load(Ordering::Relaxed) - counts.ended,
             total_seconds,
@@ -283,55 +301,66 @@ impl Tool {
             p99_seconds: quantile(0.99),
         }
     }
-}
 
-impl Counts {
-    fn executed(&mut self, ending: Ending, duration: Duration) {
+    /// An execution has ended, after so long.
+    fn executed(&self, counts: &mut Counts, ending: Ending, duration: Duration) {
         match ending {
-            Ending::Success => self.successes += 1,
+            Ending::Success => counts.successes += 1,
             Ending::SuccessAtTimeLimit => {
-                self.successes += 1;
-                self.timeouts += 1;
+                counts.successes += 1;
+                counts.seldom().timeouts += 1;
             }
-            Ending::Failure(kind) => self.failed(kind),
+            Ending::Failure(kind) => counts.failed(kind),
         }
-        self.total = self.total.saturating_add(duration);
-        if self.noted_len == NOTED {
-            self.flush();
+        let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        counts.total_nanos = counts.total_nanos.saturating_add(nanos);
+        if counts.noted == NOTED {
+            self.flush(counts);
         }
-        if let Some(place) = self.noted.get_mut(self.noted_len) {
-            *place = u32::try_from(duration.as_micros()).unwrap_or(u32::MAX);
-            self.noted_len += 1;
+        if let Some(place) = self.noted.get(counts.noted) {
+            let micros = u32::try_from(duration.as_micros()).unwrap_or(u32::MAX);
+            place.store(micros, Ordering::Relaxed);
+            counts.noted += 1;
         }
     }
 
     /// Puts what is noted into the histogram.
-    fn flush(&mut self) {
-        let noted = self.noted.get(..self.noted_len).unwrap_or_default();
-        if self.durations.is_none() && !noted.is_empty() {
+    fn flush(&self, counts: &mut Counts) {
+        let noted = self.noted.get(..std::mem::take(&mut counts.noted)).unwrap_or_default();
+        if noted.is_empty() {
+            return;
+        }
+        let durations = &mut counts.seldom().durations;
+        if durations.is_none() {
             // It grows with the longest duration.
-            self.durations = Histogram::new(DIGITS).ok().map(Box::new);
+            *durations = Histogram::new(DIGITS).ok();
         }
-        if let Some(durations) = &mut self.durations {
-            for &micros in noted {
-                // Fails only for values it cannot grow to, which the bound excludes.
-                let _ = durations.record(u64::from(micros).clamp(1, LONGEST_MICROS));
-            }
+        let Some(durations) = durations else { return };
+        for micros in noted {
+            let micros = u64::from(micros.load(Ordering::Relaxed));
+            // Fails only for values it cannot grow to, which the bound excludes.
+            let _ = durations.record(micros.clamp(1, LONGEST_MICROS));
         }
-        self.noted_len = 0;
+    }
+}
+
+impl Counts {
+    fn seldom(&mut self) -> &mut Seldom {
+        self.seldom.get_or_insert_default()
     }
 
     fn refused(&mut self, kind: ErrorKind) {
         self.failed(kind);
-        self.refused += 1;
+        self.seldom().refused += 1;
     }
 
     fn failed(&mut self, kind: ErrorKind) {
+        let seldom = self.seldom();
         let place = ErrorKind::ALL.iter().position(|known| *known == kind);
-        if let Some(count) = place.and_then(|place| self.failures.get_mut(place)) {
+        if let Some(count) = place.and_then(|place| seldom.failures.get_mut(place)) {
             *count += 1;
         }
-        self.timeouts += u64::from(kind == ErrorKind::Timeout);
+        seldom.timeouts += u64::from(kind == ErrorKind::Timeout);
     }
 }
 
@@ -347,7 +376,7 @@ pub(crate) struct InFlight<'t> {
 impl<'t> InFlight<'t> {
     /// The tool ran, for so long.
     pub(crate) fn finish(mut self, ending: Ending, duration: Duration) {
-        self.end().executed(ending, duration);
+        self.tool.executed(&mut self.end(), ending, duration);
     }
 
     /// The call failed before the tool ran.
@@ -362,7 +391,8 @@ impl<'t> InFlight<'t> {
 
     /// The call was answered from the cache, or from the same call beside it.
     pub(crate) fn cache_hit(mut self) {
-        self.end().cache_hits += 1;
+        drop(self.end());
+        self.tool.cache_hits.fetch_add(1, Ordering::Relaxed);
     }
 
     /// The call is no longer under way.
@@ -378,7 +408,7 @@ impl Drop for InFlight<'_> {
     fn drop(&mut self) {
         if !self.ended {
             let spent = self.started.elapsed();
-            self.end().executed(Ending::Failure(ErrorKind::Cancelled), spent);
+            self.tool.executed(&mut self.end(), Ending::Failure(ErrorKind::Cancelled), spent);
         }
     }
 }

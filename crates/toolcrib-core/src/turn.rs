@@ -18,7 +18,7 @@ use crate::finding::{FoundTool, Match};
 use crate::identity::identity;
 use crate::pipeline::{Answered, DryRun, Origin};
 use crate::policy::{Policy, Verdict};
-use crate::registry::Slot;
+use crate::registry::{Manner, Slot};
 use crate::spill::{READ_OUTPUT, SpillStore};
 use crate::suspension::{
     Answer, Grant, RedeemError, Resolution, StoreError, Suspension, SuspensionId, redeem,
@@ -178,6 +178,19 @@ impl State {
         }
     }
 
+    /// The same for a call that begins, and whether it can be spared. The tool itself is asked for
+    /// and not looked at: among thousands it has to come from far away.
+    #[inline]
+    pub(crate) fn begun(&self, name: &str) -> Option<(&Arc<Slot>, bool)> {
+        let position = self.snapshot.position(name)?;
+        if self.view.as_ref().is_some_and(|view| !view.allows(position)) {
+            return None;
+        }
+        let slot = self.snapshot.slot_at(position)?;
+        slot.prefetch();
+        Some((slot, self.snapshot.is_spared(position)))
+    }
+
     /// The names that may have been meant.
     pub(crate) fn near(&self, name: &str) -> Vec<&str> {
         match &self.view {
@@ -201,8 +214,8 @@ impl State {
     }
 
     /// Whether anything but yes could be said to a call of this tool.
-    pub(crate) fn needs_look(&self, definition: &ToolDefinition) -> bool {
-        self.shared.policy.needs_look(definition) || !self.scope.is_empty()
+    pub(crate) fn needs_look(&self, manner: &Manner) -> bool {
+        self.shared.policy.looks_at(manner.asks) || !self.scope.is_empty()
     }
 
     /// What the host's policy and this turn's own rules say of a call.

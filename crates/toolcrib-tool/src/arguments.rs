@@ -36,6 +36,15 @@ impl RawArguments {
         }
     }
 
+    /// The same, parsed if it is JSON.
+    #[must_use]
+    pub fn parsed(self) -> Self {
+        match self.into_tape() {
+            Ok(tape) => tape.into(),
+            Err((_, text)) => text.into(),
+        }
+    }
+
     /// The parsed text. One that is not JSON is handed back with what is wrong with it.
     pub fn into_tape(self) -> Result<Tape<'static>, (ParseError, String)> {
         match self.0 {

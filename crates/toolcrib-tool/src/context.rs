@@ -50,6 +50,21 @@ impl<K: Into<String>, V: Into<Value>> FromIterator<(K, V)> for ContextValues {
     }
 }
 
+/// What has a definition: the definition itself, or what a registry keeps of a tool.
+///
+/// A call's context holds whichever is at hand: where there are thousands of tools, to count one more
+/// holder of a definition is to wait for its memory.
+pub trait Defines: Send + Sync {
+    /// The definition, always the same.
+    fn definition(&self) -> &ToolDefinition;
+}
+
+impl Defines for ToolDefinition {
+    fn definition(&self) -> &ToolDefinition {
+        self
+    }
+}
+
 /// The context of one call. Cloning it is cheap.
 ///
 /// ```
@@ -68,7 +83,7 @@ pub struct CallContext(Arc<Inner<dyn CallHost>>);
 /// The host comes last and unsized, so that a context and its host are one allocation.
 struct Inner<H: ?Sized> {
     call_id: CallId,
-    definition: Arc<ToolDefinition>,
+    tool: Arc<dyn Defines>,
     values: ContextValues,
     deadline: Option<Instant>,
     output_chars: usize,
@@ -83,18 +98,12 @@ impl CallContext {
         call_id: impl Into<CallId>,
         definition: impl Into<Arc<ToolDefinition>>,
     ) -> CallContextBuilder {
-        CallContextBuilder {
-            inner: Inner {
-                call_id: call_id.into(),
-                definition: definition.into(),
-                values: ContextValues::new(),
-                deadline: None,
-                output_chars: usize::MAX,
-                answer: None,
-                remembered: None,
-                host: NoHost,
-            },
-        }
+        CallContextBuilder::new(call_id.into(), definition.into())
+    }
+
+    /// Starts a context of what has a definition. For executors.
+    pub fn builder_of(call_id: impl Into<CallId>, tool: Arc<dyn Defines>) -> CallContextBuilder {
+        CallContextBuilder::new(call_id.into(), tool)
     }
 
     /// The caller's id of this call.
@@ -104,7 +113,7 @@ impl CallContext {
 
     /// The definition the call was checked against.
     pub fn definition(&self) -> &ToolDefinition {
-        &self.0.definition
+        self.0.tool.definition()
     }
 
     /// A value the host attached.
@@ -120,7 +129,7 @@ impl CallContext {
     /// The value of a parameter the host fills in, under the parameter's own name.
     pub fn injected(&self, parameter: &str) -> Option<&Value> {
         let injection =
-            self.0.definition.injections().iter().find(|known| known.parameter() == parameter)?;
+            self.definition().injections().iter().find(|known| known.parameter() == parameter)?;
         self.0.values.get(injection.context_key())
     }
 
@@ -146,7 +155,7 @@ impl CallContext {
     /// The nested call shares the limits this one already holds, so that a tool with one slot may
     /// call itself; it is denied beyond 16 levels.
     pub async fn call(&self, call: ToolCall) -> ToolResult {
-        self.0.host.call(&self.0.definition, call).await
+        self.0.host.call(self.definition(), call).await
     }
 
     /// The tools that [`call`](Self::call) reaches and a question's words fit, the best first, at most
@@ -228,7 +237,7 @@ impl fmt::Debug for CallContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CallContext")
             .field("call_id", &self.0.call_id)
-            .field("tool", &self.0.definition.name())
+            .field("tool", &self.definition().name())
             .field("deadline", &self.0.deadline)
             .finish_non_exhaustive()
     }
@@ -237,6 +246,23 @@ impl fmt::Debug for CallContext {
 /// Builds a [`CallContext`].
 pub struct CallContextBuilder<H = NoHost> {
     inner: Inner<H>,
+}
+
+impl CallContextBuilder {
+    fn new(call_id: CallId, tool: Arc<dyn Defines>) -> Self {
+        Self {
+            inner: Inner {
+                call_id,
+                tool,
+                values: ContextValues::new(),
+                deadline: None,
+                output_chars: usize::MAX,
+                answer: None,
+                remembered: None,
+                host: NoHost,
+            },
+        }
+    }
 }
 
 impl<H: CallHost> CallContextBuilder<H> {
@@ -278,20 +304,12 @@ impl<H: CallHost> CallContextBuilder<H> {
     /// Connects the call to its executor.
     #[must_use]
     pub fn host<N: CallHost>(self, host: N) -> CallContextBuilder<N> {
-        let Inner {
-            call_id,
-            definition,
-            values,
-            deadline,
-            output_chars,
-            answer,
-            remembered,
-            host: _,
-        } = self.inner;
+        let Inner { call_id, tool, values, deadline, output_chars, answer, remembered, host: _ } =
+            self.inner;
         CallContextBuilder {
             inner: Inner {
                 call_id,
-                definition,
+                tool,
                 values,
                 deadline,
                 output_chars,

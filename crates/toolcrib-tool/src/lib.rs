@@ -34,7 +34,7 @@ pub use annotations::Annotations;
 pub use arguments::{Arguments, RawArguments};
 pub use call::{CallId, ToolCall};
 pub use content::{Content, Link};
-pub use context::{CallContext, CallContextBuilder, ContextValues, HostedContext};
+pub use context::{CallContext, CallContextBuilder, ContextValues, Defines, HostedContext};
 pub use definition::{
     DESCRIPTION_MAX, DefinitionError, Injection, ToolDefinition, ToolDefinitionBuilder,
 };

@@ -42,17 +42,20 @@ struct Key {
     edition: u64,
 }
 
-/// A [`Key`] that owns nothing; its fields have that one's order, so that both hash alike.
+/// A [`Key`] that owns nothing; its fields have that one's order, so that both hash alike. The name
+/// is not read until there is an entry to look for.
 #[derive(Debug, Clone, Copy, Hash)]
 struct KeyRef<'k> {
-    tool: &'k str,
+    tool: &'k ToolName,
     identity: &'k str,
     edition: u64,
 }
 
 impl Equivalent<Key> for KeyRef<'_> {
     fn equivalent(&self, key: &Key) -> bool {
-        self.edition == key.edition && self.tool == &*key.tool && self.identity == &*key.identity
+        self.edition == key.edition
+            && self.tool.as_str() == &*key.tool
+            && self.identity == &*key.identity
     }
 }
 
@@ -93,7 +96,7 @@ impl Breaker {
         identity: &'b str,
         edition: u64,
     ) -> Result<Watch<'b>, Paused> {
-        let key = KeyRef { tool: tool.as_str(), identity, edition };
+        let key = KeyRef { tool, identity, edition };
         let watch = |trial| Watch { breaker: self, key, trial };
         if self.entries.load(Ordering::Relaxed) == 0 {
             return Ok(watch(None));
@@ -210,7 +213,7 @@ impl Table {
         }
         self.uses += 1;
         let KeyRef { tool, identity, edition } = *key;
-        let key = Key { tool: tool.into(), identity: identity.into(), edition };
+        let key = Key { tool: tool.as_str().into(), identity: identity.into(), edition };
         self.map.insert(key, Entry { used: self.uses, state });
     }
 }

@@ -150,7 +150,6 @@ async fn a_thousand_identical_calls_run_the_tool_once() {
 async fn a_tool_without_policies_always_runs() {
     let (answers, runs) = (answers(), AtomicUsize::new(0));
     let callee = Policies::default().callee();
-    assert!(!Answers::concern(callee.definition()));
     let batch = Flights::for_batch();
     let scope = Scope { session: Some("s"), batch: Some(&batch), nested: false };
     for number in 1..=3 {

@@ -118,11 +118,6 @@ impl Preparation {
         Arc::new(self)
     }
 
-    /// Whether some parameter is the host's to set.
-    pub(crate) fn takes_from_context(&self) -> bool {
-        !self.injected.is_empty()
-    }
-
     /// The text to validate: `None` if the tape's own text will do.
     pub fn rewrite(&self, tape: &Tape<'_>) -> Option<String> {
         let root = tape.root();

@@ -14,6 +14,8 @@ mod read;
 
 use toolcrib_json::{Cursor, Kind, Number};
 
+use crate::prefetch::{LINE, prefetch};
+
 /// The plain part of a schema.
 #[derive(Debug)]
 pub(crate) struct Shape {
@@ -96,9 +98,6 @@ const KINDS_ONLY: u16 = 1 << 15;
 /// As far as every integer is a double of its own.
 const EXACT: u64 = 1 << f64::MANTISSA_DIGITS;
 
-/// Bytes that come into the processor's caches at once.
-const LINE: usize = 64;
-
 /// How many alternatives are tried in one value: where they nest, their number multiplies.
 const ATTEMPTS: u32 = 1000;
 
@@ -109,23 +108,13 @@ impl Shape {
         self.whole
     }
 
-    /// Reads a word of each part of the tables; what it returns means nothing.
+    /// Asks for all parts of the tables: those of a schema that no other tool has are in no cache.
     #[inline]
-    pub(crate) fn warm(&self) -> u16 {
-        let mut all = 0;
-        for rules in self.rules.chunks(LINE / size_of::<Rule>()) {
-            all ^= rules[0].kinds;
-        }
-        for names in self.names.chunks(LINE / size_of::<Name>()) {
-            all ^= names[0].rule;
-        }
-        for text in self.text.as_bytes().chunks(LINE) {
-            all ^= u16::from(text[0]);
-        }
-        for bounds in &*self.bounds {
-            all ^= u16::from(bounds.unique);
-        }
-        all
+    pub(crate) fn prefetch(&self) {
+        self.rules.chunks(LINE / size_of::<Rule>()).for_each(|rules| prefetch(&rules[0]));
+        self.names.chunks(LINE / size_of::<Name>()).for_each(|names| prefetch(&names[0]));
+        self.text.as_bytes().chunks(LINE).for_each(|text| prefetch(&text[0]));
+        self.bounds.iter().for_each(prefetch);
     }
 
     /// Whether the value fits for certain.

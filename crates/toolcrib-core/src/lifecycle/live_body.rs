@@ -13,11 +13,13 @@ use super::{known, reaper};
 /// Its placements are counted: a registry places a body once for each entry of its current snapshot
 /// that has it, and withdraws it when the snapshot is replaced. A body that has lost its last
 /// placement is closed after a grace period, even if old turns still hold it.
+// In this order, because every call reads the first two.
+#[repr(C)]
 pub(crate) struct LiveBody {
+    state: AtomicU64,
     tool: Arc<dyn Tool>,
     /// The name it first had, for logs.
     name: ToolName,
-    state: AtomicU64,
 }
 
 /// Changes whenever somebody takes a body up or lets it go, so that a grace period that was begun

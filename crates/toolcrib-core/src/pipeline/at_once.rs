@@ -9,29 +9,34 @@ use crate::answers::Kept;
 use crate::registry::Slot;
 use crate::turn::State;
 
-/// The tool of a name, and the kept answer to the text if there is one. On the way, a word is read of
-/// each thing that the call will need.
+/// What is known of a call before its text is read.
+pub(super) struct Found<'s> {
+    pub(super) slot: Option<&'s Arc<Slot>>,
+    /// Whether calls of the tool can be spared.
+    pub(super) spared: bool,
+    /// The kept answer to the text, if there is one.
+    pub(super) known: Option<Arc<Kept>>,
+}
+
+/// The tool of a name, and the kept answer to the text if there is one. What the call will need of
+/// either is asked for on the way.
 #[inline]
-pub(super) fn found<'s>(
-    state: &'s State,
-    name: &str,
-    raw: &RawArguments,
-) -> (Option<&'s Slot>, Option<Arc<Kept>>) {
-    let find = || state.slot(name).map(|slot| &**slot);
+pub(super) fn found<'s>(state: &'s State, name: &str, raw: &RawArguments) -> Found<'s> {
     let answers = &state.shared.answers;
     let Some(sought) = answers.sought(name, raw, &state.context) else {
-        return (find().inspect(|slot| slot.warm()), None);
+        let (slot, spared) = state.begun(name).unzip();
+        return Found { slot, spared: spared == Some(true), known: None };
     };
-    let mut slot = None;
+    let mut begun = None;
     let known = answers.recall(sought, || {
-        slot = find().inspect(|slot| slot.warm_answered());
-        let compiled = slot?.compiled_before()?;
+        begun = state.begun(name);
+        let (slot, _) = begun.filter(|(_, spared)| *spared)?;
+        slot.prefetch_answered();
+        let compiled = slot.compiled_before()?;
         compiled.is_cached.then_some(&compiled.callee)
     });
-    if let (Some(slot), None) = (slot, &known) {
-        slot.warm();
-    }
-    (slot, known)
+    let (slot, spared) = begun.unzip();
+    Found { slot, spared: spared == Some(true), known }
 }
 
 impl Way<'_> {
@@ -42,7 +47,7 @@ impl Way<'_> {
         let state = &*self.turn.state;
         let is_plain = slot.compiled_before().is_some_and(|compiled| compiled.is_plain)
             && slot.live().is_some_and(|live| !live.is_closed())
-            && slot.entry.unavailable_reason().is_none()
+            && !slot.manner.unavailable
             && self.voice.is_none()
             && !state.cancellation.is_cancelled()
             && !self.needs_consent(slot);

@@ -19,7 +19,7 @@ impl<'a> Way<'a> {
     /// Whether anything but yes could be said to the call; if not, it is allowed.
     pub(super) fn needs_consent(&mut self, slot: &Slot) -> bool {
         let state = &self.turn.state;
-        let needed = self.origin.grant.is_some() || state.needs_look(&slot.entry.definition);
+        let needed = self.origin.grant.is_some() || state.needs_look(&slot.manner);
         if !needed {
             self.decision = Decision::Allowed;
         }

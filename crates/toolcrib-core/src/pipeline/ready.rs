@@ -7,12 +7,12 @@ use std::task::Poll;
 use std::time::Duration;
 
 use toolcrib_tool::{
-    Arguments, CallContext, CallContextBuilder, CallId, ErrorKind, HostedContext, RawArguments,
-    Tool, ToolDefinition, ToolError,
+    Arguments, CallContext, CallContextBuilder, CallId, Defines, ErrorKind, HostedContext,
+    RawArguments, Tool, ToolDefinition, ToolError,
 };
 
 use super::{Leave, Way};
-use crate::answers::{Answers, Asked, Kept, Key, Question, Spelt};
+use crate::answers::{Asked, Kept, Key, Question, Spelt};
 use crate::checking::{Mending, checked_arguments};
 use crate::events::Voice;
 use crate::execution::{poll_once, timed_out, validate};
@@ -33,17 +33,13 @@ pub(super) struct Ready<'t> {
 }
 
 impl<'a> Way<'a> {
-    /// Checks the call and finds out whether it has to run at all, and may.
+    /// Finds out whether a call that was checked has to run at all, and may.
     pub(super) async fn ready(
         &mut self,
-        slot: &'a Slot,
-        raw: RawArguments,
-        known: Option<Arc<Kept>>,
+        slot: &'a Arc<Slot>,
+        mut checked: Checked<'a>,
     ) -> Result<Ready<'a>, Leave> {
         let turn = self.turn;
-        available(slot)?;
-        let mut checked = checked(turn, slot, raw, known)?;
-        let definition = &slot.entry.definition;
         let voice = self.voice.map(Voice::handle);
         let host = Host::new(turn, self.started, self.origin.lineage, voice);
         let mut builder = context(turn, slot, self.id);
@@ -57,15 +53,19 @@ impl<'a> Way<'a> {
         let context = hosted.context();
         if let Some(voice) = self.voice {
             let arguments = checked.arguments.value();
-            voice.prepare(Some(redact(definition, arguments, &turn.state.shared.mask.load())));
+            voice.prepare(Some(redact(
+                &slot.entry.definition,
+                arguments,
+                &turn.state.shared.mask.load(),
+            )));
         }
-        if definition.client() {
+        if slot.manner.client {
             if self.needs_consent(slot) {
                 self.consent(slot, &mut checked, None).await?;
             }
             return Err(self.suspend(slot, Some(&checked.arguments), Waiting::Client).await);
         }
-        let limit = turn.state.shared.config.limit(definition.timeout());
+        let limit = turn.state.shared.config.limit(slot.timeout());
         let live = slot.live().map(|live| &**live);
         let tool = Instance::of(&slot.entry.body, live, context, limit).await?;
         let own = OwnCheck { tool: tool.tool().as_ref(), context, limit };
@@ -80,7 +80,6 @@ impl<'a> Way<'a> {
     /// Whether the call was answered before or is being answered; `None` for tools whose calls
     /// always run.
     async fn ask(&self, slot: &Slot, checked: &Checked<'_>) -> Result<Option<Asked>, ToolError> {
-        let definition = &slot.entry.definition;
         let Some(question) = &checked.question else { return Ok(None) };
         let state = &self.turn.state;
         let mut ask = pin!(state.shared.answers.ask(question, self.scope()));
@@ -88,12 +87,12 @@ impl<'a> Way<'a> {
         if let Poll::Ready(asked) = poll_once(ask.as_mut()).await {
             return Ok(Some(asked));
         }
-        let Some(limit) = state.shared.config.limit(definition.timeout()) else {
+        let Some(limit) = state.shared.config.limit(slot.timeout()) else {
             return Ok(Some(ask.await));
         };
         match tokio::time::timeout(limit, ask).await {
             Ok(asked) => Ok(Some(asked)),
-            Err(_) => Err(timed_out(definition, limit)),
+            Err(_) => Err(timed_out(&slot.entry.definition, limit)),
         }
     }
 }
@@ -128,10 +127,9 @@ pub(super) fn checked<'t>(
     raw: RawArguments,
     known: Option<Arc<Kept>>,
 ) -> Result<Checked<'t>, ToolError> {
-    let definition = &slot.entry.definition;
     let compiled = slot.compiled(turn.state.shared.registry.schemas())?;
-    let checked = accepted(turn, definition, compiled, raw, known)?;
-    require_context(turn, definition)?;
+    let checked = accepted(turn, slot, compiled, raw, known)?;
+    require_context(turn, slot)?;
     if let Some(constraint) = &slot.entry.constraint {
         // Whatever it calls its refusal, and if it panics: what cannot be checked does not hold.
         let arguments = &checked.arguments;
@@ -148,13 +146,13 @@ pub(super) fn checked<'t>(
 /// What the text says: read and validated, or known from when its answer was kept.
 fn accepted<'t>(
     turn: &Turn,
-    definition: &ToolDefinition,
+    slot: &Slot,
     compiled: &'t Compiled,
     raw: RawArguments,
     known: Option<Arc<Kept>>,
 ) -> Result<Checked<'t>, ToolError> {
-    let may_close = definition.annotations().read_only;
-    if !Answers::concern(definition) {
+    let may_close = slot.manner.reads_only;
+    if !slot.manner.spared {
         let (arguments, mending) = checked_arguments(compiled, raw, may_close)?;
         return Ok(Checked { compiled, arguments, mending, question: None });
     }
@@ -166,7 +164,8 @@ fn accepted<'t>(
         let question = Some(Question::Known(known));
         return Ok(Checked { compiled, arguments, mending: Mending::default(), question });
     }
-    let text = answers.keeps_text(definition, raw.as_str()).then(|| Box::from(raw.as_str()));
+    let text =
+        answers.keeps_text(&slot.entry.definition, raw.as_str()).then(|| Box::from(raw.as_str()));
     let (arguments, mending) = checked_arguments(compiled, raw, may_close)?;
     let key = Key::of(callee, arguments.tape()?.root(), values, context);
     let question = match text {
@@ -201,7 +200,10 @@ pub(super) fn unknown(turn: &Turn, name: &str) -> ToolError {
 
 /// Fails if the tool cannot run here.
 pub(super) fn available(slot: &Slot) -> Result<(), ToolError> {
-    let Some(reason) = slot.entry.unavailable_reason() else { return Ok(()) };
+    if !slot.manner.unavailable {
+        return Ok(());
+    }
+    let reason = slot.entry.unavailable_reason().unwrap_or_default();
     let name = slot.entry.name();
     Err(ToolError::unavailable(reason)
         .with_hint("Use another tool; this one cannot run here.")
@@ -209,8 +211,11 @@ pub(super) fn available(slot: &Slot) -> Result<(), ToolError> {
 }
 
 /// Fails if the host has not supplied what the tool needs.
-fn require_context(turn: &Turn, definition: &ToolDefinition) -> Result<(), ToolError> {
-    let missing = definition.injections().iter().find(|injection| {
+fn require_context(turn: &Turn, slot: &Slot) -> Result<(), ToolError> {
+    if !slot.manner.injected {
+        return Ok(());
+    }
+    let missing = slot.entry.definition.injections().iter().find(|injection| {
         injection.required() && turn.state.values.get(injection.context_key()).is_none()
     });
     let Some(injection) = missing else { return Ok(()) };
@@ -224,9 +229,9 @@ fn require_context(turn: &Turn, definition: &ToolDefinition) -> Result<(), ToolE
     .with_hint("It cannot be given as an argument. Tell the user that the host must set it."))
 }
 
-pub(super) fn context(turn: &Turn, slot: &Slot, id: &CallId) -> CallContextBuilder {
-    let definition = &slot.entry.definition;
-    CallContext::builder(id.clone(), Arc::clone(definition))
+pub(super) fn context(turn: &Turn, slot: &Arc<Slot>, id: &CallId) -> CallContextBuilder {
+    let output_chars = slot.output_chars().unwrap_or(turn.state.shared.config.output_chars);
+    CallContext::builder_of(id.clone(), Arc::clone(slot) as Arc<dyn Defines>)
         .values(turn.state.values.clone())
-        .output_chars(definition.output_chars().unwrap_or(turn.state.shared.config.output_chars))
+        .output_chars(output_chars)
 }

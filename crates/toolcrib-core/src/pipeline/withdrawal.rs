@@ -22,7 +22,7 @@ pub(super) enum Withdrawn {
 
 impl Withdrawn {
     pub(super) fn error(self, started: Instant, slot: Option<&Slot>) -> ToolError {
-        let read_only = slot.is_none_or(|slot| slot.entry.definition.annotations().read_only);
+        let read_only = slot.is_none_or(|slot| slot.manner.reads_only);
         match self {
             Self::ByShutdown => withdrawn(read_only),
             Self::ByCaller => {

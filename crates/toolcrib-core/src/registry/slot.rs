@@ -2,10 +2,12 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use toolcrib_fuzzy::search::Document;
-use toolcrib_tool::{Body, Layer, ToolEntry, ToolError};
+use toolcrib_tool::{Body, Defines, Layer, ToolDefinition, ToolEntry, ToolError};
 
+use super::manner::Manner;
 use super::rules::Rules;
 use super::unit::Place;
 use crate::answers::Callee;
@@ -13,6 +15,7 @@ use crate::arguments::prepare::Preparation;
 use crate::finding;
 use crate::fingerprint::Fingerprint;
 use crate::lifecycle::LiveBody;
+use crate::prefetch::prefetch;
 use crate::schema::{InputValidator, OutputValidator, SchemaCache};
 use crate::statistics::{Counter, Statistics};
 
@@ -26,6 +29,7 @@ use crate::statistics::{Counter, Statistics};
 pub(crate) struct Slot {
     counter: OnceLock<Counter>,
     live: Option<Arc<LiveBody>>,
+    pub(crate) manner: Manner,
     compiled: OnceLock<Result<Compiled, ToolError>>,
     pub(crate) entry: ToolEntry,
     pub(super) place: Place,
@@ -58,32 +62,44 @@ impl Slot {
             _ => None,
         };
         let (counter, compiled, fingerprint, document) = Default::default();
-        Self { counter, live, compiled, entry, place, fingerprint, document }
+        let manner = Manner::of(&entry);
+        Self { counter, live, manner, compiled, entry, place, fingerprint, document }
     }
 
-    /// Reads a word of each thing that a call of this tool will need. Among thousands of tools none
-    /// of them is in the processor's caches: asked for together, they are waited for together.
+    /// Asks for the lines of memory in which a call reads what lies here.
     #[inline]
-    pub(crate) fn warm(&self) {
-        let Self { entry, .. } = self;
-        let counted = self.counter.get().map(Counter::begun);
-        let live = self.live.as_ref().map(|live| (live.is_closed(), Arc::as_ptr(live.tool())));
-        let derived = self
-            .compiled_before()
-            .map(|compiled| (compiled.input.warm(), compiled.preparation.takes_from_context()));
-        let definition = &entry.definition;
-        let declared = (definition.timeout(), definition.client(), definition.injections().len());
-        let kept = (entry.constraint.is_some(), entry.unavailable_reason().is_some());
-        std::hint::black_box((counted, live, derived, declared, kept));
+    pub(crate) fn prefetch(&self) {
+        prefetch(&self.counter);
+        prefetch(&self.compiled);
+        prefetch(&self.entry.constraint);
     }
 
-    /// [`warm`](Self::warm) for a call that may be answered at once: only what that reads.
+    /// Asks for what a call of this tool will need beyond the slot. To be called before whatever of a
+    /// call needs none of it.
     #[inline]
-    pub(crate) fn warm_answered(&self) {
-        let counted = self.counter.get().map(Counter::begun);
-        let closed = self.live.as_ref().map(|live| live.is_closed());
-        let definition = &self.entry.definition;
-        std::hint::black_box((counted, closed, definition.output_chars(), definition.dedupe()));
+    pub(crate) fn prefetch_parts(&self) {
+        if let Some(counter) = self.counter.get() {
+            counter.prefetch();
+        }
+        if let Some(live) = &self.live {
+            prefetch(&**live);
+        }
+        if let Some(compiled) = self.compiled_before() {
+            compiled.input.prefetch();
+            prefetch(&*compiled.preparation);
+        }
+    }
+
+    /// [`prefetch_parts`](Self::prefetch_parts) for a call that may be answered at once: only what that
+    /// needs.
+    #[inline]
+    pub(crate) fn prefetch_answered(&self) {
+        if let Some(counter) = self.counter.get() {
+            counter.prefetch_answered();
+        }
+        if let Some(live) = &self.live {
+            prefetch(&**live);
+        }
     }
 
     /// What was compiled at an earlier call, if anything could be.
@@ -100,6 +116,16 @@ impl Slot {
     /// Where the tool's calls are counted.
     pub(crate) fn counter(&self, statistics: &Statistics) -> &Counter {
         self.counter.get_or_init(|| statistics.counter(&self.entry.definition))
+    }
+
+    /// The tool's own time limit.
+    pub(crate) fn timeout(&self) -> Option<Duration> {
+        self.manner.timeout(&self.entry.definition)
+    }
+
+    /// The tool's own text budget, in characters.
+    pub(crate) fn output_chars(&self) -> Option<usize> {
+        self.manner.output_chars(&self.entry.definition)
     }
 
     /// Compiles at the first call; a schema that cannot be compiled fails every call alike.
@@ -202,6 +228,12 @@ fn same_body(one: &Body, other: &Body) -> bool {
         (Body::PerUse(one), Body::PerUse(other)) => Arc::ptr_eq(one, other),
         (Body::Client, Body::Client) => true,
         _ => false,
+    }
+}
+
+impl Defines for Slot {
+    fn definition(&self) -> &ToolDefinition {
+        &self.entry.definition
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::http::header::{HOST, ORIGIN};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
@@ -14,8 +14,10 @@ use crate::problem::Problem;
 /// Which hosts may be asked for and which pages may ask.
 #[derive(Debug)]
 pub(crate) struct Admission {
-    pub(crate) hosts: Vec<HostRule>,
-    pub(crate) origins: Vec<OriginRule>,
+    hosts: Vec<HostRule>,
+    /// The hosts as nearly all clients write them.
+    written: Vec<String>,
+    origins: Vec<OriginRule>,
 }
 
 /// Lets a request pass or answers it. Comes before routing and before any secret is compared.
@@ -31,6 +33,11 @@ pub(crate) async fn admit(
 }
 
 impl Admission {
+    pub(crate) fn new(hosts: Vec<HostRule>, origins: Vec<OriginRule>) -> Self {
+        let written = hosts.iter().map(HostRule::to_text).collect();
+        Self { hosts, written, origins }
+    }
+
     /// Whether a request may pass; logs that it may not.
     pub(crate) fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
         let checked = self.check_host(uri, headers).and_then(|()| self.check_origin(headers));
@@ -44,10 +51,13 @@ impl Admission {
     }
 
     fn check_host(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
-        let host = only(headers, HOST.as_str()).map_err(|count| {
+        let host = only(headers, &HOST).map_err(|count| {
             let detail = format!("a request needs one Host header; this one has {count}");
             Problem::new(StatusCode::BAD_REQUEST, detail)
         })?;
+        if uri.authority().is_none() && self.written.iter().any(|written| host == written) {
+            return Ok(());
+        }
         let named = host.to_str().ok().and_then(HostRule::parse);
         // A request line may name a host too (`GET http://…/ HTTP/1.1`), which then counts.
         let in_line = uri.authority().map(|authority| HostRule::parse(authority.as_str()));
@@ -65,7 +75,7 @@ impl Admission {
     }
 
     fn check_origin(&self, headers: &HeaderMap) -> Result<(), Problem> {
-        let known = match only(headers, ORIGIN.as_str()) {
+        let known = match only(headers, &ORIGIN) {
             Err(0) => return Ok(()),
             Err(_) => false,
             Ok(origin) => origin
@@ -86,7 +96,7 @@ impl Admission {
 }
 
 /// A header that may be there once; otherwise how often it is there.
-fn only<'a>(headers: &'a HeaderMap, name: &str) -> Result<&'a HeaderValue, usize> {
+fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<&'a HeaderValue, usize> {
     let mut values = headers.get_all(name).iter();
     match (values.next(), values.count()) {
         (Some(value), 0) => Ok(value),

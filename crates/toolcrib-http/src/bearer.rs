@@ -66,9 +66,9 @@ pub(crate) enum Refused<'c> {
     TooMuch(&'c Client, TooMuch),
 }
 
-impl Refused<'_> {
+impl<'c> Refused<'c> {
     /// Who has asked, if that is known.
-    pub(crate) fn caller(&self) -> Option<&Arc<str>> {
+    pub(crate) fn caller(&self) -> Option<&'c Arc<str>> {
         match self {
             Self::Unknown(_) => None,
             Self::Forbidden(client, _) | Self::TooMuch(client, _) => Some(&client.name),

@@ -1,15 +1,18 @@
 //! Bodies of requests: read whole, within a size and a time, and as JSON that means one thing.
 
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
-use axum::body::{Body, Bytes};
+use axum::BoxError;
+use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{Request, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
-use hyper::body::Body as _;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny};
 use toolcrib_json::{Cursor, Kind, Tape};
@@ -37,28 +40,36 @@ pub(crate) async fn collect(
 }
 
 /// Reads a body whole.
-pub(crate) async fn read(body: Body, limits: BodyLimits) -> Result<Bytes, Problem> {
-    let too_large = || {
-        let detail =
-            format!("the request body is longer than {} bytes: send less at once", limits.bytes);
-        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail)
-    };
+pub(crate) async fn read<B>(body: B, limits: BodyLimits) -> Result<Bytes, Problem>
+where
+    B: HttpBody<Data = Bytes, Error: Into<BoxError>>,
+{
     // One that announces its length is refused before it is sent.
     if body.size_hint().lower() > limits.bytes as u64 {
-        return Err(too_large());
+        return Err(too_large(limits));
     }
-    let collected = tokio::time::timeout(limits.time, Limited::new(body, limits.bytes).collect());
-    match collected.await {
-        Ok(Ok(body)) => Ok(body.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
-        Ok(Err(error)) => {
+    let mut whole = pin!(Limited::new(body, limits.bytes).collect());
+    // Most come with their head: for them no clock is set.
+    let collected = match poll_fn(|cx| Poll::Ready(whole.as_mut().poll(cx))).await {
+        Poll::Ready(collected) => collected,
+        Poll::Pending => tokio::time::timeout(limits.time, whole).await.map_err(|_| {
+            let detail = format!("the body did not arrive within {:?}", limits.time);
+            Problem::new(StatusCode::REQUEST_TIMEOUT, detail)
+        })?,
+    };
+    match collected {
+        Ok(body) => Ok(body.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(too_large(limits)),
+        Err(error) => {
             Err(Problem::new(StatusCode::BAD_REQUEST, format!("the body broke off: {error}")))
         }
-        Err(_) => {
-            let detail = format!("the body did not arrive within {:?}", limits.time);
-            Err(Problem::new(StatusCode::REQUEST_TIMEOUT, detail))
-        }
     }
+}
+
+fn too_large(limits: BodyLimits) -> Problem {
+    let detail =
+        format!("the request body is longer than {} bytes: send less at once", limits.bytes);
+    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail)
 }
 
 /// A body of JSON, parsed once and strictly: no duplicate keys, no lone surrogates, bounded depth.

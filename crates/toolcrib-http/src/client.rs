@@ -52,15 +52,19 @@ pub(crate) enum NoToolset {
 
 impl Client {
     /// MCP over all its tools.
-    pub(crate) fn mcp(&self) -> McpHttpService {
-        self.mcp.clone()
+    pub(crate) fn mcp(&self) -> &McpHttpService {
+        &self.mcp
     }
 
     /// MCP over one toolset. A client that is bound to one is not told which others there are.
     pub(crate) fn mcp_within(&self, toolset: &str) -> Result<McpHttpService, NoToolset> {
         if let Some(bound) = &self.bound {
             let own = **bound == *toolset;
-            return if own { Ok(self.mcp()) } else { Err(NoToolset::Bound(Arc::clone(bound))) };
+            return if own {
+                Ok(self.mcp.clone())
+            } else {
+                Err(NoToolset::Bound(Arc::clone(bound)))
+            };
         }
         let mut narrowed = self.narrowed.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(service) = narrowed.get(toolset) {

@@ -1,18 +1,20 @@
-//! The messages of MCP, straight from a connection to whoever answers them.
+//! What the listener answers: the messages of MCP straight from a connection, all else by its route.
 //!
 //! What every route checks is checked here, too, in the same order and by the same functions; there is
 //! only no router between, and nothing that is made for each request and each layer of it.
 
 use std::convert::Infallible;
+use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use axum::body::Body;
 use axum::http::{Method, Request};
 use axum::response::{IntoResponse as _, Response};
-use futures_util::future::{Either, FutureExt as _};
+use futures_util::future::FutureExt as _;
+use hyper::body::Incoming;
 use toolcrib_tool::BoxFuture;
-use tower::Service;
+use tower::ServiceExt as _;
+use tower::util::BoxCloneSyncService;
 use tracing::Instrument as _;
 
 use crate::Right;
@@ -36,76 +38,71 @@ pub(crate) struct Checks {
     pub(crate) limits: BodyLimits,
 }
 
+/// Everything that has a route.
+pub(crate) type Routes = BoxCloneSyncService<Request<Body>, Response, Infallible>;
+
 /// Answers messages to [`PATH`]; all else goes to `routes`.
-#[derive(Clone)]
-pub(crate) struct Direct<R> {
-    checks: Arc<Checks>,
-    routes: R,
+pub(crate) struct Direct {
+    checks: Checks,
+    routes: Routes,
 }
 
-impl<R> Direct<R> {
-    pub(crate) fn new(checks: Checks, routes: R) -> Self {
-        Self { checks: Arc::new(checks), routes }
-    }
-}
-
-impl<R> Service<Request<Body>> for Direct<R>
-where
-    R: Service<Request<Body>, Response = Response, Error = Infallible>,
-{
-    type Response = Response;
-    type Error = Infallible;
-    type Future = Either<BoxFuture<'static, Result<Response, Infallible>>, R::Future>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.routes.poll_ready(cx)
+impl Direct {
+    pub(crate) fn new(checks: Checks, routes: Routes) -> Self {
+        Self { checks, routes }
     }
 
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        if request.method() != Method::POST || request.uri().path() != PATH {
-            return self.routes.call(request).right_future();
+    pub(crate) fn answer(
+        &self,
+        request: Request<Incoming>,
+    ) -> impl Future<Output = Result<Response, Infallible>> + Send {
+        if request.method() == Method::POST && request.uri().path() == PATH {
+            return self.checks.answer(request).map(Ok).left_future();
         }
-        let checks = Arc::clone(&self.checks);
-        let answer: BoxFuture<'static, _> =
-            Box::pin(async move { Ok(checks.answer(request).await) });
-        answer.left_future()
+        let routed = self.routes.clone().oneshot(request.map(Body::new));
+        let routed: BoxFuture<'_, _> = Box::pin(routed);
+        routed.right_future()
     }
 }
 
 /// How a request was answered: by which route, and to whom.
-struct Answered {
+struct Answered<'a> {
     response: Response,
     route: &'static str,
-    caller: Option<Arc<str>>,
+    caller: Option<&'a str>,
 }
 
 impl Checks {
-    async fn answer(&self, request: Request<Body>) -> Response {
-        let observed = Observed::begin(&self.traffic, &request);
-        let answered = self.checked(request).instrument(observed.span()).await;
-        let mut response = problem::from_bare_text(answered.response).await;
-        observed.end(answered.route, answered.caller.as_deref(), &mut response);
+    async fn answer(&self, request: Request<Incoming>) -> Response {
+        let observed = Observed::begin(&self.traffic, request.method(), request.headers());
+        // Pinned first and lent: its state is large, and each hand-over would copy it.
+        let checked = pin!(self.checked(request));
+        let Answered { mut response, route, caller } = checked.instrument(observed.span()).await;
+        if problem::is_bare_text(&response) {
+            response = Box::pin(problem::from_bare_text(response)).await;
+        }
+        observed.end(route, caller, &mut response);
         response
     }
 
-    async fn checked(&self, request: Request<Body>) -> Answered {
+    async fn checked(&self, request: Request<Incoming>) -> Answered<'_> {
         let refused = |response, caller| Answered { response, route: NO_ROUTE, caller };
-        let (parts, body) = request.into_parts();
+        let (mut parts, body) = request.into_parts();
         if let Err(problem) = self.admission.check(&parts.uri, &parts.headers) {
             return refused(problem.into_response(), None);
         }
         let (client, pass) = match bearer::enter(&self.clients, Right::Call, &parts.headers) {
             Ok(entered) => entered,
             Err(turned_away) => {
-                let caller = turned_away.caller().cloned();
-                return refused(turned_away.into_response(), caller);
+                let caller = turned_away.caller();
+                return refused(turned_away.into_response(), caller.map(|name| &**name));
             }
         };
-        let caller = Some(Arc::clone(&client.name));
+        let caller = Some(&*client.name);
         // The token first: of a stranger no body is read.
         match body::read(body, self.limits).await {
             Ok(body) => {
-                let response = client.mcp().respond(parts, body).await;
+                let response = client.mcp().respond(&mut parts, body).await;
                 let response = response.map(|body| Body::new(Counted::new(body, pass)));
                 Answered { response, route: PATH, caller }
             }

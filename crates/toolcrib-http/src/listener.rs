@@ -1,23 +1,20 @@
 //! Connections: taken, bounded in number and in how long a request may take to arrive, and ended.
 
-use std::convert::Infallible;
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Body;
-use axum::http::Request;
-use axum::response::Response;
-use hyper::body::Incoming;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
-use tower::{Service, ServiceExt as _};
 
+use crate::direct::Direct;
+use crate::patience::Patience;
+use crate::self_wakes::SelfWakes;
 use crate::traffic::Traffic;
 use crate::unix_socket::SocketFile;
 
@@ -79,20 +76,22 @@ pub(crate) struct Bounds {
     pub(crate) head: Duration,
 }
 
+/// What every connection needs.
+struct Shared {
+    app: Direct,
+    head: Duration,
+}
+
 /// Takes connections until it is told to stop, and then waits until those there are have ended.
 /// Dropping the future ends them at once.
-pub(crate) async fn serve<A>(
+pub(crate) async fn serve(
     door: Door,
-    app: A,
+    app: Direct,
     bounds: Bounds,
     traffic: Arc<Traffic>,
     mut stop: watch::Receiver<bool>,
-) where
-    A: Service<Request<Body>, Response = Response, Error = Infallible, Future: Send>
-        + Clone
-        + Send
-        + 'static,
-{
+) {
+    let shared = Arc::new(Shared { app, head: bounds.head });
     let slots = Arc::new(Semaphore::new(bounds.connections.min(Semaphore::MAX_PERMITS)));
     let mut connections = JoinSet::new();
     loop {
@@ -108,9 +107,9 @@ pub(crate) async fn serve<A>(
                         connections.spawn(turn_away(stream));
                     }
                     Ok(slot) => {
-                        let (app, stop) = (app.clone(), stop.clone());
+                        let (shared, stop) = (Arc::clone(&shared), stop.clone());
                         connections.spawn(async move {
-                            converse(stream, app, bounds.head, stop).await;
+                            converse(stream, &shared, stop).await;
                             drop(slot);
                         });
                     }
@@ -129,45 +128,35 @@ async fn stopped(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
-async fn converse<A>(connection: Connection, app: A, head: Duration, stop: watch::Receiver<bool>)
-where
-    A: Service<Request<Body>, Response = Response, Error = Infallible, Future: Send>
-        + Clone
-        + Send
-        + 'static,
-{
+async fn converse(connection: Connection, shared: &Shared, stop: watch::Receiver<bool>) {
     match connection {
         Connection::Tcp(stream) => {
             // Answers are small and written once: waiting to fill a packet only delays them.
             if let Err(error) = stream.set_nodelay(true) {
                 tracing::debug!(%error, "TCP_NODELAY was not set");
             }
-            serve_connection(stream, app, head, stop).await;
+            serve_connection(stream, shared, stop).await;
         }
-        Connection::Unix(stream) => serve_connection(stream, app, head, stop).await,
+        Connection::Unix(stream) => serve_connection(stream, shared, stop).await,
     }
 }
 
-async fn serve_connection<S, A>(stream: S, app: A, head: Duration, mut stop: watch::Receiver<bool>)
+async fn serve_connection<S>(stream: S, shared: &Shared, mut stop: watch::Receiver<bool>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    A: Service<Request<Body>, Response = Response, Error = Infallible, Future: Send>
-        + Clone
-        + Send
-        + 'static,
 {
-    let app = app.map_request(|request: Request<Incoming>| request.map(Body::new));
     let connection = hyper::server::conn::http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(head)
+        .timer(Patience::default())
+        .header_read_timeout(shared.head)
         .max_buf_size(HEAD_MAX)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(app));
+        .serve_connection(TokioIo::new(stream), service_fn(|request| shared.app.answer(request)));
     let mut connection = pin!(connection);
+    let wakes = SelfWakes::new();
     tokio::select! {
-        ended = connection.as_mut() => return said(ended),
+        ended = wakes.within(connection.as_mut()) => return said(ended),
         () = stopped(&mut stop) => connection.as_mut().graceful_shutdown(),
     }
-    said(connection.await);
+    said(wakes.within(connection).await);
 }
 
 /// How a connection ends is its client's matter.

@@ -29,7 +29,7 @@ pub(crate) async fn serve(
     Extension(client): Extension<Arc<Client>>,
     request: Request<Body>,
 ) -> Response {
-    answer(client.mcp(), request).await
+    answer(client.mcp().clone(), request).await
 }
 
 /// The same over one toolset: nothing beyond it is listed, found, described or called.

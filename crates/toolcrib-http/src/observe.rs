@@ -50,16 +50,16 @@ pub(crate) struct Observed<'a> {
 }
 
 impl<'a> Observed<'a> {
-    pub(crate) fn begin(traffic: &'a Traffic, request: &Request<Body>) -> Self {
+    pub(crate) fn begin(traffic: &'a Traffic, method: &Method, headers: &HeaderMap) -> Self {
         let began = Instant::now();
-        let id = id_of(request);
+        let id = id_of(headers);
         let span = tracing::info_span!("request", id = %id);
         if RemoteTrace::is_followed()
-            && let Some(trace) = trace_of(request.headers())
+            && let Some(trace) = trace_of(headers)
         {
             trace.take_over(&span);
         }
-        let method = request.method().clone();
+        let method = method.clone();
         Self { traffic, began, id, method, span, under_way: traffic.begin() }
     }
 
@@ -96,7 +96,7 @@ pub(crate) async fn observe(
     mut request: Request<Body>,
     next: Next,
 ) -> Response {
-    let observed = Observed::begin(&traffic, &request);
+    let observed = Observed::begin(&traffic, request.method(), request.headers());
     request.extensions_mut().insert(RequestId(Arc::clone(&observed.id)));
     let mut response = next.run(request).instrument(observed.span()).await;
     let route = response.extensions().get::<Route>().map_or(NO_ROUTE, |route| route.0);
@@ -106,8 +106,8 @@ pub(crate) async fn observe(
 }
 
 /// The client's own id, where it is one that a log can hold; else a new one.
-fn id_of(request: &Request<Body>) -> Arc<str> {
-    let given = request.headers().get(REQUEST_ID).and_then(|value| value.to_str().ok());
+fn id_of(headers: &HeaderMap) -> Arc<str> {
+    let given = headers.get(REQUEST_ID).and_then(|value| value.to_str().ok());
     let fits = |id: &&str| {
         (1..=ID_MAX).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic())
     };
@@ -130,7 +130,18 @@ fn trace_of(headers: &HeaderMap) -> Option<RemoteTrace<'_>> {
 fn fresh_id() -> Arc<str> {
     static FIRST: LazyLock<u64> = LazyLock::new(|| getrandom::u64().unwrap_or_default());
     static MADE: AtomicU64 = AtomicU64::new(0);
-    format!("req_{:016x}", mixed(FIRST.wrapping_add(MADE.fetch_add(1, Ordering::Relaxed)))).into()
+    named(mixed(FIRST.wrapping_add(MADE.fetch_add(1, Ordering::Relaxed))))
+}
+
+/// `req_` and a number as sixteen digits; without the machinery of formatting, since every request has one.
+fn named(number: u64) -> Arc<str> {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut name = *b"req_0000000000000000";
+    for (digits, byte) in name[4..].chunks_exact_mut(2).zip(number.to_be_bytes()) {
+        digits[0] = DIGITS[usize::from(byte >> 4)];
+        digits[1] = DIGITS[usize::from(byte & 15)];
+    }
+    std::str::from_utf8(&name).unwrap_or_default().into()
 }
 
 /// Different numbers become different numbers that look unlike each other (the mixing of `SplitMix64`).
@@ -166,5 +177,8 @@ mod tests {
         let ids: BTreeSet<_> = (0..10_000).map(|_| fresh_id()).collect();
         assert_eq!(ids.len(), 10_000);
         assert!(ids.iter().all(|id| id.len() == 20), "{ids:?}");
+        for number in [0, 1, 0x0123_4567_89ab_cdef, u64::MAX] {
+            assert_eq!(*named(number), format!("req_{number:016x}"));
+        }
     }
 }

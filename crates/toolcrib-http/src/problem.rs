@@ -187,14 +187,20 @@ impl IntoResponse for Problem {
     }
 }
 
+/// Whether an answer is an error that another layer wrote as bare text.
+pub(crate) fn is_bare_text(response: &Response<Body>) -> bool {
+    let status = response.status();
+    let error = status.is_client_error() || status.is_server_error();
+    error && !response.headers().contains_key(CONTENT_TYPE)
+}
+
 /// Gives an error that another layer wrote as bare text the form of a problem. Its other headers
 /// (`Allow`, for one) stay; answers with a media type of their own are left alone.
 pub(crate) async fn from_bare_text(response: Response<Body>) -> Response<Body> {
-    let status = response.status();
-    let error = status.is_client_error() || status.is_server_error();
-    if !error || response.headers().contains_key(CONTENT_TYPE) {
+    if !is_bare_text(&response) {
         return response;
     }
+    let status = response.status();
     let (mut parts, body) = response.into_parts();
     let text = axum::body::to_bytes(body, DETAIL_MAX).await.unwrap_or_default();
     let detail = match String::from_utf8_lossy(&text) {

@@ -1,14 +1,10 @@
 //! Which path is answered by what, and what every request passes on its way.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::body::Body;
-use axum::http::Request;
 use axum::middleware::{from_fn_with_state, map_response};
-use axum::response::Response;
-use tower::{Layer, Service};
+use tower::Layer as _;
 
 use crate::access::Access;
 use crate::admission::{Admission, admit};
@@ -16,7 +12,7 @@ use crate::api::{Api, endpoints};
 use crate::bearer;
 use crate::body::{BodyLimits, collect};
 use crate::client::Clients;
-use crate::direct::{Checks, Direct};
+use crate::direct::{Checks, Direct, Routes};
 use crate::observe::observe;
 use crate::problem::{self, Problem};
 use crate::traffic::Traffic;
@@ -28,10 +24,7 @@ pub(crate) fn app(
     admission: Admission,
     limits: BodyLimits,
     traffic: Arc<Traffic>,
-) -> impl Service<Request<Body>, Response = Response, Error = Infallible, Future: Send>
-+ Clone
-+ Send
-+ 'static {
+) -> Direct {
     let mut routes = Router::new();
     for endpoint in endpoints() {
         let mut handler = endpoint.routed();
@@ -50,7 +43,7 @@ pub(crate) fn app(
     let admitted = from_fn_with_state(Arc::clone(&admission), admit).layer(routes);
     let observed = from_fn_with_state(Arc::clone(&traffic), observe).layer(admitted);
     let clients = Arc::clone(clients);
-    Direct::new(Checks { traffic, admission, clients, limits }, observed)
+    Direct::new(Checks { traffic, admission, clients, limits }, Routes::new(observed))
 }
 
 async fn unknown_path() -> Problem {

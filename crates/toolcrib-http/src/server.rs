@@ -83,7 +83,7 @@ impl HttpServer {
         let backend: Arc<dyn Backend> = Arc::new(backend);
         let roster = Roster::new(&config, &backend, &mcp, mcp_options);
         let clients = roster.clients(token.clone())?;
-        let admission = Admission { hosts, origins };
+        let admission = Admission::new(hosts, origins);
         Ok(Self { door, address, config, token, admission, clients, backend, mcp })
     }
 

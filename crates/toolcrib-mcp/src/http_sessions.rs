@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Request, Response};
+use http::{HeaderMap, HeaderName, Method, Request, Response};
 use http_body_util::Full;
 use rmcp::transport::streamable_http_server::session::SessionManager as _;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
@@ -20,7 +20,7 @@ use crate::session_streams::SessionStreams;
 /// A session of which nothing is heard for so long is over.
 const IDLE: Duration = Duration::from_secs(24 * 60 * 60);
 /// The header of requests that belong to a session.
-pub(crate) const SESSION: &str = "mcp-session-id";
+pub(crate) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 /// When clients come back where nothing else is said.
 pub(crate) const RETRY: Duration = Duration::from_secs(3);
 

@@ -28,10 +28,12 @@ impl Begun {
     pub(crate) fn new(server: &McpServer, call: ToolCall, trace: Option<RemoteTrace<'_>>) -> Self {
         let turn = server.turn();
         let own = turn.clone();
-        let work = async move { own.start(call).await };
+        // The room first: a call's state is large, and would be copied there.
+        let room = Box::new_uninit();
+        let work = Box::into_pin(Box::write(room, async move { own.start(call).await }));
         let work: BoxFuture<'static, Answer> = match tracing_calls::span(trace) {
             Some(span) => Box::pin(work.instrument(span)),
-            None => Box::pin(work),
+            None => work,
         };
         Self { turn, work }
     }

@@ -48,6 +48,9 @@ impl Hosts {
 
 impl Host {
     fn admits(&self, asked: &str) -> bool {
+        if asked == self.text {
+            return true;
+        }
         let Some((name, rest)) = asked.split_at_checked(self.text.len()) else { return false };
         name.eq_ignore_ascii_case(&self.text)
             && match rest.strip_prefix(':') {

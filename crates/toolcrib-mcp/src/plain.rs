@@ -17,6 +17,7 @@ mod over_http;
 mod over_lines;
 #[cfg(test)]
 mod over_lines_tests;
+mod slow_tools;
 mod standing;
 mod written;
 

@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 
+use memchr::memchr2_iter;
 use rmcp::model::{ErrorData, JsonRpcError};
 use serde_json::Value;
 
@@ -24,10 +25,8 @@ pub(crate) fn unreadable(bytes: &[u8]) -> Option<ErrorData> {
 
 /// The error for JSON that has one level more than the protocol library reads.
 pub(crate) fn too_deep(text: &str) -> Option<ErrorData> {
-    let opened = text.bytes().filter(|byte| matches!(byte, b'{' | b'[')).count();
-    if opened < toolcrib_json::MAX_DEPTH {
-        return None;
-    }
+    let mut opened = memchr2_iter(b'{', b'[', text.as_bytes());
+    opened.nth(toolcrib_json::MAX_DEPTH - 1)?;
     serde_json::from_str::<Value>(text).err().map(parse_error)
 }
 

@@ -1,36 +1,30 @@
 //! Where the lines of one client are worked on.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::task::Context;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use toolcrib_core::suspension::Answer;
 use toolcrib_json::Tape;
 
 use super::begun::Begun;
 use super::message::{Message, Wanted};
+use super::slow_tools::SlowTools;
 use super::written;
 use crate::McpServer;
 use crate::connection::Connection;
 use crate::unreadable::{self, too_deep, unreadable};
 
-/// A tool that keeps its thread for longer is not called between two lines,
-const HEAVY: Duration = Duration::from_millis(1);
-/// for as long as this.
-const HEAVY_FOR: Duration = Duration::from_secs(1);
-
 /// Answers one client's plain lines.
 pub(crate) struct Desk {
     server: McpServer,
     connection: Arc<Connection>,
-    /// Since when tools are known to keep their thread. Names of tools there are, or were.
-    heavy: HashMap<Box<str>, Instant>,
+    slow: SlowTools,
 }
 
 impl Desk {
     pub(crate) fn new(server: McpServer, connection: Arc<Connection>) -> Self {
-        Self { server, connection, heavy: HashMap::new() }
+        Self { server, connection, slow: SlowTools::default() }
     }
 
     /// Appends the answer to a line, and the end of a line, to `text`. False if the protocol library
@@ -82,19 +76,18 @@ impl Desk {
         };
         // Whoever wants to be told more is told by the library.
         let id = message.request_id();
-        if self.connection.level().is_some() || self.is_heavy(name) || !standing.has_room_for(&id) {
+        if self.connection.level().is_some() || self.slow.has(name) || !standing.has_room_for(&id) {
             return None;
         }
-        let since = Instant::now();
+        let called = Instant::now();
         let mut begun = Begun::new(&self.server, message.call(name, arguments), message.trace());
         // Clients that take tasks are not plain; this one is refused.
         if self.server.is_task_only(&begun.turn, name) {
             return None;
         }
         let answer = begun.poll(cx);
-        if since.elapsed() > HEAVY && begun.turn.describe(name).is_some() {
-            self.heavy.insert(name.into(), since);
-        }
+        let is_known = || begun.turn.describe(name).is_some();
+        self.slow.note(name, called, called.elapsed(), is_known);
         match answer {
             Some(Answer::Done(result)) => {
                 self.server.note_links(&result);
@@ -110,10 +103,5 @@ impl Desk {
                 None
             }
         }
-    }
-
-    fn is_heavy(&self, name: &str) -> bool {
-        !self.heavy.is_empty()
-            && self.heavy.get(name).is_some_and(|since| since.elapsed() < HEAVY_FOR)
     }
 }

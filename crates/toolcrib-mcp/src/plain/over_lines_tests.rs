@@ -237,7 +237,7 @@ async fn a_tool_that_keeps_its_thread_is_not_called_between_two_lines() {
     let server = McpServer::new(Executor::builder(registry).build(), McpOptions::default());
     let mut client = Client::shaken(server).await;
     // The handshake may not have been heard to its end before the first of these, and a machine may
-    // be so slow that a tool is given another chance: three rows of calls from one task are none.
+    // be so slow that a tool is given another chance: of the others two are called from one task.
     let mut tasks = Vec::new();
     for id in 0..8 {
         let answer = client.ask(&call(id, "heavy", "{}", "")).await;

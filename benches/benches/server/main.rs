@@ -1,5 +1,5 @@
 //! What a call costs the server's processors over HTTP and over pipes, and a list of 1,000 tools,
-//! beside bare servers of the peer's.
+//! beside bare servers of the peer's, the bare HTTP library and bare reads and writes.
 //!
 //! `cargo bench -p toolcrib-benches --bench server [-- http|stdio|list]`
 //!
@@ -10,6 +10,7 @@
 #![expect(clippy::print_stdout, reason = "the table is what this program is for")]
 
 mod client;
+mod limits;
 mod program;
 
 use std::time::Duration;
@@ -30,6 +31,8 @@ const PER_SLOW: usize = 200;
 const FEW: usize = 10;
 /// Tools of a server whose list is measured.
 const MANY: usize = 1_000;
+/// What ours may take beside the bare HTTP library.
+const BESIDE_AXUM: f64 = 1.25;
 
 fn main() -> Result<(), Failure> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -49,8 +52,10 @@ fn main() -> Result<(), Failure> {
         for in_flight in [1, 32] {
             // As it comes, the peer did not answer all of many connections in one session.
             let servers: &[Program] = match in_flight {
-                1 => &[Program::Ours, Program::Best, Program::Default, Program::Limit],
-                _ => &[Program::Ours, Program::Best, Program::Limit],
+                1 => {
+                    &[Program::Ours, Program::Best, Program::Default, Program::Axum, Program::Limit]
+                }
+                _ => &[Program::Ours, Program::Best, Program::Axum, Program::Limit],
             };
             let open = |program| Http::open(program, FEW, in_flight);
             let work = format!("call over HTTP, {in_flight} in flight");
@@ -67,7 +72,7 @@ fn main() -> Result<(), Failure> {
     }
     if wants("stdio") {
         for in_flight in [1, 32] {
-            let servers = [Program::Ours, Program::Best, Program::Default];
+            let servers = [Program::Ours, Program::Best, Program::Default, Program::Limit];
             let open = |program| Stdio::open(program, FEW, in_flight);
             let work = format!("call over stdio, {in_flight} in flight");
             compare(&work, &servers, Some(4), open, |stdio, _| stdio.calls(CALLS, &call_body()))?;
@@ -130,14 +135,15 @@ fn compare<C: AsRef<Process>>(
     for (program, _, costs) in &clients {
         let spent = median(costs, |cost| cost.processors);
         let answered = median(costs, |cost| cost.answered);
+        let ratio = ours / spent;
+        let met = |is_met| if is_met { "met" } else { "missed" };
         let verdict = match (program, target) {
             (Program::Ours, Some(target)) => {
-                let met = if spent <= f64::from(target) { "met" } else { "missed" };
-                format!("≤ {target} µs: {met}")
+                format!("≤ {target} µs: {}", met(spent <= f64::from(target)))
             }
+            (Program::Axum, _) => format!("≤ {BESIDE_AXUM}: {}", met(ratio <= BESIDE_AXUM)),
             _ => String::new(),
         };
-        let ratio = ours / spent;
         let name = program.as_str();
         println!("| {work} | {name} | {spent:.1} | {answered:.1} | {ratio:.2} | {verdict} |");
     }

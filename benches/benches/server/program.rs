@@ -22,6 +22,8 @@ use toolcrib_http::{HttpServer, ServerConfig as HttpConfig};
 use toolcrib_mcp::{McpOptions, McpServer};
 use toolcrib_testkit::search_tool::{self, Schemas};
 
+use crate::limits;
+
 pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// The first argument of a program that is to serve.
@@ -40,12 +42,21 @@ pub(crate) enum Program {
     /// The peer asked in a session, without delay.
     InSession,
     /// The HTTP library alone: it reads the body and answers always the same.
+    Axum,
+    /// No library: blocking reads and writes, a thread for each connection.
     Limit,
 }
 
 impl Program {
-    const ALL: [Self; 6] =
-        [Self::Ours, Self::OursInSession, Self::Best, Self::Default, Self::InSession, Self::Limit];
+    const ALL: [Self; 7] = [
+        Self::Ours,
+        Self::OursInSession,
+        Self::Best,
+        Self::Default,
+        Self::InSession,
+        Self::Axum,
+        Self::Limit,
+    ];
 
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
@@ -54,7 +65,8 @@ impl Program {
             Self::Best => "rmcp/best",
             Self::Default => "rmcp/default",
             Self::InSession => "rmcp/session",
-            Self::Limit => "limit/axum",
+            Self::Axum => "limit/axum",
+            Self::Limit => "limit/blocking",
         }
     }
 
@@ -79,6 +91,11 @@ pub(crate) fn start(program: Program, transport: &str, tools: usize) -> Result<C
 pub(crate) fn run(asked: &str, tools: usize) -> Result<(), Failure> {
     let (transport, name) = asked.split_once(':').ok_or("which transport?")?;
     let program = Program::ALL.into_iter().find(|one| one.as_str() == name).ok_or("which one?")?;
+    match (transport, program) {
+        ("http", Program::Limit) => return limits::serve_http(),
+        ("stdio", Program::Limit) => return limits::serve_stdio(),
+        _ => {}
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         match (transport, program) {
@@ -101,7 +118,7 @@ pub(crate) fn run(asked: &str, tools: usize) -> Result<(), Failure> {
             ("http", Program::InSession) => {
                 peer_over_http(tools, StreamableHttpServerConfig::default(), true).await?;
             }
-            ("http", Program::Limit) => {
+            ("http", Program::Axum) => {
                 let answer = |body: axum::body::Bytes| async move {
                     let text = "services/billing/src/main/resources/templates";
                     format!(
@@ -128,7 +145,7 @@ pub(crate) fn run(asked: &str, tools: usize) -> Result<(), Failure> {
     })
 }
 
-fn announce(address: SocketAddr) -> Result<(), Failure> {
+pub(crate) fn announce(address: SocketAddr) -> Result<(), Failure> {
     use std::io::Write as _;
     let mut output = std::io::stdout();
     writeln!(output, "{}", address.port())?;

@@ -16,10 +16,15 @@ const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialize
 pub(crate) struct Process(Child);
 
 impl Process {
+    /// The folder of its threads.
+    pub(crate) fn threads(&self) -> String {
+        format!("/proc/{}/task", self.0.id())
+    }
+
     /// The time its threads have had a processor.
     pub(crate) fn processors(&self) -> Result<Duration, Failure> {
         let mut nanoseconds = 0;
-        for thread in fs::read_dir(format!("/proc/{}/task", self.0.id()))? {
+        for thread in fs::read_dir(self.threads())? {
             // One that has ended meanwhile is missed: the servers keep theirs.
             let Ok(times) = fs::read_to_string(thread?.path().join("schedstat")) else { continue };
             let first = times.split_whitespace().next().ok_or("an empty schedstat")?;

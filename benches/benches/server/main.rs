@@ -11,11 +11,13 @@
 
 mod client;
 mod limits;
+mod place;
 mod program;
 
 use std::time::Duration;
 
 use client::{Http, Process, Stdio};
+use place::OneProcessor;
 use program::{Failure, Program};
 use toolcrib_testkit::search_tool::{self, ARGUMENTS};
 
@@ -59,14 +61,14 @@ fn main() -> Result<(), Failure> {
             };
             let open = |program| Http::open(program, FEW, in_flight);
             let work = format!("call over HTTP, {in_flight} in flight");
-            compare(&work, servers, Some(10), open, |http, program| {
+            compare(&work, in_flight, servers, Some(10), open, |http, program| {
                 let calls = if program == Program::Default { CALLS / PER_SLOW } else { CALLS };
                 http.calls(calls, &call_body())
             })?;
         }
         let servers = [Program::OursInSession, Program::InSession];
         let open = |program| Http::open(program, FEW, 1);
-        compare("call over HTTP in a session", &servers, None, open, |http, _| {
+        compare("call over HTTP in a session", 1, &servers, None, open, |http, _| {
             http.calls(CALLS, &call_body())
         })?;
     }
@@ -75,14 +77,16 @@ fn main() -> Result<(), Failure> {
             let servers = [Program::Ours, Program::Best, Program::Default, Program::Limit];
             let open = |program| Stdio::open(program, FEW, in_flight);
             let work = format!("call over stdio, {in_flight} in flight");
-            compare(&work, &servers, Some(4), open, |stdio, _| stdio.calls(CALLS, &call_body()))?;
+            compare(&work, in_flight, &servers, Some(4), open, |stdio, _| {
+                stdio.calls(CALLS, &call_body())
+            })?;
         }
     }
     if wants("list") {
         let servers = [Program::Ours, Program::Best];
         let open = |program| Http::open(program, MANY, 1);
         let work = format!("list of {MANY} tools over HTTP");
-        compare(&work, &servers, Some(300), open, |http, _| http.lists(LISTS, MANY))?;
+        compare(&work, 1, &servers, Some(300), open, |http, _| http.lists(LISTS, MANY))?;
     }
     Ok(())
 }
@@ -105,6 +109,7 @@ struct Cost {
 /// One row for each server. `target` is in microseconds.
 fn compare<C: AsRef<Process>>(
     work: &str,
+    in_flight: usize,
     programs: &[Program],
     target: Option<u32>,
     open: impl Fn(Program) -> Result<C, Failure>,
@@ -116,6 +121,10 @@ fn compare<C: AsRef<Process>>(
         // The first calls compile schemas and fill pools.
         run(&mut client, *program)?;
         clients.push((*program, client, Vec::new()));
+    }
+    let together = if in_flight == 1 { Some(OneProcessor::share()?) } else { None };
+    for (_, client, _) in &clients {
+        together.iter().try_for_each(|together| together.keep(client.as_ref()))?;
     }
     for _ in 0..ROUNDS {
         for (program, client, costs) in &mut clients {

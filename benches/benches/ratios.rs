@@ -127,8 +127,8 @@ impl<'a> Table<'a> {
         for name in rounds.names() {
             let time = rounds.median(name) / nanoseconds;
             let ratio = rounds.ratio(self.ours, name);
-            let verdicts =
-                if *name == self.ours { verdicts(targets, rounds, name) } else { String::new() };
+            let is_held = [self.ours, "ours/in-place"].contains(name);
+            let verdicts = if is_held { verdicts(targets, rounds, name) } else { String::new() };
             println!("| {work} | {name} | {time:.digits$} | {ratio:.2} | {verdicts} |");
         }
     }

@@ -44,7 +44,11 @@ fn turn(size: usize) -> Turn {
 /// - `limit`: the canonical bytes of the call, which are ready, hashed and looked up in a map, and
 ///   the answer shared: nothing parsed, validated or counted.
 pub fn contenders(size: usize) -> Vec<Contender> {
-    vec![ours_hit(size), ours_with("ours/run", size, Schemas::Shared), limit(size)]
+    vec![
+        ours_hit(size),
+        ours_with("ours/run", size, search_tool::snapshot(size, Schemas::Shared)),
+        limit(size),
+    ]
 }
 
 fn ours_hit(size: usize) -> Contender {

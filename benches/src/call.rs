@@ -13,7 +13,7 @@ use rmcp::handler::server::router::tool::ToolRouter;
 use rmcp::model::JsonObject;
 use serde_json::Value;
 use tokio::runtime::Runtime;
-use toolcrib_core::{Executor, ExecutorConfig, Registry, TurnOptions};
+use toolcrib_core::{Executor, ExecutorConfig, Registry, RegistrySnapshot, TurnOptions};
 use toolcrib_testkit::search_tool::{
     self, ARGUMENTS, BorrowedSearchArguments, Schemas, SearchArguments,
 };
@@ -45,6 +45,7 @@ pub(crate) fn runtime() -> Runtime {
 /// A validated call in a registry of `size` tools:
 ///
 /// - `ours`: `Turn::call`, everything that the pipeline does;
+/// - `ours/in-place`: the same, where the tool's own type borrows from the arguments;
 /// - `rmcp`: the arguments parsed into rmcp's map, its context made, `ToolRouter::call`;
 /// - `rig`: `ToolSet::execute` with its context made (with the feature `rig`);
 /// - `rmcp/router-only`: `ToolRouter::call` alone, on arguments that are already parsed;
@@ -53,8 +54,10 @@ pub(crate) fn runtime() -> Runtime {
 /// - `limit/borrowed`: parsed into a type that borrows from the text.
 pub fn contenders(size: usize, schemas: Schemas) -> Vec<Contender> {
     let router = Rc::new(peer::router(size, schemas));
+    let in_place = |number| search_tool::entry_in_place(number, schemas);
     vec![
-        ours_with("ours", size, schemas),
+        ours_with("ours", size, search_tool::snapshot(size, schemas)),
+        ours_with("ours/in-place", size, search_tool::snapshot_of(size, in_place)),
         rmcp(Rc::clone(&router), size),
         #[cfg(feature = "rig")]
         rig(size, schemas),
@@ -73,9 +76,13 @@ pub(crate) fn names(size: usize) -> (Vec<String>, Order) {
     ((0..size).map(search_tool::name).collect(), Order::new(size))
 }
 
-/// `Turn::call` under a name.
-pub(crate) fn ours_with(contender: &'static str, size: usize, schemas: Schemas) -> Contender {
-    let registry = Registry::new(search_tool::snapshot(size, schemas));
+/// `Turn::call` of the tools of a snapshot, under a name.
+pub(crate) fn ours_with(
+    contender: &'static str,
+    size: usize,
+    snapshot: RegistrySnapshot,
+) -> Contender {
+    let registry = Registry::new(snapshot);
     let turn = Executor::new(registry, ExecutorConfig::default()).turn(TurnOptions::default());
     let runtime = runtime();
     let (names, mut order) = names(size);

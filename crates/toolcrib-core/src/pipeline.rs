@@ -24,7 +24,6 @@ use toolcrib_tool::{
 };
 use tracing::Instrument;
 
-use self::at_once::Found;
 use self::consent::waits;
 pub(crate) use self::finish::check_data;
 use self::finish::finished;
@@ -118,9 +117,7 @@ async fn answer(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answered {
     let state = &*turn.state;
     let started = Instant::now();
     let (id, name, raw) = call.into_parts();
-    let Found { slot, spared, known } = at_once::found(state, &name, &raw);
-    // Read while the tool comes. A text whose answer may be kept stays as it is: it may be known.
-    let raw = if spared || slot.is_none() { raw } else { raw.parsed() };
+    let (slot, known) = at_once::found(state, &name, &raw);
     let mut record = Record::begin(state, &id, &name, slot.map(|slot| &**slot), &raw, started);
     let voice = slot
         .filter(|_| !state.listeners.is_silent())
@@ -259,6 +256,8 @@ impl<'a> Way<'a> {
             return Err(ready::unknown(self.turn, self.name).into());
         };
         slot.prefetch_parts();
+        // Read while that comes. What was accepted before is known by its text.
+        let raw = if known.is_some() { raw } else { raw.parsed() };
         let definition = &slot.entry.definition;
         let (turn, started) = (self.turn, self.started.into_std());
         let begin = || slot.counter(&turn.state.shared.statistics).begin(started);
@@ -267,7 +266,7 @@ impl<'a> Way<'a> {
         {
             return Ok(outcome?);
         }
-        // Checked first: the counts of one tool among thousands are on their way meanwhile.
+        // Checked first: what counts the tool's calls is on its way meanwhile.
         let checked = ready::available(slot).and_then(|()| ready::checked(turn, slot, raw, known));
         let counted = begin();
         let ready = match checked {

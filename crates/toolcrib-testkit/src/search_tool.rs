@@ -9,7 +9,10 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use toolcrib_core::{Registration, RegistryBuilder, RegistrySnapshot};
-use toolcrib_tool::{Layer, Source, ToolDefinition, ToolEntry, tool_fn};
+use toolcrib_tool::{
+    Arguments, BoxFuture, CallContext, IntoOutcome, Layer, Source, Tool, ToolDefinition, ToolEntry,
+    ToolError, ToolOutcome, tool_fn,
+};
 
 /// Arguments that fit [`schema`]: 301 bytes of compact JSON without an escape or a float.
 pub const ARGUMENTS: &str = concat!(
@@ -165,6 +168,33 @@ pub fn name(number: usize) -> String {
 
 /// The tool of that number. It answers with the path it was given.
 pub fn entry(number: usize, schemas: Schemas) -> ToolEntry {
+    let body = tool_fn(|args: SearchArguments, _| std::future::ready(args.path));
+    entry_of(number, schemas, Arc::new(body))
+}
+
+/// The same with a body that reads its arguments in place.
+pub fn entry_in_place(number: usize, schemas: Schemas) -> ToolEntry {
+    entry_of(number, schemas, Arc::new(InPlace))
+}
+
+/// What `#[tool]` makes of a function whose arguments borrow.
+#[derive(Debug)]
+struct InPlace;
+
+impl Tool for InPlace {
+    fn call<'a>(
+        &'a self,
+        arguments: Arguments,
+        _cx: &'a CallContext,
+    ) -> BoxFuture<'a, Result<ToolOutcome, ToolError>> {
+        Box::pin(async move {
+            let args: BorrowedSearchArguments<'_> = arguments.parse()?;
+            args.path.to_owned().into_outcome()
+        })
+    }
+}
+
+fn entry_of(number: usize, schemas: Schemas, body: Arc<dyn Tool>) -> ToolEntry {
     let definition = ToolDefinition::builder(name(number))
         .description("Search the files of a folder for names or content. Read-only.")
         .input_schema(schemas.schema(number))
@@ -172,15 +202,19 @@ pub fn entry(number: usize, schemas: Schemas) -> ToolEntry {
         .idempotent(true)
         .build()
         .expect("a valid definition");
-    let body = tool_fn(|args: SearchArguments, _| std::future::ready(args.path));
-    ToolEntry::new(definition, Arc::new(body), Source::new(Layer::Host, "testkit"))
+    ToolEntry::new(definition, body, Source::new(Layer::Host, "testkit"))
 }
 
 /// A snapshot of `count` tools, numbered from 0.
 pub fn snapshot(count: usize, schemas: Schemas) -> RegistrySnapshot {
+    snapshot_of(count, |number| entry(number, schemas))
+}
+
+/// A snapshot of `count` tools made by `entry`, numbered from 0.
+pub fn snapshot_of(count: usize, entry: impl Fn(usize) -> ToolEntry) -> RegistrySnapshot {
     let mut builder = RegistryBuilder::new();
     for number in 0..count {
-        let registered = builder.register(entry(number, schemas));
+        let registered = builder.register(entry(number));
         assert_eq!(registered, Registration::Registered, "the names are unique");
     }
     builder.build()

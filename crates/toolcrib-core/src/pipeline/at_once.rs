@@ -9,23 +9,17 @@ use crate::answers::Kept;
 use crate::registry::Slot;
 use crate::turn::State;
 
-/// What is known of a call before its text is read.
-pub(super) struct Found<'s> {
-    pub(super) slot: Option<&'s Arc<Slot>>,
-    /// Whether calls of the tool can be spared.
-    pub(super) spared: bool,
-    /// The kept answer to the text, if there is one.
-    pub(super) known: Option<Arc<Kept>>,
-}
-
 /// The tool of a name, and the kept answer to the text if there is one. What the call will need of
 /// either is asked for on the way.
 #[inline]
-pub(super) fn found<'s>(state: &'s State, name: &str, raw: &RawArguments) -> Found<'s> {
+pub(super) fn found<'s>(
+    state: &'s State,
+    name: &str,
+    raw: &RawArguments,
+) -> (Option<&'s Arc<Slot>>, Option<Arc<Kept>>) {
     let answers = &state.shared.answers;
     let Some(sought) = answers.sought(name, raw, &state.context) else {
-        let (slot, spared) = state.begun(name).unzip();
-        return Found { slot, spared: spared == Some(true), known: None };
+        return (state.begun(name).map(|(slot, _)| slot), None);
     };
     let mut begun = None;
     let known = answers.recall(sought, || {
@@ -35,8 +29,7 @@ pub(super) fn found<'s>(state: &'s State, name: &str, raw: &RawArguments) -> Fou
         let compiled = slot.compiled_before()?;
         compiled.is_cached.then_some(&compiled.callee)
     });
-    let (slot, spared) = begun.unzip();
-    Found { slot, spared: spared == Some(true), known }
+    (begun.map(|(slot, _)| slot), known)
 }
 
 impl Way<'_> {

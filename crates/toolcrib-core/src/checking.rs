@@ -78,7 +78,7 @@ pub(crate) fn checked_arguments(
         }
     };
     let tape = prepared(compiled, tape)?;
-    if compiled.input.accepts(&tape)? {
+    if compiled.accepts(&tape)? {
         return Ok((Arguments::from_tape(tape), mending));
     }
     match coerced(compiled, &tape)? {
@@ -115,7 +115,7 @@ fn coerced(
             all.push(coercion);
         }
         let next = prepared(compiled, rewritten(next)?)?;
-        if compiled.input.accepts(&next)? {
+        if compiled.accepts(&next)? {
             return Ok(Some((next, all)));
         }
         last = Some(next);

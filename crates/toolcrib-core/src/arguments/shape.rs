@@ -10,23 +10,16 @@
 //! and this is a short way to one of its two answers. The property that holds them together is in
 //! the tests below.
 
+mod packed;
 mod read;
 
 use toolcrib_json::{Cursor, Kind, Number};
 
-use crate::prefetch::{LINE, prefetch};
+use self::packed::{Packed, PackedRule, Parts};
 
-/// The plain part of a schema.
-#[derive(Debug)]
-pub(crate) struct Shape {
-    rules: Box<[Rule]>,
-    names: Box<[Name]>,
-    bounds: Box<[Bounds]>,
-    alternatives: Box<[u16]>,
-    text: Box<str>,
-    root: u16,
-    whole: bool,
-}
+/// The plain part of a schema. Cloning it is cheap.
+#[derive(Debug, Clone)]
+pub(crate) struct Shape(Packed);
 
 /// What a value must be. Everything it names lies in the tables of its shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,41 +98,38 @@ impl Shape {
     /// Whether all of the schema was understood, so that it is a schema that a validator can be made
     /// of.
     pub(crate) fn is_whole(&self) -> bool {
-        self.whole
+        self.0.is_whole()
     }
 
-    /// Asks for all parts of the tables: those of a schema that no other tool has are in no cache.
+    /// Asks for its memory, which is in no cache if it is the schema of one tool among thousands.
     #[inline]
     pub(crate) fn prefetch(&self) {
-        self.rules.chunks(LINE / size_of::<Rule>()).for_each(|rules| prefetch(&rules[0]));
-        self.names.chunks(LINE / size_of::<Name>()).for_each(|names| prefetch(&names[0]));
-        self.text.as_bytes().chunks(LINE).for_each(|text| prefetch(&text[0]));
-        self.bounds.iter().for_each(prefetch);
+        self.0.prefetch();
     }
 
     /// Whether the value fits for certain.
     pub(crate) fn fits(&self, value: Cursor<'_>) -> bool {
-        Trial { shape: self, attempts: ATTEMPTS }.fits(self.root, value)
+        let Some(parts) = self.0.parts() else { return false };
+        Trial { parts, attempts: ATTEMPTS }.fits(parts.root, value)
     }
 }
 
 /// One value held against a shape.
 struct Trial<'s> {
-    shape: &'s Shape,
+    parts: Parts<'s>,
     attempts: u32,
 }
 
-impl Trial<'_> {
+impl<'s> Trial<'s> {
     #[inline]
     fn fits(&mut self, rule: u16, value: Cursor<'_>) -> bool {
-        let rule = &self.shape.rules[usize::from(rule)];
-        let kind = value.kind();
-        rule.kinds & bit(kind) != 0
-            && (rule.kinds & KINDS_ONLY != 0 || self.fits_closely(rule, kind, value))
+        let rule = self.parts.rule(rule);
+        let (kind, kinds) = (value.kind(), rule.kinds());
+        kinds & bit(kind) != 0 && (kinds & KINDS_ONLY != 0 || self.fits_closely(rule, kind, value))
     }
 
     /// All but the kind.
-    fn fits_closely(&mut self, rule: &Rule, kind: Kind, value: Cursor<'_>) -> bool {
+    fn fits_closely(&mut self, rule: PackedRule<'s>, kind: Kind, value: Cursor<'_>) -> bool {
         let fits = match kind {
             Kind::Null | Kind::True | Kind::False => true,
             Kind::Object => self.object(rule, value),
@@ -147,49 +137,54 @@ impl Trial<'_> {
             Kind::String | Kind::EscapedString => self.string(rule, value),
             _ => self.number(rule, value),
         };
-        fits && (rule.alternatives.count == 0 || self.any(rule.alternatives, value))
+        let alternatives = rule.alternatives();
+        fits && (alternatives.count == 0 || self.any(alternatives, value))
     }
 
-    fn object(&mut self, rule: &Rule, object: Cursor<'_>) -> bool {
-        let properties = rule.properties.of(&self.shape.names);
+    fn object(&mut self, rule: PackedRule<'s>, object: Cursor<'_>) -> bool {
+        let parts = self.parts;
+        let properties = rule.properties();
         let mut given = 0_u64;
         for (name, value) in object.members() {
             if name.kind() != Kind::String {
                 return false;
             }
             let name = name.raw_bytes();
-            let of_value = match properties.iter().position(|&known| self.spells(known, name)) {
-                Some(place) => {
+            let known = parts.names(properties).enumerate();
+            let of_value = match known.into_iter().find(|&(_, known)| parts.spells(known, name)) {
+                Some((place, known)) => {
                     given |= 1 << place;
-                    properties[place].rule
+                    known.rule
                 }
-                None => rule.others,
+                None => rule.others(),
             };
             if !self.fits(of_value, value) {
                 return false;
             }
         }
-        rule.required & !given == 0
+        rule.required() & !given == 0
     }
 
-    fn array(&mut self, rule: &Rule, array: Cursor<'_>) -> bool {
-        if let Some(bounds) = self.bounds(rule) {
+    fn array(&mut self, rule: PackedRule<'s>, array: Cursor<'_>) -> bool {
+        if let Some(bounds) = self.parts.bounds(rule) {
             let len = array.len();
             if !within(bounds.items, len) || bounds.unique && len > 1 {
                 return false;
             }
         }
-        let of_items = &self.shape.rules[usize::from(rule.items)];
-        if of_items.kinds & KINDS_ONLY != 0 {
+        let items = rule.items();
+        let kinds = self.parts.rule(items).kinds();
+        if kinds & KINDS_ONLY != 0 {
             // Mostly all that is said of items is their type.
-            return rule.items == ANYTHING
-                || array.items().all(|item| of_items.kinds & bit(item.kind()) != 0);
+            return items == ANYTHING || array.items().all(|item| kinds & bit(item.kind()) != 0);
         }
-        array.items().all(|item| self.fits(rule.items, item))
+        array.items().all(|item| self.fits(items, item))
     }
 
-    fn string(&self, rule: &Rule, string: Cursor<'_>) -> bool {
-        if rule.words.count == 0 && rule.bounds == 0 {
+    fn string(&self, rule: PackedRule<'s>, string: Cursor<'_>) -> bool {
+        let (parts, words) = (self.parts, rule.words());
+        let bounds = parts.bounds(rule);
+        if words.count == 0 && bounds.is_none() {
             return true;
         }
         // What an escape stands for is not looked up here.
@@ -197,11 +192,10 @@ impl Trial<'_> {
             return false;
         }
         let text = string.raw_bytes();
-        let words = rule.words.of(&self.shape.names);
-        if !words.is_empty() && !words.iter().any(|&word| self.spells(word, text)) {
+        if words.count > 0 && !parts.names(words).any(|word| parts.spells(word, text)) {
             return false;
         }
-        self.bounds(rule).is_none_or(|bounds| {
+        bounds.is_none_or(|bounds| {
             // A code point is one to four bytes: mostly the bytes tell.
             let (least, most) = bounds.length;
             text.len() <= most as usize && text.len() / 4 >= least as usize
@@ -209,8 +203,8 @@ impl Trial<'_> {
         })
     }
 
-    fn number(&self, rule: &Rule, number: Cursor<'_>) -> bool {
-        let Some(bounds) = self.bounds(rule) else { return true };
+    fn number(&self, rule: PackedRule<'s>, number: Cursor<'_>) -> bool {
+        let Some(bounds) = self.parts.bounds(rule) else { return true };
         #[expect(clippy::cast_precision_loss, reason = "none is lost so far")]
         let value = match number.number() {
             Some(Number::Unsigned(value)) if value <= EXACT => value as f64,
@@ -227,21 +221,11 @@ impl Trial<'_> {
     }
 
     fn any(&mut self, alternatives: Few, value: Cursor<'_>) -> bool {
-        let shape = self.shape;
-        alternatives.of(&shape.alternatives).iter().any(|&rule| {
+        let parts = self.parts;
+        parts.alternatives(alternatives).any(|rule| {
             self.attempts = self.attempts.saturating_sub(1);
             self.attempts > 0 && self.fits(rule, value)
         })
-    }
-
-    fn bounds(&self, rule: &Rule) -> Option<&Bounds> {
-        let place = rule.bounds.checked_sub(1)?;
-        self.shape.bounds.get(usize::from(place))
-    }
-
-    fn spells(&self, name: Name, text: &[u8]) -> bool {
-        let (start, len) = (name.start as usize, usize::from(name.len));
-        len == text.len() && self.shape.text.as_bytes()[start..start + len] == *text
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use toolcrib_fuzzy::search::Document;
+use toolcrib_json::Tape;
 use toolcrib_tool::{Body, Defines, Layer, ToolDefinition, ToolEntry, ToolError};
 
 use super::manner::Manner;
@@ -12,6 +13,7 @@ use super::rules::Rules;
 use super::unit::Place;
 use crate::answers::Callee;
 use crate::arguments::prepare::Preparation;
+use crate::arguments::shape::Shape;
 use crate::finding;
 use crate::fingerprint::Fingerprint;
 use crate::lifecycle::LiveBody;
@@ -41,9 +43,11 @@ pub(crate) struct Slot {
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Compiled {
-    pub(crate) input: Arc<InputValidator>,
+    /// That of `input`, which is not looked at for it.
+    shape: Shape,
     pub(crate) preparation: Arc<Preparation>,
     pub(crate) output: Option<Arc<OutputValidator>>,
+    pub(crate) input: Arc<InputValidator>,
     /// The beginning of the slot's fingerprint, for the breaker, which compares it at every call.
     pub(crate) edition: u64,
     /// Which tool it is, for answers that are kept.
@@ -53,6 +57,17 @@ pub(crate) struct Compiled {
     /// Whether nothing of the tool's own, or beside it, looks at a call whose text was accepted
     /// before: no constraint, no check, no instance to be made, no client to be asked.
     pub(crate) is_plain: bool,
+}
+
+impl Compiled {
+    /// Whether the arguments fit; builds no message.
+    ///
+    /// # Errors
+    ///
+    /// If the schema cannot be compiled.
+    pub(crate) fn accepts(&self, tape: &Tape<'_>) -> Result<bool, ToolError> {
+        Ok(self.shape.fits(tape.root()) || self.input.is_valid(tape)?)
+    }
 }
 
 impl Slot {
@@ -85,7 +100,7 @@ impl Slot {
             prefetch(&**live);
         }
         if let Some(compiled) = self.compiled_before() {
-            compiled.input.prefetch();
+            compiled.shape.prefetch();
             prefetch(&*compiled.preparation);
         }
     }
@@ -134,6 +149,7 @@ impl Slot {
             let definition = &self.entry.definition;
             let input = schemas.input(definition)?;
             Ok(Compiled {
+                shape: input.shape().clone(),
                 preparation: input.preparation(definition),
                 input,
                 output: schemas.output(definition)?,

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use serde_json::{Map, Value};
 use toolcrib_json::Kind;
 
+use super::packed::{Packed, Tables};
 use super::{ANYTHING, Bounds, EXACT, Few, KINDS_ONLY, Name, Rule, Shape, UNCERTAIN, bit};
 
 /// The drafts in which the keywords that are read here mean the same. Without `$schema` it is the
@@ -78,15 +79,9 @@ impl Shape {
         };
         let root = reader.rule(schema, 0);
         reader.look_over_definitions();
-        Self {
-            rules: reader.rules.into(),
-            names: reader.names.into(),
-            bounds: reader.bounds.into(),
-            alternatives: reader.alternatives.into(),
-            text: reader.text.into(),
-            root,
-            whole: reader.whole,
-        }
+        let Reader { rules, names, bounds, alternatives, text, whole, .. } = &reader;
+        let (whole, text) = (*whole, text.as_str());
+        Self(Packed::of(&Tables { root, whole, rules, bounds, names, alternatives, text }))
     }
 }
 

@@ -94,7 +94,7 @@ pub(crate) async fn run(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answ
             result
         })
     };
-    let result = shared.middleware.run(turn, call, &innermost).await;
+    let result = Box::pin(shared.middleware.run(turn, call, &innermost)).await;
     let aside = inner.into_inner().unwrap_or_else(PoisonError::into_inner);
     Answered::together(result, aside, shared.config.output_chars)
 }
@@ -170,7 +170,7 @@ async fn answer(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answered {
     } else {
         let owner = Owner::known(&state.identity, state.session.as_ref());
         let place = state.spill().map(|store| Place { store, owner: &owner });
-        let fitted = fit_outcome(outcome, limits, place).await;
+        let fitted = Box::pin(fit_outcome(outcome, limits, place)).await;
         (fitted.outcome, fitted.whole)
     };
     let duration = ended.unwrap_or_else(Instant::now) - started;
@@ -224,7 +224,8 @@ fn host_failed(panic: &(dyn std::any::Any + Send)) -> ToolError {
     PanicMessage::of(panic).into_error(ErrorKind::Internal, text)
 }
 
-/// A call on its way.
+/// A call on its way. What few calls come to lies in a box of its own: a call's future has room for all it
+/// may come to, and whoever answers calls keeps one for each.
 struct Way<'a> {
     turn: &'a Turn,
     /// Where somebody listens.
@@ -305,7 +306,7 @@ impl<'a> Way<'a> {
         let (admission, edition) = (&shared.admission, compiled.edition);
         let (identity, lineage) = (&*self.turn.state.identity, self.origin.lineage);
         let admitted = if slot.manner.limited {
-            admission.admit(definition, edition, identity, lineage).await
+            Box::pin(admission.admit(definition, edition, identity, lineage)).await
         } else {
             admission.admit_unlimited(definition, edition, identity, lineage)
         };
@@ -335,7 +336,7 @@ impl<'a> Way<'a> {
         {
             permit.finish(None);
             counted.wait();
-            return Err(self.suspend(slot, again.as_ref(), waiting).await);
+            return Err(Box::pin(self.suspend(slot, again.as_ref(), waiting)).await);
         }
         let failure = outcome.as_ref().err().map(ToolError::kind);
         if permit.finish(failure) {
@@ -401,7 +402,7 @@ impl<'a> Way<'a> {
         };
         let attempt = || self.attempt(compiled, arguments.clone(), &work);
         let latest = work.deadline.map(|deadline| deadline.at);
-        let (outcome, attempts) = retry::with_retries(policy, latest, attempt).await;
+        let (outcome, attempts) = Box::pin(retry::with_retries(policy, latest, attempt)).await;
         retry::noted(outcome, attempts)
     }
 
@@ -421,6 +422,7 @@ impl<'a> Way<'a> {
         };
         let Work { tool, context, deadline, .. } = *work;
         let running = execute(tool.tool(), arguments, context, manner.blocking, deadline, held);
+        let running = pin!(running);
         let outcome = if self.origin.batch.is_some() {
             shared.polls.watch(self.name, running).await?
         } else {

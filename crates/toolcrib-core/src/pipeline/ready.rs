@@ -61,9 +61,10 @@ impl<'a> Way<'a> {
         }
         if slot.manner.client {
             if self.needs_consent(slot) {
-                self.consent(slot, &mut checked, None).await?;
+                Box::pin(self.consent(slot, &mut checked, None)).await?;
             }
-            return Err(self.suspend(slot, Some(&checked.arguments), Waiting::Client).await);
+            let arguments = Some(&checked.arguments);
+            return Err(Box::pin(self.suspend(slot, arguments, Waiting::Client)).await);
         }
         let limit = turn.state.shared.config.limit(slot.timeout());
         let live = slot.live().map(|live| &**live);
@@ -71,7 +72,7 @@ impl<'a> Way<'a> {
         let own = OwnCheck { tool: tool.tool().as_ref(), context, limit };
         own.passes(&checked.arguments).await?;
         if self.needs_consent(slot) {
-            self.consent(slot, &mut checked, Some(own)).await?;
+            Box::pin(self.consent(slot, &mut checked, Some(own))).await?;
         }
         let asked = self.ask(slot, &checked).await?;
         Ok(Ready { checked, hosted, tool, asked })

@@ -150,8 +150,8 @@ impl<'s> Trial<'s> {
                 return false;
             }
             let name = name.raw_bytes();
-            let known = parts.names(properties).enumerate();
-            let of_value = match known.into_iter().find(|&(_, known)| parts.spells(known, name)) {
+            let mut known = parts.names(properties).enumerate();
+            let of_value = match known.find(|&(_, known)| parts.spells(known, name)) {
                 Some((place, known)) => {
                     given |= 1 << place;
                     known.rule

@@ -11,7 +11,7 @@ use crate::prefetch::{LINE, prefetch};
 /// Lines of memory asked for at most: processors keep track of ten to fifty.
 const AT_ONCE: usize = 16;
 
-const HEAD: usize = 16;
+const HEAD: usize = 20;
 const RULE: usize = 32;
 const BOUNDS: usize = 40;
 const NAME: usize = 8;
@@ -53,9 +53,9 @@ impl Packed {
         let mut head = Writer::<HEAD>::default();
         head.u16(*root);
         head.u16(u16::from(*whole));
-        // The reader counts in 16 bits.
         for count in [rules.len(), bounds.len(), names.len(), alternatives.len()] {
-            head.u16(u16::try_from(count).unwrap_or(u16::MAX));
+            // Of more there is not enough here to be taken apart, and nothing is certain.
+            head.put(&u32::try_from(count).unwrap_or(u32::MAX).to_le_bytes());
         }
         let mut all = Vec::from(head.bytes);
         all.extend(rules.iter().flat_map(Rule::packed));
@@ -79,11 +79,11 @@ impl Packed {
     #[inline]
     pub(super) fn parts(&self) -> Option<Parts<'_>> {
         let (head, rest) = self.0.split_first_chunk::<HEAD>()?;
-        let count = |at| usize::from(u16_at(head, at));
-        let (rules, rest) = rest.split_at_checked(count(4) * RULE)?;
-        let (bounds, rest) = rest.split_at_checked(count(6) * BOUNDS)?;
-        let (names, rest) = rest.split_at_checked(count(8) * NAME)?;
-        let (alternatives, text) = rest.split_at_checked(count(10) * ALTERNATIVE)?;
+        let bytes = |at, size| (u32_at(head, at) as usize).checked_mul(size);
+        let (rules, rest) = rest.split_at_checked(bytes(4, RULE)?)?;
+        let (bounds, rest) = rest.split_at_checked(bytes(8, BOUNDS)?)?;
+        let (names, rest) = rest.split_at_checked(bytes(12, NAME)?)?;
+        let (alternatives, text) = rest.split_at_checked(bytes(16, ALTERNATIVE)?)?;
         Some(Parts {
             root: u16_at(head, 0),
             rules: rules.as_chunks().0,

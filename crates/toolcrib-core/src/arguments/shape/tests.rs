@@ -34,6 +34,15 @@ fn assert_left_to_the_validator(schema: &Value, values: &[&str]) {
 }
 
 #[test]
+fn more_alternatives_than_sixteen_bits_count_let_nothing_pass() {
+    let any_of = |kind: &str| json!({"anyOf": vec![json!({"type": kind}); 40_000]});
+    let schema = json!({"properties": {"a": any_of("string"), "b": any_of("integer")}});
+    let fits = |value| fits(&schema, value);
+    assert!(fits(r#"{"a":"x","b":1}"#));
+    assert!(!fits(r#"{"a":1}"#) && !fits(r#"{"b":"x"}"#));
+}
+
+#[test]
 fn an_ordinary_schema_is_understood_whole() {
     let schema = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -102,7 +102,7 @@ impl Answers {
         context: &'a str,
     ) -> Option<Sought<'a>> {
         let text = Some(text.as_str()).filter(|text| text.len() <= spelling::LONGEST)?;
-        self.cache.sought(name, text, context)
+        self.cache.names().sought(name, text, context)
     }
 
     /// What a text came to when it was sent before, if its answer is kept: it needs no parsing and no

@@ -28,7 +28,7 @@ pub(crate) async fn run(
     // What each of them needs, among thousands of tools, is waited for together.
     let slots: Vec<_> = calls.iter().map(|call| turn.state.begun(call.name())).collect();
     for (position, (call, slot)) in calls.into_iter().zip(slots).enumerate() {
-        let slot = slot.map(|(slot, _)| slot).inspect(|slot| slot.prefetch_parts());
+        let slot = slot.inspect(|slot| slot.prefetch_parts());
         if slot.is_some_and(|slot| slot.manner.alone) {
             let before = std::mem::take(&mut group);
             answers.extend(batch.side_by_side(before, max_concurrency).await);

@@ -222,17 +222,16 @@ impl Statistics {
 pub(crate) struct Counter(Arc<Tool>);
 
 impl Counter {
-    /// Asks for the lines of memory that counting will need.
+    /// Asks for the memory in which calls are counted.
     #[inline]
     pub(crate) fn prefetch(&self) {
-        prefetch(&self.0.noted);
         prefetch(&self.0.begun);
     }
 
-    /// The same for a call that is answered at once.
+    /// Asks for the memory in which durations are noted.
     #[inline]
-    pub(crate) fn prefetch_answered(&self) {
-        prefetch(&self.0.begun);
+    pub(crate) fn prefetch_durations(&self) {
+        prefetch(&self.0.noted);
     }
 
     /// A call of the tool was answered from the cache at once, and was never under way.

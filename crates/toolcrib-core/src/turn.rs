@@ -178,17 +178,11 @@ impl State {
         }
     }
 
-    /// The same for a call that begins, and whether it can be spared. The tool itself is asked for
-    /// and not looked at: among thousands it has to come from far away.
+    /// The same for a call that begins: the tool is asked for and not looked at, since among thousands
+    /// it has to come from far away.
     #[inline]
-    pub(crate) fn begun(&self, name: &str) -> Option<(&Arc<Slot>, bool)> {
-        let position = self.snapshot.position(name)?;
-        if self.view.as_ref().is_some_and(|view| !view.allows(position)) {
-            return None;
-        }
-        let slot = self.snapshot.slot_at(position)?;
-        slot.prefetch();
-        Some((slot, self.snapshot.is_spared(position)))
+    pub(crate) fn begun(&self, name: &str) -> Option<&Arc<Slot>> {
+        self.slot(name).inspect(|slot| slot.prefetch())
     }
 
     /// The names that may have been meant.

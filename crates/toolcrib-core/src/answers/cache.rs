@@ -141,15 +141,9 @@ impl AnswerCache {
         found
     }
 
-    /// The text to look for, if one of that name may be known.
-    #[inline]
-    pub(super) fn sought<'a>(
-        &self,
-        name: &str,
-        text: &'a str,
-        context: &'a str,
-    ) -> Option<Sought<'a>> {
-        self.names.sought(name, text, context)
+    /// The names of which texts may be known.
+    pub(super) fn names(&self) -> &Names {
+        &self.names
     }
 
     /// The answer to a text, by which it is known to the same tool under the same context. Its time
@@ -165,7 +159,7 @@ impl AnswerCache {
     ) -> Option<Arc<Kept>> {
         let state = self.read();
         let kept = state.spellings.find(sought, callee()?)?;
-        kept.warm();
+        kept.prefetch();
         Some(Arc::clone(kept))
     }
 

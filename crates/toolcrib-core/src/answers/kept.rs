@@ -1,6 +1,5 @@
 //! An answer that is kept, and what a hit reads of it.
 
-use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -9,6 +8,7 @@ use toolcrib_tool::{Content, ToolOutput};
 use super::key::Key;
 use super::size;
 use super::spelling::{Question, Spelt};
+use crate::prefetch::prefetch;
 
 /// An answer with the call it answers. Copies of its own of text and output, made one after the
 /// other: with thousands of answers a hit waits for the memory it reads, and what was allocated
@@ -97,13 +97,13 @@ impl Kept {
         self.is_used.swap(false, Ordering::Relaxed)
     }
 
-    /// Reads a word of what a copy of the output will read, so that it is on its way.
+    /// Asks for what a copy of the output will read.
     #[inline]
-    pub(super) fn warm(&self) {
-        let first = match self.output.content().first() {
-            Some(Content::Text(text)) => text.as_bytes().first().copied(),
-            _ => None,
-        };
-        black_box(first);
+    pub(super) fn prefetch(&self) {
+        if let Some(Content::Text(text)) = self.output.content().first()
+            && let Some(first) = text.as_bytes().first()
+        {
+            prefetch(first);
+        }
     }
 }

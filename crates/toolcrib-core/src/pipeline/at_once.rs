@@ -19,17 +19,16 @@ pub(super) fn found<'s>(
 ) -> (Option<&'s Arc<Slot>>, Option<Arc<Kept>>) {
     let answers = &state.shared.answers;
     let Some(sought) = answers.sought(name, raw, &state.context) else {
-        return (state.begun(name).map(|(slot, _)| slot), None);
+        return (state.begun(name), None);
     };
-    let mut begun = None;
+    let mut slot = None;
     let known = answers.recall(sought, || {
-        begun = state.begun(name);
-        let (slot, _) = begun.filter(|(_, spared)| *spared)?;
-        slot.prefetch_answered();
+        slot = state.begun(name);
+        let slot = slot.inspect(|slot| slot.prefetch_answered())?;
         let compiled = slot.compiled_before()?;
-        compiled.is_cached.then_some(&compiled.callee)
+        slot.manner.cached.then_some(&compiled.callee)
     });
-    (begun.map(|(slot, _)| slot), known)
+    (slot, known)
 }
 
 impl Way<'_> {
@@ -38,9 +37,9 @@ impl Way<'_> {
     /// rule, no check of the tool's own, no policy, no listener and no suspended call to go on with.
     pub(super) fn at_once(&mut self, slot: &Slot, known: &Kept) -> Option<ToolOutput> {
         let state = &*self.turn.state;
-        let is_plain = slot.compiled_before().is_some_and(|compiled| compiled.is_plain)
+        let is_plain = slot.manner.plain
             && slot.live().is_some_and(|live| !live.is_closed())
-            && !slot.manner.unavailable
+            && slot.is_available()
             && self.voice.is_none()
             && !state.cancellation.is_cancelled()
             && !self.needs_consent(slot);

@@ -201,7 +201,7 @@ pub(super) fn unknown(turn: &Turn, name: &str) -> ToolError {
 
 /// Fails if the tool cannot run here.
 pub(super) fn available(slot: &Slot) -> Result<(), ToolError> {
-    if !slot.manner.unavailable {
+    if slot.is_available() {
         return Ok(());
     }
     let reason = slot.entry.unavailable_reason().unwrap_or_default();

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use toolcrib_tool::{Annotations, Dedupe, ToolDefinition, ToolEntry};
+use toolcrib_tool::{Body, Dedupe, ToolDefinition, ToolEntry};
 
 use crate::policy::asks_by_itself;
+use crate::retry;
 
 /// How calls of a tool are made.
 ///
@@ -30,6 +31,11 @@ pub(crate) struct Manner {
     pub(crate) alone: bool,
     /// Whether a call can be spared, because it was made before.
     pub(crate) spared: bool,
+    /// Whether its answers are kept in the cache.
+    pub(crate) cached: bool,
+    /// Whether nothing of the tool's own, or beside it, looks at a call whose text was accepted
+    /// before: no constraint, no check, no instance to be made, no client to be asked.
+    pub(crate) plain: bool,
     /// Whether a failed call may be tried again by itself.
     pub(crate) retried: bool,
     /// Whether a call may change a resource that others know of.
@@ -43,17 +49,20 @@ pub(crate) struct Manner {
 impl Manner {
     pub(super) fn of(entry: &ToolEntry) -> Self {
         let definition = &*entry.definition;
-        let Annotations { read_only, idempotent, .. } = definition.annotations();
         Self {
             own_limits: definition.timeout().is_some() || definition.output_chars().is_some(),
-            reads_only: read_only,
+            reads_only: definition.annotations().read_only,
             unavailable: entry.unavailable_reason().is_some(),
             client: definition.client(),
             blocking: definition.blocking(),
             limited: definition.max_concurrent().is_some() || definition.rate().is_some(),
             alone: !definition.parallel(),
             spared: definition.cache().is_some() || definition.dedupe() != Dedupe::None,
-            retried: idempotent && definition.retry().is_some(),
+            cached: definition.cache().is_some(),
+            plain: entry.constraint.is_none()
+                && !definition.client()
+                && matches!(&entry.body, Body::Shared(tool) if !tool.validates()),
+            retried: retry::policy(definition).is_some(),
             writes: !definition.resources().written().is_empty(),
             injected: !definition.injections().is_empty(),
             asks: asks_by_itself(definition),

@@ -26,21 +26,16 @@ struct Group {
     units: Arc<[u64]>,
     /// Those that can run here, a bit each.
     available: u128,
-    /// Those whose calls can be spared, a bit each.
-    spared: u128,
 }
 
 impl Group {
     fn new(slots: &[Arc<Slot>]) -> Self {
         let mark = |slot: &Arc<Slot>| UnitRef::of(&slot.entry.source).mark();
-        let bits = |of: fn(&Slot) -> bool| {
-            let bits = slots.iter().enumerate().map(|(at, slot)| u128::from(of(slot)) << at);
-            bits.fold(0, |all, one| all | one)
-        };
+        let available = slots.iter().enumerate();
+        let available = available.map(|(at, slot)| u128::from(slot.is_available()) << at);
         Self {
             units: slots.iter().map(mark).collect(),
-            available: bits(Slot::is_available),
-            spared: bits(|slot| slot.manner.spared),
+            available: available.fold(0, |all, one| all | one),
             slots: slots.into(),
         }
     }
@@ -66,13 +61,6 @@ impl Owners {
     pub(super) fn is_available(&self, position: usize) -> bool {
         let group = self.groups.get(position / GROUP);
         group.is_some_and(|group| group.available >> (position % GROUP) & 1 == 1)
-    }
-
-    /// Whether calls of the one at the position can be spared, told without a look at it.
-    #[inline]
-    pub(super) fn is_spared(&self, position: usize) -> bool {
-        let group = self.groups.get(position / GROUP);
-        group.is_some_and(|group| group.spared >> (position % GROUP) & 1 == 1)
     }
 
     pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = &Arc<Slot>> {

@@ -52,11 +52,6 @@ pub(crate) struct Compiled {
     pub(crate) edition: u64,
     /// Which tool it is, for answers that are kept.
     pub(crate) callee: Callee,
-    /// Whether they are, in the cache.
-    pub(crate) is_cached: bool,
-    /// Whether nothing of the tool's own, or beside it, looks at a call whose text was accepted
-    /// before: no constraint, no check, no instance to be made, no client to be asked.
-    pub(crate) is_plain: bool,
 }
 
 impl Compiled {
@@ -93,11 +88,9 @@ impl Slot {
     /// call needs none of it.
     #[inline]
     pub(crate) fn prefetch_parts(&self) {
+        self.prefetch_answered();
         if let Some(counter) = self.counter.get() {
-            counter.prefetch();
-        }
-        if let Some(live) = &self.live {
-            prefetch(&**live);
+            counter.prefetch_durations();
         }
         if let Some(compiled) = self.compiled_before() {
             compiled.shape.prefetch();
@@ -105,12 +98,11 @@ impl Slot {
         }
     }
 
-    /// [`prefetch_parts`](Self::prefetch_parts) for a call that may be answered at once: only what that
-    /// needs.
+    /// The same for a call that may be answered at once: only what that needs.
     #[inline]
     pub(crate) fn prefetch_answered(&self) {
         if let Some(counter) = self.counter.get() {
-            counter.prefetch_answered();
+            counter.prefetch();
         }
         if let Some(live) = &self.live {
             prefetch(&**live);
@@ -155,10 +147,6 @@ impl Slot {
                 output: schemas.output(definition)?,
                 edition: self.fingerprint().short(),
                 callee: Callee::of(&self.entry, revision(&self.entry.body)),
-                is_cached: definition.cache().is_some(),
-                is_plain: self.entry.constraint.is_none()
-                    && !definition.client()
-                    && matches!(&self.entry.body, Body::Shared(tool) if !tool.validates()),
             })
         };
         self.compiled.get_or_init(compile).as_ref().map_err(Clone::clone)
@@ -182,8 +170,8 @@ impl Slot {
         self.entry.source.layer == Layer::Fallback
     }
 
-    pub(super) fn is_available(&self) -> bool {
-        self.entry.unavailable_reason().is_none()
+    pub(crate) fn is_available(&self) -> bool {
+        !self.manner.unavailable
     }
 
     /// Its place among all that declare its name: the least is the owner of a fresh registry.

@@ -122,12 +122,6 @@ impl RegistrySnapshot {
         self.owners.get(position)
     }
 
-    /// Whether calls of the tool at the position can be spared, told without a look at it.
-    #[inline]
-    pub(crate) fn is_spared(&self, position: usize) -> bool {
-        self.owners.is_spared(position)
-    }
-
     /// The definition of a tool that can run here: [`get`](Self::get), for what a model may see.
     #[inline]
     pub fn describe(&self, name: &str) -> Option<&Arc<ToolDefinition>> {

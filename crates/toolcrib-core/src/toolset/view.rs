@@ -66,12 +66,7 @@ impl ToolsetView {
     /// What a call of that name resolves to.
     pub(crate) fn slot(&self, name: &str) -> Option<&Arc<Slot>> {
         let position = self.snapshot.position(name)?;
-        self.allows(position).then(|| self.snapshot.slot_at(position))?
-    }
-
-    /// Whether the tool at a position of the snapshot is allowed.
-    pub(crate) fn allows(&self, position: usize) -> bool {
-        self.chosen.allowed.contains(position)
+        self.chosen.allowed.contains(position).then(|| self.snapshot.slot_at(position))?
     }
 
     /// The definition of an allowed tool that can run here.

@@ -33,7 +33,7 @@ pub(super) fn recall(
     text: &str,
     context: &str,
 ) -> Option<Arc<Kept>> {
-    let sought = cache.sought(callee.definition().name(), text, context)?;
+    let sought = cache.names().sought(callee.definition().name(), text, context)?;
     cache.recall(sought, || Some(callee))
 }
 
@@ -61,7 +61,7 @@ fn a_text_is_known_to_the_same_tool_under_the_same_context_only() {
 fn a_call_of_a_name_of_which_no_text_is_known_does_not_look_for_one() {
     let cache = AnswerCache::new(CacheLimits::default());
     let kept = spelt(&Policies::cached().callee(), "{}");
-    let looks = || cache.sought("look", "{}", "").is_some();
+    let looks = || cache.names().sought("look", "{}", "").is_some();
     assert!(!looks());
     // The answer alone, after a text that is not to be known.
     assert!(insert(&cache, kept.key(), cache.version(kept.key()), &text("x")));

@@ -11,7 +11,7 @@ use crate::answers::Flights;
 use crate::execution::poll_once;
 use crate::output_budget::Place;
 use crate::output_budget::batch::{BatchAnswer, batch_budget, bytes_at_most, fit_batch};
-use crate::pipeline::{Answered, Origin};
+use crate::pipeline::{Answered, Aside, Origin};
 use crate::spill::Owner;
 use crate::{Turn, pipeline};
 
@@ -101,9 +101,9 @@ impl Batch<'_> {
         let state = &self.turn.state;
         let limits = answers.iter().map(|answered| answered.limit);
         let budget = batch_budget(state.shared.config.batch_output_chars, limits);
-        let bytes = answers.iter().map(|answered| {
-            bytes_at_most(&answered.result, answered.whole.as_ref(), answered.limit)
-        });
+        let bytes = answers
+            .iter()
+            .map(|answered| bytes_at_most(&answered.result, answered.whole(), answered.limit));
         if bytes.fold(0, usize::saturating_add) <= budget {
             return answers;
         }
@@ -111,17 +111,17 @@ impl Batch<'_> {
         let place = state.spill().map(|store| Place { store, owner: &owner });
         let mut asides = Vec::with_capacity(answers.len());
         let mut texts = Vec::with_capacity(answers.len());
-        for Answered { result, whole, limit, suspension } in answers {
+        for Answered { result, limit, aside } in answers {
+            let (whole, suspension) =
+                aside.map(|aside| (aside.whole, aside.suspension)).unwrap_or_default();
             asides.push((limit, suspension));
             texts.push(BatchAnswer { result, whole, limit });
         }
         let results = fit_batch(texts, budget, place).await.into_iter().zip(asides);
         results
-            .map(|(result, (limit, suspension))| Answered {
-                result,
-                whole: None,
-                limit,
-                suspension,
+            .map(|(result, (limit, suspension))| {
+                let aside = Aside::of(None, suspension);
+                Answered { result, limit, aside }
             })
             .collect()
     }

@@ -7,6 +7,7 @@ use toolcrib_tool::{Arguments, ErrorKind, RawArguments, ToolError, ToolOutput};
 
 use crate::arguments::coerce::{Coercion, coerce};
 use crate::arguments::repair::{Repair, Unrepairable, repair};
+use crate::rare::rare;
 use crate::registry::Compiled;
 use crate::violation::{SHOWN_VIOLATIONS, Violation};
 
@@ -67,10 +68,12 @@ pub(crate) fn checked_arguments(
     may_close: bool,
 ) -> Result<(Arguments, Mending), ToolError> {
     let mut mending = Mending::default();
-    let raw = if raw.as_str().trim().is_empty() { "{}".into() } else { raw };
+    let is_blank = !raw.as_str().starts_with('{') && raw.as_str().trim().is_empty();
+    let raw = if is_blank { "{}".into() } else { raw };
     let tape = match raw.into_tape() {
         Ok(tape) => tape,
         Err((error, text)) => {
+            rare();
             let (mended, repairs) = repair(&text, may_close)
                 .map_err(|unrepairable| invalid_json(&text, &error, unrepairable))?;
             mending.mended().repairs = repairs;
@@ -81,6 +84,7 @@ pub(crate) fn checked_arguments(
     if compiled.accepts(&tape)? {
         return Ok((Arguments::from_tape(tape), mending));
     }
+    rare();
     match coerced(compiled, &tape)? {
         Some((tape, coercions)) => {
             mending.mended().coercions = coercions;
@@ -94,7 +98,10 @@ pub(crate) fn checked_arguments(
 fn prepared(compiled: &Compiled, tape: Tape<'static>) -> Result<Tape<'static>, ToolError> {
     match compiled.preparation.rewrite(&tape) {
         None => Ok(tape),
-        Some(text) => rewritten(text),
+        Some(text) => {
+            rare();
+            rewritten(text)
+        }
     }
 }
 

@@ -84,14 +84,14 @@ impl Host {
         }
     }
 
-    /// The call has its permit, and its time runs. A call begins once: tried again, it keeps both.
-    pub(crate) fn begin(&self, permit: &Permit<'_>, deadline: Option<Instant>) {
+    /// The call has its permit, and has to end so long after it came in, if there is a limit. A call
+    /// begins once: tried again, it keeps both.
+    pub(crate) fn begin(&self, permit: &Permit<'_>, latest: Option<Duration>) {
         if let Some(slot) = permit.slot() {
             self.descent.hold(slot);
         }
-        if let Some(deadline) = deadline {
-            let nanos = deadline.saturating_duration_since(self.started).as_nanos();
-            let nanos = u64::try_from(nanos).unwrap_or(u64::MAX).max(1);
+        if let Some(latest) = latest {
+            let nanos = u64::try_from(latest.as_nanos()).unwrap_or(u64::MAX).max(1);
             self.deadline.store(nanos, Ordering::Relaxed);
         }
     }

@@ -40,6 +40,7 @@ mod pipeline;
 pub mod policy;
 mod prefetch;
 mod random;
+mod rare;
 mod recording;
 mod redaction;
 mod registry;

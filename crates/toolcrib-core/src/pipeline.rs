@@ -15,6 +15,7 @@ mod withdrawal;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use tokio::time::Instant;
@@ -41,6 +42,7 @@ use crate::host::Host;
 use crate::lifecycle::Instance;
 use crate::output_budget::{OutputLimits, Place, allows, fit_outcome};
 use crate::panics::PanicMessage;
+use crate::rare::rare;
 use crate::registry::{Compiled, Slot};
 use crate::retry;
 use crate::spill::Owner;
@@ -48,7 +50,7 @@ use crate::statistics::{Ending, InFlight};
 use crate::suspension::{Grant, Suspension};
 use crate::turn::Turn;
 
-pub(crate) use self::answered::Answered;
+pub(crate) use self::answered::{Answered, Aside};
 pub(crate) use self::dry_run::dry_run;
 pub use self::dry_run::{DryRun, KeptAnswer};
 
@@ -84,22 +86,24 @@ pub(crate) async fn run(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answ
     if shared.middleware.is_empty() {
         return answer(turn, call, origin).await;
     }
+    rare();
     let inner = Mutex::new(None);
     let innermost = |call| -> BoxFuture<'_, ToolResult> {
         let inner = &inner;
         Box::pin(async move {
             let answered = answer(turn, call, origin).await;
-            let (result, aside) = answered.apart();
-            *inner.lock().unwrap_or_else(PoisonError::into_inner) = Some(aside);
+            let (result, apart) = answered.apart();
+            *inner.lock().unwrap_or_else(PoisonError::into_inner) = Some(apart);
             result
         })
     };
     let result = Box::pin(shared.middleware.run(turn, call, &innermost)).await;
-    let aside = inner.into_inner().unwrap_or_else(PoisonError::into_inner);
-    Answered::together(result, aside, shared.config.output_chars)
+    let apart = inner.into_inner().unwrap_or_else(PoisonError::into_inner);
+    Answered::together(result, apart, shared.config.output_chars)
 }
 
 /// The answer to a call that is not let in.
+#[cold]
 fn refused(turn: &Turn, call: ToolCall, error: ToolError) -> Answered {
     let started = Instant::now();
     let (id, name, raw) = call.into_parts();
@@ -109,7 +113,7 @@ fn refused(turn: &Turn, call: ToolCall, error: ToolError) -> Answered {
     record.end(End::failed(&error, duration));
     let result = ToolResult::failure(id, name, error, duration);
     let limit = turn.state.shared.config.output_chars;
-    Answered { result, whole: None, limit, suspension: None }
+    Answered { result, limit, aside: None }
 }
 
 /// Answers one call, whatever happens.
@@ -129,7 +133,7 @@ async fn answer(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answered {
         id: &id,
         name: &name,
         started,
-        ended: None,
+        spent: None,
         source: Source::Own,
         decision: Decision::Undecided,
         changed: None,
@@ -145,51 +149,68 @@ async fn answer(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answered {
         let work = pin!(work.instrument(record.span().clone()));
         match unless_cancelled(state, work).await {
             Ok(Ok(outcome)) => outcome,
-            Ok(Err(panic)) => Err(host_failed(panic.as_ref()).into()),
-            Err(by) => Err(by.error(started, slot.map(|slot| &**slot)).into()),
+            Ok(Err(panic)) => {
+                rare();
+                Err(host_failed(panic.as_ref()).into())
+            }
+            Err(by) => {
+                rare();
+                Err(by.error(started, slot.map(|slot| &**slot)).into())
+            }
         }
     };
-    let (source, ended) = (way.source, way.ended);
+    let (source, spent) = (way.source, way.spent);
     record.decision = way.decision;
     if let Some(changed) = way.changed {
+        rare();
         record.arguments = Some(changed);
     }
-    let (outcome, suspension) = match outcome {
-        Ok(output) => (Ok(output), None),
-        Err(Leave::Failed(error)) => (Err(error), None),
-        Err(Leave::Suspended(suspension)) => (Err(waits(&suspension)), Some(suspension)),
-    };
-    let outcome = state.shared.mask.outcome(outcome);
+    let mut aside: Option<Box<Aside>> = None;
+    let outcome = outcome.map_err(|leave| match leave {
+        Leave::Failed(error) => error,
+        Leave::Suspended(suspension) => {
+            let error = waits(&suspension);
+            aside.get_or_insert_default().suspension = Some(suspension);
+            error
+        }
+    });
+    let mut outcome = state.shared.mask.outcome(outcome);
     let own_chars = slot.and_then(|slot| slot.output_chars());
     let limits = OutputLimits {
         chars: own_chars.unwrap_or(state.shared.config.output_chars),
         data_bytes: state.shared.config.data_bytes,
     };
-    let (outcome, whole) = if allows(&outcome, limits) {
-        (outcome, None)
-    } else {
+    let mut truncated = false;
+    if !allows(&outcome, limits) {
+        rare();
         let owner = Owner::known(&state.identity, state.session.as_ref());
         let place = state.spill().map(|store| Place { store, owner: &owner });
         let fitted = Box::pin(fit_outcome(outcome, limits, place)).await;
-        (fitted.outcome, fitted.whole)
-    };
-    let duration = ended.unwrap_or_else(Instant::now) - started;
+        outcome = fitted.outcome;
+        truncated = fitted.whole.is_some();
+        if truncated {
+            aside.get_or_insert_default().whole = fitted.whole;
+        }
+    }
+    let duration = spent.unwrap_or_else(|| started.elapsed());
     let (cached, skipped) = (source == Source::Kept, source == Source::Shared);
     record.end(End { error: outcome.as_ref().err(), cached, skipped, duration });
     let result = match outcome {
         Ok(output) => ToolResult::success(id, name, output, duration),
         Err(error) => ToolResult::failure(id, name, error, duration),
     }
-    .with_truncated(whole.is_some())
+    .with_truncated(truncated)
     .with_cached(cached)
     .with_skipped(skipped);
     // Recorded first: whoever hears of the end finds it written down.
-    match (&voice, &suspension) {
-        (None, _) => {}
-        (Some(voice), None) => voice.record(&result),
-        (Some(voice), Some(suspension)) => voice.suspend(suspension.waiting().as_str()),
+    if let Some(voice) = &voice {
+        rare();
+        match aside.as_ref().and_then(|aside| aside.suspension.as_ref()) {
+            None => voice.record(&result),
+            Some(suspension) => voice.suspend(suspension.waiting().as_str()),
+        }
     }
-    Answered { result, whole, limit: limits.chars, suspension }
+    Answered { result, limit: limits.chars, aside }
 }
 
 /// Why a call goes no further.
@@ -234,8 +255,8 @@ struct Way<'a> {
     id: &'a CallId,
     name: &'a str,
     started: Instant,
-    /// When the tool had done its work: one look at the clock serves all who ask.
-    ended: Option<Instant>,
+    /// How long it took until the tool had done its work: one look at the clock serves all who ask.
+    spent: Option<Duration>,
     source: Source,
     /// What was decided, for the audit log.
     decision: Decision,
@@ -253,19 +274,21 @@ impl<'a> Way<'a> {
     ) -> Result<ToolOutput, Leave> {
         let shared = &self.turn.state.shared;
         let Some(slot) = slot else {
+            rare();
             shared.statistics.unknown();
             return Err(ready::unknown(self.turn, self.name).into());
         };
-        slot.prefetch_parts();
-        // Read while that comes. What was accepted before is known by its text.
+        // Read while the slot comes. What was accepted before is known by its text.
         let raw = if known.is_some() { raw } else { raw.parsed() };
+        slot.prefetch_parts();
         let definition = &slot.entry.definition;
         let (turn, started) = (self.turn, self.started.into_std());
         let begin = || slot.counter(&turn.state.shared.statistics).begin(started);
-        if let Some(grant) = self.origin.grant
-            && let Some(outcome) = self.decided(slot, grant, begin)
-        {
-            return Ok(outcome?);
+        if let Some(grant) = self.origin.grant {
+            rare();
+            if let Some(outcome) = self.decided(slot, grant, begin) {
+                return Ok(outcome?);
+            }
         }
         // Checked first: what counts the tool's calls is on its way meanwhile.
         let checked = ready::available(slot).and_then(|()| ready::checked(turn, slot, raw, known));
@@ -277,10 +300,12 @@ impl<'a> Way<'a> {
         let Ready { checked, hosted, tool, asked } = match ready {
             Ok(ready) => ready,
             Err(Leave::Failed(error)) => {
+                rare();
                 counted.refuse(error.kind());
                 return Err(error.into());
             }
             Err(waiting) => {
+                rare();
                 counted.wait();
                 return Err(waiting);
             }
@@ -290,11 +315,13 @@ impl<'a> Way<'a> {
             None => None,
             Some(Asked::Run(run)) => Some(run),
             Some(Asked::Kept(output)) => {
+                rare();
                 self.source = Source::Kept;
                 counted.cache_hit();
                 return Ok(mending.noted_in(Arc::unwrap_or_clone(output)));
             }
             Some(Asked::Shared(outcome)) => {
+                rare();
                 self.source = Source::Shared;
                 counted.cache_hit();
                 return outcome
@@ -306,6 +333,7 @@ impl<'a> Way<'a> {
         let (admission, edition) = (&shared.admission, compiled.edition);
         let (identity, lineage) = (&*self.turn.state.identity, self.origin.lineage);
         let admitted = if slot.manner.limited {
+            rare();
             Box::pin(admission.admit(definition, edition, identity, lineage)).await
         } else {
             admission.admit_unlimited(definition, edition, identity, lineage)
@@ -313,38 +341,50 @@ impl<'a> Way<'a> {
         let permit = match admitted {
             Ok(permit) => permit,
             Err(error) => {
+                rare();
                 counted.refuse(error.kind());
                 return Err(error.into());
             }
         };
         // Waiting is no part of the limit; where there was none, one look at the clock will do.
-        let waited = kept.is_some() || permit.waited();
-        let runs_from = if waited { Instant::now() } else { self.started };
+        let may_have_waited = kept.is_some() || permit.waited();
+        let waited = if may_have_waited { self.started.elapsed() } else { Duration::ZERO };
         let limit = shared.config.limit(slot.timeout());
-        let deadline = limit.map(|limit| Deadline { limit, at: runs_from + limit });
+        let latest = limit.map(|limit| waited.saturating_add(limit));
+        let deadline = limit.zip(latest).and_then(|(limit, latest)| {
+            Some(Deadline { limit, at: self.started.checked_add(latest)? })
+        });
         let (context, host) = (hosted.context(), hosted.host());
-        host.begin(&permit, deadline.map(|deadline| deadline.at));
+        host.begin(&permit, latest);
         let work = Work { slot, tool: &tool, context, host, permit: &permit, deadline };
         // A tool that asks back is suspended with the arguments it was given.
         let again = shared.suspensions.is_some().then(|| arguments.clone());
-        let outcome = self.run(compiled, arguments, work).await;
+        let outcome = if slot.manner.retried {
+            rare();
+            Box::pin(self.run_again(compiled, arguments, work)).await
+        } else {
+            self.run(compiled, arguments, &work).await
+        };
         if self.voice.is_some() {
+            rare();
             host.finish_speech().await;
         }
         if outcome.is_err()
             && let Some(waiting) = host.take_waiting()
         {
+            rare();
             permit.finish(None);
             counted.wait();
             return Err(Box::pin(self.suspend(slot, again.as_ref(), waiting)).await);
         }
         let failure = outcome.as_ref().err().map(ToolError::kind);
         if permit.finish(failure) {
+            rare();
             self.turn.state.paused(self.name);
         }
-        let ended = Instant::now();
-        self.ended = Some(ended);
-        counted.finish(Ending::of(&outcome), ended - runs_from);
+        let spent = self.started.elapsed();
+        self.spent = Some(spent);
+        counted.finish(Ending::of(&outcome), spent.saturating_sub(waited));
         let outcome = match kept {
             Some(run) => self.publish(run, outcome),
             None => outcome,
@@ -388,25 +428,24 @@ impl<'a> Way<'a> {
         outcome.map(Arc::unwrap_or_clone).map_err(Arc::unwrap_or_clone)
     }
 
-    /// Runs the tool, again if it may be, and checks what it hands back.
-    async fn run(
+    /// Runs the tool, again as often as its definition allows.
+    async fn run_again(
         &self,
         compiled: &Compiled,
         arguments: Arguments,
         work: Work<'_>,
     ) -> Result<ToolOutput, ToolError> {
-        let retried = work.slot.manner.retried;
-        let policy = retried.then(|| retry::policy(&work.slot.entry.definition)).flatten();
-        let Some(policy) = policy else {
-            return self.attempt(compiled, arguments, &work).await;
+        let Some(policy) = retry::policy(&work.slot.entry.definition) else {
+            return self.run(compiled, arguments, &work).await;
         };
-        let attempt = || self.attempt(compiled, arguments.clone(), &work);
+        let attempt = || self.run(compiled, arguments.clone(), &work);
         let latest = work.deadline.map(|deadline| deadline.at);
-        let (outcome, attempts) = Box::pin(retry::with_retries(policy, latest, attempt)).await;
+        let (outcome, attempts) = retry::with_retries(policy, latest, attempt).await;
         retry::noted(outcome, attempts)
     }
 
-    async fn attempt(
+    /// Runs the tool and checks what it hands back.
+    async fn run(
         &self,
         compiled: &Compiled,
         arguments: Arguments,
@@ -424,6 +463,7 @@ impl<'a> Way<'a> {
         let running = execute(tool.tool(), arguments, context, manner.blocking, deadline, held);
         let running = pin!(running);
         let outcome = if self.origin.batch.is_some() {
+            rare();
             shared.polls.watch(self.name, running).await?
         } else {
             running.await?

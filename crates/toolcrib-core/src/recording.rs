@@ -144,7 +144,7 @@ impl RecordedOutcome {
                 let mut request = InputRequest::new(message, schema);
                 request.parts = parts;
                 request.remembered = remembered;
-                ToolOutcome::NeedsInput(request)
+                ToolOutcome::needs_input(request)
             }
             Self::Pending { ticket } => ToolOutcome::Pending(Ticket::new(ticket)),
             Self::Failed(error) | Self::Refused(error) => return Err(error.into()),

@@ -88,6 +88,27 @@ pub enum Number {
 
 /// Bits of [`Node::place`] that hold the kind.
 const KIND_BITS: u32 = 4;
+const KIND_MASK: u32 = (1 << KIND_BITS) - 1;
+
+/// The kinds by their numbers; those that are nobody's stand for the last one.
+const KINDS: [Kind; 1 << KIND_BITS] = [
+    Kind::Null,
+    Kind::True,
+    Kind::False,
+    Kind::Unsigned,
+    Kind::Negative,
+    Kind::WideInteger,
+    Kind::Float,
+    Kind::IntegralFloat,
+    Kind::String,
+    Kind::EscapedString,
+    Kind::Array,
+    Kind::Object,
+    Kind::Object,
+    Kind::Object,
+    Kind::Object,
+    Kind::Object,
+];
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Node {
@@ -119,20 +140,13 @@ impl Node {
 
     #[inline]
     pub(crate) fn kind(self) -> Kind {
-        match self.place & ((1 << KIND_BITS) - 1) {
-            0 => Kind::Null,
-            1 => Kind::True,
-            2 => Kind::False,
-            3 => Kind::Unsigned,
-            4 => Kind::Negative,
-            5 => Kind::WideInteger,
-            6 => Kind::Float,
-            7 => Kind::IntegralFloat,
-            8 => Kind::String,
-            9 => Kind::EscapedString,
-            10 => Kind::Array,
-            _ => Kind::Object,
-        }
+        KINDS[(self.place & KIND_MASK) as usize]
+    }
+
+    /// Whether there may be nodes inside of it.
+    #[inline]
+    fn is_container(self) -> bool {
+        self.place & KIND_MASK >= Kind::Array as u32
     }
 
     #[inline]
@@ -149,20 +163,15 @@ impl Node {
     /// The same node in a text that begins `bytes` later, of a tape that begins `nodes` later.
     #[inline]
     fn moved(self, bytes: u32, nodes: u32) -> Self {
-        let payload = match self.kind() {
-            Kind::Array | Kind::Object => self.payload - (u64::from(nodes) << 32),
-            _ => self.payload,
-        };
+        let nodes = if self.is_container() { u64::from(nodes) << 32 } else { 0 };
+        let payload = self.payload - nodes;
         Self { place: self.place - (bytes << KIND_BITS), end: self.end - bytes, payload }
     }
 
     /// The node after this one and its children, this one being `index`.
     #[inline]
     pub(crate) fn after(self, index: u32) -> u32 {
-        match self.kind() {
-            Kind::Array | Kind::Object => (self.payload >> 32) as u32,
-            _ => index + 1,
-        }
+        if self.is_container() { (self.payload >> 32) as u32 } else { index + 1 }
     }
 }
 
@@ -230,10 +239,7 @@ impl<'a> Cursor<'a> {
     #[inline]
     pub fn len(self) -> usize {
         let node = self.node();
-        match node.kind() {
-            Kind::Array | Kind::Object => node.len() as usize,
-            _ => 0,
-        }
+        if node.is_container() { node.len() as usize } else { 0 }
     }
 
     /// Whether there are no items or members.

@@ -15,10 +15,17 @@ use crate::{InputRequest, ToolError, ToolOutput, schema_for};
 pub enum ToolOutcome {
     /// Finished, with output.
     Done(ToolOutput),
-    /// Somebody must answer first.
-    NeedsInput(InputRequest),
+    /// Somebody must answer first. Made by [`needs_input`](Self::needs_input).
+    NeedsInput(Box<InputRequest>),
     /// The work goes on elsewhere; the ticket names it.
     Pending(Ticket),
+}
+
+impl ToolOutcome {
+    /// Somebody must answer this first.
+    pub fn needs_input(request: InputRequest) -> Self {
+        Self::NeedsInput(Box::new(request))
+    }
 }
 
 /// Names work that goes on outside the call.

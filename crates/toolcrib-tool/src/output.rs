@@ -1,6 +1,7 @@
 //! What a successful tool hands back.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
 
@@ -29,7 +30,9 @@ const TIMED_OUT: &str = "timed_out";
 pub struct ToolOutput {
     content: Vec<Content>,
     data: Option<Value>,
-    meta: Map<String, Value>,
+    /// Behind a pointer, because few outputs have notes and each is handed from hand to hand. Never
+    /// empty.
+    meta: Option<Box<Map<String, Value>>>,
 }
 
 impl ToolOutput {
@@ -60,7 +63,7 @@ impl ToolOutput {
     /// was obtained.
     #[must_use]
     pub fn with_meta(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
-        self.meta.insert(key.into(), value.into());
+        self.meta.get_or_insert_default().insert(key.into(), value.into());
         self
     }
 
@@ -81,7 +84,7 @@ impl ToolOutput {
 
     /// Whether it is what there was when the time was up.
     pub fn timed_out(&self) -> bool {
-        self.meta.get(TIMED_OUT) == Some(&Value::Bool(true))
+        self.meta.as_ref().is_some_and(|meta| meta.get(TIMED_OUT) == Some(&Value::Bool(true)))
     }
 
     /// Replaces the parts, keeping data and notes. The executor uses this to fit a budget.
@@ -109,7 +112,9 @@ impl ToolOutput {
 
     /// The notes.
     pub fn meta(&self) -> &Map<String, Value> {
-        &self.meta
+        static NOTHING: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
+
+        self.meta.as_deref().unwrap_or_else(|| &NOTHING)
     }
 
     /// The output as one text: the parts joined by newlines, or, without parts, the data as JSON.

@@ -31,7 +31,8 @@ pub struct ToolResult {
     truncated: bool,
     cached: bool,
     skipped: bool,
-    duration: Duration,
+    /// In nanoseconds: a word lasts 584 years.
+    nanos: u64,
 }
 
 impl ToolResult {
@@ -49,7 +50,7 @@ impl ToolResult {
             truncated: false,
             cached: false,
             skipped: false,
-            duration,
+            nanos: nanos(duration),
         }
     }
 
@@ -67,7 +68,7 @@ impl ToolResult {
             truncated: false,
             cached: false,
             skipped: false,
-            duration,
+            nanos: nanos(duration),
         }
     }
 
@@ -154,7 +155,7 @@ impl ToolResult {
 
     /// How long the call took.
     pub fn duration(&self) -> Duration {
-        self.duration
+        Duration::from_nanos(self.nanos)
     }
 
     /// For hosts that want a failed call as an `Err`.
@@ -193,7 +194,7 @@ impl ToolResult {
             "truncated": self.truncated,
             "cached": self.cached,
             "skipped": self.skipped,
-            "duration_seconds": self.duration.as_secs_f64(),
+            "duration_seconds": self.duration().as_secs_f64(),
         });
         if let Some(data) = self.data() {
             record["data"] = data.clone();
@@ -211,4 +212,8 @@ impl ToolResult {
         }
         record
     }
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

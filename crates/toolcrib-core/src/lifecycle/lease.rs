@@ -21,20 +21,21 @@ pub(crate) enum Instance<'a> {
 }
 
 impl<'a> Instance<'a> {
-    /// The instance for a call of an entry; `live` is the entry's, where all calls share one. A
-    /// factory makes its instance within `limit`.
+    /// The one that all calls of an entry share.
     ///
-    /// `unavailable` if the instance was closed after the tool had been removed.
-    pub(crate) async fn of(
+    /// `unavailable` if it was closed after the tool had been removed.
+    pub(crate) fn shared(live: &'a LiveBody) -> Result<Self, ToolError> {
+        if live.is_closed() { Err(removed()) } else { Ok(Self::Shared(live)) }
+    }
+
+    /// One for this call alone, which the entry's factory makes within `limit`.
+    pub(crate) async fn own(
         body: &Body,
-        live: Option<&'a LiveBody>,
         cx: &CallContext,
         limit: Option<Duration>,
     ) -> Result<Self, ToolError> {
-        match (body, live) {
-            (_, Some(live)) if live.is_closed() => Err(removed()),
-            (_, Some(live)) => Ok(Self::Shared(live)),
-            (Body::PerUse(factory), None) => {
+        match body {
+            Body::PerUse(factory) => {
                 Lease::take(factory.as_ref(), cx, limit).await.map(Self::Leased)
             }
             _ => Err(ToolError::internal("the tool has nothing that could run here")),

@@ -27,6 +27,7 @@ impl LiveMask {
     }
 
     /// Masks a call's outcome, with what is to be hidden by now.
+    #[inline]
     pub(crate) fn outcome(
         &self,
         outcome: Result<ToolOutput, ToolError>,

@@ -8,47 +8,72 @@ use crate::suspension::{Answer, Suspension};
 /// A call's answer, and what its batch needs to know of it.
 pub(crate) struct Answered {
     pub(crate) result: ToolResult,
-    /// What was there before the text was cut.
-    pub(crate) whole: Option<Whole>,
     /// The call's own text budget, in characters.
     pub(crate) limit: usize,
+    /// Behind a pointer, because few answers have any of it and each is handed from hand to hand.
+    pub(crate) aside: Option<Box<Aside>>,
+}
+
+/// What few answers have.
+#[derive(Default)]
+pub(crate) struct Aside {
+    /// What was there before the text was cut.
+    pub(crate) whole: Option<Whole>,
     /// The call waits; the result only says so.
     pub(crate) suspension: Option<Box<Suspension>>,
 }
 
+impl Aside {
+    #[inline]
+    pub(crate) fn of(
+        whole: Option<Whole>,
+        suspension: Option<Box<Suspension>>,
+    ) -> Option<Box<Self>> {
+        if whole.is_none() && suspension.is_none() {
+            return None;
+        }
+        Some(Box::new(Self { whole, suspension }))
+    }
+}
+
 /// What of an answer does not pass through middleware.
-pub(super) struct Aside {
-    /// What was there before the text was cut, and what it was cut to.
-    whole: Option<(Whole, Vec<Content>)>,
+pub(super) struct Apart {
     limit: usize,
-    suspension: Option<Box<Suspension>>,
+    aside: Option<Box<Aside>>,
+    /// What the text was cut to, if it was.
+    cut: Option<Vec<Content>>,
 }
 
 impl Answered {
-    pub(super) fn apart(self) -> (ToolResult, Aside) {
-        let Self { result, whole, limit, suspension } = self;
-        let content = || result.output().map(|output| output.content().to_vec());
-        let whole = whole.map(|whole| (whole, content().unwrap_or_default()));
-        (result, Aside { whole, limit, suspension })
+    pub(super) fn apart(self) -> (ToolResult, Apart) {
+        let cut = self.whole().and(self.result.output()).map(|output| output.content().to_vec());
+        let Self { result, limit, aside } = self;
+        (result, Apart { limit, aside, cut })
     }
 
     /// With what middleware has made of the result: a text it has changed is taken as it is, and a
     /// call that waits still does unless it was answered in another way. `limit` is for answers of
     /// the middleware's own.
-    pub(super) fn together(result: ToolResult, aside: Option<Aside>, limit: usize) -> Self {
-        let Some(Aside { whole, limit, suspension }) = aside else {
-            return Self { result, whole: None, limit, suspension: None };
+    pub(super) fn together(result: ToolResult, apart: Option<Apart>, limit: usize) -> Self {
+        let Some(Apart { limit, aside, cut }) = apart else {
+            return Self { result, limit, aside: None };
         };
-        let same =
-            |content: &[Content]| result.output().is_some_and(|output| output.content() == content);
-        let whole = whole.filter(|(_, content)| same(content)).map(|(whole, _)| whole);
+        let Some(aside) = aside else { return Self { result, limit, aside: None } };
+        let same = result.output().map(|output| output.content()) == cut.as_deref();
         let waits = result.error_kind() == Some(ErrorKind::RequiresApproval);
-        Self { result, whole, limit, suspension: suspension.filter(|_| waits) }
+        let Aside { whole, suspension } = *aside;
+        let aside = Aside::of(whole.filter(|_| same), suspension.filter(|_| waits));
+        Self { result, limit, aside }
+    }
+
+    /// What was there before the text was cut, if it was.
+    pub(crate) fn whole(&self) -> Option<&Whole> {
+        self.aside.as_ref()?.whole.as_ref()
     }
 
     /// What has become of the call.
     pub(crate) fn into_answer(self) -> Answer {
-        match self.suspension {
+        match self.aside.and_then(|aside| aside.suspension) {
             Some(suspension) => Answer::Suspended(suspension),
             None => Answer::Done(self.result),
         }

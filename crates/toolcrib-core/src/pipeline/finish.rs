@@ -19,7 +19,7 @@ pub(super) fn finished(
             ToolError::execution("the tool ended with no output")
                 .with_hint("Nothing is known of what it did. Try another tool.")
         }),
-        ToolOutcome::NeedsInput(request) => Err(host.wait_for(request.into())),
+        ToolOutcome::NeedsInput(request) => Err(host.wait_for((*request).into())),
         ToolOutcome::Pending(ticket) => Err(host.wait_for(ticket.into())),
         _ => Err(ToolError::internal(format!("{name} ended in a way this version does not know"))),
     }

@@ -19,6 +19,7 @@ use crate::execution::{poll_once, timed_out, validate};
 use crate::host::Host;
 use crate::lifecycle::Instance;
 use crate::panics::PanicMessage;
+use crate::rare::rare;
 use crate::redaction::redact;
 use crate::registry::{Compiled, Slot};
 use crate::suspension::{Granted, Waiting};
@@ -46,12 +47,14 @@ impl<'a> Way<'a> {
         if let Some(grant) = self.origin.grant
             && let Granted::Answer(answer) = grant.granted()
         {
+            rare();
             let remembered = grant.suspension().waiting().remembered().cloned();
             builder = builder.answer(answer.clone()).remembered(remembered);
         }
         let hosted = builder.host(host).build_hosted();
         let context = hosted.context();
         if let Some(voice) = self.voice {
+            rare();
             let arguments = checked.arguments.value();
             voice.prepare(Some(redact(
                 &slot.entry.definition,
@@ -60,6 +63,7 @@ impl<'a> Way<'a> {
             )));
         }
         if slot.manner.client {
+            rare();
             if self.needs_consent(slot) {
                 Box::pin(self.consent(slot, &mut checked, None)).await?;
             }
@@ -68,31 +72,45 @@ impl<'a> Way<'a> {
         }
         let limit = turn.state.shared.config.limit(slot.timeout());
         let live = slot.live().map(|live| &**live);
-        let tool = Instance::of(&slot.entry.body, live, context, limit).await?;
+        let tool = match live {
+            Some(live) => Instance::shared(live)?,
+            None => {
+                rare();
+                Box::pin(Instance::own(&slot.entry.body, context, limit)).await?
+            }
+        };
         let own = OwnCheck { tool: tool.tool().as_ref(), context, limit };
-        own.passes(&checked.arguments).await?;
+        if slot.manner.checks {
+            rare();
+            own.passes(&checked.arguments).await?;
+        }
         if self.needs_consent(slot) {
+            rare();
             Box::pin(self.consent(slot, &mut checked, Some(own))).await?;
         }
-        let asked = self.ask(slot, &checked).await?;
+        let asked = match &checked.question {
+            None => None,
+            Some(question) => {
+                rare();
+                Some(self.ask(slot, question).await?)
+            }
+        };
         Ok(Ready { checked, hosted, tool, asked })
     }
 
-    /// Whether the call was answered before or is being answered; `None` for tools whose calls
-    /// always run.
-    async fn ask(&self, slot: &Slot, checked: &Checked<'_>) -> Result<Option<Asked>, ToolError> {
-        let Some(question) = &checked.question else { return Ok(None) };
+    /// Whether the call was answered before or is being answered.
+    async fn ask(&self, slot: &Slot, question: &Question) -> Result<Asked, ToolError> {
         let state = &self.turn.state;
         let mut ask = pin!(state.shared.answers.ask(question, self.scope()));
         // An answer that is there, or is nowhere under way, needs no timer.
         if let Poll::Ready(asked) = poll_once(ask.as_mut()).await {
-            return Ok(Some(asked));
+            return Ok(asked);
         }
         let Some(limit) = state.shared.config.limit(slot.timeout()) else {
-            return Ok(Some(ask.await));
+            return Ok(ask.await);
         };
         match tokio::time::timeout(limit, ask).await {
-            Ok(asked) => Ok(Some(asked)),
+            Ok(asked) => Ok(asked),
             Err(_) => Err(timed_out(&slot.entry.definition, limit)),
         }
     }
@@ -132,6 +150,7 @@ pub(super) fn checked<'t>(
     let checked = accepted(turn, slot, compiled, raw, known)?;
     require_context(turn, slot)?;
     if let Some(constraint) = &slot.entry.constraint {
+        rare();
         // Whatever it calls its refusal, and if it panics: what cannot be checked does not hold.
         let arguments = &checked.arguments;
         let checked = AssertUnwindSafe(|| constraint.check(arguments, &turn.state.values));
@@ -159,6 +178,7 @@ fn accepted<'t>(
     }
     let (answers, callee) = (&turn.state.shared.answers, &compiled.callee);
     let (values, context) = (&turn.state.values, &turn.state.context);
+    rare();
     if let Some(known) = known
         && let Some(arguments) = known.spelt().map(|spelt| spelt.arguments().clone())
     {

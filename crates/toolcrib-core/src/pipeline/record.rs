@@ -37,13 +37,15 @@ impl<'a> Record<'a> {
         started: Instant,
     ) -> Self {
         let call = Call { name, known: slot.is_some(), id: id.as_str() };
-        let definition = slot.map(|slot| &*slot.entry.definition);
+        // Not looked at where nobody reads it: it has to come from far away.
+        let definition = || slot.map(|slot| &*slot.entry.definition);
         let mask = &state.shared.mask;
         let span = telemetry::span(call);
-        let redacted = || redact_text(definition, raw.as_str(), &mask.load());
+        let redacted = || redact_text(definition(), raw.as_str(), &mask.load());
         span.in_scope(|| telemetry::started(call, redacted));
         let audit = state.shared.audit.as_ref();
-        let arguments = audit.map(|audit| audit.arguments(definition, raw.as_str(), &mask.load()));
+        let arguments =
+            audit.map(|audit| audit.arguments(definition(), raw.as_str(), &mask.load()));
         let decision = Decision::Undecided;
         Self { state, id, call, slot, started, span, arguments, decision, ended: false }
     }

@@ -9,6 +9,7 @@ use toolcrib_tool::{ErrorKind, ToolError};
 
 use crate::execution::{cut_short, poll_once};
 use crate::lifecycle::withdrawn;
+use crate::rare::rare;
 use crate::registry::Slot;
 use crate::turn::State;
 
@@ -45,6 +46,7 @@ pub(super) async fn unless_cancelled<F: Future>(
     if let Poll::Ready(output) = poll_once(work.as_mut()).await {
         return Ok(output);
     }
+    rare();
     let turn = pin!(state.cancellation.cancelled());
     let executor = pin!(state.shared.shutdown.cancelled());
     match select(work, select(turn, executor)).await {

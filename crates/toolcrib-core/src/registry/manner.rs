@@ -33,6 +33,8 @@ pub(crate) struct Manner {
     pub(crate) spared: bool,
     /// Whether its answers are kept in the cache.
     pub(crate) cached: bool,
+    /// Whether there may be a check of the tool's own.
+    pub(crate) checks: bool,
     /// Whether nothing of the tool's own, or beside it, looks at a call whose text was accepted
     /// before: no constraint, no check, no instance to be made, no client to be asked.
     pub(crate) plain: bool,
@@ -49,6 +51,7 @@ pub(crate) struct Manner {
 impl Manner {
     pub(super) fn of(entry: &ToolEntry) -> Self {
         let definition = &*entry.definition;
+        let checks = !matches!(&entry.body, Body::Shared(tool) if !tool.validates());
         Self {
             own_limits: definition.timeout().is_some() || definition.output_chars().is_some(),
             reads_only: definition.annotations().read_only,
@@ -59,9 +62,8 @@ impl Manner {
             alone: !definition.parallel(),
             spared: definition.cache().is_some() || definition.dedupe() != Dedupe::None,
             cached: definition.cache().is_some(),
-            plain: entry.constraint.is_none()
-                && !definition.client()
-                && matches!(&entry.body, Body::Shared(tool) if !tool.validates()),
+            checks,
+            plain: entry.constraint.is_none() && !definition.client() && !checks,
             retried: retry::policy(definition).is_some(),
             writes: !definition.resources().written().is_empty(),
             injected: !definition.injections().is_empty(),

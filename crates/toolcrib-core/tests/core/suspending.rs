@@ -57,7 +57,7 @@ impl Host {
         let greet = tool_fn(|_: Value, cx: CallContext| async move {
             match cx.answer().and_then(|answer| answer["name"].as_str()) {
                 Some(name) => ToolOutcome::Done(ToolOutput::from(format!("Hello, {name}!"))),
-                None => ToolOutcome::NeedsInput(InputRequest::new(
+                None => ToolOutcome::needs_input(InputRequest::new(
                     "What is your name?",
                     json!({"type": "object", "required": ["name"]}),
                 )),

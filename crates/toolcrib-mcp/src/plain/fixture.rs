@@ -65,7 +65,7 @@ pub(super) fn executor() -> Executor {
         })
         .tool("ask", |_, _| async {
             let form = json!({"type": "object", "properties": {"town": {"type": "string"}}});
-            ToolOutcome::NeedsInput(InputRequest::new("Which town?", form))
+            ToolOutcome::needs_input(InputRequest::new("Which town?", form))
         })
         .tool_as(define("remove").approval(Approval::Always).build().unwrap(), |_, _| async {
             "removed"

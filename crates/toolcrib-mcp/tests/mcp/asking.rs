@@ -22,11 +22,11 @@ fn server() -> McpServer {
     let greet = tool_fn(|_: Value, cx: CallContext| async move {
         cx.status(StatusUpdate::doing().with_tip("greeting").with_progress(1, Some(2)));
         match (cx.answer(), cx.remembered()) {
-            (None, _) => ToolOutcome::NeedsInput(InputRequest::of([
+            (None, _) => ToolOutcome::needs_input(InputRequest::of([
                 InputPart::form("name", "Who are you?", form("name")),
                 InputPart::sample("verse", "A verse", 20).optional(),
             ])),
-            (Some(answer), None) => ToolOutcome::NeedsInput(
+            (Some(answer), None) => ToolOutcome::needs_input(
                 InputRequest::new("Which town?", form("town"))
                     .remember(answer["name"]["name"].clone()),
             ),
@@ -42,7 +42,7 @@ fn server() -> McpServer {
         async move {
             match cx.answer() {
                 Some(answer) => answer.to_string().into(),
-                None => ToolOutcome::NeedsInput(InputRequest::new("Which numbers?", nested)),
+                None => ToolOutcome::needs_input(InputRequest::new("Which numbers?", nested)),
             }
         }
     });

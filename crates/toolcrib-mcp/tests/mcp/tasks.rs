@@ -145,7 +145,11 @@ fn entries(gate: &Arc<Semaphore>, gone: &UnboundedSender<()>) -> Vec<ToolEntry> 
                     "properties": {"n": {"type": "integer", "minimum": 1}},
                     "required": ["n"],
                 });
-                ToolOutcome::NeedsInput(InputRequest::of([InputPart::form("n", "How many?", form)]))
+                ToolOutcome::needs_input(InputRequest::of([InputPart::form(
+                    "n",
+                    "How many?",
+                    form,
+                )]))
             }
         })
     };

@@ -115,7 +115,7 @@ fn test_elicitation(cx: &CallContext, args: Message) -> ToolOutcome {
     });
     match cx.answer() {
         Some(answer) => format!("User response: {answer}").into(),
-        None => ToolOutcome::NeedsInput(InputRequest::new(args.message, schema)),
+        None => ToolOutcome::needs_input(InputRequest::new(args.message, schema)),
     }
 }
 
@@ -168,7 +168,7 @@ fn test_elicitation_sep1330_enums(cx: &CallContext) -> ToolOutcome {
 fn form(cx: &CallContext, properties: &Value) -> ToolOutcome {
     match cx.answer() {
         Some(answer) => format!("Elicitation completed: action=accept, content={answer}").into(),
-        None => ToolOutcome::NeedsInput(InputRequest::new(
+        None => ToolOutcome::needs_input(InputRequest::new(
             "Please choose",
             json!({"type": "object", "properties": properties}),
         )),
@@ -241,7 +241,7 @@ fn confirm(cx: &CallContext) -> ToolOutcome {
     });
     match cx.remembered() {
         Some(state) => text(state).into(),
-        None => ToolOutcome::NeedsInput(
+        None => ToolOutcome::needs_input(
             InputRequest::of([InputPart::form("confirm", "Please confirm", schema)])
                 .remember("state-ok"),
         ),
@@ -271,7 +271,7 @@ fn test_input_required_result_multi_round(cx: &CallContext) -> ToolOutcome {
     });
     match (cx.answer(), cx.remembered()) {
         (None, _) => ask([name_form("step1", "Step 1: What is your name?")]),
-        (Some(answer), None) => ToolOutcome::NeedsInput(
+        (Some(answer), None) => ToolOutcome::needs_input(
             InputRequest::of([InputPart::form(
                 "step2",
                 "Step 2: What is your favorite color?",
@@ -399,7 +399,7 @@ fn consent(key: &str, message: &str) -> InputPart {
 }
 
 fn ask(parts: impl IntoIterator<Item = InputPart>) -> ToolOutcome {
-    ToolOutcome::NeedsInput(InputRequest::of(parts))
+    ToolOutcome::needs_input(InputRequest::of(parts))
 }
 
 fn name_form(key: &str, message: &str) -> InputPart {

@@ -167,18 +167,18 @@ async fn a_call_runs_on_the_shared_instance_until_it_is_closed() {
     let registry = Registry::with_grace(snapshot([("a", &tool)]), Duration::ZERO);
     let pinned = registry.snapshot();
     let slot = pinned.slot("a").unwrap();
-    let (body, live) = (&slot.entry.body, slot.live().map(AsRef::as_ref));
-    let shared = Instance::of(body, live, &cx(), None).await.unwrap();
+    let live = slot.live().unwrap();
+    let shared = Instance::shared(live).unwrap();
     assert!(Arc::ptr_eq(shared.tool(), &tool) && shared.lease().is_none());
 
     registry.publish(snapshot([]));
     settled().await;
     assert_eq!(counts.closed(), 1);
-    let error = Instance::of(body, live, &cx(), None).await.unwrap_err();
+    let error = Instance::shared(live).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
 
     let factory: Arc<dyn ToolFactory> = Arc::new(One(tool));
-    let leased = Instance::of(&Body::PerUse(factory), None, &cx(), None).await.unwrap();
+    let leased = Instance::own(&Body::PerUse(factory), &cx(), None).await.unwrap();
     assert!(leased.lease().is_some());
-    assert!(Instance::of(&Body::Client, None, &cx(), None).await.is_err());
+    assert!(Instance::own(&Body::Client, &cx(), None).await.is_err());
 }

@@ -463,7 +463,6 @@ impl<'a> Way<'a> {
         let running = execute(tool.tool(), arguments, context, manner.blocking, deadline, held);
         let running = pin!(running);
         let outcome = if self.origin.batch.is_some() {
-            rare();
             shared.polls.watch(self.name, running).await?
         } else {
             running.await?

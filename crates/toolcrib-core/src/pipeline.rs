@@ -36,6 +36,7 @@ use crate::admission::{Lineage, Permit};
 use crate::answers::{Asked, Flights, Kept, Run, Scope};
 use crate::audit::Decision;
 use crate::audit::trail::{AuditedArguments, End};
+use crate::checking::Mending;
 use crate::events::Voice;
 use crate::execution::{Deadline, Held, execute};
 use crate::host::Host;
@@ -227,6 +228,16 @@ impl From<ToolError> for Leave {
     }
 }
 
+/// Counts a call that goes no further before it ran.
+#[cold]
+fn not_run(counted: InFlight<'_>, leave: Leave) -> Leave {
+    match &leave {
+        Leave::Failed(error) => counted.refuse(error.kind()),
+        Leave::Suspended(_) => counted.wait(),
+    }
+    leave
+}
+
 /// Where an answer comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Source {
@@ -299,34 +310,17 @@ impl<'a> Way<'a> {
         };
         let Ready { checked, hosted, tool, asked } = match ready {
             Ok(ready) => ready,
-            Err(Leave::Failed(error)) => {
-                rare();
-                counted.refuse(error.kind());
-                return Err(error.into());
-            }
-            Err(waiting) => {
-                rare();
-                counted.wait();
-                return Err(waiting);
-            }
+            Err(leave) => return Err(not_run(counted, leave)),
         };
         let Checked { compiled, arguments, mending, question: _ } = checked;
         let kept = match asked {
             None => None,
             Some(Asked::Run(run)) => Some(run),
             Some(Asked::Kept(output)) => {
-                rare();
-                self.source = Source::Kept;
-                counted.cache_hit();
-                return Ok(mending.noted_in(Arc::unwrap_or_clone(output)));
+                return self.spared(Source::Kept, counted, &mending, Ok(output));
             }
             Some(Asked::Shared(outcome)) => {
-                rare();
-                self.source = Source::Shared;
-                counted.cache_hit();
-                return outcome
-                    .map(|output| mending.noted_in(Arc::unwrap_or_clone(output)))
-                    .map_err(|error| Arc::unwrap_or_clone(error).into());
+                return self.spared(Source::Shared, counted, &mending, outcome);
             }
         };
 
@@ -340,11 +334,7 @@ impl<'a> Way<'a> {
         };
         let permit = match admitted {
             Ok(permit) => permit,
-            Err(error) => {
-                rare();
-                counted.refuse(error.kind());
-                return Err(error.into());
-            }
+            Err(error) => return Err(not_run(counted, error.into())),
         };
         // Waiting is no part of the limit; where there was none, one look at the clock will do.
         let may_have_waited = kept.is_some() || permit.waited();
@@ -390,6 +380,22 @@ impl<'a> Way<'a> {
             None => outcome,
         };
         Ok(mending.noted_in(outcome?))
+    }
+
+    /// The answer of another call, in place of this one's own.
+    #[cold]
+    fn spared(
+        &mut self,
+        source: Source,
+        counted: InFlight<'_>,
+        mending: &Mending,
+        outcome: Result<Arc<ToolOutput>, Arc<ToolError>>,
+    ) -> Result<ToolOutput, Leave> {
+        self.source = source;
+        counted.cache_hit();
+        outcome
+            .map(|output| mending.noted_in(Arc::unwrap_or_clone(output)))
+            .map_err(|error| Arc::unwrap_or_clone(error).into())
     }
 
     /// What became of a call that was suspended, where that needs no other look at it.

@@ -1,6 +1,6 @@
 //! A call's answer on its way out.
 
-use toolcrib_tool::{Content, ErrorKind, ToolResult};
+use toolcrib_tool::{Content, ErrorKind, ToolOutput, ToolResult};
 
 use crate::output_budget::Whole;
 use crate::suspension::{Answer, Suspension};
@@ -59,7 +59,7 @@ impl Answered {
             return Self { result, limit, aside: None };
         };
         let Some(aside) = aside else { return Self { result, limit, aside: None } };
-        let same = result.output().map(|output| output.content()) == cut.as_deref();
+        let same = result.output().map(ToolOutput::content) == cut.as_deref();
         let waits = result.error_kind() == Some(ErrorKind::RequiresApproval);
         let Aside { whole, suspension } = *aside;
         let aside = Aside::of(whole.filter(|_| same), suspension.filter(|_| waits));

@@ -72,12 +72,11 @@ impl<'a> Way<'a> {
         }
         let limit = turn.state.shared.config.limit(slot.timeout());
         let live = slot.live().map(|live| &**live);
-        let tool = match live {
-            Some(live) => Instance::shared(live)?,
-            None => {
-                rare();
-                Box::pin(Instance::own(&slot.entry.body, context, limit)).await?
-            }
+        let tool = if let Some(live) = live {
+            Instance::shared(live)?
+        } else {
+            rare();
+            Box::pin(Instance::own(&slot.entry.body, context, limit)).await?
         };
         let own = OwnCheck { tool: tool.tool().as_ref(), context, limit };
         if slot.manner.checks {

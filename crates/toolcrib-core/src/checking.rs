@@ -68,8 +68,7 @@ pub(crate) fn checked_arguments(
     may_close: bool,
 ) -> Result<(Arguments, Mending), ToolError> {
     let mut mending = Mending::default();
-    let is_blank = !raw.as_str().starts_with('{') && raw.as_str().trim().is_empty();
-    let raw = if is_blank { "{}".into() } else { raw };
+    let raw = if raw.as_str().trim_start().is_empty() { "{}".into() } else { raw };
     let tape = match raw.into_tape() {
         Ok(tape) => tape,
         Err((error, text)) => {

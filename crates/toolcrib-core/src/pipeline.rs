@@ -20,8 +20,8 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use tokio::time::Instant;
 use toolcrib_tool::{
-    Arguments, BoxFuture, CallContext, CallId, ErrorKind, RawArguments, ToolCall, ToolError,
-    ToolOutput, ToolResult,
+    Arguments, BoxFuture, CallContext, CallId, ErrorKind, RawArguments, RetryPolicy, ToolCall,
+    ToolError, ToolOutput, ToolResult,
 };
 use tracing::Instrument;
 
@@ -181,18 +181,17 @@ async fn answer(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answered {
         chars: own_chars.unwrap_or(state.shared.config.output_chars),
         data_bytes: state.shared.config.data_bytes,
     };
-    let mut truncated = false;
     if !allows(&outcome, limits) {
         rare();
         let owner = Owner::known(&state.identity, state.session.as_ref());
         let place = state.spill().map(|store| Place { store, owner: &owner });
         let fitted = Box::pin(fit_outcome(outcome, limits, place)).await;
         outcome = fitted.outcome;
-        truncated = fitted.whole.is_some();
-        if truncated {
-            aside.get_or_insert_default().whole = fitted.whole;
+        if let Some(whole) = fitted.whole {
+            aside.get_or_insert_default().whole = Some(whole);
         }
     }
+    let truncated = aside.as_ref().is_some_and(|aside| aside.whole.is_some());
     let duration = spent.unwrap_or_else(|| started.elapsed());
     let (cached, skipped) = (source == Source::Kept, source == Source::Shared);
     record.end(End { error: outcome.as_ref().err(), cached, skipped, duration });
@@ -349,9 +348,10 @@ impl<'a> Way<'a> {
         let work = Work { slot, tool: &tool, context, host, permit: &permit, deadline };
         // A tool that asks back is suspended with the arguments it was given.
         let again = shared.suspensions.is_some().then(|| arguments.clone());
-        let outcome = if slot.manner.retried {
+        let retry = slot.manner.retried.then(|| retry::policy(definition)).flatten();
+        let outcome = if let Some(policy) = retry {
             rare();
-            Box::pin(self.run_again(compiled, arguments, work)).await
+            Box::pin(self.run_again(policy, compiled, arguments, &work)).await
         } else {
             self.run(compiled, arguments, &work).await
         };
@@ -437,14 +437,12 @@ impl<'a> Way<'a> {
     /// Runs the tool, again as often as its definition allows.
     async fn run_again(
         &self,
+        policy: RetryPolicy,
         compiled: &Compiled,
         arguments: Arguments,
-        work: Work<'_>,
+        work: &Work<'_>,
     ) -> Result<ToolOutput, ToolError> {
-        let Some(policy) = retry::policy(&work.slot.entry.definition) else {
-            return self.run(compiled, arguments, &work).await;
-        };
-        let attempt = || self.run(compiled, arguments.clone(), &work);
+        let attempt = || self.run(compiled, arguments.clone(), work);
         let latest = work.deadline.map(|deadline| deadline.at);
         let (outcome, attempts) = retry::with_retries(policy, latest, attempt).await;
         retry::noted(outcome, attempts)

@@ -143,7 +143,7 @@ impl Node {
         KINDS[(self.place & KIND_MASK) as usize]
     }
 
-    /// Whether there may be nodes inside of it.
+    /// Whether there may be nodes inside of it: the last two kinds.
     #[inline]
     fn is_container(self) -> bool {
         self.place & KIND_MASK >= Kind::Array as u32
@@ -471,6 +471,18 @@ impl ExactSizeIterator for Members<'_> {}
 mod tests {
     use super::*;
     use crate::{parse, parse_owned};
+
+    #[test]
+    fn every_kind_stands_at_its_number_and_containers_come_last() {
+        assert!(
+            KINDS[..=Kind::Object as usize].iter().zip(0..).all(|(kind, at)| *kind as u8 == at)
+        );
+        for kind in KINDS {
+            let node = Node::new(kind, 0..0, 0);
+            assert_eq!(node.kind(), kind);
+            assert_eq!(node.is_container(), matches!(kind, Kind::Array | Kind::Object), "{kind:?}");
+        }
+    }
 
     #[test]
     fn a_node_is_sixteen_bytes() {

@@ -71,8 +71,7 @@ impl<'a> Way<'a> {
             return Err(Box::pin(self.suspend(slot, arguments, Waiting::Client)).await);
         }
         let limit = turn.state.shared.config.limit(slot.timeout());
-        let live = slot.live().map(|live| &**live);
-        let tool = if let Some(live) = live {
+        let tool = if let Some(live) = slot.live() {
             Instance::shared(live)?
         } else {
             rare();

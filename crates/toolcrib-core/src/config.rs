@@ -85,6 +85,9 @@ impl ExecutorConfig {
 
     /// The limit of a call: the smallest of those that apply.
     pub(crate) fn limit(&self, own: Option<Duration>) -> Option<Duration> {
-        [own.or(self.tool_timeout), self.max_timeout].into_iter().flatten().min()
+        match (own.or(self.tool_timeout), self.max_timeout) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        }
     }
 }

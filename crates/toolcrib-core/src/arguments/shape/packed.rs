@@ -69,7 +69,11 @@ impl Packed {
     /// Asks for all of it, or for as much as a processor can wait for at once.
     #[inline]
     pub(super) fn prefetch(&self) {
-        self.0.chunks(LINE).take(AT_ONCE).for_each(|line| prefetch(&line[0]));
+        let (lines, rest) = self.0.as_chunks::<LINE>();
+        lines.iter().take(AT_ONCE).for_each(prefetch);
+        if let Some(last) = rest.last() {
+            prefetch(last);
+        }
     }
 
     pub(super) fn is_whole(&self) -> bool {
@@ -129,7 +133,7 @@ impl<'p> Parts<'p> {
 impl PackedRule<'_> {
     #[inline]
     pub(super) fn required(self) -> u64 {
-        u64::from_le_bytes(eight_at(self.0, 0))
+        u64::from_le_bytes(bytes_at(self.0, 0))
     }
 
     #[inline]
@@ -202,8 +206,8 @@ impl Bounds {
     #[inline]
     fn unpacked(bytes: &[u8; BOUNDS]) -> Self {
         Self {
-            least: f64::from_le_bytes(eight_at(bytes, 0)),
-            greatest: f64::from_le_bytes(eight_at(bytes, 8)),
+            least: f64_at(bytes, 0),
+            greatest: f64_at(bytes, 8),
             length: (u32_at(bytes, 16), u32_at(bytes, 20)),
             items: (u32_at(bytes, 24), u32_at(bytes, 28)),
             above_least: bytes[32] != 0,
@@ -253,17 +257,23 @@ impl<const N: usize> Writer<N> {
 
 #[inline]
 fn u16_at<const N: usize>(bytes: &[u8; N], at: usize) -> u16 {
-    u16::from_le_bytes([bytes[at], bytes[at + 1]])
+    u16::from_le_bytes(bytes_at(bytes, at))
 }
 
 #[inline]
 fn u32_at<const N: usize>(bytes: &[u8; N], at: usize) -> u32 {
-    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+    u32::from_le_bytes(bytes_at(bytes, at))
 }
 
 #[inline]
-fn eight_at<const N: usize>(bytes: &[u8; N], at: usize) -> [u8; 8] {
-    std::array::from_fn(|place| bytes[at + place])
+fn f64_at<const N: usize>(bytes: &[u8; N], at: usize) -> f64 {
+    f64::from_le_bytes(bytes_at(bytes, at))
+}
+
+/// Places are constants and inside the record, so that this is one load.
+#[inline]
+fn bytes_at<const N: usize, const M: usize>(bytes: &[u8; N], at: usize) -> [u8; M] {
+    bytes.get(at..).and_then(|rest| rest.first_chunk()).copied().unwrap_or([0; M])
 }
 
 #[inline]

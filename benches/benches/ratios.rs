@@ -10,6 +10,7 @@ use toolcrib_benches::concurrency::Work;
 use toolcrib_benches::target::{Target, verdicts};
 use toolcrib_benches::{
     Contender, Rounds, SIZES, batch, cached, call, concurrency, interleaved, lookup, process,
+    settle,
 };
 use toolcrib_testkit::search_tool::Schemas;
 
@@ -37,6 +38,12 @@ fn main() {
     }
 }
 
+/// Medians of the contenders, each of whose rounds does its work so often.
+fn measured(mut contenders: Vec<Contender>, times: u64) -> Rounds {
+    settle();
+    interleaved(&mut contenders, ROUNDS, times)
+}
+
 fn processes() {
     let drained = |contender: &mut Contender| process::peak_growth(|| contender.run(1));
     println!("\nMemory that draining 100 MB adds to the process's peak (VmHWM):\n");
@@ -45,16 +52,16 @@ fn processes() {
         println!("- {name}: {}", growth(drained(&mut contender)));
     }
     let table = Table::begin("Processes", MILLISECONDS, "ours");
-    let rounds = interleaved(&mut process::spawn_contenders(), ROUNDS, 50);
+    let rounds = measured(process::spawn_contenders(), 50);
     table.rows("one spawn of `true`", &rounds, &[Target::Times(1.05, "std")]);
-    let rounds = interleaved(&mut process::drain_contenders(), ROUNDS, 1);
+    let rounds = measured(process::drain_contenders(), 1);
     table.rows("100 MB of output drained", &rounds, &[Target::Times(1.25, "limit")]);
 }
 
 fn lookups() {
     let table = Table::begin("Lookup by name", NANOSECONDS, "ours/turn");
     for size in SIZES {
-        let rounds = interleaved(&mut lookup::contenders(size), ROUNDS, 200_000);
+        let rounds = measured(lookup::contenders(size), 200_000);
         table.rows(&format!("{size} tools"), &rounds, &[Target::Nanoseconds(40.0)]);
     }
 }
@@ -67,7 +74,7 @@ fn calls() {
             Schemas::Distinct => 1_600.0,
         };
         for &size in call::sizes(schemas) {
-            let rounds = interleaved(&mut call::contenders(size, schemas), ROUNDS, 20_000);
+            let rounds = measured(call::contenders(size, schemas), 20_000);
             let work = format!("{size} tools, {} schemas", schemas.as_str());
             table.rows(&work, &rounds, &[Target::Nanoseconds(limit), Target::Below("rmcp")]);
         }
@@ -77,7 +84,7 @@ fn calls() {
 fn cached_calls() {
     let table = Table::begin("Call answered from the cache", NANOSECONDS, "ours/hit");
     for size in SIZES {
-        let rounds = interleaved(&mut cached::contenders(size), ROUNDS, 20_000);
+        let rounds = measured(cached::contenders(size), 20_000);
         table.rows(&format!("{size} tools"), &rounds, &[Target::Nanoseconds(1_000.0)]);
     }
 }
@@ -87,7 +94,7 @@ fn batches() {
     let table = Table::begin(&title, MICROSECONDS, "ours/batch");
     let targets = [Target::Below("ours/spawned"), Target::Below("rmcp/joined")];
     for size in SIZES {
-        let rounds = interleaved(&mut batch::contenders(size), ROUNDS, 500);
+        let rounds = measured(batch::contenders(size), 500);
         table.rows(&format!("{size} tools"), &rounds, &targets);
     }
 }
@@ -96,7 +103,7 @@ fn concurrencies() {
     let title = format!("Batch of {} calls, so many at once (0: all)", concurrency::CALLS);
     let table = Table::begin(&title, MILLISECONDS, "4");
     for work in Work::ALL {
-        let rounds = interleaved(&mut concurrency::contenders(work), ROUNDS, 20);
+        let rounds = measured(concurrency::contenders(work), 20);
         table.rows(work.as_str(), &rounds, &[]);
     }
 }

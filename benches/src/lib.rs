@@ -23,8 +23,10 @@ pub mod process;
 pub mod registration;
 #[cfg(feature = "rig")]
 mod rig;
+mod settle;
 
 pub use peer::router;
+pub use settle::settle;
 pub use toolcrib_rounds::{Contender, Rounds, Target, instructions_of_run, interleaved, target};
 
 /// Sizes of the registries, in tools.

@@ -1,6 +1,6 @@
 //! A call's answer on its way out.
 
-use toolcrib_tool::{Content, ErrorKind, ToolOutput, ToolResult};
+use toolcrib_tool::{Content, ErrorKind, ToolResult};
 
 use crate::output_budget::Whole;
 use crate::suspension::{Answer, Suspension};
@@ -59,7 +59,8 @@ impl Answered {
             return Self { result, limit, aside: None };
         };
         let Some(aside) = aside else { return Self { result, limit, aside: None } };
-        let same = result.output().map(ToolOutput::content) == cut.as_deref();
+        // Where nothing of it was left, nothing tells whose the result is.
+        let same = cut.zip(result.output()).is_some_and(|(cut, output)| output.content() == cut);
         let waits = result.error_kind() == Some(ErrorKind::RequiresApproval);
         let Aside { whole, suspension } = *aside;
         let aside = Aside::of(whole.filter(|_| same), suspension.filter(|_| waits));
@@ -77,5 +78,40 @@ impl Answered {
             Some(suspension) => Answer::Suspended(suspension),
             None => Answer::Done(self.result),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use toolcrib_tool::ToolError;
+
+    use super::*;
+
+    fn failed(partial: Option<&str>) -> ToolResult {
+        let error = ToolError::execution("broken");
+        let error = match partial {
+            Some(text) => error.with_partial(text),
+            None => error,
+        };
+        ToolResult::failure("1".into(), "t", error, Duration::ZERO)
+    }
+
+    /// Whether what was cut is kept where middleware puts the second result in place of the first.
+    fn keeps_whole(cut: Option<&str>, now: Option<&str>) -> bool {
+        let whole = Whole::of(&"the secret and more".into());
+        let aside = Aside::of(Some(whole), None);
+        let (_, apart) = Answered { result: failed(cut), limit: 9, aside }.apart();
+        Answered::together(failed(now), Some(apart), 9).whole().is_some()
+    }
+
+    #[test]
+    fn what_was_cut_is_kept_only_with_the_text_it_was_cut_to() {
+        assert!(keeps_whole(Some("the"), Some("the")));
+        assert!(!keeps_whole(Some("the"), Some("***")));
+        assert!(!keeps_whole(Some("the"), None));
+        assert!(!keeps_whole(None, Some("***")));
+        assert!(!keeps_whole(None, None));
     }
 }

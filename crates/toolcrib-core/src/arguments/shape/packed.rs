@@ -70,10 +70,8 @@ impl Packed {
     #[inline]
     pub(super) fn prefetch(&self) {
         let (lines, rest) = self.0.as_chunks::<LINE>();
-        lines.iter().take(AT_ONCE).for_each(prefetch);
-        if let Some(last) = rest.last() {
-            prefetch(last);
-        }
+        let firsts = lines.iter().map(|line| &line[0]).chain(rest.last());
+        firsts.take(AT_ONCE).for_each(prefetch);
     }
 
     pub(super) fn is_whole(&self) -> bool {

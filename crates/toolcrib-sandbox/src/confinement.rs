@@ -140,6 +140,12 @@ pub struct Confinement {
     pub read: Vec<PathBuf>,
     /// Files and directories that may be read and written.
     pub write: Vec<PathBuf>,
+    /// Files and directories that the program can neither read nor change, whatever else is
+    /// granted: config, state, audit log, secrets. See [`hide`](Self::hide).
+    pub hidden: Vec<PathBuf>,
+    /// Files and directories that the program cannot change, whatever else is granted: manifests,
+    /// the lock, scripts, programs. See [`read_only`](Self::read_only).
+    pub read_only: Vec<PathBuf>,
     /// What happens where the kernel cannot enforce the profile.
     pub require: Require,
     /// What it may use up.
@@ -165,6 +171,8 @@ impl Confinement {
             workspace: None,
             read: Vec::new(),
             write: Vec::new(),
+            hidden: Vec::new(),
+            read_only: Vec::new(),
             require: match profile {
                 Profile::Pure => Require::Required,
                 _ => Require::BestEffort,
@@ -195,6 +203,20 @@ impl Confinement {
     #[must_use]
     pub fn write(mut self, path: impl Into<PathBuf>) -> Self {
         self.write.push(path.into());
+        self
+    }
+
+    /// Takes a file, or all below a directory, out of everything that is granted.
+    #[must_use]
+    pub fn hide(mut self, path: impl Into<PathBuf>) -> Self {
+        self.hidden.push(path.into());
+        self
+    }
+
+    /// Takes the right to change a file, or all below a directory, out of everything that is granted.
+    #[must_use]
+    pub fn read_only(mut self, path: impl Into<PathBuf>) -> Self {
+        self.read_only.push(path.into());
         self
     }
 

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::KillRung;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 use crate::jail::plan::Facility;
+use crate::{ControlPlane, KillRung};
 
 /// How far a program is trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -217,6 +217,15 @@ impl Confinement {
     #[must_use]
     pub fn read_only(mut self, path: impl Into<PathBuf>) -> Self {
         self.read_only.push(path.into());
+        self
+    }
+
+    /// Takes the places of a control plane, as they are now, out of everything that is granted.
+    #[must_use]
+    pub fn control_plane(mut self, plane: &ControlPlane) -> Self {
+        let places = plane.places();
+        self.hidden.extend(places.hidden.iter().cloned());
+        self.read_only.extend(places.read_only.iter().cloned());
         self
     }
 

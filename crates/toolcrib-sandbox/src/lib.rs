@@ -76,6 +76,7 @@
 compile_error!("toolcrib-sandbox runs on Unix systems: it relies on descriptors of folders");
 
 mod confinement;
+mod control_plane;
 mod enforced;
 mod environment;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
@@ -100,6 +101,7 @@ pub const STARTS_PROGRAMS: bool = cfg!(all(target_os = "linux", target_env = "gn
 pub const NO_PROGRAMS: &str = "needs Linux with glibc: elsewhere no program is started";
 
 pub use confinement::{Confinement, Limits, Profile, Require, UnknownProfile};
+pub use control_plane::{ControlPlane, Places};
 pub use enforced::Enforced;
 pub use environment::server_path;
 pub use own::{close_to_others, take_variables};

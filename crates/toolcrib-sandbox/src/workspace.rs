@@ -24,6 +24,8 @@ use guard::{Access, Guard};
 use tree::{Lookup, Tree};
 use wanted::Wanted;
 
+use crate::ControlPlane;
+
 pub use entry::{Entry, Kind};
 pub use error::WorkspaceError;
 pub use locks::{LockKey, LockMode, LockTable, Locked};
@@ -78,6 +80,7 @@ pub struct WorkspaceBuilder {
     sensitive: Vec<PathBuf>,
     protected: Vec<PathBuf>,
     protected_names: Vec<PathBuf>,
+    plane: ControlPlane,
     locks: LockTable,
     lookup: Option<Lookup>,
 }
@@ -104,6 +107,15 @@ impl WorkspaceBuilder {
     #[must_use]
     pub fn protected_names<P: Into<PathBuf>>(mut self, names: impl IntoIterator<Item = P>) -> Self {
         self.protected_names = names.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Adds the places of a control plane, as they are at each operation: hidden ones are
+    /// [sensitive](Self::sensitive), read-only ones [protected](Self::protected). Default: one without
+    /// places.
+    #[must_use]
+    pub fn control_plane(mut self, plane: &ControlPlane) -> Self {
+        self.plane = plane.clone();
         self
     }
 
@@ -136,7 +148,8 @@ impl WorkspaceBuilder {
         let real = self.root.canonicalize()?;
         let mut sensitive = homes::sensitive();
         sensitive.extend(self.sensitive);
-        let guard = Guard::new(&real, &sensitive, &self.protected, &self.protected_names);
+        let guard =
+            Guard::new(&real, &sensitive, &self.protected, &self.protected_names, &self.plane);
         let guard = guard.map_err(|place| {
             let what = format!("it is in {}, which is never touched", place.display());
             io::Error::new(io::ErrorKind::PermissionDenied, what)
@@ -159,6 +172,7 @@ impl Workspace {
             sensitive: Vec::new(),
             protected: Vec::new(),
             protected_names: PROTECTED_NAMES.map(PathBuf::from).into(),
+            plane: ControlPlane::new(),
             locks: LockTable::of_process(),
             lookup: None,
         }

@@ -2,9 +2,11 @@
 //! other programs behave where something would be changed.
 
 use std::path::{Component, Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use super::WorkspaceError;
 use super::names::same;
+use crate::{ControlPlane, Places};
 
 /// What an operation is about to do with a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,14 +16,27 @@ pub(super) enum Access {
 }
 
 /// What is refused, as paths from the root.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Guard {
-    /// With everything below them, for every operation.
-    sensitive: Vec<PathBuf>,
-    /// With everything below them, for changes.
-    protected: Vec<PathBuf>,
-    /// The same, in whatever folder they are.
+    /// The root, without links.
+    root: PathBuf,
+    /// What is refused for as long as the workspace is open.
+    fixed: Refused,
+    /// The same, in whatever folder they are, for changes.
     protected_names: Vec<PathBuf>,
+    /// What decides what the server runs, which may change with each reload.
+    plane: ControlPlane,
+    /// What of the control plane is inside the root, with the places it was worked out from.
+    known: RwLock<(Arc<Places>, Arc<Refused>)>,
+}
+
+/// Refused places with everything below them, as paths from the root. An empty path is the root.
+#[derive(Debug, Default)]
+struct Refused {
+    /// For every operation.
+    sensitive: Vec<PathBuf>,
+    /// For changes.
+    protected: Vec<PathBuf>,
 }
 
 impl Guard {
@@ -32,6 +47,7 @@ impl Guard {
         sensitive: &[PathBuf],
         protected: &[PathBuf],
         protected_names: &[PathBuf],
+        plane: &ControlPlane,
     ) -> Result<Self, PathBuf> {
         let real = |place: &PathBuf| [place.clone(), settled(place)];
         if let Some(place) = sensitive.iter().flat_map(real).find(|place| starts_with(root, place))
@@ -45,41 +61,87 @@ impl Guard {
             places.dedup();
             places
         };
+        let places = plane.places();
+        let known = Arc::new(Refused::of_plane(&places, root));
         Ok(Self {
-            sensitive: below(sensitive),
-            protected: below(protected),
+            root: root.to_owned(),
+            fixed: Refused { sensitive: below(sensitive), protected: below(protected) },
             protected_names: protected_names.to_vec(),
+            plane: plane.clone(),
+            known: RwLock::new((places, known)),
         })
+    }
+
+    /// What the control plane refuses now.
+    fn planned(&self) -> Arc<Refused> {
+        let places = self.plane.places();
+        {
+            let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+            if Arc::ptr_eq(&known.0, &places) {
+                return Arc::clone(&known.1);
+            }
+        }
+        let refused = Arc::new(Refused::of_plane(&places, &self.root));
+        *self.known.write().unwrap_or_else(PoisonError::into_inner) =
+            (places, Arc::clone(&refused));
+        refused
     }
 
     /// Whether looking can be refused at all.
     pub(super) fn concerns(&self, access: Access) -> bool {
-        access == Access::Change || !self.sensitive.is_empty()
+        access == Access::Change
+            || !self.fixed.sensitive.is_empty()
+            || !self.planned().sensitive.is_empty()
     }
 
     /// Fails if the place, without links in it, is one that is refused.
     pub(super) fn check(&self, place: &Path, access: Access) -> Result<(), WorkspaceError> {
-        if self.sensitive.iter().any(|known| starts_with(place, known)) {
-            return Err(WorkspaceError::Sensitive);
+        let planned = self.planned();
+        for refused in [&self.fixed, &*planned] {
+            if refused.sensitive.iter().any(|known| starts_with(place, known)) {
+                return Err(WorkspaceError::Sensitive);
+            }
         }
-        if access == Access::Change
-            && (self.protected.iter().any(|known| starts_with(place, known))
-                || self.protected_names.iter().any(|names| has_within(place, names)))
-        {
-            return Err(WorkspaceError::Protected);
+        if access == Access::Change {
+            let protected = self.fixed.protected.iter().chain(&planned.protected);
+            if protected.into_iter().any(|known| starts_with(place, known))
+                || self.protected_names.iter().any(|names| has_within(place, names))
+            {
+                return Err(WorkspaceError::Protected);
+            }
         }
         Ok(())
     }
 
-    /// Fails if one of the places is in a folder that is to be deleted.
+    /// Fails if one of the places is in a folder that is to be deleted, or would be reached through
+    /// a link that is.
     pub(super) fn check_contents(&self, folder: &Path) -> Result<(), WorkspaceError> {
-        if self.sensitive.iter().any(|known| starts_with(known, folder)) {
-            return Err(WorkspaceError::Sensitive);
+        let planned = self.planned();
+        for refused in [&self.fixed, &*planned] {
+            if refused.sensitive.iter().any(|known| starts_with(known, folder)) {
+                return Err(WorkspaceError::Sensitive);
+            }
         }
-        if self.protected.iter().any(|known| starts_with(known, folder)) {
+        let mut protected = self.fixed.protected.iter().chain(&planned.protected);
+        if protected.any(|known| starts_with(known, folder)) {
             return Err(WorkspaceError::Protected);
         }
         Ok(())
+    }
+}
+
+impl Refused {
+    /// What of a control plane is inside the root. Where a place contains the root, that is all of it.
+    fn of_plane(places: &Places, root: &Path) -> Self {
+        let within = |list: &[PathBuf]| -> Vec<PathBuf> {
+            let inside = |place: &PathBuf| {
+                if starts_with(root, place) { Some(PathBuf::new()) } else { below(place, root) }
+            };
+            list.iter().filter_map(inside).collect()
+        };
+        let mut protected = within(&places.read_only);
+        protected.extend(within(&places.links));
+        Self { sensitive: within(&places.hidden), protected }
     }
 }
 

@@ -50,6 +50,7 @@ impl Workspace {
         let _locked = self.lock(&spot.folder, &spot.name, LockMode::Exclusive)?;
         let stat = spot.stat()?.ok_or(WorkspaceError::NotFound)?;
         let kind = kind(&stat);
+        self.guard.check_contents(&spot.place)?;
         if kind != Kind::Folder {
             if wanted.is_folder() {
                 return Err(WorkspaceError::NotAFolder);
@@ -57,7 +58,6 @@ impl Workspace {
             unlinkat(&spot.folder, &spot.name, AtFlags::empty())?;
             return Ok(Removed { kind, count: 1 });
         }
-        self.guard.check_contents(&spot.place)?;
         let count = match budget {
             None => 0,
             Some(budget) => {

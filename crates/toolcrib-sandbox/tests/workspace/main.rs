@@ -3,6 +3,7 @@
 #![expect(clippy::print_stderr, reason = "what is skipped is said")]
 
 mod changes;
+mod control_plane;
 mod fixture;
 mod oracle;
 mod paths;

@@ -50,24 +50,17 @@ fn located(program: &str) -> PathBuf {
 /// One run of `true`, from its start until it has ended and its output is read:
 ///
 /// - `ours`: [`toolcrib_sandbox::run`] with all its hygiene;
-/// - `pure`, `workspace`, `workspace+net`: the same under a profile, with a helper that is kept, as
-///   a server keeps one;
-/// - `workspace, a helper each`: as a program does that keeps none;
+/// - `pure`, `workspace`, `workspace+net`: the same under a profile;
 /// - `std`: [`std::process::Command::output`].
 ///
 /// The helper is `toolcrib-jail` of the same build (`cargo build --release --bin toolcrib-jail`);
 /// without it this very program, which starts more slowly.
 pub fn spawn_contenders() -> Vec<Contender> {
     use_helper();
-    let each = ("workspace, a helper each", Profile::Workspace, false);
-    let kept = Profile::ALL.into_iter().rev().map(|profile| {
+    let ours = Profile::ALL.into_iter().rev().map(|profile| {
         let name = if profile == Profile::Trusted { "ours" } else { profile.as_str() };
-        (name, profile, profile != Profile::Trusted)
-    });
-    let ours = std::iter::once(each).chain(kept).map(|(name, profile, keeps)| {
         let runtime = runtime();
         Contender::new(name, move |times| {
-            let _kept = keeps.then(toolcrib_sandbox::jail::keep_helper);
             runtime.block_on(async {
                 let start = Instant::now();
                 for _ in 0..times {

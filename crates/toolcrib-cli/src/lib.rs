@@ -53,7 +53,6 @@ pub fn main_with(arguments: impl IntoIterator<Item = impl Into<OsString> + Clone
     };
     let is_server = command.is_server();
     logging::start(options.log_format, options.verbose, is_server);
-    let _kept = is_server.then(toolcrib_sandbox::jail::keep_helper);
     let exit = match command::run(&options, &command) {
         Ok(exit) => exit,
         // Somebody closed the pipe we print to, as `| head` does: nothing is wrong.

@@ -13,8 +13,6 @@
 //! 2. the file `toolcrib-jail` beside the running program, which is installed with `toolcrib`,
 //! 3. the running program itself, if its `main` called [`reexec_hook`] first.
 //!
-//! A server [keeps](keep_helper) one, of which it has copies made.
-//!
 //! Where there is none of them, only [trusted](crate::Profile::Trusted) programs are started.
 
 use std::ffi::OsString;
@@ -36,13 +34,11 @@ mod syscalls;
 mod target;
 #[cfg(test)]
 mod tests;
-pub(crate) mod zygote;
 
 pub(crate) use grants::{ProgramFile, grants};
 pub(crate) use target::FLOOR;
 
 use crate::process::sys;
-use crate::process::zygote::Keeper;
 
 /// Whether this program can be its own helper.
 static HOOKED: AtomicBool = AtomicBool::new(false);
@@ -78,21 +74,6 @@ pub fn set_helper(file: impl Into<PathBuf>) -> bool {
     HELPER.set(file.into()).is_ok()
 }
 
-/// Keeps a helper from the next confined program on, as long as what this gives is held: the kept
-/// one copies itself for each, and a program starts about a millisecond sooner. For servers.
-///
-/// What the kept helper may do is what this process could when it was started, but for its user and
-/// groups, which are looked at again for each program. So a process that takes rights away from
-/// itself as it runs (capabilities, Landlock, another root directory) must do that first.
-pub fn keep_helper() -> KeptHelper {
-    KeptHelper(Keeper::new())
-}
-
-/// A helper is [kept](keep_helper) as long as there is one of these.
-#[derive(Debug)]
-#[must_use = "the helper is kept as long as this is held"]
-pub struct KeptHelper(Keeper);
-
 /// Whether there is a helper, so that programs can be confined at all.
 pub fn has_helper() -> bool {
     helper().is_some()
@@ -116,18 +97,11 @@ pub(crate) fn helper() -> Option<&'static Path> {
 
 /// The helper's work. Gives an exit code, which nobody looks at unless it was started by hand.
 fn help(arguments: impl Iterator<Item = OsString>) -> i32 {
-    let arguments: Vec<_> = arguments.collect();
-    if arguments.get(1..).is_some_and(|words| words == [plan::VERSION, zygote::ROLE]) {
-        let Some([socket]) = sys::inherited() else { return by_hand() };
-        zygote::serve(socket);
-        return 0;
-    }
-    let Some((plan, words)) = plan::Plan::from_arguments(arguments.into_iter()) else {
+    let Some((plan, words)) = plan::Plan::from_arguments(arguments) else {
         return by_hand();
     };
     let Some([control, report]) = sys::inherited() else { return by_hand() };
-    let program = target::Program { words, environment: None };
-    supervisor::supervise(&plan, &program, &control, report.into());
+    supervisor::supervise(&plan, &words, &control, report.into());
     0
 }
 

@@ -14,7 +14,6 @@ mod supervised;
 mod sweep;
 pub(crate) mod sys;
 mod tree;
-pub(crate) mod zygote;
 
 use crate::program::{
     Capture, Captured, Command, Finished, KillReport, KillRung, SpawnError, Status, capture, lookup,
@@ -24,4 +23,3 @@ pub use kept::{Kept, KeptInput, KeptOutput, KeptProcess, keep};
 pub use reaper::finish_kills;
 pub use run::{run, run_blocking};
 pub use sealed::SealedFile;
-pub(crate) use start::{FURTHER, OF_HELPER, above};

@@ -20,16 +20,6 @@ pub fn set_helper(_file: impl Into<PathBuf>) -> bool {
     false
 }
 
-/// Keeps nothing.
-pub fn keep_helper() -> KeptHelper {
-    KeptHelper(())
-}
-
-/// Stands for the helper that is kept elsewhere.
-#[derive(Debug)]
-#[must_use = "the helper is kept as long as this is held"]
-pub struct KeptHelper(());
-
 /// Whether there is a helper: no.
 pub fn has_helper() -> bool {
     false

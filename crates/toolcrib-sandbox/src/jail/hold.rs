@@ -57,18 +57,6 @@ impl Hold {
         Ok(hold)
     }
 
-    /// In a process that was made as the first of its PID namespace, and of its user namespace if
-    /// there are users to map.
-    pub(super) fn inside(plan: &Plan, users: Option<&UserMap>) -> io::Result<Self> {
-        users.map_or(Ok(()), UserMap::write)?;
-        Ok(Self {
-            rung: KillRung::PidNamespace,
-            cgroup: None,
-            own_user_namespace: users.is_some(),
-            procfs: !plan.lacks(Facility::Procfs),
-        })
-    }
-
     /// In the first process of the namespace, while it still has its rights there.
     pub(super) fn limit_processes(&self, most: u32) {
         if self.rung != KillRung::PidNamespace || !has_own_pid_max() {
@@ -155,28 +143,18 @@ impl Drop for Hold {
     }
 }
 
-/// Gives the users of the user namespace, if it took one. A failure may leave this process in one
-/// that is of no use: it has to end then.
+/// Makes a PID namespace: with a user namespace where this user may not make one alone. Gives the
+/// users of that. A failure may leave this process in a namespace that is of no use, so it must end.
 fn enter_pid_namespace() -> io::Result<Option<UserMap>> {
-    in_pid_namespace(sys::unshare).and_then(|((), users)| {
-        users.as_ref().map_or(Ok(()), UserMap::write)?;
-        Ok(users)
-    })
-}
-
-/// Makes a PID namespace in a way that is told which namespaces to make: with a user namespace where
-/// this user may make none alone. Its users are still to be written, by who is inside.
-pub(super) fn in_pid_namespace<T>(
-    with: impl Fn(UnshareFlags) -> io::Result<T>,
-) -> io::Result<(T, Option<UserMap>)> {
-    match with(UnshareFlags::NEWPID) {
-        Ok(made) => return Ok((made, None)),
+    match sys::unshare(UnshareFlags::NEWPID) {
+        Ok(()) => return Ok(None),
         Err(error) if error.raw_os_error() == Some(libc::EPERM) => {}
         Err(error) => return Err(error),
     }
-    // Inside there are no users until they are mapped.
-    let users = UserMap { user: geteuid().as_raw(), group: getegid().as_raw() };
-    Ok((with(UnshareFlags::NEWUSER | UnshareFlags::NEWPID)?, Some(users)))
+    let users = UserMap::of_this_process();
+    sys::unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWPID)?;
+    users.write()?;
+    Ok(Some(users))
 }
 
 /// The one user and the one group of a user namespace: the same as outside.
@@ -187,8 +165,13 @@ pub(super) struct UserMap {
 }
 
 impl UserMap {
+    /// To be called outside: inside there are no users until they are mapped.
+    pub(super) fn of_this_process() -> Self {
+        Self { user: geteuid().as_raw(), group: getegid().as_raw() }
+    }
+
     /// To be called inside.
-    fn write(&self) -> io::Result<()> {
+    pub(super) fn write(&self) -> io::Result<()> {
         let Self { user, group } = self;
         fs::write("/proc/self/setgroups", "deny")?;
         fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;

@@ -3,8 +3,6 @@
 use std::fmt::Write as _;
 use std::io;
 
-use rustix::process::Pid;
-
 /// The step of the helper that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
@@ -80,17 +78,6 @@ pub(crate) fn failure(step: Step, error: &io::Error) -> String {
     format!("failed {} {}\n", step.as_str(), error.raw_os_error().unwrap_or(libc::EIO))
 }
 
-/// As the zygote sends the number of the process it made.
-pub(crate) fn process(process: Pid) -> String {
-    format!("process {}\n", process.as_raw_nonzero())
-}
-
-/// The number of the process that a zygote made, in what was sent.
-pub(crate) fn process_of(text: &str) -> Option<Pid> {
-    let number = text.lines().find_map(|line| line.strip_prefix("process "))?;
-    Pid::from_raw(number.parse().ok()?)
-}
-
 impl Report {
     /// Reads what was sent; `None` if the helper said nothing that makes sense, because it was
     /// killed for example.
@@ -102,8 +89,6 @@ impl Report {
             let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
             match word {
                 "built" => built = Some(()),
-                // Of the zygote, who is faster at times and slower at others.
-                "process" => {}
                 "refused" => refused = true,
                 "landlock" => details.landlock = Some(rest.parse().ok()?),
                 "syscalls" => details.syscalls = true,
@@ -201,18 +186,6 @@ mod tests {
         let text = Built::default().to_text()
             + &failure(Step::Execute, &io::Error::from_raw_os_error(libc::ENOEXEC));
         assert_eq!(Report::from_text(&text), Some(Report::Failed(Step::Execute, libc::ENOEXEC)));
-    }
-
-    #[test]
-    fn the_number_of_a_process_may_come_before_and_after_the_rest() {
-        let own = rustix::process::getpid();
-        let built = Built { syscalls: true, ..Built::default() };
-        for text in [process(own) + &built.to_text(), built.to_text() + &process(own)] {
-            assert_eq!(process_of(&text), Some(own));
-            assert_eq!(Report::from_text(&text), Some(Report::Running(built.clone())));
-        }
-        assert_eq!(process_of(&built.to_text()), None);
-        assert_eq!(process_of("process x\n"), None);
     }
 
     #[test]

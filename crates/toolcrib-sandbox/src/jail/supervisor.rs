@@ -1,6 +1,7 @@
 //! The helper's own life: it makes the tree, tells of its end, and ends it when it is told to or
 //! when the server is gone.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;
@@ -15,10 +16,10 @@ use rustix::process::{
 };
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 
-use super::hold::{Hold, UserMap};
+use super::hold::Hold;
 use super::plan::Plan;
 use super::report::{Message, Step, failure};
-use super::target::{Program, become_program};
+use super::target::become_program;
 use crate::KillRung;
 use crate::process::sys::{self, Fork};
 
@@ -34,13 +35,13 @@ const AGAIN: Duration = Duration::from_millis(2);
 
 /// Runs the helper to its end. It is the only thread of this process. Forked processes come back
 /// from it, too, when they have nothing more to do.
-pub(super) fn supervise(plan: &Plan, program: &Program, control: &OwnedFd, mut report: File) {
+pub(super) fn supervise(plan: &Plan, words: &[OsString], control: &OwnedFd, mut report: File) {
     let hold = match Hold::new(plan) {
         Ok(hold) => hold,
         Err(error) => return tell(&mut report, Step::Rung, &error),
     };
     if plan.rung != KillRung::PidNamespace {
-        return tree(plan, &hold, program, control, report);
+        return tree(plan, &hold, words, control, report);
     }
     // The first process of the namespace takes over everything: when it ends, the kernel kills all
     // others in there, and lets it be waited for only when they are gone.
@@ -55,31 +56,17 @@ pub(super) fn supervise(plan: &Plan, program: &Program, control: &OwnedFd, mut r
             if let Err(error) = set_parent_process_death_signal(Some(Signal::KILL)) {
                 return tell(&mut report, Step::Rung, &error.into());
             }
-            first(plan, &hold, program, control, report);
+            first(plan, &hold, words, control, report);
         }
         Err(error) => tell(&mut report, Step::Rung, &error),
     }
 }
 
-/// As [`supervise`], in a process that was made as the first of its PID namespace.
-pub(super) fn supervise_inside(
-    plan: &Plan,
-    users: Option<&UserMap>,
-    program: &Program,
-    control: &OwnedFd,
-    mut report: File,
-) {
-    match Hold::inside(plan, users) {
-        Ok(hold) => first(plan, &hold, program, control, report),
-        Err(error) => tell(&mut report, Step::Rung, &error),
-    }
-}
-
-fn first(plan: &Plan, hold: &Hold, program: &Program, control: &OwnedFd, report: File) {
+fn first(plan: &Plan, hold: &Hold, words: &[OsString], control: &OwnedFd, report: File) {
     if let Some(most) = plan.limits.processes {
         hold.limit_processes(most);
     }
-    tree(plan, hold, program, control, report);
+    tree(plan, hold, words, control, report);
 }
 
 fn tell(report: &mut File, step: Step, error: &io::Error) {
@@ -88,10 +75,10 @@ fn tell(report: &mut File, step: Step, error: &io::Error) {
 }
 
 /// Starts the program and looks after its tree.
-fn tree(plan: &Plan, hold: &Hold, program: &Program, control: &OwnedFd, mut report: File) {
+fn tree(plan: &Plan, hold: &Hold, words: &[OsString], control: &OwnedFd, mut report: File) {
     let own = getpid();
     match sys::fork() {
-        Ok(Fork::Child) => become_program(plan, hold, program, Some(own), report),
+        Ok(Fork::Child) => become_program(plan, hold, words, Some(own), report),
         Ok(Fork::Parent(child)) => {
             drop(report);
             let_go_of_streams(control);

@@ -20,23 +20,16 @@ use crate::{Profile, Require};
 /// truncated.
 pub(crate) const FLOOR: u32 = 3;
 
-/// What the helper becomes.
-pub(super) struct Program {
-    /// Its file, and its argument vector.
-    pub(super) words: Vec<OsString>,
-    /// Its environment, `NAME=value` each; the helper's own without.
-    pub(super) environment: Option<Vec<OsString>>,
-}
-
-/// Becomes the program. Comes back only if that failed, and has reported it then.
+/// Becomes the program that these words name: its file, then its argument vector. Returns only after
+/// it has reported a failure.
 pub(super) fn become_program(
     plan: &Plan,
     hold: &Hold,
-    program: &Program,
+    words: &[OsString],
     supervisor: Option<Pid>,
     mut report: std::fs::File,
 ) {
-    let text = match build(plan, hold, program, supervisor, &mut report) {
+    let text = match build(plan, hold, words, supervisor, &mut report) {
         Ok(never) => match never {},
         Err(Failure::Step(step, error)) => failure(step, &error),
         Err(Failure::Refused(missing)) => refusal(&missing),
@@ -53,12 +46,12 @@ enum Failure {
 fn build(
     plan: &Plan,
     hold: &Hold,
-    program: &Program,
+    words: &[OsString],
     supervisor: Option<Pid>,
     report: &mut std::fs::File,
 ) -> Result<Infallible, Failure> {
     let jail = |error| Failure::Step(Step::Jail, error);
-    let [file, arguments @ ..] = program.words.as_slice() else {
+    let [file, arguments @ ..] = words else {
         return Err(jail(io::ErrorKind::InvalidInput.into()));
     };
     hold.join().map_err(|error| Failure::Step(Step::Rung, error))?;
@@ -81,7 +74,7 @@ fn build(
         return Err(Failure::Refused(built.missing));
     }
     report.write_all(built.to_text().as_bytes()).map_err(jail)?;
-    Err(Failure::Step(Step::Execute, sys::execute(file, arguments, program.environment.as_deref())))
+    Err(Failure::Step(Step::Execute, sys::execute(file, arguments)))
 }
 
 /// What the profile promises and this kernel does not offer.

@@ -3,7 +3,7 @@
 use std::ffi::{CString, OsStr};
 use std::fs::File;
 use std::io::{self, Read as _};
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -14,10 +14,9 @@ use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use super::start::{FURTHER, OF_HELPER, above, c_string};
 use super::supervised::Supervisor;
 use super::sys::{Request, spawn};
-use super::{KillRung, SealedFile, SpawnError, zygote};
+use super::{KillRung, SealedFile, SpawnError};
 use crate::jail::plan::Plan;
-use crate::jail::report::{Report, Step, process_of};
-use crate::jail::zygote::MOST_FURTHER;
+use crate::jail::report::{Report, Step};
 use crate::jail::{self, ProgramFile, grants};
 use crate::{Confinement, Enforced, Profile};
 
@@ -130,16 +129,13 @@ fn attempt(helper: &Path, target: &Target<'_>, rung: KillRung) -> Result<Attempt
     let path: CString = c_string(helper.as_os_str(), || "the helper's path".to_owned())?;
 
     let request = Request { path: &path, argv: &argv, ..*request };
-    let begun = match by_zygote(helper, &request)? {
-        Some(begun) => begun,
-        None => by_itself(&request)?.map_err(|source| SpawnError::Confine {
-            program: file.display().to_string(),
-            profile: confinement.profile,
-            source: io::Error::new(source.kind(), format!("{}: {source}", helper.display())),
-        })?,
-    };
+    let begun = begin(&request)?.map_err(|source| SpawnError::Confine {
+        program: file.display().to_string(),
+        profile: confinement.profile,
+        source: io::Error::new(source.kind(), format!("{}: {source}", helper.display())),
+    })?;
     let outcome = Report::from_text(&begun.text);
-    if let (Some(Report::Running(built)), Some(process)) = (&outcome, begun.process) {
+    if let Some(Report::Running(built)) = &outcome {
         let enforced = Enforced {
             profile: confinement.profile,
             files: built.landlock.is_some_and(|version| version >= jail::FLOOR),
@@ -150,13 +146,11 @@ fn attempt(helper: &Path, target: &Target<'_>, rung: KillRung) -> Result<Attempt
             landlock: built.landlock,
             missing: built.missing.clone(),
         };
-        return Ok(Attempt::Running(process, Supervisor::new(begun.control, rung), enforced));
+        return Ok(Attempt::Running(begun.process, Supervisor::new(begun.control, rung), enforced));
     }
     // It ends by itself, and nothing else was started.
     drop(begun.control);
-    if let Some(process) = begun.process {
-        let _ = waitid(WaitId::Pid(process), WaitIdOptions::EXITED);
-    }
+    let _ = waitid(WaitId::Pid(begun.process), WaitIdOptions::EXITED);
     let because = |source| {
         Refusal::Because(SpawnError::Confine {
             program: file.display().to_string(),
@@ -185,51 +179,33 @@ fn attempt(helper: &Path, target: &Target<'_>, rung: KillRung) -> Result<Attempt
     }
 }
 
-/// A helper that has said how its start went.
+/// A helper that has reported how its start went.
 struct Begun {
-    process: Option<Pid>,
+    process: Pid,
     control: OwnedFd,
     text: String,
 }
 
-/// Starts a helper as a process of its own. The inner error is that of its start.
-fn by_itself(request: &Request<'_>) -> io::Result<io::Result<Begun>> {
-    let (begun, process) =
-        begin(request.further, |further| spawn(&Request { further, ..*request }))?;
-    Ok(process.map(|process| Begun { process: Some(process), ..begun }))
-}
-
-/// Has the zygote make a helper; nothing if there is none to do so.
-fn by_zygote(helper: &Path, request: &Request<'_>) -> io::Result<Option<Begun>> {
-    if !zygote::is_kept() || request.further.len() > MOST_FURTHER {
-        return Ok(None);
-    }
-    let (begun, sent) =
-        begin(request.further, |further| zygote::order(helper, &Request { further, ..*request }))?;
-    // Of an order that came to nothing not even a number is heard, and nothing was started.
-    let process = process_of(&begun.text);
-    Ok((sent && !begun.text.is_empty()).then_some(Begun { process, ..begun }))
-}
-
-/// Makes the ways between the two, has the helper's ends handed over, before the program's own
-/// descriptors, and waits for its report.
-fn begin<T>(
-    own: &[BorrowedFd<'_>],
-    hand_over: impl FnOnce(&[BorrowedFd<'_>]) -> T,
-) -> io::Result<(Begun, T)> {
+/// Starts a helper and waits for its report. The inner error is that of its start.
+fn begin(request: &Request<'_>) -> io::Result<io::Result<Begun>> {
     let (control, theirs) =
         socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
     let (report, reporter) = pipe_with(PipeFlags::CLOEXEC)?;
     // Their numbers there are 3 and 4, and those of the program's own follow.
-    let count = i32::try_from(own.len()).unwrap_or(i32::MAX - FURTHER - OF_HELPER);
+    let count = i32::try_from(request.further.len()).unwrap_or(i32::MAX - FURTHER - OF_HELPER);
     let last = FURTHER + OF_HELPER - 1 + count;
     let (theirs, reporter) = (above(theirs, last)?, above(reporter, last)?);
-    let further: Vec<_> =
-        [theirs.as_fd(), reporter.as_fd()].into_iter().chain(own.iter().copied()).collect();
-    let handed_over = hand_over(&further);
+    let further: Vec<_> = [theirs.as_fd(), reporter.as_fd()]
+        .into_iter()
+        .chain(request.further.iter().copied())
+        .collect();
+    let process = match spawn(&Request { further: &further, ..*request }) {
+        Ok(process) => process,
+        Err(error) => return Ok(Err(error)),
+    };
     drop((theirs, reporter));
     let mut text = String::new();
-    // What is no text is no report either.
+    // Bytes that are not UTF-8 are not a report, which the caller finds out.
     let _ = File::from(report).read_to_string(&mut text);
-    Ok((Begun { process: None, control, text }, handed_over))
+    Ok(Ok(Begun { process, control, text }))
 }

@@ -19,9 +19,9 @@ use super::{Command, SpawnError, lookup};
 use crate::{Enforced, Profile, environment};
 
 /// The first descriptor of a program after its standard streams.
-pub(crate) const FURTHER: RawFd = libc::STDERR_FILENO + 1;
+pub(super) const FURTHER: RawFd = libc::STDERR_FILENO + 1;
 /// How many of them a helper has for itself.
-pub(crate) const OF_HELPER: RawFd = 2;
+pub(super) const OF_HELPER: RawFd = 2;
 
 /// A program that has just been started, and our ends of its pipes.
 pub(crate) struct Started {
@@ -254,7 +254,7 @@ fn pipe_into_child() -> io::Result<(OwnedFd, OwnedFd)> {
 
 /// A server started with closed standard streams gets 0, 1 or 2 for a pipe; the child's own
 /// streams would overwrite it.
-pub(crate) fn above(fd: OwnedFd, last: RawFd) -> io::Result<OwnedFd> {
+pub(super) fn above(fd: OwnedFd, last: RawFd) -> io::Result<OwnedFd> {
     if fd.as_raw_fd() > last {
         return Ok(fd);
     }

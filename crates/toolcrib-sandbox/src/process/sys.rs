@@ -111,57 +111,26 @@ pub(crate) fn fork() -> io::Result<Fork> {
     }
 }
 
-/// As [`fork`], but the copy is a child of this process's parent, as this process is, and has these
-/// namespaces to itself.
-pub(crate) fn fork_sibling(namespaces: UnshareFlags) -> io::Result<Fork> {
-    if has_threads() == Some(true) {
-        return Err(io::Error::other("a process of several threads is not forked"));
-    }
-    let shared = UnshareFlags::FILES | UnshareFlags::FS | UnshareFlags::SYSVSEM;
-    debug_assert!(!namespaces.intersects(shared), "these share instead, where a process is copied");
-    let flags = namespaces.bits() | (libc::CLONE_PARENT | libc::SIGCHLD).cast_unsigned();
-    // SAFETY: as of `fork`. With no stack given the copy goes on with its own copy of this one's.
-    // The C library is not told, which it does not need: what it keeps of a thread's number serves
-    // other threads.
-    match unsafe { libc::syscall(libc::SYS_clone, libc::c_ulong::from(flags), 0, 0, 0, 0) } {
-        0 => Ok(Fork::Child),
-        pid => c_int::try_from(pid)
-            .ok()
-            .filter(|pid| *pid > 0)
-            .and_then(Pid::from_raw)
-            .map(Fork::Parent)
-            .ok_or_else(io::Error::last_os_error),
-    }
-}
-
-/// Loads a program in the place of this one, with this environment, or that of this one. Not by a
-/// function that has a shell try what is no program.
-pub(crate) fn execute(
-    file: &OsStr,
-    argv: &[OsString],
-    environment: Option<&[OsString]>,
-) -> io::Error {
-    let strings = |strings: &[OsString]| -> io::Result<Vec<CString>> {
-        strings.iter().map(|string| Ok(CString::new(string.as_bytes())?)).collect()
-    };
+/// Loads a program in place of this one, with the environment of this one. `execvp` will not do: it
+/// gives a file that is not a program to a shell.
+pub(crate) fn execute(file: &OsStr, argv: &[OsString]) -> io::Error {
     let prepared = || -> io::Result<_> {
-        let environment = environment.map(strings).transpose()?;
-        Ok((CString::new(file.as_bytes())?, strings(argv)?, environment))
+        let argv: io::Result<Vec<_>> =
+            argv.iter().map(|string| Ok(CString::new(string.as_bytes())?)).collect();
+        Ok((CString::new(file.as_bytes())?, argv?))
     };
-    let (file, argv, environment) = match prepared() {
+    let (file, argv) = match prepared() {
         Ok(prepared) => prepared,
         Err(error) => return error,
     };
     let argv = pointers(&argv);
-    let environment = environment.as_deref().map(pointers);
     // SAFETY: every string is NUL-terminated and outlives the call, as the environment of this
     // process does, which has one thread; the vectors end in a null pointer; and the default
     // disposition of a signal runs no code of ours. Rust's runtime ignores this one, which programs
     // would inherit.
     unsafe {
-        let envp = environment.as_ref().map_or(libc::environ, |list| list.as_ptr().cast_mut());
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
-        libc::execve(file.as_ptr(), argv.as_ptr().cast(), envp.cast());
+        libc::execve(file.as_ptr(), argv.as_ptr().cast(), libc::environ.cast());
     }
     io::Error::last_os_error()
 }
@@ -253,14 +222,6 @@ pub(crate) fn inherited<const COUNT: usize>() -> Option<[OwnedFd; COUNT]> {
     };
     let taken: Option<Vec<_>> = (3..).take(COUNT).map(take).collect();
     taken?.try_into().ok()
-}
-
-/// Gives a descriptor this number as well, under which what is loaded later has it. Nobody may have
-/// that number for something of his own.
-pub(crate) fn inherit_as(fd: &OwnedFd, number: c_int) -> io::Result<()> {
-    // SAFETY: the call takes numbers only, and whoever has the second knows of it.
-    let done = unsafe { libc::dup2(fd.as_raw_fd(), number) };
-    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// A descriptor that becomes readable when a child changes. The signal is blocked, for what is

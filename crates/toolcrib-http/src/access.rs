@@ -15,7 +15,7 @@ pub enum Right {
     Approve,
     /// See metrics, statistics, the state of files and servers, and the audit log.
     Observe,
-    /// Have the declarations of tools read again.
+    /// Have the config and the declarations of tools read again, and end reservations of names.
     Operate,
 }
 

@@ -57,6 +57,22 @@ pub trait Backend: Send + Sync + 'static {
         Err("this server has nothing to read again".to_owned())
     }
 
+    /// Who owns a tool's name here and now, who else declares it, and what a restart would change.
+    fn name_status(&self, name: &str) -> Value {
+        let snapshot = self.executor().registry().snapshot();
+        json!({"name": name, "owner": snapshot.get(name).map(|entry| entry.source.to_string())})
+    }
+
+    /// Ends the reservation of a name that its owner gave up, so that whoever declares it next gets it;
+    /// says whether there was one. Fails with what kept it from doing so.
+    fn release_name(&self, name: &str) -> Result<Value, String> {
+        let registry = self.executor().registry();
+        let released = registry.release(name).map_err(|error| error.to_string())?;
+        let snapshot = registry.snapshot();
+        let owner = snapshot.get(name).map(|entry| entry.source.to_string());
+        Ok(json!({"released": released, "owner": owner}))
+    }
+
     /// The last records of the audit log, the oldest first, at most so many; `None` if there is no
     /// log. May block.
     fn audit_tail(&self, _records: usize) -> Option<io::Result<Vec<Value>>> {

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Body;
+use axum::BoxError;
+use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{Request, State};
 use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
@@ -14,15 +15,18 @@ use axum::response::{IntoResponse as _, Response};
 use crate::Right;
 use crate::client::{Client, Clients};
 use crate::gate::{Counted, Pass, TooMuch};
+use crate::live_clients::LiveClients;
 use crate::observe::Caller;
 use crate::problem::Problem;
+use crate::revocation::UntilRevoked;
 
 /// Lets a request pass whose client has the right, and hands on who it is.
 pub(crate) async fn require(
-    State((clients, right)): State<(Arc<Clients>, Right)>,
+    State((clients, right)): State<(Arc<LiveClients>, Right)>,
     mut request: Request,
     next: Next,
 ) -> Response {
+    let clients = clients.now();
     let (client, pass) = match enter(&clients, right, request.headers()) {
         Ok(entered) => entered,
         Err(refused) => {
@@ -36,8 +40,9 @@ pub(crate) async fn require(
     };
     request.extensions_mut().insert(Arc::clone(client));
     let pass = Arc::new(pass);
-    let response = Arc::clone(&pass).during(next.run(request)).await;
-    let mut response = response.map(|body| Body::new(Counted::new(body, pass)));
+    let answered = Arc::clone(&pass).during(next.run(request));
+    let mut response = unless_revoked(client, answered).await;
+    response = response.map(|body| while_good(client, Counted::new(body, pass)));
     response.extensions_mut().insert(Caller(Arc::clone(&client.name)));
     response
 }
@@ -55,6 +60,31 @@ pub(crate) fn enter<'c>(
     match client.gate.enter() {
         Ok(pass) => Ok((client, pass)),
         Err(limit) => Err(Refused::TooMuch(client, limit)),
+    }
+}
+
+/// Waits for an answer as long as the client's token is good.
+pub(crate) async fn unless_revoked(
+    client: &Client,
+    answered: impl Future<Output = Response>,
+) -> Response {
+    tokio::select! {
+        biased;
+        () = client.revoked().cancelled() => Challenge::WrongToken.into_response(),
+        response = answered => response,
+    }
+}
+
+/// The body of an answer that breaks off once the client's token is revoked. One that is whole already
+/// is sent as it is.
+pub(crate) fn while_good<B>(client: &Client, body: B) -> Body
+where
+    B: HttpBody<Data = Bytes, Error: Into<BoxError>> + Send + Unpin + 'static,
+{
+    if body.size_hint().exact().is_some() {
+        Body::new(body)
+    } else {
+        Body::new(UntilRevoked::new(body, client.revoked().clone()))
     }
 }
 

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 use toolcrib_core::{Executor, Turn, TurnOptions};
 use toolcrib_mcp::{McpHttpOptions, McpHttpService, McpServer};
 use toolcrib_tool::ContextValues;
@@ -12,11 +14,23 @@ use crate::config::ClientConfig;
 use crate::gate::Gate;
 use crate::{Backend, HttpError, Right, ServerConfig, Token, TokenHash};
 
+/// Whose idempotency keys the operator's are. No client can have this name: those of clients have a
+/// prefix.
+const OPERATOR: &str = "operator";
+
 /// A client of the server.
 pub(crate) struct Client {
     /// Its name in the config; for logs and metrics.
     pub(crate) name: Arc<str>,
+    /// Whose idempotency keys it uses: never those of a client that only has the same name.
+    pub(crate) keys: Arc<str>,
     rights: Vec<Right>,
+    /// All that the settings say of it, to tell after a reload whether it is still the same.
+    described: Value,
+    /// Cancelled once its token is no longer good.
+    revoked: CancellationToken,
+    /// Its own MCP server, which ends its sessions.
+    server: McpServer,
     turn: TurnOptions,
     executor: Executor,
     pub(crate) gate: Gate,
@@ -35,11 +49,6 @@ struct Make {
     options: McpHttpOptions,
 }
 
-impl Make {
-    fn service(&self, turn: TurnOptions) -> McpHttpService {
-        self.mcp.for_client(turn).http_service(self.options.clone())
-    }
-}
 
 /// Why a client is not served over a toolset.
 #[derive(Debug, PartialEq, Eq)]
@@ -71,9 +80,21 @@ impl Client {
             return Ok(service.clone());
         }
         let found = self.make.backend.toolset(toolset).ok_or(NoToolset::Unknown)?;
-        let service = self.make.service(self.turn.clone().toolset(found));
+        let server = self.server.for_client(self.turn.clone().toolset(found));
+        let service = server.http_service(self.make.options.clone());
         narrowed.insert(toolset.to_owned(), service.clone());
         Ok(service)
+    }
+
+    /// Ends what its token let it begin: requests that are being answered, streams and sessions.
+    fn revoke(&self) {
+        self.revoked.cancel();
+        self.server.close();
+    }
+
+    /// Cancelled once its token is no longer good.
+    pub(crate) fn revoked(&self) -> &CancellationToken {
+        &self.revoked
     }
 
     pub(crate) fn may(&self, right: Right) -> bool {
@@ -97,94 +118,129 @@ impl fmt::Debug for Client {
 pub(crate) enum Clients {
     /// Whoever comes: no token is asked for.
     Anyone(Arc<Client>),
-    /// By their tokens.
-    Named(Vec<(Secret, Arc<Client>)>),
-}
-
-/// What is known of a client's token.
-#[derive(Debug)]
-pub(crate) enum Secret {
-    Token(Token),
-    Hash(TokenHash),
+    /// By the hashes of their tokens.
+    Named(Vec<(TokenHash, Arc<Client>)>),
 }
 
 impl Clients {
-    /// Whose token that is. All are compared, so that the time tells nothing of which.
+    /// Whose token that is. It is hashed once and compared with all, so that the time tells nothing of
+    /// which.
     pub(crate) fn by_token(&self, offered: &str) -> Option<&Arc<Client>> {
         let Self::Named(clients) = self else { return None };
-        let matches = |secret: &Secret| match secret {
-            Secret::Token(token) => token.matches(offered),
-            Secret::Hash(hash) => hash.matches(offered),
+        let offered = TokenHash::of(offered);
+        clients.iter().fold(None, |found, (hash, client)| {
+            if hash.is_same(&offered) { Some(client) } else { found }
+        })
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Arc<Client>> {
+        let (anyone, named) = match self {
+            Self::Anyone(client) => (Some(client), [].as_slice()),
+            Self::Named(clients) => (None, clients.as_slice()),
         };
-        clients.iter().fold(
-            None,
-            |found, (secret, client)| {
-                if matches(secret) { Some(client) } else { found }
-            },
-        )
+        anyone.into_iter().chain(named.iter().map(|(_, client)| client))
+    }
+
+    /// Revokes the clients that are not in `next`, and gives their names.
+    pub(crate) fn revoke_without(&self, next: &Self) -> Vec<Arc<str>> {
+        let stays = |client: &Arc<Client>| next.all().any(|other| Arc::ptr_eq(other, client));
+        let gone: Vec<_> = self.all().filter(|client| !stays(client)).collect();
+        gone.iter().for_each(|client| client.revoke());
+        gone.into_iter().map(|client| Arc::clone(&client.name)).collect()
     }
 }
 
 /// What clients are made of, once it is known where the server listens.
-pub(crate) struct Roster<'a> {
-    config: &'a ServerConfig,
+pub(crate) struct Roster {
     make: Arc<Make>,
 }
 
-impl<'a> Roster<'a> {
+impl Roster {
     pub(crate) fn new(
-        config: &'a ServerConfig,
         backend: &Arc<dyn Backend>,
         mcp: &McpServer,
         options: McpHttpOptions,
     ) -> Self {
         let make = Make { backend: Arc::clone(backend), mcp: mcp.clone(), options };
-        Self { config, make: Arc::new(make) }
+        Self { make: Arc::new(make) }
     }
 
-    /// Makes the clients; `token` is the operator's own, if there is one.
-    pub(crate) fn clients(&self, token: Option<Token>) -> Result<Clients, HttpError> {
-        if self.config.no_auth {
+    /// The one client of the owner's socket: every right, no limit.
+    pub(crate) fn owner(&self) -> Clients {
+        let turn = self.make.backend.turn_options(ContextValues::new());
+        let who = Who { name: "owner", keys: OPERATOR.into(), rights: Right::ALL.to_vec() };
+        Clients::Anyone(Arc::new(self.client(who, turn, &ServerConfig::default(), None)))
+    }
+
+    /// Makes the clients; `token` is the operator's own, if there is one. Clients of `before` of which
+    /// the settings say the same are taken over with their sessions and limits.
+    pub(crate) fn clients(
+        &self,
+        config: &ServerConfig,
+        token: Option<&Token>,
+        before: Option<&Clients>,
+    ) -> Result<Clients, HttpError> {
+        let kept = |client: Client| {
+            let same = before.and_then(|clients| {
+                clients.all().find(|other| other.described == client.described)
+            });
+            same.map_or_else(|| Arc::new(client), Arc::clone)
+        };
+        let host_turn = || {
+            let turn = self.make.backend.turn_options(ContextValues::new());
+            self.within(turn, config, None)
+        };
+        if config.no_auth {
             // Whoever is on this machine: what changes the server, and what a person should decide,
             // needs a token.
-            let turn = self.within(self.make.backend.turn_options(ContextValues::new()), None)?;
-            let anyone = self.client("anyone", vec![Right::Call, Right::Observe], turn, None);
-            return Ok(Clients::Anyone(Arc::new(anyone)));
+            let rights = vec![Right::Call, Right::Observe];
+            let who = Who { name: "anyone", keys: "anyone".into(), rights };
+            let anyone = self.client(who, host_turn()?, config, None);
+            return Ok(Clients::Anyone(kept(anyone)));
         }
         let mut clients = Vec::new();
         if let Some(token) = token {
-            let turn = self.within(self.make.backend.turn_options(ContextValues::new()), None)?;
-            let operator = self.client("operator", Right::ALL.to_vec(), turn, None);
-            clients.push((Secret::Token(token), Arc::new(operator)));
+            let rights = Right::ALL.to_vec();
+            let who = Who { name: OPERATOR, keys: OPERATOR.into(), rights };
+            let mut operator = self.client(who, host_turn()?, config, None);
+            operator.described["hash"] = token.hash().to_string().into();
+            clients.push((token.hash(), kept(operator)));
         }
-        for (name, config) in &self.config.tokens {
-            let turn = self.turn_of(name, config)?;
-            let client = self.client(name, config.rights.clone(), turn, Some(config));
-            clients.push((Secret::Hash(config.hash.clone()), Arc::new(client)));
+        for (name, own) in &config.tokens {
+            let turn = self.turn_of(name, config, own)?;
+            let who = Who { name, keys: format!("tokens.{name}"), rights: own.rights.clone() };
+            let client = self.client(who, turn, config, Some(own));
+            clients.push((own.hash.clone(), kept(client)));
         }
         Ok(Clients::Named(clients))
     }
 
-    fn turn_of(&self, name: &str, config: &ClientConfig) -> Result<TurnOptions, HttpError> {
+    fn turn_of(
+        &self,
+        name: &str,
+        config: &ServerConfig,
+        own: &ClientConfig,
+    ) -> Result<TurnOptions, HttpError> {
         let mut values = ContextValues::new();
-        if !config.context.contains_key("user") {
+        if !own.context.contains_key("user") {
             // Nobody's answers, waiting calls and outputs are another client's.
             values = values.with("user", name);
         }
-        for (key, value) in &config.context {
+        for (key, value) in &own.context {
             values = values.with(key.as_str(), value.clone());
         }
-        let turn = self.make.backend.turn_options(values).scope(config.policy.clone());
-        self.within(turn, config.toolset.as_deref().map(|toolset| (name, toolset)))
+        let turn = self.make.backend.turn_options(values).scope(own.policy.clone());
+        self.within(turn, config, own.toolset.as_deref().map(|toolset| (name, toolset)))
     }
 
     /// Limits a client to its own toolset, if it has one, or to that of all.
     fn within(
         &self,
         turn: TurnOptions,
+        config: &ServerConfig,
         own: Option<(&str, &str)>,
     ) -> Result<TurnOptions, HttpError> {
-        let (key, toolset) = match (own, &self.config.toolset) {
+        let (key, toolset) = match (own, &config.toolset) {
             (Some((client, toolset)), _) => (format!("tokens.{client}.toolset"), toolset),
             (None, Some(toolset)) => ("toolset".to_owned(), toolset.as_str()),
             (None, None) => return Ok(turn),
@@ -197,26 +253,43 @@ impl<'a> Roster<'a> {
 
     fn client(
         &self,
-        name: &str,
-        rights: Vec<Right>,
+        who: Who<'_>,
         turn: TurnOptions,
+        config: &ServerConfig,
         own: Option<&ClientConfig>,
     ) -> Client {
-        let rate = own.and_then(|own| own.rate).or(self.config.rate);
-        let concurrent = own.and_then(|own| own.concurrent).or(self.config.concurrent);
+        let rate = own.and_then(|own| own.rate).or(config.rate);
+        let concurrent = own.and_then(|own| own.concurrent).or(config.concurrent);
+        let bound = own.and_then(|own| own.toolset.as_deref()).or(config.toolset.as_deref());
+        let described = json!({
+            "keys": who.keys,
+            "own": own,
+            "rate": rate,
+            "concurrent": concurrent,
+            "toolset": bound,
+        });
+        let server = self.make.mcp.for_client(turn.clone());
         Client {
-            name: name.into(),
-            rights,
+            name: who.name.into(),
+            keys: who.keys.into(),
+            rights: who.rights,
+            described,
+            revoked: CancellationToken::new(),
             gate: Gate::new(rate.map(|rate| rate.0), concurrent),
-            mcp: self.make.service(turn.clone()),
-            bound: own
-                .and_then(|own| own.toolset.as_deref())
-                .or(self.config.toolset.as_deref())
-                .map(Arc::from),
+            mcp: server.http_service(self.make.options.clone()),
+            server,
+            bound: bound.map(Arc::from),
             narrowed: Mutex::default(),
             make: Arc::clone(&self.make),
             executor: self.make.backend.executor().clone(),
             turn,
         }
     }
+}
+
+/// Who a client is, whatever it is limited to.
+struct Who<'a> {
+    name: &'a str,
+    keys: String,
+    rights: Vec<Right>,
 }

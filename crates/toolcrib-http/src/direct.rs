@@ -21,8 +21,8 @@ use crate::Right;
 use crate::admission::Admission;
 use crate::bearer;
 use crate::body::{self, BodyLimits};
-use crate::client::Clients;
 use crate::gate::Counted;
+use crate::live_clients::LiveClients;
 use crate::observe::{NO_ROUTE, Observed};
 use crate::problem;
 use crate::traffic::Traffic;
@@ -34,7 +34,7 @@ const PATH: &str = "/mcp";
 pub(crate) struct Checks {
     pub(crate) traffic: Arc<Traffic>,
     pub(crate) admission: Arc<Admission>,
-    pub(crate) clients: Arc<Clients>,
+    pub(crate) clients: Arc<LiveClients>,
     pub(crate) limits: BodyLimits,
 }
 
@@ -66,10 +66,10 @@ impl Direct {
 }
 
 /// How a request was answered: by which route, and to whom.
-struct Answered<'a> {
+struct Answered {
     response: Response,
     route: &'static str,
-    caller: Option<&'a str>,
+    caller: Option<Arc<str>>,
 }
 
 impl Checks {
@@ -81,29 +81,33 @@ impl Checks {
         if problem::is_bare_text(&response) {
             response = Box::pin(problem::from_bare_text(response)).await;
         }
-        observed.end(route, caller, &mut response);
+        observed.end(route, caller.as_deref(), &mut response);
         response
     }
 
-    async fn checked(&self, request: Request<Incoming>) -> Answered<'_> {
+    async fn checked(&self, request: Request<Incoming>) -> Answered {
         let refused = |response, caller| Answered { response, route: NO_ROUTE, caller };
         let (mut parts, body) = request.into_parts();
         if let Err(problem) = self.admission.check(&parts.uri, &parts.headers) {
             return refused(problem.into_response(), None);
         }
-        let (client, pass) = match bearer::enter(&self.clients, Right::Call, &parts.headers) {
+        let clients = self.clients.now();
+        let (client, pass) = match bearer::enter(&clients, Right::Call, &parts.headers) {
             Ok(entered) => entered,
             Err(turned_away) => {
-                let caller = turned_away.caller();
-                return refused(turned_away.into_response(), caller.map(|name| &**name));
+                let caller = turned_away.caller().cloned();
+                return refused(turned_away.into_response(), caller);
             }
         };
-        let caller = Some(&*client.name);
+        let caller = Some(Arc::clone(&client.name));
         // The token first: of a stranger no body is read.
         match body::read(body, self.limits).await {
             Ok(body) => {
-                let response = client.mcp().respond(&mut parts, body).await;
-                let response = response.map(|body| Body::new(Counted::new(body, pass)));
+                let answered = client.mcp().respond(&mut parts, body);
+                let answered = answered.map(|response| response.map(Body::new));
+                let response = bearer::unless_revoked(client, answered).await;
+                let response =
+                    response.map(|body| bearer::while_good(client, Counted::new(body, pass)));
                 Answered { response, route: PATH, caller }
             }
             Err(problem) => refused(problem.into_response(), caller),

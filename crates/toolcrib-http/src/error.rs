@@ -31,6 +31,12 @@ pub enum HttpError {
         /// The other.
         other: String,
     },
+    /// A reload would leave nobody a token.
+    #[error(
+        "no token is left with which anybody could reach the server: name `server.token` or one of \
+         `server.tokens`"
+    )]
+    NoTokenLeft,
     /// Clients are limited to a toolset that there is not.
     #[error("server.{key}: there is no toolset `{toolset}`")]
     Toolset {

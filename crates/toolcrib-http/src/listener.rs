@@ -13,6 +13,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
 use crate::direct::Direct;
+use crate::owner_socket::OwnerSocket;
 use crate::patience::Patience;
 use crate::self_wakes::SelfWakes;
 use crate::traffic::Traffic;
@@ -36,8 +37,10 @@ const TURN_AWAY: Duration = Duration::from_secs(1);
 pub(crate) enum Door {
     /// From the network, or from this machine only.
     Tcp(TcpListener),
-    /// From programs of this user.
+    /// From programs that may write to the socket's file.
     Unix(UnixListener, SocketFile),
+    /// From the owner of the server.
+    Owner(OwnerSocket),
 }
 
 enum Connection {
@@ -52,6 +55,7 @@ impl Door {
             Self::Unix(listener, _) => {
                 listener.accept().await.map(|(own, _)| Connection::Unix(own))
             }
+            Self::Owner(socket) => socket.accept().await.map(Connection::Unix),
         }
     }
 
@@ -63,6 +67,7 @@ impl Door {
                 drop(file);
                 drop(listener);
             }
+            Self::Owner(socket) => socket.close(),
         }
     }
 }

@@ -11,8 +11,8 @@ use crate::admission::{Admission, admit};
 use crate::api::{Api, endpoints};
 use crate::bearer;
 use crate::body::{BodyLimits, collect};
-use crate::client::Clients;
 use crate::direct::{Checks, Direct, Routes};
+use crate::live_clients::LiveClients;
 use crate::observe::observe;
 use crate::problem::{self, Problem};
 use crate::traffic::Traffic;
@@ -20,7 +20,7 @@ use crate::traffic::Traffic;
 /// Everything the listener answers.
 pub(crate) fn app(
     api: Api,
-    clients: &Arc<Clients>,
+    clients: &Arc<LiveClients>,
     admission: Admission,
     limits: BodyLimits,
     traffic: Arc<Traffic>,

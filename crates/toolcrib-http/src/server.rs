@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use toolcrib_mcp::{McpHttpOptions, McpServer};
@@ -15,10 +16,13 @@ use crate::admission::Admission;
 use crate::api::Api;
 use crate::authority::{HostRule, OriginRule};
 use crate::body::BodyLimits;
-use crate::client::{Clients, Roster};
+use crate::client::Roster;
 use crate::listener::{self, Bounds, Door};
+use crate::live_clients::LiveClients;
 use crate::traffic::Traffic;
-use crate::{Backend, HttpError, Listen, ServerConfig, Token, routes, unix_socket};
+use crate::{
+    Backend, HttpError, Listen, OwnerSocket, ServerConfig, ServerSettings, Token, routes, unix_socket,
+};
 
 /// How long requests that are being answered may take to finish after a shutdown was asked for.
 const DRAIN: Duration = Duration::from_secs(10);
@@ -26,18 +30,29 @@ const DRAIN: Duration = Duration::from_secs(10);
 /// How long connections may take to notice that their requests were ended.
 const CLOSE: Duration = Duration::from_secs(1);
 
+/// Connections of the owner at once, beside those of the public listener.
+const OWNER_CONNECTIONS: usize = 64;
+
 /// A bound listener. It holds its port, or its socket, from [`bind`](Self::bind) on and answers from
 /// [`serve`](Self::serve) on; connections made in between wait.
 pub struct HttpServer {
-    door: Door,
-    /// Where, with the real port.
+    /// The public one first, if there is one, and then the owner's.
+    entrances: Vec<Entrance>,
+    /// Where the public one is, with the real port.
     address: Option<SocketAddr>,
     config: ServerConfig,
     token: Option<Token>,
-    admission: Admission,
-    clients: Clients,
+    settings: Option<ServerSettings>,
     backend: Arc<dyn Backend>,
     mcp: McpServer,
+}
+
+/// One place at which requests come in, and who may send them.
+struct Entrance {
+    door: Door,
+    admission: Admission,
+    clients: Arc<LiveClients>,
+    connections: usize,
 }
 
 impl HttpServer {
@@ -71,20 +86,52 @@ impl HttpServer {
         };
         let hosts = config.host_rules(address)?;
         let origins = config.origin_rules(address)?;
-        let mcp_options = McpHttpOptions::default()
-            .allowed_hosts(hosts.iter().map(HostRule::to_text))
-            .allowed_origins(origins.iter().map(OriginRule::to_text))
-            .retry(Duration::from_secs(config.retry_seconds.into()))
-            .body_limit(config.body_limit);
-        let mcp_options = match config.stream_seconds {
-            Some(seconds) => mcp_options.open_for(Duration::from_secs(seconds.into())),
-            None => mcp_options,
-        };
         let backend: Arc<dyn Backend> = Arc::new(backend);
-        let roster = Roster::new(&config, &backend, &mcp, mcp_options);
-        let clients = roster.clients(token.clone())?;
+        let roster = Roster::new(&backend, &mcp, mcp_options(&config, &hosts, &origins));
+        let clients = roster.clients(&config, token.as_ref(), None)?;
+        let clients = Arc::new(LiveClients::new(clients));
+        let made = token.clone().filter(|_| config.token.is_none());
+        let settings = ServerSettings::new(roster, Arc::clone(&clients), made, &config);
         let admission = Admission::new(hosts, origins);
-        Ok(Self { door, address, config, token, admission, clients, backend, mcp })
+        let public = Entrance { door, admission, clients, connections: config.connections };
+        let (entrances, settings) = (vec![public], Some(settings));
+        Ok(Self { entrances, address, config, token, settings, backend, mcp })
+    }
+
+    /// A server without a public listener, for programs that serve in another way: its owner alone
+    /// reaches it, over the socket. `mcp` is what it serves at `/mcp`, and is closed with the server.
+    pub fn for_owner(
+        socket: OwnerSocket,
+        backend: impl Backend,
+        mcp: McpServer,
+    ) -> Result<Self, HttpError> {
+        let (entrances, config) = (Vec::new(), ServerConfig::default());
+        let (address, token, settings) = (None, None, None);
+        let backend: Arc<dyn Backend> = Arc::new(backend);
+        let server = Self { entrances, address, config, token, settings, backend, mcp };
+        server.with_owner_socket(socket)
+    }
+
+    /// Lets the owner of this process operate the server over a socket of their own, too: the same
+    /// routes, with every right and without a token.
+    pub fn with_owner_socket(mut self, socket: OwnerSocket) -> Result<Self, HttpError> {
+        // A browser reaches no such socket, so that no page has an origin to call from.
+        let (hosts, origins) = (ServerConfig::default().host_rules(None)?, Vec::new());
+        let options = mcp_options(&self.config, &hosts, &origins);
+        let clients = Roster::new(&self.backend, &self.mcp, options).owner();
+        self.entrances.push(Entrance {
+            door: Door::Owner(socket),
+            admission: Admission::new(hosts, origins),
+            clients: Arc::new(LiveClients::new(clients)),
+            connections: OWNER_CONNECTIONS,
+        });
+        Ok(self)
+    }
+
+    /// The settings that can change while the public listener runs; none where there is no such
+    /// listener.
+    pub fn settings(&self) -> Option<ServerSettings> {
+        self.settings.clone()
     }
 
     /// The address that is listened on, with the real port; none where it is a socket in the file system.
@@ -94,10 +141,10 @@ impl HttpServer {
 
     /// The socket in the file system that is listened on, if it is one.
     pub fn socket(&self) -> Option<&Path> {
-        match &self.door {
-            Door::Tcp(_) => None,
+        self.entrances.iter().find_map(|entrance| match &entrance.door {
             Door::Unix(_, file) => Some(file.path()),
-        }
+            Door::Tcp(_) | Door::Owner(_) => None,
+        })
     }
 
     /// The URL the server is reached at from this machine, without a slash at its end. Over a
@@ -142,20 +189,19 @@ impl HttpServer {
     pub async fn serve(self, shutdown: impl Future<Output = ()> + Send) -> Result<(), HttpError> {
         let head = Duration::from_secs(self.config.read_seconds.into());
         let limits = BodyLimits { bytes: self.config.body_limit, time: head };
-        let bounds = Bounds { connections: self.config.connections, head };
         let traffic = Arc::<Traffic>::default();
         let api = Api::new(self.backend, Arc::clone(&traffic));
-        let app = routes::app(
-            api.clone(),
-            &Arc::new(self.clients),
-            self.admission,
-            limits,
-            Arc::clone(&traffic),
-        );
         let (stop, stopped) = watch::channel(false);
-        let mut serving = Box::pin(listener::serve(self.door, app, bounds, traffic, stopped));
+        let serving = self.entrances.into_iter().map(|entrance| {
+            let Entrance { door, admission, clients, connections } = entrance;
+            let traffic = Arc::clone(&traffic);
+            let app = routes::app(api.clone(), &clients, admission, limits, Arc::clone(&traffic));
+            let bounds = Bounds { connections, head };
+            listener::serve(door, app, bounds, traffic, stopped.clone())
+        });
+        let mut serving = Box::pin(join_all(serving));
         tokio::select! {
-            () = &mut serving => {}
+            _ = &mut serving => {}
             () = shutdown => {}
         }
         let _ = stop.send(true);
@@ -175,10 +221,26 @@ impl HttpServer {
     }
 }
 
+fn mcp_options(
+    config: &ServerConfig,
+    hosts: &[HostRule],
+    origins: &[OriginRule],
+) -> McpHttpOptions {
+    let options = McpHttpOptions::default()
+        .allowed_hosts(hosts.iter().map(HostRule::to_text))
+        .allowed_origins(origins.iter().map(OriginRule::to_text))
+        .retry(Duration::from_secs(config.retry_seconds.into()))
+        .body_limit(config.body_limit);
+    match config.stream_seconds {
+        Some(seconds) => options.open_for(Duration::from_secs(seconds.into())),
+        None => options,
+    }
+}
+
 impl fmt::Debug for HttpServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpServer")
-            .field("door", &self.door)
+            .field("address", &self.address)
             .field("config", &self.config)
             .finish_non_exhaustive()
     }

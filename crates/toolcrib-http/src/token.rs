@@ -138,13 +138,19 @@ const HASH_CONTEXT: &str = "toolcrib 2026-11 bearer token";
 const HASH_PREFIX: &str = "blake3:";
 
 impl TokenHash {
-    fn of(token: &str) -> Self {
+    /// The hash of a token that somebody offers.
+    pub(crate) fn of(token: &str) -> Self {
         Self(blake3::derive_key(HASH_CONTEXT, token.as_bytes()))
     }
 
     /// Whether `offered` is the token that was hashed, in a time that tells nothing of either.
     pub fn matches(&self, offered: &str) -> bool {
-        Self::of(offered).0.ct_eq(&self.0).into()
+        self.is_same(&Self::of(offered))
+    }
+
+    /// Whether both are hashes of one token, in a time that tells nothing of either.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.0.ct_eq(&other.0).into()
     }
 
     pub(crate) fn as_bytes(&self) -> &[u8; 32] {

@@ -178,11 +178,12 @@ impl McpServer {
     }
 
     /// The same server for another client: its requests' turns are opened with `turn`, and neither knows
-    /// the other's tasks. Closing either closes both.
+    /// the other's tasks. Closing this server closes that of the client; closing the client's ends
+    /// nothing else.
     #[must_use]
     pub fn for_client(&self, turn: TurnOptions) -> Self {
         let options = self.0.options.clone().turn(turn);
-        let (closing, silent) = (self.0.closing.clone(), self.0.silent.clone());
+        let (closing, silent) = (self.0.closing.child_token(), self.0.silent.child_token());
         let lists = Arc::clone(&self.0.lists);
         Self::with(self.0.executor.clone(), options, lists, closing, silent)
     }
@@ -191,6 +192,7 @@ impl McpServer {
     /// The server cannot be used afterwards. For an orderly end let the transport finish first.
     pub fn close(&self) {
         self.0.closing.cancel();
+        self.0.silent.cancel();
     }
 
     /// Ends what only tells clients of changes, over HTTP: such a stream has no end of its own, and a

@@ -3,7 +3,7 @@
 
 #[cfg(feature = "manifests")]
 pub mod config;
-#[cfg(all(unix, feature = "manifests"))]
+#[cfg(all(unix, feature = "http"))]
 pub mod control;
 mod crib;
 #[cfg(feature = "manifests")]
@@ -18,6 +18,8 @@ pub mod manifests;
 pub mod names;
 #[cfg(all(feature = "manifests", feature = "mcp"))]
 mod offerings;
+#[cfg(all(unix, feature = "http"))]
+mod operations;
 #[cfg(all(unix, feature = "http"))]
 mod served;
 #[cfg(unix)]

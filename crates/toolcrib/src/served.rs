@@ -12,8 +12,8 @@ use toolcrib_mcp::upstream::UpstreamState;
 use toolcrib_tool::ContextValues;
 
 use crate::Toolcrib;
-use crate::control::{ControlCommand, ControlRequest, answer};
 use crate::manifests::Reloader;
+use crate::operations;
 
 impl Backend for Toolcrib {
     fn executor(&self) -> &Executor {
@@ -68,11 +68,15 @@ impl Backend for Toolcrib {
     }
 
     fn status(&self) -> Value {
-        answer(self, &ControlRequest::new(ControlCommand::Status)).unwrap_or_default()
+        operations::status(self)
     }
 
     fn reload(&self) -> Result<Value, String> {
-        answer(self, &ControlRequest::new(ControlCommand::Reload))
+        operations::reload(self)
+    }
+
+    fn name_status(&self, name: &str) -> Value {
+        operations::name_status(self, name)
     }
 
     fn audit_tail(&self, records: usize) -> Option<io::Result<Vec<Value>>> {

@@ -1,8 +1,10 @@
-//! What goes on beside serving: manifests are followed, and operators are answered.
+//! What goes on beside serving: manifests are followed, and the owner can operate the server.
 
 use tokio::task::JoinHandle;
-use toolcrib::control::ControlSocket;
+use toolcrib::control::OwnerSocket;
+use toolcrib::http::HttpServer;
 use toolcrib::manifests::Reloader;
+use toolcrib::mcp::McpServer;
 
 use crate::startup::Started;
 
@@ -16,26 +18,63 @@ impl Drop for Beside {
     }
 }
 
-/// Follows the manifests, unless the config says not to, reads them again on SIGHUP, and answers at
-/// the control socket, if there is a place for one.
-///
-/// Must be called on a runtime.
-pub(super) fn beside(started: &Started) -> anyhow::Result<Beside> {
-    let mut beside = Beside::default();
-    if let Some(manifests) = started.crib.manifests().cloned() {
-        if started.config.manifests.watch {
-            manifests.watch()?;
+impl Beside {
+    /// Follows the manifests, unless the config says not to, and reads them again on SIGHUP.
+    ///
+    /// Must be called on a runtime.
+    pub(super) fn begin(started: &Started) -> anyhow::Result<Self> {
+        let mut beside = Self::default();
+        if let Some(manifests) = started.crib.manifests().cloned() {
+            if started.config.manifests.watch {
+                manifests.watch()?;
+            }
+            beside.0.push(tokio::spawn(reload_on_hangup(manifests)));
         }
-        beside.0.push(tokio::spawn(reload_on_hangup(manifests)));
+        Ok(beside)
     }
-    // A server without it serves as well.
-    match started.control.as_ref().map(ControlSocket::open) {
-        Ok(Ok(socket)) => beside.0.push(tokio::spawn(socket.serve(started.crib.clone()))),
-        Ok(Err(error)) => tracing::warn!("`toolcrib reload` will not reach this server: {error}"),
-        // What nobody has asked for.
-        Err(why) => tracing::info!("`toolcrib reload` will not reach this server: {why}"),
+
+    /// Lets the owner operate a server that has no HTTP listener of its own, where there is a place for
+    /// the socket.
+    pub(super) async fn serve_owner(
+        &mut self,
+        started: &Started,
+        mcp: McpServer,
+    ) -> anyhow::Result<()> {
+        let Some(socket) = owner_socket(started).await else { return Ok(()) };
+        let server = HttpServer::for_owner(socket, started.crib.clone(), mcp)?;
+        self.0.push(tokio::spawn(async move {
+            if let Err(error) = server.serve(std::future::pending()).await {
+                tracing::warn!("the owner's socket is no longer served: {error}");
+            }
+        }));
+        Ok(())
     }
-    Ok(beside)
+
+    /// Ends the tasks, and waits until they have: then the owner's socket is gone.
+    pub(super) async fn end(mut self) {
+        for task in self.0.drain(..) {
+            task.abort();
+            let _ = task.await;
+        }
+    }
+}
+
+/// The private socket of this server, if there is a place for one. A server without it serves as well.
+pub(super) async fn owner_socket(started: &Started) -> Option<OwnerSocket> {
+    let place = match &started.control {
+        Ok(place) => place,
+        // Nobody has asked for it.
+        Err(why) => {
+            tracing::info!("commands like `toolcrib status` will not reach this server: {why}");
+            return None;
+        }
+    };
+    let opened = place.open_socket().await;
+    opened
+        .inspect_err(|error| {
+            tracing::warn!("commands like `toolcrib status` will not reach this server: {error}");
+        })
+        .ok()
 }
 
 async fn reload_on_hangup(manifests: Reloader) {

@@ -3,7 +3,8 @@
 use clap::Args;
 use toolcrib::mcp::McpServer;
 
-use super::{beside, stop};
+use super::beside::Beside;
+use super::stop;
 use crate::Exit;
 use crate::options::{Options, ToolsetChoice};
 use crate::runtime;
@@ -26,11 +27,13 @@ pub(super) fn run(options: &Options, own: &StdioOptions) -> anyhow::Result<Exit>
     #[cfg(feature = "otlp")]
     let _told = crate::collector::tell(&started.crib)?;
     runtime::block_on(async {
-        let _beside = beside::beside(&started)?;
+        let mut beside = Beside::begin(&started)?;
+        beside.serve_owner(&started, self::server(&started, &ToolsetChoice::from(None))?).await?;
         started.crib.connect().await;
         let ended = server.serve_stdio(stop::drained(&started.crib)).await;
         // The client may have closed its end without anybody asking us to stop.
         started.crib.shutdown(stop::GRACE).await;
+        beside.end().await;
         ended?;
         Ok(Exit::Success)
     })?

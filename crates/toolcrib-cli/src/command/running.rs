@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::ErrorKind;
 use toolcrib::control::{
-    ControlCommand, ControlPlace, ControlRequest, RunningServer, running_servers,
+    ControlPlace, OwnerClient, OwnerError, RunningServer, path_segment, running_servers,
 };
 
-use crate::Exit;
+use crate::{Exit, runtime};
 use crate::options::{JsonOutput, Options};
 use crate::screen::{self, FAINT, STRONG, WARNING, count};
 use crate::startup::{self, Started};
@@ -50,49 +50,53 @@ pub(crate) struct ReleaseOptions {
 }
 
 pub(super) fn status(options: &Options, own: &StatusOptions) -> anyhow::Result<Exit> {
-    each(options, own.output, &ControlRequest::new(ControlCommand::Status), status_page)
+    each(options, own.output, async |server| server.get("/v1/status").await, status_page)
 }
 
 pub(super) fn reload(options: &Options, own: &ReloadOptions) -> anyhow::Result<Exit> {
-    each(options, own.output, &ControlRequest::new(ControlCommand::Reload), reload_page)
+    each(options, own.output, async |server| server.post("/v1/reload", None).await, reload_page)
 }
 
 pub(super) fn stats(options: &Options, own: &StatsOptions) -> anyhow::Result<Exit> {
-    each(options, own.output, &ControlRequest::new(ControlCommand::Stats), stats_page)
+    each(options, own.output, async |server| server.get("/v1/stats").await, stats_page)
 }
 
 pub(super) fn release(options: &Options, own: &ReleaseOptions) -> anyhow::Result<Exit> {
-    let request = ControlRequest::about(ControlCommand::Release, own.name.as_str());
-    each(options, own.output, &request, |answer| release_page(&own.name, answer))
+    let path = format!("/v1/names/{}/release", path_segment(&own.name));
+    let released = async |server: &OwnerClient| server.post(&path, None).await;
+    each(options, own.output, released, |answer| release_page(&own.name, answer))
 }
 
 /// What running servers say of a name: those that could be asked.
-pub(super) fn why(started: &Started, name: &str) -> Vec<(u32, Value)> {
+pub(super) async fn why(started: &Started, name: &str) -> Vec<(u32, Value)> {
     let place = started.control.as_ref().ok();
     let servers = place.map(running_servers).and_then(Result::ok).unwrap_or_default();
-    let request = ControlRequest::about(ControlCommand::Why, name);
-    let answers = servers.into_iter().filter_map(|server| {
-        let answer = server.ask(&request).ok()?;
-        Some((server.pid, answer))
-    });
-    answers.collect()
+    let path = format!("/v1/names/{}", path_segment(name));
+    let mut answers = Vec::new();
+    for server in servers {
+        if let Ok(answer) = server.client.get(&path).await {
+            answers.push((server.pid, answer));
+        }
+    }
+    answers
 }
 
 /// Asks every server that runs, and shows what each says.
 fn each(
     options: &Options,
     output: JsonOutput,
-    request: &ControlRequest,
+    ask: impl AsyncFn(&OwnerClient) -> Result<Value, OwnerError>,
     page: impl Fn(&Value) -> String,
 ) -> anyhow::Result<Exit> {
     let servers = servers(options)?;
     let mut records = Vec::new();
     let mut has_failed = servers.is_empty();
     for server in &servers {
-        match server.ask(request) {
+        match runtime::block_on(ask(&server.client))? {
             Ok(answer) => {
                 if output.json {
                     let mut record = answer;
+                    record["ok"] = json!(true);
                     record["pid"] = json!(server.pid);
                     records.push(record);
                 } else {
@@ -119,7 +123,8 @@ fn each(
     Ok(if has_failed { Exit::Failure } else { Exit::Success })
 }
 
-fn servers(options: &Options) -> anyhow::Result<Vec<RunningServer>> {
+/// The servers that run with this config.
+pub(super) fn servers(options: &Options) -> anyhow::Result<Vec<RunningServer>> {
     let place = match ControlPlace::of(&startup::config(options)?) {
         Ok(place) => place,
         Err(why) => bail!(

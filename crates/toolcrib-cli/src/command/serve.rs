@@ -4,7 +4,8 @@ use clap::Args;
 use serde_json::json;
 use toolcrib::http::{HttpServer, Token};
 
-use super::{beside, mcp, stop};
+use super::beside::{Beside, owner_socket};
+use super::{mcp, stop};
 use crate::Exit;
 use crate::options::{JsonOutput, Options, ServerFlags, ToolsetChoice};
 use crate::runtime;
@@ -46,8 +47,11 @@ pub(super) fn run(options: &Options, own: &ServeOptions) -> anyhow::Result<Exit>
 
     runtime::block_on(async {
         started.crib.connect().await;
-        let server = HttpServer::bind(config, started.crib.clone(), mcp).await?;
-        let _beside = beside::beside(&started)?;
+        let mut server = HttpServer::bind(config, started.crib.clone(), mcp).await?;
+        if let Some(socket) = owner_socket(&started).await {
+            server = server.with_owner_socket(socket)?;
+        }
+        let _beside = Beside::begin(&started)?;
         announce(tools, &server, own.output.json)?;
         let ended = server.serve(stop::drained(&started.crib)).await;
         started.crib.shutdown(stop::GRACE).await;

@@ -52,20 +52,20 @@ struct Facts<'a> {
 pub(super) fn run(options: &Options, own: &WhyOptions) -> anyhow::Result<Exit> {
     let started = startup::look(options)?;
     if started.manifests.upstreams().next().is_none() {
-        return explained(&started, own);
+        return runtime::block_on(explained(&started, own))?;
     }
     runtime::block_on(async {
         upstreams::connect_for(&started, &own.name).await;
-        let outcome = explained(&started, own);
+        let outcome = explained(&started, own).await;
         started.crib.shutdown(Duration::ZERO).await;
         outcome
     })?
 }
 
-fn explained(started: &Started, own: &WhyOptions) -> anyhow::Result<Exit> {
+async fn explained(started: &Started, own: &WhyOptions) -> anyhow::Result<Exit> {
     let snapshot = started.crib.executor().registry().snapshot();
     let facts = Facts::of(&own.name, &snapshot).with(started);
-    let servers = running::why(started, &own.name);
+    let servers = running::why(started, &own.name).await;
     if own.output.json {
         let mut record = facts.record();
         record["servers"] =

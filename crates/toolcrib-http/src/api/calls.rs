@@ -179,7 +179,7 @@ pub(crate) async fn call(
         Request::none(&headers)?;
         return Ok(stream::call(&api, &client, calls));
     }
-    let request = Request::of(&headers, &client.name, &["call", &name], &body)?;
+    let request = Request::of(&headers, &client.keys, &["call", &name], &body)?;
     let own = api.clone();
     let work = async move { answered_one(&own, &client, calls).await.into_response() };
     match request {
@@ -248,7 +248,7 @@ pub(crate) async fn batch(
         Request::none(&headers)?;
         return Ok(stream::batch(&api, &client, calls));
     }
-    let request = Request::of(&headers, &client.name, &["batch"], &body)?;
+    let request = Request::of(&headers, &client.keys, &["batch"], &body)?;
     let own = api.clone();
     let work = async move { answered_batch(&own, &client, calls).await.into_response() };
     match request {

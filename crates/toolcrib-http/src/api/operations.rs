@@ -1,6 +1,6 @@
 //! What operators ask for.
 
-use axum::extract::State;
+use axum::extract::{Path, State};
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
 use schemars::JsonSchema;
@@ -60,5 +60,24 @@ pub(crate) async fn audit(State(api): State<Api>, uri: Uri) -> Result<Response, 
 pub(crate) async fn reload(State(api): State<Api>) -> Result<Response, Problem> {
     let reloaded = api.blocking(Backend::reload).await?;
     let report = reloaded.map_err(|why| Problem::new(StatusCode::CONFLICT, why))?;
+    Ok(json(StatusCode::OK, &report))
+}
+
+/// Who owns a name.
+pub(crate) async fn name_status(
+    State(api): State<Api>,
+    Path(name): Path<String>,
+) -> Result<Response, Problem> {
+    let status = api.blocking(move |backend| backend.name_status(&name)).await?;
+    Ok(json(StatusCode::OK, &status))
+}
+
+/// Ends the reservation of a name.
+pub(crate) async fn release_name(
+    State(api): State<Api>,
+    Path(name): Path<String>,
+) -> Result<Response, Problem> {
+    let released = api.blocking(move |backend| backend.release_name(&name)).await?;
+    let report = released.map_err(|why| Problem::new(StatusCode::CONFLICT, why))?;
     Ok(json(StatusCode::OK, &report))
 }

@@ -147,7 +147,7 @@ pub(crate) async fn start(
 ) -> Result<Response, Problem> {
     store(&api)?;
     let calls = Calls::several(&JsonBody::parse(&headers, &body)?)?;
-    let request = Request::of(&headers, &client.name, &["runs"], &body)?;
+    let request = Request::of(&headers, &client.keys, &["runs"], &body)?;
     let own = api.clone();
     let work = async move { started(&own, &client, calls).await.into_response() };
     match request {

@@ -15,7 +15,9 @@ use toolcrib_core::audit::{AuditRecord, AuditSink, AuditTrail};
 use toolcrib_core::run::{MemoryRuns, RunStore};
 use toolcrib_core::suspension::MemorySuspensions;
 use toolcrib_core::{Executor, Registration, Registry, RegistryBuilder, ToolFilter, Toolset};
-use toolcrib_http::{Backend, ClientConfig, HttpError, HttpServer, ServerConfig, Token};
+use toolcrib_http::{
+    Backend, ClientConfig, HttpError, HttpServer, ServerConfig, ServerSettings, Token,
+};
 use toolcrib_mcp::{McpOptions, McpServer};
 use toolcrib_tool::{
     Approval, CallContext, Layer, Source, StatusUpdate, Tool, ToolDefinition,
@@ -26,6 +28,7 @@ pub(crate) const TOKEN: &str = "a-token-for-tests-only";
 
 pub(crate) struct Running {
     pub(crate) address: SocketAddr,
+    pub(crate) settings: ServerSettings,
     /// The calls of the tool `wait`.
     pub(crate) waits: Arc<Waits>,
     stop: oneshot::Sender<()>,
@@ -218,11 +221,12 @@ pub(crate) async fn start(config: ServerConfig) -> Running {
     let (crib, mcp) = served(Arc::clone(&waits));
     let server = HttpServer::bind(config, crib, mcp).await.unwrap();
     let address = server.local_addr().unwrap();
+    let settings = server.settings().unwrap();
     let (stop, stopped) = oneshot::channel::<()>();
     let serving = tokio::spawn(server.serve(async move {
         if stopped.await.is_err() {
             pending::<()>().await;
         }
     }));
-    Running { address, waits, stop, serving }
+    Running { address, settings, waits, stop, serving }
 }

@@ -64,6 +64,8 @@ async fn every_answer_is_as_the_document_says() {
         ("get", "/v1/status", "/v1/status".into(), &none),
         ("get", "/v1/stats", "/v1/stats".into(), &none),
         ("get", "/v1/audit", "/v1/audit".into(), &none),
+        ("get", "/v1/names/{name}", "/v1/names/greet".into(), &none),
+        ("post", "/v1/names/{name}/release", "/v1/names/greet/release".into(), &none),
         ("post", "/v1/reload", "/v1/reload".into(), &none),
         ("get", "/openapi.json", "/openapi.json".into(), &none),
         ("post", "/mcp", "/mcp".into(), &list),

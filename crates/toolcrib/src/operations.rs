@@ -1,4 +1,7 @@
-//! What a server answers.
+//! What operators ask of a running server: its status, a reload, who owns a name.
+
+mod names;
+mod upstreams;
 
 use serde_json::{Value, json};
 use toolcrib_core::{Divergence, RegistrySnapshot};
@@ -6,40 +9,10 @@ use toolcrib_manifest::live::{FileEvent, LookReport};
 use toolcrib_manifest::lock::Kind;
 use toolcrib_tool::Source;
 
-use super::{ControlCommand, ControlRequest, names, upstreams};
 use crate::Toolcrib;
 
-/// Does what is asked, and says so. Reads files: not for a thread that others wait for.
-pub(super) fn answered(crib: &Toolcrib, request: &ControlRequest) -> Value {
-    match answer(crib, request) {
-        Ok(mut answer) => {
-            answer["ok"] = json!(true);
-            answer
-        }
-        Err(error) => failed(&error),
-    }
-}
-
-/// Does what is asked.
-pub(crate) fn answer(crib: &Toolcrib, request: &ControlRequest) -> Result<Value, String> {
-    match request.command {
-        ControlCommand::Status => Ok(status(crib)),
-        ControlCommand::Reload => reload(crib),
-        ControlCommand::Stats => Ok(json!({"tools": crib.executor().statistics().snapshot()})),
-        ControlCommand::Release => named(request).and_then(|name| release(crib, name)),
-        ControlCommand::Why => named(request).map(|name| why(crib, name)),
-    }
-}
-
-pub(super) fn failed(error: &str) -> Value {
-    json!({"ok": false, "error": error})
-}
-
-fn named(request: &ControlRequest) -> Result<&str, String> {
-    request.name.as_deref().ok_or_else(|| "the request needs a `name`".to_owned())
-}
-
-fn status(crib: &Toolcrib) -> Value {
+/// The state of files, upstream servers and names.
+pub(crate) fn status(crib: &Toolcrib) -> Value {
     let snapshot = crib.executor().registry().snapshot();
     let unavailable =
         snapshot.entries().filter(|entry| entry.unavailable_reason().is_some()).count();
@@ -89,7 +62,8 @@ fn divergences(crib: &Toolcrib, snapshot: &RegistrySnapshot) -> Vec<Value> {
     snapshot.would_differ().iter().map(record).chain(names::divergences(crib)).collect()
 }
 
-fn reload(crib: &Toolcrib) -> Result<Value, String> {
+/// Reads the manifests again and says what has changed. Must be called on a thread that may block.
+pub(crate) fn reload(crib: &Toolcrib) -> Result<Value, String> {
     let manifests = crib.manifests().ok_or("this server has no manifests")?;
     let before = crib.executor().registry().snapshot();
     let declared_before = upstreams::declared(crib);
@@ -128,15 +102,8 @@ fn troubles(report: &LookReport) -> Vec<Value> {
     report.events.iter().filter_map(trouble).collect()
 }
 
-fn release(crib: &Toolcrib, name: &str) -> Result<Value, String> {
-    let registry = crib.executor().registry();
-    let released = registry.release(name).map_err(|error| error.to_string())?;
-    let snapshot = registry.snapshot();
-    let owner = snapshot.get(name).map(|entry| entry.source.to_string());
-    Ok(json!({"released": released, "owner": owner}))
-}
-
-fn why(crib: &Toolcrib, name: &str) -> Value {
+/// Who owns a name here and now, who else declares it, and what a restart would change.
+pub(crate) fn name_status(crib: &Toolcrib, name: &str) -> Value {
     let snapshot = crib.executor().registry().snapshot();
     let source = |source: &Source| source.to_string();
     let owner = snapshot.get(name);

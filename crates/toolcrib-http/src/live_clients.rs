@@ -1,0 +1,30 @@
+//! The clients of a listener, which a reload can replace.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use crate::client::Clients;
+
+/// The clients as they are now. Requests look them up; a reload replaces them.
+#[derive(Debug)]
+pub(crate) struct LiveClients(RwLock<Arc<Clients>>);
+
+impl LiveClients {
+    pub(crate) fn new(clients: Clients) -> Self {
+        Self(RwLock::new(Arc::new(clients)))
+    }
+
+    /// Those of this moment.
+    pub(crate) fn now(&self) -> Arc<Clients> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Lets `next` in from now on, and revokes those that are not among them. Gives the names of these.
+    pub(crate) fn replace(&self, next: Clients) -> Vec<Arc<str>> {
+        let next = Arc::new(next);
+        let before = {
+            let mut current = self.0.write().unwrap_or_else(PoisonError::into_inner);
+            std::mem::replace(&mut *current, Arc::clone(&next))
+        };
+        before.revoke_without(&next)
+    }
+}

@@ -1,0 +1,86 @@
+//! Settings that a running server takes over: who its clients are and what they may do.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::client::{Clients, Roster};
+use crate::live_clients::LiveClients;
+use crate::{HttpError, Listen, ServerConfig, Token};
+
+/// The part of a running server's settings that can change: its tokens, and the rights, toolsets and
+/// limits of their clients. Cloning it is cheap.
+///
+/// Made by [`HttpServer::settings`](crate::HttpServer::settings).
+#[derive(Clone)]
+pub struct ServerSettings(Arc<Parts>);
+
+struct Parts {
+    roster: Roster,
+    clients: Arc<LiveClients>,
+    /// The operator's token where the server made one at its start.
+    made: Option<Token>,
+    listen: Listen,
+    no_auth: bool,
+}
+
+/// Settings that were found usable and wait to be [applied](Self::apply).
+#[must_use = "nothing changes before it is applied"]
+pub struct ChangedSettings {
+    clients: Arc<LiveClients>,
+    next: Option<Clients>,
+}
+
+impl ServerSettings {
+    pub(crate) fn new(
+        roster: Roster,
+        clients: Arc<LiveClients>,
+        made: Option<Token>,
+        config: &ServerConfig,
+    ) -> Self {
+        let (listen, no_auth) = (config.listen.clone(), config.no_auth);
+        Self(Arc::new(Parts { roster, clients, made, listen, no_auth }))
+    }
+
+    /// Checks settings and makes the clients they name. Nothing changes yet.
+    ///
+    /// `listen`, `no_auth`, `connections` and the other settings of the listener itself stay as they
+    /// were at the start. A token that the server made at its start stays good as long as the settings
+    /// name no other; settings that would leave nobody a token are refused.
+    pub fn prepare(&self, config: &ServerConfig) -> Result<ChangedSettings, HttpError> {
+        let own = &*self.0;
+        config.check()?;
+        let clients = Arc::clone(&own.clients);
+        if config.no_auth || own.no_auth {
+            // Whether tokens are asked for is decided at the start.
+            return Ok(ChangedSettings { clients, next: None });
+        }
+        let token = config.token.as_ref().or(own.made.as_ref());
+        if token.is_none() && config.tokens.is_empty() {
+            return Err(HttpError::NoTokenLeft);
+        }
+        let effective = ServerConfig { listen: own.listen.clone(), ..config.clone() };
+        let next = own.roster.clients(&effective, token, Some(&clients.now()))?;
+        Ok(ChangedSettings { clients, next: Some(next) })
+    }
+}
+
+impl ChangedSettings {
+    /// Puts the settings into effect and gives the names of the clients whose tokens are no longer good
+    /// or whose entry has changed. Their requests are answered with 401 or end, and so do their streams
+    /// and MCP sessions. Clients of which nothing has changed notice nothing.
+    pub fn apply(self) -> Vec<Arc<str>> {
+        self.next.map(|next| self.clients.replace(next)).unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for ServerSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerSettings").field("listen", &self.0.listen).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for ChangedSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ChangedSettings").finish_non_exhaustive()
+    }
+}

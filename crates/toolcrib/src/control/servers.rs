@@ -1,0 +1,107 @@
+//! The servers of one config: each makes its socket in the config's place, and is found by it.
+
+use std::fs;
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use toolcrib_http::{HttpError, OwnerClient, OwnerSocket};
+
+use super::ControlPlace;
+use crate::stores::private_dir;
+
+/// Servers of one process number, in containers that share a directory.
+const SAME_NUMBER: u32 = 16;
+
+/// A server that runs with a config.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunningServer {
+    /// Its process.
+    pub pid: u32,
+    /// Asks it, with every right.
+    pub client: OwnerClient,
+}
+
+impl ControlPlace {
+    /// Makes the private socket of this process: `<pid>.sock` in a directory that others cannot enter,
+    /// which is made if it is not there. Where a server of the same number has it, in a container that
+    /// shares the directory, the name is `<pid>.1.sock`, and so on.
+    ///
+    /// Fails if others can enter the directory, if it cannot be made, and if the socket's path is longer
+    /// than 107 bytes. Must be called on a runtime with I/O and time enabled.
+    pub async fn open_socket(&self) -> Result<OwnerSocket, HttpError> {
+        let unusable = |error: io::Error| HttpError::Socket {
+            path: self.path().to_owned(),
+            problem: error.to_string(),
+        };
+        self.folders.iter().try_for_each(|folder| private_dir(folder)).map_err(unusable)?;
+        let number = std::process::id();
+        let mut opened = OwnerSocket::bind(&self.path().join(format!("{number}.sock"))).await;
+        for at in 1..SAME_NUMBER {
+            if !matches!(&opened, Err(error) if error.is_taken()) {
+                break;
+            }
+            opened = OwnerSocket::bind(&self.path().join(format!("{number}.{at}.sock"))).await;
+        }
+        opened
+    }
+}
+
+/// The servers of a place, by process number. A socket that a server left behind is removed. Where the
+/// directory does not exist, no server runs.
+pub fn running_servers(place: &ControlPlace) -> io::Result<Vec<RunningServer>> {
+    let entries = match fs::read_dir(place.path()) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut servers = Vec::new();
+    for entry in entries {
+        let socket = entry?.path();
+        let Some(pid) = process_of(&socket) else { continue };
+        match UnixStream::connect(&socket) {
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                // Nobody listens, and nobody ever will: the name is of a process that is gone.
+                let _ = fs::remove_file(&socket);
+            }
+            _ => servers.push(RunningServer { pid, client: OwnerClient::new(socket) }),
+        }
+    }
+    servers.sort_by_key(|server| server.pid);
+    Ok(servers)
+}
+
+/// The process number in the name of a socket.
+fn process_of(socket: &Path) -> Option<u32> {
+    socket.file_name()?.to_str()?.strip_suffix(".sock")?.split('.').next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::ConfigLayers;
+
+    #[tokio::test]
+    async fn a_server_of_the_same_process_number_keeps_its_socket() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = dir.path().join("state");
+        let state = state.to_str().unwrap().into();
+        let loaded = ConfigLayers::new().value("test", &["state", "dir"], state).load().unwrap();
+        let place = ControlPlace::of(&loaded).unwrap();
+        let number = std::process::id();
+        let first = place.open_socket().await.unwrap();
+        let second = place.open_socket().await.unwrap();
+        let found =
+            || running_servers(&place).unwrap().iter().map(|one| one.pid).collect::<Vec<_>>();
+        assert_eq!(found(), [number, number]);
+        drop(first);
+        assert_eq!(found(), [number]);
+        // A socket that a process left behind belongs to nobody.
+        drop(std::os::unix::net::UnixListener::bind(place.path().join("1.sock")).unwrap());
+        assert_eq!(found(), [number]);
+        let third = place.open_socket().await.unwrap();
+        assert_eq!(found(), [number, number]);
+        drop((second, third));
+        assert!(found().is_empty());
+    }
+}

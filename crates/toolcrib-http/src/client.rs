@@ -49,7 +49,6 @@ struct Make {
     options: McpHttpOptions,
 }
 
-
 /// Why a client is not served over a toolset.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum NoToolset {
@@ -128,9 +127,12 @@ impl Clients {
     pub(crate) fn by_token(&self, offered: &str) -> Option<&Arc<Client>> {
         let Self::Named(clients) = self else { return None };
         let offered = TokenHash::of(offered);
-        clients.iter().fold(None, |found, (hash, client)| {
-            if hash.is_same(&offered) { Some(client) } else { found }
-        })
+        clients.iter().fold(
+            None,
+            |found, (hash, client)| {
+                if hash.is_same(&offered) { Some(client) } else { found }
+            },
+        )
     }
 
     fn all(&self) -> impl Iterator<Item = &Arc<Client>> {

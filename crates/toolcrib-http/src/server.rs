@@ -21,7 +21,8 @@ use crate::listener::{self, Bounds, Door};
 use crate::live_clients::LiveClients;
 use crate::traffic::Traffic;
 use crate::{
-    Backend, HttpError, Listen, OwnerSocket, ServerConfig, ServerSettings, Token, routes, unix_socket,
+    Backend, HttpError, Listen, OwnerSocket, ServerConfig, ServerSettings, Token, routes,
+    unix_socket,
 };
 
 /// How long requests that are being answered may take to finish after a shutdown was asked for.

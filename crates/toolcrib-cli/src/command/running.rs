@@ -10,10 +10,10 @@ use toolcrib::control::{
     ControlPlace, OwnerClient, OwnerError, RunningServer, path_segment, running_servers,
 };
 
-use crate::{Exit, runtime};
 use crate::options::{JsonOutput, Options};
 use crate::screen::{self, FAINT, STRONG, WARNING, count};
 use crate::startup::{self, Started};
+use crate::{Exit, runtime};
 
 const WHICH: &str = "Servers are found by the config: its `state.dir`, or where it names none, its file, \
                      for which they leave a socket in $XDG_RUNTIME_DIR/toolcrib.\n\nExit code 1: no \

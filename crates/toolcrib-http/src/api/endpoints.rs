@@ -204,15 +204,21 @@ fn operated() -> Vec<Endpoint> {
             .summary("The last records of the audit log, the oldest first")
             .query("limit", "At most so many. Default 100, at most 1,000.", count)
             .answers::<operations::AuditTail>(OK, "The records."),
-        Endpoint::new("get", "/v1/names/{name}", "nameStatus", observe, get(operations::name_status))
-            .summary("Who owns a name, who else declares it, and what a restart would change")
-            .path_parameter("name", "The name.")
-            .answers_as(
-                OK,
-                "application/json",
-                "As an entry of `servers` in `toolcrib why NAME --json`.",
-                Some(anything),
-            ),
+        Endpoint::new(
+            "get",
+            "/v1/names/{name}",
+            "nameStatus",
+            observe,
+            get(operations::name_status),
+        )
+        .summary("Who owns a name, who else declares it, and what a restart would change")
+        .path_parameter("name", "The name.")
+        .answers_as(
+            OK,
+            "application/json",
+            "As an entry of `servers` in `toolcrib why NAME --json`.",
+            Some(anything),
+        ),
         Endpoint::new(
             "post",
             "/v1/names/{name}/release",
@@ -222,9 +228,19 @@ fn operated() -> Vec<Endpoint> {
         )
         .summary("End the reservation of a name that its owner gave up")
         .path_parameter("name", "The name.")
-        .answers_as(OK, "application/json", "As `toolcrib release --json` has it.", Some(anything)),
+        .answers_as(
+            OK,
+            "application/json",
+            "As `toolcrib release --json` has it.",
+            Some(anything),
+        ),
         Endpoint::new("post", "/v1/reload", "reload", operate, post(operations::reload))
             .summary("Read the config and the declarations of tools again")
-            .answers_as(OK, "application/json", "As `toolcrib reload --json` has it.", Some(anything)),
+            .answers_as(
+                OK,
+                "application/json",
+                "As `toolcrib reload --json` has it.",
+                Some(anything),
+            ),
     ]
 }

@@ -24,9 +24,8 @@ pub(super) fn status_after(crib: &Toolcrib, before: &[Upstream]) -> Value {
         // Nobody is waited for: whoever is new is being connected to when this returns.
         Handle::current().block_on(crib.connect());
     }
-    let of = |all: &[Upstream], name: &str| {
-        all.iter().find(|upstream| upstream.name() == name).cloned()
-    };
+    let of =
+        |all: &[Upstream], name: &str| all.iter().find(|upstream| upstream.name() == name).cloned();
     let changed = |name: &str| match (of(before, name), of(&now, name)) {
         (None, Some(_)) => Some("added"),
         (Some(one), Some(other)) if !one.is_reached_as(&other) => Some("reconnected"),

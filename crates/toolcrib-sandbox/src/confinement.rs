@@ -154,6 +154,8 @@ pub struct Confinement {
     /// `timeout` do. Without that its one group can be sealed where the kernel offers nothing better
     /// to end its tree by.
     pub job_control: bool,
+    /// Why the control plane cannot be withheld, whatever the kernel offers.
+    pub(crate) objection: Option<String>,
     /// The one rung that tests want.
     pub(crate) rung: Option<KillRung>,
     /// What tests do without.
@@ -179,6 +181,7 @@ impl Confinement {
             },
             limits: Limits::of(profile),
             job_control: !matches!(profile, Profile::Pure),
+            objection: None,
             rung: None,
             #[cfg(all(target_os = "linux", target_env = "gnu"))]
             without: Vec::new(),
@@ -220,12 +223,11 @@ impl Confinement {
         self
     }
 
-    /// Takes the places of a control plane, as they are now, out of everything that is granted.
+    /// Takes the places of a control plane, as they are now, out of everything that is granted. To be
+    /// called last, just before the program is started: it looks at the grants.
     #[must_use]
     pub fn control_plane(mut self, plane: &ControlPlane) -> Self {
-        let places = plane.places();
-        self.hidden.extend(places.hidden.iter().cloned());
-        self.read_only.extend(places.read_only.iter().cloned());
+        plane.confine(&mut self);
         self
     }
 

@@ -1,7 +1,10 @@
 //! The control plane: everything that decides what a server runs, as one value.
 
+use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::watch;
 
 use crate::{Confinement, Profile};
 
@@ -21,6 +24,9 @@ pub struct Places {
     /// Symbolic links on the way to one of these places. Whoever replaces such a link replaces what
     /// the server reads or runs, so no tool changes them either.
     pub links: Vec<PathBuf>,
+    /// Those of the places that did not exist when they were resolved. Nothing can be mounted over
+    /// them, so a program is not kept from creating them; see [`ControlPlane::exposed`].
+    pub absent: Vec<PathBuf>,
 }
 
 impl Places {
@@ -42,8 +48,18 @@ impl Places {
         for place in read_only {
             follow(place.as_ref(), &mut places.read_only, &mut links);
         }
+        let listed = |link: &Path| {
+            let mut all = places.hidden.iter().chain(&places.read_only);
+            all.any(|place| link != place && link.starts_with(place))
+        };
+        // A link below a place is withheld with it.
+        links.retain(|link| !listed(link));
         places.links = links;
-        for list in [&mut places.hidden, &mut places.read_only, &mut places.links] {
+        let all = places.hidden.iter().chain(&places.read_only);
+        places.absent = all.filter(|place| !exists(place)).cloned().collect();
+        for list in
+            [&mut places.hidden, &mut places.read_only, &mut places.links, &mut places.absent]
+        {
             list.sort();
             list.dedup();
         }
@@ -72,8 +88,9 @@ impl Places {
     pub fn objection(&self, confinement: &Confinement) -> Option<String> {
         let link = self.links.iter().find(|link| writable_grant(confinement, link).is_some())?;
         Some(format!(
-            "could replace the symbolic link `{}`, which leads to a file or folder that decides what \
-             this server runs: name its target in the settings, or move the link out of the workspace",
+            "the symbolic link `{}` leads to what decides what this server runs, and a program with \
+             these grants could replace the link: name its target in the settings, or move the link \
+             out of the workspace",
             link.display()
         ))
     }
@@ -103,7 +120,22 @@ impl Places {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, Default)]
-pub struct ControlPlane(Arc<RwLock<Arc<Places>>>);
+pub struct ControlPlane(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    places: watch::Sender<Arc<Places>>,
+    exposed: Mutex<BTreeSet<PathBuf>>,
+}
+
+/// Two are equal if they share their places.
+impl PartialEq for ControlPlane {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for ControlPlane {}
 
 impl ControlPlane {
     /// One without places.
@@ -113,18 +145,77 @@ impl ControlPlane {
 
     /// The places as they are now.
     pub fn places(&self) -> Arc<Places> {
-        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.0.places.borrow())
     }
 
     /// Replaces all places at once. Returns whether anything changed.
     pub fn set(&self, places: Places) -> bool {
-        let mut now = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        let changed = **now != places;
-        if changed {
-            *now = Arc::new(places);
-        }
-        changed
+        self.0.places.send_if_modified(|now| {
+            let changed = **now != places;
+            if changed {
+                *now = Arc::new(places);
+            }
+            changed
+        })
     }
+
+    /// Completes once a place has been added that a program with these grants, which was started
+    /// under `before`, could touch. Such a program has to be started again.
+    pub async fn outgrown(&self, before: &Places, confinement: &Confinement) {
+        let mut places = self.0.places.subscribe();
+        // Fails only without a sender, which `self` is.
+        let _ = places.wait_for(|now| now.adds_for(before, confinement)).await;
+    }
+
+    /// The first of these files that did not exist while a program ran that could have created it, so
+    /// that what it holds now may be that program's work. It must not be run until the operator has
+    /// looked at it ([`forgive`](Self::forgive)).
+    pub fn exposed<P: AsRef<Path>>(&self, files: impl IntoIterator<Item = P>) -> Option<PathBuf> {
+        let exposed = self.exposures();
+        if exposed.is_empty() {
+            return None;
+        }
+        let known = |file: &Path| {
+            let mut spellings = Vec::new();
+            follow(file, &mut spellings, &mut Vec::new());
+            spellings.iter().any(|spelling| exposed.contains(spelling))
+        };
+        files.into_iter().find(|file| known(file.as_ref())).map(|file| file.as_ref().to_owned())
+    }
+
+    /// Forgets which files were [exposed](Self::exposed): the operator reloads, and answers for what
+    /// is there now.
+    pub fn forgive(&self) {
+        self.exposures().clear();
+    }
+
+    /// Takes the places out of what a program is granted, and remembers which it could create.
+    pub(crate) fn confine(&self, confinement: &mut Confinement) {
+        let places = self.places();
+        let is_absent = |place: &PathBuf| places.absent.binary_search(place).is_ok();
+        let withheld = |list: &[PathBuf]| -> Vec<PathBuf> {
+            list.iter().filter(|place| !is_absent(place) || exists(place)).cloned().collect()
+        };
+        confinement.hidden.extend(withheld(&places.hidden));
+        confinement.read_only.extend(withheld(&places.read_only));
+        confinement.objection = places.objection(confinement);
+        let created: Vec<_> = places
+            .absent
+            .iter()
+            .filter(|place| !exists(place) && writable_grant(confinement, place).is_some())
+            .collect();
+        if !created.is_empty() {
+            self.exposures().extend(created.into_iter().cloned());
+        }
+    }
+
+    fn exposures(&self) -> MutexGuard<'_, BTreeSet<PathBuf>> {
+        self.0.exposed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn exists(place: &Path) -> bool {
+    place.symlink_metadata().is_ok()
 }
 
 /// The writable grant of a confined program that contains `place`, or that `place` contains.
@@ -229,13 +320,58 @@ mod tests {
     }
 
     #[test]
+    fn a_missing_script_that_a_program_could_create_is_exposed_until_it_is_forgiven() {
+        let (_dir, top) = folder();
+        std::fs::write(top.join("there.sh"), "").unwrap();
+        let [there, missing] = ["there.sh", "missing.sh"].map(|name| top.join(name));
+        let plane = ControlPlane::new();
+        plane.set(Places::resolve([""; 0], [&there, &missing]));
+        let pure = Confinement::new(Profile::Pure).workspace(&top).control_plane(&plane);
+        assert_eq!(pure.read_only, std::slice::from_ref(&there));
+        assert_eq!(plane.exposed([&missing]), None);
+
+        let program = Confinement::new(Profile::Workspace).workspace(&top);
+        let _ = program.clone().control_plane(&plane);
+        std::fs::write(&missing, "evil").unwrap();
+        assert_eq!(plane.exposed([&there, &missing]), Some(missing.clone()));
+        assert!(program.control_plane(&plane).read_only.contains(&missing));
+        plane.forgive();
+        assert_eq!(plane.exposed([&missing]), None);
+    }
+
+    #[tokio::test]
+    async fn a_kept_program_is_told_when_a_place_comes_into_its_grants() {
+        let plane = ControlPlane::new();
+        let before = plane.places();
+        let program = Confinement::new(Profile::Workspace).workspace("/srv/w");
+        plane.set(Places::resolve([""; 0], ["/srv/elsewhere"]));
+        let told = plane.outgrown(&before, &program);
+        tokio::pin!(told);
+        assert!(now_or_never(told.as_mut()).await.is_none());
+        plane.set(Places::resolve([""; 0], ["/srv/w/run.sh"]));
+        told.await;
+    }
+
+    async fn now_or_never<F: Future + Unpin>(future: F) -> Option<F::Output> {
+        tokio::select! {
+            biased;
+            output = future => Some(output),
+            () = std::future::ready(()) => None,
+        }
+    }
+
+    #[test]
     fn a_link_that_a_program_could_replace_is_an_objection() {
         let (_dir, top) = folder();
         symlink("/srv/tools.d", top.join("tools.d")).unwrap();
+        std::fs::create_dir(top.join("below")).unwrap();
+        symlink("/srv/x.yaml", top.join("below/x.yaml")).unwrap();
+        let below = Places::resolve([""; 0], [top.join("below"), top.join("below/x.yaml")]);
+        assert_eq!(below.links, [""; 0].map(PathBuf::from));
         let places = Places::resolve([""; 0], [top.join("tools.d")]);
         let program = Confinement::new(Profile::Workspace).workspace(&top);
         let why = places.objection(&program).unwrap();
-        assert!(why.contains("could replace the symbolic link"), "{why}");
+        assert!(why.contains("could replace the link"), "{why}");
         assert_eq!(places.objection(&Confinement::new(Profile::Pure).workspace(&top)), None);
     }
 }

@@ -43,6 +43,13 @@ pub(crate) enum Input {
 
 /// Starts the command.
 pub(crate) fn start(command: &Command, input: Input) -> Result<Started, SpawnError> {
+    if let Some(why) = &command.confinement.objection {
+        return Err(SpawnError::NotEnforced {
+            program: command.program.to_string_lossy().into_owned(),
+            profile: command.confinement.profile,
+            missing: vec![why.clone()],
+        });
+    }
     if let Some(cwd) = &command.cwd {
         check_directory(cwd)?;
     }

@@ -23,11 +23,11 @@ fn names(workspace: &Workspace) -> Vec<String> {
     names
 }
 
-fn is_protected<T: std::fmt::Debug>(outcome: Result<T, WorkspaceError>) -> bool {
+fn is_protected<T: std::fmt::Debug>(outcome: &Result<T, WorkspaceError>) -> bool {
     matches!(outcome, Err(WorkspaceError::Protected))
 }
 
-fn is_sensitive<T: std::fmt::Debug>(outcome: Result<T, WorkspaceError>) -> bool {
+fn is_sensitive<T: std::fmt::Debug>(outcome: &Result<T, WorkspaceError>) -> bool {
     matches!(outcome, Err(WorkspaceError::Sensitive))
 }
 
@@ -45,14 +45,14 @@ fn read_only_places_are_read_and_neither_changed_nor_lost_with_a_parent_folder()
         let script = dir.path().join("a/b/run.sh");
         plane.set(Places::resolve([""; 0], [&script, &dir.path().join("a/later.sh")]));
         for path in ["a/b/run.sh", "a/b/RUN.sh", "a/./b/../b/run.sh", "a/later.sh", "A/Later.SH"] {
-            assert!(is_protected(files.write(path, b"evil")), "{lookup} {path}");
-            assert!(is_protected(files.append(path, b"evil")), "{lookup} {path}");
+            assert!(is_protected(&files.write(path, b"evil")), "{lookup} {path}");
+            assert!(is_protected(&files.append(path, b"evil")), "{lookup} {path}");
             assert!(files.make_folder(path).is_err(), "{lookup} {path}");
         }
-        assert!(is_protected(files.make_folder("a/later.sh")), "{lookup}");
+        assert!(is_protected(&files.make_folder("a/later.sh")), "{lookup}");
         for path in ["a", "a/b", "a/b/run.sh"] {
-            assert!(is_protected(files.remove(path)), "{lookup} {path}");
-            assert!(is_protected(files.remove_all(path, 100)), "{lookup} {path}");
+            assert!(is_protected(&files.remove(path)), "{lookup} {path}");
+            assert!(is_protected(&files.remove_all(path, 100)), "{lookup} {path}");
         }
         assert_eq!(files.read("a/b/run.sh", 10).unwrap(), b"true\n");
         assert!(names(&files).contains(&"a/b/run.sh".to_owned()));
@@ -76,11 +76,11 @@ fn hidden_places_get_one_answer_whether_they_exist_and_are_in_no_list() {
         plane.set(Places::resolve(hidden, [""; 0]));
         for path in ["config.yml", "config.toml", "Config.YML", "state", "state/runs", "state/none"]
         {
-            assert!(is_sensitive(files.read(path, 100)), "{lookup} {path}");
-            assert!(is_sensitive(files.look(path)), "{lookup} {path}");
-            assert!(is_sensitive(files.write(path, b"")), "{lookup} {path}");
-            assert!(is_sensitive(files.remove_all(path, 9)), "{lookup} {path}");
-            assert!(is_sensitive(files.walk(path, 9, &mut |_| Step::Enter)), "{lookup} {path}");
+            assert!(is_sensitive(&files.read(path, 100)), "{lookup} {path}");
+            assert!(is_sensitive(&files.look(path)), "{lookup} {path}");
+            assert!(is_sensitive(&files.write(path, b"")), "{lookup} {path}");
+            assert!(is_sensitive(&files.remove_all(path, 9)), "{lookup} {path}");
+            assert!(is_sensitive(&files.walk(path, 9, &mut |_| Step::Enter)), "{lookup} {path}");
         }
         assert_eq!(names(&files), [""; 0]);
     }
@@ -96,10 +96,10 @@ fn a_link_is_as_protected_as_what_it_leads_to() {
         let plane = ControlPlane::new();
         plane.set(Places::resolve([""; 0], [dir.path().join("current/run.sh")]));
         let files = workspace(dir.path(), &plane, lookup);
-        assert!(is_protected(files.write("v1/run.sh", b"evil")), "{lookup}");
-        assert!(is_protected(files.write("current/run.sh", b"evil")), "{lookup}");
-        assert!(is_protected(files.remove("current")), "{lookup}");
-        assert!(is_protected(files.remove_all("v1", 9)), "{lookup}");
+        assert!(is_protected(&files.write("v1/run.sh", b"evil")), "{lookup}");
+        assert!(is_protected(&files.write("current/run.sh", b"evil")), "{lookup}");
+        assert!(is_protected(&files.remove("current")), "{lookup}");
+        assert!(is_protected(&files.remove_all("v1", 9)), "{lookup}");
     }
 }
 
@@ -112,7 +112,7 @@ fn a_workspace_inside_a_place_is_refused_as_a_whole() {
     let plane = ControlPlane::new();
     let files = workspace(&root, &plane, "kernel");
     plane.set(Places::resolve([""; 0], [dir.path()]));
-    assert!(is_protected(files.write("a", b"b")) && files.read("a", 9).is_ok());
+    assert!(is_protected(&files.write("a", b"b")) && files.read("a", 9).is_ok());
     plane.set(Places::resolve([dir.path()], [""; 0]));
-    assert!(is_sensitive(files.read("a", 9)));
+    assert!(is_sensitive(&files.read("a", 9)));
 }

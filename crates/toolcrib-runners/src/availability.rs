@@ -2,12 +2,13 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::path::PathBuf;
 
 use toolcrib_manifest::declaration::{ArgvEntry, Declaration, DeclaredBody};
 use toolcrib_manifest::template::{Piece, Reference, Template};
 use toolcrib_sandbox::{NO_PROGRAMS, STARTS_PROGRAMS, find_program};
 
-use crate::{RunnerHost, Secrets, script};
+use crate::{Deciding, RunnerHost, Secrets, script};
 
 /// Programs that were looked for at one start or reload: many tools run the same few, and a look goes
 /// through all directories of `PATH`.
@@ -57,13 +58,28 @@ pub(crate) fn missing(
             .err()
             .map(|_| format!("needs the program `{program}`, which is not an executable file here"))
     });
+    // Those that are named above are left out.
+    let named = declaration.command().and_then(|command| command.script.as_ref());
+    let named: Vec<_> = named
+        .map(|script| script.path.clone())
+        .into_iter()
+        .chain(own_program(declaration).map(PathBuf::from))
+        .chain(
+            declaration.worker().and_then(|worker| Some(worker.folder.join(worker.argv.first()?))),
+        )
+        .filter_map(|path| std::path::absolute(path).ok())
+        .collect();
+    let absent = Deciding::of_tool(declaration, host).missing.into_iter();
+    let absent = absent
+        .filter(|path| std::path::absolute(path).is_ok_and(|path| !named.contains(&path)))
+        .map(|path| format!("runs `{}`, which does not exist", path.display()));
     let files = declaration.worker().into_iter().flat_map(|worker| worker.files.values());
     let files = files.filter(|_| host.pinned_scripts);
     let files = files.filter_map(|file| script::unchanged(file).err());
     // Of those that hold secrets it is said below what to do instead.
     let plain = |name: &&String| host.secrets.held_in_variable(name).is_none();
-    let absent = |name: &&String| std::env::var(name).is_err();
-    let variables = needs.env.iter().filter(plain).filter(absent).map(|name| {
+    let unset = |name: &&String| std::env::var(name).is_err();
+    let variables = needs.env.iter().filter(plain).filter(unset).map(|name| {
         format!("needs the environment variable `{name}`, which the server does not have")
     });
     let secrets = needs.secrets.iter().filter_map(|name| host.secrets.check(name).err());
@@ -71,6 +87,7 @@ pub(crate) fn missing(
     programs
         .chain(script)
         .chain(beside)
+        .chain(absent)
         .chain(files)
         .chain(variables)
         .chain(secrets)

@@ -1,5 +1,6 @@
 //! A declared command as a tool.
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -10,12 +11,12 @@ use toolcrib_tool::{
     ToolError, ToolOutcome,
 };
 
-use crate::confinement::confinement;
+use crate::confinement::grants;
 use crate::context::ContextChecks;
 use crate::expand::{Invocation, expand};
 use crate::host::LookedAt;
 use crate::redact::Redaction;
-use crate::{RunnerHost, outcome, script, streams};
+use crate::{Deciding, RunnerHost, deciding, outcome, script, streams};
 
 /// Between asking a program to end and ending it.
 const GRACE: Duration = Duration::from_millis(500);
@@ -31,6 +32,8 @@ const COLLECT: Duration = Duration::from_millis(500);
 pub struct CommandRunner {
     declaration: Declaration,
     host: RunnerHost,
+    /// Files that decide what a call runs.
+    deciding: Vec<PathBuf>,
     /// What is compiled from the declaration, or what is wrong with it.
     compiled: Result<Compiled, String>,
 }
@@ -65,7 +68,8 @@ impl CommandRunner {
                 redaction: Redaction::new(&declaration.output.redact)?,
             })
         };
-        Self { declaration: declaration.clone(), host: host.clone(), compiled: compile() }
+        let deciding = Deciding::of_tool(declaration, host).places;
+        Self { declaration: declaration.clone(), host: host.clone(), deciding, compiled: compile() }
     }
 
     /// Why no call can succeed: a pattern or a schema of the declaration that is none. A loader
@@ -87,6 +91,7 @@ impl CommandRunner {
 
     /// The command as the sandbox takes it.
     fn command(&self, spec: &CommandSpec, invocation: Invocation) -> Result<Command, ToolError> {
+        deciding::check(&self.host.control_plane, &self.deciding)?;
         let start = match &spec.script {
             Some(script) => script::start(script, self.host.pinned_scripts)
                 .map_err(|problem| ToolError::unavailable(format!("the tool {problem}")))?,
@@ -94,7 +99,7 @@ impl CommandRunner {
         };
         let cwd = self.host.directory(invocation.cwd.as_deref());
         // A sealed group is no harm: what is started here is a program and no terminal.
-        let mut confinement = confinement(&self.declaration.sandbox, &self.host).job_control(false);
+        let mut confinement = grants(&self.declaration.sandbox, &self.host).job_control(false);
         if invocation.cwd.is_some() {
             confinement = confinement.read(&cwd);
         }
@@ -102,7 +107,7 @@ impl CommandRunner {
             confinement = confinement.read(folder);
         }
         let mut command = Command::new(start.program)
-            .confine(confinement)
+            .confine(confinement.control_plane(&self.host.control_plane))
             .args(start.before)
             .args(invocation.args)
             .pass_env(invocation.pass_env)
@@ -157,7 +162,7 @@ impl Tool for CommandRunner {
         // Whoever looks at it may be somewhere else.
         let cwd = std::path::absolute(&cwd).unwrap_or(cwd);
         let mut limits = CommandLimits::default();
-        let most = confinement(&self.declaration.sandbox, &self.host).limits;
+        let most = grants(&self.declaration.sandbox, &self.host).limits;
         limits.memory = most.memory;
         limits.file_size = most.file_size;
         limits.open_files = most.open_files;

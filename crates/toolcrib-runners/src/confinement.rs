@@ -8,9 +8,16 @@ use toolcrib_sandbox::{Confinement, Enforced, Profile, Require};
 
 use crate::RunnerHost;
 
-/// The confinement that a declaration asks for on this host. Relative paths are below its
+/// The confinement that a declaration asks for on this host, less the host's
+/// [control plane](RunnerHost::control_plane) as it is now. Relative paths are below the host's
 /// workspace, `~` is the home directory of the server's user.
 pub fn confinement(spec: &SandboxSpec, host: &RunnerHost) -> Confinement {
+    grants(spec, host).control_plane(&host.control_plane)
+}
+
+/// What a declaration asks for on this host, the control plane not taken out: for programs that are
+/// started later, which do that themselves.
+pub fn grants(spec: &SandboxSpec, host: &RunnerHost) -> Confinement {
     let profile = match spec.profile {
         SandboxProfile::Pure => Profile::Pure,
         SandboxProfile::Workspace => Profile::Workspace,
@@ -29,7 +36,7 @@ pub fn confinement(spec: &SandboxSpec, host: &RunnerHost) -> Confinement {
     confinement
 }
 
-fn resolved(path: &Path, host: &RunnerHost) -> PathBuf {
+pub(crate) fn resolved(path: &Path, host: &RunnerHost) -> PathBuf {
     match path.strip_prefix("~") {
         Ok(below) => std::env::home_dir().unwrap_or_else(|| PathBuf::from("/")).join(below),
         Err(_) => host.workspace_root.join(path),

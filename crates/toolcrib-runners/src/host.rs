@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use secrecy::SecretString;
+use toolcrib_sandbox::ControlPlane;
 
 use crate::{Secrets, ServerValues};
 
@@ -18,6 +19,9 @@ pub struct RunnerHost {
     /// Whether a script runs only as it was when its manifest was loaded. Default `false`: what is
     /// there runs.
     pub pinned_scripts: bool,
+    /// What no program of a declaration may change, and what none may read. Default: one without
+    /// places, which whoever holds a clone may [set](ControlPlane::set).
+    pub control_plane: ControlPlane,
 }
 
 impl RunnerHost {
@@ -27,6 +31,7 @@ impl RunnerHost {
             workspace_root: workspace_root.into(),
             secrets: Secrets::default(),
             pinned_scripts: false,
+            control_plane: ControlPlane::new(),
         }
     }
 
@@ -40,6 +45,12 @@ impl RunnerHost {
     #[must_use]
     pub fn with_pinned_scripts(self, pinned_scripts: bool) -> Self {
         Self { pinned_scripts, ..self }
+    }
+
+    /// Gives it a control plane.
+    #[must_use]
+    pub fn with_control_plane(self, control_plane: ControlPlane) -> Self {
+        Self { control_plane, ..self }
     }
 
     /// The directory a program starts in.

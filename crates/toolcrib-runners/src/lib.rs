@@ -20,6 +20,7 @@ mod availability;
 mod command;
 mod confinement;
 mod context;
+mod deciding;
 mod entry;
 mod expand;
 mod host;
@@ -35,7 +36,8 @@ mod values;
 mod worker;
 
 pub use command::CommandRunner;
-pub use confinement::confinement;
+pub use confinement::{confinement, grants};
+pub use deciding::Deciding;
 pub use entry::{entries, entry};
 pub use expand::{Invocation, ServerValues, expand};
 pub use host::RunnerHost;

@@ -18,10 +18,10 @@ use toolcrib_tool::{
 use self::live::Gone;
 use self::protocol::Reply;
 use self::supervisor::Supervisor;
-use crate::RunnerHost;
 use crate::context::{self, ContextChecks};
 use crate::redact::Redaction;
 use crate::streams::shown;
+use crate::{Deciding, RunnerHost};
 use toolcrib_tool::visible;
 
 /// Answers the calls of a declaration through a worker of its own.
@@ -60,7 +60,9 @@ impl WorkerRunner {
         Self {
             declaration: declaration.clone(),
             supervisor: worker.map(|worker| {
-                Arc::new(Supervisor::new(worker.clone(), declaration.sandbox.clone(), host.clone()))
+                let deciding = Deciding::of_tool(declaration, host).places;
+                let sandbox = declaration.sandbox.clone();
+                Arc::new(Supervisor::new(worker.clone(), sandbox, host.clone(), deciding))
             }),
             compiled: compile(),
         }

@@ -4,6 +4,8 @@
 #[cfg(any(feature = "files", feature = "python", feature = "shell"))]
 use std::sync::Arc;
 
+#[cfg(any(feature = "files", feature = "python", feature = "shell"))]
+use toolcrib_sandbox::ControlPlane;
 use toolcrib_tool::{NativeTool, Services, ToolEntry};
 
 #[cfg(feature = "files")]
@@ -66,6 +68,21 @@ impl Builtins {
     pub fn projects(mut self, projects: Projects) -> Self {
         self.projects = Some(Arc::new(projects));
         self
+    }
+
+    /// Sets what file tools and programs do not change, and do not see. Default: what the
+    /// [projects](Self::projects) have, which is nothing.
+    #[cfg(any(feature = "files", feature = "python", feature = "shell"))]
+    #[must_use]
+    pub fn control_plane(mut self, plane: &ControlPlane) -> Self {
+        self.projects = self.projects.map(|projects| Arc::new(projects.under(plane)));
+        self
+    }
+
+    /// Where tools work, if anywhere.
+    #[cfg(any(feature = "files", feature = "python", feature = "shell"))]
+    pub fn lent_projects(&self) -> Option<&Projects> {
+        self.projects.as_deref()
     }
 
     /// Sets how `bash` runs commands. Default: [`BashSettings::default`].

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use tokio::time::sleep;
 use toolcrib_sandbox::jail::has_helper;
 use toolcrib_sandbox::{
-    Command, Confinement, Finished, NO_PROGRAMS, SpawnError, Status, find_program, run,
+    Command, Confinement, ControlPlane, Finished, NO_PROGRAMS, SpawnError, Status, find_program,
+    run,
 };
 use toolcrib_tool::{CallContext, CommandPlan, ErrorKind, Plan, ToolError, ToolOutput};
 
@@ -66,6 +67,11 @@ pub(crate) fn workspace(
     let none = || ToolError::unavailable("no folder is configured for it to work in");
     let root = projects.ok_or_else(none)?.root(project_id)?;
     Ok(std::path::absolute(root).unwrap_or_else(|_| root.to_owned()))
+}
+
+/// What a program in the call's folder may not change.
+pub(crate) fn control_plane(projects: Option<&Projects>) -> Option<&ControlPlane> {
+    projects.map(Projects::control_plane)
 }
 
 /// What a call that runs this command for `limit` at most would do.

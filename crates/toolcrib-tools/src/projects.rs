@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use toolcrib_sandbox::{PROTECTED_NAMES, Workspace};
+use toolcrib_sandbox::{ControlPlane, PROTECTED_NAMES, Workspace};
 use toolcrib_tool::{ErrorKind, ToolError};
 
 /// The key of the context under which a host says which project a call is about.
@@ -36,6 +36,7 @@ pub struct Projects {
     sensitive: Vec<PathBuf>,
     protected: Vec<PathBuf>,
     protected_names: Vec<PathBuf>,
+    plane: ControlPlane,
 }
 
 #[derive(Debug)]
@@ -72,7 +73,41 @@ impl Projects {
 
     fn over(roots: Roots) -> Self {
         let protected_names = PROTECTED_NAMES.map(PathBuf::from).into();
-        Self { roots, sensitive: Vec::new(), protected: Vec::new(), protected_names }
+        let plane = ControlPlane::new();
+        Self { roots, sensitive: Vec::new(), protected: Vec::new(), protected_names, plane }
+    }
+
+    /// The same folders under another control plane, opened anew when they are needed.
+    #[must_use]
+    pub fn under(&self, plane: &ControlPlane) -> Self {
+        let anew = |root: &Root| Root::new(&root.path);
+        let roots = match &self.roots {
+            Roots::One(root) => Roots::One(anew(root)),
+            Roots::Named(named) => {
+                Roots::Named(named.iter().map(|(name, root)| (name.clone(), anew(root))).collect())
+            }
+        };
+        Self {
+            roots,
+            sensitive: self.sensitive.clone(),
+            protected: self.protected.clone(),
+            protected_names: self.protected_names.clone(),
+            plane: plane.clone(),
+        }
+    }
+
+    /// What file tools and programs in these folders do not change, and do not see.
+    pub fn control_plane(&self) -> &ControlPlane {
+        &self.plane
+    }
+
+    /// The folders, as they were given.
+    pub fn roots(&self) -> impl Iterator<Item = &Path> {
+        let (one, named) = match &self.roots {
+            Roots::One(root) => (Some(root), None),
+            Roots::Named(named) => (None, Some(named.values())),
+        };
+        one.into_iter().chain(named.into_iter().flatten()).map(|root| root.path.as_path())
     }
 
     /// Adds places that no file tool touches, with all below them, as absolute paths; keys and
@@ -110,6 +145,7 @@ impl Projects {
             .sensitive(&self.sensitive)
             .protected(&self.protected)
             .protected_names(&self.protected_names)
+            .control_plane(&self.plane)
             .open()
             .map_err(|error| {
                 ToolError::execution("the project's folder cannot be opened")

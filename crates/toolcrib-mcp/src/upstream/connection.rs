@@ -19,7 +19,7 @@ use tokio::task::{JoinError, JoinHandle, JoinSet};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use toolcrib_net::TransportError;
-use toolcrib_sandbox::{Ended, KeptProcess, Status, keep};
+use toolcrib_sandbox::{Ended, KeptProcess, Places, Status, keep};
 
 use super::failure::Failure;
 use super::http::{self, HttpServer};
@@ -43,6 +43,8 @@ pub(crate) struct Connection {
     _listening: JoinSet<()>,
     closing: CancellationToken,
     process: Option<KeptProcess>,
+    /// What the program could not change when it was started.
+    before: Arc<Places>,
     is_over: bool,
 }
 
@@ -70,6 +72,7 @@ impl Connection {
         session: RunningService<RoleClient, Client>,
         closing: CancellationToken,
         process: Option<KeptProcess>,
+        before: Arc<Places>,
     ) -> Self {
         let peer = session.peer().clone();
         let Client { changed, progress } = session.service();
@@ -85,7 +88,23 @@ impl Connection {
             _listening: listening,
             closing,
             process,
+            before,
             is_over: false,
+        }
+    }
+
+    /// Completes once the program could change what decides what runs here: it has to be started anew.
+    pub(crate) fn outgrown(&self, upstream: &Upstream) -> impl Future<Output = ()> + use<> {
+        let server = match &upstream.transport {
+            Transport::Stdio(server) => Some(server.clone()),
+            Transport::Http(_) => None,
+        };
+        let before = Arc::clone(&self.before);
+        async move {
+            match server {
+                Some(server) => server.outgrown(&before).await,
+                None => std::future::pending().await,
+            }
         }
     }
 
@@ -129,6 +148,11 @@ async fn start(
     server: &StdioServer,
     mode: ClientLifecycleMode,
 ) -> Result<Connection, (Failure, bool)> {
+    if let Some(reason) = server.refusal() {
+        return Err((Failure::new(reason), false));
+    }
+    // Before the program is started: what comes in between counts as new.
+    let before = server.places();
     let kept = keep(&server.command()).map_err(|error| {
         let confidential = upstream.confidential();
         let failure = Failure::new("it cannot be started");
@@ -144,7 +168,9 @@ async fn start(
             closing.clone(),
         ));
         let problem = match timeout(upstream.connect_timeout, &mut opening).await {
-            Ok(Ok(session)) => return Ok(Connection::of(session, closing, Some(process))),
+            Ok(Ok(session)) => {
+                return Ok(Connection::of(session, closing, Some(process), before));
+            }
             Ok(Err(error)) => Some(error),
             Err(_) => None,
         };
@@ -186,7 +212,7 @@ async fn dial(upstream: &Upstream, server: &HttpServer) -> Result<Connection, Fa
     let session = timeout(limit, opening)
         .await
         .unwrap_or_else(|_| Err(Failure::new(format!("it was not ready within {limit:?}"))))?;
-    Ok(Connection::of(session, closing, None))
+    Ok(Connection::of(session, closing, None, Arc::default()))
 }
 
 /// Why no session was opened: of a transport what it says itself, and not which one it was.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::future::pending;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -167,6 +168,7 @@ impl Keeper {
         let mut listed = Instant::now();
         let mut list_at: Option<Instant> = None;
         let mut proof_at: Option<Instant> = None;
+        let mut outgrown = pin!(connection.outgrown(&self.upstream));
         loop {
             let wake = |at: Option<Instant>| sleep_until(at.unwrap_or_else(Instant::now));
             tokio::select! {
@@ -175,6 +177,12 @@ impl Keeper {
                     return None;
                 }
                 () = connection.lost() => return Some(connection.close(&self.upstream).await),
+                () = &mut outgrown => {
+                    connection.close(&self.upstream).await;
+                    let reason = "it is started anew: files that decide what this server runs have \
+                                  come into what it may change";
+                    return Some(Failure::new(reason));
+                }
                 () = changed.notified() => {
                     let earliest = (listed + LISTING_PAUSE).max(Instant::now() + SETTLING);
                     list_at.get_or_insert(earliest);

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use toolcrib_core::{Pattern, exposed_name};
-use toolcrib_sandbox::{Capture, Command, Confinement};
+use toolcrib_sandbox::{Capture, Command, Confinement, ControlPlane, Places};
 use toolcrib_tool::{Approval, Origin, RateLimit};
 
 use super::backoff::Backoff;
@@ -231,6 +232,8 @@ pub struct StdioServer {
     pass_env: Vec<String>,
     cwd: Option<PathBuf>,
     confinement: Confinement,
+    plane: ControlPlane,
+    deciding: Vec<PathBuf>,
 }
 
 impl StdioServer {
@@ -243,6 +246,8 @@ impl StdioServer {
             pass_env: Vec::new(),
             cwd: None,
             confinement: Confinement::default(),
+            plane: ControlPlane::new(),
+            deciding: Vec::new(),
         }
     }
 
@@ -289,9 +294,39 @@ impl StdioServer {
         self
     }
 
+    /// Sets what it may not change, as it is whenever the server is started, and which files decide
+    /// what it runs. When a place comes in that its grants contain, it is ended and started anew.
+    /// Default: nothing.
+    #[must_use]
+    pub fn control_plane(mut self, plane: &ControlPlane, deciding: Vec<PathBuf>) -> Self {
+        self.plane = plane.clone();
+        self.deciding = deciding;
+        self
+    }
+
+    /// Why it must not be started now, if there is a reason.
+    pub(crate) fn refusal(&self) -> Option<String> {
+        let file = self.plane.exposed(&self.deciding)?;
+        Some(format!(
+            "it runs `{}`, which did not exist while programs of this server could create it: look at \
+             the file, then run `toolcrib reload`",
+            file.display()
+        ))
+    }
+
+    /// Completes once it has to be started anew, if it was started under these places.
+    pub(crate) async fn outgrown(&self, before: &Places) {
+        self.plane.outgrown(before, &self.confinement).await;
+    }
+
+    /// What it may not change now.
+    pub(crate) fn places(&self) -> Arc<Places> {
+        self.plane.places()
+    }
+
     pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(self.program.as_str())
-            .confine(self.confinement.clone())
+            .confine(self.confinement.clone().control_plane(&self.plane))
             .args(self.args.iter().map(String::as_str))
             .pass_env(self.pass_env.iter().map(String::as_str))
             .capture_stderr(Capture { head: 0, tail: STDERR_KEPT })

@@ -12,6 +12,7 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
+use tokio::task::AbortHandle;
 use tokio::time::timeout;
 use toolcrib_sandbox::{Captured, Ended, Kept, KeptInput, KeptOutput, KeptProcess};
 
@@ -46,6 +47,8 @@ pub(super) struct Live {
     output: tokio::sync::Mutex<Lines>,
     waiting: Mutex<Waiting>,
     answered: AtomicU64,
+    /// A task that is of no use once the worker is gone.
+    watcher: Mutex<Option<AbortHandle>>,
 }
 
 #[derive(Debug, Default)]
@@ -57,6 +60,15 @@ struct Waiting {
     gone: Option<Arc<Gone>>,
 }
 
+impl Drop for Live {
+    fn drop(&mut self) {
+        let watcher = self.watcher.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(task) = watcher.take() {
+            task.abort();
+        }
+    }
+}
+
 impl Live {
     pub(super) fn new(kept: Kept, line_bytes: usize) -> Self {
         Self {
@@ -66,7 +78,13 @@ impl Live {
             output: tokio::sync::Mutex::new(Lines::new(kept.output, line_bytes)),
             waiting: Mutex::default(),
             answered: AtomicU64::new(0),
+            watcher: Mutex::default(),
         }
+    }
+
+    /// Has a task end with the worker.
+    pub(super) fn watched_by(&self, task: AbortHandle) {
+        *self.watcher.lock().unwrap_or_else(PoisonError::into_inner) = Some(task);
     }
 
     fn waiting(&self) -> MutexGuard<'_, Waiting> {

@@ -1,17 +1,19 @@
 //! When a worker is started, replaced and let go.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use toolcrib_manifest::declaration::{SandboxSpec, WorkerSpec};
-use toolcrib_sandbox::{Capture, Command, SealedFile, keep};
+use toolcrib_sandbox::{Capture, Command, Confinement, ControlPlane, Places, SealedFile, keep};
 use toolcrib_tool::{ErrorKind, ToolError};
 
 use super::live::{Exchange, Live};
 use crate::RunnerHost;
 use crate::command::not_started;
-use crate::confinement::confinement;
+use crate::confinement::grants;
+use crate::deciding;
 use crate::expand::lasting;
 use crate::script;
 
@@ -30,6 +32,8 @@ pub(super) struct Supervisor {
     spec: WorkerSpec,
     sandbox: SandboxSpec,
     host: RunnerHost,
+    /// Files that decide what the worker is.
+    deciding: Vec<PathBuf>,
     next_id: AtomicU64,
     state: Mutex<State>,
 }
@@ -53,8 +57,13 @@ struct Current {
 }
 
 impl Supervisor {
-    pub(super) fn new(spec: WorkerSpec, sandbox: SandboxSpec, host: RunnerHost) -> Self {
-        Self { spec, sandbox, host, next_id: AtomicU64::new(1), state: Mutex::default() }
+    pub(super) fn new(
+        spec: WorkerSpec,
+        sandbox: SandboxSpec,
+        host: RunnerHost,
+        deciding: Vec<PathBuf>,
+    ) -> Self {
+        Self { spec, sandbox, host, deciding, next_id: AtomicU64::new(1), state: Mutex::default() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -105,9 +114,12 @@ impl Supervisor {
         let folder = std::path::absolute(&self.spec.folder)
             .or_else(|_| std::env::current_dir())
             .map_err(|error| ToolError::unavailable(format!("no working directory: {error}")))?;
-        let confinement = confinement(&self.sandbox, &self.host).job_control(false).read(&folder);
+        deciding::check(&self.host.control_plane, &self.deciding)?;
+        // Before the grants are worked out: what comes in between counts as new.
+        let before = self.host.control_plane.places();
+        let grants = grants(&self.sandbox, &self.host).job_control(false).read(&folder);
         let mut command = Command::new(program)
-            .confine(confinement)
+            .confine(grants.clone().control_plane(&self.host.control_plane))
             .pass_env(&self.spec.pass_env)
             .cwd(folder)
             .capture_stderr(Capture { head: 0, tail: STDERR_BYTES })
@@ -135,6 +147,13 @@ impl Supervisor {
         let supervisor = Arc::downgrade(self);
         let watched = Arc::downgrade(&live);
         drop(tokio::spawn(let_go_when_idle(supervisor, watched, self.spec.idle)));
+        let outgrown = end_when_outgrown(
+            self.host.control_plane.clone(),
+            before,
+            grants,
+            Arc::downgrade(&live),
+        );
+        live.watched_by(tokio::spawn(outgrown).abort_handle());
         Ok(live)
     }
 
@@ -213,6 +232,20 @@ impl State {
             self.last_failure
         );
         Err(ToolError::new(ErrorKind::Unavailable, message).with_retryable(true))
+    }
+}
+
+/// Ends the worker once what decides what the server runs has come into its grants, which it keeps for
+/// as long as it runs. The next call starts another.
+async fn end_when_outgrown(
+    plane: ControlPlane,
+    before: Arc<Places>,
+    grants: Confinement,
+    live: Weak<Live>,
+) {
+    plane.outgrown(&before, &grants).await;
+    if let Some(live) = live.upgrade() {
+        live.end("was ended: it could have changed files that the server runs now".to_owned());
     }
 }
 

@@ -6,14 +6,14 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use toolcrib_macros::tool;
-use toolcrib_sandbox::{Command, Confinement, Limits, Profile, Require};
+use toolcrib_sandbox::{Command, Confinement, ControlPlane, Limits, Profile, Require};
 use toolcrib_tool::{CallContext, ErrorKind, Plan, ToolError};
 
 use super::interpreter::{GUARD, Interpreter, START, available, forget, found, interpreter};
 use super::outcome::{Ran, outcome};
 use super::{PythonSettings, Strictness};
 use crate::Projects;
-use crate::process::{planned, project_id, run_within, workspace};
+use crate::process::{control_plane, planned, project_id, run_within, workspace};
 
 #[derive(Deserialize, JsonSchema)]
 struct ExecutePythonArgs {
@@ -54,7 +54,8 @@ async fn execute_python(
     let (level, confinement) =
         allowed(&args, &settings, projects.as_deref(), project_id.as_deref())?;
     let interpreter = interpreter().await?;
-    let command = command(&interpreter, &args.code, level, &settings, confinement);
+    let plane = control_plane(projects.as_deref());
+    let command = command(&interpreter, &args.code, level, &settings, (confinement, plane));
     let ran = match run_within(command, settings.timeout(level), cx).await {
         Ok((finished, stop)) => outcome(&finished, stop),
         Err(error) => Err(error),
@@ -69,12 +70,14 @@ async fn execute_python(
 /// none was, the guard counts as long as it is written, and not as that Python would compile it.
 fn plan(args: &ExecutePythonArgs, cx: &CallContext) -> Result<Plan, ToolError> {
     let settings = cx.service::<PythonSettings>().unwrap_or_default();
-    let (level, confinement) = allowed(args, &settings, cx.service().as_deref(), project_id(cx))?;
+    let projects = cx.service::<Projects>();
+    let (level, confinement) = allowed(args, &settings, projects.as_deref(), project_id(cx))?;
     let interpreter = found().unwrap_or_else(|| {
         let guard = GUARD.into();
         Arc::new(Interpreter { program: "python3".into(), guard, ..Interpreter::default() })
     });
-    let command = command(&interpreter, &args.code, level, &settings, confinement);
+    let plane = control_plane(projects.as_deref());
+    let command = command(&interpreter, &args.code, level, &settings, (confinement, plane));
     Ok(planned(&command, settings.timeout(level)))
 }
 
@@ -105,7 +108,7 @@ fn command(
     code: &str,
     level: Strictness,
     settings: &PythonSettings,
-    mut confinement: Confinement,
+    (mut confinement, plane): (Confinement, Option<&ControlPlane>),
 ) -> Command {
     let extra: Vec<&str> = settings.extra_modules(level).collect();
     let installed = level == Strictness::Lenient || !extra.is_empty();
@@ -116,6 +119,9 @@ fn command(
     let site = interpreter.site.iter().filter(|_| installed);
     for path in interpreter.reads.iter().chain(site) {
         confinement = confinement.read(path);
+    }
+    if let Some(plane) = plane {
+        confinement = confinement.control_plane(plane);
     }
     if let Some(workspace) = &confinement.workspace {
         command = command.env("TOOLCRIB_WORKSPACE", workspace);

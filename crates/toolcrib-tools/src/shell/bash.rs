@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolcrib_macros::tool;
-use toolcrib_sandbox::{Command, Confinement, Finished, Profile};
+use toolcrib_sandbox::{Command, Confinement, ControlPlane, Finished, Profile};
 use toolcrib_tool::{
     CallContext, ErrorKind, IntoOutcome, Plan, ToolError, ToolOutcome, ToolOutput, schema_for,
     visible,
@@ -17,7 +17,8 @@ use toolcrib_tool::{
 use super::BashSettings;
 use crate::Projects;
 use crate::process::{
-    self, Stop, ending, exit_code, planned, project_id, run_within, with_facts, workspace,
+    self, Stop, control_plane, ending, exit_code, planned, project_id, run_within, with_facts,
+    workspace,
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -85,7 +86,7 @@ async fn bash(
 ) -> Result<Ran, ToolError> {
     let settings = settings.unwrap_or_default();
     let workspace = workspace(projects.as_deref(), project_id.as_deref())?;
-    let (command, limit) = command(&args, &settings, workspace);
+    let (command, limit) = command(&args, &settings, workspace, control_plane(projects.as_deref()));
     let (finished, stop) = run_within(command, limit, cx).await?;
     match stop {
         None => ended(&finished, &settings, cx),
@@ -98,12 +99,21 @@ async fn bash(
 }
 
 /// What is run, and for how long at most.
-fn command(args: &BashArgs, settings: &BashSettings, workspace: PathBuf) -> (Command, Duration) {
+fn command(
+    args: &BashArgs,
+    settings: &BashSettings,
+    workspace: PathBuf,
+    plane: Option<&ControlPlane>,
+) -> (Command, Duration) {
     let asked = args.timeout.map(Duration::try_from_secs_f64).transpose();
     // What is too long for a duration is longer than any limit.
     let limit = asked.ok().flatten().map_or(settings.timeout, |own| own.min(settings.timeout));
     let confinement = Confinement::new(Profile::Workspace).workspace(&workspace);
     let confinement = settings.read.iter().fold(confinement, Confinement::read);
+    let confinement = match plane {
+        Some(plane) => confinement.control_plane(plane),
+        None => confinement,
+    };
     // `--`: a command may begin with a dash.
     let command = Command::new("bash")
         .args(["-c", "--"])
@@ -116,8 +126,9 @@ fn command(args: &BashArgs, settings: &BashSettings, workspace: PathBuf) -> (Com
 
 fn plan(args: &BashArgs, cx: &CallContext) -> Result<Plan, ToolError> {
     let settings = cx.service::<BashSettings>().unwrap_or_default();
-    let workspace = workspace(cx.service().as_deref(), project_id(cx))?;
-    let (command, limit) = command(args, &settings, workspace);
+    let projects = cx.service::<Projects>();
+    let workspace = workspace(projects.as_deref(), project_id(cx))?;
+    let (command, limit) = command(args, &settings, workspace, control_plane(projects.as_deref()));
     Ok(planned(&command, limit))
 }
 

@@ -1,0 +1,434 @@
+//! Which files decide what a declaration runs: programs, scripts, and what programs load beside them.
+//!
+//! Whoever can change one of them runs code of their own under the declaration's profile, so none of
+//! them may be in what a tool of the server can write.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use toolcrib_manifest::declaration::{
+    ArgvEntry, Declaration, DeclaredBody, ResourceContent, ResourceDeclaration, SandboxSpec,
+    StdioUpstream,
+};
+use toolcrib_manifest::template::{Piece, Reference, Template};
+use toolcrib_sandbox::ControlPlane;
+use toolcrib_tool::ToolError;
+
+use crate::RunnerHost;
+use crate::confinement::resolved;
+
+/// Programs that run what a file says, or another program that their arguments name. Versions may
+/// follow: `python3.12`.
+const RUN_THEIR_ARGUMENTS: [&str; 50] = [
+    "sh",
+    "bash",
+    "dash",
+    "ash",
+    "zsh",
+    "ksh",
+    "fish",
+    "busybox",
+    "python",
+    "pypy",
+    "node",
+    "nodejs",
+    "deno",
+    "bun",
+    "ruby",
+    "perl",
+    "php",
+    "lua",
+    "luajit",
+    "Rscript",
+    "tclsh",
+    "osascript",
+    "awk",
+    "gawk",
+    "mawk",
+    "sed",
+    "make",
+    "gmake",
+    "just",
+    "ninja",
+    "env",
+    "xargs",
+    "nice",
+    "timeout",
+    "nohup",
+    "setsid",
+    "stdbuf",
+    "sudo",
+    "java",
+    "npx",
+    "npm",
+    "pnpm",
+    "yarn",
+    "uv",
+    "uvx",
+    "pipx",
+    "poetry",
+    "parallel",
+    "time",
+    "watch",
+];
+
+/// Variables by which a program finds code: their files and folders count.
+const CODE_VARIABLES: [&str; 34] = [
+    "PATH",
+    "LD_PRELOAD",
+    "LD_LIBRARY_PATH",
+    "LD_AUDIT",
+    "PYTHONPATH",
+    "PYTHONSTARTUP",
+    "PYTHONHOME",
+    "NODE_PATH",
+    "NODE_OPTIONS",
+    "BASH_ENV",
+    "ENV",
+    "ZDOTDIR",
+    "PERL5LIB",
+    "PERLLIB",
+    "PERL5OPT",
+    "RUBYLIB",
+    "RUBYOPT",
+    "GEM_PATH",
+    "CLASSPATH",
+    "JAVA_TOOL_OPTIONS",
+    "LUA_PATH",
+    "LUA_CPATH",
+    "GIT_CONFIG_GLOBAL",
+    "GIT_CONFIG_SYSTEM",
+    "GIT_EXEC_PATH",
+    "GIT_SSH",
+    "GIT_SSH_COMMAND",
+    "GIT_EXTERNAL_DIFF",
+    "GIT_PAGER",
+    "EDITOR",
+    "VISUAL",
+    "PAGER",
+    "MAKEFILES",
+    "VIRTUAL_ENV",
+];
+
+/// Options after which an interpreter takes its program from the command line.
+const INLINE: [&str; 4] = ["-c", "-e", "-m", "--eval"];
+
+/// How much of a file is read for its `#!` line, in bytes: as much as the kernel reads.
+const LINE_MAX: u64 = 256;
+
+/// What decides what a declaration runs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Deciding {
+    /// Files, and folders with everything in them.
+    pub places: Vec<PathBuf>,
+    /// Programs and scripts that it needs and that do not exist.
+    pub missing: Vec<PathBuf>,
+}
+
+/// Fails if one of these files may be the work of a program that ran here: it did not exist while that
+/// program could create it.
+pub(crate) fn check(plane: &ControlPlane, files: &[PathBuf]) -> Result<(), ToolError> {
+    let Some(file) = plane.exposed(files) else { return Ok(()) };
+    Err(ToolError::unavailable(format!(
+        "the tool runs `{}`, which did not exist while programs of this server could create it",
+        file.display()
+    ))
+    .with_hint("Tell the user: look at the file, then run `toolcrib reload`."))
+}
+
+/// Where a declaration stands, and what it is given.
+struct Surroundings<'a> {
+    /// Where the program starts.
+    cwd: PathBuf,
+    /// The manifest's folder.
+    beside: &'a Path,
+    /// The workspace: folders below it count as a whole where code is loaded from a folder.
+    workspace: &'a Path,
+    /// What the declaration itself grants for writing: data of the program.
+    written: Vec<PathBuf>,
+}
+
+/// An entry of an argument vector.
+enum Word {
+    /// Known before a call.
+    Whole(String),
+    /// It begins so; the rest is a value of a call.
+    Begins(String),
+}
+
+impl Deciding {
+    /// What decides what a tool runs. Nothing for a tool that runs no program.
+    pub fn of_tool(declaration: &Declaration, host: &RunnerHost) -> Self {
+        let folder = folder_of(&declaration.origin.file);
+        let mut found = Self::default();
+        match &declaration.body {
+            DeclaredBody::Command(command) => {
+                let cwd = host.directory(command.cwd.as_deref());
+                let around = Surroundings::new(cwd, &folder, host, &declaration.sandbox);
+                if let Some(script) = &command.script {
+                    found.program(&absolute(&script.path), &around);
+                }
+                let skipped = usize::from(command.script.is_some());
+                let words: Vec<_> = command.argv.iter().skip(skipped).flat_map(words_of).collect();
+                found.vector(&words, &around, command.script.is_none());
+                found.environment(&command.env, &command.pass_env, &around);
+            }
+            DeclaredBody::Worker(worker) => {
+                let cwd = absolute(&worker.folder);
+                let around = Surroundings::new(cwd, &folder, host, &declaration.sandbox);
+                let files = worker.files.values().map(|file| absolute(&file.path));
+                files.for_each(|file| found.program(&file, &around));
+                let words: Vec<_> = worker.argv.iter().cloned().map(Word::Whole).collect();
+                found.vector(&words, &around, true);
+                found.environment(&worker.env, &worker.pass_env, &around);
+            }
+            DeclaredBody::Http(_) | DeclaredBody::Client => {}
+        }
+        found.sorted()
+    }
+
+    /// What decides what an MCP server on standard input and output runs; `file` is the manifest.
+    pub fn of_upstream(stdio: &StdioUpstream, file: &str, host: &RunnerHost) -> Self {
+        let folder = folder_of(file);
+        let cwd = host.directory(stdio.cwd.as_deref());
+        let around = Surroundings::new(cwd, &folder, host, &stdio.sandbox);
+        let mut found = Self::default();
+        let words: Vec<_> = stdio.argv.iter().map(word).collect();
+        found.vector(&words, &around, true);
+        found.environment(&stdio.env, &stdio.pass_env, &around);
+        found.sorted()
+    }
+
+    /// What decides what a plain command runs that starts in `cwd`.
+    pub fn of_command(argv: &[String], cwd: &Path) -> Self {
+        let around = Surroundings {
+            cwd: absolute(cwd),
+            beside: cwd,
+            workspace: Path::new("/"),
+            written: Vec::new(),
+        };
+        let words: Vec<_> = argv.iter().cloned().map(Word::Whole).collect();
+        let mut found = Self::default();
+        found.vector(&words, &around, true);
+        found.sorted()
+    }
+
+    /// The file that the server itself opens for a resource: a link in its place would show another.
+    pub fn of_resource(resource: &ResourceDeclaration) -> Self {
+        let places = match &resource.content {
+            ResourceContent::File(file) => {
+                vec![absolute(&folder_of(&resource.origin.file).join(file))]
+            }
+            ResourceContent::Text(_) => Vec::new(),
+        };
+        Self { places, missing: Vec::new() }
+    }
+
+    /// Adds an argument vector; `whole`: its first entry is the program.
+    fn vector(&mut self, words: &[Word], around: &Surroundings<'_>, whole: bool) {
+        let runs = words.iter().any(|word| match word {
+            Word::Whole(text) => runs_its_arguments(text),
+            Word::Begins(_) => false,
+        });
+        let mut script_is_next = runs;
+        for (at, word) in words.iter().enumerate() {
+            let text = match word {
+                Word::Whole(text) => text,
+                Word::Begins(text) => {
+                    if runs && let Some((folder, _)) = text.rsplit_once('/') {
+                        self.existing(folder, around, true);
+                    }
+                    continue;
+                }
+            };
+            if at == 0 && whole {
+                if text.contains('/') {
+                    self.program(&around.cwd.join(text), around);
+                }
+                continue;
+            }
+            if INLINE.contains(&text.as_str()) {
+                script_is_next = false;
+            }
+            let is_option = text.starts_with('-') || text.is_empty();
+            let found = self.existing(text, around, runs);
+            if script_is_next && !is_option && !runs_its_arguments(text) && !text.contains('=') {
+                script_is_next = false;
+                if !found && looks_like_a_file(text) {
+                    self.missing.push(around.cwd.join(text));
+                }
+            }
+        }
+    }
+
+    /// Adds what a text names, if it names a file: as a whole, behind `=`, or, where a shell reads it,
+    /// as one of its words. Whether it does.
+    fn existing(&mut self, text: &str, around: &Surroundings<'_>, runs: bool) -> bool {
+        let words = text.split(|c: char| c.is_whitespace() || ";|&()<>\"'`".contains(c));
+        let words = words.filter(|_| runs && text.contains(char::is_whitespace));
+        let value = text.split_once('=').map(|(_, value)| value);
+        let mut any = false;
+        for text in [Some(text), value].into_iter().flatten().chain(words) {
+            if text.is_empty() || text.len() > 4096 {
+                continue;
+            }
+            for place in [around.cwd.join(text), absolute(&around.beside.join(text))] {
+                let Ok(found) = place.metadata() else { continue };
+                let is_data = !runs && around.is_data(&place);
+                if found.is_file() && !is_data {
+                    self.program(&place, around);
+                    any = true;
+                } else if found.is_dir() && runs && is_package(&place) {
+                    self.places.push(place);
+                    any = true;
+                }
+            }
+        }
+        any
+    }
+
+    /// Adds a program or a script, with the interpreter of its first line and the folder that Python
+    /// loads modules from.
+    fn program(&mut self, file: &Path, around: &Surroundings<'_>) {
+        let file: &Path = &file.components().collect::<PathBuf>();
+        self.places.push(file.to_owned());
+        if !file.exists() {
+            self.missing.push(file.to_owned());
+            return;
+        }
+        let line = first_line(file);
+        let mut is_python = file.extension().is_some_and(|extension| extension == "py");
+        if let Some(line) = line.as_deref().and_then(|line| line.strip_prefix("#!")) {
+            is_python |= line.contains("python");
+            let words = line.split([' ', '\t']).filter(|word| word.contains('/'));
+            self.places.extend(words.map(|word| around.cwd.join(word)));
+        }
+        let folder = file.canonicalize().ok();
+        let folder = folder.as_deref().and_then(Path::parent).filter(|_| is_python);
+        let workspace = around.workspace.canonicalize();
+        if let (Some(folder), Ok(workspace)) = (folder, workspace)
+            && folder != workspace
+            && folder.starts_with(&workspace)
+        {
+            self.places.push(folder.to_owned());
+        }
+    }
+
+    /// Adds what variables name.
+    fn environment(
+        &mut self,
+        set: &BTreeMap<String, Template>,
+        passed: &[String],
+        around: &Surroundings<'_>,
+    ) {
+        let set = set.iter().map(|(name, template)| match word(template) {
+            Word::Whole(text) | Word::Begins(text) => (name.as_str(), text),
+        });
+        let passed = passed.iter().filter_map(|name| {
+            let value = std::env::var_os(name)?.into_string().ok()?;
+            Some((name.as_str(), value))
+        });
+        for (name, value) in set.chain(passed) {
+            let carries_code = CODE_VARIABLES.contains(&name);
+            for part in value.split([':', ';', ' ', '=']).filter(|part| part.contains('/')) {
+                let place = around.cwd.join(part);
+                let Ok(found) = place.metadata() else { continue };
+                if carries_code && found.is_dir() || found.is_file() && !around.is_data(&place) {
+                    self.places.push(place);
+                }
+            }
+        }
+    }
+
+    fn sorted(mut self) -> Self {
+        for list in [&mut self.places, &mut self.missing] {
+            list.sort();
+            list.dedup();
+        }
+        self
+    }
+}
+
+impl<'a> Surroundings<'a> {
+    fn new(cwd: PathBuf, beside: &'a Path, host: &'a RunnerHost, sandbox: &SandboxSpec) -> Self {
+        let cwd = absolute(&cwd);
+        let written = sandbox.write.iter().map(|path| absolute(&resolved(path, host))).collect();
+        Self { cwd, beside, workspace: &host.workspace_root, written }
+    }
+
+    /// Whether the declaration itself grants a place for writing, other than with the whole workspace.
+    fn is_data(&self, place: &Path) -> bool {
+        let workspace = absolute(self.workspace);
+        self.written.iter().any(|grant| {
+            let grant: PathBuf = grant.components().collect();
+            place.starts_with(&grant) && !workspace.starts_with(&grant)
+        })
+    }
+}
+
+fn words_of(entry: &ArgvEntry) -> Vec<Word> {
+    match entry {
+        ArgvEntry::One(template) => vec![word(template)],
+        ArgvEntry::If { then, .. } => then.iter().map(word).collect(),
+        ArgvEntry::Each { .. } => Vec::new(),
+    }
+}
+
+/// A template as far as it is known before a call.
+fn word(template: &Template) -> Word {
+    let mut text = String::new();
+    for piece in &template.pieces {
+        match piece {
+            Piece::Literal(literal) => text.push_str(literal),
+            Piece::Reference(Reference::Env(name)) => {
+                text.push_str(&std::env::var(name).unwrap_or_default());
+            }
+            Piece::Reference(_) => return Word::Begins(text),
+        }
+    }
+    Word::Whole(text)
+}
+
+fn folder_of(file: &str) -> PathBuf {
+    Path::new(file).parent().unwrap_or(Path::new("")).to_owned()
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// Whether a program runs what its arguments name.
+fn runs_its_arguments(program: &str) -> bool {
+    let name = program.rsplit('/').next().unwrap_or_default();
+    let name = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
+    RUN_THEIR_ARGUMENTS.contains(&name)
+}
+
+/// Whether a text that names no file would have to: a path, or a name as scripts have.
+fn looks_like_a_file(text: &str) -> bool {
+    let extensions =
+        ["sh", "bash", "py", "js", "mjs", "cjs", "ts", "rb", "pl", "php", "lua", "awk"];
+    let extension = Path::new(text).extension().and_then(|extension| extension.to_str());
+    !text.contains(char::is_whitespace)
+        && (text.starts_with("./") || text.starts_with("../"))
+            | extension.is_some_and(|extension| extensions.contains(&extension))
+}
+
+/// Whether an interpreter runs a folder.
+fn is_package(folder: &Path) -> bool {
+    ["__main__.py", "index.js", "package.json"].iter().any(|name| folder.join(name).is_file())
+}
+
+fn first_line(file: &Path) -> Option<String> {
+    // A FIFO would wait for somebody who writes.
+    if !file.metadata().ok()?.is_file() {
+        return None;
+    }
+    let mut start = Vec::new();
+    File::open(file).ok()?.take(LINE_MAX).read_to_end(&mut start).ok()?;
+    let text = String::from_utf8_lossy(&start).into_owned();
+    text.lines().next().map(str::to_owned)
+}

@@ -84,7 +84,11 @@ impl Require {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Bytes of address space of each process.
+    /// Bytes of memory of each process. Under `pure` this is its whole address space. Under
+    /// `workspace` and `workspace+net` it is the memory that a process has to itself and may write to
+    /// (`RLIMIT_DATA`), because Node.js, Go and Java reserve far more addresses than they use; memory
+    /// that processes share is not counted. Where the tree is held by a control group that counts
+    /// memory, the limit is that of the whole tree as well.
     pub memory: Option<u64>,
     /// Bytes a file may grow to.
     pub file_size: Option<u64>,
@@ -92,15 +96,20 @@ pub struct Limits {
     pub open_files: Option<u64>,
     /// Time on a processor, per process, in whole seconds (rounded up).
     pub cpu: Option<Duration>,
-    /// Processes and threads alive at once. Counted for the program alone where it has a PID namespace
-    /// on Linux 6.14 or newer, or a user namespace; elsewhere it may have so many more than its user
-    /// has when it starts, and root as many as it likes.
+    /// Processes and threads alive at once. They are counted for the program alone where it has a PID
+    /// namespace on Linux 6.14 or newer, or a user namespace. Elsewhere the program may have this many
+    /// more than its user has when it starts, and root is not limited.
     pub processes: Option<u32>,
 }
 
 impl Limits {
-    /// The limits of a profile. `pure`: 1 GiB of address space, files of 64 MiB, 64 descriptors.
-    /// `workspace` and `workspace+net`: 1024 processes. `trusted`: none.
+    /// The limits of a profile:
+    ///
+    /// | | memory | one file | open files | processes and threads |
+    /// |---|---|---|---|---|
+    /// | `pure` | 1 GiB | 64 MiB | 64 | 64 |
+    /// | `workspace`, `workspace+net` | 2 GiB | | 1024 | 1024 |
+    /// | `trusted` | | | | |
     pub const fn of(profile: Profile) -> Self {
         let none =
             Self { memory: None, file_size: None, open_files: None, cpu: None, processes: None };
@@ -109,9 +118,15 @@ impl Limits {
                 memory: Some(1 << 30),
                 file_size: Some(64 << 20),
                 open_files: Some(64),
+                processes: Some(64),
                 ..none
             },
-            Profile::Workspace | Profile::WorkspaceNet => Self { processes: Some(1024), ..none },
+            Profile::Workspace | Profile::WorkspaceNet => Self {
+                memory: Some(2 << 30),
+                open_files: Some(1024),
+                processes: Some(1024),
+                ..none
+            },
             Profile::Trusted => none,
         }
     }

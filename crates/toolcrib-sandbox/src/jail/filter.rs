@@ -34,8 +34,10 @@ pub(super) struct Condition {
 enum Test {
     Is(u32),
     IsNot(u32),
-    /// What is left of it under the first is the second.
+    /// Under the mask (the first number), it equals the second.
     Masked(u32, u32),
+    /// Under the mask (the first number), it differs from the second.
+    MaskedNot(u32, u32),
 }
 
 /// The argument is this value.
@@ -48,14 +50,19 @@ pub(super) const fn is_not(argument: u8, value: u32) -> Condition {
     Condition { argument, test: Test::IsNot(value) }
 }
 
-/// The argument has all these bits.
-pub(super) const fn has(argument: u8, bits: u32) -> Condition {
-    Condition { argument, test: Test::Masked(bits, bits) }
-}
-
 /// The argument has none of these bits.
 pub(super) const fn lacks(argument: u8, bits: u32) -> Condition {
     Condition { argument, test: Test::Masked(bits, 0) }
+}
+
+/// The argument has at least one of these bits.
+pub(super) const fn has_any(argument: u8, bits: u32) -> Condition {
+    Condition { argument, test: Test::MaskedNot(bits, 0) }
+}
+
+/// The argument differs from this value in the bits of the mask.
+pub(super) const fn differs(argument: u8, mask: u32, value: u32) -> Condition {
+    Condition { argument, test: Test::MaskedNot(mask, value) }
 }
 
 /// What is refused; everything else is allowed.
@@ -197,10 +204,10 @@ fn judge(verdict: &Verdict) -> io::Result<Vec<sock_filter>> {
             let over = u8::try_from(rest.len()).map_err(io::Error::other)?;
             let compared = match test {
                 Test::Is(value) | Test::Masked(_, value) => jump(IF_EQUAL, *value, 0, over),
-                Test::IsNot(value) => jump(IF_EQUAL, *value, over, 0),
+                Test::IsNot(value) | Test::MaskedNot(_, value) => jump(IF_EQUAL, *value, over, 0),
             };
             let mut before = vec![load(ARGUMENTS_AT + 8 * u32::from(*argument))];
-            if let Test::Masked(mask, _) = test {
+            if let Test::Masked(mask, _) | Test::MaskedNot(mask, _) = test {
                 before.push(sock_filter { code: AND, jt: 0, jf: 0, k: *mask });
             }
             before.push(compared);
@@ -257,6 +264,7 @@ mod tests {
                 Test::Is(value) => argument == value,
                 Test::IsNot(value) => argument != value,
                 Test::Masked(mask, value) => argument & mask == value,
+                Test::MaskedNot(mask, value) => argument & mask != value,
             }
         };
         match filter.verdicts.get(&c_long::from(number)) {
@@ -273,6 +281,7 @@ mod tests {
             (0..4_u32).prop_map(Test::Is),
             (0..4_u32).prop_map(Test::IsNot),
             (0..4_u32, 0..4_u32).prop_map(|(mask, value)| Test::Masked(mask, value & mask)),
+            (0..4_u32, 0..4_u32).prop_map(|(mask, value)| Test::MaskedNot(mask, value & mask)),
         ];
         (0..6_u8, test).prop_map(|(argument, test)| Condition { argument, test })
     }

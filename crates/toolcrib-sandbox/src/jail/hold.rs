@@ -1,8 +1,8 @@
 //! What a tree is held together by: making it, and killing all of it.
 
 use std::fs;
-use std::io;
-use std::path::PathBuf;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 use rustix::process::{
@@ -12,10 +12,10 @@ use rustix::process::{
 use rustix::thread::UnshareFlags;
 
 use super::plan::{Facility, Plan};
-use crate::KillRung;
 use crate::process::{procfs, sys};
+use crate::{KillRung, Limits};
 
-/// The process numbers that a namespace gives out once only, when it is fresh.
+/// The process numbers below this are given out once only, while a namespace is fresh.
 const RESERVED_PIDS: u32 = 300;
 /// The first kernel where the largest process number is the namespace's own.
 const OWN_PID_MAX: (u32, u32) = (6, 14);
@@ -44,7 +44,9 @@ impl Hold {
             }
             KillRung::Cgroup => {
                 missing(Facility::Cgroups).map_or(Ok(()), Err)?;
-                hold.cgroup = Some(make_cgroup()?);
+                let cgroup = make_cgroup()?;
+                bound(&cgroup, &plan.limits);
+                hold.cgroup = Some(cgroup);
             }
             KillRung::Subreaper => {
                 missing(Facility::Procfs).map_or(Ok(()), Err)?;
@@ -62,6 +64,8 @@ impl Hold {
         if self.rung != KillRung::PidNamespace || !has_own_pid_max() {
             return;
         }
+        // Numbers start where they are reused, so that the reserved ones do not add to the limit.
+        let _ = fs::write("/proc/sys/kernel/ns_last_pid", RESERVED_PIDS.to_string());
         // Not there with another `/proc`, or one that cannot be written: then there is no limit.
         let _ = fs::write("/proc/sys/kernel/pid_max", (RESERVED_PIDS + most).to_string());
     }
@@ -143,18 +147,30 @@ impl Drop for Hold {
     }
 }
 
-/// Makes a PID namespace: with a user namespace where this user may not make one alone. Gives the
-/// users of that. A failure may leave this process in a namespace that is of no use, so it must end.
+/// Makes a PID namespace, and an IPC namespace where the kernel has them. Where this user may not
+/// make them alone, a user namespace comes with them; gives the users of that. A failure may leave
+/// this process in a namespace that is of no use, so it must end.
 fn enter_pid_namespace() -> io::Result<Option<UserMap>> {
-    match sys::unshare(UnshareFlags::NEWPID) {
-        Ok(()) => return Ok(None),
-        Err(error) if error.raw_os_error() == Some(libc::EPERM) => {}
-        Err(error) => return Err(error),
+    let mut wanted = UnshareFlags::NEWPID | UnshareFlags::NEWIPC;
+    let mut users = None;
+    loop {
+        match sys::unshare(wanted) {
+            Ok(()) => break,
+            Err(error) => match error.raw_os_error() {
+                Some(libc::EPERM) if users.is_none() => {
+                    users = Some(UserMap::of_this_process());
+                    wanted |= UnshareFlags::NEWUSER;
+                }
+                // The kernel was built without IPC namespaces.
+                Some(libc::EINVAL) if wanted.contains(UnshareFlags::NEWIPC) => {
+                    wanted.remove(UnshareFlags::NEWIPC);
+                }
+                _ => return Err(error),
+            },
+        }
     }
-    let users = UserMap::of_this_process();
-    sys::unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWPID)?;
-    users.write()?;
-    Ok(Some(users))
+    users.as_ref().map_or(Ok(()), UserMap::write)?;
+    Ok(users)
 }
 
 /// The one user and the one group of a user namespace: the same as outside.
@@ -190,6 +206,23 @@ fn has_own_pid_max() -> bool {
     }
 }
 
+/// Gives the tree in a control group its limits, of those that the group counts.
+fn bound(cgroup: &Path, limits: &Limits) {
+    let processes = limits.processes.map(u64::from);
+    // Without the swap a limit of memory would only make the machine slow.
+    let swap = limits.memory.map(|_| 0);
+    for (file, limit) in
+        [("memory.max", limits.memory), ("memory.swap.max", swap), ("pids.max", processes)]
+    {
+        let Some(limit) = limit else { continue };
+        // Not there where that is not counted; then the limits of each process are what holds.
+        let _ = fs::OpenOptions::new()
+            .write(true)
+            .open(cgroup.join(file))
+            .and_then(|mut file| file.write_all(limit.to_string().as_bytes()));
+    }
+}
+
 /// A control group of its own below this process's, that can be killed as one.
 fn make_cgroup() -> io::Result<PathBuf> {
     let nowhere = || io::Error::from(Errno::NOSYS);
@@ -213,4 +246,23 @@ fn make_cgroup() -> io::Result<PathBuf> {
     }
     let _ = fs::remove_dir(&cgroup);
     Err(nowhere())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Profile;
+
+    #[test]
+    fn a_control_group_gets_the_limits_that_it_counts() {
+        let cgroup = tempfile::tempdir().unwrap();
+        let file = |name| cgroup.path().join(name);
+        for name in ["memory.max", "memory.swap.max"] {
+            fs::write(file(name), "").unwrap();
+        }
+        bound(cgroup.path(), &Limits::of(Profile::Workspace));
+        assert_eq!(fs::read_to_string(file("memory.max")).unwrap(), "2147483648");
+        assert_eq!(fs::read_to_string(file("memory.swap.max")).unwrap(), "0");
+        assert!(!file("pids.max").exists());
+    }
 }

@@ -1,14 +1,14 @@
-//! Modes, owners, times and attributes of files: Landlock has no rule for them, and what has the
-//! server's user may change those of all its files, wherever they are.
+//! Modes, owners, times and attributes of files. Landlock has no rules for them, and a program that
+//! runs as the server's user may change those of every file of that user, wherever it is.
 //!
-//! What computes changes none. Other programs have to set modes and times in their workspace, and a
-//! filter sees no paths: there what is left are changes that do no harm outside (nothing is given to
-//! another user or group, nothing gets the right to run as the server), and attributes, which
-//! programs find missing as on file systems that have none.
+//! `pure` changes none. Other programs have to set modes and times in their workspace, and a filter
+//! sees no paths. They may make the changes that do no harm elsewhere: they give nothing to another
+//! user or group, and make nothing that runs with the rights of its owner or group, neither by
+//! changing a file nor by making one. Attributes fail as on a file system that has none.
 
 use libc::c_long;
 
-use super::filter::{Filter, has, is, is_not};
+use super::filter::{Filter, has_any, is, is_not};
 use crate::Profile;
 
 /// Numbers that the binding does not know; the same on every architecture.
@@ -41,6 +41,29 @@ const MODES: &[(c_long, u8)] = &[
     (FCHMODAT2, 2),
 ];
 
+/// The mode bits that make a program run with the rights of its owner or group.
+const SET_ID: u32 = libc::S_ISUID | libc::S_ISGID;
+
+/// Calls that make files, and which of their arguments is the mode. Not `mkdir`: the kernel takes
+/// these bits out of the mode of a new folder itself.
+const CREATIONS: &[(c_long, u8)] = &[
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_creat, 1),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_mknod, 1),
+    (libc::SYS_mknodat, 2),
+];
+
+/// Calls that open files, and which of their arguments are the flags. The next is the mode, which
+/// counts only if the flags say that a file is made.
+const OPENINGS: &[(c_long, u8)] = &[
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_open, 1),
+    (libc::SYS_openat, 2),
+];
+/// The flags under which opening makes a file: `O_CREAT`, and the one bit that is `O_TMPFILE`'s own.
+const CREATES: u32 = (libc::O_CREAT | (libc::O_TMPFILE & !libc::O_DIRECTORY)).cast_unsigned();
+
 /// Calls that set owners, and which of their arguments is the user; the next is the group.
 const OWNERS: &[(c_long, u8)] = &[
     #[cfg(target_arch = "x86_64")]
@@ -66,6 +89,12 @@ const TIMES: &[c_long] = &[
 pub(super) fn rules(filter: &mut Filter, profile: Profile) {
     filter.refuse(&[FILE_SETATTR]);
     filter.refuse_if(libc::SYS_ioctl, SET_FLAGS.map(|request| vec![is(1, request)]));
+    for (call, mode) in CREATIONS {
+        filter.refuse_if(*call, [vec![has_any(*mode, SET_ID)]]);
+    }
+    for (call, flags) in OPENINGS {
+        filter.refuse_if(*call, [vec![has_any(*flags, CREATES), has_any(flags + 1, SET_ID)]]);
+    }
     if profile == Profile::Pure {
         filter.refuse(&ATTRIBUTES);
         filter.refuse(TIMES);
@@ -77,7 +106,7 @@ pub(super) fn rules(filter: &mut Filter, profile: Profile) {
     // As by a file system that has none: programs that copy files take that for an answer.
     filter.fail(&ATTRIBUTES, libc::EOPNOTSUPP);
     for (call, mode) in MODES {
-        filter.refuse_if(*call, [vec![has(*mode, libc::S_ISUID)]]);
+        filter.refuse_if(*call, [vec![has_any(*mode, SET_ID)]]);
     }
     let user = rustix::process::geteuid().as_raw();
     let group = rustix::process::getegid().as_raw();

@@ -103,14 +103,16 @@ fn missing(plan: &Plan, landlock: Option<u32>, syscalls: bool) -> Vec<String> {
 fn limit(plan: &Plan, processes: Option<u64>) -> io::Result<()> {
     let limits = &plan.limits;
     let cpu = limits.cpu.map(|cpu| cpu.as_secs());
+    // Of addresses alone, Node.js, Go and Java reserve far more than they ever use.
+    let memory = if plan.profile == Profile::Pure { Resource::As } else { Resource::Data };
     for (resource, limit) in [
         (Resource::Core, Some(0)),
         (Resource::Cpu, cpu),
         (Resource::Fsize, limits.file_size),
         (Resource::Nproc, processes),
         (Resource::Nofile, limits.open_files),
-        // The last: what is done after it has to do with what there is.
-        (Resource::As, limits.memory),
+        // Last, because this process may need more until here.
+        (memory, limits.memory),
     ] {
         let Some(limit) = limit else { continue };
         let most = getrlimit(resource).maximum.map_or(limit, |maximum| maximum.min(limit));

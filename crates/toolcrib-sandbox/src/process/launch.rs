@@ -53,8 +53,8 @@ static NOT_HERE: AtomicU8 = AtomicU8::new(0);
 /// The rungs for a program, the best first.
 fn ladder(confinement: &Confinement) -> Vec<KillRung> {
     let mut ladder = match confinement.profile {
-        // One process that can start no other: its group is all there is.
-        Profile::Pure => vec![KillRung::SealedGroup],
+        // One process that can start no other: without a namespace its group is all there is.
+        Profile::Pure => vec![KillRung::PidNamespace, KillRung::SealedGroup],
         _ => vec![KillRung::PidNamespace, KillRung::Cgroup],
     };
     if !confinement.job_control && confinement.profile != Profile::Pure {

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use super::LIMIT;
+use super::{LIMIT, can_try};
 use crate::{Command, Confinement, Profile, Status, run_blocking};
 
 /// Every way to change what is known of a file that stands outside, `$f`, and of the same file by
@@ -28,6 +28,8 @@ const CHANGES: &str = r#"
         [mode_at2 => 452, -100, $f, 0640, 0],
         [setuid => 90, $f, 04755], [setuid_fd => 91, $fd, 04755], [setuid_at => 268, -100, $f, 04755],
         [setuid_at2 => 452, -100, $f, 04755, 0],
+        [setgid => 90, $f, 02755], [setgid_fd => 91, $fd, 02755], [setgid_at => 268, -100, $f, 02755],
+        [setgid_at2 => 452, -100, $f, 06711, 0],
         [owner => 92, $f, $user, $group], [owner_fd => 93, $fd, $user, $group],
         [owner_link => 94, $f, $user, $group], [owner_at => 260, -100, $f, $user, $group, 0],
         [time => 132, $f, 0], [times => 235, $f, 0], [times_at => 261, -100, $f, 0],
@@ -102,14 +104,6 @@ impl Places {
     }
 }
 
-fn can_try() -> bool {
-    let can = cfg!(target_arch = "x86_64") && Path::new("/usr/bin/perl").exists();
-    if !can {
-        eprintln!("skipped: the numbers are those of x86-64, and perl makes the calls");
-    }
-    can
-}
-
 #[test]
 fn what_computes_changes_no_mode_owner_time_or_attribute_anywhere() {
     if !can_try() {
@@ -136,7 +130,8 @@ fn other_programs_give_files_to_nobody_and_set_no_attributes() {
         for (name, error) in Places::new().changes(profile) {
             let expected = match name.split('_').next().unwrap() {
                 // No filter sees whose they are.
-                "mode" | "owner" | "time" | "times" | "listen" => 0,
+                "mode" | "owner" | "time" | "times" => 0,
+                "listen" => libc::ENOSYS,
                 "attribute" => libc::EOPNOTSUPP,
                 _ => libc::EPERM,
             };
@@ -149,7 +144,7 @@ fn other_programs_give_files_to_nobody_and_set_no_attributes() {
 fn programs_that_copy_and_unpack_files_find_nothing_missing() {
     const TEXT: &str = r#"set -e
         printf '#!/bin/sh\necho ran\n' > run; chmod 755 run; ./run; touch -d @1577836800 run
-        cp -a run copied; mkdir -m 2770 shared; chmod g-w shared; chown "$(id -u):$(id -g)" run
+        cp -a run copied; mkdir -m 1770 shared; chmod g-w shared; chown "$(id -u):$(id -g)" run
         mkdir out; tar cf - run copied shared | tar xpf - -C out; cp -a out again; mv again moved
         stat -c '%n %a %Y' run copied moved/run moved/copied; stat -c '%n %a' moved/shared"#;
     let places = Places::new();
@@ -164,5 +159,84 @@ fn programs_that_copy_and_unpack_files_find_nothing_missing() {
     let files = ["run", "copied", "moved/run", "moved/copied"];
     let files: String =
         files.iter().fold("ran\n".to_owned(), |all, file| all + file + " 755 1577836800\n");
-    assert_eq!(finished.stdout.text(), files + "moved/shared 2750\n");
+    assert_eq!(finished.stdout.text(), files + "moved/shared 1750\n");
+}
+
+/// Every way to make a file with a mode, in the current folder. What is made is looked at from outside.
+const CREATIONS: &str = r#"
+    use strict; $| = 1; umask 0;
+    my ($creates, $temporary, $folder) = (0101, 020200002, ".");
+    my ($null, $sticky) = ("/dev/null", "sticky");
+    for my $mode (04755, 02755, 06755, 04644, 02644) {
+        my $octal = sprintf "%o", $mode;
+        my $how = pack("Q3", $creates, $mode, 0);
+        my $link = "/proc/self/fd/";
+        for ([open => 2, "open$octal", $creates, $mode], [openat => 257, -100, "openat$octal", $creates, $mode],
+            [openat2 => 437, -100, "openat2$octal", $how, 24], [creat => 85, "creat$octal", $mode],
+            [mknod => 133, "mknod$octal", $mode | 0100000, 0],
+            [mknodat => 259, -100, "mknodat$octal", $mode | 0100000, 0],
+            [mkdir => 83, "mkdir$octal", $mode], [mkdirat => 258, -100, "mkdirat$octal", $mode],
+            [unnamed => 2, $folder, $temporary, $mode],
+            [unnamed_at => 257, -100, $folder, $temporary, $mode]) {
+            my ($name, $number, @rest) = @$_;
+            my $result = syscall($number, @rest);
+            print "$name$octal ", ($result == -1 ? $! + 0 : 0), "\n";
+            if ($name =~ /unnamed/ && $result != -1) {
+                symlink "$link$result", "link";
+                syscall(265, -100, "$link$result", -100, "$name$octal", 0x400);
+            }
+        }
+    }
+    # A mode that does not count, because nothing is made.
+    print "plain ", (syscall(2, $null, 0, 06755) == -1 ? $! + 0 : 0), "\n";
+    print "sticky ", (syscall(85, $sticky, 01755) == -1 ? $! + 0 : 0), "\n";
+"#;
+
+/// The files and folders of a folder that have a set-id bit.
+fn set_id(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries.filter(|path| fs::symlink_metadata(path).unwrap().mode() & 0o6000 != 0).collect()
+}
+
+#[test]
+fn no_file_gets_a_set_id_bit_when_it_is_made_or_changed() {
+    if !can_try() {
+        return;
+    }
+    let run = |profile| {
+        let places = Places::new();
+        let command = Command::new("/usr/bin/perl").args(["-e", CREATIONS]).cwd(&places.workspace);
+        let mut confinement = Confinement::new(profile).workspace(&places.workspace);
+        if profile == Profile::Pure {
+            confinement = confinement.write(&places.workspace);
+        }
+        let command = command.confine(confinement.read("/usr/share/perl"));
+        let finished = run_blocking(command, LIMIT).unwrap();
+        let went: BTreeMap<String, i32> = finished
+            .stdout
+            .text()
+            .lines()
+            .map(|line| line.split_once(' ').unwrap())
+            .map(|(name, error)| (name.to_owned(), error.parse().unwrap()))
+            .collect();
+        assert_eq!(went.len(), 52, "{}", finished.stderr.text());
+        (places, went)
+    };
+    // What is tried is real: it makes such files where nothing holds the program.
+    let (places, _) = run(Profile::Trusted);
+    assert!(set_id(&places.workspace).len() >= 30, "{:?}", set_id(&places.workspace));
+
+    for profile in [Profile::Pure, Profile::Workspace, Profile::WorkspaceNet] {
+        let (places, went) = run(profile);
+        assert_eq!(set_id(&places.workspace), Vec::<PathBuf>::new(), "{profile}");
+        for (name, error) in went {
+            let expected = match name.trim_end_matches(|c: char| c.is_ascii_digit()) {
+                // The kernel makes folders without these bits.
+                "mkdir" | "mkdirat" | "plain" | "sticky" => 0,
+                "openat" if name.starts_with("openat2") && name.len() > 10 => libc::ENOSYS,
+                _ => libc::EPERM,
+            };
+            assert_eq!(error, expected, "{profile}: {name}");
+        }
+    }
 }

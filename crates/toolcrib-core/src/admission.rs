@@ -99,7 +99,6 @@ impl Admission {
                 None => self.slot(tool, limit, lineage).await?,
             };
             permit.slot = Some(taken);
-            permit.waited = waited;
             // Those in front may have timed out meanwhile; a whole queue must not follow them.
             if waited && !permit.watch.is_trial() {
                 permit.watch = self.watch(tool, edition, identity)?;
@@ -124,7 +123,7 @@ impl Admission {
             return Err(refusal::too_deep());
         }
         let watch = self.watch(definition.tool_name(), edition, identity)?;
-        Ok(Permit { slot: None, watch, waited: false })
+        Ok(Permit { slot: None, watch })
     }
 
     fn watch<'a>(
@@ -199,7 +198,6 @@ impl Admission {
 pub(crate) struct Permit<'a> {
     slot: Option<Arc<Slot>>,
     watch: Watch<'a>,
-    waited: bool,
 }
 
 impl Permit<'_> {
@@ -207,11 +205,6 @@ impl Permit<'_> {
     /// while a clone is kept, the slot stays taken. `None` where the tool states no limit.
     pub(crate) fn slot(&self) -> Option<&Arc<Slot>> {
         self.slot.as_ref()
-    }
-
-    /// Whether it had to be waited for.
-    pub(crate) fn waited(&self) -> bool {
-        self.waited
     }
 
     /// Gives the permit back; `failure` is the kind of the failed call. Only `timeout` counts

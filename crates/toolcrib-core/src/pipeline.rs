@@ -335,9 +335,9 @@ impl<'a> Way<'a> {
             Ok(permit) => permit,
             Err(error) => return Err(not_run(counted, error.into())),
         };
-        // Waiting is no part of the limit; where there was none, one look at the clock will do.
-        let may_have_waited = kept.is_some() || permit.waited();
-        let waited = if may_have_waited { self.started.elapsed() } else { Duration::ZERO };
+        // The limit starts here: waiting for an approver, another call, a permit or an instance is
+        // no part of it.
+        let waited = self.started.elapsed();
         let limit = shared.config.limit(slot.timeout());
         let latest = limit.map(|limit| waited.saturating_add(limit));
         let deadline = limit.zip(latest).and_then(|(limit, latest)| {

@@ -138,6 +138,7 @@ impl Run {
         let Some(position) = self.record.slots.iter().position(waiting) else {
             return Err(RedeemError::Unknown.into());
         };
+        resolution.check_right(door.may_approve())?;
         let now = door.now();
         let store = door.store().ok_or(RedeemError::Unknown)?;
         let grant = redeem(store, id, door.identity(), now, resolution).await?;

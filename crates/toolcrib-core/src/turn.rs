@@ -33,6 +33,7 @@ pub struct TurnOptions {
     services: Services,
     files: ToolFiles,
     approver: Option<Arc<dyn Approver>>,
+    may_approve: Option<bool>,
     toolset: Option<Toolset>,
     scope: Policy,
     listeners: Listeners,
@@ -69,11 +70,36 @@ impl TurnOptions {
         self
     }
 
-    /// Who is asked about calls that need approval. Default: the executor's approver.
+    /// Sets who is asked about calls that need approval. Default: the executor's approver.
+    ///
+    /// An approver that the host's own code sets, here or on the executor, speaks for the host: the
+    /// turn then has the right to approve, unless [`may_approve`](Self::may_approve) takes it away.
     #[must_use]
     pub fn approver(mut self, approver: Arc<dyn Approver>) -> Self {
         self.approver = Some(approver);
         self
+    }
+
+    /// Sets whether whoever this turn acts for may approve calls. Default: only where the host has
+    /// set an approver, on the turn or on the executor.
+    ///
+    /// Without the right nobody is asked: no approver is called, no client is shown a question, and
+    /// [`Turn::resolve`] accepts no approval. A call that needs approval is suspended for somebody
+    /// else to decide on, or denied where suspended calls are not kept. Calls made by running calls
+    /// belong to the same turn, so they never have more rights than their parent.
+    ///
+    /// Servers set this for every client. What they take over from a host never carries the right
+    /// by accident.
+    #[must_use]
+    pub fn may_approve(mut self, may_approve: bool) -> Self {
+        self.may_approve = Some(may_approve);
+        self
+    }
+
+    /// Whether [`may_approve`](Self::may_approve) has granted the right in so many words. An
+    /// approver alone does not count here: it is the host's, not the caller's.
+    pub fn grants_approval(&self) -> bool {
+        self.may_approve == Some(true)
     }
 
     /// The tools this turn is about: no others are listed, described, suggested or called. Default:
@@ -162,6 +188,8 @@ pub(crate) struct State {
     pub(crate) services: Services,
     pub(crate) files: ToolFiles,
     approver: Option<Arc<dyn Approver>>,
+    /// Whether whoever the turn acts for may approve calls.
+    pub(crate) may_approve: bool,
     /// Rules of this turn alone.
     scope: Policy,
     pub(crate) listeners: Listeners,
@@ -221,16 +249,19 @@ impl State {
         }
     }
 
-    /// Who is asked about calls, if anybody is.
+    /// Who is asked about calls, if anybody is: nobody in a turn without the right to approve.
     pub(crate) fn approver(&self) -> Option<&Arc<dyn Approver>> {
-        self.approver.as_ref().or(self.shared.approver.as_ref())
+        let approver = self.approver.as_ref().or(self.shared.approver.as_ref());
+        approver.filter(|_| self.may_approve)
     }
 }
 
 impl Turn {
     pub(crate) fn new(executor: &Executor, options: TurnOptions) -> Self {
         let snapshot = executor.shared.registry.snapshot();
+        let has_approver = options.approver.is_some() || executor.shared.approver.is_some();
         let state = State {
+            may_approve: options.may_approve.unwrap_or(has_approver),
             shared: Arc::clone(&executor.shared),
             view: options.toolset.map(|toolset| toolset.view(&snapshot)),
             snapshot,
@@ -310,6 +341,12 @@ impl Turn {
         &self.state.identity
     }
 
+    /// Whether whoever this turn acts for may approve calls
+    /// ([`TurnOptions::may_approve`]).
+    pub fn may_approve(&self) -> bool {
+        self.state.may_approve
+    }
+
     /// Answers a call. Never fails otherwise: whatever goes wrong is a failed result, and so is a
     /// call that waits (`requires_approval`); [`start`](Self::start) tells the two apart.
     ///
@@ -345,7 +382,8 @@ impl Turn {
     /// Resolves a suspended call of this turn's identity and goes on with it.
     ///
     /// Fails, and leaves the call waiting, where the executor keeps no calls
-    /// ([`RedeemError::Unknown`]), or as [`redeem`] says.
+    /// ([`RedeemError::Unknown`]), where this turn would have to have the right to approve and has
+    /// not ([`RedeemError::NotAllowed`]), or as [`redeem`] says.
     pub async fn resolve(
         &self,
         id: &SuspensionId,
@@ -353,6 +391,7 @@ impl Turn {
     ) -> Result<Answer, RedeemError> {
         let shared = &self.state.shared;
         let store = shared.suspensions.as_ref().ok_or(RedeemError::Unknown)?;
+        resolution.check_right(self.may_approve())?;
         let identity = &self.state.identity;
         let grant = redeem(store.as_ref(), id, identity, shared.now(), resolution).await?;
         Ok(self.resume(grant).await)

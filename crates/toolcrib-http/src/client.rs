@@ -260,6 +260,8 @@ impl Roster {
         config: &ServerConfig,
         own: Option<&ClientConfig>,
     ) -> Client {
+        // What the host attaches to turns never grants a client the right: its own rights decide.
+        let turn = turn.may_approve(who.rights.contains(&Right::Approve));
         let rate = own.and_then(|own| own.rate).or(config.rate);
         let concurrent = own.and_then(|own| own.concurrent).or(config.concurrent);
         let bound = own.and_then(|own| own.toolset.as_deref()).or(config.toolset.as_deref());

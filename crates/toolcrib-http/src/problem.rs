@@ -152,6 +152,7 @@ impl From<RunError> for Problem {
             RunError::Redeem(
                 RedeemError::AlreadyResolved | RedeemError::Expired | RedeemError::NotExpired,
             ) => Self::new(StatusCode::CONFLICT, detail),
+            RunError::Redeem(RedeemError::NotAllowed) => Self::new(StatusCode::FORBIDDEN, detail),
             RunError::Redeem(RedeemError::Store(error)) | RunError::Store(error) => error.into(),
             RunError::Submit(SubmitError::Invalid { error, .. })
             | RunError::Redeem(RedeemError::Answer(error)) => {

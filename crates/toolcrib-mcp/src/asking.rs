@@ -330,13 +330,16 @@ fn shown(suspension: &Suspension) -> String {
     format!("{} {}", suspension.tool(), toolcrib_tool::visible(&text))
 }
 
+/// Whether the client can show its user a form.
+pub(crate) fn can_ask_for_consent(client: &ClientCapabilities) -> bool {
+    // A client that says nothing of modes knows forms.
+    let modes = client.elicitation.as_ref();
+    modes.is_some_and(|modes| modes.form.is_some() || modes.url.is_none())
+}
+
 fn can(client: &ClientCapabilities, ask: &Ask) -> bool {
     match ask {
-        // A client that says nothing of modes knows forms.
-        Ask::Form { .. } => client
-            .elicitation
-            .as_ref()
-            .is_some_and(|modes| modes.form.is_some() || modes.url.is_none()),
+        Ask::Form { .. } => can_ask_for_consent(client),
         Ask::Sample { .. } => client.sampling.is_some(),
         _ => client.roots.is_some(),
     }

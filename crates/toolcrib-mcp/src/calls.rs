@@ -1,6 +1,7 @@
 //! `tools/call`: from a request to its answer, with whatever has to be asked of the client between.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rmcp::RoleServer;
 use rmcp::model::{
@@ -13,11 +14,11 @@ use toolcrib_core::approval::Decision;
 use toolcrib_core::suspension::{
     Answer, RedeemError, Resolution, StoreError, Suspension, SuspensionId, Waiting,
 };
-use toolcrib_tool::{ErrorKind, ToolCall, ToolResult};
+use toolcrib_tool::{ErrorKind, ToolCall, ToolError, ToolResult};
 use toolcrib_wire::McpData;
 use tracing::{Instrument as _, Span};
 
-use crate::asking::{Questions, Reply};
+use crate::asking::{Questions, Reply, can_ask_for_consent};
 use crate::connection::Connection;
 use crate::narration::Narration;
 use crate::plain::Begun;
@@ -141,6 +142,10 @@ impl Request<'_> {
                 Step::Answer(Answer::Suspended(suspension)) => suspension,
                 Step::Later(task, work) => return Ok(Outcome::Later(task, work)),
             };
+            if self.call.is_for_others(&suspension) {
+                let result = self.call.complete(&requires_approval(&suspension))?;
+                return Ok(Outcome::Answered(result.into()));
+            }
             let questions = match self.call.questions(&suspension) {
                 Some(Ok(questions)) => questions,
                 Some(Err(missing)) => {
@@ -223,6 +228,13 @@ impl Request<'_> {
 }
 
 impl Call {
+    /// Whether a suspended call waits for an approval that this client cannot give: it has not the
+    /// right, or cannot be asked. Others can find the call where it waits.
+    pub(crate) fn is_for_others(&self, suspension: &Suspension) -> bool {
+        matches!(suspension.waiting(), Waiting::Approval { .. })
+            && !(self.turn.may_approve() && can_ask_for_consent(&self.client))
+    }
+
     /// What a suspended call asks of the client; `None` where a client cannot help.
     pub(crate) fn questions(
         &self,
@@ -272,9 +284,6 @@ impl Call {
         missing: ClientCapabilities,
     ) -> Result<Answer, ErrorData> {
         let what = match suspension.waiting() {
-            Waiting::Approval { reason, .. } => {
-                format!("{reason}, and nobody here can approve it")
-            }
             Waiting::Client => "it runs at the client, which cannot be asked here".to_owned(),
             _ => {
                 self.resolved(suspension, Resolution::Cancel).await?;
@@ -295,6 +304,21 @@ impl Call {
             ErrorData::internal_error(format!("the result cannot be sent: {error}"), None)
         })
     }
+}
+
+/// Tells a client that its call waits for somebody else's approval.
+pub(crate) fn requires_approval(suspension: &Suspension) -> ToolResult {
+    let reason = match suspension.waiting() {
+        Waiting::Approval { reason, .. } => reason.as_str(),
+        _ => "",
+    };
+    let error = ToolError::new(
+        ErrorKind::RequiresApproval,
+        format!("the call waits for approval ({}): {reason}", suspension.id()),
+    )
+    .with_hint("Nothing has run. Somebody with the right to approve calls has to decide.");
+    let (id, tool) = (suspension.call_id().into(), suspension.tool());
+    ToolResult::failure(id, tool, error, Duration::ZERO)
 }
 
 /// The error, if the call failed because no tool has the name. A tool may itself fail with the same

@@ -116,6 +116,9 @@ impl McpOptions {
     /// Sets all that every request's turn is opened with: the host's values, services, and the
     /// toolset, beyond which clients see and call nothing. Replaces what [`values`](Self::values)
     /// has set.
+    ///
+    /// The client may approve calls only if [`TurnOptions::may_approve`] says so; an approver that
+    /// the host has set does not give the client that right.
     #[must_use]
     pub fn turn(mut self, options: TurnOptions) -> Self {
         self.turn = options;
@@ -152,11 +155,13 @@ impl McpServer {
 
     fn with(
         executor: Executor,
-        options: McpOptions,
+        mut options: McpOptions,
         lists: Arc<ToolLists>,
         closing: CancellationToken,
         silent: CancellationToken,
     ) -> Self {
+        let may_approve = options.turn.grants_approval();
+        options.turn = options.turn.may_approve(may_approve);
         let catalog = options.catalog.as_ref();
         let catalog = catalog.and_then(|catalog| match options.turn.own_toolset() {
             Some(toolset) => toolset.has_offers().then(|| catalog.within(toolset)),

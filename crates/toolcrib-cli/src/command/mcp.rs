@@ -1,6 +1,7 @@
 //! `toolcrib mcp`: MCP on standard input and output, for clients that start their servers.
 
 use clap::Args;
+use toolcrib::TurnOptions;
 use toolcrib::mcp::McpServer;
 
 use super::beside::Beside;
@@ -23,7 +24,9 @@ pub(crate) struct StdioOptions {
 
 pub(super) fn run(options: &Options, own: &StdioOptions) -> anyhow::Result<Exit> {
     let started = startup::serve(options)?;
-    let server = server(&started, &own.toolset)?;
+    let may_approve = started.config.mcp.stdio.rights.may_approve();
+    let turn = own.toolset.turn_options(&started.crib)?.may_approve(may_approve);
+    let server = server(&started, turn);
     #[cfg(feature = "otlp")]
     let _told = crate::collector::tell(&started.crib)?;
     runtime::block_on(async {
@@ -39,15 +42,15 @@ pub(super) fn run(options: &Options, own: &StdioOptions) -> anyhow::Result<Exit>
     })?
 }
 
-/// The MCP server over a crib, with all the crib attaches to turns.
-pub(super) fn server(started: &Started, toolset: &ToolsetChoice) -> anyhow::Result<McpServer> {
+/// The MCP server over a crib, whose requests' turns are opened with `turn`.
+pub(super) fn server(started: &Started, turn: TurnOptions) -> McpServer {
     let options = started
         .config
         .mcp
         .options()
         .version(env!("CARGO_PKG_VERSION"))
-        .turn(toolset.turn_options(&started.crib)?)
+        .turn(turn)
         .catalog(started.crib.catalog().clone())
         .linked(started.crib.upstreams().linked());
-    Ok(McpServer::new(started.crib.executor().clone(), options))
+    McpServer::new(started.crib.executor().clone(), options)
 }

@@ -39,8 +39,10 @@ pub(super) fn run(options: &Options, own: &ServeOptions) -> anyhow::Result<Exit>
     let started = startup::serve(options)?;
     let config = started.config.server.clone();
     let toolset = ToolsetChoice::from(config.toolset.clone());
-    let mcp = mcp::server(&started, &toolset)?;
-    let tools = started.crib.executor().turn(toolset.turn_options(&started.crib)?);
+    let turn = toolset.turn_options(&started.crib)?;
+    // Each client's own rights decide later; this turn has none to approve.
+    let mcp = mcp::server(&started, turn.clone());
+    let tools = started.crib.executor().turn(turn);
     let tools = tools.definitions().len();
     #[cfg(feature = "otlp")]
     let _told = crate::collector::tell(&started.crib)?;

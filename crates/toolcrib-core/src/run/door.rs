@@ -28,6 +28,10 @@ pub trait Door: Sealed + Sync {
     #[doc(hidden)]
     fn store(&self) -> Option<&dyn SuspensionStore>;
 
+    /// Whether it may approve calls.
+    #[doc(hidden)]
+    fn may_approve(&self) -> bool;
+
     /// On whose behalf.
     #[doc(hidden)]
     fn identity(&self) -> &str;
@@ -66,6 +70,10 @@ impl Door for Turn {
 
     fn store(&self) -> Option<&dyn SuspensionStore> {
         self.state.shared.suspensions.as_deref()
+    }
+
+    fn may_approve(&self) -> bool {
+        Turn::may_approve(self)
     }
 
     fn identity(&self) -> &str {

@@ -96,6 +96,10 @@ impl Door for Fake {
         Some(&self.suspended)
     }
 
+    fn may_approve(&self) -> bool {
+        true
+    }
+
     fn identity(&self) -> &str {
         &self.identity
     }

@@ -28,6 +28,17 @@ pub enum Resolution {
     Cancel,
 }
 
+impl Resolution {
+    /// Fails if this approves a call and whoever resolves it may not.
+    pub(crate) fn check_right(&self, may_approve: bool) -> Result<(), RedeemError> {
+        let approves = matches!(
+            self,
+            Self::Decision(Decision::Approve { .. } | Decision::ApproveChanged { .. })
+        );
+        if approves && !may_approve { Err(RedeemError::NotAllowed) } else { Ok(()) }
+    }
+}
+
 impl From<Decision> for Resolution {
     fn from(decision: Decision) -> Self {
         Self::Decision(decision)
@@ -41,6 +52,9 @@ pub enum RedeemError {
     /// No call waits under that id on behalf of that identity: there is none, it belongs to
     /// somebody else, or it has been resolved.
     Unknown,
+    /// Whoever resolves it has not the right to approve calls
+    /// ([`TurnOptions::may_approve`](crate::TurnOptions::may_approve)).
+    NotAllowed,
     /// Somebody else has resolved it just now.
     AlreadyResolved,
     /// It has expired; only [`Resolution::Expire`] and [`Resolution::Cancel`] end it.
@@ -62,6 +76,9 @@ impl fmt::Display for RedeemError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unknown => f.write_str("no call waits under this id"),
+            Self::NotAllowed => f.write_str(
+                "whoever acts here has not the right to approve calls: the call still waits",
+            ),
             Self::AlreadyResolved => f.write_str("the call has been resolved already"),
             Self::Expired => f.write_str("the call has expired; make it again"),
             Self::NotExpired => f.write_str("the call has not expired; cancel it instead"),

@@ -218,6 +218,31 @@ async fn waiting_for_a_person_is_no_part_of_the_tools_limit_and_has_its_own_cloc
     assert_eq!(runs.load(Ordering::SeqCst), 1);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_awaits_has_its_whole_limit_after_a_slow_approval() {
+    struct Slow;
+    impl Approver for Slow {
+        fn decide<'a>(&'a self, _: &'a ApprovalRequest) -> BoxFuture<'a, Decision> {
+            Box::pin(async {
+                tokio::time::sleep(Duration::from_secs(2)).await;
+                Decision::approve()
+            })
+        }
+    }
+    let body = tool_fn(|_: Value, _| async {
+        tokio::time::sleep(Duration::from_millis(900)).await;
+        "removed"
+    });
+    let remove = entry(asking().timeout(Duration::from_secs(1)), body);
+    let executor = Executor::builder(registry([remove])).build();
+    let turn = executor.turn(TurnOptions::default().approver(Arc::new(Slow)));
+    let removed = call(&turn, "remove", json!({})).await;
+    assert!(removed.is_success(), "{}", removed.text());
+    let [statistics] = &executor.statistics().snapshot()[..] else { panic!("one tool") };
+    let text = serde_json::to_string(statistics).expect("JSON");
+    assert!(!text.contains("2.9"), "the wait for the approver is no part of the run: {text}");
+}
+
 #[tokio::test]
 async fn approval_is_never_taken_from_the_arguments() {
     let runs = Arc::default();

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolcrib_core::approval::Decision;
+use toolcrib_core::approval::{ApprovalRequest, Decision};
 use toolcrib_core::audit::{AuditRecord, AuditSink, AuditTrail};
 use toolcrib_core::clock::{Clock, Timestamp};
 use toolcrib_core::suspension::{
@@ -88,7 +88,7 @@ impl Host {
 
 fn as_ada(executor: &Executor) -> Turn {
     let values = ContextValues::new().with("user", "ada");
-    executor.turn(TurnOptions::default().values(values))
+    executor.turn(TurnOptions::default().values(values).may_approve(true))
 }
 
 async fn suspended(turn: &Turn, name: &str) -> Suspension {
@@ -155,7 +155,11 @@ async fn nobody_else_can_resolve_it_and_a_denial_tells_the_model_why() {
     let bob = host
         .executor()
         .build()
-        .turn(TurnOptions::default().values(ContextValues::new().with("user", "bob")));
+        .turn(
+            TurnOptions::default()
+                .values(ContextValues::new().with("user", "bob"))
+                .may_approve(true),
+        );
     let stolen = bob.resolve(suspension.id(), Decision::approve().into()).await;
     assert!(matches!(stolen, Err(RedeemError::Unknown)), "{stolen:?}");
 
@@ -254,7 +258,7 @@ async fn a_call_whose_tool_has_changed_meanwhile_is_denied() {
         .clock(host.clock.clone())
         .build();
     let values = ContextValues::new().with("user", "ada");
-    let turn = executor.turn(TurnOptions::default().values(values));
+    let turn = executor.turn(TurnOptions::default().values(values).may_approve(true));
     let denied = turn.resolve(suspension.id(), Decision::approve().into()).await;
     let denied = done(denied.expect("it is resolved"));
     assert_eq!(denied.error_kind(), Some(ErrorKind::Denied));
@@ -277,4 +281,41 @@ async fn registry_suspension_and_audit_log_know_a_definition_by_one_fingerprint(
     assert_eq!(suspension.definition_hash(), known);
     let records = kept.0.lock().expect("nobody panicked");
     assert_eq!(records[0].definition.as_deref(), Some(&*known.to_string()));
+}
+
+#[tokio::test]
+async fn a_turn_without_the_right_to_approve_cannot_approve_its_own_call() {
+    let host = Host::new();
+    let values = ContextValues::new().with("user", "ada");
+    let caller = host.executor().build().turn(TurnOptions::default().values(values));
+    let suspension = suspended(&caller, "remove").await;
+    for approval in [Decision::approve(), Decision::approve_changed("{}")] {
+        let refused = caller.resolve(suspension.id(), approval.into()).await;
+        assert!(matches!(refused, Err(RedeemError::NotAllowed)), "{refused:?}");
+    }
+    assert_eq!(host.runs.load(Ordering::SeqCst), 0);
+    assert!(caller.suspended(suspension.id()).await.expect("it works").is_some());
+}
+
+#[tokio::test]
+async fn no_approver_is_called_in_a_turn_without_the_right_to_approve() {
+    let host = Host::new();
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&asked);
+    let approver = Arc::new(move |_: &ApprovalRequest| {
+        count.fetch_add(1, Ordering::SeqCst);
+        Decision::approve()
+    });
+    let executor = host.executor().approver(approver.clone()).build();
+    for options in [
+        TurnOptions::default().may_approve(false),
+        TurnOptions::default().may_approve(false).approver(approver),
+    ] {
+        let turn = executor.turn(options);
+        assert!(!turn.may_approve());
+        suspended(&turn, "remove").await;
+    }
+    assert_eq!(asked.load(Ordering::SeqCst), 0);
+    // What the host's own code sets speaks for the host.
+    assert!(executor.turn(TurnOptions::default()).may_approve());
 }

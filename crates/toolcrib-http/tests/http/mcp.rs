@@ -197,3 +197,54 @@ async fn a_token_for_one_toolset_reaches_no_other() {
     assert_eq!(listed(&server, None, "/mcp/greetings").await.status, 403);
     server.end().await;
 }
+
+/// The result of a call of `remove` by a client that can be asked, and says yes to whatever it is
+/// asked.
+async fn remove_by_an_eager_client(server: &Running, who: Option<&str>) -> Value {
+    let mut params = with_meta(json!({
+        "name": "remove",
+        "arguments": {},
+        "inputResponses": {"answer": {"action": "accept", "content": {"approve": true}}},
+    }));
+    let capabilities = "io.modelcontextprotocol/clientCapabilities";
+    params["_meta"][capabilities] = json!({"elicitation": {"form": {}}});
+    for _ in 0..3 {
+        let ask = Ask::mcp(server.address, message("tools/call", &params));
+        let ask = match who {
+            Some(who) => ask.of(who),
+            None => ask,
+        };
+        let answer = stateless(ask, "tools/call", Some("remove")).send().await.json();
+        let result = answer["result"].clone();
+        if result["resultType"] != "input_required" {
+            return result;
+        }
+        params["requestState"] = result["requestState"].clone();
+    }
+    panic!("it is asked again and again");
+}
+
+#[tokio::test]
+async fn over_mcp_only_clients_with_the_right_to_approve_are_asked_for_approval() {
+    let rights = |rights: &[Right]| {
+        let rights = rights.to_vec();
+        move |client: &mut toolcrib_http::ClientConfig| client.rights = rights
+    };
+    let tokens = [
+        client("agent", rights(&[Right::Call])),
+        client("person", rights(&[Right::Call, Right::Approve])),
+    ];
+    let server = start(ServerConfig { tokens: tokens.into(), ..config() }).await;
+    let refused = remove_by_an_eager_client(&server, Some("agent")).await;
+    assert_eq!(refused["_meta"]["toolcrib/error_kind"], "requires_approval", "{refused}");
+    for allowed in [Some("person"), None] {
+        let removed = remove_by_an_eager_client(&server, allowed).await;
+        assert_ne!(removed["isError"], true, "{removed}");
+    }
+    server.end().await;
+
+    let open = start(ServerConfig { token: None, no_auth: true, ..config() }).await;
+    let refused = remove_by_an_eager_client(&open, None).await;
+    assert_eq!(refused["_meta"]["toolcrib/error_kind"], "requires_approval", "{refused}");
+    open.end().await;
+}

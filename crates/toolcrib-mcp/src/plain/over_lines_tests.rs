@@ -90,7 +90,6 @@ async fn lines_are_answered_as_the_protocol_library_answers_them() {
         ("nobody", "{}"),
         ("regional", r#"{"region":"north"}"#),
         ("ask", "{}"),
-        ("remove", "{}"),
     ] {
         // A member that nobody knows makes a line one for the library.
         let long = client.ask(&call(7, name, arguments, r#","more":1"#)).await;
@@ -107,7 +106,7 @@ async fn lines_are_answered_as_the_protocol_library_answers_them() {
 async fn clients_without_a_handshake_are_answered_the_same() {
     let meta = r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"0"},"io.modelcontextprotocol/clientCapabilities":{}}"#;
     let mut client = Client::connect(server());
-    for name in ["words", "parts", "fail", "nobody", "regional", "ask", "remove"] {
+    for name in ["words", "parts", "fail", "nobody", "regional", "ask"] {
         let text = |more: &str| {
             format!(
                 r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"{name}","_meta":{meta}}}{more}}}"#

@@ -12,7 +12,7 @@ use toolcrib_tool::{BoxFuture, ToolResult};
 
 use super::KeptTask;
 use crate::asking::{Questions, Reply};
-use crate::calls::{Call, ROUNDS_MAX};
+use crate::calls::{Call, ROUNDS_MAX, requires_approval};
 use crate::narration::Narration;
 
 /// What a call does until it is done or waits.
@@ -76,6 +76,9 @@ impl Driving<'_> {
                     None => return Some(Err(error)),
                 },
             };
+            if self.call.is_for_others(&suspension) {
+                return Some(Ok(requires_approval(&suspension)));
+            }
             work = match self.call.questions(&suspension) {
                 Some(Ok(questions)) => self.asked(round, &suspension, questions).await?,
                 Some(Err(missing)) => {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolcrib_core::suspension::MemorySuspensions;
-use toolcrib_core::{Executor, Registry};
+use toolcrib_core::{Executor, Registry, TurnOptions};
 use toolcrib_mcp::{McpOptions, McpServer};
 use toolcrib_tool::{
     Approval, CallContext, InputPart, InputRequest, Layer, Source, StatusUpdate, ToolDefinition,
@@ -13,7 +13,12 @@ use toolcrib_tool::{
 
 use crate::wire::Wire;
 
+/// A server whose client has the right to approve.
 fn server() -> McpServer {
+    server_with(true)
+}
+
+fn server_with(may_approve: bool) -> McpServer {
     let define = |name: &str| ToolDefinition::builder(name).description(format!("Does {name}."));
     let source = || Source::new(Layer::Host, "asking");
     let remove = define("remove").approval(Approval::Always).build().unwrap();
@@ -54,7 +59,8 @@ fn server() -> McpServer {
     for entry in [remove, greet, numbers, ToolEntry::client(pick, source())] {
         let _ = executor.registry().register(entry).unwrap();
     }
-    McpServer::new(executor, McpOptions::default())
+    let turn = TurnOptions::default().may_approve(may_approve);
+    McpServer::new(executor, McpOptions::default().turn(turn))
 }
 
 fn form(property: &str) -> Value {
@@ -73,7 +79,11 @@ struct Stateless {
 
 impl Stateless {
     fn new(capabilities: Value) -> Self {
-        Self { wire: Wire::connect(server()), capabilities }
+        Self::of(server(), capabilities)
+    }
+
+    fn of(server: McpServer, capabilities: Value) -> Self {
+        Self { wire: Wire::connect(server), capabilities }
     }
 
     async fn call(&mut self, name: &str, more: Value) -> Value {
@@ -198,10 +208,41 @@ async fn a_client_that_cannot_be_asked_is_told_what_it_would_need() {
     let refused = client.call("greet", json!({})).await;
     assert_eq!(refused["error"]["code"], -32021);
     assert_eq!(refused["error"]["data"]["requiredCapabilities"], json!({"elicitation": {}}));
-    for name in ["remove", "pick"] {
-        let denied = client.call(name, json!({})).await;
-        assert_eq!(denied["result"]["_meta"]["toolcrib/error_kind"], "denied", "{denied}");
-    }
+    let denied = client.call("pick", json!({})).await;
+    assert_eq!(denied["result"]["_meta"]["toolcrib/error_kind"], "denied", "{denied}");
+    // Somebody else may still approve.
+    let waits = client.call("remove", json!({})).await;
+    assert_eq!(waits["result"]["_meta"]["toolcrib/error_kind"], "requires_approval", "{waits}");
+}
+
+#[tokio::test]
+async fn a_client_without_the_right_to_approve_is_never_asked_for_consent() {
+    let capabilities = json!({"elicitation": {"form": {}}});
+    let mut client = Stateless::of(server_with(false), capabilities.clone());
+    let yes = json!({"answer": accept(&json!({"approve": true}))});
+    let waits = client.call("remove", json!({"inputResponses": yes})).await["result"].clone();
+    assert_eq!(waits["_meta"]["toolcrib/error_kind"], "requires_approval", "{waits}");
+    // Nor can it approve by the id that it was told.
+    let id = waits["content"][0]["text"].as_str().unwrap();
+    let id = id.split(|c: char| !c.is_ascii_hexdigit()).find(|word| word.len() == 32).unwrap();
+    let more = json!({"requestState": id, "inputResponses": yes});
+    let refused = client.call("remove", more).await;
+    assert_eq!(refused["result"]["_meta"]["toolcrib/error_kind"], "requires_approval", "{refused}");
+
+    let mut wire = Wire::connect(server_with(false));
+    let hello = json!({
+        "protocolVersion": "2025-11-25",
+        "capabilities": capabilities,
+        "clientInfo": {"name": "test", "version": "0"},
+    });
+    wire.request("initialize", hello).await;
+    wire.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+    let params = json!({"name": "remove", "arguments": {}});
+    wire.send(&json!({"jsonrpc": "2.0", "id": "call", "method": "tools/call", "params": params}))
+        .await;
+    let answer = wire.receive().await;
+    assert_eq!(answer["id"], "call", "it was asked: {answer}");
+    assert_eq!(answer["result"]["_meta"]["toolcrib/error_kind"], "requires_approval");
 }
 
 #[tokio::test]

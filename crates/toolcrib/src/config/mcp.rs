@@ -15,6 +15,64 @@ pub struct Mcp {
     pub page_size: usize,
     /// Calls that are answered with a task.
     pub tasks: Tasks,
+    /// The client of `toolcrib mcp`, over standard input and output.
+    pub stdio: Stdio,
+}
+
+/// The client of `toolcrib mcp`. It acts for whoever started the server.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Stdio {
+    /// What the client may do. With `call` alone it is never asked to approve a call: such calls
+    /// wait for somebody else, as those of a client without the right do over HTTP.
+    pub rights: StdioRights,
+}
+
+/// The rights of the client of `toolcrib mcp`: always `call`, and `approve` or not.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "Vec<StdioRight>")]
+pub struct StdioRights(Vec<StdioRight>);
+
+/// One of the things that the client of `toolcrib mcp` may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum StdioRight {
+    /// List, search, describe and call tools.
+    Call,
+    /// Approve calls, when its user is asked.
+    Approve,
+}
+
+impl Default for Stdio {
+    fn default() -> Self {
+        Self { rights: StdioRights(vec![StdioRight::Call, StdioRight::Approve]) }
+    }
+}
+
+impl StdioRights {
+    /// Whether the client's user may be asked to approve calls.
+    pub fn may_approve(&self) -> bool {
+        self.0.contains(&StdioRight::Approve)
+    }
+}
+
+impl Default for StdioRights {
+    fn default() -> Self {
+        Stdio::default().rights
+    }
+}
+
+impl TryFrom<Vec<StdioRight>> for StdioRights {
+    type Error = &'static str;
+
+    fn try_from(rights: Vec<StdioRight>) -> Result<Self, Self::Error> {
+        if rights.contains(&StdioRight::Call) {
+            Ok(Self(rights))
+        } else {
+            Err("the client needs at least the right `call`: write [call] or [call, approve]")
+        }
+    }
 }
 
 /// Calls that are answered with a task, for clients that know tasks.

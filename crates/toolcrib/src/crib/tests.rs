@@ -270,6 +270,11 @@ mod waiting {
         }
     }
 
+    /// A turn with the right to approve.
+    fn approving(crib: &Toolcrib) -> Turn {
+        crib.executor().turn(crib.turn_options().may_approve(true))
+    }
+
     #[tokio::test]
     async fn a_call_that_waits_in_a_file_goes_on_in_another_process_once() {
         let home = tempfile::tempdir().expect("there is room");
@@ -279,10 +284,10 @@ mod waiting {
         assert_eq!(runs.load(Ordering::SeqCst), 0);
 
         let other = process(&dir, &runs, 1000);
-        let answer = other.turn().resolve(suspension.id(), Decision::approve().into()).await;
+        let answer = approving(&other).resolve(suspension.id(), Decision::approve().into()).await;
         let Ok(Answer::Done(result)) = answer else { panic!("it is not done: {answer:?}") };
         assert_eq!(result.text(), "removed");
-        let again = process(&dir, &runs, 2000).turn();
+        let again = approving(&process(&dir, &runs, 2000));
         let again = again.resolve(suspension.id(), Decision::approve().into()).await;
         assert!(matches!(again, Err(RedeemError::Unknown)), "{again:?}");
         assert_eq!(runs.load(Ordering::SeqCst), 1);
@@ -294,7 +299,7 @@ mod waiting {
         let dir = home.path().join("state");
         let runs = Arc::new(AtomicUsize::new(0));
         let suspension = suspended(&process(&dir, &runs, 0).turn()).await;
-        let late = process(&dir, &runs, 600_001).turn();
+        let late = approving(&process(&dir, &runs, 600_001));
         let answer = late.resolve(suspension.id(), Decision::approve().into()).await;
         assert!(
             !matches!(answer, Ok(Answer::Done(ref result)) if result.is_success()),
@@ -319,7 +324,7 @@ mod waiting {
         let mut run = Run::from_record(record.expect("it was saved"));
         let waiting = run.outstanding().next().expect("one waits").id().clone();
         let approve = Decision::approve().into();
-        run.resolve(&other.turn(), &waiting, approve).await.expect("it waits");
+        run.resolve(&approving(&other), &waiting, approve).await.expect("it waits");
         assert_eq!(run.results().expect("all are answered")[0].text(), "removed");
     }
 }

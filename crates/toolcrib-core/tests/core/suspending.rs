@@ -152,14 +152,9 @@ async fn middleware_that_sends_a_resumed_call_on_twice_runs_it_once() {
 async fn nobody_else_can_resolve_it_and_a_denial_tells_the_model_why() {
     let host = Host::new();
     let suspension = suspended(&host.turn(), "remove").await;
-    let bob = host
-        .executor()
-        .build()
-        .turn(
-            TurnOptions::default()
-                .values(ContextValues::new().with("user", "bob"))
-                .may_approve(true),
-        );
+    let bob = host.executor().build().turn(
+        TurnOptions::default().values(ContextValues::new().with("user", "bob")).may_approve(true),
+    );
     let stolen = bob.resolve(suspension.id(), Decision::approve().into()).await;
     assert!(matches!(stolen, Err(RedeemError::Unknown)), "{stolen:?}");
 

@@ -31,7 +31,7 @@ pub(super) fn run(options: &Options, own: &StdioOptions) -> anyhow::Result<Exit>
     let _told = crate::collector::tell(&started.crib)?;
     runtime::block_on(async {
         let mut beside = Beside::begin(&started)?;
-        beside.serve_owner(&started, self::server(&started, &ToolsetChoice::from(None))?).await?;
+        beside.serve_owner(&started, self::server(&started, started.crib.turn_options())).await?;
         started.crib.connect().await;
         let ended = server.serve_stdio(stop::drained(&started.crib)).await;
         // The client may have closed its end without anybody asking us to stop.

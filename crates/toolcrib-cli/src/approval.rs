@@ -62,7 +62,7 @@ fn question(request: &ApprovalRequest) -> String {
 }
 
 /// Only an explicit yes is one; the end of input is none.
-fn is_yes(input: &mut impl BufRead) -> io::Result<bool> {
+pub(crate) fn is_yes(input: &mut impl BufRead) -> io::Result<bool> {
     let mut line = String::new();
     input.read_line(&mut line)?;
     Ok(["y", "yes"].contains(&line.trim().to_lowercase().as_str()))

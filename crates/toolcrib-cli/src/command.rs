@@ -21,6 +21,7 @@ mod show;
 mod stop;
 mod test;
 mod token;
+mod trust;
 mod why;
 
 use std::ffi::OsString;
@@ -79,6 +80,8 @@ pub(crate) enum Command {
     Lock(lock::LockOptions),
     /// Accept the changed definition of a tool of another MCP server
     Accept(accept::AcceptOptions),
+    /// Vouch for tools that may do more than the workspace allows
+    Trust(trust::TrustOptions),
     /// Serve MCP on standard input and output
     Mcp(mcp::StdioOptions),
     /// Serve the HTTP API, and MCP over HTTP
@@ -143,6 +146,7 @@ pub(crate) fn run(options: &Options, command: &Command) -> anyhow::Result<Exit> 
         Command::Test(own) => test::run(options, own),
         Command::Lock(own) => lock::run(options, own),
         Command::Accept(own) => accept::run(options, own),
+        Command::Trust(own) => trust::run(options, own),
         Command::Mcp(own) => mcp::run(options, own),
         Command::Serve(own) => serve::run(options, own),
         Command::Token(own) => token::run(own),

@@ -14,7 +14,7 @@ use toolcrib::manifest::Severity;
 use toolcrib::manifest::declaration::UpstreamDeclaration;
 use toolcrib::manifest::lock::LockMode;
 use toolcrib::manifests::Manifests;
-use toolcrib::runners::{RunnerHost, SecretSources, Secrets};
+use toolcrib::runners::{SecretSources, Secrets};
 use toolcrib::{Toolcrib, ToolcribBuilder};
 use toolcrib_sandbox::{close_to_others, take_variables};
 
@@ -123,9 +123,7 @@ pub(crate) fn quietly(options: &Options) -> anyhow::Result<Started> {
 
 /// As [`quietly`], whatever the state directory is like: it is not looked into.
 pub(crate) fn without_state(options: &Options) -> anyhow::Result<Started> {
-    let mut loaded = config(options)?;
-    loaded.config_mut().state.dir = None;
-    build_of(loaded, Secrets::look, |builder, _| Ok(builder))
+    build_of(config(options)?, Secrets::look, |builder, _| Ok(builder))
 }
 
 /// Where there is a state directory, what is known of other MCP servers' tools is read from it.
@@ -169,7 +167,7 @@ fn build_of(
     // Found here at the next start, whoever wrote them.
     config.own_files.extend(DEFAULT_CONFIGS.map(PathBuf::from));
     let secrets = secrets(config.secret_sources());
-    let host = RunnerHost::new(&config.workspace.root).with_secrets(secrets.clone());
+    let host = config.runner_host(secrets.clone());
     let mut manifests = Manifests::load(&config.manifests.dirs, host);
     if config.manifests.may_be_missing {
         manifests = manifests.without_missing();

@@ -284,6 +284,12 @@ pub const CODES: &[Code] = &[
         "A name that is too long with its namespace in front.",
         "Shorten the name or the namespace: together they may have 64 characters.",
     ),
+    warning(
+        "needs-trust",
+        "A tool or MCP server with profile `trusted`, or with grants that reach the home folder or \
+         credentials, that the operator does not vouch for.",
+        "Name it in `manifests.trusted`, run `toolcrib trust`, or give it a narrower profile and grants.",
+    ),
     error(
         "newer-format",
         "A file of a format that this version does not read.",

@@ -94,6 +94,12 @@ impl Diagnostic {
         Self::warning(code, &place, message)
     }
 
+    /// The same as a hint, for what only matters elsewhere.
+    #[must_use]
+    pub fn as_hint(self) -> Self {
+        Self { severity: Severity::Hint, ..self }
+    }
+
     #[must_use]
     pub(crate) fn label(mut self, label: impl Into<String>) -> Self {
         self.label = label.into();

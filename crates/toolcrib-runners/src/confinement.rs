@@ -36,6 +36,7 @@ pub fn grants(spec: &SandboxSpec, host: &RunnerHost) -> Confinement {
     confinement
 }
 
+/// A grant as an absolute path.
 pub(crate) fn resolved(path: &Path, host: &RunnerHost) -> PathBuf {
     match path.strip_prefix("~") {
         Ok(below) => std::env::home_dir().unwrap_or_else(|| PathBuf::from("/")).join(below),

@@ -10,7 +10,7 @@ use toolcrib_tool::{Layer, Source, Tool, ToolDefinition, ToolEntry};
 #[cfg(feature = "http")]
 use crate::HttpRunner;
 use crate::availability::{Programs, missing};
-use crate::{CommandRunner, RunnerHost, WorkerRunner};
+use crate::{CommandRunner, RunnerHost, WorkerRunner, Word, tool_word};
 
 /// Makes the tool a declaration describes. What keeps it from running here becomes the reason of
 /// its being unavailable; it is never given an empty or made-up value instead. A tool that the client
@@ -29,8 +29,20 @@ fn entry_with(declaration: &Declaration, host: &RunnerHost, programs: &Programs)
         let entry = ToolEntry::client(definition, source).with_digest(digest);
         return constrained(entry, declaration);
     }
+    let word = tool_word(declaration, &digest, host);
+    let pinned;
+    let host = if word == Some(Word::GivenForDigest) {
+        // The word covers the bytes of its files, too.
+        pinned = host.clone().with_pinned_scripts(true);
+        &pinned
+    } else {
+        host
+    };
     let (body, defect) = body(declaration, host);
     let mut missing = missing(declaration, host, programs);
+    if let Some(Word::Missing { remedy }) = word {
+        missing.insert(0, remedy);
+    }
     missing.extend(defect);
     let entry = ToolEntry::new(Arc::clone(&declaration.definition), body, source);
     let entry = constrained(entry.with_digest(digest), declaration);

@@ -1,11 +1,12 @@
 //! What runners need to know of the machine they run on.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use secrecy::SecretString;
 use toolcrib_sandbox::ControlPlane;
 
-use crate::{Secrets, ServerValues};
+use crate::{Secrets, ServerValues, Trust, TrustNothing};
 
 /// What every declared tool of a server has in common.
 #[derive(Debug, Clone)]
@@ -22,6 +23,12 @@ pub struct RunnerHost {
     /// What no program of a declaration may change, and what none may read. Default: one without
     /// places, which whoever holds a clone may [set](ControlPlane::set).
     pub control_plane: ControlPlane,
+    /// Which declarations have the operator's word for profile `trusted` and for grants that reach
+    /// the home folder. Default: none.
+    pub trust: Arc<dyn Trust>,
+    /// Places of credentials beside the usual ones (`~/.ssh` and its like): grants that reach them
+    /// need the operator's word.
+    pub sensitive: Vec<PathBuf>,
 }
 
 impl RunnerHost {
@@ -32,6 +39,8 @@ impl RunnerHost {
             secrets: Secrets::default(),
             pinned_scripts: false,
             control_plane: ControlPlane::new(),
+            trust: Arc::new(TrustNothing),
+            sensitive: Vec::new(),
         }
     }
 
@@ -51,6 +60,28 @@ impl RunnerHost {
     #[must_use]
     pub fn with_control_plane(self, control_plane: ControlPlane) -> Self {
         Self { control_plane, ..self }
+    }
+
+    /// Decides which declarations have the operator's word. A host that loads manifests itself
+    /// decides here; without it, tools that need the word are unavailable.
+    ///
+    /// ```
+    /// use toolcrib_runners::{RunnerHost, TrustEverything};
+    ///
+    /// // All manifests of this host were written by its authors.
+    /// let host = RunnerHost::new("/srv/work").with_trust(TrustEverything);
+    /// # let _ = host;
+    /// ```
+    #[must_use]
+    pub fn with_trust(self, trust: impl Trust + 'static) -> Self {
+        Self { trust: Arc::new(trust), ..self }
+    }
+
+    /// Adds places of credentials: grants that reach them need the operator's word.
+    #[must_use]
+    pub fn with_sensitive(mut self, places: impl IntoIterator<Item = PathBuf>) -> Self {
+        self.sensitive.extend(places);
+        self
     }
 
     /// The directory a program starts in.

@@ -32,6 +32,7 @@ mod script;
 mod secrets;
 mod streams;
 mod text;
+mod trust;
 mod values;
 mod worker;
 
@@ -48,4 +49,8 @@ pub use secrets::{
 };
 /// What lets a program that embeds this crate confine the programs it starts.
 pub use toolcrib_sandbox::jail;
+pub use trust::{
+    Claim, Trust, TrustEverything, TrustNothing, Word, tool_wants, tool_word, upstream_wants,
+    upstream_word,
+};
 pub use worker::WorkerRunner;

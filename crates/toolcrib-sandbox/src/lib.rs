@@ -114,5 +114,5 @@ pub use program::{
 };
 pub use workspace::{
     Entry, Kind, LockKey, LockMode, LockTable, Locked, OpenFile, PROTECTED_NAMES, Removed, Step,
-    Visit, Walked, Workspace, WorkspaceBuilder, WorkspaceError, Written,
+    Visit, Walked, Workspace, WorkspaceBuilder, WorkspaceError, Written, sensitive_places,
 };

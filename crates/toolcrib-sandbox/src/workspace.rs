@@ -28,6 +28,7 @@ use crate::ControlPlane;
 
 pub use entry::{Entry, Kind};
 pub use error::WorkspaceError;
+pub use homes::sensitive_places;
 pub use locks::{LockKey, LockMode, LockTable, Locked};
 pub use read::OpenFile;
 pub use remove::Removed;
@@ -146,7 +147,7 @@ impl WorkspaceBuilder {
     pub fn open(self) -> io::Result<Workspace> {
         let given = std::path::absolute(&self.root)?;
         let real = self.root.canonicalize()?;
-        let mut sensitive = homes::sensitive();
+        let mut sensitive = homes::sensitive_places();
         sensitive.extend(self.sensitive);
         let guard =
             Guard::new(&real, &sensitive, &self.protected, &self.protected_names, &self.plane);

@@ -99,6 +99,11 @@ pub struct Config {
     #[serde(skip)]
     #[schemars(skip)]
     pub own_files: Vec<PathBuf>,
+    /// The config file's folder, from which `manifests.trusted` names manifests; the current folder
+    /// where there is no file.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub folder: PathBuf,
 }
 
 impl Config {
@@ -153,14 +158,21 @@ impl Config {
             paths.push(("builtins.bash.read", builtins.bash.read.iter_mut().collect()));
             paths.push(("paths.sensitive_extra", refused.sensitive_extra.iter_mut().collect()));
         }
+        let rebased = |path: &Path| match path.strip_prefix("~").ok().zip(std::env::home_dir()) {
+            Some((below, home)) => home.join(below),
+            None => base.join(path),
+        };
         for (_, paths) in paths.into_iter().filter(|(key, _)| concerned(key)) {
             for path in paths {
-                *path = match path.strip_prefix("~").ok().zip(std::env::home_dir()) {
-                    Some((below, home)) => home.join(below),
-                    None => base.join(&*path),
-                };
+                *path = rebased(path);
             }
         }
+        if concerned("manifests.trusted") {
+            for named in &mut self.manifests.trusted {
+                *named = rebased(Path::new(&*named)).to_string_lossy().into_owned();
+            }
+        }
+        self.folder = base.to_owned();
         self
     }
 

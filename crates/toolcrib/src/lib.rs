@@ -24,6 +24,8 @@ mod operations;
 mod served;
 #[cfg(unix)]
 pub mod stores;
+#[cfg(feature = "manifests")]
+pub mod trust;
 #[cfg(feature = "mcp")]
 pub mod upstreams;
 

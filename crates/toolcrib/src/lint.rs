@@ -2,19 +2,24 @@
 //! want, and what the models' providers would make of each tool.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use toolcrib_core::Conflict;
 use toolcrib_manifest::directory::{DirectoryLoad, lint_paths};
 #[cfg(feature = "mcp")]
 use toolcrib_manifest::lock::Kind;
+use toolcrib_manifest::lock::LockMode;
 use toolcrib_manifest::{Diagnostic, Place, Remark, Severity};
+use toolcrib_runners::{Secrets, Word, tool_word, upstream_word};
 use toolcrib_tool::{Layer, Origin, Source, ToolDefinition, ToolEntry};
 use toolcrib_wire::{Declaration, Target, export};
 
 use crate::config::Config;
+use crate::lock::LockKeeper;
 #[cfg(feature = "mcp")]
 use crate::names::DeclaredName;
+use crate::trust::UnderLock;
 use crate::{BuildError, Toolcrib};
 
 /// What was found in manifests that were looked through together.
@@ -47,8 +52,6 @@ pub fn check(paths: &[PathBuf], config: &Config, restated: bool) -> Result<Check
     let builder = Toolcrib::builder().native_tools().entries(names);
     #[cfg(feature = "builtins")]
     let builder = builder.builtins(config.builtin_tools());
-    #[cfg(not(feature = "builtins"))]
-    let _ = config;
     let crib = builder.build()?;
     let snapshot = crib.executor().registry().snapshot();
     let shadowed = snapshot.conflicts().to_vec();
@@ -77,6 +80,7 @@ pub fn check(paths: &[PathBuf], config: &Config, restated: bool) -> Result<Check
         }
         names
     };
+    untrusted(&mut files, config);
     Ok(Checked {
         files,
         shadowed,
@@ -93,6 +97,44 @@ fn fate(kind: Kind) -> (&'static str, &'static str) {
         Kind::Upstream => ("name", "this server is never connected to"),
         Kind::Prompt => ("name", "clients are never offered this prompt"),
         Kind::Resource => ("address", "clients are never offered this resource"),
+    }
+}
+
+/// Says in each file which of its tools and MCP servers need the operator's word and do not have it:
+/// a warning where the config loads the file, and a hint elsewhere.
+fn untrusted(files: &mut DirectoryLoad, config: &Config) {
+    let mut host = config.runner_host(Secrets::default());
+    let lock = LockKeeper::new(&config.registry.lock_file, config.registry.lock);
+    if lock.mode() == LockMode::Enforce {
+        let (own, lock) = (Arc::clone(&host.trust), Arc::new(lock));
+        host = host.with_trust(UnderLock { own, lock });
+    }
+    let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let loaded: Vec<_> = config.manifests.dirs.iter().map(|dir| absolute(dir)).collect();
+    for file in &mut files.files {
+        let path = absolute(&file.path);
+        let is_loaded =
+            loaded.iter().any(|dir| *dir == path || Some(dir.as_path()) == path.parent());
+        let tools = file.loaded.declarations.iter().filter_map(|tool| {
+            let word = tool_word(tool, &tool.digest(), &host)?;
+            Some((tool.definition.name(), &tool.origin, word))
+        });
+        let upstreams = file.loaded.upstreams.iter().filter_map(|server| {
+            let word = upstream_word(server, &server.digest(), &host)?;
+            Some((server.name.as_str(), &server.origin, word))
+        });
+        let found = tools.chain(upstreams).filter_map(|(name, origin, word)| {
+            let Word::Missing { remedy } = word else { return None };
+            let place = file.scalar_at(origin.line, origin.column);
+            let message = format!("`{name}` is unavailable: it {remedy}");
+            let diagnostic = Diagnostic::about("needs-trust", place, message)
+                .help("or give it a narrower profile and grants, so that it needs no word");
+            Some(if is_loaded { diagnostic } else { diagnostic.as_hint() })
+        });
+        let found: Vec<_> = found.collect();
+        for diagnostic in found {
+            file.add(diagnostic);
+        }
     }
 }
 

@@ -10,12 +10,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
-use toolcrib_manifest::lock::{Finding, Lock, LockError, LockMode, Verdict, apply_lock};
-#[cfg(feature = "mcp")]
-use toolcrib_manifest::lock::{Kind, apply_lock_to};
-#[cfg(feature = "mcp")]
-use toolcrib_tool::Source;
-use toolcrib_tool::ToolEntry;
+use toolcrib_manifest::lock::{
+    Finding, Kind, Lock, LockError, LockMode, Verdict, apply_lock, apply_lock_to,
+};
+use toolcrib_tool::{Source, ToolEntry};
 
 #[cfg(feature = "mcp")]
 pub use accept::lock_of;
@@ -130,6 +128,16 @@ impl LockKeeper {
             Some(Said { text: finding.verdict.to_string(), blocked: finding.blocked })
         };
         declared.iter().map(judge).collect()
+    }
+
+    /// Whether the lock is enforced and has this declaration as it is.
+    pub fn accepts(&self, kind: Kind, name: &str, source: &Source, digest: &str) -> bool {
+        if self.mode != LockMode::Enforce {
+            return false;
+        }
+        let Ok(Some(lock)) = self.usable() else { return false };
+        let finding = apply_lock_to(kind, name, source, Some(digest), Some(&lock), self.mode);
+        finding.is_none_or(|finding| !finding.blocked)
     }
 
     /// The lock as it is now; one that cannot be used is none, unless it is to be enforced.

@@ -18,6 +18,7 @@ use toolcrib_tool::{Layer, ToolEntry};
 
 use crate::crib::BuildError;
 use crate::lock::LockKeeper;
+use crate::trust::UnderLock;
 #[cfg(feature = "mcp")]
 use crate::names::{NameChanges, Names};
 
@@ -61,10 +62,10 @@ impl Manifests {
             .map(|declaration| crate::upstreams::upstream(declaration, &self.host))
     }
 
-    /// Where their commands run, and which secrets there are.
-    #[cfg(feature = "mcp")]
-    pub(crate) fn host(&self) -> &RunnerHost {
-        &self.host
+    /// Where their commands run, which secrets there are, and which of them are trusted under this
+    /// lock.
+    pub(crate) fn host(&self, lock: Option<&Arc<LockKeeper>>) -> RunnerHost {
+        under(lock, &self.host)
     }
 
     /// The files, with their declarations and everything worth saying about them.
@@ -76,11 +77,11 @@ impl Manifests {
     pub(crate) fn declare(
         &self,
         registry: &mut RegistryBuilder,
-        lock: Option<&LockKeeper>,
+        lock: Option<&Arc<LockKeeper>>,
     ) -> Result<(), BuildError> {
         // All at once past the lock, so that it is read once.
         let declarations: Vec<_> = self.files.declarations().collect();
-        let mut entries = toolcrib_runners::entries(&declarations, &under(lock, &self.host));
+        let mut entries = toolcrib_runners::entries(&declarations, &self.host(lock));
         if let Some(lock) = lock {
             entries = lock.admit(entries)?;
         }
@@ -93,11 +94,16 @@ impl Manifests {
     }
 }
 
-/// The host as tools under this lock see it. Where the lock is enforced, what was accepted is what
-/// runs: a script that changes behind a loaded manifest does not.
-fn under(lock: Option<&LockKeeper>, host: &RunnerHost) -> RunnerHost {
-    let enforced = lock.is_some_and(|lock| lock.mode() == LockMode::Enforce);
-    host.clone().with_pinned_scripts(host.pinned_scripts || enforced)
+/// The host as tools under this lock see it. Where the lock is enforced, what was accepted is
+/// trusted and is what runs: a script that changes behind a loaded manifest does not.
+fn under(lock: Option<&Arc<LockKeeper>>, host: &RunnerHost) -> RunnerHost {
+    match lock.filter(|lock| lock.mode() == LockMode::Enforce) {
+        None => host.clone(),
+        Some(lock) => {
+            let (own, lock) = (Arc::clone(&host.trust), Arc::clone(lock));
+            host.clone().with_pinned_scripts(true).with_trust(UnderLock { own, lock })
+        }
+    }
 }
 
 fn unit(name: &str, rank: u32) -> SourceUnit {
@@ -122,13 +128,14 @@ impl Reloader {
     ) -> Self {
         let registry = Registry {
             executor: executor.clone(),
-            host: under(lock.as_deref(), &manifests.host),
+            host: manifests.host(lock.as_ref()),
             lock,
             #[cfg(feature = "mcp")]
             names,
         };
         let lock = registry.lock.iter().filter(|lock| lock.mode() != LockMode::Off);
-        let surroundings: Vec<_> = lock.map(|lock| lock.path().to_owned()).collect();
+        let mut surroundings: Vec<_> = lock.map(|lock| lock.path().to_owned()).collect();
+        surroundings.extend(manifests.host.trust.files());
         let live = LiveManifests::new(&manifests.files, registry).with_surroundings(&surroundings);
         let live = Arc::new(live);
         Self(Arc::new(Parts { live, watch: Mutex::new(None) }))

@@ -118,6 +118,7 @@ fn a_reader_that_stops_reading_is_no_error() {
     let script = format!("{} list --json | head -c 1", env!("CARGO_BIN_EXE_toolcrib"));
     let run = run(assert_cmd::Command::new("bash")
         .current_dir(crib.path())
-        .args(["-o", "pipefail", "-c", &script]));
+        .args(["-o", "pipefail", "-c", &script])
+        .env("XDG_STATE_HOME", crib.state_home()));
     assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""), "{run:?}");
 }

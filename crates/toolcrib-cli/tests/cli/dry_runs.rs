@@ -25,7 +25,7 @@ tools:
     description: Show which day it is, now and then.
     annotations: {read_only: true, idempotent: true}
     run: {argv: [date, +%A]}
-    cwd: /
+    cwd: /usr
     cache: {ttl: 5s}
     limits: {timeout: 5s, output: 1KiB}
   - name: pick
@@ -109,7 +109,7 @@ fn the_json_form_holds_the_same() {
     assert_eq!(
         json["plan"],
         json!({
-            "kind": "command", "argv": ["date", "+%A"], "cwd": "/", "env": [], "pass_env": [],
+            "kind": "command", "argv": ["date", "+%A"], "cwd": "/usr", "env": [], "pass_env": [],
             "stdin_bytes": 0, "output_bytes": 1024, "sandbox": "workspace",
             "limits": {"processes": 1024},
         })

@@ -38,6 +38,7 @@ mod state;
 mod stopping;
 mod tests_in_manifests;
 mod toolsets;
+mod trust;
 mod upstream_revisions;
 mod upstreams;
 

@@ -43,7 +43,7 @@ tools:
       env: {SECOND: "${secret.second}"}
 "#;
 
-const CONFIG: &str = "workspace: {root: .}
+const CONFIG: &str = "workspace: {root: .}\nmanifests: {trusted: [tools.d/tools.yaml]}
 secrets:
   key: {env: THE_KEY}
   second: {command: [bash, -c, 'printf %s-again \"$THE_KEY\"'], pass_env: [THE_KEY]}

@@ -52,6 +52,8 @@ impl Server {
     pub(crate) fn spawn(crib: &Crib, mut command: Command) -> Self {
         command.current_dir(crib.path());
         command.env("XDG_RUNTIME_DIR", crib.runtime_dir());
+        command.env("HOME", crib.home()).env("XDG_STATE_HOME", crib.state_home());
+        command.env_remove("STATE_DIRECTORY");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().expect("built");
         let input = child.stdin.take();

@@ -48,9 +48,12 @@ impl Crib {
     fn new(tools_dir: impl FnOnce(&Path) -> PathBuf) -> Self {
         let folder = TempDir::new().unwrap();
         let tools_dir = tools_dir(folder.path());
+        // Some tests add servers that want all of node and the network.
+        let trusted = ["e.yaml", "f.yaml"].map(|file| tools_dir.join(file));
         // JSON is YAML, and quotes whatever a path holds.
         let config = json!({
-            "manifests": {"dirs": [&tools_dir]},
+            "manifests": {"dirs": [&tools_dir], "trusted": trusted},
+            "state": {"dir": "state"},
             "workspace": {"root": "."},
             "audit": {"file": "audit.jsonl"},
         });

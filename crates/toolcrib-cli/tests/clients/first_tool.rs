@@ -215,6 +215,7 @@ impl Stage {
         Running::start(Path::new("sh"), |command| {
             command.current_dir(self.folder.path()).args(["-c", script]).env("PATH", path);
             command.env("TOOLCRIB_TOKEN", "choose-a-long-secret").env_remove("TOOLCRIB_CONFIG");
+            command.env("XDG_STATE_HOME", self.folder.path().join("state-home"));
             command.env("TOOLCRIB__SERVER__LISTEN", "127.0.0.1:0");
         })
     }

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 /// What is never touched, from a home folder.
 const IN_HOMES: [&str; 6] = [".ssh", ".aws", ".kube", ".gnupg", ".netrc", ".config/gcloud"];
 
-/// The sensitive places of everybody who has a home here: the server's user by its environment, and
-/// all that `/etc/passwd` names or that are in `/Users`, where macOS has them, since a server that runs
-/// as root can reach them all.
-pub(super) fn sensitive() -> Vec<PathBuf> {
+/// The places of keys and credentials of everybody who has a home here: the server's user by its
+/// environment, and all users that `/etc/passwd` names or that have a folder in `/Users`, as on macOS,
+/// since a server that runs as root can reach them all.
+pub fn sensitive_places() -> Vec<PathBuf> {
     let passwd = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
     let users = std::fs::read_dir("/Users").into_iter();
     let mut homes: Vec<PathBuf> = passwd

@@ -14,6 +14,11 @@ pub struct Manifests {
     /// Directories whose `*.yaml`, `*.yml` and `*.toml` files are read, in this order; relative to
     /// the config file.
     pub dirs: Vec<PathBuf>,
+    /// Manifests and single tools or MCP servers (`unit` or `unit:name`, the unit's path relative to
+    /// the config file: `tools.d/services.yaml:restart`) that may use profile `trusted`, and grants
+    /// that reach the home folder or a place of credentials. Without this, `toolcrib trust` or an
+    /// enforced lock, such tools are unavailable.
+    pub trusted: Vec<String>,
     /// Whether servers follow the files: what is saved is live a moment later. Without it they read
     /// them again when they get SIGHUP.
     pub watch: bool,
@@ -26,7 +31,12 @@ pub struct Manifests {
 
 impl Default for Manifests {
     fn default() -> Self {
-        Self { dirs: vec!["tools.d".into()], watch: true, may_be_missing: false }
+        Self {
+            dirs: vec!["tools.d".into()],
+            trusted: Vec::new(),
+            watch: true,
+            may_be_missing: false,
+        }
     }
 }
 

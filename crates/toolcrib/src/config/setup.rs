@@ -4,11 +4,12 @@
 use std::io;
 
 use toolcrib_core::masking::{MaskError, SHORTEST_SECRET};
-use toolcrib_runners::{ExposeSecret, SecretString, Secrets};
+use toolcrib_runners::{ExposeSecret, RunnerHost, SecretString, Secrets};
 
 use super::Config;
 use crate::ToolcribBuilder;
 use crate::lock::LockKeeper;
+use crate::trust::TrustKeeper;
 
 /// Why what a config names could not be opened.
 #[derive(Debug)]
@@ -36,6 +37,19 @@ impl std::fmt::Display for SetupError {
 
 /// Its text says the cause, which is therefore not told again as its source.
 impl std::error::Error for SetupError {}
+
+impl Config {
+    /// The host of this config's manifests: where their commands run, which secrets they have, and
+    /// which of them the operator trusts.
+    pub fn runner_host(&self, secrets: Secrets) -> RunnerHost {
+        let host = RunnerHost::new(&self.workspace.root)
+            .with_secrets(secrets)
+            .with_trust(TrustKeeper::of(self));
+        #[cfg(feature = "builtins")]
+        let host = host.with_sensitive(self.paths.sensitive_extra.clone());
+        host
+    }
+}
 
 impl ToolcribBuilder {
     /// Takes the settings of a config that need nothing but themselves: executor, names, toolsets,

@@ -392,7 +392,7 @@ impl ToolcribBuilder {
         }
         #[cfg(feature = "manifests")]
         if let Some(manifests) = &self.manifests {
-            manifests.declare(&mut registry, self.lock.as_deref())?;
+            manifests.declare(&mut registry, self.lock.as_ref())?;
         }
         let snapshot = registry.build();
         self.on_duplicate.check(&snapshot)?;
@@ -409,7 +409,8 @@ impl ToolcribBuilder {
         let names = Names::new(wanted.clone());
         #[cfg(all(feature = "manifests", feature = "mcp"))]
         if let Some(manifests) = &self.manifests {
-            names.load(manifests.files(), manifests.host(), self.lock.as_deref());
+            let host = manifests.host(self.lock.as_ref());
+            names.load(manifests.files(), &host, self.lock.as_deref());
         }
         Ok(Toolcrib {
             #[cfg(all(feature = "manifests", feature = "mcp"))]

@@ -5,7 +5,7 @@ use toolcrib_manifest::declaration::{
 };
 use toolcrib_manifest::template::{Piece, Reference, Template};
 use toolcrib_mcp::upstream::{HttpServer, StdioServer, Upstream};
-use toolcrib_runners::{ExposeSecret as _, RunnerHost, Secrets, confinement};
+use toolcrib_runners::{ExposeSecret as _, RunnerHost, Secrets, Word, confinement, upstream_word};
 
 /// An upstream as a file declares it, with the values it refers to. What is not there makes it one
 /// that is never connected to, and says so; it is not given an empty value instead.
@@ -14,6 +14,10 @@ use toolcrib_runners::{ExposeSecret as _, RunnerHost, Secrets, confinement};
 /// none.
 pub fn upstream(declaration: &UpstreamDeclaration, host: &RunnerHost) -> Upstream {
     let mut values = Values { secrets: &host.secrets, missing: Vec::new() };
+    let word = upstream_word(declaration, &declaration.digest(), host);
+    if let Some(Word::Missing { remedy }) = word {
+        values.lacks(format!("it {remedy}"));
+    }
     let mut upstream = match &declaration.transport {
         UpstreamTransport::Stdio(stdio) => {
             let server = server(stdio, host, &mut values);

@@ -1,0 +1,287 @@
+//! `toolcrib trust UNIT[:TOOL]`: vouches for tools that may do more than the workspace allows.
+
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal as _};
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+use serde_json::{Value, json};
+use toolcrib::config::Config;
+use toolcrib::manifest::declaration::{Declaration, UpstreamDeclaration, UpstreamTransport};
+use toolcrib::manifest::lock::Kind;
+use toolcrib::runners::{
+    RunnerHost, Secrets, Word, tool_wants, tool_word, upstream_wants, upstream_word,
+};
+use toolcrib::stores::StateDir;
+use toolcrib::trust::{TrustKeeper, TrustRecord, Trusted, trusted};
+
+use crate::approval::{is_yes, visible};
+use crate::options::{JsonOutput, Options};
+use crate::screen::{self, ERROR, FAINT, STRONG, WARNING};
+use crate::{Exit, startup};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  toolcrib trust tools.d/services.yaml                 all tools of a manifest
+  toolcrib trust tools.d/services.yaml:restart --yes   one tool, without a question
+  toolcrib trust --list
+  toolcrib trust --revoke tools.d/services.yaml:restart
+
+A manifest cannot vouch for itself: a tool or MCP server with profile `trusted`, or with grants that
+reach the home folder or credentials, is unavailable until you trust it. What is recorded is the digest
+of the whole definition and of the files it runs: a changed definition has to be trusted again. Running
+servers with the same state folder notice at once. `manifests.trusted` in the config trusts a manifest
+or a tool whatever it says.")]
+pub(crate) struct TrustOptions {
+    /// The manifest, as `list --all` shows it, and optionally one tool or MCP server of it
+    #[arg(value_name = "UNIT[:TOOL]", required_unless_present = "list", conflicts_with = "list")]
+    unit: Option<String>,
+    /// Do not ask
+    #[arg(short, long, conflicts_with_all = ["list", "revoke"])]
+    yes: bool,
+    /// List what is trusted
+    #[arg(long)]
+    list: bool,
+    /// Trust it no longer
+    #[arg(long, conflicts_with = "list")]
+    revoke: bool,
+    #[command(flatten)]
+    output: JsonOutput,
+}
+
+/// A declaration that needs the operator's word.
+struct Candidate {
+    record: Trusted,
+    /// As the config would name it.
+    label: String,
+    wants: Vec<String>,
+    argv: Vec<String>,
+    /// Whether somebody vouches for it already.
+    has_word: bool,
+}
+
+pub(super) fn run(options: &Options, own: &TrustOptions) -> anyhow::Result<Exit> {
+    let config = startup::config(options)?.into_config();
+    let keeper = TrustKeeper::of(&config);
+    let record = keeper.record().context(
+        "there is no state folder (`state.dir: none`), so nothing can be recorded: name the tools in \
+         `manifests.trusted` of the config",
+    )?;
+    if own.list {
+        return list(&keeper, record, own.output.json);
+    }
+    let unit = own.unit.as_deref().unwrap_or_default();
+    if own.revoke {
+        return revoke(&config, record, unit, own.output.json);
+    }
+    let candidates = candidates(&config, &keeper, unit)?;
+    let open: Vec<&Candidate> = candidates.iter().filter(|one| !one.has_word).collect();
+    if open.is_empty() {
+        let names: Vec<_> = candidates.iter().map(|one| one.label.as_str()).collect();
+        if own.output.json {
+            screen::json(&json!({"trusted": [], "already": names}))?;
+        } else if names.is_empty() {
+            screen::out(format!("{unit} asks for nothing that needs the operator's word"))?;
+        } else {
+            screen::out(format!("already trusted: {}", names.join(", ")))?;
+        }
+        return Ok(Exit::Success);
+    }
+    if !own.output.json || !own.yes {
+        for candidate in &open {
+            screen::note(page(candidate));
+        }
+    }
+    if !own.yes && !agreed(open.len())? {
+        screen::note("nothing was trusted");
+        return Ok(Exit::Failure);
+    }
+    let state = config.state.dir.as_deref().unwrap_or(Path::new(""));
+    StateDir::open(state).context("state.dir")?;
+    let records: Vec<Trusted> = open.iter().map(|one| one.record.clone()).collect();
+    record.add(&records)?;
+    if own.output.json {
+        let trusted: Vec<Value> = records.iter().map(|one| json!(one)).collect();
+        screen::json(&json!({ "trusted": trusted }))?;
+    } else {
+        for candidate in &open {
+            screen::out(format!("trusted {STRONG}{}{STRONG:#}", candidate.label))?;
+        }
+    }
+    Ok(Exit::Success)
+}
+
+/// Asks on the terminal; without one there is nobody to ask.
+fn agreed(number: usize) -> anyhow::Result<bool> {
+    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        bail!("there is no terminal to ask on: look at what is shown above, and repeat with `--yes`");
+    }
+    let what = if number == 1 { "it" } else { "all of them" };
+    screen::ask(format!("Trust {what}? [y/N] "));
+    Ok(is_yes(&mut io::stdin().lock())?)
+}
+
+/// What will be trusted: what it asks for, what it runs, and the digest.
+fn page(candidate: &Candidate) -> String {
+    let mut page = format!("{WARNING}to trust{WARNING:#} {STRONG}{}{STRONG:#}\n", candidate.label);
+    let _ = writeln!(page, "  wants   {}", visible(&candidate.wants.join(", ")));
+    let words: Vec<_> = candidate.argv.iter().map(|word| visible(&format!("{word:?}"))).collect();
+    let _ = writeln!(page, "  runs    {}", words.join(" "));
+    let _ = writeln!(page, "  digest  {FAINT}{}{FAINT:#}", candidate.record.digest);
+    page
+}
+
+/// The declarations of a unit, or the one of that name in it, that need the operator's word.
+fn candidates(
+    config: &Config,
+    keeper: &TrustKeeper,
+    unit: &str,
+) -> anyhow::Result<Vec<Candidate>> {
+    let host = config.runner_host(Secrets::default());
+    let manifests = toolcrib::manifests::Manifests::load(&config.manifests.dirs, host.clone());
+    let mut found = Vec::new();
+    let mut is_known = false;
+    for file in manifests.files().files.iter().filter(|file| !file.loaded.has_errors()) {
+        let path = file.path.to_string_lossy();
+        let names = named(config, &path, unit);
+        let tools = file.loaded.declarations.iter().map(|tool| of_tool(tool, keeper, &host));
+        let servers = file.loaded.upstreams.iter().map(|one| of_upstream(one, keeper, &host));
+        for candidate in tools.chain(servers) {
+            if !names.takes(&candidate.record.name) {
+                continue;
+            }
+            is_known = true;
+            if !candidate.wants.is_empty() {
+                found.push(candidate);
+            }
+        }
+    }
+    if !is_known {
+        let near = manifests.files().files.iter().map(|file| keeper.unit(&file.path.to_string_lossy()));
+        let near: Vec<_> = near.collect();
+        bail!(
+            "no manifest, and no tool of one, is named `{unit}`; there is {}",
+            if near.is_empty() { "none".to_owned() } else { near.join(", ") }
+        );
+    }
+    Ok(found)
+}
+
+/// Whether the text names all of a manifest, one name in it, or nothing.
+enum Named<'t> {
+    All,
+    One(&'t str),
+    Nothing,
+}
+
+impl Named<'_> {
+    fn takes(&self, name: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::One(own) => *own == name,
+            Self::Nothing => false,
+        }
+    }
+}
+
+/// A unit is named from the config's folder or from here.
+fn named<'t>(config: &Config, file: &str, text: &'t str) -> Named<'t> {
+    let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let file = absolute(Path::new(file));
+    let is_file = |unit: &str| {
+        absolute(Path::new(unit)) == file || absolute(&config.folder.join(unit)) == file
+    };
+    match text.rsplit_once(':') {
+        _ if is_file(text) => Named::All,
+        Some((unit, name)) if is_file(unit) => Named::One(name),
+        _ => Named::Nothing,
+    }
+}
+
+fn of_tool(tool: &Declaration, keeper: &TrustKeeper, host: &RunnerHost) -> Candidate {
+    let (file, name, digest) = (&tool.origin.file, tool.definition.name(), tool.digest());
+    let argv = match (tool.command(), tool.worker()) {
+        (Some(command), _) => command.argv.iter().map(|entry| shown(&json!(entry))).collect(),
+        (None, Some(worker)) => worker.argv.clone(),
+        (None, None) => Vec::new(),
+    };
+    Candidate {
+        record: trusted(Kind::Tool, file, name, &digest),
+        label: format!("{}:{name}", keeper.unit(file)),
+        wants: tool_wants(tool, host),
+        argv,
+        has_word: has_word(tool_word(tool, &digest, host).as_ref()),
+    }
+}
+
+fn of_upstream(
+    server: &UpstreamDeclaration,
+    keeper: &TrustKeeper,
+    host: &RunnerHost,
+) -> Candidate {
+    let (file, name, digest) = (&server.origin.file, server.name.as_str(), server.digest());
+    let argv = match &server.transport {
+        UpstreamTransport::Stdio(stdio) => {
+            stdio.argv.iter().map(|word| shown(&json!(word))).collect()
+        }
+        UpstreamTransport::Http(_) => Vec::new(),
+    };
+    Candidate {
+        record: trusted(Kind::Upstream, file, name, &digest),
+        label: format!("{}:{name}", keeper.unit(file)),
+        wants: upstream_wants(server, host),
+        argv,
+        has_word: has_word(upstream_word(server, &digest, host).as_ref()),
+    }
+}
+
+fn has_word(word: Option<&Word>) -> bool {
+    !matches!(word, None | Some(Word::Missing { .. }))
+}
+
+/// An entry of an argument vector as its manifest writes it.
+fn shown(entry: &Value) -> String {
+    entry.as_str().map_or_else(|| entry.to_string(), str::to_owned)
+}
+
+fn list(keeper: &TrustKeeper, record: &TrustRecord, as_json: bool) -> anyhow::Result<Exit> {
+    let all = record.read()?;
+    if as_json {
+        screen::json(&json!({ "trusted": all }))?;
+        return Ok(Exit::Success);
+    }
+    for own in &all {
+        let unit = keeper.unit(&own.unit);
+        let (name, digest) = (&own.name, &own.digest);
+        screen::out(format!("{STRONG}{unit}:{name}{STRONG:#} {FAINT}{digest}{FAINT:#}"))?;
+    }
+    if all.is_empty() {
+        screen::note("nothing was trusted with `toolcrib trust`");
+    }
+    Ok(Exit::Success)
+}
+
+fn revoke(
+    config: &Config,
+    record: &TrustRecord,
+    unit: &str,
+    as_json: bool,
+) -> anyhow::Result<Exit> {
+    let removed = if record.path().exists() {
+        record.remove(|own| named(config, &own.unit, unit).takes(&own.name))?
+    } else {
+        0
+    };
+    if as_json {
+        screen::json(&json!({ "revoked": removed }))?;
+    } else if removed > 0 {
+        screen::out(format!("revoked {}", screen::count(removed, "tool")))?;
+    } else {
+        screen::note(format!(
+            "{ERROR}error{ERROR:#}: `{unit}` was not trusted with `toolcrib trust`: see `toolcrib trust \
+             --list`"
+        ));
+    }
+    Ok(if removed > 0 { Exit::Success } else { Exit::Failure })
+}

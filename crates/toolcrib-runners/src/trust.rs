@@ -1,0 +1,236 @@
+//! The operator's word: what a declaration asks for that a manifest cannot grant itself.
+//!
+//! A manifest describes a program; it does not decide how far the program is trusted. Profile
+//! `trusted`, and grants that reach the home folder or a place of credentials, hold only where the
+//! host's [`Trust`] says so. Everything else about a sandbox is the manifest's own choice.
+
+use std::fmt;
+use std::path::{Component, Path, PathBuf};
+use std::sync::LazyLock;
+
+use toolcrib_manifest::declaration::{
+    Declaration, SandboxProfile, SandboxSpec, UpstreamDeclaration, UpstreamTransport,
+};
+use toolcrib_manifest::lock::Kind;
+use toolcrib_sandbox::sensitive_places;
+
+use crate::RunnerHost;
+use crate::confinement::resolved;
+
+/// A declaration that needs the operator's word.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct Claim<'a> {
+    /// Whether it is a tool or another MCP server.
+    pub kind: Kind,
+    /// The manifest, as it was named when it was loaded.
+    pub unit: &'a str,
+    /// The tool's or server's name.
+    pub name: &'a str,
+    /// The digest of the whole declaration, the same that a lock records.
+    pub digest: &'a str,
+    /// What it asks for, one clause each: `profile \`trusted\``, `to read \`/\``.
+    pub wants: &'a [String],
+}
+
+/// Whether the operator vouches for a declaration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Word {
+    /// The operator vouches for it, whatever it says.
+    Given,
+    /// The operator vouches for this very definition. Files that it runs must have the content that
+    /// the digest covers.
+    GivenForDigest,
+    /// Nobody vouches for it.
+    Missing {
+        /// What to do, as an imperative clause.
+        remedy: String,
+    },
+}
+
+/// Decides which declarations have the operator's word.
+pub trait Trust: fmt::Debug + Send + Sync {
+    /// Decides about one declaration. Asked whenever its manifest is loaded or reloaded.
+    fn word(&self, claim: &Claim<'_>) -> Word;
+
+    /// Files on which the decisions depend: a server loads its manifests again when one changes.
+    fn files(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
+}
+
+/// Trusts nothing: the default of a [`RunnerHost`].
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TrustNothing;
+
+impl Trust for TrustNothing {
+    fn word(&self, _: &Claim<'_>) -> Word {
+        let remedy = "the program that loads this manifest has to trust it (`RunnerHost::with_trust`)";
+        Word::Missing { remedy: remedy.to_owned() }
+    }
+}
+
+/// Trusts every declaration: for hosts that load only manifests they ship themselves.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TrustEverything;
+
+impl Trust for TrustEverything {
+    fn word(&self, _: &Claim<'_>) -> Word {
+        Word::Given
+    }
+}
+
+/// What a declared tool asks for that needs the operator's word, one clause each; empty if it needs
+/// none.
+pub fn tool_wants(declaration: &Declaration, host: &RunnerHost) -> Vec<String> {
+    let folder = Path::new(&declaration.origin.file).parent();
+    match (declaration.command(), declaration.worker()) {
+        (Some(command), _) => {
+            let script = command.script.as_ref().and_then(|script| script.path.parent());
+            wants(&declaration.sandbox, command.cwd.as_deref(), script, folder, host)
+        }
+        (None, Some(worker)) => {
+            wants(&declaration.sandbox, None, Some(&worker.folder), folder, host)
+        }
+        (None, None) => Vec::new(),
+    }
+}
+
+/// What a declared MCP server asks for that needs the operator's word, as [`tool_wants`] does for a
+/// tool.
+pub fn upstream_wants(declaration: &UpstreamDeclaration, host: &RunnerHost) -> Vec<String> {
+    match &declaration.transport {
+        UpstreamTransport::Stdio(stdio) => {
+            wants(&stdio.sandbox, stdio.cwd.as_deref(), None, None, host)
+        }
+        UpstreamTransport::Http(_) => Vec::new(),
+    }
+}
+
+/// The word for a tool, whose declaration has this digest; `None` if it needs none.
+pub fn tool_word(declaration: &Declaration, digest: &str, host: &RunnerHost) -> Option<Word> {
+    let wants = tool_wants(declaration, host);
+    let (unit, name) = (&declaration.origin.file, declaration.definition.name());
+    word(&Claim { kind: Kind::Tool, unit, name, digest, wants: &wants }, host)
+}
+
+/// The word for an MCP server, whose declaration has this digest; `None` if it needs none.
+pub fn upstream_word(
+    declaration: &UpstreamDeclaration,
+    digest: &str,
+    host: &RunnerHost,
+) -> Option<Word> {
+    let wants = upstream_wants(declaration, host);
+    let (unit, name) = (&declaration.origin.file, declaration.name.as_str());
+    word(&Claim { kind: Kind::Upstream, unit, name, digest, wants: &wants }, host)
+}
+
+fn word(claim: &Claim<'_>, host: &RunnerHost) -> Option<Word> {
+    if claim.wants.is_empty() {
+        return None;
+    }
+    Some(match host.trust.word(claim) {
+        Word::Missing { remedy } => {
+            let wants = claim.wants.join(" and ");
+            Word::Missing { remedy: format!("needs the operator's word for {wants}: {remedy}") }
+        }
+        given => given,
+    })
+}
+
+/// `implied` is a folder that the program may read without a grant: that of its script, or that of
+/// its manifest.
+fn wants(
+    sandbox: &SandboxSpec,
+    cwd: Option<&Path>,
+    implied: Option<&Path>,
+    manifest_folder: Option<&Path>,
+    host: &RunnerHost,
+) -> Vec<String> {
+    if sandbox.profile == SandboxProfile::Trusted {
+        return vec!["profile `trusted`".to_owned()];
+    }
+    let written = |path: &Path| path.display().to_string();
+    let reads = sandbox.read.iter().map(|path| ("to read", written(path), resolved(path, host)));
+    let writes = sandbox.write.iter().map(|path| ("to write", written(path), resolved(path, host)));
+    let cwd = cwd.map(|cwd| ("to work in", written(cwd), host.directory(Some(cwd))));
+    let granted = reads.chain(writes).chain(cwd);
+    let granted = granted.filter(|(_, _, path)| reaches_private(path, host));
+    let mut wants: Vec<_> = granted.map(|(verb, path, _)| format!("{verb} `{path}`")).collect();
+    if let Some(folder) = implied.filter(|folder| {
+        let beside = manifest_folder.is_some_and(|own| spellings(folder).iter().any(|folder| {
+            spellings(own).iter().any(|own| folder.starts_with(own))
+        }));
+        // The folder that holds the manifests may be in the home folder, but must not contain it.
+        if beside { contains_private(folder, host) } else { reaches_private(folder, host) }
+    }) {
+        wants.push(format!("to read `{}`, where its file is", folder.display()));
+    }
+    wants
+}
+
+/// Whether a grant of this path reaches the home folder outside the workspace, or a place of
+/// credentials anywhere.
+fn reaches_private(path: &Path, host: &RunnerHost) -> bool {
+    let paths = spellings(path);
+    let roots = spellings(&host.workspace_root);
+    let in_workspace = paths.iter().all(|path| roots.iter().any(|root| path.starts_with(root)));
+    let is_in = |place: &Path| paths.iter().any(|path| path.starts_with(place));
+    credentials(host).any(|place| is_in(&place) || contains_credentials(&paths, &place))
+        || (!in_workspace && HOME.iter().any(|home| is_in(home)))
+        || contains_home(&paths)
+}
+
+/// Whether this folder contains the home folder, or contains or is in a place of credentials.
+fn contains_private(folder: &Path, host: &RunnerHost) -> bool {
+    let paths = spellings(folder);
+    let is_in = |place: &Path| paths.iter().any(|path| path.starts_with(place));
+    credentials(host).any(|place| is_in(&place) || contains_credentials(&paths, &place))
+        || contains_home(&paths)
+}
+
+/// Whether one of these folders is or contains the home folder. `/` contains everything.
+fn contains_home(paths: &[PathBuf]) -> bool {
+    let places = HOME.iter().map(PathBuf::as_path).chain([Path::new("/")]);
+    places.into_iter().any(|place| paths.iter().any(|path| place.starts_with(path)))
+}
+
+/// Whether one of these folders contains credentials that are there: `/etc/passwd` names homes of
+/// services, such as `/usr/sbin`, in which there never are any.
+fn contains_credentials(paths: &[PathBuf], place: &Path) -> bool {
+    paths.iter().any(|path| place.starts_with(path)) && place.symlink_metadata().is_ok()
+}
+
+/// The home folder of the server's user, in all spellings. A service whose home is `/` has none.
+static HOME: LazyLock<Vec<PathBuf>> = LazyLock::new(|| {
+    let home = std::env::home_dir().filter(|home| home.is_absolute() && home != Path::new("/"));
+    home.map(|home| spellings(&home)).unwrap_or_default()
+});
+
+static CREDENTIALS: LazyLock<Vec<PathBuf>> =
+    LazyLock::new(|| sensitive_places().iter().flat_map(|place| spellings(place)).collect());
+
+fn credentials(host: &RunnerHost) -> impl Iterator<Item = PathBuf> {
+    let own = host.sensitive.iter().flat_map(|place| spellings(place));
+    CREDENTIALS.iter().cloned().chain(own)
+}
+
+/// The path as it is written, without `.` and `..`, and the path that it leads to, where that is
+/// another.
+fn spellings(path: &Path) -> Vec<PathBuf> {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let mut plain = PathBuf::new();
+    for part in absolute.components() {
+        match part {
+            Component::ParentDir => drop(plain.pop()),
+            part => plain.push(part),
+        }
+    }
+    // What is not there yet will be where its folder really is.
+    let real = absolute.ancestors().find_map(|there| {
+        let rest = absolute.strip_prefix(there).ok()?;
+        Some(std::fs::canonicalize(there).ok()?.join(rest))
+    });
+    let real = real.filter(|real| *real != plain);
+    std::iter::once(plain).chain(real).collect()
+}

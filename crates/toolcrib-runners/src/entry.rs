@@ -10,7 +10,7 @@ use toolcrib_tool::{Layer, Source, Tool, ToolDefinition, ToolEntry};
 #[cfg(feature = "http")]
 use crate::HttpRunner;
 use crate::availability::{Programs, missing};
-use crate::{CommandRunner, RunnerHost, WorkerRunner, Word, tool_word};
+use crate::{CommandRunner, RunnerHost, Word, WorkerRunner, tool_word};
 
 /// Makes the tool a declaration describes. What keeps it from running here becomes the reason of
 /// its being unavailable; it is never given an empty or made-up value instead. A tool that the client

@@ -65,7 +65,8 @@ pub struct TrustNothing;
 
 impl Trust for TrustNothing {
     fn word(&self, _: &Claim<'_>) -> Word {
-        let remedy = "the program that loads this manifest has to trust it (`RunnerHost::with_trust`)";
+        let remedy =
+            "the program that loads this manifest has to trust it (`RunnerHost::with_trust`)";
         Word::Missing { remedy: remedy.to_owned() }
     }
 }
@@ -158,9 +159,11 @@ fn wants(
     let granted = granted.filter(|(_, _, path)| reaches_private(path, host));
     let mut wants: Vec<_> = granted.map(|(verb, path, _)| format!("{verb} `{path}`")).collect();
     if let Some(folder) = implied.filter(|folder| {
-        let beside = manifest_folder.is_some_and(|own| spellings(folder).iter().any(|folder| {
-            spellings(own).iter().any(|own| folder.starts_with(own))
-        }));
+        let beside = manifest_folder.is_some_and(|own| {
+            spellings(folder)
+                .iter()
+                .any(|folder| spellings(own).iter().any(|own| folder.starts_with(own)))
+        });
         // The folder that holds the manifests may be in the home folder, but must not contain it.
         if beside { contains_private(folder, host) } else { reaches_private(folder, host) }
     }) {

@@ -18,9 +18,9 @@ use toolcrib_tool::{Layer, ToolEntry};
 
 use crate::crib::BuildError;
 use crate::lock::LockKeeper;
-use crate::trust::UnderLock;
 #[cfg(feature = "mcp")]
 use crate::names::{NameChanges, Names};
+use crate::trust::UnderLock;
 
 /// What was found in manifest files.
 ///

@@ -115,7 +115,9 @@ pub(super) fn run(options: &Options, own: &TrustOptions) -> anyhow::Result<Exit>
 /// Asks on the terminal; without one there is nobody to ask.
 fn agreed(number: usize) -> anyhow::Result<bool> {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-        bail!("there is no terminal to ask on: look at what is shown above, and repeat with `--yes`");
+        bail!(
+            "there is no terminal to ask on: look at what is shown above, and repeat with `--yes`"
+        );
     }
     let what = if number == 1 { "it" } else { "all of them" };
     screen::ask(format!("Trust {what}? [y/N] "));
@@ -133,11 +135,7 @@ fn page(candidate: &Candidate) -> String {
 }
 
 /// The declarations of a unit, or the one of that name in it, that need the operator's word.
-fn candidates(
-    config: &Config,
-    keeper: &TrustKeeper,
-    unit: &str,
-) -> anyhow::Result<Vec<Candidate>> {
+fn candidates(config: &Config, keeper: &TrustKeeper, unit: &str) -> anyhow::Result<Vec<Candidate>> {
     let host = config.runner_host(Secrets::default());
     let manifests = toolcrib::manifests::Manifests::load(&config.manifests.dirs, host.clone());
     let mut found = Vec::new();
@@ -158,7 +156,8 @@ fn candidates(
         }
     }
     if !is_known {
-        let near = manifests.files().files.iter().map(|file| keeper.unit(&file.path.to_string_lossy()));
+        let near =
+            manifests.files().files.iter().map(|file| keeper.unit(&file.path.to_string_lossy()));
         let near: Vec<_> = near.collect();
         bail!(
             "no manifest, and no tool of one, is named `{unit}`; there is {}",
@@ -215,11 +214,7 @@ fn of_tool(tool: &Declaration, keeper: &TrustKeeper, host: &RunnerHost) -> Candi
     }
 }
 
-fn of_upstream(
-    server: &UpstreamDeclaration,
-    keeper: &TrustKeeper,
-    host: &RunnerHost,
-) -> Candidate {
+fn of_upstream(server: &UpstreamDeclaration, keeper: &TrustKeeper, host: &RunnerHost) -> Candidate {
     let (file, name, digest) = (&server.origin.file, server.name.as_str(), server.digest());
     let argv = match &server.transport {
         UpstreamTransport::Stdio(stdio) => {

@@ -68,7 +68,11 @@ tools:
         env!("CARGO_BIN_EXE_toolcrib")
     );
     let mut command = assert_cmd::Command::new("bash");
-    command.current_dir(crib.path()).args(["-c", &script]).env("XDG_STATE_HOME", crib.state_home()).timeout(Duration::from_secs(60));
+    command
+        .current_dir(crib.path())
+        .args(["-c", &script])
+        .env("XDG_STATE_HOME", crib.state_home())
+        .timeout(Duration::from_secs(60));
     let run = crate::crib::run(&mut command);
     let json = run.json();
     assert_eq!(json["success"], true, "{run:?}");

@@ -182,7 +182,7 @@ fn every_code_is_shown_somewhere_or_said_why_not() {
     let elsewhere = [
         "bad-definition",
         "invalid-value",
-        "needs-trust", // depends on a config
+        "needs-trust",       // depends on a config
         "not-supported-yet", // only of builds with fewer features
         "not-utf8",
         "provider-differs",

@@ -71,13 +71,15 @@ impl TrustRecord {
             found => found.map_err(|error| named(format!("cannot be read: {error}")))?,
         };
         let folder = self.path.parent().unwrap_or(Path::new("."));
-        let folder = fs::metadata(folder).map_err(|error| named(format!("cannot be read: {error}")))?;
+        let folder =
+            fs::metadata(folder).map_err(|error| named(format!("cannot be read: {error}")))?;
         if !metadata.is_file() || !is_private(&metadata) || !is_private(&folder) {
             let problem = "can be changed by others: it has to be a file of this user with mode 0600 \
                            in a folder with mode 0700";
             return Err(named(problem.to_owned()));
         }
-        let text = fs::read(&self.path).map_err(|error| named(format!("cannot be read: {error}")))?;
+        let text =
+            fs::read(&self.path).map_err(|error| named(format!("cannot be read: {error}")))?;
         let document: Document = serde_json::from_slice(&text)
             .map_err(|error| named(format!("cannot be used: {error}; remove it to begin anew")))?;
         if document.version != VERSION {

@@ -131,6 +131,12 @@ impl Executor {
         self.shared.mask.extend(&values)
     }
 
+    /// What hides secrets in outputs, for what is read beside calls. It grows with
+    /// [`mask_also`](Self::mask_also).
+    pub fn mask(&self) -> LiveMask {
+        self.shared.mask.clone()
+    }
+
     /// A part that does not come of a call, without the secrets that are hidden in outputs.
     pub fn masked(&self, part: Content) -> Content {
         self.shared.mask.load().content(part)

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use toolcrib_tool::{
-    BoxFuture, CallHost, Content, ErrorKind, Services, StatusUpdate, ToolCall, ToolDefinition,
+    BoxFuture, ByteMasks, CallHost, Content, ErrorKind, Services, StatusUpdate, ToolCall, ToolDefinition,
     ToolError, ToolFile, ToolOutput, ToolResult,
 };
 
@@ -151,6 +151,10 @@ impl CallHost for Host {
 
     fn services(&self) -> Option<&Services> {
         Some(&self.turn.state.services)
+    }
+
+    fn byte_masks(&self) -> Option<ByteMasks> {
+        Some(self.turn.state.shared.mask.byte_masks())
     }
 
     fn files(&self, tool_type: &str) -> &[ToolFile] {

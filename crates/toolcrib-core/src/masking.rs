@@ -2,11 +2,13 @@
 //!
 //! A [`Mask`] is made once of all secrets. It is laid over everything a call hands out: results,
 //! failures, status, logs, and streams, where a [`MaskStream`] also finds a secret that arrives in
-//! pieces. It comes before the output is cut or kept anywhere, for half a secret cannot be found.
+//! pieces. What programs print is masked while it is read, by a [`ByteStream`]. Masking comes before
+//! the output is cut or kept anywhere, because half a secret cannot be found.
 //!
 //! What it finds is the value as it is and as it is spelt inside JSON text. It cannot find a value
 //! that was encoded, compressed or otherwise changed.
 
+mod bytes;
 mod live;
 mod outcome;
 mod stream;
@@ -19,11 +21,11 @@ use std::sync::Arc;
 use aho_corasick::{AhoCorasick, MatchKind};
 use serde_json::{Map, Value};
 
-pub(crate) use live::LiveMask;
+pub use bytes::ByteStream;
+pub use live::LiveMask;
 pub use stream::MaskStream;
 
-/// What is shown instead of a secret.
-pub const MASKED: &str = "[masked]";
+pub use toolcrib_tool::MASKED;
 
 /// The shortest value, in bytes, that is masked: masking every `ab` in every text would destroy
 /// outputs and, by where it does so, tell the value.
@@ -54,6 +56,8 @@ struct Patterns {
     spellings: Vec<Box<str>>,
     /// Whether one of them could stand in a JSON number.
     numeric: bool,
+    /// Which bytes a spelling begins with.
+    first_bytes: [bool; 256],
 }
 
 impl Mask {
@@ -91,7 +95,11 @@ impl Mask {
             let numeric = spellings
                 .iter()
                 .any(|text| text.bytes().all(|byte| b"0123456789+-.eE".contains(&byte)));
-            Some(Arc::new(Patterns { automaton, spellings, numeric }))
+            let mut first_bytes = [false; 256];
+            for first in spellings.iter().filter_map(|spelling| spelling.as_bytes().first()) {
+                first_bytes[usize::from(*first)] = true;
+            }
+            Some(Arc::new(Patterns { automaton, spellings, numeric, first_bytes }))
         };
         Ok(Self { patterns, ignored: ignored.into() })
     }
@@ -145,6 +153,11 @@ impl Mask {
         MaskStream::new(self.clone())
     }
 
+    /// Masks a stream of bytes.
+    pub fn bytes(&self) -> ByteStream {
+        ByteStream::new(self.clone())
+    }
+
     pub(crate) fn owned(&self, text: String) -> String {
         match self.text(&text) {
             Cow::Borrowed(_) => text,
@@ -185,7 +198,7 @@ impl Mask {
 
 impl Patterns {
     /// Every occurrence of every secret, in the order in which they begin.
-    fn every(&self, text: &str) -> Vec<Range<usize>> {
+    fn every(&self, text: &[u8]) -> Vec<Range<usize>> {
         if !self.automaton.is_match(text) {
             return Vec::new();
         }
@@ -198,7 +211,7 @@ impl Patterns {
     /// Where secrets are, in order, those that overlap taken together.
     fn merged(&self, text: &str) -> Vec<Range<usize>> {
         let mut merged: Vec<Range<usize>> = Vec::new();
-        for secret in self.every(text) {
+        for secret in self.every(text.as_bytes()) {
             match merged.last_mut() {
                 Some(last) if secret.start < last.end => last.end = last.end.max(secret.end),
                 _ => merged.push(secret),
@@ -207,10 +220,21 @@ impl Patterns {
         merged
     }
 
+    /// Where the longest end of the text begins that a secret could begin with; its length if there is
+    /// none.
+    fn open_end(&self, text: &[u8]) -> usize {
+        let first = text.len().saturating_sub(self.longest() - 1);
+        (first..text.len())
+            .find(|&start| {
+                self.first_bytes[usize::from(text[start])] && self.may_go_on(&text[start..])
+            })
+            .unwrap_or(text.len())
+    }
+
     /// Whether a secret begins with this text and goes on after it.
-    fn may_go_on(&self, text: &str) -> bool {
-        let after = self.spellings.partition_point(|spelling| spelling.as_ref() <= text);
-        self.spellings.get(after).is_some_and(|spelling| spelling.starts_with(text))
+    fn may_go_on(&self, text: &[u8]) -> bool {
+        let after = self.spellings.partition_point(|spelling| spelling.as_bytes() <= text);
+        self.spellings.get(after).is_some_and(|spelling| spelling.as_bytes().starts_with(text))
     }
 
     fn longest(&self) -> usize {

@@ -1,6 +1,7 @@
 //! Other MCP servers as a source of tools, and of what their tools link to.
 
 mod backoff;
+mod confidential;
 mod connection;
 mod declared;
 mod definition;

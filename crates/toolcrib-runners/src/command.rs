@@ -131,6 +131,8 @@ impl CommandRunner {
         let Compiled { spec, redaction, .. } = self.compiled()?;
         let program = invocation.program.clone();
         let command = self.command(spec, invocation)?;
+        // Secrets are hidden before the output is cut.
+        let command = command.filter_output(cx.byte_masks());
         let finished = run(command, cx.cancelled()).await.map_err(not_started)?;
         if finished.stopped {
             let late = cx.deadline().is_some_and(|deadline| Instant::now() >= deadline);

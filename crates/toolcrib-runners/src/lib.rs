@@ -26,6 +26,7 @@ mod expand;
 mod host;
 #[cfg(feature = "http")]
 mod http;
+mod masked_json;
 mod outcome;
 mod redact;
 mod script;

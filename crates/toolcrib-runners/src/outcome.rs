@@ -6,6 +6,7 @@ use toolcrib_sandbox::{Finished, Status};
 use toolcrib_tool::{Content, ErrorKind, ToolError, ToolOutput, canonical_json, visible};
 
 use crate::confinement::facts;
+use crate::masked_json::from_masked_slice;
 use crate::redact::Redaction;
 use crate::streams::{joined, lines, shown};
 
@@ -101,7 +102,7 @@ fn json(
     if stdout.total == 0 {
         return Err(unreadable(format!("{program} printed nothing where JSON was expected")));
     }
-    let data: Value = serde_json::from_slice(&stdout.bytes())
+    let data: Value = from_masked_slice(&stdout.bytes())
         .map_err(|error| unreadable(format!("{program} printed what is not JSON: {error}")))?;
     let data = redaction.data(data);
     let text = canonical_json(&data);

@@ -22,6 +22,11 @@ impl Redaction {
         patterns.iter().map(compile).collect::<Result<_, _>>().map(Self)
     }
 
+    /// Whether there is no pattern.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The text with every match replaced.
     pub(crate) fn text(&self, text: String) -> String {
         self.0.iter().fold(text, |text, pattern| {

@@ -17,9 +17,15 @@ pub(crate) fn capture(bytes: usize, keep: Keep) -> Capture {
     }
 }
 
-/// A stream as it is shown to models and people.
+/// A stream as it is shown to models and people. Where patterns hide something, a line that was cut is
+/// left out: what a pattern needs to see may be the part that is gone.
 pub(crate) fn shown(captured: &Captured, redaction: &Redaction) -> String {
-    visible(&redaction.text(captured.text())).into_owned()
+    let text = if redaction.is_empty() {
+        captured.text()
+    } else {
+        captured.whole_lines().text_with(|part| redaction.text(part))
+    };
+    visible(&text).into_owned()
 }
 
 /// Standard output, then standard error under a line of its own if there is any.
@@ -37,13 +43,8 @@ pub(crate) fn lines(captured: &Captured, redaction: &Redaction) -> Vec<Value> {
         let text = String::from_utf8_lossy(&captured.bytes()).into_owned();
         return lines_of(&redaction.text(text));
     }
-    let head_end = captured.head.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
-    let tail_start = captured
-        .tail
-        .iter()
-        .position(|byte| *byte == b'\n')
-        .map_or(captured.tail.len(), |end| end + 1);
-    [&captured.head[..head_end], &captured.tail[tail_start..]]
+    let whole = captured.whole_lines();
+    [&whole.head, &whole.tail]
         .into_iter()
         .flat_map(|part| lines_of(&redaction.text(String::from_utf8_lossy(part).into_owned())))
         .collect()
@@ -67,6 +68,17 @@ mod tests {
         assert_eq!(lines(&captured("a\nb\r\nc", "", 6), &none), ["a", "b", "c"]);
         assert_eq!(lines(&captured("a\nb\nha", "lf\ny\nz\n", 100), &none), ["a", "b", "y", "z"]);
         assert_eq!(lines(&captured("half", "half", 100), &none), Vec::<Value>::new());
+    }
+
+    #[test]
+    fn patterns_see_whole_lines_only() {
+        let redaction = Redaction::new(&["(?m)password=.*$".into()]).unwrap();
+        let cut = captured("first\npassword=hun", "ter22\nlast\n", 1000);
+        assert_eq!(shown(&cut, &redaction), "first\n[… 989 bytes omitted …]\nlast\n");
+        assert_eq!(shown(&captured("password=hunter22", "", 17), &redaction), "[redacted]");
+        // Without patterns there is nothing that a cut could hide from them.
+        let none = Redaction::new(&[]).unwrap();
+        assert_eq!(shown(&captured("ab", "cd\n", 100), &none), "ab\n[… 95 bytes omitted …]\ncd\n");
     }
 
     #[test]

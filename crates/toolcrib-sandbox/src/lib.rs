@@ -109,7 +109,8 @@ pub use process::{
     Kept, KeptInput, KeptOutput, KeptProcess, SealedFile, finish_kills, keep, run, run_blocking,
 };
 pub use program::{
-    Capture, Captured, Command, Ended, Finished, KillReport, KillRung, Outline, SpawnError, Status,
+    Capture, Captured, Command, Ended, Finished, KillReport, KillRung, Outline, OutputFilter,
+    OutputFilters, SpawnError, Status,
     find_program,
 };
 pub use workspace::{

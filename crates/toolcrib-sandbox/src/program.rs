@@ -7,7 +7,7 @@ mod finished;
 pub(crate) mod lookup;
 mod outline;
 
-pub use capture::{Capture, Captured};
+pub use capture::{Capture, Captured, OutputFilter, OutputFilters};
 pub use command::Command;
 pub use error::SpawnError;
 pub use finished::{Ended, Finished, KillReport, KillRung, Status};

@@ -10,7 +10,7 @@ use std::time::Instant;
 use serde_json::Value;
 
 use crate::{
-    CallHost, CallId, Content, NoHost, StatusUpdate, ToolCall, ToolDefinition, ToolError, ToolFile,
+    ByteMasks, CallHost, CallId, Content, NoHost, StatusUpdate, ToolCall, ToolDefinition, ToolError, ToolFile,
     ToolOutput, ToolResult,
 };
 
@@ -190,6 +190,13 @@ impl CallContext {
     /// if it is anything; a failure counts always.
     pub fn set_result(&self, output: impl Into<ToolOutput>) {
         self.0.host.set_result(output.into());
+    }
+
+    /// What hides the host's secrets in streams of bytes, for tools that cut what they read: a secret
+    /// has to be hidden before the cut, because half a secret cannot be found. The executor masks what
+    /// a tool returns in any case. `None` if the host hides nothing.
+    pub fn byte_masks(&self) -> Option<ByteMasks> {
+        self.0.host.byte_masks()
     }
 
     /// A service the host lends, by its type.

@@ -9,6 +9,16 @@ use crate::{
     ToolOutput, ToolResult,
 };
 
+/// What is shown in the place of a secret.
+pub const MASKED: &str = "[masked]";
+
+/// Hides secrets in a stream of bytes. It is given one piece after another, and `None` at the end, and
+/// appends to the vector what may be shown.
+pub type ByteMask = Box<dyn FnMut(Option<&[u8]>, &mut Vec<u8>) + Send>;
+
+/// Makes a [`ByteMask`] for each stream.
+pub type ByteMasks = Arc<dyn Fn() -> ByteMask + Send + Sync>;
+
 /// What the executor offers a running call. New methods come with defaults.
 pub trait CallHost: Any + Send + Sync {
     /// Completes when the call is cancelled; never, if it is not.
@@ -68,6 +78,11 @@ pub trait CallHost: Any + Send + Sync {
     fn files(&self, tool_type: &str) -> &[ToolFile] {
         let _ = tool_type;
         &[]
+    }
+
+    /// What hides the host's secrets in streams of bytes; `None` if the host hides nothing.
+    fn byte_masks(&self) -> Option<ByteMasks> {
+        None
     }
 
     /// When the call will be ended, if it has a limit and its work has begun.

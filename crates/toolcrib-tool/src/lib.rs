@@ -45,7 +45,7 @@ pub use files::{
     AttachedTool, Attachment, Attachments, ToolFile, ToolFiles, ToolResource, ToolResources,
 };
 pub use function::{FnTool, tool_fn};
-pub use host::{CallHost, NoHost};
+pub use host::{ByteMask, ByteMasks, CallHost, MASKED, NoHost};
 pub use icon::{Icon, IconTheme, InvalidIcon};
 pub use input::{Ask, InputPart, InputRequest};
 pub use json::canonical_json;

@@ -51,7 +51,9 @@ pub(crate) async fn run_within(
             () = cx.cancelled() => {}
         }
     };
-    let finished = run(command.grace(GRACE), over).await.map_err(not_started)?;
+    // Secrets are hidden before the output is cut.
+    let command = command.grace(GRACE).filter_output(cx.byte_masks());
+    let finished = run(command, over).await.map_err(not_started)?;
     let stop = finished.stopped.then(|| {
         let late = cx.deadline().is_some_and(|deadline| Instant::now() >= deadline);
         if cx.is_cancelled() && !late { Stop::Cancelled } else { Stop::TimeUp }

@@ -1,29 +1,40 @@
 //! The mask in use: calls read it, and it grows while they run.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::{ArcSwap, Guard};
-use toolcrib_tool::{ToolError, ToolOutput};
+use toolcrib_tool::{ByteMask, ByteMasks, ToolError, ToolOutput};
 
 use super::{Mask, MaskError};
 
-/// A mask that others add to. Where there is nothing to hide, a call pays for a look at a flag.
-pub(crate) struct LiveMask {
+/// A mask that secrets are added to while it is in use. Cloning it is cheap; clones share it. Where
+/// there is nothing to hide, a call pays for a look at a flag.
+#[derive(Clone)]
+pub struct LiveMask(Arc<Live>);
+
+struct Live {
     /// Whether anything is hidden: set once the mask that hides it is in place.
     hides: AtomicBool,
     mask: ArcSwap<Mask>,
 }
 
 impl LiveMask {
-    pub(crate) fn new(mask: Mask) -> Self {
+    /// Begins with this mask.
+    pub fn new(mask: Mask) -> Self {
         let hides = AtomicBool::new(!mask.is_empty());
-        Self { hides, mask: ArcSwap::from_pointee(mask) }
+        Self(Arc::new(Live { hides, mask: ArcSwap::from_pointee(mask) }))
     }
 
     /// As it is now.
     pub(crate) fn load(&self) -> Guard<Arc<Mask>> {
-        self.mask.load()
+        self.0.mask.load()
+    }
+
+    /// The text without what is to be hidden by now.
+    pub fn text(&self, text: String) -> String {
+        self.load().owned(text)
     }
 
     /// Masks a call's outcome, with what is to be hidden by now.
@@ -32,13 +43,37 @@ impl LiveMask {
         &self,
         outcome: Result<ToolOutput, ToolError>,
     ) -> Result<ToolOutput, ToolError> {
-        if self.hides.load(Ordering::Acquire) { self.load().outcome(outcome) } else { outcome }
+        if self.0.hides.load(Ordering::Acquire) { self.load().outcome(outcome) } else { outcome }
+    }
+
+    /// Masks streams of bytes, each with what is to be hidden when a piece comes in: a secret that is
+    /// added meanwhile is hidden from then on.
+    pub fn byte_masks(&self) -> ByteMasks {
+        let live = self.clone();
+        Arc::new(move || live.byte_mask())
+    }
+
+    fn byte_mask(&self) -> ByteMask {
+        let live = self.clone();
+        let mut known = live.0.mask.load_full();
+        let mut stream = known.bytes();
+        Box::new(move |piece, shown| {
+            let now = live.load();
+            if !Arc::ptr_eq(&known, &now) {
+                known = Arc::clone(&now);
+                stream.set_mask(Mask::clone(&now));
+            }
+            match piece {
+                Some(piece) => stream.push(piece, shown),
+                None => stream.finish(shown),
+            }
+        })
     }
 
     /// Hides these values, too, from when this returns.
-    pub(crate) fn extend(&self, values: &[String]) -> Result<(), MaskError> {
+    pub fn extend(&self, values: &[String]) -> Result<(), MaskError> {
         let mut result = Ok(());
-        self.mask.rcu(|mask| match mask.extended(values.iter().cloned()) {
+        self.0.mask.rcu(|mask| match mask.extended(values.iter().cloned()) {
             Ok(mask) => {
                 result = Ok(());
                 Arc::new(mask)
@@ -49,9 +84,16 @@ impl LiveMask {
             }
         });
         if !self.load().is_empty() {
-            self.hides.store(true, Ordering::Release);
+            self.0.hides.store(true, Ordering::Release);
         }
         result
+    }
+}
+
+impl fmt::Debug for LiveMask {
+    /// Says how much is hidden, not what.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("LiveMask").field(&*self.load()).finish()
     }
 }
 
@@ -71,5 +113,20 @@ mod tests {
         live.extend(&["hunter22".to_owned()]).unwrap();
         assert_eq!(said(&live), super::super::MASKED);
         assert_eq!(said(&LiveMask::new(Mask::new(["hunter22".to_owned()]).unwrap())), "[masked]");
+    }
+
+    #[test]
+    fn a_running_stream_hides_a_secret_that_is_added_meanwhile() {
+        let live = LiveMask::new(Mask::default());
+        let mut stream = live.byte_masks()();
+        let mut shown = Vec::new();
+        stream(Some(b"hunter22 "), &mut shown);
+        live.extend(&["hunter22".to_owned()]).unwrap();
+        stream(Some(b"hunt"), &mut shown);
+        live.extend(&["another one".to_owned()]).unwrap();
+        stream(Some(b"er22 another"), &mut shown);
+        stream(Some(b" one"), &mut shown);
+        stream(None, &mut shown);
+        assert_eq!(String::from_utf8(shown).unwrap(), "hunter22 [masked] [masked]");
     }
 }

@@ -174,6 +174,26 @@ proptest! {
     }
 
     #[test]
+    fn bytes_in_pieces_are_masked_like_the_whole_text(
+        secrets in prop::collection::vec(LETTERS, 0..5),
+        text in "[xy\"é\\\\ ]{0,80}",
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..8),
+    ) {
+        let mask = Mask::new(secrets).unwrap();
+        // Pieces of a stream end anywhere, also within a character.
+        let mut ends: Vec<usize> = cuts.iter().map(|cut| cut.index(text.len() + 1)).collect();
+        ends.push(text.len());
+        ends.sort_unstable();
+        let (mut stream, mut shown, mut start) = (mask.bytes(), Vec::new(), 0);
+        for end in ends {
+            stream.push(&text.as_bytes()[start..end], &mut shown);
+            start = end;
+        }
+        stream.finish(&mut shown);
+        prop_assert_eq!(String::from_utf8(shown).unwrap(), mask.text(&text).into_owned());
+    }
+
+    #[test]
     fn whatever_stands_between_secrets_stays(before in "[a-z ]{0,9}", after in "[a-z ]{0,9}") {
         let text = format!("{before}S3CRET{after}");
         let masked = format!("{before}[masked]{after}");

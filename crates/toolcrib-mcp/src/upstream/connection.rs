@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 use toolcrib_net::TransportError;
 use toolcrib_sandbox::{Ended, KeptProcess, Places, Status, keep};
 
+use super::confidential::Confidential;
 use super::failure::Failure;
 use super::http::{self, HttpServer};
 use super::link::Live;
@@ -50,21 +51,24 @@ pub(crate) struct Connection {
 
 impl Connection {
     /// Connects; in the end there is a session, or nothing is left.
-    pub(crate) async fn open(upstream: &Upstream) -> Result<Self, Failure> {
+    pub(crate) async fn open(
+        upstream: &Upstream,
+        confidential: &Confidential,
+    ) -> Result<Self, Failure> {
         match &upstream.transport {
             Transport::Stdio(server) => {
                 // Nearly every program knows `initialize`; those that do not say so.
-                match start(upstream, server, ClientLifecycleMode::Initialize).await {
+                match start(upstream, confidential, server, ClientLifecycleMode::Initialize).await {
                     Err((_, true)) => {
                         let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
                         let discovery = ClientLifecycleMode::Discover { preferred_versions };
-                        start(upstream, server, discovery).await
+                        start(upstream, confidential, server, discovery).await
                     }
                     outcome => outcome,
                 }
                 .map_err(|(failure, _)| failure)
             }
-            Transport::Http(server) => dial(upstream, server).await,
+            Transport::Http(server) => dial(upstream, confidential, server).await,
         }
     }
 
@@ -124,7 +128,7 @@ impl Connection {
     }
 
     /// Ends the connection and the server's process tree; what it said at the end is in the failure.
-    pub(crate) async fn close(self, upstream: &Upstream) -> Failure {
+    pub(crate) async fn close(self, confidential: &Confidential) -> Failure {
         self.closing.cancel();
         let by_itself = self.is_over;
         let Some(process) = self.process else {
@@ -137,7 +141,7 @@ impl Connection {
         };
         let ended = process.stop(PATIENCE).await;
         let reason = if by_itself { how_it_ended(ended.status) } else { "it was ended".to_owned() };
-        said(upstream, Failure::new(reason), &ended)
+        said(confidential, Failure::new(reason), &ended)
     }
 }
 
@@ -145,6 +149,7 @@ impl Connection {
 /// way of opening one.
 async fn start(
     upstream: &Upstream,
+    confidential: &Confidential,
     server: &StdioServer,
     mode: ClientLifecycleMode,
 ) -> Result<Connection, (Failure, bool)> {
@@ -153,8 +158,9 @@ async fn start(
     }
     // Before the program is started: what comes in between counts as new.
     let before = server.places();
-    let kept = keep(&server.command()).map_err(|error| {
-        let confidential = upstream.confidential();
+    // Standard error is cut while it is read: what is confidential is hidden before that.
+    let command = server.command().filter_output(confidential.byte_masks());
+    let kept = keep(&command).map_err(|error| {
         let failure = Failure::new("it cannot be started");
         (failure.detail(&error.to_string(), confidential), false)
     })?;
@@ -181,12 +187,12 @@ async fn start(
     let ended = process.stop(PATIENCE).await;
     let refused = matches!(problem, Some(ClientInitializeError::JsonRpcError(_)));
     let failure = match problem {
-        _ if has_ended => said(upstream, Failure::new(how_it_ended(ended.status)), &ended),
+        _ if has_ended => said(confidential, Failure::new(how_it_ended(ended.status)), &ended),
         Some(error) => Failure::new("it does not open an MCP session")
-            .detail(&error.to_string(), upstream.confidential()),
+            .detail(&error.to_string(), confidential),
         None => {
             let limit = upstream.connect_timeout;
-            said(upstream, Failure::new(format!("it was not ready within {limit:?}")), &ended)
+            said(confidential, Failure::new(format!("it was not ready within {limit:?}")), &ended)
         }
     };
     Err((failure, refused))
@@ -194,18 +200,22 @@ async fn start(
 
 /// Opens a session with a server over HTTP. There it costs little to ask first whether it speaks the
 /// revision without a handshake, in which it can tell of changes without a session of its own.
-async fn dial(upstream: &Upstream, server: &HttpServer) -> Result<Connection, Failure> {
+async fn dial(
+    upstream: &Upstream,
+    confidential: &Confidential,
+    server: &HttpServer,
+) -> Result<Connection, Failure> {
     let mode = ClientLifecycleMode::Auto {
         preferred_versions: vec![ProtocolVersion::V_2026_07_28],
         legacy_version: None,
     };
     let closing = CancellationToken::new();
     let opening = async {
-        let (client, transport) = (Client::default(), server.transport().await?);
+        let (client, transport) = (Client::default(), server.transport(confidential).await?);
         let opened = serve_client_with_lifecycle_and_ct(client, transport, mode, closing.clone());
         opened.await.map_err(|error| {
             let failure = Failure::new("it does not open an MCP session");
-            failure.detail(&why(&error), upstream.confidential())
+            failure.detail(&why(&error), confidential)
         })
     };
     let limit = upstream.connect_timeout;
@@ -230,8 +240,8 @@ fn why(error: &ClientInitializeError) -> String {
     }
 }
 
-fn said(upstream: &Upstream, failure: Failure, ended: &Ended) -> Failure {
-    failure.detail(&ended.stderr.text(), upstream.confidential())
+fn said(confidential: &Confidential, failure: Failure, ended: &Ended) -> Failure {
+    failure.detail(&ended.stderr.text(), confidential)
 }
 
 fn how_it_ended(status: Status) -> String {

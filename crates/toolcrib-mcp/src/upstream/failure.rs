@@ -4,6 +4,8 @@ use std::fmt;
 
 use toolcrib_tool::visible;
 
+use super::confidential::Confidential;
+
 /// More of what a server said is not kept.
 const DETAIL_MAX: usize = 300;
 
@@ -24,15 +26,10 @@ impl Failure {
         Self { reason: reason.into(), detail: None }
     }
 
-    /// Adds what was said about it: its last line, made visible, cut, and without what is
-    /// `confidential`.
-    pub(crate) fn detail<'a>(
-        mut self,
-        said: &str,
-        confidential: impl Iterator<Item = &'a str>,
-    ) -> Self {
-        let said =
-            confidential.fold(said.to_owned(), |said, value| said.replace(value, "[masked]"));
+    /// Adds what was said about it: its last line without what is `confidential`, made visible and
+    /// cut.
+    pub(crate) fn detail(mut self, said: &str, confidential: &Confidential) -> Self {
+        let said = confidential.hide(said);
         let last = said.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or_default();
         let shown = visible(last);
         let cut: String = shown.chars().take(DETAIL_MAX).collect();
@@ -58,12 +55,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_line_is_told_without_secrets_and_controls() {
+    fn the_last_line_is_told_without_controls_and_cut() {
         let failure = Failure::new("it ended")
-            .detail("first\nbad token hunter22 \u{1b}[1m\n\n", ["hunter22"].into_iter());
-        assert_eq!(failure.to_string(), "it ended: bad token [masked] \\u{1b}[1m");
-        let long = Failure::new("it ended").detail(&"x".repeat(500), std::iter::empty());
+            .detail("first\nbad token \u{1b}[1m\n\n", &Confidential::default());
+        assert_eq!(failure.to_string(), "it ended: bad token \\u{1b}[1m");
+        let long = Failure::new("it ended").detail(&"x".repeat(500), &Confidential::default());
         assert_eq!(long.to_string().chars().count(), "it ended: ".len() + DETAIL_MAX + 2);
-        assert_eq!(Failure::new("it ended").detail("\n \n", std::iter::empty()).detail, None);
+        assert_eq!(Failure::new("it ended").detail("\n \n", &Confidential::default()).detail, None);
     }
 }

@@ -12,6 +12,7 @@ use rmcp::transport::streamable_http_client::{
 };
 use toolcrib_net::{AddressPolicy, Client, IpNet, NamedBy, Target};
 
+use super::confidential::Confidential;
 use super::failure::Failure;
 
 /// A server that speaks MCP over streamable HTTP.
@@ -68,10 +69,13 @@ impl HttpServer {
     }
 
     /// The way to the server; nothing is sent yet.
-    pub(crate) async fn transport(&self) -> Result<impl Transport<RoleClient> + use<>, Failure> {
+    pub(crate) async fn transport(
+        &self,
+        confidential: &Confidential,
+    ) -> Result<impl Transport<RoleClient> + use<>, Failure> {
         let target = Target::parse(&self.url, NamedBy::Operator).map_err(|error| {
             Failure::new("its address cannot be used")
-                .detail(&error.to_string(), self.confidential())
+                .detail(&error.to_string(), confidential)
         })?;
         let policy = self
             .allowed
@@ -79,7 +83,7 @@ impl HttpServer {
             .fold(AddressPolicy::public(), |policy, network| policy.allow(*network));
         let client = Client::builder().addresses(policy).build();
         let client = client.of_server(&target).await.map_err(|error| {
-            Failure::new("it cannot be connected to").detail(&chain(&error), self.confidential())
+            Failure::new("it cannot be connected to").detail(&chain(&error), confidential)
         })?;
         let mut config = StreamableHttpClientTransportConfig::with_uri(target.url().as_str())
             .custom_headers(self.custom_headers()?);

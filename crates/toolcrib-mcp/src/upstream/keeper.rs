@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use toolcrib_core::fingerprint::Fingerprint;
 
 use super::backoff::Backoff;
+use super::confidential::Confidential;
 use super::connection::Connection;
 use super::declared::Declared;
 use super::failure::Failure;
@@ -62,6 +63,8 @@ impl Default for Shared {
 /// Keeps one upstream until it is told to stop.
 pub(crate) struct Keeper {
     pub(crate) upstream: Arc<Upstream>,
+    /// What is hidden of what it says.
+    pub(crate) confidential: Confidential,
     pub(crate) link: Arc<Link>,
     pub(crate) shared: Arc<Shared>,
     pub(crate) publisher: Publisher,
@@ -133,8 +136,8 @@ impl Keeper {
 
     /// Opens a connection and takes its tools over.
     async fn connect(&mut self) -> Result<Connection, Failure> {
-        let connection = Connection::open(&self.upstream).await?;
-        match list(&connection.live.peer, self.upstream.connect_timeout).await {
+        let connection = Connection::open(&self.upstream, &self.confidential).await?;
+        match list(&connection.live.peer, self.upstream.connect_timeout, &self.confidential).await {
             Ok(tools) => {
                 // Not a moment under settings that do not hold any more.
                 if self.declared.has_changed().unwrap_or(false) {
@@ -143,11 +146,11 @@ impl Keeper {
                 self.publisher.list(tools).await;
             }
             Err(NoList::Refused(failure)) => {
-                connection.close(&self.upstream).await;
+                connection.close(&self.confidential).await;
                 return Err(failure);
             }
             Err(NoList::Silent(failure)) => {
-                let ended = connection.close(&self.upstream).await;
+                let ended = connection.close(&self.confidential).await;
                 return Err(Failure { detail: ended.detail.or(failure.detail), ..failure });
             }
         }
@@ -173,12 +176,12 @@ impl Keeper {
             let wake = |at: Option<Instant>| sleep_until(at.unwrap_or_else(Instant::now));
             tokio::select! {
                 () = self.stop.cancelled() => {
-                    connection.close(&self.upstream).await;
+                    connection.close(&self.confidential).await;
                     return None;
                 }
-                () = connection.lost() => return Some(connection.close(&self.upstream).await),
+                () = connection.lost() => return Some(connection.close(&self.confidential).await),
                 () = &mut outgrown => {
-                    connection.close(&self.upstream).await;
+                    connection.close(&self.confidential).await;
                     let reason = "it is started anew: files that decide what this server runs have \
                                   come into what it may change";
                     return Some(Failure::new(reason));
@@ -194,7 +197,7 @@ impl Keeper {
                     (list_at, listed) = (None, Instant::now());
                     let limit = self.upstream.connect_timeout;
                     if let Some(failure) = self.relist(&connection, limit).await {
-                        connection.close(&self.upstream).await;
+                        connection.close(&self.confidential).await;
                         return Some(failure);
                     }
                 }
@@ -206,7 +209,7 @@ impl Keeper {
                     (proof_at, listed) = (None, Instant::now());
                     let limit = self.upstream.connect_timeout.min(PROOF_LIMIT);
                     if self.relist(&connection, limit).await.is_some() {
-                        connection.close(&self.upstream).await;
+                        connection.close(&self.confidential).await;
                         return Some(Failure::new("it stopped answering"));
                     }
                 }
@@ -226,7 +229,7 @@ impl Keeper {
     async fn relist(&mut self, connection: &Connection, limit: Duration) -> Option<Failure> {
         let answer = tokio::select! {
             () = self.stop.cancelled() => return None,
-            answer = list(&connection.live.peer, limit) => answer,
+            answer = list(&connection.live.peer, limit, &self.confidential) => answer,
         };
         match answer {
             Ok(tools) => {
@@ -253,7 +256,7 @@ impl Keeper {
             Err(error) => {
                 tracing::error!(upstream = self.upstream.name, %error, "its tools were not taken");
                 let failure = Failure::new("its tools were not taken");
-                UpstreamState::down(failure.detail(&error.to_string(), std::iter::empty()), None)
+                UpstreamState::down(failure.detail(&error.to_string(), &self.confidential), None)
             }
         };
         self.tell(state);

@@ -10,6 +10,7 @@ use rmcp::{Peer, RoleClient};
 use serde_json::Value;
 use tokio::time::timeout;
 
+use super::confidential::Confidential;
 use super::failure::Failure;
 
 /// More tools of one server are not taken.
@@ -27,14 +28,21 @@ pub(crate) enum NoList {
 }
 
 /// All tools of a server, as it describes them.
-pub(crate) async fn list(peer: &Peer<RoleClient>, limit: Duration) -> Result<Vec<Value>, NoList> {
-    timeout(limit, pages(peer)).await.unwrap_or_else(|_| {
+pub(crate) async fn list(
+    peer: &Peer<RoleClient>,
+    limit: Duration,
+    confidential: &Confidential,
+) -> Result<Vec<Value>, NoList> {
+    timeout(limit, pages(peer, confidential)).await.unwrap_or_else(|_| {
         let reason = format!("it did not list its tools within {limit:?}");
         Err(NoList::Silent(Failure::new(reason)))
     })
 }
 
-async fn pages(peer: &Peer<RoleClient>) -> Result<Vec<Value>, NoList> {
+async fn pages(
+    peer: &Peer<RoleClient>,
+    confidential: &Confidential,
+) -> Result<Vec<Value>, NoList> {
     let mut tools = Vec::new();
     let mut cursor = None;
     for _ in 0..PAGES_MAX {
@@ -52,11 +60,11 @@ async fn pages(peer: &Peer<RoleClient>) -> Result<Vec<Value>, NoList> {
             }
             Err(ServiceError::McpError(error)) => {
                 let failure = Failure::new("it refused to list its tools");
-                return Err(NoList::Refused(failure.detail(&error.message, std::iter::empty())));
+                return Err(NoList::Refused(failure.detail(&error.message, confidential)));
             }
             Err(error) => {
                 let failure = Failure::new("it closed the connection");
-                return Err(NoList::Silent(failure.detail(&error.to_string(), std::iter::empty())));
+                return Err(NoList::Silent(failure.detail(&error.to_string(), confidential)));
             }
         };
         let Some(Value::Array(listed)) = page.as_ref().and_then(|page| page.get("tools")) else {

@@ -15,6 +15,7 @@ use toolcrib_core::{Change, Executor, SourceUnit};
 use toolcrib_sandbox::finish_kills;
 use toolcrib_tool::Layer;
 
+use super::confidential::Confidential;
 use super::declared::Declared;
 use super::keeper::{Keeper, Shared};
 use super::link::Link;
@@ -241,6 +242,7 @@ impl Upstreams {
         let publisher = Publisher::new(&declared, executor, known_by, Arc::clone(&link), listed);
         let declared = watch::Sender::new(declared);
         let keeper = Keeper {
+            confidential: Confidential::of(&upstream, self.0.executor.mask()),
             upstream: Arc::clone(&upstream),
             link: Arc::clone(&link),
             shared: Arc::clone(&shared),

@@ -4,6 +4,7 @@
 //! one reads for all. What a worker says unasked fills its pipe and stops it.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -18,6 +19,7 @@ use toolcrib_sandbox::{Captured, Ended, Kept, KeptInput, KeptOutput, KeptProcess
 
 use super::protocol::{self, Reply};
 use crate::confinement::facts;
+use toolcrib_tool::ByteMasks;
 
 /// How long a worker has to answer a call that was cancelled.
 pub(super) const CANCEL_WAIT: Duration = Duration::from_millis(500);
@@ -38,7 +40,6 @@ pub(super) struct Gone {
 type Answer = Result<Reply, Arc<Gone>>;
 
 /// A worker that was started.
-#[derive(Debug)]
 pub(super) struct Live {
     /// What holds it, as results tell it.
     sandbox: Value,
@@ -49,6 +50,8 @@ pub(super) struct Live {
     answered: AtomicU64,
     /// A task that is of no use once the worker is gone.
     watcher: Mutex<Option<AbortHandle>>,
+    /// What hides secrets in what is told of it.
+    masks: Option<ByteMasks>,
 }
 
 #[derive(Debug, Default)]
@@ -69,8 +72,18 @@ impl Drop for Live {
     }
 }
 
+impl fmt::Debug for Live {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Live")
+            .field("process", &self.process)
+            .field("waiting", &self.waiting)
+            .field("answered", &self.answered)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Live {
-    pub(super) fn new(kept: Kept, line_bytes: usize) -> Self {
+    pub(super) fn new(kept: Kept, line_bytes: usize, masks: Option<ByteMasks>) -> Self {
         Self {
             sandbox: facts(kept.process.enforced()),
             process: Mutex::new(Some(kept.process)),
@@ -79,6 +92,7 @@ impl Live {
             waiting: Mutex::default(),
             answered: AtomicU64::new(0),
             watcher: Mutex::default(),
+            masks,
         }
     }
 
@@ -178,7 +192,7 @@ impl Live {
     /// Reads until an answer to somebody has come, and hands it over.
     async fn read(self: &Arc<Self>, lines: &mut Lines) {
         match lines.next().await {
-            Ok(Some(line)) => match protocol::answer(line) {
+            Ok(Some(line)) => match protocol::answer(line, self.masks.as_ref()) {
                 Ok((id, reply)) => {
                     let mut waiting = self.waiting();
                     let call = waiting.calls.remove(&id);

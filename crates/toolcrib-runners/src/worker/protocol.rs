@@ -1,7 +1,7 @@
 //! The lines that go to a worker and come back: `jsonl`.
 
 use serde_json::{Map, Value};
-use toolcrib_tool::canonical_json;
+use toolcrib_tool::{ByteMasks, canonical_json};
 
 /// The line of one call. `arguments` is JSON text; a line end in it can only stand between tokens.
 pub(super) fn call(id: u64, tool: &str, arguments: &str, context: &Map<String, Value>) -> Vec<u8> {
@@ -41,9 +41,18 @@ pub(super) enum Reply {
     Failure { message: String, retryable: bool },
 }
 
-/// Reads an answer: the call's number, and the reply. Fails with a clause about the line.
-pub(super) fn answer(line: &[u8]) -> Result<(u64, Reply), String> {
+/// Reads an answer: the call's number, and the reply. Fails with a clause about the line, of which the
+/// beginning is shown, with secrets masked.
+pub(super) fn answer(line: &[u8], masks: Option<&ByteMasks>) -> Result<(u64, Reply), String> {
     let not_one = |problem: &str| {
+        // Before the cut: half a secret could not be found any more.
+        let masked = masks.map(|masks| {
+            let (mut mask, mut masked) = (masks(), Vec::new());
+            mask(Some(line), &mut masked);
+            mask(None, &mut masked);
+            masked
+        });
+        let line = masked.as_deref().unwrap_or(line);
         let start: String = String::from_utf8_lossy(line).chars().take(200).collect();
         format!("wrote a line that is no answer ({problem}): {start}")
     };
@@ -97,7 +106,7 @@ mod tests {
 
     #[test]
     fn answers_are_read_and_what_is_none_is_named() {
-        let read = |line: &str| answer(line.as_bytes());
+        let read = |line: &str| answer(line.as_bytes(), None);
         let success = |output: Option<&str>, data| {
             (3, Reply::Success { output: output.map(str::to_owned), data })
         };

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use toolcrib_manifest::declaration::{SandboxSpec, WorkerSpec};
 use toolcrib_sandbox::{Capture, Command, Confinement, ControlPlane, Places, SealedFile, keep};
-use toolcrib_tool::{ErrorKind, ToolError};
+use toolcrib_tool::{ByteMasks, ErrorKind, ToolError};
 
 use super::live::{Exchange, Live};
 use crate::RunnerHost;
@@ -70,8 +70,12 @@ impl Supervisor {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A call's number, and its way to a worker, which is started if none is there.
-    pub(super) fn begin(self: &Arc<Self>) -> Result<(u64, Exchange), ToolError> {
+    /// A call's number, and its way to a worker, which is started if none is there. What that one says
+    /// on standard error, and in lines that are no answers, is masked by `masks`.
+    pub(super) fn begin(
+        self: &Arc<Self>,
+        masks: Option<ByteMasks>,
+    ) -> Result<(u64, Exchange), ToolError> {
         let mut state = self.state();
         if state.closed {
             return Err(ToolError::unavailable("the tool was removed"));
@@ -81,7 +85,7 @@ impl Supervisor {
         }
         if state.current.is_none() {
             state.may_start()?;
-            match self.start() {
+            match self.start(masks) {
                 Ok(live) => {
                     let used = Instant::now();
                     state.current = Some(Current { live, calls: 0, used });
@@ -106,7 +110,7 @@ impl Supervisor {
         Ok((id, exchange))
     }
 
-    fn start(self: &Arc<Self>) -> Result<Arc<Live>, ToolError> {
+    fn start(self: &Arc<Self>, masks: Option<ByteMasks>) -> Result<Arc<Live>, ToolError> {
         let [program, arguments @ ..] = self.spec.argv.as_slice() else {
             return Err(ToolError::internal("the tool's declaration names no program"));
         };
@@ -123,6 +127,7 @@ impl Supervisor {
             .pass_env(&self.spec.pass_env)
             .cwd(folder)
             .capture_stderr(Capture { head: 0, tail: STDERR_BYTES })
+            .filter_output(masks.clone())
             .grace(GRACE);
         // A bare name is a program's on PATH, whatever stands beside the manifest.
         if program.contains('/')
@@ -143,7 +148,7 @@ impl Supervisor {
             command = command.env(name, lasting(template, &self.host)?);
         }
         let kept = keep(&command).map_err(not_started)?;
-        let live = Arc::new(Live::new(kept, self.spec.line_bytes));
+        let live = Arc::new(Live::new(kept, self.spec.line_bytes, masks));
         let supervisor = Arc::downgrade(self);
         let watched = Arc::downgrade(&live);
         drop(tokio::spawn(let_go_when_idle(supervisor, watched, self.spec.idle)));

@@ -19,7 +19,7 @@ use super::run::{KILL_WAIT, off_thread, report};
 use super::start::{Input, Started, start};
 use super::sys::watch_owned;
 use super::tree::{Guard, Tree};
-use super::{Capture, Captured, Command, KillReport, SpawnError, Status};
+use super::{Captured, Command, KillReport, SpawnError, Status};
 use crate::Enforced;
 use crate::program::Ended;
 
@@ -80,7 +80,7 @@ pub fn keep(command: &Command) -> Result<Kept, SpawnError> {
     let stdin = stdin.ok_or_else(|| io::Error::other("the program has no standard input"))?;
     let input = KeptInput(Sender::from_owned_fd(stdin)?);
     let output = KeptOutput(Receiver::from_owned_fd(stdout)?);
-    let errors = Errors::drain(stderr, command.stderr)?;
+    let errors = Errors::drain(stderr, Recorder::new(command.stderr, command.filters.as_ref()))?;
     Ok(Kept { process: KeptProcess { guard, ended, errors, enforced }, input, output })
 }
 
@@ -213,9 +213,9 @@ struct Errors {
 }
 
 impl Errors {
-    fn drain(stderr: OwnedFd, limits: Capture) -> io::Result<Self> {
+    fn drain(stderr: OwnedFd, recorder: Recorder) -> io::Result<Self> {
         let mut pipe = Receiver::from_owned_fd(stderr)?;
-        let recorder = Arc::new(Mutex::new(Recorder::new(limits)));
+        let recorder = Arc::new(Mutex::new(recorder));
         let shared = Arc::clone(&recorder);
         let task = tokio::spawn(async move {
             let mut buffer = vec![0; CHUNK];
@@ -224,6 +224,7 @@ impl Errors {
             {
                 shared.lock().unwrap_or_else(PoisonError::into_inner).push(&buffer[..count]);
             }
+            shared.lock().unwrap_or_else(PoisonError::into_inner).end();
         });
         Ok(Self { recorder, task: task.abort_handle() })
     }

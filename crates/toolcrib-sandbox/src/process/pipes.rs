@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use tokio::net::unix::pipe::{Receiver, Sender};
 
 use super::capture::Recorder;
-use super::{Capture, Captured};
+use super::{Capture, Captured, OutputFilters};
 
 /// What one read takes at most: a pipe's usual size.
 const CHUNK: usize = 64 * 1024;
@@ -19,12 +19,15 @@ pub(crate) struct Pipes {
 }
 
 impl Pipes {
-    /// Takes our ends and makes them non-blocking; the child's stay as programs expect them. Must be called inside a tokio runtime with I/O enabled.
+    /// Takes our ends and makes them non-blocking; the child's stay as programs expect them. Both
+    /// outputs pass through filters, if there are any. Must be called inside a tokio runtime with I/O
+    /// enabled.
     pub(crate) fn new(
         stdin: Option<OwnedFd>,
         text: Vec<u8>,
         stdout: (OwnedFd, Capture),
         stderr: (OwnedFd, Capture),
+        filters: Option<&OutputFilters>,
     ) -> io::Result<Self> {
         let pipe = match stdin {
             Some(fd) => Some(Sender::from_owned_fd(fd)?),
@@ -32,8 +35,8 @@ impl Pipes {
         };
         Ok(Self {
             stdin: Input { pipe, text, written: 0 },
-            stdout: Output::new(stdout.0, stdout.1)?,
-            stderr: Output::new(stderr.0, stderr.1)?,
+            stdout: Output::new(stdout.0, Recorder::new(stdout.1, filters))?,
+            stderr: Output::new(stderr.0, Recorder::new(stderr.1, filters))?,
         })
     }
 
@@ -97,9 +100,9 @@ struct Output {
 }
 
 impl Output {
-    fn new(fd: OwnedFd, limits: Capture) -> io::Result<Self> {
+    fn new(fd: OwnedFd, recorder: Recorder) -> io::Result<Self> {
         let pipe = Some(Receiver::from_owned_fd(fd)?);
-        Ok(Self { pipe, buffer: Vec::new(), recorder: Recorder::new(limits) })
+        Ok(Self { pipe, buffer: Vec::new(), recorder })
     }
 
     /// Reads to the end.

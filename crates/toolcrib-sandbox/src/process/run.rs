@@ -42,8 +42,13 @@ pub async fn run(command: Command, stop: impl Future<Output = ()>) -> Result<Fin
     let started_at = Instant::now();
     let Started { tree, stdin, stdout, stderr, enforced } = start(&command, Input::Text)?;
     let guard = Guard::new(tree);
-    let mut pipes =
-        Pipes::new(stdin, command.stdin, (stdout, command.stdout), (stderr, command.stderr))?;
+    let mut pipes = Pipes::new(
+        stdin,
+        command.stdin,
+        (stdout, command.stdout),
+        (stderr, command.stderr),
+        command.filters.as_ref(),
+    )?;
 
     let mut stop = std::pin::pin!(stop);
     let stopped = tokio::select! {

@@ -2,6 +2,15 @@
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+
+/// Changes a stream before any of it is cut or kept, for example to hide secrets. It is given one
+/// piece after another, and `None` at the end, and appends to the vector what goes on.
+pub type OutputFilter = Box<dyn FnMut(Option<&[u8]>, &mut Vec<u8>) + Send>;
+
+/// Makes an [`OutputFilter`] for each stream.
+pub type OutputFilters = Arc<dyn Fn() -> OutputFilter + Send + Sync>;
 
 /// How much of an output stream is kept, in bytes. What comes after the head and before the tail
 /// is read, counted and thrown away.
@@ -26,7 +35,7 @@ pub struct Captured {
     pub head: Vec<u8>,
     /// The end; follows the head directly if nothing was left out.
     pub tail: Vec<u8>,
-    /// How many bytes the program wrote.
+    /// How many bytes the program wrote, counted behind its [filter](crate::Command::filter_output).
     pub total: u64,
 }
 
@@ -60,16 +69,36 @@ impl Captured {
     /// assert_eq!(captured.text(), "begin\n[… 100 bytes omitted …]\nend");
     /// ```
     pub fn text(&self) -> String {
+        self.text_with(|part| part)
+    }
+
+    /// The stream as [`text`](Self::text) gives it, with a change made to each part that was kept: to
+    /// all of it if nothing was thrown away, else to the beginning and to the end.
+    pub fn text_with(&self, change: impl Fn(String) -> String) -> String {
         if !self.is_truncated() {
-            return String::from_utf8_lossy(&self.bytes()).into_owned();
+            return change(String::from_utf8_lossy(&self.bytes()).into_owned());
         }
         let head = without_split_end(&self.head);
         let tail = without_split_start(&self.tail);
         let omitted = self.total.saturating_sub((head.len() + tail.len()) as u64);
-        let head = String::from_utf8_lossy(head);
+        let head = change(String::from_utf8_lossy(head).into_owned());
         let break_before = if head.is_empty() || head.ends_with('\n') { "" } else { "\n" };
-        let tail = String::from_utf8_lossy(tail);
+        let tail = change(String::from_utf8_lossy(tail).into_owned());
         format!("{head}{break_before}[… {omitted} bytes omitted …]\n{tail}")
+    }
+
+    /// The stream without the lines that were cut: the unfinished line at the end of the head, and the
+    /// rest of a line at the start of the tail. They count as thrown away. If nothing was thrown away,
+    /// all of it.
+    pub fn whole_lines(&self) -> Cow<'_, Self> {
+        if !self.is_truncated() {
+            return Cow::Borrowed(self);
+        }
+        let is_end = |byte: &u8| *byte == b'\n';
+        let head = self.head.iter().rposition(is_end).map_or(0, |end| end + 1);
+        let tail = self.tail.iter().position(is_end).map_or(self.tail.len(), |end| end + 1);
+        let (head, tail) = (self.head[..head].to_vec(), self.tail[tail..].to_vec());
+        Cow::Owned(Self { head, tail, total: self.total })
     }
 }
 
@@ -96,10 +125,12 @@ fn without_split_start(bytes: &[u8]) -> &[u8] {
     &bytes[rest..]
 }
 
-/// Takes a stream in pieces and keeps what a [`Capture`] asks for.
-#[derive(Debug)]
+/// Takes a stream in pieces and keeps what a [`Capture`] asks for of what its filter lets through.
 pub(crate) struct Recorder {
     limits: Capture,
+    filter: Option<OutputFilter>,
+    /// What the filter has let through; its room is used again for the next piece.
+    passed: Vec<u8>,
     head: Vec<u8>,
     tail: VecDeque<u8>,
     total: u64,
@@ -107,12 +138,43 @@ pub(crate) struct Recorder {
 
 impl Recorder {
     /// An empty one. Memory is taken as the stream grows, never more than the limits.
-    pub(crate) fn new(limits: Capture) -> Self {
-        Self { limits, head: Vec::new(), tail: VecDeque::new(), total: 0 }
+    pub(crate) fn new(limits: Capture, filters: Option<&OutputFilters>) -> Self {
+        Self {
+            limits,
+            filter: filters.map(|filters| filters()),
+            passed: Vec::new(),
+            head: Vec::new(),
+            tail: VecDeque::new(),
+            total: 0,
+        }
     }
 
     /// Takes the next piece.
     pub(crate) fn push(&mut self, piece: &[u8]) {
+        self.pass(Some(piece));
+    }
+
+    /// The stream has ended: takes what the filter has held back.
+    pub(crate) fn end(&mut self) {
+        self.pass(None);
+        self.filter = None;
+        self.passed = Vec::new();
+    }
+
+    /// Sends a piece, or the end, through the filter.
+    fn pass(&mut self, piece: Option<&[u8]>) {
+        let Some(filter) = &mut self.filter else {
+            self.keep(piece.unwrap_or_default());
+            return;
+        };
+        let mut passed = std::mem::take(&mut self.passed);
+        filter(piece, &mut passed);
+        self.keep(&passed);
+        passed.clear();
+        self.passed = passed;
+    }
+
+    fn keep(&mut self, piece: &[u8]) {
         self.total += piece.len() as u64;
         let room = self.limits.head - self.head.len();
         let (head, rest) = piece.split_at(room.min(piece.len()));
@@ -124,7 +186,7 @@ impl Recorder {
         self.tail.extend(last);
     }
 
-    /// What has been kept so far.
+    /// What has been kept so far, without what the filter holds back.
     pub(crate) fn so_far(&self) -> Captured {
         Captured {
             head: self.head.clone(),
@@ -133,9 +195,20 @@ impl Recorder {
         }
     }
 
-    /// What was kept.
-    pub(crate) fn finish(self) -> Captured {
+    /// What was kept, to the end of the stream.
+    pub(crate) fn finish(mut self) -> Captured {
+        self.end();
         Captured { head: self.head, tail: self.tail.into(), total: self.total }
+    }
+}
+
+impl fmt::Debug for Recorder {
+    /// Says how much there is, not what.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Recorder")
+            .field("limits", &self.limits)
+            .field("total", &self.total)
+            .finish_non_exhaustive()
     }
 }
 
@@ -146,7 +219,7 @@ mod tests {
     use super::*;
 
     fn record(limits: Capture, pieces: &[Vec<u8>]) -> Captured {
-        let mut recorder = Recorder::new(limits);
+        let mut recorder = Recorder::new(limits, None);
         for piece in pieces {
             recorder.push(piece);
         }
@@ -184,6 +257,43 @@ mod tests {
                 prop_assert_eq!(shown, text);
             }
         }
+    }
+
+    #[test]
+    fn what_is_kept_has_passed_the_filter_to_the_end() {
+        // Holds back one byte, and writes each as two.
+        let filters: OutputFilters = Arc::new(|| {
+            let mut held = Vec::new();
+            Box::new(move |piece, passed| match piece {
+                Some(piece) => {
+                    held.extend_from_slice(piece);
+                    let last = held.pop();
+                    passed.extend(held.drain(..).flat_map(|byte| [byte, b'.']));
+                    held.extend(last);
+                }
+                None => passed.extend(held.drain(..).map(|byte| byte.to_ascii_uppercase())),
+            })
+        });
+        let mut recorder = Recorder::new(Capture { head: 3, tail: 3 }, Some(&filters));
+        recorder.push(b"ab");
+        assert_eq!(recorder.so_far().text(), "a.");
+        recorder.push(b"cde");
+        let captured = recorder.finish();
+        assert_eq!((captured.text().as_str(), captured.total), ("a.b\n[… 3 bytes omitted …]\nd.E", 9));
+    }
+
+    #[test]
+    fn whole_lines_are_without_what_was_cut_of_a_line() {
+        let captured = |head: &str, tail: &str, total| Captured {
+            head: head.into(),
+            tail: tail.into(),
+            total,
+        };
+        let whole = |captured: &Captured| captured.whole_lines().text();
+        assert_eq!(whole(&captured("a\nb", "", 3)), "a\nb");
+        assert_eq!(whole(&captured("a\nha", "lf\nb", 100)), "a\n[… 97 bytes omitted …]\nb");
+        assert_eq!(whole(&captured("ha", "lf", 100)), "[… 100 bytes omitted …]\n");
+        assert_eq!(whole(&captured("", "lf\nb\n", 100)), "[… 98 bytes omitted …]\nb\n");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::Capture;
+use super::{Capture, OutputFilters};
 use crate::{Confinement, SealedFile};
 
 /// A program to start with [`run`](crate::run).
@@ -30,6 +30,7 @@ pub struct Command {
     pub(crate) stdout: Capture,
     pub(crate) stderr: Capture,
     pub(crate) joined: bool,
+    pub(crate) filters: Option<OutputFilters>,
     pub(crate) grace: Duration,
     pub(crate) confinement: Confinement,
 }
@@ -52,6 +53,7 @@ impl Command {
             stdout: Capture::default(),
             stderr: Capture::default(),
             joined: false,
+            filters: None,
             grace: Duration::from_millis(500),
             confinement: Confinement::default(),
         }
@@ -133,6 +135,14 @@ impl Command {
     /// there, in the order in which it was written.
     pub fn stderr_to_stdout(mut self) -> Self {
         self.joined = true;
+        self
+    }
+
+    /// Sets what every output stream passes through before any of it is cut or kept. Default:
+    /// nothing. The standard output of a program that is [kept](crate::keep) does not pass through it:
+    /// whoever reads it does so from the pipe.
+    pub fn filter_output(mut self, filters: impl Into<Option<OutputFilters>>) -> Self {
+        self.filters = filters.into();
         self
     }
 

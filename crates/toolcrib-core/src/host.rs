@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use toolcrib_tool::{
-    BoxFuture, ByteMasks, CallHost, Content, ErrorKind, Services, StatusUpdate, ToolCall, ToolDefinition,
-    ToolError, ToolFile, ToolOutput, ToolResult,
+    BoxFuture, ByteMasks, CallHost, Content, ErrorKind, Services, StatusUpdate, ToolCall,
+    ToolDefinition, ToolError, ToolFile, ToolOutput, ToolResult,
 };
 
 use crate::admission::{Descent, Lineage, Permit};

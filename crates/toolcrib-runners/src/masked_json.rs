@@ -70,7 +70,8 @@ mod tests {
 
     #[test]
     fn a_masked_number_is_a_string() {
-        let text = br#"{"pin": [masked], "l": [1,-[masked].5,[masked][masked]], "s": "a \" [masked]"}"#;
+        let text =
+            br#"{"pin": [masked], "l": [1,-[masked].5,[masked][masked]], "s": "a \" [masked]"}"#;
         assert_eq!(
             from_masked_slice(text).unwrap(),
             json!({"pin": "[masked]", "l": [1, "-[masked].5", "[masked][masked]"], "s": "a \" [masked]"})

@@ -16,7 +16,8 @@ pub(crate) mod sys;
 mod tree;
 
 use crate::program::{
-    Capture, Captured, Command, Finished, KillReport, KillRung, OutputFilters, SpawnError, Status, capture, lookup,
+    Capture, Captured, Command, Finished, KillReport, KillRung, OutputFilters, SpawnError, Status,
+    capture, lookup,
 };
 
 pub use kept::{Kept, KeptInput, KeptOutput, KeptProcess, keep};

@@ -10,8 +10,8 @@ use std::time::Instant;
 use serde_json::Value;
 
 use crate::{
-    ByteMasks, CallHost, CallId, Content, NoHost, StatusUpdate, ToolCall, ToolDefinition, ToolError, ToolFile,
-    ToolOutput, ToolResult,
+    ByteMasks, CallHost, CallId, Content, NoHost, StatusUpdate, ToolCall, ToolDefinition,
+    ToolError, ToolFile, ToolOutput, ToolResult,
 };
 
 /// Values the host attached to a session or request: `user`, `tenant`, `project_id` and its own.

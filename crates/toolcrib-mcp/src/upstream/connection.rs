@@ -188,8 +188,9 @@ async fn start(
     let refused = matches!(problem, Some(ClientInitializeError::JsonRpcError(_)));
     let failure = match problem {
         _ if has_ended => said(confidential, Failure::new(how_it_ended(ended.status)), &ended),
-        Some(error) => Failure::new("it does not open an MCP session")
-            .detail(&error.to_string(), confidential),
+        Some(error) => {
+            Failure::new("it does not open an MCP session").detail(&error.to_string(), confidential)
+        }
         None => {
             let limit = upstream.connect_timeout;
             said(confidential, Failure::new(format!("it was not ready within {limit:?}")), &ended)

@@ -74,8 +74,7 @@ impl HttpServer {
         confidential: &Confidential,
     ) -> Result<impl Transport<RoleClient> + use<>, Failure> {
         let target = Target::parse(&self.url, NamedBy::Operator).map_err(|error| {
-            Failure::new("its address cannot be used")
-                .detail(&error.to_string(), confidential)
+            Failure::new("its address cannot be used").detail(&error.to_string(), confidential)
         })?;
         let policy = self
             .allowed

@@ -39,10 +39,7 @@ pub(crate) async fn list(
     })
 }
 
-async fn pages(
-    peer: &Peer<RoleClient>,
-    confidential: &Confidential,
-) -> Result<Vec<Value>, NoList> {
+async fn pages(peer: &Peer<RoleClient>, confidential: &Confidential) -> Result<Vec<Value>, NoList> {
     let mut tools = Vec::new();
     let mut cursor = None;
     for _ in 0..PAGES_MAX {

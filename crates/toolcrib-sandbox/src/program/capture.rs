@@ -279,7 +279,10 @@ mod tests {
         assert_eq!(recorder.so_far().text(), "a.");
         recorder.push(b"cde");
         let captured = recorder.finish();
-        assert_eq!((captured.text().as_str(), captured.total), ("a.b\n[… 3 bytes omitted …]\nd.E", 9));
+        assert_eq!(
+            (captured.text().as_str(), captured.total),
+            ("a.b\n[… 3 bytes omitted …]\nd.E", 9)
+        );
     }
 
     #[test]

@@ -194,6 +194,7 @@ pub(crate) fn not_started(error: SpawnError) -> ToolError {
         | SpawnError::WorkingDirectory { .. }
         | SpawnError::NoHelper { .. }
         | SpawnError::NotEnforced { .. }
+        | SpawnError::Grants { .. }
         | SpawnError::Unsupported { .. }
         | SpawnError::Confine { .. }
         | SpawnError::Resources(_) => ErrorKind::Unavailable,

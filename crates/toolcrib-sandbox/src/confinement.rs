@@ -156,7 +156,8 @@ pub struct Confinement {
     /// Files and directories that may be read and written.
     pub write: Vec<PathBuf>,
     /// Files and directories that the program can neither read nor change, whatever else is
-    /// granted: config, state, audit log, secrets. See [`hide`](Self::hide).
+    /// granted: config, state, audit log, secrets. See [`hide`](Self::hide). Nothing is withheld from
+    /// a [trusted](Profile::Trusted) program.
     pub hidden: Vec<PathBuf>,
     /// Files and directories that the program cannot change, whatever else is granted: manifests,
     /// the lock, scripts, programs. See [`read_only`](Self::read_only).
@@ -225,6 +226,14 @@ impl Confinement {
     }
 
     /// Takes a file, or all below a directory, out of everything that is granted.
+    ///
+    /// Where a grant contains the place, the program gets a mount namespace in which the place is
+    /// covered by something that cannot be opened, and in which the folders between the grant and the
+    /// place cannot be renamed. Where that cannot be had, or the place does not exist and the program
+    /// could create it, the program [is not started](Self::check). Give the path that is used: a
+    /// symbolic link on the way is followed, and if the program could replace it, it is not started
+    /// either. A file that is replaced from outside while the program runs is no longer covered, and
+    /// another name of the same file (a hard link that was made before) is not.
     #[must_use]
     pub fn hide(mut self, path: impl Into<PathBuf>) -> Self {
         self.hidden.push(path.into());
@@ -232,6 +241,7 @@ impl Confinement {
     }
 
     /// Takes the right to change a file, or all below a directory, out of everything that is granted.
+    /// It is done as [hiding](Self::hide) is, by mounts that cannot be written.
     #[must_use]
     pub fn read_only(mut self, path: impl Into<PathBuf>) -> Self {
         self.read_only.push(path.into());
@@ -244,6 +254,22 @@ impl Confinement {
     pub fn control_plane(mut self, plane: &ControlPlane) -> Self {
         plane.confine(&mut self);
         self
+    }
+
+    /// Why no program can be started with these grants and withheld places, if that is so: a place is
+    /// withheld that a grant contains, and this machine cannot keep the two apart, or the two
+    /// contradict each other. A start fails for the same reason with
+    /// [`SpawnError::Grants`](crate::SpawnError::Grants).
+    ///
+    /// It looks at the files that are named, and asks a helper once in the life of this process what
+    /// the machine can do. What a profile needs beside that, and the program itself, are not looked
+    /// at. A [trusted](Profile::Trusted) program has nothing withheld from it, so it can be started.
+    ///
+    /// # Errors
+    ///
+    /// The reason, with what to do.
+    pub fn check(&self) -> Result<(), String> {
+        crate::jail::check(self)
     }
 
     /// Sets what happens where the kernel cannot enforce the profile.

@@ -13,7 +13,7 @@ use crate::{KillRung, Profile};
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-#[expect(clippy::struct_excessive_bools, reason = "four facts that are independent")]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 pub struct Enforced {
     /// The profile that was asked for.
     pub profile: Profile,
@@ -25,6 +25,10 @@ pub struct Enforced {
     pub syscalls: bool,
     /// Whether it has no capabilities and can gain no privileges.
     pub privileges: bool,
+    /// Whether places beneath its grants were hidden from it or made read-only: those of
+    /// [`Confinement::hidden`](crate::Confinement::hidden) and
+    /// [`read_only`](crate::Confinement::read_only). `false` also where no grant contains one.
+    pub withheld: bool,
     /// What its processes are held together by.
     pub processes: KillRung,
     /// The version of Landlock it is held by.
@@ -42,6 +46,7 @@ impl Enforced {
             network: false,
             syscalls: false,
             privileges: false,
+            withheld: false,
             processes: KillRung::ProcessGroup,
             landlock: None,
             missing: Vec::new(),
@@ -60,6 +65,7 @@ impl Enforced {
             (self.network, "network"),
             (self.syscalls, "syscalls"),
             (self.privileges, "privileges"),
+            (self.withheld, "withheld"),
         ];
         held.into_iter().filter_map(|(held, name)| held.then_some(name))
     }

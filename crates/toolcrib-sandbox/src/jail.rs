@@ -16,6 +16,7 @@
 //! Where there is none of them, only [trusted](crate::Profile::Trusted) programs are started.
 
 use std::ffi::OsString;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::OnceLock;
@@ -26,16 +27,22 @@ mod filter;
 mod grants;
 mod hold;
 mod metadata;
+mod mounts;
+mod opened;
 pub(crate) mod plan;
 mod privileges;
+mod probe;
 pub(crate) mod report;
+mod resolve;
 pub(crate) mod supervisor;
 mod syscalls;
 mod target;
 #[cfg(test)]
 mod tests;
+mod withheld;
 
 pub(crate) use grants::{ProgramFile, grants};
+pub(crate) use probe::check;
 pub(crate) use target::FLOOR;
 
 use crate::process::sys;
@@ -95,9 +102,25 @@ pub(crate) fn helper() -> Option<&'static Path> {
     beside.as_deref().or_else(own)
 }
 
+/// The places that a plan withholds.
+fn withheld_by(plan: &plan::Plan) -> withheld::Withheld<'_> {
+    withheld::Withheld { hidden: &plan.hidden, read_only: &plan.read_only }
+}
+
 /// The helper's work. Gives an exit code, which nobody looks at unless it was started by hand.
 fn help(arguments: impl Iterator<Item = OsString>) -> i32 {
-    let Some((plan, words)) = plan::Plan::from_arguments(arguments) else {
+    let arguments: Vec<_> = arguments.collect();
+    if arguments.get(1..).is_some_and(|words| words == [plan::VERSION, plan::PROBE]) {
+        let Some([_control, report]) = sys::inherited() else { return by_hand() };
+        let text = match mounts::probe() {
+            Ok(()) => report::Built::default().to_text(),
+            Err(reason) => report::impossible(&reason),
+        };
+        // If nobody listens, nobody waits.
+        let _ = std::fs::File::from(report).write_all(text.as_bytes());
+        return 0;
+    }
+    let Some((plan, words)) = plan::Plan::from_arguments(arguments.into_iter()) else {
         return by_hand();
     };
     let Some([control, report]) = sys::inherited() else { return by_hand() };

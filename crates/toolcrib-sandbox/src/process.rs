@@ -21,6 +21,7 @@ use crate::program::{
 };
 
 pub use kept::{Kept, KeptInput, KeptOutput, KeptProcess, keep};
+pub(crate) use launch::{absolute, probe};
 pub use reaper::finish_kills;
 pub use run::{run, run_blocking};
 pub use sealed::SealedFile;

@@ -24,3 +24,11 @@ pub fn set_helper(_file: impl Into<PathBuf>) -> bool {
 pub fn has_helper() -> bool {
     false
 }
+
+/// Only trusted programs could be started.
+pub(crate) fn check(confinement: &crate::Confinement) -> Result<(), String> {
+    match confinement.profile {
+        crate::Profile::Trusted => Ok(()),
+        _ => Err(crate::NO_PROGRAMS.to_owned()),
+    }
+}

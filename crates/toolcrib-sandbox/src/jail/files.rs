@@ -1,9 +1,9 @@
 //! What may be opened, by Landlock.
 
-use std::os::fd::AsFd;
+use std::os::fd::OwnedFd;
 
 use landlock::{
-    ABI, Access as _, AccessFs, AccessNet, BitFlags, LandlockStatus, PathBeneath, PathFd, Ruleset,
+    ABI, Access as _, AccessFs, AccessNet, BitFlags, LandlockStatus, PathBeneath, Ruleset,
     RulesetAttr as _, RulesetCreatedAttr as _, RulesetError, Scope,
 };
 
@@ -18,7 +18,10 @@ const KNOWN: ABI = ABI::V7;
 ///
 /// To be called in the process that is to be held: a rule for `/proc/self` is one for the process
 /// that opened it.
-pub(super) fn restrict(plan: &Plan) -> Result<Option<u32>, RulesetError> {
+pub(super) fn restrict(
+    plan: &Plan,
+    grants: &[(Access, OwnedFd)],
+) -> Result<Option<u32>, RulesetError> {
     if plan.lacks(Facility::Landlock) {
         return Ok(None);
     }
@@ -30,11 +33,9 @@ pub(super) fn restrict(plan: &Plan) -> Result<Option<u32>, RulesetError> {
         ruleset = ruleset.handle_access(AccessNet::from_all(KNOWN))?;
     }
     let mut rules = ruleset.create()?;
-    for (access, path) in &plan.grants {
-        // What is not there cannot be granted; what cannot be looked at could not be used either.
-        let Ok(file) = PathFd::new(path) else { continue };
+    for (access, file) in grants {
         let rights = rights(*access, plan.profile);
-        let is_directory = rustix::fs::fstat(file.as_fd())
+        let is_directory = rustix::fs::fstat(file)
             .is_ok_and(|status| rustix::fs::FileType::from_raw_mode(status.st_mode).is_dir());
         let rights = if is_directory { rights } else { rights & AccessFs::from_file(KNOWN) };
         rules = rules.add_rule(PathBeneath::new(file, rights))?;

@@ -120,7 +120,7 @@ pub(crate) enum ProgramFile<'a> {
 /// itself, its scratch directory, and what was granted by hand.
 pub(crate) fn grants(
     confinement: &Confinement,
-    program: ProgramFile<'_>,
+    program: Option<ProgramFile<'_>>,
     search: &OsStr,
     scratch: Option<&Path>,
 ) -> Vec<(Access, PathBuf)> {
@@ -131,14 +131,14 @@ pub(crate) fn grants(
     let given = if confinement.profile == Profile::Pure {
         grants.all(Access::Read, LIBRARIES);
         grants.all(Access::Run, LOADERS);
-        grants.own(program, search, Access::Read);
+        program.into_iter().for_each(|program| grants.own(program, search, Access::Read));
         grants.all(Access::Read, scratch);
         Access::Read
     } else {
         grants.all(Access::Run, SYSTEM);
         grants.all(Access::Read, SETTINGS);
         grants.all(Access::Read, KERNEL);
-        grants.own(program, search, Access::Run);
+        program.into_iter().for_each(|program| grants.own(program, search, Access::Run));
         let searched = search.as_bytes().split(|byte| *byte == b':').map(OsStr::from_bytes);
         for directory in searched.map(Path::new).filter(|directory| holds_programs(directory)) {
             grants.add(Access::Run, directory);
@@ -243,7 +243,8 @@ mod tests {
     }
 
     fn granted(confinement: &Confinement, program: &Path, search: &Path) -> Vec<PathBuf> {
-        let grants = grants(confinement, ProgramFile::Named(program), search.as_os_str(), None);
+        let grants =
+            grants(confinement, Some(ProgramFile::Named(program)), search.as_os_str(), None);
         grants.into_iter().map(|(_, path)| path).collect()
     }
 
@@ -281,7 +282,7 @@ mod tests {
     #[test]
     fn what_computes_is_granted_nothing_to_write_but_what_is_given() {
         let confinement = Confinement::new(Profile::Pure).workspace("/srv/w").read("/srv/r");
-        let program = ProgramFile::Named(Path::new("/bin/true"));
+        let program = Some(ProgramFile::Named(Path::new("/bin/true")));
         let grants = grants(&confinement, program, OsStr::new("/bin"), None);
         let written: Vec<_> = grants
             .iter()

@@ -13,6 +13,9 @@ pub(crate) const NAME: &str = "toolcrib-jail";
 /// Both sides are of one version: the plan is no interface for others.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
+/// The word after the version that makes a helper say whether it could withhold places.
+pub(crate) const PROBE: &str = "probe";
+
 /// How much of a file or directory is granted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
@@ -69,6 +72,13 @@ pub(crate) struct Plan {
     pub(crate) rung: KillRung,
     pub(crate) limits: Limits,
     pub(crate) grants: Vec<(Access, PathBuf)>,
+    /// What is withheld from the program whatever is granted, as in [`Confinement`](crate::Confinement).
+    pub(crate) hidden: Vec<PathBuf>,
+    pub(crate) read_only: Vec<PathBuf>,
+    /// Where programs may replace links, whether this one may write there or not.
+    pub(crate) workspace: Option<PathBuf>,
+    /// Where the program starts; where the helper does, without.
+    pub(crate) directory: Option<PathBuf>,
     pub(crate) without: Vec<Facility>,
 }
 
@@ -100,6 +110,15 @@ impl Plan {
             argument.push(path);
             arguments.push(argument);
         }
+        let places = self.hidden.iter().map(|path| ("hidden=", path));
+        let places = places.chain(self.read_only.iter().map(|path| ("read_only=", path)));
+        let places = places.chain(self.workspace.iter().map(|path| ("workspace=", path)));
+        let places = places.chain(self.directory.iter().map(|path| ("directory=", path)));
+        for (key, path) in places {
+            let mut argument = OsString::from(key);
+            argument.push(path);
+            arguments.push(argument);
+        }
         arguments.extend(
             self.without.iter().map(|facility| format!("without={}", facility.as_str()).into()),
         );
@@ -128,6 +147,10 @@ impl Plan {
             rung,
             limits: Limits::of(Profile::Trusted),
             grants: Vec::new(),
+            hidden: Vec::new(),
+            read_only: Vec::new(),
+            workspace: None,
+            directory: None,
             without: Vec::new(),
         };
         loop {
@@ -147,7 +170,18 @@ impl Plan {
             self.grants.push((access, OsString::from_vec(value.to_vec()).into()));
             return Some(());
         }
-        let value = std::str::from_utf8(value).ok()?;
+        let path = || PathBuf::from(OsString::from_vec(value.to_vec()));
+        match key {
+            "hidden" => self.hidden.push(path()),
+            "read_only" => self.read_only.push(path()),
+            "workspace" => self.workspace = Some(path()),
+            "directory" => self.directory = Some(path()),
+            _ => return self.take_text(key, std::str::from_utf8(value).ok()?),
+        }
+        Some(())
+    }
+
+    fn take_text(&mut self, key: &str, value: &str) -> Option<()> {
         if key == "without" {
             let known = Facility::ALL.into_iter().find(|facility| value == facility.as_str());
             self.without.push(known?);
@@ -193,7 +227,13 @@ mod tests {
         });
         let path = prop::collection::vec(1_u8..=255, 0..12)
             .prop_map(|bytes| PathBuf::from(OsString::from_vec(bytes)));
-        let grant = (prop::sample::select(Access::ALL.to_vec()), path);
+        let grant = (prop::sample::select(Access::ALL.to_vec()), path.clone());
+        let places = (
+            prop::collection::vec(path.clone(), 0..3),
+            prop::collection::vec(path.clone(), 0..3),
+            prop::option::of(path.clone()),
+            prop::option::of(path),
+        );
         let fixed = (
             prop::sample::select(Profile::ALL.to_vec()),
             prop::sample::select(vec![Require::BestEffort, Require::Required]),
@@ -203,8 +243,21 @@ mod tests {
             prop::collection::vec(grant, 0..5),
             prop::sample::subsequence(Facility::ALL.to_vec(), 0..=5),
         );
-        (fixed, limits, lists).prop_map(|((profile, require, rung), limits, (grants, without))| {
-            Plan { profile, require, rung, limits, grants, without }
+        (fixed, limits, lists, places).prop_map(|(fixed, limits, (grants, without), places)| {
+            let (profile, require, rung) = fixed;
+            let (hidden, read_only, workspace, directory) = places;
+            Plan {
+                profile,
+                require,
+                rung,
+                limits,
+                grants,
+                hidden,
+                read_only,
+                workspace,
+                directory,
+                without,
+            }
         })
     }
 

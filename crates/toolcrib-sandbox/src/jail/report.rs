@@ -10,17 +10,20 @@ pub(crate) enum Step {
     Rung,
     /// A part of the jail that the kernel has, but did not build.
     Jail,
+    /// Entering the working directory.
+    Directory,
     /// Loading the program.
     Execute,
 }
 
 impl Step {
-    const ALL: [Self; 3] = [Self::Rung, Self::Jail, Self::Execute];
+    const ALL: [Self; 4] = [Self::Rung, Self::Jail, Self::Directory, Self::Execute];
 
     const fn as_str(self) -> &'static str {
         match self {
             Self::Rung => "rung",
             Self::Jail => "jail",
+            Self::Directory => "directory",
             Self::Execute => "execute",
         }
     }
@@ -35,6 +38,8 @@ pub(crate) struct Built {
     pub(crate) syscalls: bool,
     /// Whether capabilities are gone for good.
     pub(crate) privileges: bool,
+    /// Whether places beneath the grants were hidden or made read-only.
+    pub(crate) withheld: bool,
     /// What the profile promises and the kernel does not offer.
     pub(crate) missing: Vec<String>,
 }
@@ -46,6 +51,8 @@ pub(crate) enum Report {
     Running(Built),
     /// The profile is required, and this is missing. Nothing was loaded.
     Refused(Vec<String>),
+    /// The program cannot be started with these grants, for this reason. Nothing was loaded.
+    Impossible(String),
     /// A step failed with this number of `errno`.
     Failed(Step, i32),
 }
@@ -57,7 +64,12 @@ impl Built {
         if let Some(version) = self.landlock {
             let _ = writeln!(text, "landlock {version}");
         }
-        for (held, line) in [(self.syscalls, "syscalls\n"), (self.privileges, "privileges\n")] {
+        let held = [
+            (self.syscalls, "syscalls\n"),
+            (self.privileges, "privileges\n"),
+            (self.withheld, "withheld\n"),
+        ];
+        for (held, line) in held {
             text.push_str(if held { line } else { "" });
         }
         text + &clauses(&self.missing)
@@ -71,6 +83,11 @@ fn clauses(missing: &[String]) -> String {
 /// As a refusal is sent.
 pub(crate) fn refusal(missing: &[String]) -> String {
     format!("refused\n{}", clauses(missing))
+}
+
+/// As the reason is sent why a program cannot be started with its grants. It is one line.
+pub(crate) fn impossible(reason: &str) -> String {
+    format!("impossible {reason}\n")
 }
 
 /// As a failure is sent.
@@ -93,6 +110,8 @@ impl Report {
                 "landlock" => details.landlock = Some(rest.parse().ok()?),
                 "syscalls" => details.syscalls = true,
                 "privileges" => details.privileges = true,
+                "withheld" => details.withheld = true,
+                "impossible" => return Some(Self::Impossible(rest.to_owned())),
                 "missing" => details.missing.push(rest.to_owned()),
                 "failed" => {
                     let (step, number) = rest.split_once(' ')?;
@@ -170,11 +189,14 @@ mod tests {
             landlock: Some(7),
             syscalls: true,
             privileges: false,
+            withheld: true,
             missing: vec!["files: no Landlock".to_owned(), "x".to_owned()],
         };
         let missing = built.missing.clone();
         assert_eq!(Report::from_text(&refusal(&missing)), Some(Report::Refused(missing)));
         assert_eq!(Report::from_text(&built.to_text()), Some(Report::Running(built)));
+        let reason = Report::Impossible("`/x y` is: not".to_owned());
+        assert_eq!(Report::from_text(&impossible("`/x y` is: not")), Some(reason));
         for step in Step::ALL {
             let text = failure(step, &io::Error::from_raw_os_error(libc::EPERM));
             assert_eq!(Report::from_text(&text), Some(Report::Failed(step, libc::EPERM)));

@@ -3,16 +3,19 @@
 use std::convert::Infallible;
 use std::ffi::OsString;
 use std::io::{self, Write as _};
+use std::os::fd::OwnedFd;
 
+use rustix::io::Errno;
 use rustix::process::{
-    Pid, Resource, Rlimit, Signal, getppid, getrlimit, set_parent_process_death_signal, setrlimit,
-    setsid,
+    Pid, Resource, Rlimit, Signal, chdir, fchdir, getppid, getrlimit,
+    set_parent_process_death_signal, setrlimit, setsid,
 };
 
 use super::hold::Hold;
-use super::plan::Plan;
-use super::report::{Built, Step, failure, refusal};
-use super::{files, privileges, syscalls};
+use super::opened::{NotOpened, Opener};
+use super::plan::{Access, Facility, Plan};
+use super::report::{Built, Step, failure, impossible, refusal};
+use super::{files, mounts, privileges, syscalls, withheld_by};
 use crate::process::sys;
 use crate::{Profile, Require};
 
@@ -33,6 +36,7 @@ pub(super) fn become_program(
         Ok(never) => match never {},
         Err(Failure::Step(step, error)) => failure(step, &error),
         Err(Failure::Refused(missing)) => refusal(&missing),
+        Err(Failure::Impossible(reason)) => impossible(&reason),
     };
     // Nobody is left to be told that nobody listens.
     let _ = report.write_all(text.as_bytes());
@@ -41,6 +45,7 @@ pub(super) fn become_program(
 enum Failure {
     Step(Step, io::Error),
     Refused(Vec<String>),
+    Impossible(String),
 }
 
 fn build(
@@ -64,17 +69,73 @@ fn build(
 
     // What there is already is not seen from within.
     let processes = plan.limits.processes.and_then(|most| hold.processes(most));
-    let landlock = files::restrict(plan).map_err(|error| jail(io::Error::other(error)))?;
+    let withheld = withhold(plan)?;
+    if withheld {
+        // A new user namespace takes the old signal back.
+        set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| jail(error.into()))?;
+    }
+    let opener = Opener::new(plan);
+    enter_directory(plan, &opener, withheld)?;
+    let grants = open_grants(plan, &opener)?;
+    let landlock = files::restrict(plan, &grants).map_err(|error| jail(io::Error::other(error)))?;
+    drop(grants);
     privileges::drop_all().map_err(jail)?;
     limit(plan, processes).map_err(jail)?;
     let syscalls = syscalls::restrict(plan).map_err(jail)?;
-    let built =
-        Built { landlock, syscalls, privileges: true, missing: missing(plan, landlock, syscalls) };
+    let built = Built {
+        landlock,
+        syscalls,
+        privileges: true,
+        withheld,
+        missing: missing(plan, landlock, syscalls),
+    };
     if plan.require == Require::Required && !built.missing.is_empty() {
         return Err(Failure::Refused(built.missing));
     }
     report.write_all(built.to_text().as_bytes()).map_err(jail)?;
     Err(Failure::Step(Step::Execute, sys::execute(file, arguments)))
+}
+
+/// Covers what is withheld from the program where its grants contain it; says whether they do.
+fn withhold(plan: &Plan) -> Result<bool, Failure> {
+    let mounts = withheld_by(plan).mounts(&plan.grants).map_err(Failure::Impossible)?;
+    if mounts.is_empty() {
+        return Ok(false);
+    }
+    if plan.lacks(Facility::Namespaces) {
+        return Err(Failure::Impossible(mounts::without_namespaces()));
+    }
+    mounts::withhold(&mounts).map_err(Failure::Impossible)?;
+    Ok(true)
+}
+
+/// Enters the program's working directory. What this process had before leads past the mounts.
+fn enter_directory(plan: &Plan, opener: &Opener, withheld: bool) -> Result<(), Failure> {
+    let failed = |error: Errno| Failure::Step(Step::Directory, error.into());
+    let Some(directory) = &plan.directory else {
+        return if withheld { chdir("/").map_err(failed) } else { Ok(()) };
+    };
+    let opened = opener.open(directory).map_err(|error| match error {
+        NotOpened::Because(error) => failed(error),
+        NotOpened::Link(reason) => Failure::Impossible(format!("its working directory {reason}")),
+    })?;
+    fchdir(&opened).map_err(failed)
+}
+
+/// What is granted and exists.
+fn open_grants(plan: &Plan, opener: &Opener) -> Result<Vec<(Access, OwnedFd)>, Failure> {
+    let mut grants = Vec::with_capacity(plan.grants.len());
+    for (access, path) in &plan.grants {
+        match opener.open(path) {
+            Ok(file) => grants.push((*access, file)),
+            // What is not there cannot be granted; what cannot be looked at could not be used either.
+            Err(NotOpened::Because(_)) => {}
+            Err(NotOpened::Link(reason)) => {
+                return Err(Failure::Impossible(format!("its grant {reason}")));
+            }
+        }
+    }
+    Ok(grants)
 }
 
 /// What the profile promises and this kernel does not offer.

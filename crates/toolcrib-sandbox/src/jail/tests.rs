@@ -4,6 +4,7 @@
 mod bounds;
 mod metadata;
 mod reach;
+mod withheld;
 
 use std::fs;
 use std::future::pending;
@@ -319,6 +320,9 @@ fn all_of_it_holds_for_a_plain_user_too() {
         "a_fork_bomb_ends_at_its_limit_on_every_rung",
         "metadata::what_computes_changes_no_mode_owner_time_or_attribute_anywhere",
         "metadata::other_programs_give_files_to_nobody_and_set_no_attributes",
+        "withheld::no_program_changes_or_replaces_what_is_withheld_from_it",
+        "withheld::no_program_reads_what_is_hidden_from_it",
+        "withheld::a_program_cannot_undo_what_covers_a_place",
         "metadata::programs_that_copy_and_unpack_files_find_nothing_missing",
         "metadata::no_file_gets_a_set_id_bit_when_it_is_made_or_changed",
         "reach::no_socket_of_the_machine_hears_a_confined_program",

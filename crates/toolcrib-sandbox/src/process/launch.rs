@@ -4,7 +4,8 @@ use std::ffi::{CString, OsStr};
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
@@ -15,7 +16,7 @@ use super::start::{FURTHER, OF_HELPER, above, c_string};
 use super::supervised::Supervisor;
 use super::sys::{Request, spawn};
 use super::{KillRung, SealedFile, SpawnError};
-use crate::jail::plan::Plan;
+use crate::jail::plan::{self, Plan};
 use crate::jail::report::{Report, Step};
 use crate::jail::{self, ProgramFile, grants};
 use crate::{Confinement, Enforced, Profile};
@@ -29,6 +30,8 @@ pub(super) struct Target<'a> {
     /// Where programs of this environment are looked for.
     pub(super) search: &'a OsStr,
     pub(super) scratch: Option<&'a Path>,
+    /// Where it starts.
+    pub(super) directory: Option<&'a Path>,
     /// As for a program that is started without a helper.
     pub(super) request: Request<'a>,
 }
@@ -46,6 +49,9 @@ impl<E: Into<SpawnError>> From<E> for Refusal {
         Self::Because(error.into())
     }
 }
+
+/// What is said of a helper without a report.
+const SILENT: &str = "the helper ended without a report, or is of another version";
 
 /// Rungs that this machine does not offer, one bit each.
 static NOT_HERE: AtomicU8 = AtomicU8::new(0);
@@ -109,14 +115,18 @@ enum Attempt {
 }
 
 fn attempt(helper: &Path, target: &Target<'_>, rung: KillRung) -> Result<Attempt, Refusal> {
-    let Target { confinement, file, sealed, search, scratch, request } = target;
+    let Target { confinement, file, sealed, search, scratch, directory, request } = target;
     let program = sealed.map_or(ProgramFile::Named(file), ProgramFile::Sealed);
     let plan = Plan {
         profile: confinement.profile,
         require: confinement.require,
         rung,
         limits: confinement.limits,
-        grants: grants(confinement, program, search, *scratch),
+        grants: grants(confinement, Some(program), search, *scratch),
+        hidden: absolute(&confinement.hidden),
+        read_only: absolute(&confinement.read_only),
+        workspace: confinement.workspace.as_deref().map(absolute_path),
+        directory: directory.map(absolute_path),
         without: confinement.without.clone(),
     };
     let mut argv = plan
@@ -142,6 +152,7 @@ fn attempt(helper: &Path, target: &Target<'_>, rung: KillRung) -> Result<Attempt
             network: built.syscalls && confinement.profile != Profile::WorkspaceNet,
             syscalls: built.syscalls,
             privileges: built.privileges,
+            withheld: built.withheld,
             processes: rung,
             landlock: built.landlock,
             missing: built.missing.clone(),
@@ -168,14 +179,56 @@ fn attempt(helper: &Path, target: &Target<'_>, rung: KillRung) -> Result<Attempt
         Some(Report::Failed(Step::Jail, number)) => {
             Err(because(io::Error::from_raw_os_error(number)))
         }
+        Some(Report::Failed(Step::Directory, number)) => {
+            let path = directory.map(absolute_path).unwrap_or_default();
+            let source = io::Error::from_raw_os_error(number);
+            Err(Refusal::Because(SpawnError::WorkingDirectory { path, source }))
+        }
+        Some(Report::Impossible(reason)) => Err(Refusal::Because(SpawnError::Grants {
+            program: file.display().to_string(),
+            reason,
+        })),
         Some(Report::Refused(missing)) => Err(Refusal::Because(SpawnError::NotEnforced {
             program: file.display().to_string(),
             profile: confinement.profile,
             missing,
         })),
-        Some(Report::Running(_)) | None => Err(because(io::Error::other(
-            "the helper ended without a word, or is of another version",
-        ))),
+        Some(Report::Running(_)) | None => Err(because(io::Error::other(SILENT))),
+    }
+}
+
+/// A relative path is relative to this process's directory, which is not the helper's.
+fn absolute_path(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+pub(crate) fn absolute(paths: &[PathBuf]) -> Vec<PathBuf> {
+    paths.iter().map(|path| absolute_path(path)).collect()
+}
+
+/// Asks a helper whether it could withhold places from a program. The outer error is that of asking.
+pub(crate) fn probe() -> io::Result<Result<(), String>> {
+    let helper = jail::helper().ok_or(io::ErrorKind::NotFound)?;
+    let path = CString::new(helper.as_os_str().as_bytes())?;
+    let argv = [plan::NAME, plan::VERSION, plan::PROBE].map(CString::new);
+    let argv = argv.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let nowhere = File::options().read(true).write(true).open("/dev/null")?;
+    let nowhere = above(nowhere.into(), FURTHER - 1)?;
+    let begun = begin(&Request {
+        path: &path,
+        argv: &argv,
+        envp: &[],
+        cwd: None,
+        stdin: None,
+        stdout: nowhere.as_fd(),
+        stderr: nowhere.as_fd(),
+        further: &[],
+    })??;
+    waitid(WaitId::Pid(begun.process), WaitIdOptions::EXITED)?;
+    match Report::from_text(&begun.text) {
+        Some(Report::Running(_)) => Ok(Ok(())),
+        Some(Report::Impossible(reason)) => Ok(Err(reason)),
+        _ => Err(io::Error::other(SILENT)),
     }
 }
 

@@ -43,14 +43,14 @@ pub(crate) enum Input {
 
 /// Starts the command.
 pub(crate) fn start(command: &Command, input: Input) -> Result<Started, SpawnError> {
-    if let Some(why) = &command.confinement.objection {
-        return Err(SpawnError::NotEnforced {
+    if let Some(reason) = &command.confinement.objection {
+        return Err(SpawnError::Grants {
             program: command.program.to_string_lossy().into_owned(),
-            profile: command.confinement.profile,
-            missing: vec![why.clone()],
+            reason: reason.clone(),
         });
     }
-    if let Some(cwd) = &command.cwd {
+    let trusted = command.confinement.profile == Profile::Trusted;
+    if let Some(cwd) = command.cwd.as_deref().filter(|_| trusted) {
         check_directory(cwd)?;
     }
     let cookie = Cookie::new()?;
@@ -66,7 +66,8 @@ pub(crate) fn start(command: &Command, input: Input) -> Result<Started, SpawnErr
     let envp = envp(environment)?;
     let path = c_string(file.as_os_str(), || "the program's path".to_owned())?;
     let scratch_path = scratch.as_ref().filter(|_| command.in_scratch).map(Scratch::path);
-    let cwd = match scratch_path.or(command.cwd.as_deref()) {
+    // Where a confined program starts is for its helper to open.
+    let cwd = match scratch_path.or(command.cwd.as_deref()).filter(|_| trusted) {
         Some(cwd) => Some(c_string(cwd.as_os_str(), || "the working directory".to_owned())?),
         None => None,
     };
@@ -85,16 +86,18 @@ pub(crate) fn start(command: &Command, input: Input) -> Result<Started, SpawnErr
         stderr: if command.joined { child_stdout.as_fd() } else { child_stderr.as_fd() },
         further: &sealed.descriptors(),
     };
-    let (pid, supervisor, enforced) = if command.confinement.profile == Profile::Trusted {
+    let (pid, supervisor, enforced) = if trusted {
         let pid = spawn(&request).map_err(|error| explain(command, &file, error))?;
         (pid, None, Enforced::nothing())
     } else {
+        let own = std::env::current_dir().ok();
         let target = Target {
             confinement: &command.confinement,
             file: &file,
             sealed: command.sealed.as_ref(),
             search: &search,
             scratch: scratch.as_ref().map(Scratch::path),
+            directory: scratch_path.or(command.cwd.as_deref()).or(own.as_deref()),
             request,
         };
         let (pid, supervisor, enforced) = launch(&target).map_err(|refusal| match refusal {

@@ -196,6 +196,43 @@ pub(crate) fn unshare(flags: UnshareFlags) -> io::Result<()> {
     Ok(unsafe { rustix::thread::unshare_unsafe(flags) }?)
 }
 
+/// What `mount_setattr` is told (`struct mount_attr`).
+#[repr(C)]
+struct MountAttributes {
+    set: u64,
+    clear: u64,
+    propagation: u64,
+    user_namespace: u64,
+}
+
+/// Makes a mount read-only, with all that is mounted below it. Its other flags stay as they are:
+/// those of a user namespace's parent could not be given anew.
+pub(crate) fn make_read_only(mount: &OwnedFd) -> io::Result<()> {
+    set_mount_attributes(mount.as_raw_fd(), c"", libc::MOUNT_ATTR_RDONLY, 0)
+}
+
+/// Cuts all mounts of this process's mount namespace off from those of others.
+pub(crate) fn make_mounts_private() -> io::Result<()> {
+    set_mount_attributes(libc::AT_FDCWD, c"/", 0, libc::MS_PRIVATE)
+}
+
+fn set_mount_attributes(folder: c_int, path: &CStr, set: u64, propagation: u64) -> io::Result<()> {
+    let attributes = MountAttributes { set, clear: 0, propagation, user_namespace: 0 };
+    let flags = libc::AT_RECURSIVE | libc::AT_EMPTY_PATH;
+    // SAFETY: the path is NUL-terminated, and the kernel reads so many bytes of the attributes.
+    let done = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            folder,
+            path.as_ptr(),
+            flags,
+            &raw const attributes,
+            size_of::<MountAttributes>(),
+        )
+    };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// Puts a filter of system calls in force for this thread and what it becomes.
 pub(crate) fn filter_calls(program: &[libc::sock_filter]) -> io::Result<()> {
     let program = libc::sock_fprog {

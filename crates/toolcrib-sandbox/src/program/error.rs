@@ -88,6 +88,15 @@ pub enum SpawnError {
         /// What is missing, one clause each.
         missing: Vec<String>,
     },
+    /// The program cannot be started with what it is granted: a grant, its working directory or a
+    /// place that is withheld from it stands against that, or this machine cannot withhold places.
+    #[error("`{program}` was not started: {reason}")]
+    Grants {
+        /// The program.
+        program: String,
+        /// What stands against it, and what to do.
+        reason: String,
+    },
     /// The confinement could not be built, although the machine has what it takes.
     #[error("`{program}` could not be confined to the profile {profile}: {source}")]
     Confine {

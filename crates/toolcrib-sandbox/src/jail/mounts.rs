@@ -1,0 +1,148 @@
+//! The mount namespace of a program from which places are withheld.
+
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags,
+    fsconfig_create, fsconfig_set_string, fsmount, fsopen, move_mount, open_tree, unmount,
+};
+use rustix::process::fchdir;
+use rustix::thread::UnshareFlags;
+
+use super::hold::UserMap;
+use super::resolve::{Id, open_without_links};
+use super::withheld::{Mount, MountKind, shown};
+use crate::process::sys;
+
+/// Why a machine cannot withhold anything, as the beginning of a reason.
+const CANNOT: &str = "this machine cannot hide files from a program that was granted their folder";
+
+/// Leaves the mount namespace for one of its own, and mounts all of these there. Nothing that was
+/// opened before may be used afterwards: it leads past the mounts.
+///
+/// # Errors
+///
+/// Why the program cannot be started.
+pub(super) fn withhold(mounts: &[Mount]) -> Result<(), String> {
+    let masks = leave()?;
+    for Mount { path, id, kind } in mounts {
+        let failed = |error: &dyn fmt::Display| {
+            format!("`{}` cannot be withheld from the program: {error}", shown(path))
+        };
+        let place = open_without_links(path).map_err(|error| failed(&error))?;
+        if Id::of(&place).map_err(|error| failed(&error))? != *id {
+            return Err(failed(&"it was replaced meanwhile; try again"));
+        }
+        cover(&place, *kind, &masks).map_err(|error| failed(&error))?;
+    }
+    masks.unmount().map_err(cannot("unmounting what is no longer needed"))
+}
+
+/// Whether this process could [withhold] anything. It is of no other use afterwards.
+pub(super) fn probe() -> Result<(), String> {
+    let masks = leave()?;
+    let root = open_without_links("/".as_ref()).map_err(cannot("opening `/`"))?;
+    for kind in [MountKind::ReadOnly, MountKind::HiddenFolder] {
+        cover(&root, kind, &masks).map_err(cannot("mounting"))?;
+    }
+    masks.unmount().map_err(cannot("unmounting"))
+}
+
+/// The reason on a machine without namespaces.
+pub(super) fn without_namespaces() -> String {
+    cannot("making a mount namespace")(io::Error::from(rustix::io::Errno::NOSYS))
+}
+
+fn cannot<E: fmt::Display>(step: &str) -> impl Fn(E) -> String {
+    move |error| {
+        format!(
+            "{CANNOT}: {step} fails ({error}). Grant a folder without the server's own files, or run \
+             the server where it may make mount namespaces"
+        )
+    }
+}
+
+fn leave() -> Result<Masks, String> {
+    enter_namespace().map_err(cannot("making a mount namespace"))?;
+    // Nothing of what follows may be seen outside, and nothing mounted outside may uncover it.
+    sys::make_mounts_private().map_err(cannot("separating the mounts"))?;
+    Masks::new().map_err(cannot("making the file that hides others"))
+}
+
+/// With a user namespace where this user may not make a mount namespace alone.
+fn enter_namespace() -> io::Result<()> {
+    match sys::unshare(UnshareFlags::NEWNS) {
+        Err(error) if error.raw_os_error() == Some(libc::EPERM) => {}
+        done => return done,
+    }
+    let users = UserMap::of_this_process();
+    sys::unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNS)?;
+    users.write()
+}
+
+/// A file system with an empty file and an empty folder without any rights, which hide others.
+struct Masks {
+    mount: OwnedFd,
+    root: OwnedFd,
+}
+
+impl Masks {
+    fn new() -> io::Result<Self> {
+        let context = fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
+        fsconfig_set_string(context.as_fd(), "mode", "0700")?;
+        fsconfig_create(context.as_fd())?;
+        let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID
+            | MountAttrFlags::MOUNT_ATTR_NODEV
+            | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+        let mount = fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attributes)?;
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+        drop(openat(&mount, "file", flags, Mode::empty())?);
+        mkdirat(&mount, "folder", Mode::empty())?;
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = openat(CWD, "/", flags, Mode::empty())?;
+        // A part of a mount can be copied only while that is mounted somewhere. Over the root it is in
+        // nobody's way: this process has the root below it open, and starts each path there.
+        move_mount(&mount, "", &root, "", EMPTY_PATHS)?;
+        Ok(Self { mount, root })
+    }
+
+    fn copy(&self, name: &str) -> io::Result<OwnedFd> {
+        let part = open_tree(&self.mount, name, CLONE)?;
+        sys::make_read_only(&part)?;
+        Ok(part)
+    }
+
+    /// Takes the file system away; what was copied of it stays.
+    fn unmount(self) -> io::Result<()> {
+        fchdir(&self.mount)?;
+        unmount(".", UnmountFlags::DETACH)?;
+        Ok(fchdir(&self.root)?)
+    }
+}
+
+const CLONE: OpenTreeFlags = OpenTreeFlags::OPEN_TREE_CLONE.union(OpenTreeFlags::OPEN_TREE_CLOEXEC);
+const EMPTY_PATHS: MoveMountFlags =
+    MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH.union(MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH);
+
+fn cover(place: &OwnedFd, kind: MountKind, masks: &Masks) -> io::Result<()> {
+    let cover = match kind {
+        MountKind::HiddenFile => masks.copy("file")?,
+        MountKind::HiddenFolder => masks.copy("folder")?,
+        MountKind::Pin => copy(place)?,
+        MountKind::ReadOnly => {
+            let cover = copy(place)?;
+            sys::make_read_only(&cover)?;
+            cover
+        }
+    };
+    Ok(move_mount(&cover, "", place, "", EMPTY_PATHS)?)
+}
+
+/// With all that is mounted below it, which a user namespace does not let go of.
+fn copy(place: &OwnedFd) -> io::Result<OwnedFd> {
+    let whole = OpenTreeFlags::AT_EMPTY_PATH | OpenTreeFlags::AT_RECURSIVE;
+    Ok(open_tree(place, "", CLONE | whole)?)
+}

@@ -1,0 +1,45 @@
+//! Whether this machine can start what a confinement describes, asked before anything is started.
+
+use std::sync::{Mutex, PoisonError};
+
+use super::grants::grants;
+use super::plan::Facility;
+use super::withheld::Withheld;
+use super::{has_helper, mounts};
+use crate::process::{absolute, probe};
+use crate::{Confinement, Profile, server_path};
+
+/// See [`Confinement::check`].
+pub(crate) fn check(confinement: &Confinement) -> Result<(), String> {
+    if confinement.profile == Profile::Trusted {
+        return Ok(());
+    }
+    if let Some(objection) = &confinement.objection {
+        return Err(objection.clone());
+    }
+    if !has_helper() {
+        return Err("needs the helper `toolcrib-jail` beside the program that offers it".to_owned());
+    }
+    let (hidden, read_only) = (absolute(&confinement.hidden), absolute(&confinement.read_only));
+    let withheld = Withheld { hidden: &hidden, read_only: &read_only };
+    if withheld.mounts(&grants(confinement, None, &server_path(), None))?.is_empty() {
+        return Ok(());
+    }
+    if confinement.without.contains(&Facility::Namespaces) {
+        return Err(mounts::without_namespaces());
+    }
+    can_withhold()
+}
+
+/// Whether a helper can make a mount namespace and mount something there. The answer is that of the
+/// machine, so one helper is asked, once.
+fn can_withhold() -> Result<(), String> {
+    static ANSWER: Mutex<Option<Result<(), String>>> = Mutex::new(None);
+    let mut answer = ANSWER.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = &*answer {
+        return known.clone();
+    }
+    // An error is about this moment, for example a lack of descriptors: the next caller asks again.
+    let asked = probe().map_err(|error| format!("no helper can be started now: {error}"))?;
+    answer.insert(asked).clone()
+}

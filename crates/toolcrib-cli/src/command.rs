@@ -90,7 +90,7 @@ pub(crate) enum Command {
     Token(token::TokenOptions),
     /// Show the servers that run, their files and what they have
     Status(running::StatusOptions),
-    /// Let the servers that run read their manifests again
+    /// Have running servers read the config and the manifests again
     Reload(running::ReloadOptions),
     /// Show what the tools of the servers that run have done
     Stats(running::StatsOptions),

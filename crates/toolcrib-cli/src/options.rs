@@ -87,15 +87,12 @@ impl ToolsetChoice {
         let options = crib.turn_options();
         Ok(match &self.toolset {
             None => options,
-            Some(name) => options.toolset(crib.toolset(name)?.clone()),
+            Some(name) => options.toolset(crib.toolset(name)?),
         })
     }
 
     /// The toolset, if there is one.
-    pub(crate) fn chosen<'c>(
-        &self,
-        crib: &'c Toolcrib,
-    ) -> Result<Option<&'c Toolset>, UnknownToolset> {
+    pub(crate) fn chosen(&self, crib: &Toolcrib) -> Result<Option<Toolset>, UnknownToolset> {
         self.toolset.as_ref().map(|name| crib.toolset(name)).transpose()
     }
 

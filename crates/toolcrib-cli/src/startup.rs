@@ -41,7 +41,9 @@ pub(crate) fn serve(options: &Options) -> anyhow::Result<Started> {
         }
         closed => closed.context("this process cannot be closed to others of its user")?,
     }
-    let loaded = config(options)?;
+    // Kept for reloads, with the variables that are taken out of the environment below.
+    let layers = layers(options)?;
+    let loaded = load(layers.clone())?;
     // Before the first thread is started: nobody else may be reading the environment.
     let taken = take_variables(loaded.secret_variables()).unwrap_or_else(|error| {
         tracing::warn!(%error, "variables that hold secrets stay in the environment");
@@ -56,7 +58,12 @@ pub(crate) fn serve(options: &Options) -> anyhow::Result<Started> {
         };
         builder.resources(config)
     };
+    let as_loaded = loaded.config().clone();
     let started = build_of(loaded, secrets, open)?;
+    started.crib.follow_config(&as_loaded, move || {
+        let loaded = layers.clone().load().map_err(|error| error.to_string())?;
+        Ok(loaded.into_config())
+    });
     screen::diagnostics(started.manifests.files(), |problem| problem.severity == Severity::Error);
     Ok(started)
 }
@@ -179,6 +186,10 @@ fn build_of(
 
 /// Reads all layers of the config; the file is the named one, or one of [`DEFAULT_CONFIGS`] here.
 pub(crate) fn config(options: &Options) -> anyhow::Result<LoadedConfig> {
+    load(layers(options)?)
+}
+
+fn layers(options: &Options) -> anyhow::Result<ConfigLayers> {
     let mut layers = ConfigLayers::new().variables(std::env::vars_os());
     let here = || DEFAULT_CONFIGS.map(Path::new).into_iter().find(|path| path.is_file());
     if let Some(path) = options.config.as_deref().or_else(here) {
@@ -204,6 +215,11 @@ pub(crate) fn config(options: &Options) -> anyhow::Result<LoadedConfig> {
     if let Some(flags) = &options.server {
         layers = flags.over(layers);
     }
+    Ok(layers)
+}
+
+/// Reads the layers, and shows every mistake in them.
+fn load(layers: ConfigLayers) -> anyhow::Result<LoadedConfig> {
     layers.load().map_err(|error| {
         let problems = error.problems(screen::colour());
         if problems.is_empty() {

@@ -5,6 +5,7 @@ mod builder;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use toolcrib_tool::Content;
 
 use crate::admission::Admission;
@@ -40,7 +41,8 @@ pub(crate) struct Shared {
     pub(crate) mask: LiveMask,
     pub(crate) spill: Option<Arc<dyn SpillStore>>,
     pub(crate) audit: Option<AuditTrail>,
-    pub(crate) policy: Policy,
+    /// The host's policy, which can be replaced while calls run.
+    pub(crate) policy: ArcSwap<Policy>,
     pub(crate) approver: Option<Arc<dyn Approver>>,
     pub(crate) approvals: SessionApprovals,
     pub(crate) suspensions: Option<Arc<dyn SuspensionStore>>,
@@ -135,6 +137,12 @@ impl Executor {
     /// [`mask_also`](Self::mask_also).
     pub fn mask(&self) -> LiveMask {
         self.shared.mask.clone()
+    }
+
+    /// Replaces the host's policy. Calls that are not yet decided go by the new one, in turns that are open
+    /// already, too; calls that run are not touched.
+    pub fn replace_policy(&self, policy: Policy) {
+        self.shared.policy.store(Arc::new(policy));
     }
 
     /// A part that does not come of a call, without the secrets that are hidden in outputs.

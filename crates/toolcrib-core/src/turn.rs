@@ -237,12 +237,12 @@ impl State {
 
     /// Whether anything but yes could be said to a call of this tool.
     pub(crate) fn needs_look(&self, manner: &Manner) -> bool {
-        self.shared.policy.looks_at(manner.asks) || !self.scope.is_empty()
+        self.shared.policy.load().looks_at(manner.asks) || !self.scope.is_empty()
     }
 
     /// What the host's policy and this turn's own rules say of a call.
     pub(crate) fn verdict(&self, entry: &ToolEntry, arguments: &Arguments) -> Verdict {
-        let verdict = self.shared.policy.decide(entry, arguments);
+        let verdict = self.shared.policy.load().decide(entry, arguments);
         match self.scope.ruled(entry, arguments) {
             Some(scope) => verdict.narrowed(scope),
             None => verdict,

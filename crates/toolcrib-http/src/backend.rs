@@ -116,16 +116,23 @@ pub struct Health {
     pub names_after_restart: usize,
     /// Audit records that could not be written.
     pub audit_lost: u64,
+    /// 1 while the config that was read last cannot be used, so that the one before is in effect; else 0.
+    pub config_refused: usize,
 }
 
 impl Health {
     /// Whether something needs an operator. Calls are answered all the same.
     pub fn is_degraded(&self) -> bool {
         let Self { files_stale, files_broken, directories_unreadable, .. } = self;
-        let Self { upstreams_down, names_after_restart, audit_lost, .. } = self;
-        [files_stale, files_broken, directories_unreadable, upstreams_down, names_after_restart]
-            .iter()
-            .any(|count| **count > 0)
-            || *audit_lost > 0
+        let Self { upstreams_down, names_after_restart, audit_lost, config_refused, .. } = self;
+        let counts = [
+            files_stale,
+            files_broken,
+            directories_unreadable,
+            upstreams_down,
+            names_after_restart,
+            config_refused,
+        ];
+        counts.iter().any(|count| **count > 0) || *audit_lost > 0
     }
 }

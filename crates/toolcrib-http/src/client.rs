@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-use toolcrib_core::{Executor, Turn, TurnOptions};
+use toolcrib_core::{Executor, Toolset, Turn, TurnOptions};
 use toolcrib_mcp::{McpHttpOptions, McpHttpService, McpServer};
 use toolcrib_tool::ContextValues;
 
@@ -38,8 +38,15 @@ pub(crate) struct Client {
     /// The toolset beyond which it sees nothing.
     bound: Option<Arc<str>>,
     /// The same over one toolset each, made when they are first asked for.
-    narrowed: Mutex<HashMap<String, McpHttpService>>,
+    narrowed: Mutex<HashMap<String, Narrowed>>,
     make: Arc<Make>,
+}
+
+/// MCP over one toolset, as it was when the service was made.
+struct Narrowed {
+    toolset: Toolset,
+    server: McpServer,
+    service: McpHttpService,
 }
 
 /// What services of MCP are made of.
@@ -74,14 +81,19 @@ impl Client {
                 Err(NoToolset::Bound(Arc::clone(bound)))
             };
         }
-        let mut narrowed = self.narrowed.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(service) = narrowed.get(toolset) {
-            return Ok(service.clone());
-        }
         let found = self.make.backend.toolset(toolset).ok_or(NoToolset::Unknown)?;
-        let server = self.server.for_client(self.turn.clone().toolset(found));
+        let mut narrowed = self.narrowed.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = narrowed.get(toolset) {
+            if known.toolset == found {
+                return Ok(known.service.clone());
+            }
+            // The toolset has changed: its sessions end, so that none goes on with the tools of before.
+            known.server.close();
+        }
+        let server = self.server.for_client(self.turn.clone().toolset(found.clone()));
         let service = server.http_service(self.make.options.clone());
-        narrowed.insert(toolset.to_owned(), service.clone());
+        let known = Narrowed { toolset: found, server, service: service.clone() };
+        narrowed.insert(toolset.to_owned(), known);
         Ok(service)
     }
 
@@ -157,6 +169,9 @@ pub(crate) struct Roster {
     make: Arc<Make>,
 }
 
+/// Finds a toolset by its name.
+pub(crate) type Toolsets<'a> = &'a dyn Fn(&str) -> Option<Toolset>;
+
 impl Roster {
     pub(crate) fn new(
         backend: &Arc<dyn Backend>,
@@ -180,6 +195,7 @@ impl Roster {
         &self,
         config: &ServerConfig,
         token: Option<&Token>,
+        toolsets: Toolsets<'_>,
         before: Option<&Clients>,
     ) -> Result<Clients, HttpError> {
         let kept = |client: Client| {
@@ -190,7 +206,7 @@ impl Roster {
         };
         let host_turn = || {
             let turn = self.make.backend.turn_options(ContextValues::new());
-            self.within(turn, config, None)
+            within(turn, config, None, toolsets)
         };
         if config.no_auth {
             // Whoever is on this machine: what changes the server, and what a person should decide,
@@ -209,7 +225,7 @@ impl Roster {
             clients.push((token.hash(), kept(operator)));
         }
         for (name, own) in &config.tokens {
-            let turn = self.turn_of(name, config, own)?;
+            let turn = self.turn_of(name, config, own, toolsets)?;
             let who = Who { name, keys: format!("tokens.{name}"), rights: own.rights.clone() };
             let client = self.client(who, turn, config, Some(own));
             clients.push((own.hash.clone(), kept(client)));
@@ -222,6 +238,7 @@ impl Roster {
         name: &str,
         config: &ServerConfig,
         own: &ClientConfig,
+        toolsets: Toolsets<'_>,
     ) -> Result<TurnOptions, HttpError> {
         let mut values = ContextValues::new();
         if !own.context.contains_key("user") {
@@ -232,25 +249,7 @@ impl Roster {
             values = values.with(key.as_str(), value.clone());
         }
         let turn = self.make.backend.turn_options(values).scope(own.policy.clone());
-        self.within(turn, config, own.toolset.as_deref().map(|toolset| (name, toolset)))
-    }
-
-    /// Limits a client to its own toolset, if it has one, or to that of all.
-    fn within(
-        &self,
-        turn: TurnOptions,
-        config: &ServerConfig,
-        own: Option<(&str, &str)>,
-    ) -> Result<TurnOptions, HttpError> {
-        let (key, toolset) = match (own, &config.toolset) {
-            (Some((client, toolset)), _) => (format!("tokens.{client}.toolset"), toolset),
-            (None, Some(toolset)) => ("toolset".to_owned(), toolset.as_str()),
-            (None, None) => return Ok(turn),
-        };
-        match self.make.backend.toolset(toolset) {
-            Some(found) => Ok(turn.toolset(found)),
-            None => Err(HttpError::Toolset { key, toolset: toolset.to_owned() }),
-        }
+        within(turn, config, own.toolset.as_deref().map(|toolset| (name, toolset)), toolsets)
     }
 
     fn client(
@@ -271,6 +270,7 @@ impl Roster {
             "rate": rate,
             "concurrent": concurrent,
             "toolset": bound,
+            "tools": turn.own_toolset(),
         });
         let server = self.make.mcp.for_client(turn.clone());
         Client {
@@ -288,6 +288,24 @@ impl Roster {
             executor: self.make.backend.executor().clone(),
             turn,
         }
+    }
+}
+
+/// Limits a client to its own toolset, if it has one, or to that of all.
+fn within(
+    turn: TurnOptions,
+    config: &ServerConfig,
+    own: Option<(&str, &str)>,
+    toolsets: Toolsets<'_>,
+) -> Result<TurnOptions, HttpError> {
+    let (key, toolset) = match (own, &config.toolset) {
+        (Some((client, toolset)), _) => (format!("tokens.{client}.toolset"), toolset),
+        (None, Some(toolset)) => ("toolset".to_owned(), toolset.as_str()),
+        (None, None) => return Ok(turn),
+    };
+    match toolsets(toolset) {
+        Some(found) => Ok(turn.toolset(found)),
+        None => Err(HttpError::Toolset { key, toolset: toolset.to_owned() }),
     }
 }
 

@@ -89,7 +89,10 @@ impl HttpServer {
         let origins = config.origin_rules(address)?;
         let backend: Arc<dyn Backend> = Arc::new(backend);
         let roster = Roster::new(&backend, &mcp, mcp_options(&config, &hosts, &origins));
-        let clients = roster.clients(&config, token.as_ref(), None)?;
+        let clients = {
+            let toolsets = |name: &str| backend.toolset(name);
+            roster.clients(&config, token.as_ref(), &toolsets, None)?
+        };
         let clients = Arc::new(LiveClients::new(clients));
         let made = token.clone().filter(|_| config.token.is_none());
         let settings = ServerSettings::new(roster, Arc::clone(&clients), made, &config);

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use toolcrib_core::Toolset;
+
 use crate::client::{Clients, Roster};
 use crate::live_clients::LiveClients;
 use crate::{HttpError, Listen, ServerConfig, Token};
@@ -41,12 +43,17 @@ impl ServerSettings {
         Self(Arc::new(Parts { roster, clients, made, listen, no_auth }))
     }
 
-    /// Checks settings and makes the clients they name. Nothing changes yet.
+    /// Checks settings and makes the clients they name, with the toolsets that `toolsets` finds. Nothing
+    /// changes yet.
     ///
     /// `listen`, `no_auth`, `connections` and the other settings of the listener itself stay as they
     /// were at the start. A token that the server made at its start stays good as long as the settings
     /// name no other; settings that would leave nobody a token are refused.
-    pub fn prepare(&self, config: &ServerConfig) -> Result<ChangedSettings, HttpError> {
+    pub fn prepare(
+        &self,
+        config: &ServerConfig,
+        toolsets: &dyn Fn(&str) -> Option<Toolset>,
+    ) -> Result<ChangedSettings, HttpError> {
         let own = &*self.0;
         config.check()?;
         let clients = Arc::clone(&own.clients);
@@ -59,7 +66,7 @@ impl ServerSettings {
             return Err(HttpError::NoTokenLeft);
         }
         let effective = ServerConfig { listen: own.listen.clone(), ..config.clone() };
-        let next = own.roster.clients(&effective, token, Some(&clients.now()))?;
+        let next = own.roster.clients(&effective, token, toolsets, Some(&clients.now()))?;
         Ok(ChangedSettings { clients, next: Some(next) })
     }
 }

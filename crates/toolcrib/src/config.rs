@@ -195,6 +195,12 @@ impl Config {
         core
     }
 
+    /// The toolsets as turns are limited to them: with `read_output`.
+    pub(crate) fn own_toolsets(&self) -> BTreeMap<String, Toolset> {
+        let toolsets = self.toolsets.iter();
+        toolsets.map(|(name, own)| (name.clone(), own.clone().with_read_output())).collect()
+    }
+
     /// The context every call gets.
     pub fn context_values(&self) -> ContextValues {
         self.context.iter().map(|(key, value)| (key.clone(), value.clone())).collect()

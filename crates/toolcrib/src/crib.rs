@@ -7,7 +7,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use toolcrib_core::run::RunStore;
@@ -16,6 +16,8 @@ use toolcrib_core::{Executor, ShutdownReport, Toolset, Turn, TurnOptions};
 use toolcrib_mcp::upstream::Upstreams;
 use toolcrib_tool::{ContextValues, Services};
 
+#[cfg(all(unix, feature = "manifests"))]
+use crate::live_config::LiveConfig;
 #[cfg(feature = "manifests")]
 use crate::lock::LockKeeper;
 #[cfg(feature = "manifests")]
@@ -40,7 +42,10 @@ pub struct Toolcrib {
     executor: Executor,
     context: ContextValues,
     services: Services,
-    toolsets: Arc<BTreeMap<String, Toolset>>,
+    /// Replaced when the config is read again.
+    toolsets: Arc<RwLock<BTreeMap<String, Toolset>>>,
+    #[cfg(all(unix, feature = "manifests"))]
+    live_config: LiveConfig,
     runs: Option<Arc<dyn RunStore>>,
     #[cfg(feature = "http")]
     pub(crate) answers: Option<Arc<dyn toolcrib_http::AnswerStore>>,
@@ -84,7 +89,7 @@ impl Toolcrib {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn turn_in(&self, toolset: &str) -> Result<Turn, UnknownToolset> {
-        let toolset = self.toolset(toolset)?.clone();
+        let toolset = self.toolset(toolset)?;
         Ok(self.executor.turn(self.turn_options().toolset(toolset)))
     }
 
@@ -94,14 +99,29 @@ impl Toolcrib {
         TurnOptions::default().values(self.context.clone()).services(self.services.clone())
     }
 
-    /// A toolset by its name.
-    pub fn toolset(&self, name: &str) -> Result<&Toolset, UnknownToolset> {
-        self.toolsets.get(name).ok_or_else(|| UnknownToolset::new(name, self.toolsets.keys()))
+    /// A toolset by its name, as it is now.
+    pub fn toolset(&self, name: &str) -> Result<Toolset, UnknownToolset> {
+        let toolsets = self.toolsets.read().unwrap_or_else(PoisonError::into_inner);
+        let found = toolsets.get(name).cloned();
+        found.ok_or_else(|| UnknownToolset::new(name, toolsets.keys()))
     }
 
-    /// All toolsets, sorted by name.
-    pub fn toolsets(&self) -> impl ExactSizeIterator<Item = (&str, &Toolset)> {
-        self.toolsets.iter().map(|(name, toolset)| (name.as_str(), toolset))
+    /// All toolsets by their names, as they are now.
+    pub fn toolsets(&self) -> BTreeMap<String, Toolset> {
+        self.toolsets.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Replaces all toolsets. Turns that are open keep theirs.
+    #[cfg(all(unix, feature = "manifests"))]
+    pub(crate) fn replace_toolsets(&self, toolsets: BTreeMap<String, Toolset>) {
+        *self.toolsets.write().unwrap_or_else(PoisonError::into_inner) = toolsets;
+    }
+
+    /// Where the config is read from again, if anywhere: [`reload`](Self::reload) and
+    /// [`follow_config`](Self::follow_config).
+    #[cfg(all(unix, feature = "manifests"))]
+    pub(crate) fn live_config(&self) -> &LiveConfig {
+        &self.live_config
     }
 
     /// The executor, for turns with a context of their own and for servers.

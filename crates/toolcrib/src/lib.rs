@@ -6,6 +6,8 @@ pub mod config;
 #[cfg(all(unix, feature = "http"))]
 pub mod control;
 mod crib;
+#[cfg(all(unix, feature = "manifests"))]
+mod live_config;
 #[cfg(feature = "manifests")]
 pub mod lint;
 #[cfg(feature = "manifests")]
@@ -30,6 +32,8 @@ pub mod trust;
 pub mod upstreams;
 
 pub use crib::{BuildError, Toolcrib, ToolcribBuilder, UnknownToolset};
+#[cfg(all(unix, feature = "manifests"))]
+pub use live_config::ConfigReload;
 
 #[cfg(feature = "cel")]
 pub use toolcrib_constraints as constraints;

@@ -28,7 +28,14 @@ pub(crate) fn status(crib: &Toolcrib) -> Value {
         "files": files(crib),
         "unreadable": unreadable(crib),
         "upstreams": upstreams::status(crib),
+        "config": config(crib),
     })
+}
+
+/// How the last reload of the config ended.
+fn config(crib: &Toolcrib) -> Value {
+    let last = crib.live_config().last();
+    json!({"problem": last.problem, "needs_restart": last.needs_restart})
 }
 
 fn files(crib: &Toolcrib) -> Vec<Value> {
@@ -62,14 +69,29 @@ fn divergences(crib: &Toolcrib, snapshot: &RegistrySnapshot) -> Vec<Value> {
     snapshot.would_differ().iter().map(record).chain(names::divergences(crib)).collect()
 }
 
-/// Reads the manifests again and says what has changed. Must be called on a thread that may block.
-pub(crate) fn reload(crib: &Toolcrib) -> Result<Value, String> {
+impl Toolcrib {
+    /// Reads the config ([`follow_config`](Self::follow_config)) and the manifests again, puts into
+    /// effect what has changed, and says what that is, as `toolcrib reload --json` has it.
+    ///
+    /// A config that cannot be used changes nothing, and fails. Must be called within a runtime, on a
+    /// thread that may block.
+    pub fn reload(&self) -> Result<Value, String> {
+        let config = self.reload_config().map_err(|why| format!("nothing was changed: {why}"))?;
+        let mut report = reload_manifests(self)?;
+        if let Some(config) = config {
+            report["config"] = json!(config);
+        }
+        Ok(report)
+    }
+}
+
+fn reload_manifests(crib: &Toolcrib) -> Result<Value, String> {
     let manifests = crib.manifests().ok_or("this server has no manifests")?;
     let before = crib.executor().registry().snapshot();
     let declared_before = upstreams::declared(crib);
     let report = manifests.reload();
     if let Some(reason) = &report.refused {
-        return Err(format!("nothing was changed: {reason}"));
+        return Err(format!("the manifests were not changed: {reason}"));
     }
     let after = crib.executor().registry().snapshot();
     let names = |snapshot: &RegistrySnapshot| {

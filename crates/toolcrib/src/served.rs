@@ -27,7 +27,7 @@ impl Backend for Toolcrib {
     }
 
     fn toolset(&self, name: &str) -> Option<Toolset> {
-        Toolcrib::toolset(self, name).ok().cloned()
+        Toolcrib::toolset(self, name).ok()
     }
 
     fn runs(&self) -> Option<Arc<dyn RunStore>> {
@@ -64,6 +64,7 @@ impl Backend for Toolcrib {
             upstreams_down: upstreams.iter().filter(|own| down(&own.state)).count(),
             names_after_restart: snapshot.would_differ().len() + names_after_restart,
             audit_lost: self.audit_lost(),
+            config_refused: usize::from(self.live_config().last().problem.is_some()),
         }
     }
 
@@ -72,7 +73,7 @@ impl Backend for Toolcrib {
     }
 
     fn reload(&self) -> Result<Value, String> {
-        operations::reload(self)
+        Toolcrib::reload(self)
     }
 
     fn name_status(&self, name: &str) -> Value {

@@ -1,9 +1,9 @@
 //! What goes on beside serving: manifests are followed, and the owner can operate the server.
 
 use tokio::task::JoinHandle;
+use toolcrib::Toolcrib;
 use toolcrib::control::OwnerSocket;
 use toolcrib::http::HttpServer;
-use toolcrib::manifests::Reloader;
 use toolcrib::mcp::McpServer;
 
 use crate::startup::Started;
@@ -19,17 +19,17 @@ impl Drop for Beside {
 }
 
 impl Beside {
-    /// Follows the manifests, unless the config says not to, and reads them again on SIGHUP.
+    /// Follows the manifests, unless the config says not to, and reads them and the config again on SIGHUP.
     ///
     /// Must be called on a runtime.
     pub(super) fn begin(started: &Started) -> anyhow::Result<Self> {
         let mut beside = Self::default();
-        if let Some(manifests) = started.crib.manifests().cloned() {
-            if started.config.manifests.watch {
-                manifests.watch()?;
-            }
-            beside.0.push(tokio::spawn(reload_on_hangup(manifests)));
+        if let Some(manifests) = started.crib.manifests()
+            && started.config.manifests.watch
+        {
+            manifests.watch()?;
         }
+        beside.0.push(tokio::spawn(reload_on_hangup(started.crib.clone())));
         Ok(beside)
     }
 
@@ -77,17 +77,20 @@ pub(super) async fn owner_socket(started: &Started) -> Option<OwnerSocket> {
         .ok()
 }
 
-async fn reload_on_hangup(manifests: Reloader) {
+/// Reads the config and the manifests again whenever the process gets SIGHUP.
+async fn reload_on_hangup(crib: Toolcrib) {
     use tokio::signal::unix::{SignalKind, signal};
 
     // Without a handler SIGHUP ends the process by itself.
     let Ok(mut hangup) = signal(SignalKind::hangup()) else { return };
     while hangup.recv().await.is_some() {
-        tracing::info!("asked to read the manifests again");
-        let manifests = manifests.clone();
+        tracing::info!("asked to read the config and the manifests again");
+        let crib = crib.clone();
         // Reads files.
-        if tokio::task::spawn_blocking(move || manifests.reload()).await.is_err() {
-            return;
+        match tokio::task::spawn_blocking(move || crib.reload()).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(reason)) => tracing::warn!("the reload failed: {reason}"),
+            Err(_) => return,
         }
     }
 }

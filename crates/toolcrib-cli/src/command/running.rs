@@ -15,9 +15,15 @@ use crate::screen::{self, FAINT, STRONG, WARNING, count};
 use crate::startup::{self, Started};
 use crate::{Exit, runtime};
 
-const WHICH: &str = "Servers are found by the config: its `state.dir`, or where it names none, its file, \
-                     for which they leave a socket in $XDG_RUNTIME_DIR/toolcrib.\n\nExit code 1: no \
-                     server runs, or one could not do it.";
+pub(super) const WHICH: &str =
+    "Servers are found by the config: each has a private socket for its owner in `state.dir`, or where \
+     the config names none, in $XDG_RUNTIME_DIR/toolcrib.\n\nExit code 1: no server runs, or one \
+     refused.";
+
+const RELOADED: &str =
+    "Takes effect: `policy`, `toolsets`, `manifests.trusted`, and of `server` the tokens, `toolset`, \
+     `rate` and `concurrent`; a revoked token's requests and sessions end. Other settings need a \
+     restart and are named. A config that cannot be used changes nothing. SIGHUP does the same.";
 
 #[derive(Debug, Args)]
 #[command(after_help = WHICH)]
@@ -27,7 +33,7 @@ pub(crate) struct StatusOptions {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = WHICH)]
+#[command(after_help = format!("{RELOADED}\n\n{WHICH}"))]
 pub(crate) struct ReloadOptions {
     #[command(flatten)]
     output: JsonOutput,
@@ -129,7 +135,7 @@ pub(super) fn servers(options: &Options) -> anyhow::Result<Vec<RunningServer>> {
         Ok(place) => place,
         Err(why) => bail!(
             "running servers cannot be found: {why}. Name a `state.dir` for them and this command (a \
-             server that cannot be found reads its manifests again on SIGHUP)"
+             server that cannot be found reads its config and manifests again on SIGHUP)"
         ),
     };
     running_servers(&place).map_err(|error| {
@@ -166,7 +172,32 @@ fn status_page(answer: &Value) -> String {
             text(&own["fresh"])
         );
     }
-    page + &upstreams_page(answer, true) + &files_page(answer, true)
+    page + &config_page(&answer["config"])
+        + &upstreams_page(answer, true)
+        + &files_page(answer, true)
+}
+
+/// What came of reading the config again.
+fn config_page(config: &Value) -> String {
+    let mut page = String::new();
+    let keys = |key: &str| list(config, key).into_iter().map(text).collect::<Vec<_>>().join(", ");
+    if let Some(problem) = config["problem"].as_str() {
+        let _ = writeln!(
+            page,
+            "  {WARNING}config refused{WARNING:#}, the one before is in effect: {problem}"
+        );
+    }
+    for (key, says) in [
+        ("changed", "in effect now"),
+        ("ended_clients", "clients whose requests and sessions have ended"),
+        ("needs_restart", "changed, and needs a restart"),
+    ] {
+        let keys = keys(key);
+        if !keys.is_empty() {
+            let _ = writeln!(page, "  config: {says}: {keys}");
+        }
+    }
+    page
 }
 
 /// The MCP servers behind it, those that are connected and as they were only where `all` are wanted.
@@ -250,6 +281,7 @@ fn reload_page(answer: &Value) -> String {
         }
     }
     let files = list(answer, "files").len();
+    page += &config_page(&answer["config"]);
     page += &files_page(answer, false);
     page += &upstreams_page(answer, false);
     page + &format!("  {} read; generation {}\n", count(files, "file"), answer["generation"])

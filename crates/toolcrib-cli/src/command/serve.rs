@@ -50,6 +50,9 @@ pub(super) fn run(options: &Options, own: &ServeOptions) -> anyhow::Result<Exit>
     runtime::block_on(async {
         started.crib.connect().await;
         let mut server = HttpServer::bind(config, started.crib.clone(), mcp).await?;
+        if let Some(settings) = server.settings() {
+            started.crib.follow_server(settings);
+        }
         if let Some(socket) = owner_socket(&started).await {
             server = server.with_owner_socket(socket)?;
         }

@@ -40,8 +40,8 @@ struct Facts<'a> {
     reserved: Option<&'a Reservation>,
     replaced: Option<&'a ToolEntry>,
     restart: Option<Divergence>,
-    toolsets: Vec<&'a str>,
-    not_in: Vec<&'a str>,
+    toolsets: Vec<String>,
+    not_in: Vec<String>,
     /// Prompts, resources and other MCP servers of the name.
     besides: Vec<DeclaredName>,
     /// Files that could not be used and hold the name.

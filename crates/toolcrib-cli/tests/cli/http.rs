@@ -35,9 +35,9 @@ tools:
 "#;
 
 /// A server, and how it is asked.
-struct Http {
-    server: Server,
-    address: String,
+pub(crate) struct Http {
+    pub(crate) server: Server,
+    pub(crate) address: String,
     token: String,
 }
 
@@ -47,13 +47,13 @@ pub(crate) struct Reply {
 }
 
 impl Reply {
-    fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
     }
 }
 
 impl Http {
-    fn start(crib: &Crib, token: &str) -> Self {
+    pub(crate) fn start(crib: &Crib, token: &str) -> Self {
         let arguments = ["serve", "--listen", "127.0.0.1:0", "--json"];
         let mut server = Server::start(crib, &arguments);
         let said = server.receive();
@@ -62,7 +62,7 @@ impl Http {
         Self { server, address, token }
     }
 
-    fn ask(&self, line: &str, body: Option<&Value>) -> Reply {
+    pub(crate) fn ask(&self, line: &str, body: Option<&Value>) -> Reply {
         ask(&self.address, &self.token, line, body).expect("an answer")
     }
 

@@ -29,6 +29,7 @@ mod meta_tools;
 mod own_process;
 mod processes;
 mod programs;
+mod reloads;
 mod requests;
 mod running;
 mod sarif;

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use super::{Executor, Shared};
 use crate::admission::Admission;
 use crate::answers::{AnswerCache, Answers, HistoryLimits};
@@ -190,7 +191,7 @@ impl ExecutorBuilder {
                 mask: LiveMask::new(mask),
                 spill,
                 audit,
-                policy,
+                policy: ArcSwap::from_pointee(policy),
                 approver,
                 approvals: SessionApprovals::new(),
                 suspensions,

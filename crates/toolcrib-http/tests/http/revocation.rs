@@ -6,21 +6,25 @@ use serde_json::json;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
-use toolcrib_http::{HttpError, Right, ServerConfig, Token};
+use toolcrib_http::{ChangedSettings, ClientConfig, HttpError, Right, ServerConfig, Token};
 
-use crate::fixture::{TOKEN, client, config, start};
+use crate::fixture::{Running, TOKEN, client, config, start};
 use crate::raw_client::{Ask, Reply};
 
-fn with(tokens: impl IntoIterator<Item = (String, toolcrib_http::ClientConfig)>) -> ServerConfig {
+fn with(tokens: impl IntoIterator<Item = (String, ClientConfig)>) -> ServerConfig {
     ServerConfig { tokens: tokens.into_iter().collect(), ..config() }
 }
 
-async fn tools(server: &crate::fixture::Running, who: &str) -> u16 {
+fn prepare(server: &Running, config: &ServerConfig) -> Result<ChangedSettings, HttpError> {
+    server.settings.prepare(config, &|_| None)
+}
+
+async fn tools(server: &Running, who: &str) -> u16 {
     Ask::new(server.address, "GET /v1/tools").of(who).send().await.status
 }
 
 /// Begins a session of MCP.
-async fn initialize(server: &crate::fixture::Running, who: &str) -> Reply {
+async fn initialize(server: &Running, who: &str) -> Reply {
     let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-11-25", "capabilities": {},
         "clientInfo": {"name": "test", "version": "0"},
@@ -42,7 +46,7 @@ async fn a_revoked_token_is_refused_and_its_requests_and_streams_end() {
     Ask::new(server.address, "POST /v1/tools/wait/call").of("ada").write(&mut waiting).await;
     server.waits.begun.notified().await;
 
-    let changed = server.settings.prepare(&with([client("bob", |_| {})])).unwrap();
+    let changed = prepare(&server, &with([client("bob", |_| {})])).unwrap();
     assert_eq!(tools(&server, "ada").await, 200, "nothing changes before it is applied");
     assert_eq!(changed.apply(), ["ada".into()]);
 
@@ -63,7 +67,7 @@ async fn clients_of_which_nothing_changed_keep_their_sessions_and_limits() {
     let hasty = || client("hasty", |hasty| hasty.rate = Some("2/h".parse().unwrap()));
     let server = start(with([hasty(), client("ada", |_| {})])).await;
     let session = initialize(&server, "hasty").await.header("mcp-session-id").unwrap().to_owned();
-    let changed = server.settings.prepare(&with([hasty(), client("new", |_| {})])).unwrap();
+    let changed = prepare(&server, &with([hasty(), client("new", |_| {})])).unwrap();
     assert_eq!(changed.apply(), ["ada".into()]);
     assert_eq!(tools(&server, "new").await, 200);
     let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
@@ -82,7 +86,7 @@ async fn rights_and_the_operators_token_change_too() {
         token: Some(Token::new("another-token-for-tests").unwrap()),
         ..with([client("ada", |ada| ada.rights = vec![Right::Observe])])
     };
-    let mut ended = server.settings.prepare(&next).unwrap().apply();
+    let mut ended = prepare(&server, &next).unwrap().apply();
     ended.sort();
     assert_eq!(ended, ["ada".into(), "operator".into()]);
     assert_eq!(metrics().await.status, 200);
@@ -99,10 +103,10 @@ async fn rights_and_the_operators_token_change_too() {
 async fn settings_that_cannot_be_used_change_nothing() {
     let server = start(with([client("ada", |_| {})])).await;
     let nowhere = with([client("ada", |ada| ada.toolset = Some("nowhere".into()))]);
-    let refused = server.settings.prepare(&nowhere).unwrap_err();
+    let refused = prepare(&server, &nowhere).unwrap_err();
     assert!(matches!(refused, HttpError::Toolset { .. }), "{refused}");
     let nobody = ServerConfig { token: None, ..config() };
-    let refused = server.settings.prepare(&nobody).unwrap_err();
+    let refused = prepare(&server, &nobody).unwrap_err();
     assert!(matches!(refused, HttpError::NoTokenLeft), "{refused}");
     assert_eq!(tools(&server, "ada").await, 200);
     server.end().await;

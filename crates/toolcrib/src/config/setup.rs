@@ -80,9 +80,10 @@ impl ToolcribBuilder {
             .allow_override(&config.registry.allow_override)
             .lock(LockKeeper::new(&config.registry.lock_file, config.registry.lock))
             .policy(config.policy.clone());
-        config.toolsets.iter().fold(builder, |builder, (name, toolset)| {
-            builder.toolset(name, toolset.clone().with_read_output())
-        })
+        config
+            .own_toolsets()
+            .into_iter()
+            .fold(builder, |builder, (name, toolset)| builder.toolset(name, toolset))
     }
 
     /// Takes the secrets that manifests refer to, as [`Config::read_secrets`] reads them: their values

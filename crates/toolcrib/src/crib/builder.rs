@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, RwLock};
 
 use toolcrib_core::approval::Approver;
 #[cfg(all(unix, feature = "manifests"))]
@@ -24,6 +24,8 @@ use toolcrib_mcp::upstream::{MemoryPins, PinStore, Review, Upstream, Upstreams};
 use toolcrib_tool::{ContextValues, Layer, Services, ToolEntry, native_tools};
 
 use super::{BuildError, Toolcrib};
+#[cfg(all(unix, feature = "manifests"))]
+use crate::live_config::LiveConfig;
 #[cfg(feature = "manifests")]
 use crate::lock::LockKeeper;
 #[cfg(feature = "manifests")]
@@ -440,7 +442,9 @@ impl ToolcribBuilder {
             services: self.builtins.lend(self.services),
             #[cfg(not(feature = "builtins"))]
             services: self.services,
-            toolsets: Arc::new(self.toolsets),
+            toolsets: Arc::new(RwLock::new(self.toolsets)),
+            #[cfg(all(unix, feature = "manifests"))]
+            live_config: LiveConfig::default(),
             runs: self.runs,
             #[cfg(feature = "http")]
             answers: self.answers,

@@ -6,10 +6,10 @@ pub mod config;
 #[cfg(all(unix, feature = "http"))]
 pub mod control;
 mod crib;
-#[cfg(all(unix, feature = "manifests"))]
-mod live_config;
 #[cfg(feature = "manifests")]
 pub mod lint;
+#[cfg(all(unix, feature = "manifests"))]
+mod live_config;
 #[cfg(feature = "manifests")]
 pub mod lock;
 #[cfg(feature = "manifests")]

@@ -116,7 +116,8 @@ fn a_revoked_token_is_refused_after_a_reload_and_a_new_one_is_let_in() {
 #[test]
 fn sighup_puts_rights_and_policy_into_effect() {
     let (crib, http) = serve(&[("ada", "")]);
-    let metrics = || ask(&http.address, &token_of("ada"), "GET /metrics", None).expect("one").status;
+    let metrics =
+        || ask(&http.address, &token_of("ada"), "GET /metrics", None).expect("one").status;
     assert_eq!((call(&http, "ada"), metrics()), (200, 403));
     let no_greeting = "policy: {rules: [{tool: greet, action: deny}]}\n";
     config(&crib, &[("ada", ", rights: [call, observe]")], no_greeting);
@@ -131,7 +132,10 @@ fn a_config_that_cannot_be_used_changes_nothing_and_is_told() {
     let health = || http.ask("GET /health", None).json();
     for (broken, says) in [
         ("server: {tokens: {ada: {hash: nonsense}}}\n", "the hash that"),
-        ("state: {dir: state}\nserver: {token: operator-token-for-tests, toolset: nowhere}\n", "nowhere"),
+        (
+            "state: {dir: state}\nserver: {token: operator-token-for-tests, toolset: nowhere}\n",
+            "nowhere",
+        ),
     ] {
         crib.config(broken);
         let refused = http.ask("POST /v1/reload", None);
@@ -139,7 +143,10 @@ fn a_config_that_cannot_be_used_changes_nothing_and_is_told() {
         let detail = refused.json()["detail"].as_str().expect("a text").to_owned();
         assert!(detail.starts_with("nothing was changed: ") && detail.contains(says), "{detail}");
         assert_eq!(call(&http, "ada"), 200);
-        assert_eq!((&health()["status"], &health()["config_refused"]), (&json!("degraded"), &json!(1)));
+        assert_eq!(
+            (&health()["status"], &health()["config_refused"]),
+            (&json!("degraded"), &json!(1))
+        );
     }
     let status = http.ask("GET /v1/status", None).json();
     assert!(status["config"]["problem"].is_string(), "{status}");

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
 use super::{Executor, Shared};
 use crate::admission::Admission;
 use crate::answers::{AnswerCache, Answers, HistoryLimits};
@@ -19,6 +18,7 @@ use crate::spill::SpillStore;
 use crate::statistics::Statistics;
 use crate::suspension::SuspensionStore;
 use crate::{ExecutorConfig, Middleware, Registry, RegistryBuilder};
+use arc_swap::ArcSwap;
 
 /// Builds an [`Executor`]; by default over a registry without tools. All of it may be left out, and what is left out costs a call nothing.
 ///

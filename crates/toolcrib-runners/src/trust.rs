@@ -57,6 +57,10 @@ pub trait Trust: fmt::Debug + Send + Sync {
     fn files(&self) -> Vec<PathBuf> {
         Vec::new()
     }
+
+    /// Takes over what a config that was read again trusts by name: units and `unit:name`, with paths
+    /// that are right from here. Manifests are loaded again afterwards. Default: nothing changes.
+    fn take_over(&self, _named: &[String]) {}
 }
 
 /// Trusts nothing: the default of a [`RunnerHost`].

@@ -13,7 +13,7 @@ use toolcrib_manifest::live::{
 use toolcrib_manifest::lock::LockMode;
 #[cfg(feature = "mcp")]
 use toolcrib_mcp::upstream::Upstream;
-use toolcrib_runners::RunnerHost;
+use toolcrib_runners::{RunnerHost, Trust};
 use toolcrib_tool::{Layer, ToolEntry};
 
 use crate::crib::BuildError;
@@ -116,6 +116,8 @@ pub struct Reloader(Arc<Parts>);
 
 struct Parts {
     live: Arc<LiveManifests>,
+    /// Which of them the operator vouches for.
+    trust: Arc<dyn Trust>,
     watch: Mutex<Option<Watch>>,
 }
 
@@ -138,7 +140,8 @@ impl Reloader {
         surroundings.extend(manifests.host.trust.files());
         let live = LiveManifests::new(&manifests.files, registry).with_surroundings(&surroundings);
         let live = Arc::new(live);
-        Self(Arc::new(Parts { live, watch: Mutex::new(None) }))
+        let trust = Arc::clone(&manifests.host.trust);
+        Self(Arc::new(Parts { live, trust, watch: Mutex::new(None) }))
     }
 
     /// Follows the files from now on, and the lock: what is saved is live a moment later. Does nothing if they are
@@ -161,6 +164,13 @@ impl Reloader {
     /// goes on in the background, once the crib has connected to any.
     pub fn reload(&self) -> LookReport {
         self.0.live.reload()
+    }
+
+    /// Takes over what a config that was read again trusts by name. In effect with the next
+    /// [`reload`](Self::reload).
+    #[cfg(unix)]
+    pub(crate) fn trust(&self, named: &[String]) {
+        self.0.trust.take_over(named);
     }
 
     /// Every file, in the order that decides names, and what became of it.

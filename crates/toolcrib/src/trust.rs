@@ -8,7 +8,7 @@
 mod record;
 
 use std::path::{Component, Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use toolcrib_manifest::lock::Kind;
 use toolcrib_runners::{Claim, Trust, Word};
@@ -24,8 +24,8 @@ use crate::lock::LockKeeper;
 pub struct TrustKeeper {
     /// The config's folder, from which units are named.
     folder: PathBuf,
-    /// `manifests.trusted`, as absolute texts.
-    named: Vec<String>,
+    /// `manifests.trusted`, as absolute texts. Replaced when the config is read again.
+    named: RwLock<Vec<String>>,
     record: Option<TrustRecord>,
 }
 
@@ -33,11 +33,10 @@ impl TrustKeeper {
     /// The decisions of a config whose paths are right from here ([`Config::relative_to`]). Opens
     /// nothing: the record is read when it is first needed, and whenever it has changed.
     pub fn of(config: &Config) -> Self {
-        let named = config.manifests.trusted.iter().map(|named| plain(Path::new(named)));
         let record = config.state.dir.as_deref().map(TrustRecord::in_state);
         Self {
             folder: PathBuf::from(plain(&Path::new(".").join(&config.folder))),
-            named: named.collect(),
+            named: RwLock::new(absolute(&config.manifests.trusted)),
             record,
         }
     }
@@ -62,7 +61,7 @@ impl Trust for TrustKeeper {
             let rest = named.strip_prefix(&file);
             rest.is_some_and(|rest| rest.is_empty() || rest.strip_prefix(':') == Some(claim.name))
         };
-        if self.named.iter().any(is_named) {
+        if self.named.read().unwrap_or_else(PoisonError::into_inner).iter().any(is_named) {
             return Word::Given;
         }
         let unit = self.unit(claim.unit);
@@ -89,6 +88,15 @@ impl Trust for TrustKeeper {
     fn files(&self) -> Vec<PathBuf> {
         self.record.iter().map(|record| record.path().to_owned()).collect()
     }
+
+    fn take_over(&self, named: &[String]) {
+        *self.named.write().unwrap_or_else(PoisonError::into_inner) = absolute(named);
+    }
+}
+
+/// Entries of `manifests.trusted` as absolute texts.
+fn absolute(named: &[String]) -> Vec<String> {
+    named.iter().map(|named| plain(Path::new(named))).collect()
 }
 
 /// The host's own decision, or that of an enforced lock, which a person has reviewed.
@@ -108,6 +116,10 @@ impl Trust for UnderLock {
 
     fn files(&self) -> Vec<PathBuf> {
         self.own.files()
+    }
+
+    fn take_over(&self, named: &[String]) {
+        self.own.take_over(named);
     }
 }
 

@@ -169,6 +169,22 @@ fn settings_that_need_a_restart_are_named() {
 }
 
 #[test]
+fn a_manifest_is_trusted_and_no_longer_trusted_after_a_reload() {
+    let trusted = TOOLS.replace("    run:", "    sandbox: {profile: trusted}\n    run:");
+    let crib = Crib::new(&[("greet.yaml", &trusted)]);
+    crib.config("state: {dir: state}\n");
+    let mut server = Server::mcp(&crib);
+    let mut is_refused = || server.call("greet", &json!({}))["result"]["isError"].clone();
+    assert_eq!(is_refused(), true);
+    for (config, refused) in [("manifests: {trusted: [tools.d/greet.yaml]}\n", false), ("", true)] {
+        crib.config(&format!("state: {{dir: state}}\n{config}"));
+        let run = crib.run(&["reload"]);
+        assert_eq!(run.code, Some(0), "{run:?}");
+        assert_eq!(is_refused(), refused);
+    }
+}
+
+#[test]
 fn a_server_over_stdio_takes_over_a_new_policy_too() {
     let crib = Crib::new(&[("greet.yaml", TOOLS)]);
     crib.config("state: {dir: state}\n");

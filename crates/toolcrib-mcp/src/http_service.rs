@@ -27,7 +27,7 @@ use crate::handler::Handler;
 use crate::http_sessions::{HttpSessions, RETRY, SESSION};
 use crate::plain::PlainHttp;
 use crate::telling_stream::TellingStream;
-use crate::unreadable::{self, unreadable};
+use crate::unreadable::{Unreadable, unreadable};
 
 const JSON: &str = "application/json";
 
@@ -303,9 +303,9 @@ pub(crate) fn bare_text(status: StatusCode, text: String) -> Response<McpBody> {
     response
 }
 
-/// A JSON-RPC error that belongs to no request, because none could be read.
-fn json_rpc(error: ErrorData) -> Response<McpBody> {
-    let body = Bytes::from(unreadable::answer(error));
+/// A JSON-RPC error for a message that cannot be read or understood.
+fn json_rpc(error: impl Into<Unreadable>) -> Response<McpBody> {
+    let body = Bytes::from(error.into().answer());
     let mut response = Response::new(Full::new(body).boxed());
     *response.status_mut() = StatusCode::BAD_REQUEST;
     response.headers_mut().insert(CONTENT_TYPE, http::HeaderValue::from_static(JSON));

@@ -3,14 +3,25 @@
 use std::fmt::Display;
 
 use memchr::memchr2_iter;
-use rmcp::model::{ErrorData, JsonRpcError};
+use rmcp::model::{ErrorData, JsonRpcError, RequestId};
 use serde_json::Value;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// The error for bytes that nobody can read as JSON; `None` for those that the protocol library can,
-/// whatever it makes of them.
-pub(crate) fn unreadable(bytes: &[u8]) -> Option<ErrorData> {
+/// Why a message is refused before anybody looks at what it asks for, and whom to answer.
+#[derive(Debug)]
+pub(crate) struct Unreadable {
+    /// The request, where its id can be made out.
+    id: Option<RequestId>,
+    pub(crate) error: ErrorData,
+}
+
+/// Why nobody can read these bytes as JSON that means one thing; `None` where they can be read, whatever
+/// the protocol library makes of them.
+///
+/// JSON that could be understood in two ways, as with a key that is there twice, is refused like what is
+/// no JSON at all; its request is answered where it has an id, so that the client does not wait.
+pub(crate) fn unreadable(bytes: &[u8]) -> Option<Unreadable> {
     let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
     let text = match std::str::from_utf8(bytes) {
         Ok(text) => text,
@@ -18,36 +29,65 @@ pub(crate) fn unreadable(bytes: &[u8]) -> Option<ErrorData> {
     };
     match toolcrib_json::parse(text) {
         Ok(_) => too_deep(text),
-        // What could be understood in two ways is refused here only.
-        Err(error) => serde_json::from_str::<Value>(text).err().map(|_| parse_error(error)),
+        Err(error) => Some(match serde_json::from_str::<Value>(text) {
+            Err(_) => parse_error(error),
+            Ok(message) => Unreadable {
+                id: request_id(&message),
+                error: ErrorData::invalid_request(
+                    format!("this is no JSON message that means one thing: {error}"),
+                    None,
+                ),
+            },
+        }),
+    }
+}
+
+/// The id of a request, if it is one that an answer can carry.
+fn request_id(message: &Value) -> Option<RequestId> {
+    message.get("method")?;
+    match message.get("id")? {
+        Value::String(id) => Some(RequestId::String(id.as_str().into())),
+        Value::Number(id) => id.as_i64().map(RequestId::Number),
+        _ => None,
     }
 }
 
 /// The error for JSON that has one level more than the protocol library reads.
-pub(crate) fn too_deep(text: &str) -> Option<ErrorData> {
+pub(crate) fn too_deep(text: &str) -> Option<Unreadable> {
     let mut opened = memchr2_iter(b'{', b'[', text.as_bytes());
     opened.nth(toolcrib_json::MAX_DEPTH - 1)?;
     serde_json::from_str::<Value>(text).err().map(parse_error)
 }
 
 /// The error for what is longer than `limit` bytes.
-pub(crate) fn too_long(limit: usize) -> ErrorData {
+pub(crate) fn too_long(limit: usize) -> Unreadable {
     parse_error(format_args!("it is longer than {limit} bytes: send less at once"))
 }
 
-fn parse_error(why: impl Display) -> ErrorData {
-    ErrorData::parse_error(format!("this is no JSON message: {why}"), None)
+fn parse_error(why: impl Display) -> Unreadable {
+    let error = ErrorData::parse_error(format!("this is no JSON message: {why}"), None);
+    Unreadable { id: None, error }
 }
 
-/// The answer to what belongs to no request that could be read.
-pub(crate) fn answer(error: ErrorData) -> Vec<u8> {
-    // A number and two texts always serialise.
-    serde_json::to_vec(&JsonRpcError::new(None, error)).unwrap_or_default()
+impl From<ErrorData> for Unreadable {
+    /// An error of no request that could be made out.
+    fn from(error: ErrorData) -> Self {
+        Self { id: None, error }
+    }
+}
+
+impl Unreadable {
+    /// The answer. Where no id could be made out it has none, as the specification of MCP wants it.
+    pub(crate) fn answer(self) -> Vec<u8> {
+        // A number and two texts always serialise.
+        serde_json::to_vec(&JsonRpcError::new(self.id, self.error)).unwrap_or_default()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use rmcp::model::ErrorCode;
+    use serde_json::json;
 
     use super::*;
 
@@ -63,8 +103,25 @@ mod tests {
             (br#"{"a":"\ud800"}"#, "at byte"),
         ] {
             let error = unreadable(bytes).unwrap_or_else(|| panic!("{bytes:?}"));
-            assert_eq!(error.code, ErrorCode::PARSE_ERROR);
-            assert!(error.message.contains(why), "{}", error.message);
+            assert_eq!(error.error.code, ErrorCode::PARSE_ERROR);
+            assert!(error.error.message.contains(why), "{}", error.error.message);
+        }
+    }
+
+    #[test]
+    fn a_request_with_a_key_twice_is_refused_under_its_id() {
+        for (text, id) in [
+            (r#"{"id":7,"method":"tools/call","params":{"arguments":{"a":1,"a":2}}}"#, json!(7)),
+            (r#"{"id":"x","method":"ping","method":"ping"}"#, json!("x")),
+            (r#"{"id":7,"result":{"a":1,"a":2}}"#, json!(null)),
+        ] {
+            let error = unreadable(text.as_bytes()).unwrap();
+            let answer: Value = serde_json::from_slice(&error.answer()).unwrap();
+            assert_eq!(
+                (&answer["id"], &answer["error"]["code"]),
+                (&id, &json!(-32600)),
+                "{answer}"
+            );
         }
     }
 
@@ -72,22 +129,15 @@ mod tests {
     fn what_is_json_is_readable_though_it_may_be_no_message() {
         let deep = format!("{}{}", "[".repeat(127), "]".repeat(127));
         let wide = "[{}]".repeat(200).replace("][", ",");
-        for bytes in [
-            deep.as_bytes(),
-            wide.as_bytes(),
-            b"7",
-            b" [] ",
-            br#"{"a":1,"a":2}"#,
-            b"\xef\xbb\xbf{}",
-            b"{}\r\n",
-        ] {
+        for bytes in [deep.as_bytes(), wide.as_bytes(), b"7", b" [] ", b"\xef\xbb\xbf{}", b"{}\r\n"]
+        {
             assert!(unreadable(bytes).is_none(), "{bytes:?}");
         }
     }
 
     #[test]
     fn the_answer_is_one_line_for_no_request() {
-        let answer: Value = serde_json::from_slice(&answer(too_long(7))).unwrap();
+        let answer: Value = serde_json::from_slice(&too_long(7).answer()).unwrap();
         assert_eq!((&answer["id"], &answer["error"]["code"]), (&().into(), &(-32700).into()));
     }
 }

@@ -13,7 +13,7 @@ use super::slow_tools::SlowTools;
 use super::written;
 use crate::McpServer;
 use crate::connection::Connection;
-use crate::unreadable::{self, too_deep, unreadable};
+use crate::unreadable::{too_deep, unreadable};
 
 /// Answers one client's plain lines.
 pub(crate) struct Desk {
@@ -43,7 +43,7 @@ impl Desk {
         };
         let answered = match (error, parsed) {
             (Some(error), _) => {
-                text.extend(unreadable::answer(error));
+                text.extend(error.answer());
                 true
             }
             (None, Some(tape)) => self.answered(&tape, text, cx).is_some(),

@@ -16,7 +16,7 @@ use tokio_util::io::poll_read_buf;
 use tokio_util::sync::CancellationToken;
 
 use super::desk::Desk;
-use crate::unreadable::{self, too_long};
+use crate::unreadable::too_long;
 
 /// The longest line, in bytes: as long as the protocol library reads.
 const LINE_MAX: usize = 16 * 1024 * 1024;
@@ -175,7 +175,7 @@ where
                     }
                 }
                 Piece::TooLong if self.client.is_some() => {
-                    self.to_client.bytes.extend(unreadable::answer(too_long(LINE_MAX)));
+                    self.to_client.bytes.extend(too_long(LINE_MAX).answer());
                     self.to_client.bytes.push(b'\n');
                 }
                 Piece::TooLong | Piece::More => {}

@@ -120,6 +120,11 @@ impl Command {
         }
     }
 
+    /// Whether it calls tools, or has others call them.
+    pub(crate) fn calls_tools(&self) -> bool {
+        self.is_server() || matches!(self, Self::Call(_) | Self::Test(_))
+    }
+
     /// Whether it serves others until it is stopped.
     pub(crate) fn is_server(&self) -> bool {
         matches!(self, Self::Serve(_) | Self::Mcp(_))

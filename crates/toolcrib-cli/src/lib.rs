@@ -53,6 +53,10 @@ pub fn main_with(arguments: impl IntoIterator<Item = impl Into<OsString> + Clone
     };
     let is_server = command.is_server();
     logging::start(options.log_format, options.verbose, is_server);
+    if command.calls_tools() {
+        // Before any tool has run that could replace its file. Whoever needs it says if there is none.
+        toolcrib_sandbox::jail::open_helper();
+    }
     let exit = match command::run(&options, &command) {
         Ok(exit) => exit,
         // Somebody closed the pipe we print to, as `| head` does: nothing is wrong.

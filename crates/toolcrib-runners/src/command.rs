@@ -195,6 +195,7 @@ pub(crate) fn not_started(error: SpawnError) -> ToolError {
         | SpawnError::NoHelper { .. }
         | SpawnError::NotEnforced { .. }
         | SpawnError::Grants { .. }
+        | SpawnError::Late { .. }
         | SpawnError::Unsupported { .. }
         | SpawnError::Confine { .. }
         | SpawnError::Resources(_) => ErrorKind::Unavailable,

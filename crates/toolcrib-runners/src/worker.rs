@@ -80,7 +80,7 @@ impl WorkerRunner {
             return Err(ToolError::unavailable("no worker answers this tool"));
         };
         checks.check(cx)?;
-        let (id, mut exchange) = supervisor.begin(cx.byte_masks())?;
+        let (id, mut exchange) = supervisor.begin(cx.byte_masks()).await?;
         let tool = self.declaration.definition.name();
         let line = protocol::call(id, tool, arguments.as_str(), &self.context(cx));
         let answer = tokio::select! {

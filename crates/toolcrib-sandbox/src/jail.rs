@@ -13,18 +13,21 @@
 //! 2. the file `toolcrib-jail` beside the running program, which is installed with `toolcrib`,
 //! 3. the running program itself, if its `main` called [`reexec_hook`] first.
 //!
+//! It is [opened](open_helper) once, and started by its descriptor: replacing its file later changes
+//! nothing for a process that runs.
+//!
 //! Where there is none of them, only [trusted](crate::Profile::Trusted) programs are started.
 
 use std::ffi::OsString;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 mod files;
 mod filter;
 mod grants;
+mod helper;
 mod hold;
 mod metadata;
 mod mounts;
@@ -42,14 +45,11 @@ mod tests;
 mod withheld;
 
 pub(crate) use grants::{ProgramFile, grants};
+pub(crate) use helper::{Helper, helper};
 pub(crate) use probe::check;
 pub(crate) use target::FLOOR;
 
 use crate::process::sys;
-
-/// Whether this program can be its own helper.
-static HOOKED: AtomicBool = AtomicBool::new(false);
-static HELPER: OnceLock<PathBuf> = OnceLock::new();
 
 /// Lets this program be its own helper. Call it first in `main`, before any thread is started:
 ///
@@ -67,7 +67,7 @@ pub fn reexec_hook() {
         #[expect(clippy::disallowed_methods, reason = "there is no main to return to")]
         std::process::exit(code);
     }
-    HOOKED.store(true, Ordering::Release);
+    helper::HOOKED.store(true, Ordering::Release);
 }
 
 /// What `toolcrib-jail` does, and nothing else.
@@ -78,28 +78,21 @@ pub fn main() -> ExitCode {
 /// Sets the file of the helper, before the first program is started. Of several calls the first
 /// counts; says whether this was it. Where there is no such file, there is no helper.
 pub fn set_helper(file: impl Into<PathBuf>) -> bool {
-    HELPER.set(file.into()).is_ok()
+    helper::SET.set(file.into()).is_ok()
+}
+
+/// Finds and opens the helper, if that has not been done yet; says whether there is one.
+///
+/// The first confined program would do that otherwise. A server calls it before it serves anything:
+/// the helper runs unconfined, and what stands at its path later, when tools have run, is not started
+/// any more.
+pub fn open_helper() -> bool {
+    helper().is_some()
 }
 
 /// Whether there is a helper, so that programs can be confined at all.
 pub fn has_helper() -> bool {
     helper().is_some()
-}
-
-/// The helper's file, if there is one. The path of the running program itself is `/proc/self/exe`,
-/// which stays right when its file is replaced.
-pub(crate) fn helper() -> Option<&'static Path> {
-    static FOUND: OnceLock<Option<PathBuf>> = OnceLock::new();
-    if let Some(set) = HELPER.get() {
-        return set.is_file().then_some(set);
-    }
-    let beside = FOUND.get_or_init(|| {
-        let own = std::env::current_exe().ok()?;
-        let beside = own.parent()?.join(plan::NAME);
-        beside.is_file().then_some(beside)
-    });
-    let own = || HOOKED.load(Ordering::Acquire).then(|| Path::new("/proc/self/exe"));
-    beside.as_deref().or_else(own)
 }
 
 /// The places that a plan withholds.
@@ -111,7 +104,7 @@ fn withheld_by(plan: &plan::Plan) -> withheld::Withheld<'_> {
 fn help(arguments: impl Iterator<Item = OsString>) -> i32 {
     let arguments: Vec<_> = arguments.collect();
     if arguments.get(1..).is_some_and(|words| words == [plan::VERSION, plan::PROBE]) {
-        let Some([_control, report]) = sys::inherited() else { return by_hand() };
+        let Some([_control, report, _file]) = sys::inherited() else { return by_hand() };
         let text = match mounts::probe() {
             Ok(()) => report::Built::default().to_text(),
             Err(reason) => report::impossible(&reason),
@@ -123,7 +116,11 @@ fn help(arguments: impl Iterator<Item = OsString>) -> i32 {
     let Some((plan, words)) = plan::Plan::from_arguments(arguments.into_iter()) else {
         return by_hand();
     };
-    let Some([control, report]) = sys::inherited() else { return by_hand() };
+    let Some([control, report, file]) = sys::inherited() else { return by_hand() };
+    // It was needed to start this process.
+    drop(file);
+    // It would be the number of that descriptor. A name is for people who look at processes.
+    let _ = rustix::thread::set_name(c"toolcrib-jail");
     supervisor::supervise(&plan, &words, &control, report.into());
     0
 }

@@ -160,7 +160,7 @@ async fn start(
     let before = server.places();
     // Standard error is cut while it is read: what is confidential is hidden before that.
     let command = server.command().filter_output(confidential.byte_masks());
-    let kept = keep(&command).map_err(|error| {
+    let kept = keep(&command).await.map_err(|error| {
         let failure = Failure::new("it cannot be started");
         (failure.detail(&error.to_string(), confidential), false)
     })?;

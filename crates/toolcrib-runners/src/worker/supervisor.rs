@@ -35,6 +35,8 @@ pub(super) struct Supervisor {
     /// Files that decide what the worker is.
     deciding: Vec<PathBuf>,
     next_id: AtomicU64,
+    /// Held during a start: there is one at a time, and the others take the worker it gives.
+    starting: tokio::sync::Mutex<()>,
     state: Mutex<State>,
 }
 
@@ -56,6 +58,10 @@ struct Current {
     used: Instant,
 }
 
+fn removed() -> ToolError {
+    ToolError::unavailable("the tool was removed")
+}
+
 impl Supervisor {
     pub(super) fn new(
         spec: WorkerSpec,
@@ -63,7 +69,15 @@ impl Supervisor {
         host: RunnerHost,
         deciding: Vec<PathBuf>,
     ) -> Self {
-        Self { spec, sandbox, host, deciding, next_id: AtomicU64::new(1), state: Mutex::default() }
+        Self {
+            spec,
+            sandbox,
+            host,
+            deciding,
+            next_id: AtomicU64::new(1),
+            starting: tokio::sync::Mutex::default(),
+            state: Mutex::default(),
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -72,33 +86,49 @@ impl Supervisor {
 
     /// A call's number, and its way to a worker, which is started if none is there. What that one says
     /// on standard error, and in lines that are no answers, is masked by `masks`.
-    pub(super) fn begin(
+    pub(super) async fn begin(
         self: &Arc<Self>,
         masks: Option<ByteMasks>,
     ) -> Result<(u64, Exchange), ToolError> {
+        if let Some(begun) = self.join()? {
+            return Ok(begun);
+        }
+        let _starting = self.starting.lock().await;
+        if let Some(begun) = self.join()? {
+            return Ok(begun);
+        }
+        self.state().may_start()?;
+        let started = self.start(masks).await;
+        let mut state = self.state();
+        match started {
+            // Dropping the worker ends it.
+            Ok(_) if state.closed => return Err(removed()),
+            Ok(live) => {
+                let used = Instant::now();
+                state.current = Some(Current { live, calls: 0, used });
+            }
+            Err(error) => {
+                state.failed(error.message().to_owned());
+                return Err(error);
+            }
+        }
+        self.exchange(&mut state).ok_or_else(|| ToolError::internal("no worker is there"))
+    }
+
+    /// The same with the worker that is there, if one is.
+    fn join(&self) -> Result<Option<(u64, Exchange)>, ToolError> {
         let mut state = self.state();
         if state.closed {
-            return Err(ToolError::unavailable("the tool was removed"));
+            return Err(removed());
         }
         if state.current.as_ref().is_some_and(|current| !current.live.is_usable()) {
             state.bury();
         }
-        if state.current.is_none() {
-            state.may_start()?;
-            match self.start(masks) {
-                Ok(live) => {
-                    let used = Instant::now();
-                    state.current = Some(Current { live, calls: 0, used });
-                }
-                Err(error) => {
-                    state.failed(error.message().to_owned());
-                    return Err(error);
-                }
-            }
-        }
-        let Some(current) = &mut state.current else {
-            return Err(ToolError::internal("no worker is there"));
-        };
+        Ok(self.exchange(&mut state))
+    }
+
+    fn exchange(&self, state: &mut State) -> Option<(u64, Exchange)> {
+        let current = state.current.as_mut()?;
         current.calls += 1;
         current.used = Instant::now();
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
@@ -107,10 +137,10 @@ impl Supervisor {
         if self.spec.max_calls.is_some_and(|max| current.calls >= max) {
             state.current = None;
         }
-        Ok((id, exchange))
+        Some((id, exchange))
     }
 
-    fn start(self: &Arc<Self>, masks: Option<ByteMasks>) -> Result<Arc<Live>, ToolError> {
+    async fn start(self: &Arc<Self>, masks: Option<ByteMasks>) -> Result<Arc<Live>, ToolError> {
         let [program, arguments @ ..] = self.spec.argv.as_slice() else {
             return Err(ToolError::internal("the tool's declaration names no program"));
         };
@@ -147,7 +177,7 @@ impl Supervisor {
         for (name, template) in &self.spec.env {
             command = command.env(name, lasting(template, &self.host)?);
         }
-        let kept = keep(&command).map_err(not_started)?;
+        let kept = keep(&command).await.map_err(not_started)?;
         let live = Arc::new(Live::new(kept, self.spec.line_bytes, masks));
         let supervisor = Arc::downgrade(self);
         let watched = Arc::downgrade(&live);

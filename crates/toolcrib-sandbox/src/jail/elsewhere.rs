@@ -20,6 +20,11 @@ pub fn set_helper(_file: impl Into<PathBuf>) -> bool {
     false
 }
 
+/// Opens nothing, and says that there is no helper.
+pub fn open_helper() -> bool {
+    false
+}
+
 /// Whether there is a helper: no.
 pub fn has_helper() -> bool {
     false

@@ -1,5 +1,6 @@
 //! Which files a profile grants, as the machine has them.
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read as _;
@@ -7,6 +8,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use super::plan::Access;
+use super::resolve::{Found, Id, resolve_path};
 use crate::SealedFile;
 use crate::program::lookup;
 use crate::{Confinement, Profile};
@@ -124,7 +126,7 @@ pub(crate) fn grants(
     search: &OsStr,
     scratch: Option<&Path>,
 ) -> Vec<(Access, PathBuf)> {
-    let mut grants = Grants::default();
+    let mut grants = Grants { list: Vec::new(), changeable: Changeable::of(confinement) };
     grants.all(Access::Read, LOADING);
     grants.all(Access::Read, RANDOM);
     grants.all(Access::Write, DEVICES);
@@ -149,17 +151,18 @@ pub(crate) fn grants(
     };
     grants.all(given, &confinement.read);
     grants.all(Access::Write, &confinement.write);
-    grants.0
+    grants.list
 }
 
-#[derive(Default)]
-struct Grants(Vec<(Access, PathBuf)>);
+struct Grants {
+    list: Vec<(Access, PathBuf)>,
+    changeable: Changeable,
+}
 
 impl Grants {
     fn add(&mut self, access: Access, path: &Path) {
         // A relative one was meant from where the server is; the helper is somewhere else.
-        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        self.0.push((access, path));
+        self.list.push((access, absolute(path)));
     }
 
     fn all<P: AsRef<Path>>(&mut self, access: Access, paths: impl IntoIterator<Item = P>) {
@@ -180,7 +183,15 @@ impl Grants {
         };
         for _ in 0..=INTERPRETERS {
             let Some(program) = next else { return };
-            self.add(Access::Run, &program);
+            // What programs can change may name what it likes: neither its first line nor a link grants
+            // anything. Who may write there may also execute, but for what only computes.
+            let changeable = self.changeable.contains(&program);
+            if !changeable || installation == Access::Read {
+                self.add(Access::Run, &program);
+            }
+            if changeable {
+                return;
+            }
             for place in [Some(program.clone()), program.canonicalize().ok()].into_iter().flatten()
             {
                 self.all(installation, prefix(&place));
@@ -193,7 +204,9 @@ impl Grants {
     /// for.
     fn interpreter(&mut self, start: &[u8], search: &OsStr) -> Option<PathBuf> {
         let line = start.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
-        let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+        // As the kernel splits it: other blanks are part of a name.
+        let words = line.split(|byte| matches!(byte, b' ' | b'\t' | 0));
+        let mut words = words.filter(|word| !word.is_empty());
         let first = Path::new(OsStr::from_bytes(words.next()?));
         if first.file_name()? != "env" {
             return Some(first.to_owned());
@@ -202,6 +215,52 @@ impl Grants {
         let name = words.find(|word| !word.starts_with(b"-") && !word.contains(&b'='))?;
         lookup::find(OsStr::from_bytes(name), search, None).ok()
     }
+}
+
+/// Where a file is one that programs may have written.
+#[derive(Default)]
+struct Changeable {
+    /// The workspace, also where this program has no right to it, and what this program may write.
+    folders: HashSet<Id>,
+    /// What is withheld from all of them in there.
+    withheld: Vec<PathBuf>,
+}
+
+impl Changeable {
+    fn of(confinement: &Confinement) -> Self {
+        let id = |path: &PathBuf| resolve_path(&absolute(path)).ok()?.way.ids().last().copied();
+        Self {
+            folders: confinement
+                .workspace
+                .iter()
+                .chain(&confinement.write)
+                .filter_map(id)
+                .collect(),
+            withheld: confinement.hidden.iter().chain(&confinement.read_only).cloned().collect(),
+        }
+    }
+
+    /// Whether a program could have changed this file, or a link on the way to it.
+    fn contains(&self, file: &Path) -> bool {
+        if self.folders.is_empty() {
+            return false;
+        }
+        let Ok(Found { way, .. }) = resolve_path(&absolute(file)) else { return true };
+        if way.link_in(|id| self.folders.contains(id)).is_some() {
+            return true;
+        }
+        if !way.ids().iter().any(|id| self.folders.contains(id)) {
+            return false;
+        }
+        // A place is written in one of two ways here: as the file is, or without links.
+        let real = way.path(way.ids().len().saturating_sub(1));
+        let withheld = |place: &PathBuf| file.starts_with(place) || real.starts_with(place);
+        !self.withheld.iter().any(withheld)
+    }
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
 /// The installation a program belongs to: beside its `bin` there is a `lib`. The same for the

@@ -8,7 +8,7 @@ use std::path::Path;
 use rustix::io::Errno;
 
 use super::plan::{Access, Plan};
-use super::resolve::{Id, open_without_links, resolve_path};
+use super::resolve::{Id, Way, open_without_links, resolve_path};
 use super::withheld::shown;
 
 /// Why something was not opened.
@@ -33,11 +33,16 @@ pub(super) struct Opener {
 impl Opener {
     /// Of this plan, in the mount namespace that the calling process has now.
     pub(super) fn new(plan: &Plan) -> Self {
-        let id = |path: &Path| resolve_path(path).ok()?.way.ids().last().copied();
+        let way = |path: &Path| Some(resolve_path(path).ok()?.way);
+        let last = |way: &Way| way.ids().last().copied();
         let written = plan.grants.iter().filter(|(access, _)| *access == Access::Write);
-        let writable: HashSet<_> = written.filter_map(|(_, path)| id(path)).collect();
-        let workspace = plan.workspace.as_deref().and_then(id);
-        Self { changeable: writable.iter().copied().chain(workspace).collect(), writable }
+        let written: Vec<_> = written.filter_map(|(_, path)| way(path)).collect();
+        let workspace = plan.workspace.as_deref().and_then(way);
+        let changeable: HashSet<_> = written.iter().chain(&workspace).filter_map(last).collect();
+        // What is reached through such a link is not granted, so it makes no other link harmless.
+        let granted =
+            written.iter().filter(|way| way.link_in(|id| changeable.contains(id)).is_none());
+        Self { writable: granted.filter_map(last).collect(), changeable }
     }
 
     /// Opens a path with `O_PATH`.

@@ -2,6 +2,7 @@
 //! not beside the crate, because nobody else may choose a rung.
 
 mod bounds;
+mod links;
 mod metadata;
 mod reach;
 mod withheld;
@@ -188,7 +189,7 @@ async fn a_helper_that_is_killed_takes_its_tree_along() {
     }
     let confinement = on(KillRung::PidNamespace).read("/proc");
     let command = heart.command(r#"echo started; sh -c "$2" sh "$1""#, confinement);
-    let kept = crate::keep(&command).unwrap();
+    let kept = crate::keep(&command).await.unwrap();
     while heart.beats() == 0 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
@@ -320,6 +321,8 @@ fn all_of_it_holds_for_a_plain_user_too() {
         "a_fork_bomb_ends_at_its_limit_on_every_rung",
         "metadata::what_computes_changes_no_mode_owner_time_or_attribute_anywhere",
         "metadata::other_programs_give_files_to_nobody_and_set_no_attributes",
+        "links::a_working_directory_that_became_a_link_is_not_entered",
+        "links::a_link_leads_to_no_other_grant_for_writing",
         "withheld::no_program_changes_or_replaces_what_is_withheld_from_it",
         "withheld::no_program_reads_what_is_hidden_from_it",
         "withheld::a_program_cannot_undo_what_covers_a_place",

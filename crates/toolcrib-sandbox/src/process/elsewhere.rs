@@ -31,7 +31,7 @@ pub fn run_blocking(command: Command, _limit: Duration) -> Result<Finished, Spaw
 }
 
 /// Fails: [`SpawnError::Unsupported`].
-pub fn keep(command: &Command) -> Result<Kept, SpawnError> {
+pub async fn keep(command: &Command) -> Result<Kept, SpawnError> {
     Err(refused(command))
 }
 

@@ -46,8 +46,8 @@ pub struct Kept {
 /// [`capture_stderr`](Command::capture_stderr) says. The command's own
 /// [`stdin`](Command::stdin) text is not used.
 ///
-/// The start itself blocks the calling thread until the program is loaded, about half a
-/// millisecond.
+/// The start is done on a thread that may block, and given up after ten seconds
+/// ([`SpawnError::Late`]).
 ///
 /// ```
 /// use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
@@ -55,7 +55,7 @@ pub struct Kept {
 /// use std::time::Duration;
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-/// let mut cat = keep(&Command::new("cat"))?;
+/// let mut cat = keep(&Command::new("cat")).await?;
 /// cat.input.write_all(b"one line\n").await?;
 /// let mut line = String::new();
 /// BufReader::new(&mut cat.output).read_line(&mut line).await?;
@@ -72,10 +72,10 @@ pub struct Kept {
 /// # Panics
 ///
 /// Outside a tokio runtime with I/O and time enabled.
-pub fn keep(command: &Command) -> Result<Kept, SpawnError> {
-    let Started { tree, stdin, stdout, stderr, enforced } = start(command, Input::Kept)?;
+pub async fn keep(command: &Command) -> Result<Kept, SpawnError> {
+    let (command, started) = start(command.clone(), Input::Kept).await?;
     // From here on whatever fails ends the program again.
-    let guard = Guard::new(tree);
+    let Started { guard, stdin, stdout, stderr, enforced } = started;
     let ended = watch_owned(guard.tree().end_handle()?)?;
     let stdin = stdin.ok_or_else(|| io::Error::other("the program has no standard input"))?;
     let input = KeptInput(Sender::from_owned_fd(stdin)?);

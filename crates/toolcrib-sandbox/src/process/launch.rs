@@ -2,15 +2,17 @@
 
 use std::ffi::{CString, OsStr};
 use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 use super::start::{FURTHER, OF_HELPER, above, c_string};
 use super::supervised::Supervisor;
@@ -18,7 +20,7 @@ use super::sys::{Request, spawn};
 use super::{KillRung, SealedFile, SpawnError};
 use crate::jail::plan::{self, Plan};
 use crate::jail::report::{Report, Step};
-use crate::jail::{self, ProgramFile, grants};
+use crate::jail::{self, Helper, ProgramFile, grants};
 use crate::{Confinement, Enforced, Profile};
 
 /// What a helper is to become.
@@ -49,6 +51,10 @@ impl<E: Into<SpawnError>> From<E> for Refusal {
         Self::Because(error.into())
     }
 }
+
+/// How long a helper may take to become the program. It takes milliseconds unless what it opens
+/// does not answer.
+pub(super) const START_LIMIT: Duration = Duration::from_secs(10);
 
 /// What is said of a helper without a report.
 const SILENT: &str = "the helper ended without a report, or is of another version";
@@ -87,7 +93,7 @@ pub(super) fn launch(target: &Target<'_>) -> Result<(Pid, Supervisor, Enforced),
         if !forced && NOT_HERE.load(Ordering::Relaxed) & rung.bit() != 0 {
             continue;
         }
-        match attempt(helper, target, rung)? {
+        match attempt(&helper, target, rung)? {
             Attempt::Running(pid, supervisor, enforced) => return Ok((pid, supervisor, enforced)),
             Attempt::NoSuchRung(error) => {
                 // What may be there again in a moment is asked for again.
@@ -114,7 +120,7 @@ enum Attempt {
     NoSuchRung(io::Error),
 }
 
-fn attempt(helper: &Path, target: &Target<'_>, rung: KillRung) -> Result<Attempt, Refusal> {
+fn attempt(helper: &Helper, target: &Target<'_>, rung: KillRung) -> Result<Attempt, Refusal> {
     let Target { confinement, file, sealed, search, scratch, directory, request } = target;
     let program = sealed.map_or(ProgramFile::Named(file), ProgramFile::Sealed);
     let plan = Plan {
@@ -136,13 +142,13 @@ fn attempt(helper: &Path, target: &Target<'_>, rung: KillRung) -> Result<Attempt
         .collect::<Result<Vec<_>, _>>()?;
     argv.push(c_string(file.as_os_str(), || "the program's path".to_owned())?);
     argv.extend(request.argv.iter().cloned());
-    let path: CString = c_string(helper.as_os_str(), || "the helper's path".to_owned())?;
-
-    let request = Request { path: &path, argv: &argv, ..*request };
-    let begun = begin(&request)?.map_err(|source| SpawnError::Confine {
-        program: file.display().to_string(),
-        profile: confinement.profile,
-        source: io::Error::new(source.kind(), format!("{}: {source}", helper.display())),
+    let request = Request { argv: &argv, ..*request };
+    let begun = begin(helper, &request).map_err(|error| late(file, error))?.map_err(|source| {
+        SpawnError::Confine {
+            program: file.display().to_string(),
+            profile: confinement.profile,
+            source: io::Error::new(source.kind(), format!("{}: {source}", helper.path.display())),
+        }
     })?;
     let outcome = Report::from_text(&begun.text);
     if let Some(Report::Running(built)) = &outcome {
@@ -206,16 +212,23 @@ pub(crate) fn absolute(paths: &[PathBuf]) -> Vec<PathBuf> {
     paths.iter().map(|path| absolute_path(path)).collect()
 }
 
+/// What a start that was too slow is told as.
+pub(super) fn late(program: &Path, error: io::Error) -> SpawnError {
+    if error.kind() != io::ErrorKind::TimedOut {
+        return error.into();
+    }
+    SpawnError::Late { program: program.display().to_string(), limit: START_LIMIT }
+}
+
 /// Asks a helper whether it could withhold places from a program. The outer error is that of asking.
 pub(crate) fn probe() -> io::Result<Result<(), String>> {
     let helper = jail::helper().ok_or(io::ErrorKind::NotFound)?;
-    let path = CString::new(helper.as_os_str().as_bytes())?;
     let argv = [plan::NAME, plan::VERSION, plan::PROBE].map(CString::new);
     let argv = argv.into_iter().collect::<Result<Vec<_>, _>>()?;
     let nowhere = File::options().read(true).write(true).open("/dev/null")?;
     let nowhere = above(nowhere.into(), FURTHER - 1)?;
-    let begun = begin(&Request {
-        path: &path,
+    let request = Request {
+        path: c"",
         argv: &argv,
         envp: &[],
         cwd: None,
@@ -223,7 +236,8 @@ pub(crate) fn probe() -> io::Result<Result<(), String>> {
         stdout: nowhere.as_fd(),
         stderr: nowhere.as_fd(),
         further: &[],
-    })??;
+    };
+    let begun = begin(&helper, &request)??;
     waitid(WaitId::Pid(begun.process), WaitIdOptions::EXITED)?;
     match Report::from_text(&begun.text) {
         Some(Report::Running(_)) => Ok(Ok(())),
@@ -239,26 +253,67 @@ struct Begun {
     text: String,
 }
 
-/// Starts a helper and waits for its report. The inner error is that of its start.
-fn begin(request: &Request<'_>) -> io::Result<io::Result<Begun>> {
+/// Starts a helper by its descriptor and waits for its report. The inner error is that of its start.
+fn begin(helper: &Helper, request: &Request<'_>) -> io::Result<io::Result<Begun>> {
     let (control, theirs) =
         socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
     let (report, reporter) = pipe_with(PipeFlags::CLOEXEC)?;
-    // Their numbers there are 3 and 4, and those of the program's own follow.
+    // Their numbers there are 3 to 5, and those of the program's own follow.
     let count = i32::try_from(request.further.len()).unwrap_or(i32::MAX - FURTHER - OF_HELPER);
     let last = FURTHER + OF_HELPER - 1 + count;
     let (theirs, reporter) = (above(theirs, last)?, above(reporter, last)?);
-    let further: Vec<_> = [theirs.as_fd(), reporter.as_fd()]
+    let file = helper.above(last)?;
+    let path = CString::new(format!("/proc/self/fd/{}", FURTHER + OF_HELPER - 1))?;
+    let further: Vec<_> = [theirs.as_fd(), reporter.as_fd(), file.as_fd()]
         .into_iter()
         .chain(request.further.iter().copied())
         .collect();
-    let process = match spawn(&Request { further: &further, ..*request }) {
+    let process = match spawn(&Request { path: &path, further: &further, ..*request }) {
         Ok(process) => process,
         Err(error) => return Ok(Err(error)),
     };
     drop((theirs, reporter));
-    let mut text = String::new();
-    // Bytes that are not UTF-8 are not a report, which the caller finds out.
-    let _ = File::from(report).read_to_string(&mut text);
-    Ok(Ok(Begun { process, control, text }))
+    match read_report(&report, Instant::now() + START_LIMIT) {
+        Ok(Some(text)) => Ok(Ok(Begun { process, control, text })),
+        slow => {
+            // Both end it: the one also when it does not listen, the other with all it has started.
+            let _ = kill_process(process, Signal::KILL);
+            drop(control);
+            reap_later(process);
+            Err(slow.err().unwrap_or_else(|| io::ErrorKind::TimedOut.into()))
+        }
+    }
+}
+
+/// The whole report; nothing if it is not there in time.
+fn read_report(report: &OwnedFd, deadline: Instant) -> io::Result<Option<String>> {
+    let mut text = Vec::new();
+    let mut chunk = [0; 1024];
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let left = Timespec {
+            tv_sec: left.as_secs().cast_signed(),
+            tv_nsec: i64::from(left.subsec_nanos()),
+        };
+        match poll(&mut [PollFd::new(report, PollFlags::IN)], Some(&left)) {
+            Ok(0) => return Ok(None),
+            Ok(_) => {}
+            Err(Errno::INTR) => continue,
+            Err(error) => return Err(error.into()),
+        }
+        match rustix::io::read(report, &mut chunk) {
+            // Bytes that are not UTF-8 are not a report, which the caller finds out.
+            Ok(0) => return Ok(Some(String::from_utf8_lossy(&text).into_owned())),
+            Ok(count) => text.extend_from_slice(&chunk[..count]),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// A process that waits for a file system dies only when that answers.
+fn reap_later(process: Pid) {
+    let reap = move || waitid(WaitId::Pid(process), WaitIdOptions::EXITED);
+    // Without a thread the process stays a zombie until this one ends.
+    let _ = std::thread::Builder::new().name("toolcrib-reaper".to_owned()).spawn(reap);
 }

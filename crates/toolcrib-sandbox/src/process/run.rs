@@ -32,16 +32,16 @@ const LAST_READ: Duration = Duration::from_millis(100);
 /// Dropping the future ends the tree in the same way, without waiting: SIGTERM at once, the rest
 /// on a thread of its own (see [`finish_kills`](super::finish_kills)).
 ///
-/// The start itself blocks the calling thread until the program is loaded, about half a
-/// millisecond.
+/// The start is done on a thread that may block, and given up after ten seconds
+/// ([`SpawnError::Late`]).
 ///
 /// # Panics
 ///
 /// Outside a tokio runtime with I/O and time enabled.
 pub async fn run(command: Command, stop: impl Future<Output = ()>) -> Result<Finished, SpawnError> {
     let started_at = Instant::now();
-    let Started { tree, stdin, stdout, stderr, enforced } = start(&command, Input::Text)?;
-    let guard = Guard::new(tree);
+    let (command, started) = start(command, Input::Text).await?;
+    let Started { guard, stdin, stdout, stderr, enforced } = started;
     let mut pipes = Pipes::new(
         stdin,
         command.stdin,
@@ -87,7 +87,10 @@ pub async fn run(command: Command, stop: impl Future<Output = ()>) -> Result<Fin
 pub fn run_blocking(command: Command, limit: Duration) -> Result<Finished, SpawnError> {
     let work = move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        runtime.block_on(async { run(command, sleep(limit)).await })
+        let finished = runtime.block_on(async { run(command, sleep(limit)).await });
+        // A start that was given up may still hold a thread.
+        runtime.shutdown_background();
+        finished
     };
     // A runtime cannot be entered inside another one: hence the thread.
     let thread = std::thread::Builder::new().name("toolcrib-run".to_owned()).spawn(work)?;

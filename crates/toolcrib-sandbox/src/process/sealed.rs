@@ -49,7 +49,7 @@ impl SealedFile {
     }
 
     /// Another descriptor of it, above this one.
-    pub(super) fn above(&self, last: i32) -> io::Result<OwnedFd> {
+    pub(crate) fn above(&self, last: i32) -> io::Result<OwnedFd> {
         Ok(fcntl_dupfd_cloexec(self.0.as_fd(), last + 1)?)
     }
 }

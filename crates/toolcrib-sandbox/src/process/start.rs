@@ -5,27 +5,31 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::io::fcntl_dupfd_cloexec;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{PidfdFlags, Signal, WaitId, WaitIdOptions};
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
 
 use super::cookie::{self, Cookie};
-use super::launch::{Refusal, Target, launch};
+use super::launch::{Refusal, START_LIMIT, Target, late, launch};
 use super::scratch::Scratch;
 use super::sys::{Request, spawn};
-use super::tree::Tree;
+use super::tree::{Guard, Tree};
 use super::{Command, SpawnError, lookup};
 use crate::{Enforced, Profile, environment};
 
 /// The first descriptor of a program after its standard streams.
 pub(super) const FURTHER: RawFd = libc::STDERR_FILENO + 1;
 /// How many of them a helper has for itself.
-pub(super) const OF_HELPER: RawFd = 2;
+pub(super) const OF_HELPER: RawFd = 3;
 
 /// A program that has just been started, and our ends of its pipes.
 pub(crate) struct Started {
-    pub(crate) tree: Tree,
+    /// Ends it when it is dropped.
+    pub(crate) guard: Guard,
     pub(crate) stdin: Option<OwnedFd>,
     pub(crate) stdout: OwnedFd,
     pub(crate) stderr: OwnedFd,
@@ -41,8 +45,29 @@ pub(crate) enum Input {
     Kept,
 }
 
-/// Starts the command.
-pub(crate) fn start(command: &Command, input: Input) -> Result<Started, SpawnError> {
+/// Starts the command, on a thread that may block, and gives it back.
+///
+/// Files of a network file system may not answer, and to open one is to wait. That may be neither a
+/// thread of the runtime nor without limit.
+pub(crate) async fn start(
+    command: Command,
+    input: Input,
+) -> Result<(Command, Started), SpawnError> {
+    let program = PathBuf::from(&command.program);
+    let work = spawn_blocking(move || {
+        let started = start_here(&command, input)?;
+        Ok((command, started))
+    });
+    // The helper has its own limit. A little later is what this process looks up itself.
+    match timeout(START_LIMIT + Duration::from_secs(1), work).await {
+        Ok(Ok(started)) => started,
+        Ok(Err(_)) => Err(io::Error::other("the runtime is shutting down").into()),
+        Err(_) => Err(late(&program, io::ErrorKind::TimedOut.into())),
+    }
+}
+
+/// Starts the command. Blocks.
+fn start_here(command: &Command, input: Input) -> Result<Started, SpawnError> {
     if let Some(reason) = &command.confinement.objection {
         return Err(SpawnError::Grants {
             program: command.program.to_string_lossy().into_owned(),
@@ -117,7 +142,8 @@ pub(crate) fn start(command: &Command, input: Input) -> Result<Started, SpawnErr
         }
     };
     let tree = Tree::new(pid, pidfd, supervisor, cookie, scratch, command.grace);
-    Ok(Started { tree, stdin: stdin.map(|(_, ours)| ours), stdout, stderr, enforced })
+    let guard = Guard::new(tree);
+    Ok(Started { guard, stdin: stdin.map(|(_, ours)| ours), stdout, stderr, enforced })
 }
 
 /// Fails if a program cannot start in this directory. The answer of `posix_spawn` would not tell a

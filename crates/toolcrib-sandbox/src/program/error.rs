@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::Profile;
 
@@ -96,6 +97,17 @@ pub enum SpawnError {
         program: String,
         /// What stands against it, and what to do.
         reason: String,
+    },
+    /// The start took too long and was given up.
+    #[error(
+        "`{program}` was not started within {limit:?}: its file, its working directory or something \
+         that it is granted does not answer, as on a network file system that cannot be reached"
+    )]
+    Late {
+        /// The program.
+        program: String,
+        /// How long was waited.
+        limit: Duration,
     },
     /// The confinement could not be built, although the machine has what it takes.
     #[error("`{program}` could not be confined to the profile {profile}: {source}")]

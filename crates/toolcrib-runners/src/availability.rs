@@ -4,25 +4,41 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-use toolcrib_manifest::declaration::{ArgvEntry, Declaration, DeclaredBody};
+use toolcrib_manifest::declaration::{ArgvEntry, Declaration, DeclaredBody, SandboxSpec};
 use toolcrib_manifest::template::{Piece, Reference, Template};
 use toolcrib_sandbox::{NO_PROGRAMS, STARTS_PROGRAMS, find_program};
 
+use crate::confinement::confinement;
 use crate::{Deciding, RunnerHost, Secrets, script};
 
 /// Programs that were looked for at one start or reload: many tools run the same few, and a look goes
 /// through all directories of `PATH`.
 #[derive(Debug, Default)]
-pub(crate) struct Programs(RefCell<HashMap<String, bool>>);
+pub(crate) struct Programs {
+    found: RefCell<HashMap<String, bool>>,
+    /// Why nothing can be started under what a declaration asks for; most ask for the same.
+    unstartable: RefCell<Vec<(SandboxSpec, Option<String>)>>,
+}
 
 impl Programs {
     fn has(&self, program: &str) -> bool {
-        let known = self.0.borrow().get(program).copied();
+        let known = self.found.borrow().get(program).copied();
         known.unwrap_or_else(|| {
             let found = find_program(program).is_ok();
-            self.0.borrow_mut().insert(program.to_owned(), found);
+            self.found.borrow_mut().insert(program.to_owned(), found);
             found
         })
+    }
+
+    /// Why no program can be started under this, if none can.
+    fn unstartable(&self, sandbox: &SandboxSpec, host: &RunnerHost) -> Option<String> {
+        let mut known = self.unstartable.borrow_mut();
+        if let Some((_, reason)) = known.iter().find(|(other, _)| other == sandbox) {
+            return reason.clone();
+        }
+        let reason = confinement(sandbox, host).check().err();
+        known.push((sandbox.clone(), reason.clone()));
+        reason
     }
 }
 
@@ -92,6 +108,7 @@ pub(crate) fn missing(
         .chain(variables)
         .chain(secrets)
         .chain(leaks(declaration, &host.secrets))
+        .chain(runs.then(|| known.unstartable(&declaration.sandbox, host)).flatten())
         .collect()
 }
 

@@ -1,6 +1,5 @@
 //! A declared command as a tool.
 
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -32,8 +31,6 @@ const COLLECT: Duration = Duration::from_millis(500);
 pub struct CommandRunner {
     declaration: Declaration,
     host: RunnerHost,
-    /// Files that decide what a call runs.
-    deciding: Vec<PathBuf>,
     /// What is compiled from the declaration, or what is wrong with it.
     compiled: Result<Compiled, String>,
 }
@@ -68,8 +65,7 @@ impl CommandRunner {
                 redaction: Redaction::new(&declaration.output.redact)?,
             })
         };
-        let deciding = Deciding::of_tool(declaration, host).places;
-        Self { declaration: declaration.clone(), host: host.clone(), deciding, compiled: compile() }
+        Self { declaration: declaration.clone(), host: host.clone(), compiled: compile() }
     }
 
     /// Why no call can succeed: a pattern or a schema of the declaration that is none. A loader
@@ -91,7 +87,9 @@ impl CommandRunner {
 
     /// The command as the sandbox takes it.
     fn command(&self, spec: &CommandSpec, invocation: Invocation) -> Result<Command, ToolError> {
-        deciding::check(&self.host.control_plane, &self.deciding)?;
+        // Rarely asked for: only where a program could have created one of them.
+        let files = || Deciding::of_tool(&self.declaration, &self.host).places;
+        deciding::check(&self.host.control_plane, std::iter::once_with(files).flatten())?;
         let start = match &spec.script {
             Some(script) => script::start(script, self.host.pinned_scripts)
                 .map_err(|problem| ToolError::unavailable(format!("the tool {problem}")))?,

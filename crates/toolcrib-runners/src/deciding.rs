@@ -130,7 +130,10 @@ pub struct Deciding {
 
 /// Fails if one of these files may be the work of a program that ran here: it did not exist while that
 /// program could create it.
-pub(crate) fn check(plane: &ControlPlane, files: &[PathBuf]) -> Result<(), ToolError> {
+pub(crate) fn check<P: AsRef<Path>>(
+    plane: &ControlPlane,
+    files: impl IntoIterator<Item = P>,
+) -> Result<(), ToolError> {
     let Some(file) = plane.exposed(files) else { return Ok(()) };
     Err(ToolError::unavailable(format!(
         "the tool runs `{}`, which did not exist while programs of this server could create it",

@@ -29,6 +29,7 @@ fn entry_with(declaration: &Declaration, host: &RunnerHost, programs: &Programs)
         let entry = ToolEntry::client(definition, source).with_digest(digest);
         return constrained(entry, declaration);
     }
+    let host = &host.of_file(&declaration.origin.file);
     let word = tool_word(declaration, &digest, host);
     let pinned;
     let host = if word == Some(Word::GivenForDigest) {

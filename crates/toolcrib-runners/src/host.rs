@@ -1,5 +1,7 @@
 //! What runners need to know of the machine they run on.
 
+use std::any::Any;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -29,7 +31,15 @@ pub struct RunnerHost {
     /// Places of credentials beside the usual ones (`~/.ssh` and its like): grants that reach them
     /// need the operator's word.
     pub sensitive: Vec<PathBuf>,
+    /// What the tools of each file keep alive, by the file's name.
+    leases: Option<Arc<BTreeMap<String, Lease>>>,
+    /// What this tool keeps alive.
+    held: Option<Lease>,
 }
+
+/// Something that lives as long as the tools that were made with it; see
+/// [`RunnerHost::with_leases`].
+pub type Lease = Arc<dyn Any + Send + Sync>;
 
 impl RunnerHost {
     /// A host whose workspace is this directory, without secrets.
@@ -41,6 +51,8 @@ impl RunnerHost {
             control_plane: ControlPlane::new(),
             trust: Arc::new(TrustNothing),
             sensitive: Vec::new(),
+            leases: None,
+            held: None,
         }
     }
 
@@ -82,6 +94,19 @@ impl RunnerHost {
     pub fn with_sensitive(mut self, places: impl IntoIterator<Item = PathBuf>) -> Self {
         self.sensitive.extend(places);
         self
+    }
+
+    /// Gives it something for each file, by its name, that every tool of the file keeps alive for as
+    /// long as anybody can call it: also after a reload, as long as a turn is open.
+    #[must_use]
+    pub fn with_leases(self, leases: BTreeMap<String, Lease>) -> Self {
+        Self { leases: Some(Arc::new(leases)), ..self }
+    }
+
+    /// The host of one file's tools.
+    pub(crate) fn of_file(&self, file: &str) -> Self {
+        let held = self.leases.as_ref().and_then(|leases| leases.get(file)).cloned();
+        Self { leases: None, held: held.or_else(|| self.held.clone()), ..self.clone() }
     }
 
     /// The directory a program starts in.

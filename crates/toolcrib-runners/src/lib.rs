@@ -42,7 +42,7 @@ pub use confinement::{confinement, grants};
 pub use deciding::Deciding;
 pub use entry::{entries, entry};
 pub use expand::{Invocation, ServerValues, expand};
-pub use host::RunnerHost;
+pub use host::{Lease, RunnerHost};
 #[cfg(feature = "http")]
 pub use http::{HttpHeader, HttpRequest, HttpRunner};
 pub use secrets::{
@@ -50,6 +50,8 @@ pub use secrets::{
 };
 /// What lets a program that embeds this crate confine the programs it starts.
 pub use toolcrib_sandbox::jail;
+/// What no program of a declaration may change; see [`RunnerHost::control_plane`].
+pub use toolcrib_sandbox::{ControlPlane, Places, server_path};
 pub use trust::{
     Claim, Trust, TrustEverything, TrustNothing, Word, tool_wants, tool_word, upstream_wants,
     upstream_word,

@@ -172,6 +172,8 @@ pub struct Confinement {
     pub job_control: bool,
     /// Why the control plane cannot be withheld, whatever the kernel offers.
     pub(crate) objection: Option<String>,
+    /// What is told when the program starts which missing places it could create.
+    pub(crate) plane: Option<ControlPlane>,
     /// The one rung that tests want.
     pub(crate) rung: Option<KillRung>,
     /// What tests do without.
@@ -198,6 +200,7 @@ impl Confinement {
             limits: Limits::of(profile),
             job_control: !matches!(profile, Profile::Pure),
             objection: None,
+            plane: None,
             rung: None,
             #[cfg(all(target_os = "linux", target_env = "gnu"))]
             without: Vec::new(),
@@ -248,8 +251,8 @@ impl Confinement {
         self
     }
 
-    /// Takes the places of a control plane, as they are now, out of everything that is granted. To be
-    /// called last, just before the program is started: it looks at the grants.
+    /// Takes the places of a control plane, as they are now, out of everything that is granted. Call it
+    /// last: it looks at the grants.
     #[must_use]
     pub fn control_plane(mut self, plane: &ControlPlane) -> Self {
         plane.confine(&mut self);

@@ -1,12 +1,17 @@
 //! The control plane: everything that decides what a server runs, as one value.
 
 use std::collections::BTreeSet;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::watch;
 
 use crate::{Confinement, Profile};
+
+/// How often it is looked whether a file was replaced that a kept program must not change.
+const REPLACED_PERIOD: Duration = Duration::from_secs(1);
 
 /// How many links are followed on the way to a place, as Linux does.
 const MAX_LINKS: usize = 40;
@@ -24,9 +29,6 @@ pub struct Places {
     /// Symbolic links on the way to one of these places. Whoever replaces such a link replaces what
     /// the server reads or runs, so no tool changes them either.
     pub links: Vec<PathBuf>,
-    /// Those of the places that did not exist when they were resolved. Nothing can be mounted over
-    /// them, so a program is not kept from creating them; see [`ControlPlane::exposed`].
-    pub absent: Vec<PathBuf>,
 }
 
 impl Places {
@@ -55,11 +57,7 @@ impl Places {
         // A link below a place is withheld with it.
         links.retain(|link| !listed(link));
         places.links = links;
-        let all = places.hidden.iter().chain(&places.read_only);
-        places.absent = all.filter(|place| !exists(place)).cloned().collect();
-        for list in
-            [&mut places.hidden, &mut places.read_only, &mut places.links, &mut places.absent]
-        {
+        for list in [&mut places.hidden, &mut places.read_only, &mut places.links] {
             list.sort();
             list.dedup();
         }
@@ -69,14 +67,10 @@ impl Places {
     /// Whether a program that was started under `before` could touch a place that has been added
     /// since. Such a program has to be started again.
     pub fn adds_for(&self, before: &Self, confinement: &Confinement) -> bool {
-        let new = |now: &[PathBuf], then: &[PathBuf], reach: &dyn Fn(&Path) -> bool| {
-            now.iter().any(|place| !then.contains(place) && reach(place))
+        let new = |now: &[PathBuf], then: &[PathBuf], reach: &Reach| {
+            now.iter().any(|place| !then.contains(place) && reach.meets(place))
         };
-        let written = |place: &Path| writable_grant(confinement, place).is_some();
-        let granted = |place: &Path| {
-            let read = confinement.read.iter().any(|grant| overlap(grant, place));
-            confinement.profile != Profile::Trusted && read || written(place)
-        };
+        let (written, granted) = (Reach::written(confinement), Reach::granted(confinement));
         new(&self.hidden, &before.hidden, &granted)
             || new(&self.read_only, &before.read_only, &written)
             || new(&self.links, &before.links, &written)
@@ -86,7 +80,9 @@ impl Places {
     /// can be. A symbolic link inside a writable grant can always be replaced, whatever is done about
     /// the file it leads to.
     pub fn objection(&self, confinement: &Confinement) -> Option<String> {
-        let link = self.links.iter().find(|link| writable_grant(confinement, link).is_some())?;
+        let written = Reach::written(confinement);
+        let link =
+            self.links.iter().find(|link| written.0.iter().any(|grant| link.starts_with(grant)))?;
         Some(format!(
             "the symbolic link `{}` leads to what decides what this server runs, and a program with \
              these grants could replace the link: name its target in the settings, or move the link \
@@ -115,8 +111,8 @@ impl Places {
 /// assert!(matches!(workspace.write("build.sh", b"false"), Err(WorkspaceError::Protected)));
 /// assert!(matches!(workspace.read("config.yml", 100), Err(WorkspaceError::Sensitive)));
 ///
-/// let confinement = Confinement::new(Profile::Workspace).control_plane(&plane);
-/// assert!(confinement.hidden.contains(&dir.path().join("config.yml")));
+/// let confinement = Confinement::new(Profile::Workspace).workspace(dir.path());
+/// assert!(confinement.control_plane(&plane).read_only.contains(&dir.path().join("build.sh")));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, Default)]
@@ -159,12 +155,29 @@ impl ControlPlane {
         })
     }
 
-    /// Completes once a place has been added that a program with these grants, which was started
-    /// under `before`, could touch. Such a program has to be started again.
+    /// Completes once a program with these grants, which was started under `before`, could touch a place:
+    /// one has been added, or a file has been replaced by another, which is not the one that was
+    /// withheld. Such a program has to be started again.
     pub async fn outgrown(&self, before: &Places, confinement: &Confinement) {
         let mut places = self.0.places.subscribe();
-        // Fails only without a sender, which `self` is.
-        let _ = places.wait_for(|now| now.adds_for(before, confinement)).await;
+        let written = Reach::written(confinement);
+        let files: Vec<_> = before
+            .hidden
+            .iter()
+            .chain(&before.read_only)
+            .filter(|place| written.meets(place) && place.is_file())
+            .map(|place| (place, identity(place)))
+            .collect();
+        loop {
+            tokio::select! {
+                // Fails only without a sender, which `self` is.
+                _ = places.wait_for(|now| now.adds_for(before, confinement)) => return,
+                () = tokio::time::sleep(REPLACED_PERIOD) => {}
+            }
+            if files.iter().any(|(place, then)| identity(place) != *then) {
+                return;
+            }
+        }
     }
 
     /// The first of these files that did not exist while a program ran that could have created it, so
@@ -189,21 +202,26 @@ impl ControlPlane {
         self.exposures().clear();
     }
 
-    /// Takes the places out of what a program is granted, and remembers which it could create.
+    /// Takes the places out of what a program is granted: those that exist, since nothing can be mounted
+    /// over others, by their paths without links, and of the read-only ones those it could change.
     pub(crate) fn confine(&self, confinement: &mut Confinement) {
         let places = self.places();
-        let is_absent = |place: &PathBuf| places.absent.binary_search(place).is_ok();
-        let withheld = |list: &[PathBuf]| -> Vec<PathBuf> {
-            list.iter().filter(|place| !is_absent(place) || exists(place)).cloned().collect()
-        };
-        confinement.hidden.extend(withheld(&places.hidden));
-        confinement.read_only.extend(withheld(&places.read_only));
+        let written = Reach::written(confinement);
+        let hidden = places.hidden.iter().filter(|place| is_plain(place));
+        confinement.hidden.extend(hidden.cloned());
+        let changed =
+            places.read_only.iter().filter(|place| written.meets(place) && is_plain(place));
+        confinement.read_only.extend(changed.cloned());
         confinement.objection = places.objection(confinement);
-        let created: Vec<_> = places
-            .absent
-            .iter()
-            .filter(|place| !exists(place) && writable_grant(confinement, place).is_some())
-            .collect();
+        confinement.plane = Some(self.clone());
+    }
+
+    /// Remembers which missing places a program that is being started could create.
+    pub(crate) fn expose(&self, confinement: &Confinement) {
+        let places = self.places();
+        let written = Reach::written(confinement);
+        let all = places.hidden.iter().chain(&places.read_only);
+        let created: Vec<_> = all.filter(|place| written.meets(place) && !exists(place)).collect();
         if !created.is_empty() {
             self.exposures().extend(created.into_iter().cloned());
         }
@@ -214,25 +232,53 @@ impl ControlPlane {
     }
 }
 
+/// Which file is at a place, if any.
+fn identity(place: &Path) -> Option<(u64, u64)> {
+    place.metadata().ok().map(|found| (found.dev(), found.ino()))
+}
+
+/// Whether something is there under just this path, without links.
+fn is_plain(place: &Path) -> bool {
+    place.canonicalize().is_ok_and(|real| real == place)
+}
+
 fn exists(place: &Path) -> bool {
     place.symlink_metadata().is_ok()
 }
 
-/// The writable grant of a confined program that contains `place`, or that `place` contains.
-fn writable_grant<'c>(confinement: &'c Confinement, place: &Path) -> Option<&'c Path> {
-    let workspace = confinement
-        .workspace
-        .as_ref()
-        .filter(|_| matches!(confinement.profile, Profile::Workspace | Profile::WorkspaceNet));
-    let confined = confinement.profile != Profile::Trusted;
-    let grants = workspace.into_iter().chain(&confinement.write).filter(|_| confined);
-    grants.map(PathBuf::as_path).find(|grant| overlap(grant, place))
-}
+/// What a confined program reaches, as it is written and without links.
+struct Reach(Vec<PathBuf>);
 
-/// Whether one of two places contains the other. `grant` may be written with links.
-fn overlap(grant: &Path, place: &Path) -> bool {
-    let either = |grant: &Path| place.starts_with(grant) || grant.starts_with(place);
-    either(grant) || grant.canonicalize().is_ok_and(|grant| either(&grant))
+impl Reach {
+    /// What it can write. Nothing of a trusted program counts: it is held by nothing.
+    fn written(confinement: &Confinement) -> Self {
+        let in_workspace =
+            matches!(confinement.profile, Profile::Workspace | Profile::WorkspaceNet);
+        let workspace = confinement.workspace.iter().filter(|_| in_workspace);
+        Self::of(confinement, workspace.chain(&confinement.write))
+    }
+
+    /// What it can read or write.
+    fn granted(confinement: &Confinement) -> Self {
+        let mut reach = Self::written(confinement);
+        reach.0.extend(Self::of(confinement, &confinement.read).0);
+        reach
+    }
+
+    fn of<'c>(confinement: &Confinement, grants: impl IntoIterator<Item = &'c PathBuf>) -> Self {
+        let grants = grants.into_iter().filter(|_| confinement.profile != Profile::Trusted);
+        Self(
+            grants
+                .flat_map(|grant| [Some(grant.clone()), grant.canonicalize().ok()])
+                .flatten()
+                .collect(),
+        )
+    }
+
+    /// Whether a place contains one of the grants, or one of the grants it.
+    fn meets(&self, place: &Path) -> bool {
+        self.0.iter().any(|grant| place.starts_with(grant) || grant.starts_with(place))
+    }
 }
 
 /// Lists a place as it is written and as it is without links, and the links on the way.
@@ -327,11 +373,13 @@ mod tests {
         let plane = ControlPlane::new();
         plane.set(Places::resolve([""; 0], [&there, &missing]));
         let pure = Confinement::new(Profile::Pure).workspace(&top).control_plane(&plane);
-        assert_eq!(pure.read_only, std::slice::from_ref(&there));
-        assert_eq!(plane.exposed([&missing]), None);
+        plane.expose(&pure);
+        assert_eq!((pure.read_only, plane.exposed([&missing])), (Vec::new(), None));
 
         let program = Confinement::new(Profile::Workspace).workspace(&top);
-        let _ = program.clone().control_plane(&plane);
+        let confined = program.clone().control_plane(&plane);
+        assert_eq!(confined.read_only, std::slice::from_ref(&there));
+        plane.expose(&confined);
         std::fs::write(&missing, "evil").unwrap();
         assert_eq!(plane.exposed([&there, &missing]), Some(missing.clone()));
         assert!(program.control_plane(&plane).read_only.contains(&missing));
@@ -349,6 +397,23 @@ mod tests {
         tokio::pin!(told);
         assert!(now_or_never(told.as_mut()).await.is_none());
         plane.set(Places::resolve([""; 0], ["/srv/w/run.sh"]));
+        told.await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_kept_program_is_told_when_a_file_is_replaced_by_another() {
+        let (_dir, top) = folder();
+        let script = top.join("run.sh");
+        std::fs::write(&script, "true").unwrap();
+        let plane = ControlPlane::new();
+        plane.set(Places::resolve([""; 0], [&script]));
+        let program = Confinement::new(Profile::Workspace).workspace(&top);
+        let before = plane.places();
+        let told = plane.outgrown(&before, &program);
+        tokio::pin!(told);
+        assert!(now_or_never(told.as_mut()).await.is_none());
+        std::fs::write(top.join("new"), "false").unwrap();
+        std::fs::rename(top.join("new"), &script).unwrap();
         told.await;
     }
 

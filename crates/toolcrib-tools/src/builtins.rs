@@ -131,6 +131,13 @@ impl Builtins {
                 return Some(entry.unavailable("no folder is configured for it to work in"));
             }
         }
+        #[cfg(feature = "shell")]
+        if tool.name == "bash"
+            && let Some(projects) = &self.projects
+            && let Some(reason) = crate::shell::objection(projects)
+        {
+            return Some(entry.unavailable(reason));
+        }
         Some(entry)
     }
 }

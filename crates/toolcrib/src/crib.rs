@@ -52,6 +52,8 @@ pub struct Toolcrib {
     #[cfg(feature = "manifests")]
     secrets: toolcrib_runners::Secrets,
     #[cfg(feature = "manifests")]
+    keeper: crate::control_plane::Keeper,
+    #[cfg(feature = "manifests")]
     lock: Option<Arc<LockKeeper>>,
     #[cfg(feature = "manifests")]
     manifests: Option<Reloader>,
@@ -177,6 +179,16 @@ impl Toolcrib {
     #[cfg(all(unix, feature = "http"))]
     pub(crate) fn audit_lost(&self) -> u64 {
         self.audit_file().map_or(0, toolcrib_core::audit::AuditSink::lost)
+    }
+
+    /// What decides what this crib runs, or only the host may know: no built-in file tool and no
+    /// confined program changes it, and none reads what is hidden. It follows the manifests.
+    ///
+    /// Programs that the host starts itself take it with
+    /// [`Confinement::control_plane`](toolcrib_runners::ControlPlane).
+    #[cfg(feature = "manifests")]
+    pub fn control_plane(&self) -> &toolcrib_runners::ControlPlane {
+        self.keeper.plane()
     }
 
     /// What every entry has to pass before it enters the registry, if anything.

@@ -5,6 +5,8 @@
 pub mod config;
 #[cfg(all(unix, feature = "http"))]
 pub mod control;
+#[cfg(feature = "manifests")]
+pub mod control_plane;
 mod crib;
 #[cfg(feature = "manifests")]
 pub mod lint;

@@ -16,6 +16,7 @@ use toolcrib_mcp::upstream::Upstream;
 use toolcrib_runners::{RunnerHost, Trust};
 use toolcrib_tool::{Layer, ToolEntry};
 
+use crate::control_plane::Keeper;
 use crate::crib::BuildError;
 use crate::lock::LockKeeper;
 #[cfg(feature = "mcp")]
@@ -78,10 +79,16 @@ impl Manifests {
         &self,
         registry: &mut RegistryBuilder,
         lock: Option<&Arc<LockKeeper>>,
+        keeper: &Keeper,
     ) -> Result<(), BuildError> {
+        let good = self.files.files.iter().filter(|file| !file.loaded.has_errors());
+        let leases = keeper.load(
+            good.map(|file| (file.rank, file.path.to_string_lossy().into_owned(), &file.loaded)),
+        );
+        let host = self.host(lock).with_leases(leases);
         // All at once past the lock, so that it is read once.
         let declarations: Vec<_> = self.files.declarations().collect();
-        let mut entries = toolcrib_runners::entries(&declarations, &self.host(lock));
+        let mut entries = toolcrib_runners::entries(&declarations, &host);
         if let Some(lock) = lock {
             entries = lock.admit(entries)?;
         }
@@ -118,6 +125,7 @@ struct Parts {
     live: Arc<LiveManifests>,
     /// Which of them the operator vouches for.
     trust: Arc<dyn Trust>,
+    keeper: Keeper,
     watch: Mutex<Option<Watch>>,
 }
 
@@ -126,9 +134,11 @@ impl Reloader {
         manifests: &Manifests,
         executor: &Executor,
         lock: Option<Arc<LockKeeper>>,
+        keeper: Keeper,
         #[cfg(feature = "mcp")] names: Names,
     ) -> Self {
         let registry = Registry {
+            keeper: keeper.clone(),
             executor: executor.clone(),
             host: manifests.host(lock.as_ref()),
             lock,
@@ -141,7 +151,7 @@ impl Reloader {
         let live = LiveManifests::new(&manifests.files, registry).with_surroundings(&surroundings);
         let live = Arc::new(live);
         let trust = Arc::clone(&manifests.host.trust);
-        Self(Arc::new(Parts { live, trust, watch: Mutex::new(None) }))
+        Self(Arc::new(Parts { live, trust, keeper, watch: Mutex::new(None) }))
     }
 
     /// Follows the files from now on, and the lock: what is saved is live a moment later. Does nothing if they are
@@ -163,6 +173,7 @@ impl Reloader {
     /// or otherwise are ended, and with them the calls that they run; the others notice nothing. That
     /// goes on in the background, once the crib has connected to any.
     pub fn reload(&self) -> LookReport {
+        self.0.keeper.look_again();
         self.0.live.reload()
     }
 
@@ -192,6 +203,7 @@ impl fmt::Debug for Reloader {
 
 /// The registry that manifests are applied to.
 struct Registry {
+    keeper: Keeper,
     executor: Executor,
     host: RunnerHost,
     lock: Option<Arc<LockKeeper>>,
@@ -204,11 +216,24 @@ impl Subscriber for Registry {
         if changes.iter().any(|change| matches!(change, UnitChange::Replace { .. })) {
             self.refresh_secrets();
         }
+        // Before anything of it can run, no tool can change it any more.
+        let prepared = self.keeper.prepare(&changes);
+        let host = self.host.clone().with_leases(prepared.leases());
         #[cfg(feature = "mcp")]
         let named = NameChanges::of(&changes, &self.host, self.lock.as_deref());
-        let changes: Vec<_> =
-            changes.into_iter().map(|change| self.change(change)).collect::<Result<_, _>>()?;
-        let applied = self.executor.registry().apply(changes).map_err(|error| error.to_string())?;
+        let changes: Result<Vec<_>, _> =
+            changes.into_iter().map(|change| self.change(change, &host)).collect();
+        let applied = changes.and_then(|changes| {
+            self.executor.registry().apply(changes).map_err(|error| error.to_string())
+        });
+        let applied = match applied {
+            Ok(applied) => applied,
+            Err(error) => {
+                self.keeper.refused(prepared);
+                return Err(error);
+            }
+        };
+        self.keeper.applied(prepared);
         if !applied.is_empty() {
             tracing::info!(
                 added = applied.added.len(),
@@ -232,11 +257,11 @@ impl Subscriber for Registry {
 }
 
 impl Registry {
-    fn change(&self, change: UnitChange) -> Result<Change, String> {
+    fn change(&self, change: UnitChange, host: &RunnerHost) -> Result<Change, String> {
         Ok(match change {
             UnitChange::Replace { unit: file, loaded } => {
                 let declarations: Vec<_> = loaded.declarations.iter().collect();
-                let mut entries = toolcrib_runners::entries(&declarations, &self.host);
+                let mut entries = toolcrib_runners::entries(&declarations, host);
                 if let Some(lock) = &self.lock {
                     entries = lock.admit(entries).map_err(|error| error.to_string())?;
                 }

@@ -98,6 +98,17 @@ impl Upstream {
         self
     }
 
+    /// Sets what its program may not change, if it has none yet; see [`StdioServer::control_plane`].
+    #[must_use]
+    pub fn control_plane(mut self, plane: &ControlPlane) -> Self {
+        if let Transport::Stdio(server) = &mut self.transport
+            && server.plane.is_none()
+        {
+            server.plane = Some(plane.clone());
+        }
+        self
+    }
+
     /// Takes only tools whose own names fit one of these patterns. Default: all.
     #[must_use]
     pub fn include<P: Into<String>>(mut self, patterns: impl IntoIterator<Item = P>) -> Self {
@@ -232,7 +243,7 @@ pub struct StdioServer {
     pass_env: Vec<String>,
     cwd: Option<PathBuf>,
     confinement: Confinement,
-    plane: ControlPlane,
+    plane: Option<ControlPlane>,
     deciding: Vec<PathBuf>,
 }
 
@@ -246,7 +257,7 @@ impl StdioServer {
             pass_env: Vec::new(),
             cwd: None,
             confinement: Confinement::default(),
-            plane: ControlPlane::new(),
+            plane: None,
             deciding: Vec::new(),
         }
     }
@@ -299,14 +310,14 @@ impl StdioServer {
     /// Default: nothing.
     #[must_use]
     pub fn control_plane(mut self, plane: &ControlPlane, deciding: Vec<PathBuf>) -> Self {
-        self.plane = plane.clone();
+        self.plane = Some(plane.clone());
         self.deciding = deciding;
         self
     }
 
     /// Why it must not be started now, if there is a reason.
     pub(crate) fn refusal(&self) -> Option<String> {
-        let file = self.plane.exposed(&self.deciding)?;
+        let file = self.plane.as_ref()?.exposed(&self.deciding)?;
         Some(format!(
             "it runs `{}`, which did not exist while programs of this server could create it: look at \
              the file, then run `toolcrib reload`",
@@ -316,17 +327,24 @@ impl StdioServer {
 
     /// Completes once it has to be started anew, if it was started under these places.
     pub(crate) async fn outgrown(&self, before: &Places) {
-        self.plane.outgrown(before, &self.confinement).await;
+        match &self.plane {
+            Some(plane) => plane.outgrown(before, &self.confinement).await,
+            None => std::future::pending().await,
+        }
     }
 
     /// What it may not change now.
     pub(crate) fn places(&self) -> Arc<Places> {
-        self.plane.places()
+        self.plane.as_ref().map(ControlPlane::places).unwrap_or_default()
     }
 
     pub(crate) fn command(&self) -> Command {
+        let mut confinement = self.confinement.clone();
+        if let Some(plane) = &self.plane {
+            confinement = confinement.control_plane(plane);
+        }
         let mut command = Command::new(self.program.as_str())
-            .confine(self.confinement.clone().control_plane(&self.plane))
+            .confine(confinement)
             .args(self.args.iter().map(String::as_str))
             .pass_env(self.pass_env.iter().map(String::as_str))
             .capture_stderr(Capture { head: 0, tail: STDERR_KEPT })

@@ -74,6 +74,9 @@ fn start_here(command: &Command, input: Input) -> Result<Started, SpawnError> {
             reason: reason.clone(),
         });
     }
+    if let Some(plane) = &command.confinement.plane {
+        plane.expose(&command.confinement);
+    }
     let trusted = command.confinement.profile == Profile::Trusted;
     if let Some(cwd) = command.cwd.as_deref().filter(|_| trusted) {
         check_directory(cwd)?;

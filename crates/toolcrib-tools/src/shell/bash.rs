@@ -124,6 +124,16 @@ fn command(
     (command, limit)
 }
 
+/// Why no command can run: one of the folders holds what decides what the server runs, in a way that
+/// cannot be withheld.
+pub(crate) fn objection(projects: &Projects) -> Option<String> {
+    projects.roots().find_map(|root| {
+        let root = std::path::absolute(root).unwrap_or_else(|_| root.to_owned());
+        let confinement = Confinement::new(Profile::Workspace).workspace(root);
+        confinement.control_plane(projects.control_plane()).check().err()
+    })
+}
+
 fn plan(args: &BashArgs, cx: &CallContext) -> Result<Plan, ToolError> {
     let settings = cx.service::<BashSettings>().unwrap_or_default();
     let projects = cx.service::<Projects>();

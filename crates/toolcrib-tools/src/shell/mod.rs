@@ -4,4 +4,6 @@
 mod bash;
 mod settings;
 
+pub(crate) use bash::objection;
+
 pub use settings::BashSettings;

@@ -57,11 +57,11 @@ pub(super) fn without_limit(limit: HumanDuration) -> Duration {
 pub struct Paths {
     /// Places that no file tool reads, lists or changes, with all below them, beside `~/.ssh`,
     /// `~/.aws`, `~/.kube`, `~/.gnupg`, `~/.netrc` and `~/.config/gcloud`; relative to the config file,
-    /// `~/` is the server's home folder. The files of `secrets`, `state.dir` and `audit.file` always
-    /// belong to them.
+    /// `~/` is the server's home folder. The config file, `state.dir`, `audit.file` and the files of
+    /// `secrets` always belong to them.
     pub sensitive_extra: Vec<PathBuf>,
     /// Names that file tools may read and not change, in whatever folder they are; `/` parts folders.
-    /// The config file, `registry.lock_file` and `manifests.dirs` always belong to them.
+    /// `registry.lock_file`, `manifests.dirs` and whatever a manifest runs always belong to them.
     pub protected: Vec<PathBuf>,
 }
 
@@ -74,7 +74,8 @@ impl Default for Paths {
 
 impl Config {
     /// What the built-in tools are given: the folders of `projects`, or else `workspace.root`, and what
-    /// is refused in them. Nothing is opened before a call needs it.
+    /// is refused in them beside the [control plane](Self::own_places). Nothing is opened before a call
+    /// needs it.
     pub fn builtin_tools(&self) -> toolcrib_tools::Builtins {
         let projects = if self.projects.is_empty() {
             Projects::in_folder(&self.workspace.root)
@@ -82,20 +83,10 @@ impl Config {
             Projects::named(&self.projects)
         };
         let absolute = |place: &PathBuf| std::path::absolute(place).ok();
-        let secrets = self.secrets.values().filter_map(super::SecretSource::file);
-        let sensitive = secrets
-            .chain(&self.secret_folders)
-            .chain(&self.state.dir)
-            .chain(&self.audit.file)
-            .chain(&self.paths.sensitive_extra)
-            .filter_map(absolute);
-        let own = [&self.registry.lock_file];
-        let protected =
-            own.into_iter().chain(&self.manifests.dirs).chain(&self.own_files).filter_map(absolute);
-        let projects = projects
-            .sensitive(sensitive)
-            .protected(protected)
-            .protected_names(self.paths.protected.iter().cloned());
+        // The rest of what no tool touches is the control plane's.
+        let sensitive = self.paths.sensitive_extra.iter().filter_map(absolute);
+        let projects =
+            projects.sensitive(sensitive).protected_names(self.paths.protected.iter().cloned());
         let bash = BashSettings::default()
             .with_timeout(without_limit(self.builtins.bash.timeout))
             .with_nonzero_is_error(self.builtins.bash.nonzero_is_error);

@@ -1,6 +1,6 @@
 //! Settings of secrets: where each comes from.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -80,10 +80,17 @@ impl From<SecretSource> for Written {
 
 impl SecretSource {
     /// The file it is read from, if it is.
-    #[cfg(feature = "builtins")]
-    pub(super) fn file(&self) -> Option<&PathBuf> {
+    pub(crate) fn file(&self) -> Option<&PathBuf> {
         match &self.0 {
             toolcrib_runners::SecretSource::File(path) => Some(path),
+            _ => None,
+        }
+    }
+
+    /// The program that prints it, with its arguments, and where that starts; if it is one.
+    pub(crate) fn command(&self) -> Option<(&[String], &Path)> {
+        match &self.0 {
+            toolcrib_runners::SecretSource::Command { argv, cwd, .. } => Some((argv, cwd)),
             _ => None,
         }
     }

@@ -74,6 +74,8 @@ impl ToolcribBuilder {
         #[cfg(not(feature = "builtins"))]
         let this = self;
         let builder = this
+            .own_places(config.own_places())
+            .working_folders(config.working_folders())
             .executor(config.executor_config())
             .context(config.context_values())
             .on_duplicate(config.registry.on_duplicate)

@@ -246,7 +246,8 @@ async fn what_a_config_keeps_to_itself_is_refused_to_file_tools() {
 paths: {sensitive_extra: [private]}
 state: {dir: state}
 audit: {file: audit.jsonl}
-manifests: {dirs: [more.d]}",
+manifests: {dirs: [more.d]}
+workspace: {root: .}",
     )
     .relative_to(home.path());
     config.own_files.push(home.path().join("config.yml"));
@@ -254,7 +255,15 @@ manifests: {dirs: [more.d]}",
     let call = async |tool: &str, arguments: serde_json::Value| {
         crib.turn().call(ToolCall::new("1", tool, arguments)).await.error_kind()
     };
-    for sensitive in ["token.txt", "private/notes.txt", "state/outputs", "audit.jsonl"] {
+    let hidden = [
+        "config.yml",
+        "config.toml",
+        "token.txt",
+        "private/notes.txt",
+        "state/outputs",
+        "audit.jsonl",
+    ];
+    for sensitive in hidden {
         let read = call("file_read", json!({"path": sensitive})).await;
         assert_eq!(read, Some(ErrorKind::Denied), "{sensitive}");
     }
@@ -262,13 +271,9 @@ manifests: {dirs: [more.d]}",
         let write = call("file_write", json!({"path": own, "content": "x"})).await;
         assert_eq!(write, Some(ErrorKind::Denied), "{own}");
     }
-    assert_eq!(call("file_read", json!({"path": "config.yml"})).await, None);
     assert_eq!(call("file_write", json!({"path": "free.txt", "content": "x"})).await, None);
     let listed = crib.turn().call(ToolCall::new("1", "file_list", json!({"pattern": "**"}))).await;
-    assert_eq!(
-        listed.text(),
-        "config.yml  23\nfree.txt  1\nmore.d/\nmore.d/own.yaml  11\n[.: 4 entries]"
-    );
+    assert_eq!(listed.text(), "free.txt  1\nmore.d/\nmore.d/own.yaml  11\n[.: 3 entries]");
 }
 
 #[cfg(feature = "builtins")]

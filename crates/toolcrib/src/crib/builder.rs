@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+#[cfg(feature = "manifests")]
+use std::path::PathBuf;
 use std::sync::{Arc, RwLock};
 
 use toolcrib_core::approval::Approver;
@@ -21,9 +23,13 @@ use toolcrib_core::{
 };
 #[cfg(feature = "mcp")]
 use toolcrib_mcp::upstream::{MemoryPins, PinStore, Review, Upstream, Upstreams};
+#[cfg(feature = "manifests")]
+use toolcrib_runners::RunnerHost;
 use toolcrib_tool::{ContextValues, Layer, Services, ToolEntry, native_tools};
 
 use super::{BuildError, Toolcrib};
+#[cfg(feature = "manifests")]
+use crate::control_plane::{Keeper, OwnPlaces};
 #[cfg(all(unix, feature = "manifests"))]
 use crate::live_config::LiveConfig;
 #[cfg(feature = "manifests")]
@@ -91,6 +97,10 @@ pub struct ToolcribBuilder {
     answers: Option<Arc<dyn toolcrib_http::AnswerStore>>,
     #[cfg(feature = "manifests")]
     pub(crate) secrets: toolcrib_runners::Secrets,
+    #[cfg(feature = "manifests")]
+    own_places: OwnPlaces,
+    #[cfg(feature = "manifests")]
+    working_folders: Vec<PathBuf>,
     outputs: Outputs,
     #[cfg(feature = "mcp")]
     upstreams: Vec<Upstream>,
@@ -229,6 +239,34 @@ impl ToolcribBuilder {
         self
     }
 
+    /// Adds files and folders that no tool may change, or even read, to the
+    /// [control plane](Toolcrib::control_plane): settings, state, keys of the host program. What its
+    /// manifests run, the manifests themselves and the running program always belong to it.
+    ///
+    /// ```
+    /// use toolcrib::Toolcrib;
+    /// use toolcrib::control_plane::OwnPlaces;
+    ///
+    /// let own = OwnPlaces::new().hide("/srv/app/keys").read_only("/srv/app/hooks");
+    /// let crib = Toolcrib::builder().own_places(own).build()?;
+    /// assert!(crib.control_plane().places().hidden.contains(&"/srv/app/keys".into()));
+    /// # Ok::<(), toolcrib::BuildError>(())
+    /// ```
+    #[cfg(feature = "manifests")]
+    #[must_use]
+    pub fn own_places(mut self, own: OwnPlaces) -> Self {
+        self.own_places.extend(own);
+        self
+    }
+
+    /// Adds folders that programs of tools work in, beside those of the built-in tools and manifests.
+    #[cfg(feature = "manifests")]
+    #[must_use]
+    pub(crate) fn working_folders(mut self, folders: Vec<PathBuf>) -> Self {
+        self.working_folders.extend(folders);
+        self
+    }
+
     /// Sets how calls are run.
     #[must_use]
     pub fn executor(mut self, config: ExecutorConfig) -> Self {
@@ -354,6 +392,12 @@ impl ToolcribBuilder {
 
     /// Decides every name and makes the executor.
     pub fn build(self) -> Result<Toolcrib, BuildError> {
+        #[cfg(feature = "manifests")]
+        let keeper = self.keeper();
+        #[cfg(all(feature = "manifests", feature = "builtins"))]
+        let builtins = self.builtins.clone().control_plane(keeper.plane());
+        #[cfg(all(not(feature = "manifests"), feature = "builtins"))]
+        let builtins = self.builtins.clone();
         let mut registry = RegistryBuilder::new().allow_override(self.allow_override);
         let host_reads = self
             .entries
@@ -377,7 +421,7 @@ impl ToolcribBuilder {
             for tool in native_tools() {
                 let entry = tool.entry()?;
                 #[cfg(feature = "builtins")]
-                let Some(entry) = self.builtins.expose(tool, entry) else { continue };
+                let Some(entry) = builtins.expose(tool, entry) else { continue };
                 entries.push(entry);
             }
         }
@@ -394,7 +438,7 @@ impl ToolcribBuilder {
         }
         #[cfg(feature = "manifests")]
         if let Some(manifests) = &self.manifests {
-            manifests.declare(&mut registry, self.lock.as_ref())?;
+            manifests.declare(&mut registry, self.lock.as_ref(), &keeper)?;
         }
         let snapshot = registry.build();
         self.on_duplicate.check(&snapshot)?;
@@ -406,7 +450,13 @@ impl ToolcribBuilder {
         }
         let executor = executor.build();
         #[cfg(feature = "mcp")]
-        let wanted = Wanted::new(self.upstreams);
+        let wanted = {
+            #[cfg(feature = "manifests")]
+            let own = self.upstreams.into_iter().map(|own| own.control_plane(keeper.plane()));
+            #[cfg(not(feature = "manifests"))]
+            let own = self.upstreams.into_iter();
+            Wanted::new(own.collect())
+        };
         #[cfg(all(feature = "manifests", feature = "mcp"))]
         let names = Names::new(wanted.clone());
         #[cfg(all(feature = "manifests", feature = "mcp"))]
@@ -423,6 +473,7 @@ impl ToolcribBuilder {
                     &manifests,
                     &executor,
                     self.lock.clone(),
+                    keeper.clone(),
                     #[cfg(feature = "mcp")]
                     names,
                 )
@@ -439,7 +490,7 @@ impl ToolcribBuilder {
             executor,
             context: self.context,
             #[cfg(feature = "builtins")]
-            services: self.builtins.lend(self.services),
+            services: builtins.lend(self.services),
             #[cfg(not(feature = "builtins"))]
             services: self.services,
             toolsets: Arc::new(RwLock::new(self.toolsets)),
@@ -451,10 +502,29 @@ impl ToolcribBuilder {
             #[cfg(feature = "manifests")]
             secrets: self.secrets,
             #[cfg(feature = "manifests")]
+            keeper,
+            #[cfg(feature = "manifests")]
             lock: self.lock,
             #[cfg(unix)]
             audit_file: self.audit_file,
         })
+    }
+}
+
+#[cfg(feature = "manifests")]
+impl ToolcribBuilder {
+    /// What keeps the control plane, before any manifest is taken in.
+    fn keeper(&self) -> Keeper {
+        let host = match &self.manifests {
+            Some(manifests) => manifests.host(self.lock.as_ref()),
+            None => RunnerHost::new("."),
+        };
+        let mut roots = self.working_folders.clone();
+        #[cfg(feature = "builtins")]
+        if let Some(projects) = self.builtins.lent_projects() {
+            roots.extend(projects.roots().map(std::path::Path::to_owned));
+        }
+        Keeper::new(&host, self.own_places.clone(), roots)
     }
 }
 

@@ -5,7 +5,9 @@ use toolcrib_manifest::declaration::{
 };
 use toolcrib_manifest::template::{Piece, Reference, Template};
 use toolcrib_mcp::upstream::{HttpServer, StdioServer, Upstream};
-use toolcrib_runners::{ExposeSecret as _, RunnerHost, Secrets, Word, confinement, upstream_word};
+use toolcrib_runners::{
+    Deciding, ExposeSecret as _, RunnerHost, Secrets, Word, grants, upstream_word,
+};
 
 /// An upstream as a file declares it, with the values it refers to. What is not there makes it one
 /// that is never connected to, and says so; it is not given an empty value instead.
@@ -20,7 +22,7 @@ pub fn upstream(declaration: &UpstreamDeclaration, host: &RunnerHost) -> Upstrea
     }
     let mut upstream = match &declaration.transport {
         UpstreamTransport::Stdio(stdio) => {
-            let server = server(stdio, host, &mut values);
+            let server = server(stdio, declaration, host, &mut values);
             Upstream::stdio(declaration.name.as_str(), server)
         }
         UpstreamTransport::Http(http) => {
@@ -51,7 +53,12 @@ pub fn upstream(declaration: &UpstreamDeclaration, host: &RunnerHost) -> Upstrea
     if values.missing.is_empty() { upstream } else { upstream.missing(values.missing.join("; ")) }
 }
 
-fn server(stdio: &StdioUpstream, host: &RunnerHost, values: &mut Values<'_>) -> StdioServer {
+fn server(
+    stdio: &StdioUpstream,
+    declaration: &UpstreamDeclaration,
+    host: &RunnerHost,
+    values: &mut Values<'_>,
+) -> StdioServer {
     let mut argv = stdio.argv.iter().map(|template| values.expand(template));
     let program = argv.next().unwrap_or_default();
     let mut server = StdioServer::new(program).args(argv);
@@ -67,7 +74,11 @@ fn server(stdio: &StdioUpstream, host: &RunnerHost, values: &mut Values<'_>) -> 
             )),
         }
     }
-    let mut confinement = confinement(&stdio.sandbox, host);
+    let deciding = Deciding::of_upstream(stdio, &declaration.origin.file, host);
+    for missing in &deciding.missing {
+        values.lacks(format!("it runs `{}`, which does not exist", missing.display()));
+    }
+    let mut confinement = grants(&stdio.sandbox, host);
     let cwd = match &stdio.cwd {
         Some(cwd) => {
             let cwd = host.workspace_root.join(cwd);
@@ -76,7 +87,10 @@ fn server(stdio: &StdioUpstream, host: &RunnerHost, values: &mut Values<'_>) -> 
         }
         None => host.workspace_root.clone(),
     };
-    server.cwd(cwd).confine(confinement)
+    if let Err(reason) = confinement.clone().control_plane(&host.control_plane).check() {
+        values.lacks(reason);
+    }
+    server.cwd(cwd).confine(confinement).control_plane(&host.control_plane, deciding.places)
 }
 
 fn remote(http: &HttpUpstream, values: &mut Values<'_>) -> HttpServer {

@@ -1,0 +1,227 @@
+//! The control plane of a crib: everything that decides what it runs, worked out from its settings and
+//! its manifests.
+//!
+//! One function, [`Keeper::resolve`], makes the places; everything that may touch files asks the
+//! [`ControlPlane`] they are set in.
+
+mod own;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use toolcrib_manifest::Loaded;
+use toolcrib_manifest::declaration::UpstreamTransport;
+use toolcrib_manifest::live::{ManifestUnit, UnitChange};
+use toolcrib_runners::{ControlPlane, Deciding, Lease, Places, RunnerHost};
+
+pub use own::OwnPlaces;
+
+/// A manifest: the rank of its directory, and its name.
+type File = (u32, String);
+
+/// What one manifest, in one of its versions, has run.
+#[derive(Debug, Default)]
+struct UnitPlaces(Vec<PathBuf>);
+
+/// Keeps the control plane of a crib up to date. Cloning it is cheap.
+#[derive(Clone)]
+pub(crate) struct Keeper(Arc<Parts>);
+
+struct Parts {
+    plane: ControlPlane,
+    host: RunnerHost,
+    own: OwnPlaces,
+    /// The folders that programs work in.
+    roots: Vec<PathBuf>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    units: BTreeMap<File, Arc<UnitPlaces>>,
+    /// Versions that tools may still run, for as long as a turn has them.
+    earlier: Vec<Weak<UnitPlaces>>,
+}
+
+/// A set of changes whose places are part of the control plane already, before anything runs by them.
+pub(crate) struct Prepared {
+    units: BTreeMap<File, Arc<UnitPlaces>>,
+    leases: BTreeMap<String, Lease>,
+}
+
+impl Prepared {
+    /// What the tools of each changed file keep alive.
+    pub(crate) fn leases(&self) -> BTreeMap<String, Lease> {
+        self.leases.clone()
+    }
+}
+
+impl Keeper {
+    /// The control plane of a server without manifests so far. `roots` are the folders that programs
+    /// work in beside the host's own.
+    pub(crate) fn new(host: &RunnerHost, own: OwnPlaces, roots: Vec<PathBuf>) -> Self {
+        let keeper = Self(Arc::new(Parts {
+            plane: host.control_plane.clone(),
+            host: host.clone(),
+            own,
+            roots,
+            state: Mutex::default(),
+        }));
+        keeper.publish(&keeper.state(), []);
+        keeper
+    }
+
+    pub(crate) fn plane(&self) -> &ControlPlane {
+        &self.0.plane
+    }
+
+    /// Takes in the good ones of some files, as they were loaded. What they keep alive, by file.
+    pub(crate) fn load<'l>(
+        &self,
+        files: impl IntoIterator<Item = (u32, String, &'l Loaded)>,
+    ) -> BTreeMap<String, Lease> {
+        let mut state = self.state();
+        let mut leases = BTreeMap::new();
+        for (rank, name, loaded) in files {
+            let places = self.places_of(&name, loaded);
+            leases.insert(name.clone(), Arc::clone(&places) as Lease);
+            state.units.insert((rank, name), places);
+        }
+        self.publish(&state, []);
+        leases
+    }
+
+    /// Makes what changed files will run part of the control plane, before they are applied.
+    pub(crate) fn prepare(&self, changes: &[UnitChange]) -> Prepared {
+        let state = self.state();
+        let mut prepared = Prepared { units: state.units.clone(), leases: BTreeMap::new() };
+        let key = |unit: &ManifestUnit| (unit.rank, unit.name.clone());
+        // All of them leave before one arrives: files may have exchanged their names.
+        let moved: Vec<_> = changes
+            .iter()
+            .filter_map(|change| match change {
+                UnitChange::Rename { from, to } => {
+                    Some((key(to), prepared.units.remove(&key(from))))
+                }
+                _ => None,
+            })
+            .collect();
+        for (to, places) in moved {
+            match places {
+                Some(places) => drop(prepared.units.insert(to, places)),
+                None => drop(prepared.units.remove(&to)),
+            }
+        }
+        for change in changes {
+            match change {
+                UnitChange::Remove { unit } => drop(prepared.units.remove(&key(unit))),
+                UnitChange::Replace { unit, loaded } => {
+                    let places = self.places_of(&unit.name, loaded);
+                    prepared.leases.insert(unit.name.clone(), Arc::clone(&places) as Lease);
+                    prepared.units.insert(key(unit), places);
+                }
+                UnitChange::Rename { .. } => {}
+            }
+        }
+        self.publish(&state, prepared.units.values());
+        prepared
+    }
+
+    /// The changes are applied: what they have replaced counts only for as long as a turn may run it.
+    pub(crate) fn applied(&self, prepared: Prepared) {
+        let mut state = self.state();
+        let before = std::mem::replace(&mut state.units, prepared.units);
+        let is_kept =
+            |unit: &Arc<UnitPlaces>| state.units.values().any(|now| Arc::ptr_eq(now, unit));
+        let replaced: Vec<_> =
+            before.values().filter(|unit| !is_kept(unit)).map(Arc::downgrade).collect();
+        drop(before);
+        state.earlier.extend(replaced);
+        state.earlier.retain(|unit| unit.strong_count() > 0);
+        self.publish(&state, []);
+    }
+
+    /// The changes were refused.
+    pub(crate) fn refused(&self, prepared: Prepared) {
+        drop(prepared);
+        self.publish(&self.state(), []);
+    }
+
+    /// Looks again at where the places are, and what of them exists. The operator has asked for it, and
+    /// answers for files that have come meanwhile.
+    pub(crate) fn look_again(&self) {
+        self.0.plane.forgive();
+        self.publish(&self.state(), []);
+    }
+
+    fn places_of(&self, name: &str, loaded: &Loaded) -> Arc<UnitPlaces> {
+        Arc::new(UnitPlaces(places_of(name, loaded, &self.0.host)))
+    }
+
+    fn publish<'u>(&self, state: &State, more: impl IntoIterator<Item = &'u Arc<UnitPlaces>>) {
+        let mut places = Vec::new();
+        let mut add = |unit: &UnitPlaces| places.extend(unit.0.iter().cloned());
+        state.units.values().for_each(|unit| add(unit));
+        state.earlier.iter().filter_map(Weak::upgrade).for_each(|unit| add(&unit));
+        more.into_iter().for_each(|unit| add(unit));
+        self.0.plane.set(self.resolve(places));
+    }
+
+    /// All places as they are now: the server's own, and those of manifests.
+    fn resolve(&self, of_manifests: Vec<PathBuf>) -> Places {
+        let Parts { own, host, roots, .. } = &*self.0;
+        let mut read_only: Vec<PathBuf> = own.read_only.clone();
+        read_only.extend(own::programs());
+        read_only.extend(of_manifests);
+        let places = Places::resolve(&own.hidden, &read_only);
+        // A link can be replaced unless the folder that it is in is withheld, which it can be unless
+        // it is the workspace itself.
+        let roots: Vec<_> = roots
+            .iter()
+            .chain([&host.workspace_root])
+            .filter_map(|root| root.canonicalize().ok())
+            .collect();
+        let withheld = |folder: &&Path| {
+            let inside = roots.iter().any(|root| folder.starts_with(root));
+            inside && !roots.iter().any(|root| root.starts_with(folder))
+        };
+        let folders: Vec<_> =
+            places.links.iter().filter_map(|link| link.parent()).filter(withheld).collect();
+        if folders.is_empty() {
+            return places;
+        }
+        read_only.extend(folders.into_iter().map(Path::to_owned));
+        Places::resolve(&own.hidden, &read_only)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Keeper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Keeper").field(&self.0.plane.places()).finish()
+    }
+}
+
+/// A manifest itself, and what decides what its declarations run.
+fn places_of(name: &str, loaded: &Loaded, host: &RunnerHost) -> Vec<PathBuf> {
+    let mut places = vec![PathBuf::from(name)];
+    for declaration in &loaded.declarations {
+        places.extend(Deciding::of_tool(declaration, host).places);
+    }
+    for upstream in &loaded.upstreams {
+        if let UpstreamTransport::Stdio(stdio) = &upstream.transport {
+            places.extend(Deciding::of_upstream(stdio, &upstream.origin.file, host).places);
+        }
+    }
+    for resource in &loaded.resources {
+        places.extend(Deciding::of_resource(resource).places);
+    }
+    places
+}

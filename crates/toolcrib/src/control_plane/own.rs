@@ -1,0 +1,122 @@
+//! What of the control plane is the server's own: its settings, its state, its programs.
+
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use toolcrib_runners::{Deciding, server_path};
+
+use crate::config::Config;
+
+/// The names under which a config file is found.
+const CONFIG_NAMES: [&str; 3] = ["config.yml", "config.yaml", "config.toml"];
+
+/// Numbered files of the audit log that are listed at most, beside the log itself.
+const ROTATED_MAX: u32 = 64;
+
+/// What decides what a server runs, or only the server may know, beside what manifests say. Relative
+/// paths are relative to the current directory; what does not exist yet counts as well.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OwnPlaces {
+    /// Files and folders that no tool reads or changes.
+    pub hidden: Vec<PathBuf>,
+    /// Files and folders that no tool changes.
+    pub read_only: Vec<PathBuf>,
+}
+
+impl OwnPlaces {
+    /// None.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a file or folder that no tool reads or changes.
+    #[must_use]
+    pub fn hide(mut self, place: impl Into<PathBuf>) -> Self {
+        self.hidden.push(place.into());
+        self
+    }
+
+    /// Adds a file or folder that no tool changes.
+    #[must_use]
+    pub fn read_only(mut self, place: impl Into<PathBuf>) -> Self {
+        self.read_only.push(place.into());
+        self
+    }
+
+    pub(crate) fn extend(&mut self, other: Self) {
+        self.hidden.extend(other.hidden);
+        self.read_only.extend(other.read_only);
+    }
+}
+
+impl Config {
+    /// What of this config is part of the [control plane](crate::Toolcrib::control_plane).
+    ///
+    /// Hidden: the config files by every name that is found in their folder, `state.dir`, the audit log
+    /// with its numbered files, secret files and secret folders. Read-only: the directories of
+    /// manifests, the lock, and what the commands of secrets run.
+    pub fn own_places(&self) -> OwnPlaces {
+        let mut own = OwnPlaces::new();
+        for file in &self.own_files {
+            let folder = file.parent().unwrap_or(Path::new(""));
+            own.hidden.push(file.clone());
+            own.hidden.extend(CONFIG_NAMES.map(|name| folder.join(name)));
+        }
+        own.hidden.extend(self.state.dir.clone());
+        if let Some(log) = &self.audit.file {
+            own.hidden.push(log.clone());
+            own.hidden.extend((1..=self.audit.keep.min(ROTATED_MAX)).map(|number| {
+                let mut name = log.clone().into_os_string();
+                name.push(format!(".{number}"));
+                PathBuf::from(name)
+            }));
+        }
+        own.hidden.extend(self.secrets.values().filter_map(|source| source.file()).cloned());
+        own.hidden.extend(self.secret_folders.iter().cloned());
+        own.hidden.extend(std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from));
+        own.read_only.extend(self.manifests.dirs.iter().cloned());
+        own.read_only.push(self.registry.lock_file.clone());
+        for (argv, cwd) in self.secrets.values().filter_map(|source| source.command()) {
+            own.read_only.extend(Deciding::of_command(argv, cwd).places);
+        }
+        own
+    }
+
+    /// The folders that programs work in.
+    pub(crate) fn working_folders(&self) -> Vec<PathBuf> {
+        let mut folders = vec![self.workspace.root.clone()];
+        #[cfg(feature = "builtins")]
+        folders.extend(self.projects.values().cloned());
+        folders
+    }
+}
+
+/// The server's own programs, and the folders in which it looks for others: absolute ones, since in no
+/// other does it look.
+pub(super) fn programs() -> Vec<PathBuf> {
+    let search = server_path();
+    let mut places: Vec<PathBuf> = std::env::split_paths(&search)
+        .filter(|folder| folder.is_absolute() && folder.is_dir())
+        .collect();
+    let Ok(own) = std::env::current_exe() else { return places };
+    let Some(folder) = own.parent() else { return places };
+    for program in [own.clone(), folder.join("toolcrib-jail")] {
+        let Ok(found) = program.metadata() else { continue };
+        if found.nlink() > 1 {
+            // Cargo keeps another name of what it builds in `deps`.
+            places.extend(same_file(&folder.join("deps"), (found.dev(), found.ino())));
+        }
+        places.push(program);
+    }
+    places
+}
+
+/// The files of a folder that are this one under another name.
+fn same_file(folder: &Path, (device, inode): (u64, u64)) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let same = entries.filter(|entry| {
+        entry.metadata().is_ok_and(|found| (found.dev(), found.ino()) == (device, inode))
+    });
+    same.map(|entry| entry.path()).collect()
+}

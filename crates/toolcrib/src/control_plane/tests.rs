@@ -1,0 +1,314 @@
+//! What is in the control plane, kind by kind.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use toolcrib_manifest::decode;
+
+use super::*;
+use crate::config::Config;
+use crate::manifests::Manifests;
+use crate::{ToolCall, Toolcrib, ToolcribBuilder};
+
+/// A folder with a workspace and a manifest directory in it.
+struct Place {
+    _dir: tempfile::TempDir,
+    top: PathBuf,
+}
+
+impl Place {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let top = dir.path().canonicalize().unwrap();
+        for folder in ["ws", "tools.d", "ws/scripts"] {
+            fs::create_dir(top.join(folder)).unwrap();
+        }
+        Self { _dir: dir, top }
+    }
+
+    fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.top.join(name);
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// A manifest with one tool, which `run` describes.
+    fn tool(&self, name: &str, run: &str) {
+        let text = format!(
+            "toolcrib: 1\ntools:\n  - name: {name}\n    description: Run something.\n    run: {run}\n"
+        );
+        self.write(&format!("tools.d/{name}.yaml"), &text);
+    }
+
+    fn builder(&self, config: &str) -> ToolcribBuilder {
+        let config: Config = decode("config.yml", config).unwrap();
+        let mut config = config.relative_to(&self.top);
+        config.workspace.root = self.top.join("ws");
+        config.own_files.push(self.top.join("config.yml"));
+        let found = Manifests::load(&config.manifests.dirs, RunnerHost::new(self.top.join("ws")));
+        Toolcrib::builder().settings(&config).native_tools().manifests(&found)
+    }
+
+    fn crib(&self) -> Toolcrib {
+        self.builder("{}").build().unwrap()
+    }
+
+    fn read_only(&self, crib: &Toolcrib, name: &str) -> bool {
+        crib.control_plane().places().read_only.contains(&self.top.join(name))
+    }
+}
+
+fn hidden(crib: &Toolcrib, path: &Path) -> bool {
+    crib.control_plane().places().hidden.contains(&path.to_owned())
+}
+
+fn unavailable(crib: &Toolcrib, tool: &str) -> Option<String> {
+    let snapshot = crib.executor().registry().snapshot();
+    snapshot.get(tool)?.unavailable_reason().map(str::to_owned)
+}
+
+async fn call(crib: &Toolcrib, tool: &str, arguments: &str) -> String {
+    crib.turn().call(ToolCall::new("1", tool, arguments)).await.text().into_owned()
+}
+
+#[test]
+fn config_files_of_any_name_state_audit_and_secrets_are_hidden() {
+    let place = Place::new();
+    let config = "
+state: {dir: state}
+audit: {file: audit.jsonl, keep: 2}
+secrets: {key: {file: key.txt}}
+secret_folders: [keys]
+";
+    let crib = place.builder(config).build().unwrap();
+    for name in [
+        "config.yml",
+        "config.yaml",
+        "config.toml",
+        "state",
+        "audit.jsonl",
+        "audit.jsonl.1",
+        "audit.jsonl.2",
+        "key.txt",
+        "keys",
+    ] {
+        assert!(hidden(&crib, &place.top.join(name)), "{name}");
+    }
+}
+
+#[test]
+fn manifest_directories_the_lock_and_what_prints_a_secret_are_read_only() {
+    let place = Place::new();
+    place.write("print.sh", "");
+    let config = "secrets: {a: {command: [./print.sh]}, b: {command: [sh, print.sh]}}";
+    let crib = place.builder(config).build().unwrap();
+    for name in ["tools.d", "toolcrib.lock", "print.sh"] {
+        assert!(place.read_only(&crib, name), "{name}");
+    }
+}
+
+#[test]
+fn the_running_program_its_helper_and_folders_of_programs_are_read_only() {
+    let crib = Place::new().crib();
+    let places = crib.control_plane().places();
+    let own = std::env::current_exe().unwrap().canonicalize().unwrap();
+    assert!(places.read_only.contains(&own), "{places:?}");
+    assert!(places.read_only.contains(&"/usr/bin".into()), "{places:?}");
+}
+
+#[test]
+fn scripts_programs_and_files_of_argument_vectors_are_read_only() {
+    let place = Place::new();
+    for file in [
+        "ws/scripts/a.sh",
+        "ws/b.sh",
+        "ws/c.sh",
+        "ws/d.sh",
+        "ws/e.conf",
+        "ws/f.sh",
+        "ws/g.sh",
+        "ws/notes.db",
+        "w.py",
+    ] {
+        place.write(file, "");
+    }
+    fs::create_dir(place.top.join("ws/bin")).unwrap();
+    place.tool("script", "{script: ../ws/scripts/a.sh}");
+    place.tool("program", "{argv: [./b.sh]}");
+    place.tool("behind_a_shell", "{argv: [sh, c.sh]}");
+    place.tool("in_a_command", "{argv: [sh, -c, 'cd . && ./d.sh']}");
+    place.tool("as_an_option", "{argv: [mytool, --config=e.conf]}");
+    place.tool("in_a_variable", "{argv: [mytool], env: {BASH_ENV: f.sh/../f.sh, PATH: './bin'}}");
+    place.tool("worker", "{worker: [python3, ../w.py]}");
+    place.write(
+        "tools.d/data.yaml",
+        "toolcrib: 1\ntools:\n  - name: data\n    description: Ask.\n    run: {argv: [mydb, notes.db]}\n    \
+         sandbox: {write: [notes.db]}\n",
+    );
+    let crib = place.crib();
+    for name in ["ws/scripts/a.sh", "ws/b.sh", "ws/c.sh", "ws/d.sh", "ws/e.conf", "ws/bin", "w.py"]
+    {
+        assert!(place.read_only(&crib, name), "{name}: {:?}", crib.control_plane().places());
+    }
+    // What the declaration itself grants for writing is data.
+    assert!(!place.read_only(&crib, "ws/notes.db"));
+    assert!(!place.read_only(&crib, "ws/g.sh"));
+}
+
+#[test]
+fn the_folder_that_python_loads_modules_from_is_read_only() {
+    let place = Place::new();
+    place.write("ws/scripts/count.py", "");
+    place.tool("count", "{argv: [python3, scripts/count.py]}");
+    assert!(place.read_only(&place.crib(), "ws/scripts"));
+}
+
+#[test]
+fn the_interpreter_that_a_script_names_is_read_only() {
+    let place = Place::new();
+    let interpreter = place.write("ws/run", "");
+    place.write("ws/a.x", &format!("#!{} -u\n", interpreter.display()));
+    place.tool("a", "{argv: [./a.x]}");
+    assert!(place.read_only(&place.crib(), "ws/run"));
+}
+
+#[test]
+fn a_stdio_servers_program_and_files_are_read_only() {
+    let place = Place::new();
+    place.write("ws/server.js", "");
+    place.write(
+        "tools.d/up.yaml",
+        "toolcrib: 1\nupstream:\n  - name: up\n    command: [node, server.js]\n",
+    );
+    let crib = place.crib();
+    assert!(place.read_only(&crib, "ws/server.js"), "{:?}", crib.manifests().unwrap().files());
+}
+
+#[test]
+fn a_link_is_withheld_with_the_folder_that_it_is_in() {
+    let place = Place::new();
+    place.write("real.sh", "");
+    symlink(place.top.join("real.sh"), place.top.join("ws/scripts/run.sh")).unwrap();
+    place.tool("run", "{argv: [./scripts/run.sh]}");
+    let crib = place.crib();
+    assert!(place.read_only(&crib, "real.sh") && place.read_only(&crib, "ws/scripts"));
+    let places = crib.control_plane().places();
+    assert!(!places.links.iter().any(|link| link.starts_with(&place.top)), "{places:?}");
+}
+
+#[test]
+fn what_a_link_in_the_workspace_itself_leads_to_makes_programs_unavailable() {
+    let place = Place::new();
+    place.write("real.sh", "");
+    symlink(place.top.join("real.sh"), place.top.join("ws/run.sh")).unwrap();
+    place.tool("run", "{argv: [./run.sh]}");
+    let crib = place.crib();
+    let why = unavailable(&crib, "run").unwrap();
+    assert!(why.contains("could replace the link"), "{why}");
+}
+
+#[tokio::test]
+async fn a_broken_manifest_keeps_what_its_last_good_version_runs() {
+    let place = Place::new();
+    place.write("ws/a.sh", "");
+    place.tool("a", "{argv: [./a.sh]}");
+    let crib = place.crib();
+    place.write("tools.d/a.yaml", "toolcrib: 1\ntools: [");
+    crib.manifests().unwrap().reload();
+    assert!(place.read_only(&crib, "ws/a.sh"));
+    fs::remove_file(place.top.join("tools.d/a.yaml")).unwrap();
+    // Tools that nobody can call any more are closed in the background.
+    for _ in 0..100 {
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        crib.manifests().unwrap().reload();
+        if !place.read_only(&crib, "ws/a.sh") {
+            return;
+        }
+    }
+    assert!(!place.read_only(&crib, "ws/a.sh"));
+}
+
+#[test]
+fn what_a_turn_can_still_run_stays_read_only_after_a_reload() {
+    let place = Place::new();
+    place.write("ws/a.sh", "");
+    place.write("ws/b.sh", "");
+    place.tool("a", "{argv: [./a.sh]}");
+    let crib = place.crib();
+    let turn = crib.turn();
+    place.tool("a", "{argv: [./b.sh]}");
+    crib.manifests().unwrap().reload();
+    assert!(place.read_only(&crib, "ws/a.sh") && place.read_only(&crib, "ws/b.sh"));
+    drop(turn);
+    crib.manifests().unwrap().reload();
+    assert!(place.read_only(&crib, "ws/b.sh"));
+}
+
+#[tokio::test]
+async fn file_tools_change_nothing_that_a_manifest_runs_and_do_not_see_the_config() {
+    let place = Place::new();
+    let script = place.write("ws/scripts/a.sh", "true");
+    place.tool("a", "{script: ../ws/scripts/a.sh}");
+    let config = format!("{{workspace: {{root: {0:?}}}, projects: {{all: {0:?}}}}}", place.top);
+    let mut config: Config = decode("config.yml", &config).unwrap();
+    config.own_files.push(place.write("config.yml", "server: {token: canary}"));
+    config.manifests.dirs = vec![place.top.join("tools.d")];
+    let found = Manifests::load(&config.manifests.dirs, RunnerHost::new(place.top.join("ws")));
+    let context = [("project_id".to_owned(), serde_json::Value::from("all"))];
+    let crib = Toolcrib::builder()
+        .settings(&config)
+        .context(context.into_iter().collect())
+        .native_tools()
+        .manifests(&found)
+        .build()
+        .unwrap();
+    for path in ["ws/scripts/a.sh", "tools.d/new.yaml", "toolcrib.lock", "TOOLS.D/new.yaml"] {
+        let said =
+            call(&crib, "file_write", &format!(r#"{{"path":"{path}","content":"x"}}"#)).await;
+        let lock = path == "toolcrib.lock";
+        // The lock is beside the current directory here, for lack of a config file of its own.
+        assert!(lock || said.contains("protected against changes"), "{path}: {said}");
+    }
+    for path in ["ws/scripts", "ws", "tools.d"] {
+        let arguments = format!(r#"{{"path":"{path}","recursive":true}}"#);
+        let said = call(&crib, "file_delete", &arguments).await;
+        assert!(said.contains("protected against changes"), "{path}: {said}");
+    }
+    let said = call(&crib, "file_read", r#"{"path":"config.yml"}"#).await;
+    assert!(said.contains("never touched") && !said.contains("canary"), "{said}");
+    let said = call(&crib, "file_search", r#"{"pattern":"canary"}"#).await;
+    assert!(!said.contains("config.yml"), "{said}");
+    assert_eq!(fs::read_to_string(script).unwrap(), "true");
+}
+
+#[tokio::test]
+async fn a_script_that_a_program_could_have_made_is_not_run_before_a_reload() {
+    let place = Place::new();
+    let script = place.write("ws/scripts/a.sh", "#!/bin/sh\necho first\n");
+    place.tool("a", "{argv: [sh, scripts/a.sh]}");
+    place.tool("other", "{argv: [uname]}");
+    let crib = place.crib();
+    assert!(call(&crib, "a", "{}").await.contains("first"));
+    // A checkout takes it away, and a program runs that may write where it was.
+    fs::remove_file(&script).unwrap();
+    call(&crib, "other", "{}").await;
+    fs::write(&script, "echo evil").unwrap();
+    let said = call(&crib, "a", "{}").await;
+    assert!(said.contains("could create it") && !said.contains("evil"), "{said}");
+    crib.manifests().unwrap().reload();
+    assert!(call(&crib, "a", "{}").await.contains("evil"));
+}
+
+#[test]
+fn a_tool_whose_script_is_missing_is_unavailable_until_its_manifest_is_read_again() {
+    let place = Place::new();
+    place.tool("a", "{argv: [./a.sh]}");
+    let crib = place.crib();
+    let why = unavailable(&crib, "a").unwrap();
+    assert!(why.contains("a.sh`, which does not exist"), "{why}");
+    place.write("ws/a.sh", "");
+    assert!(unavailable(&crib, "a").is_some());
+    crib.manifests().unwrap().reload();
+    assert_eq!(unavailable(&crib, "a"), None);
+}

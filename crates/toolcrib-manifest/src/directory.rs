@@ -18,6 +18,10 @@ use crate::live::{Digest, Seen, Stamp, observe};
 use crate::manifest::{Loaded, load_str};
 use crate::source::{Span, without_bom};
 
+/// The folder within a directory of manifests that holds more of them, to be copied by whoever wants
+/// them. Nothing in it is ever loaded; it is checked.
+pub const CATALOGUE: &str = "available";
+
 /// Loading this many files takes longer than starting a thread.
 const FILES_PER_THREAD: usize = 16;
 
@@ -114,6 +118,12 @@ impl DirectoryLoad {
         all.flat_map(|file| file.loaded.diagnostics.iter().map(move |problem| (file, problem)))
     }
 
+    /// Adds what became of other files, which decide no names among these.
+    pub fn append(&mut self, other: Self) {
+        self.files.extend(other.files);
+        self.unreadable.extend(other.unreadable);
+    }
+
     /// Forgets that directories were not there.
     pub fn forgive_missing(&mut self) {
         self.unreadable.retain(|dir| dir.path.exists());
@@ -134,7 +144,8 @@ impl DirectoryLoad {
 /// others from loading. A path that is a file is read as a manifest, whatever its name.
 ///
 /// Files that count end in `.yaml`, `.yml` or `.toml` and stand in the directory itself. Dot files
-/// and the backups of editors do not count. A file that is named twice counts once.
+/// and the backups of editors do not count, and neither does the [catalogue](CATALOGUE). A file that is
+/// named twice counts once.
 pub fn load_dirs(paths: &[PathBuf]) -> DirectoryLoad {
     load_paths(paths, &load_str)
 }
@@ -287,6 +298,12 @@ pub(crate) fn load_bytes(
             FileLoad::unread(path, "not-utf8", message, "save the file as UTF-8")
         }
     }
+}
+
+/// The [catalogue](CATALOGUE) of a directory, if it has one.
+pub fn catalogue(directory: &Path) -> Option<PathBuf> {
+    let folder = directory.join(CATALOGUE);
+    folder.is_dir().then_some(folder)
 }
 
 /// The files of a directory that count, in byte order of their names.

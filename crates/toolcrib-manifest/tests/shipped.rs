@@ -1,13 +1,15 @@
-//! The tools that are shipped in `tools.d`: nothing is wrong with any of them.
+//! The tools that are shipped in `tools.d`, and those in its catalogue: nothing is wrong with any of them.
 
 use std::collections::HashSet;
 use std::path::Path;
 
 use toolcrib_manifest::declaration::{Declaration, Expectation};
-use toolcrib_manifest::directory::{DirectoryLoad, load_dirs};
+use toolcrib_manifest::directory::{DirectoryLoad, catalogue, load_dirs};
 
 fn shipped() -> DirectoryLoad {
-    load_dirs(&[Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools.d")])
+    let loaded = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools.d");
+    let catalogue = catalogue(&loaded).expect("a catalogue");
+    load_dirs(&[loaded, catalogue])
 }
 
 /// The tools for which something does not hold.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use toolcrib_core::Conflict;
-use toolcrib_manifest::directory::{DirectoryLoad, lint_paths};
+use toolcrib_manifest::directory::{DirectoryLoad, catalogue, lint_paths};
 #[cfg(feature = "mcp")]
 use toolcrib_manifest::lock::Kind;
 use toolcrib_manifest::lock::LockMode;
@@ -39,6 +39,9 @@ pub struct Checked {
 /// Looks through the manifests of directories and single files, in the order that decides names; of
 /// the names of built-in tools, those that `config` offers are taken. Nothing is started, and whether
 /// programs exist is not looked at. `restated` is that of [`provider_remarks`].
+///
+/// The catalogue of a directory, its folder `available`, is looked through too. Its tools are not loaded,
+/// so they take no names, and need no word yet.
 ///
 /// Fails if a linked-in tool's own definition is wrong.
 pub fn check(paths: &[PathBuf], config: &Config, restated: bool) -> Result<Checked, BuildError> {
@@ -81,6 +84,10 @@ pub fn check(paths: &[PathBuf], config: &Config, restated: bool) -> Result<Check
         names
     };
     untrusted(&mut files, config);
+    let catalogues = paths.iter().filter_map(|path| catalogue(path));
+    let catalogues: Vec<PathBuf> =
+        catalogues.filter(|folder| !files.paths().contains(folder)).collect();
+    files.append(lint_paths(&catalogues, &|definition| provider_remarks(definition, restated)));
     Ok(Checked {
         files,
         shadowed,

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use toolcrib::core::{Conflict, RegistrySnapshot, Reservation};
 use toolcrib::tool::ToolEntry;
 
+mod catalogue;
 mod names;
 
 use self::names::Names;
@@ -68,6 +69,7 @@ fn listed(started: &Started, own: &ListOptions) -> anyhow::Result<Exit> {
             document["unavailable"] = records(&unavailable);
             document["shadowed"] = shadowed(&snapshot);
             document["reserved"] = reserved(&snapshot);
+            document["catalogues"] = catalogue::records(started);
         }
         if !crib.upstreams().status().is_empty() {
             document["upstreams"] = upstreams::records(crib);
@@ -114,6 +116,11 @@ fn listed(started: &Started, own: &ListOptions) -> anyhow::Result<Exit> {
         if !counts.is_empty() {
             let counts = counts.join(", ");
             screen::note(format!("{FAINT}{counts}: see `toolcrib list --all`{FAINT:#}"));
+        }
+    }
+    if own.all {
+        for line in catalogue::lines(started) {
+            screen::note(line);
         }
     }
     for line in upstreams::absent(crib) {

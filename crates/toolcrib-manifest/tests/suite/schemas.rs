@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 
 use jsonschema::Validator;
 use serde_json::Value;
+use toolcrib_manifest::directory::{CATALOGUE, load_dirs};
 use toolcrib_manifest::{Loaded, Severity, decode, load_str, manifest_schema};
 
 /// Codes of mistakes that the tables of keys tell.
@@ -44,8 +45,7 @@ pub(crate) fn agrees(file: &str, text: &str, loaded: &Loaded) {
 fn the_shipped_manifests_fit() {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools.d");
     let mut checked = 0;
-    for file in std::fs::read_dir(dir).unwrap() {
-        let path = file.unwrap().path();
+    for path in load_dirs(&[dir.clone(), dir.join(CATALOGUE)]).files.into_iter().map(|file| file.path) {
         let (name, text) = (path.display().to_string(), std::fs::read_to_string(&path).unwrap());
         let loaded = load_str(&name, &text);
         assert!(!loaded.has_errors());

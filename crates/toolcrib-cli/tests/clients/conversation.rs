@@ -61,7 +61,7 @@ const DECLARED: &str = "file_checksum";
 pub(crate) fn questions(crib: &Crib) -> Vec<Call> {
     vec![
         Call::new(NATIVE, json!({"expression": "2 + 2"})),
-        Call::new(DECLARED, json!({"path": crib.file(GREETING)})),
+        Call::new(DECLARED, json!({"path": GREETING})),
         Call::new(NATIVE, json!({"expression": true})),
         Call::new("calculatr", json!({"expression": "2 + 2"})),
     ]

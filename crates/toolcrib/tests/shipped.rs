@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use tempfile::TempDir;
+use toolcrib::config::Config;
 use toolcrib::manifest::declaration::SandboxProfile;
 use toolcrib::manifest_tests::{TestOptions, TestOutcome, run_tests};
 use toolcrib::manifests::Manifests;
 use toolcrib::runners::{RunnerHost, tool_word};
-use toolcrib::config::Config;
 use toolcrib::{ToolCall, ToolResult, Toolcrib, TurnOptions, lint};
 
 fn folder(below: &str) -> PathBuf {
@@ -157,21 +157,30 @@ async fn nothing_that_a_hostile_repository_names_is_run_or_read() {
     fs::write(outside.path().join("canary"), "the canary\n").expect("a file");
     let away = outside.path().display().to_string();
     let settings: [(&str, &[(&str, &str)]); 10] = [
-        ("filter", &[("filter.x.clean", &run), ("filter.x.smudge", &run), ("filter.x.required", "true")]),
+        (
+            "filter",
+            &[("filter.x.clean", &run), ("filter.x.smudge", &run), ("filter.x.required", "true")],
+        ),
         ("process", &[("filter.x.process", &run)]),
         ("monitor", &[("core.fsmonitor", &run)]),
         ("pager", &[("core.pager", &run), ("pager.log", "true"), ("pager.status", "true")]),
         ("signature", &[("log.showSignature", "true"), ("gpg.program", &run)]),
-        ("external", &[("diff.external", &run), ("diff.x.textconv", &run), ("diff.x.command", &run)]),
+        (
+            "external",
+            &[("diff.external", &run), ("diff.x.textconv", &run), ("diff.x.command", &run)],
+        ),
         ("worktree", &[("core.worktree", &away)]),
         ("include", &[("include.path", "/etc/hostname")]),
-        ("partial", &[
-            ("core.repositoryFormatVersion", "1"),
-            ("extensions.partialClone", "origin"),
-            ("remote.origin.url", "ext::sh -c touch% pwned"),
-            ("remote.origin.promisor", "true"),
-            ("protocol.ext.allow", "always"),
-        ]),
+        (
+            "partial",
+            &[
+                ("core.repositoryFormatVersion", "1"),
+                ("extensions.partialClone", "origin"),
+                ("remote.origin.url", "ext::sh -c touch% pwned"),
+                ("remote.origin.promisor", "true"),
+                ("protocol.ext.allow", "always"),
+            ],
+        ),
         ("submodules", &[("status.submoduleSummary", "true"), ("diff.ignoreSubmodules", "none")]),
     ];
     for (name, settings) in settings {
@@ -267,7 +276,8 @@ async fn shipped_tools_read_nothing_outside_their_places_even_by_links() {
     fs::write(outside.path().join("canary.txt"), "the canary\n").expect("a file");
     let own = crib.workspace.path();
     std::os::unix::fs::symlink(outside.path(), own.join("folder")).expect("a link");
-    std::os::unix::fs::symlink(outside.path().join("canary.txt"), own.join("file")).expect("a link");
+    std::os::unix::fs::symlink(outside.path().join("canary.txt"), own.join("file"))
+        .expect("a link");
     let absolute = outside.path().join("canary.txt").display().to_string();
     let up = "folder/../../x".to_owned();
     for path in ["file".to_owned(), "folder/canary.txt".to_owned(), absolute, up] {

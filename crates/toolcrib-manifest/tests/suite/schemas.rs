@@ -45,7 +45,9 @@ pub(crate) fn agrees(file: &str, text: &str, loaded: &Loaded) {
 fn the_shipped_manifests_fit() {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools.d");
     let mut checked = 0;
-    for path in load_dirs(&[dir.clone(), dir.join(CATALOGUE)]).files.into_iter().map(|file| file.path) {
+    for path in
+        load_dirs(&[dir.clone(), dir.join(CATALOGUE)]).files.into_iter().map(|file| file.path)
+    {
         let (name, text) = (path.display().to_string(), std::fs::read_to_string(&path).unwrap());
         let loaded = load_str(&name, &text);
         assert!(!loaded.has_errors());

@@ -1,0 +1,140 @@
+//! What an attack is made of: who attacks, by which surface, in which layout, with which tool, to which goal.
+
+/// An enumeration whose values have names.
+macro_rules! dimension {
+    ($(#[$doc:meta])* $name:ident { $($variant:ident = $text:literal),* $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub(crate) enum $name { $($variant),* }
+
+        impl $name {
+            pub(crate) const ALL: &'static [Self] = &[$(Self::$variant),*];
+
+            pub(crate) const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $text),* }
+            }
+        }
+    };
+}
+
+dimension! {
+    /// What the attacking client may do.
+    Right {
+        Operator = "operator", Call = "call", CallApprove = "call+approve", Observe = "observe",
+        WrongToken = "wrong token", NoToken = "no token", NoAuth = "no-auth",
+        Local = "local", LocalCall = "local [call]",
+    }
+}
+
+dimension! {
+    /// How requests reach the program.
+    Surface { Rest = "rest", Mcp = "mcp", Stdio = "stdio", Cli = "cli" }
+}
+
+dimension! {
+    /// Where the workspace is: a folder of its own, or the folder of the config file.
+    Layout { Folder = "workspace/", Dot = "." }
+}
+
+dimension! {
+    /// Whether config, lock, audit log and state exist already.
+    Files { Present = "present", Fresh = "fresh" }
+}
+
+dimension! {
+    /// The user that the server runs as.
+    User { Root = "root", Plain = "plain" }
+}
+
+dimension! {
+    /// The tool that is misused.
+    Tool {
+        FileRead = "file_read", FileList = "file_list", FileSearch = "file_search",
+        FileWrite = "file_write", FileAppend = "file_append", EditFile = "edit_file",
+        FileDelete = "file_delete", FileMkdir = "file_mkdir",
+        Bash = "bash", PythonStrict = "python_strict", PythonStandard = "python_standard",
+        PythonLenient = "python_lenient",
+        Command = "command", CommandNet = "command_net", CommandPure = "command_pure",
+        Program = "program", Script = "script", Shell = "shell", Worker = "worker",
+        Upstream = "upstream",
+        GitStatus = "git_status", GitLog = "git_log", TailLog = "tail_log",
+        SearchLog = "search_log", ArchiveListing = "archive_listing",
+        DirectorySize = "directory_size", FileDetails = "file_details",
+        LargeFiles = "large_files",
+        Cwd = "cwd", Grant = "grant", Secret = "secret", Letter = "letter",
+        ReadOutput = "read_output", Runs = "runs", CommandLine = "command_line",
+    }
+}
+
+dimension! {
+    /// What the attacker wants.
+    Goal {
+        HomeKey = "home_key", HomeNote = "home_note", OperatorToken = "operator_token",
+        StateFile = "state_file",
+        WriteConfig = "write_config", WriteManifest = "write_manifest",
+        WriteNewManifest = "write_new_manifest", WriteLock = "write_lock",
+        WriteRecords = "write_records", WriteScript = "write_script",
+        WriteProgram = "write_program",
+        WriteServer = "write_server", WriteSecret = "write_secret",
+        ChangeMetadata = "change_metadata", SetId = "set_id",
+        UnixDatagram = "unix_datagram", UnixStream = "unix_stream",
+        AbstractSocket = "abstract_socket", Loopback = "loopback",
+        RunUnconfined = "run_unconfined",
+        OwnApproval = "own_approval",
+        OthersRun = "others_run", OthersSpill = "others_spill", OthersKey = "others_key",
+        DeepScratch = "deep_scratch", ManyThreads = "many_threads",
+        SlowTheServer = "slow_the_server", EndTheServer = "end_the_server",
+        TakeMemory = "take_memory",
+        CwdLink = "cwd_link", GrantLink = "grant_link", InterpreterLine = "interpreter_line",
+        SecretAtCut = "secret_at_cut", RedactedAtCut = "redacted_at_cut",
+        AcceptUnseen = "accept_unseen", LookRunsProgram = "look_runs_program",
+    }
+}
+
+/// One attack under one set of circumstances.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Row {
+    pub(crate) right: Right,
+    pub(crate) surface: Surface,
+    pub(crate) layout: Layout,
+    pub(crate) files: Files,
+    pub(crate) user: User,
+    pub(crate) tool: Tool,
+    pub(crate) goal: Goal,
+}
+
+impl Row {
+    /// How many values each dimension has, in the order of the fields.
+    pub(crate) const SIZES: [usize; 7] = [
+        Right::ALL.len(),
+        Surface::ALL.len(),
+        Layout::ALL.len(),
+        Files::ALL.len(),
+        User::ALL.len(),
+        Tool::ALL.len(),
+        Goal::ALL.len(),
+    ];
+
+    pub(crate) fn from_values(values: &[usize]) -> Self {
+        Self {
+            right: Right::ALL[values[0]],
+            surface: Surface::ALL[values[1]],
+            layout: Layout::ALL[values[2]],
+            files: Files::ALL[values[3]],
+            user: User::ALL[values[4]],
+            tool: Tool::ALL[values[5]],
+            goal: Goal::ALL[values[6]],
+        }
+    }
+
+    /// The name of the attack, whatever the circumstances.
+    pub(crate) fn attack(&self) -> String {
+        format!("{}::{}", self.goal.name(), self.tool.name())
+    }
+
+    pub(crate) fn name(&self) -> String {
+        let Self { right, surface, layout, files, user, .. } = self;
+        let circumstances = [right.name(), surface.name(), layout.name(), files.name(), user.name()];
+        format!("{} [{}]", self.attack(), circumstances.join(", "))
+    }
+}

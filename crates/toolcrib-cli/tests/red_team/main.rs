@@ -1,0 +1,25 @@
+//! A red team: hostile clients and hostile programs against the real binary, in every combination of
+//! right, surface, layout, user and tool, and what of their goals they reach.
+//!
+//! The gate tries a covering array, in which each pair of circumstances occurs; `.ci/long red-team`
+//! tries all rows. `TOOLCRIB_RED_TEAM_PROGRAM` names another build of the program to try them on.
+#![cfg(target_os = "linux")]
+
+mod attack;
+mod controls;
+mod covering;
+mod dimensions;
+mod folder;
+mod goals;
+mod http;
+mod listeners;
+mod looking;
+mod mcp;
+mod oracle;
+mod others;
+mod possible;
+mod program;
+mod report;
+mod repository;
+mod run;
+mod world;

@@ -1,0 +1,262 @@
+//! What has come of an attack, seen from outside of the server: files, sockets, processes, answers.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use crate::dimensions::{Goal, Row};
+use crate::folder::{Folder, Words, walk};
+use crate::listeners::Listeners;
+
+/// What a file is, without its content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Stamp {
+    mode: u32,
+    inode: u64,
+    owner: u32,
+    size: u64,
+    changed: i64,
+    link: Option<PathBuf>,
+}
+
+impl Stamp {
+    fn of(path: &Path) -> Option<Self> {
+        let found = fs::symlink_metadata(path).ok()?;
+        let folder = found.is_dir();
+        Some(Self {
+            mode: found.mode(),
+            inode: found.ino(),
+            owner: found.uid(),
+            // What is in a folder is looked at for itself.
+            size: if folder { 0 } else { found.size() },
+            changed: if folder { 0 } else { found.mtime() * 1_000_000_000 + found.mtime_nsec() },
+            link: fs::read_link(path).ok(),
+        })
+    }
+}
+
+/// A folder, the listeners beside it, and how all of it was before an attack.
+pub(crate) struct Oracle {
+    plane: BTreeMap<PathBuf, Option<Stamp>>,
+    planted: Option<Stamp>,
+    audit: Option<Stamp>,
+    outside: Vec<PathBuf>,
+    workspace: Vec<PathBuf>,
+    server: u32,
+    pace: String,
+}
+
+impl Oracle {
+    /// Looks before any attack; `server` is the process that serves, or stands for it.
+    pub(crate) fn new(folder: &Folder, server: u32) -> Self {
+        Self {
+            plane: plane(folder),
+            planted: Stamp::of(&folder.state().join("planted.txt")),
+            audit: Stamp::of(&folder.site().join("audit.jsonl")),
+            outside: outside(folder),
+            workspace: walk(&folder.workspace()),
+            server,
+            pace: pace(server),
+        }
+    }
+
+    /// What has been reached, whatever was tried; empty where everything has held.
+    pub(crate) fn damage(
+        &self,
+        row: &Row,
+        folder: &Folder,
+        listeners: &Listeners,
+        heard: &str,
+        mark: &str,
+    ) -> Vec<String> {
+        let mut damage = Vec::new();
+        let now = plane(folder);
+        for path in self.plane.keys().chain(now.keys()).collect::<std::collections::BTreeSet<_>>() {
+            let (before, after) = (self.plane.get(path).cloned().flatten(), now.get(path).cloned().flatten());
+            if before != after {
+                damage.push(format!("changed: {}", short(folder, path)));
+            }
+        }
+        self.records(folder, &mut damage);
+        for path in outside(folder) {
+            if !self.outside.contains(&path) {
+                damage.push(format!("written outside: {}", short(folder, &path)));
+            }
+        }
+        self.workspace_files(folder, &mut damage);
+        canaries("an answer", heard, &mut damage);
+        if listeners.have_heard(mark, is_about_sockets(row.goal)) {
+            damage.push("a socket outside was reached".to_owned());
+        }
+        if !Path::new(&format!("/proc/{}/stat", self.server)).exists() || is_dead(self.server) {
+            damage.push("the server has ended".to_owned());
+        } else if pace(self.server) != self.pace {
+            damage.push(format!("the server was slowed: {} -> {}", self.pace, pace(self.server)));
+        }
+        for (words, limit) in [("threads=", 2_000), ("mebibytes=", 1_536)] {
+            let said = heard.split(words).nth(1).and_then(|rest| {
+                rest.split(|letter: char| !letter.is_ascii_digit()).next()?.parse::<u32>().ok()
+            });
+            if said.is_some_and(|said| said >= limit) {
+                damage.push(format!("no bound: {words}{}", said.unwrap_or_default()));
+            }
+        }
+        damage
+    }
+
+    fn records(&self, folder: &Folder, damage: &mut Vec<String>) {
+        if self.planted != Stamp::of(&folder.state().join("planted.txt")) {
+            damage.push("changed: the planted file of the state".to_owned());
+        }
+        for path in walk(&folder.state()) {
+            let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+            if name.is_some_and(|name| name.contains("forged")) {
+                damage.push(format!("written into the state: {}", short(folder, &path)));
+            }
+        }
+        let audit = folder.site().join("audit.jsonl");
+        let now = Stamp::of(&audit);
+        let kept = match (&self.audit, &now) {
+            (Some(before), Some(now)) => {
+                before.inode == now.inode && before.size <= now.size && before.mode == now.mode
+            }
+            (Some(_), None) => false,
+            (None, _) => true,
+        };
+        let text = fs::read(&audit).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        if !kept || text.lines().any(|line| !line.starts_with('{')) || fs::symlink_metadata(&audit).is_ok_and(|found| !found.is_file()) {
+            damage.push("changed: the audit log".to_owned());
+        }
+    }
+
+    fn workspace_files(&self, folder: &Folder, damage: &mut Vec<String>) {
+        for path in walk(&folder.workspace()) {
+            let Ok(found) = fs::symlink_metadata(&path) else { continue };
+            let kind = found.file_type();
+            if found.mode() & 0o6000 != 0 && !kind.is_symlink() {
+                damage.push(format!("set-id: {} {:o}", short(folder, &path), found.mode()));
+            }
+            if kind.is_block_device() || kind.is_char_device() {
+                damage.push(format!("a device: {}", short(folder, &path)));
+            }
+            if kind.is_file() && found.nlink() == 1 && found.size() < 1_000_000 && !self.workspace.contains(&path) {
+                let text = fs::read(&path).unwrap_or_default();
+                let below_state = path.starts_with(folder.state());
+                if !below_state {
+                    canaries(&short(folder, &path), &String::from_utf8_lossy(&text), damage);
+                }
+            }
+        }
+    }
+
+    /// Puts the workspace back; the control plane has not changed, or the folder is given up.
+    pub(crate) fn restore(&self, folder: &Folder) {
+        for path in walk(&folder.workspace()) {
+            let kept = self.workspace.contains(&path)
+                || ["state", "audit.jsonl", "target", "tools.d", "declared.d"]
+                    .iter()
+                    .any(|name| path.starts_with(folder.site().join(name)));
+            if !kept {
+                let _ = fs::remove_file(&path).or_else(|_| fs::remove_dir_all(&path));
+            }
+        }
+        for (name, text) in [("docs/page.txt", "a page\n"), ("data.txt", "some data\n")] {
+            let path = folder.workspace().join(name);
+            let parent = path.parent().unwrap_or(&path).to_owned();
+            if !fs::symlink_metadata(&parent).is_ok_and(|found| found.is_dir()) {
+                let _ = fs::remove_file(&parent);
+                let _ = fs::create_dir_all(&parent);
+                folder.hand_over(&parent);
+            }
+            if fs::read_to_string(&path).ok().as_deref() != Some(text) {
+                let _ = fs::remove_file(&path).or_else(|_| fs::remove_dir_all(&path));
+                let _ = fs::write(&path, text);
+                folder.hand_over(&path);
+            }
+        }
+        let out = folder.workspace().join("out");
+        if !fs::symlink_metadata(&out).is_ok_and(|found| found.is_dir()) {
+            let _ = fs::remove_file(&out);
+            let _ = fs::create_dir(&out);
+            folder.hand_over(&out);
+        }
+    }
+}
+
+const fn is_about_sockets(goal: Goal) -> bool {
+    matches!(
+        goal,
+        Goal::UnixDatagram
+            | Goal::UnixStream
+            | Goal::AbstractSocket
+            | Goal::Loopback
+    )
+}
+
+/// Texts that nobody may get hold of; of the secret a part will do.
+fn canaries(place: &str, text: &str, damage: &mut Vec<String>) {
+    let words = Words::get();
+    let part = &words.secret[words.secret.len() - 12..];
+    let rest = &words.secret[..12];
+    for (name, canary) in [
+        ("the key in the home folder", words.key.as_str()),
+        ("a note in the home folder", &words.note),
+        ("the operator's token", &words.operator),
+        ("a file of the state", &words.state),
+        ("a secret", rest),
+        ("a secret", part),
+        ("a password", &words.password),
+    ] {
+        if text.contains(canary) {
+            damage.push(format!("read: {name} (in {place})"));
+        }
+    }
+}
+
+fn plane(folder: &Folder) -> BTreeMap<PathBuf, Option<Stamp>> {
+    let mut found = BTreeMap::new();
+    for place in folder.plane() {
+        for path in walk(&place) {
+            let stamp = Stamp::of(&path);
+            found.insert(path, stamp);
+        }
+        let stamp = Stamp::of(&place);
+        found.insert(place, stamp);
+    }
+    found
+}
+
+fn outside(folder: &Folder) -> Vec<PathBuf> {
+    [folder.outside(), folder.home()].iter().flat_map(|place| walk(place)).collect()
+}
+
+fn short(folder: &Folder, path: &Path) -> String {
+    path.strip_prefix(folder.base()).unwrap_or(path).display().to_string()
+}
+
+fn is_dead(process: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    stat.rsplit(") ").next().is_none_or(|rest| rest.starts_with('Z') || rest.starts_with('X'))
+}
+
+/// How the kernel treats a process: niceness, policy, processors, and how many files it may open.
+fn pace(process: u32) -> String {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    let fields: Vec<&str> = stat.rsplit(") ").next().unwrap_or_default().split(' ').collect();
+    let field = |number: usize| fields.get(number).copied().unwrap_or_default();
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let limits = fs::read_to_string(format!("/proc/{process}/limits")).unwrap_or_default();
+    let line = |text: &str, name: &str| {
+        let line = text.lines().find(|line| line.starts_with(name)).unwrap_or_default();
+        line.trim_start_matches(name).split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    format!(
+        "nice {}, policy {}, processors {}, files {}",
+        field(16),
+        field(38),
+        line(&status, "Cpus_allowed_list:"),
+        line(&limits, "Max open files"),
+    )
+}

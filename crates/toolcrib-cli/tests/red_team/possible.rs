@@ -1,0 +1,124 @@
+//! Which combinations mean anything: the others are in no row.
+
+use crate::dimensions::{Files, Goal, Right, Row, Surface, Tool, User};
+
+/// Tools through which foreign code runs.
+pub(crate) const CODE: &[Tool] = &[
+    Tool::Bash,
+    Tool::PythonStrict,
+    Tool::PythonStandard,
+    Tool::PythonLenient,
+    Tool::Command,
+    Tool::CommandNet,
+    Tool::CommandPure,
+    Tool::Program,
+    Tool::Script,
+    Tool::Shell,
+    Tool::Worker,
+    Tool::Upstream,
+    Tool::GitStatus,
+];
+
+/// Tools whose profile grants the network.
+const NETWORKED: &[Tool] = &[Tool::PythonLenient, Tool::CommandNet, Tool::Upstream];
+
+/// Goals that are reached by reading a place.
+pub(crate) const READS: &[Goal] =
+    &[Goal::HomeKey, Goal::HomeNote, Goal::OperatorToken, Goal::StateFile];
+
+/// Goals that are reached by changing the control plane.
+pub(crate) const WRITES: &[Goal] = &[
+    Goal::WriteConfig,
+    Goal::WriteManifest,
+    Goal::WriteNewManifest,
+    Goal::WriteLock,
+    Goal::WriteRecords,
+    Goal::WriteScript,
+    Goal::WriteProgram,
+    Goal::WriteServer,
+    Goal::WriteSecret,
+];
+
+/// Goals that take seconds and do not depend on who calls.
+pub(crate) const SLOW: &[Goal] = &[Goal::DeepScratch, Goal::ManyThreads, Goal::TakeMemory];
+
+/// Whether a row says something.
+pub(crate) fn possible(row: &Row) -> bool {
+    by_door(row) && by_tool(row) && by_circumstances(row)
+}
+
+fn by_door(row: &Row) -> bool {
+    match row.surface {
+        Surface::Rest | Surface::Mcp => !matches!(row.right, Right::Local | Right::LocalCall),
+        Surface::Stdio => matches!(row.right, Right::Local | Right::LocalCall),
+        Surface::Cli => row.right == Right::Local,
+    }
+}
+
+fn by_tool(row: &Row) -> bool {
+    let (tool, goal) = (row.tool, row.goal);
+    match goal {
+        _ if READS.contains(&goal) => {
+            CODE.contains(&tool)
+                || matches!(
+                    tool,
+                    Tool::FileRead
+                        | Tool::FileList
+                        | Tool::FileSearch
+                        | Tool::GitLog
+                        | Tool::TailLog
+                        | Tool::SearchLog
+                        | Tool::ArchiveListing
+                        | Tool::DirectorySize
+                        | Tool::FileDetails
+                        | Tool::LargeFiles
+                )
+        }
+        _ if WRITES.contains(&goal) => {
+            CODE.contains(&tool)
+                || matches!(
+                    tool,
+                    Tool::FileWrite
+                        | Tool::FileAppend
+                        | Tool::EditFile
+                        | Tool::FileDelete
+                        | Tool::FileMkdir
+                )
+        }
+        Goal::RunUnconfined => CODE.contains(&tool) || tool == Tool::FileWrite,
+        Goal::Loopback => CODE.contains(&tool) && !NETWORKED.contains(&tool),
+        Goal::OwnApproval => tool == Tool::Letter,
+        Goal::OthersRun | Goal::OthersKey => tool == Tool::Runs,
+        Goal::OthersSpill => tool == Tool::ReadOutput,
+        Goal::CwdLink => tool == Tool::Cwd,
+        Goal::GrantLink => tool == Tool::Grant,
+        Goal::InterpreterLine => tool == Tool::Program,
+        Goal::SecretAtCut | Goal::RedactedAtCut => tool == Tool::Secret,
+        Goal::AcceptUnseen | Goal::LookRunsProgram => tool == Tool::CommandLine,
+        _ => CODE.contains(&tool),
+    }
+}
+
+fn by_circumstances(row: &Row) -> bool {
+    let may_approve =
+        matches!(row.right, Right::Operator | Right::CallApprove | Right::Local);
+    match row.goal {
+        // Who may approve reaches nothing by approving.
+        Goal::OwnApproval => !may_approve,
+        // The operator and approvers see what waits.
+        Goal::OthersRun => {
+            matches!(row.surface, Surface::Rest)
+                && !matches!(row.right, Right::Operator | Right::CallApprove | Right::NoAuth)
+                && row.files == Files::Present
+        }
+        Goal::OthersKey => matches!(row.surface, Surface::Rest) && row.right != Right::NoAuth,
+        Goal::OthersSpill => row.right != Right::NoAuth && row.surface != Surface::Cli,
+        Goal::AcceptUnseen | Goal::LookRunsProgram => {
+            row.surface == Surface::Cli && row.files == Files::Present && row.user == User::Root
+        }
+        goal if SLOW.contains(&goal) => {
+            row.surface == Surface::Rest && row.right == Right::Call && row.files == Files::Present
+        }
+        _ => true,
+    }
+}

@@ -1,0 +1,53 @@
+//! The program that is attacked, and what its version knows.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// A build of the program.
+#[derive(Debug)]
+pub(crate) struct Program {
+    /// The binary; `toolcrib-jail` lies beside it.
+    pub(crate) path: PathBuf,
+    /// The manifests that are shipped with it.
+    pub(crate) manifests: PathBuf,
+    /// Whether its config knows `manifests.trusted`.
+    pub(crate) knows_trust: bool,
+    /// Whether its config knows `mcp.stdio.rights`.
+    pub(crate) knows_stdio_rights: bool,
+    /// Whether its config knows `state.dir: none` and has a state folder by default.
+    pub(crate) knows_default_state: bool,
+}
+
+impl Program {
+    /// The one that `TOOLCRIB_RED_TEAM_PROGRAM` names (with `TOOLCRIB_RED_TEAM_MANIFESTS`), else the
+    /// one that was built with these tests.
+    pub(crate) fn get() -> &'static Self {
+        static PROGRAM: OnceLock<Program> = OnceLock::new();
+        PROGRAM.get_or_init(|| {
+            let named = std::env::var_os("TOOLCRIB_RED_TEAM_PROGRAM").map(PathBuf::from);
+            let path = named.unwrap_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_toolcrib")));
+            let manifests = std::env::var_os("TOOLCRIB_RED_TEAM_MANIFESTS").map(PathBuf::from);
+            let shipped = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools.d");
+            let folder = tempfile::tempdir().unwrap();
+            let said = command(&path).current_dir(folder.path()).args(["config", "show"]).output().unwrap();
+            let said = String::from_utf8_lossy(&said.stdout).into_owned();
+            Self {
+                manifests: manifests.unwrap_or_else(shipped),
+                knows_trust: said.contains("  trusted:"),
+                knows_stdio_rights: said.contains("  stdio:"),
+                knows_default_state: said.contains("on_ask:"),
+                path,
+            }
+        })
+    }
+}
+
+/// A command of the test itself, with an environment that says nothing.
+pub(crate) fn command(program: &Path) -> Command {
+    #[expect(clippy::disallowed_methods, reason = "the test starts the binary itself")]
+    let mut command = Command::new(program);
+    command.env_clear();
+    command.env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+    command
+}

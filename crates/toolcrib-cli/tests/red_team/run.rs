@@ -1,0 +1,182 @@
+//! Many rows, tried on as few servers as possible, several at once.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Mutex;
+use std::thread::{self, sleep};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::attack;
+use crate::dimensions::{Goal, Right, Row, Surface, Tool, User};
+use crate::folder::is_root;
+use crate::possible::CODE;
+use crate::world::{Kind, World, known};
+
+/// What came of a row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Nothing that should not be was seen.
+    Held,
+    /// What was seen.
+    Reached(Vec<String>),
+    /// Why it could not be tried.
+    Skipped(String),
+}
+
+/// Rows of one kind of server that are tried one after the other.
+type Portion = (Kind, Vec<Row>);
+
+/// How many rows one server is used for, at most.
+const PORTION: usize = 150;
+
+/// Tries the rows until the time is over; the rest is skipped, and says so.
+pub(crate) fn run(rows: &[Row], limit: Duration) -> Vec<(Row, Verdict)> {
+    let end = Instant::now() + limit;
+    let mut kinds: BTreeMap<Kind, Vec<Row>> = BTreeMap::new();
+    for row in rows {
+        kinds.entry(Kind::of(row)).or_default().push(*row);
+    }
+    let portions = kinds.into_iter().flat_map(|(kind, rows)| {
+        rows.chunks(PORTION).map(|rows| (kind, rows.to_vec())).collect::<Vec<_>>()
+    });
+    let portions: Mutex<VecDeque<Portion>> = Mutex::new(portions.collect());
+    let verdicts = Mutex::new(Vec::new());
+    let begun = Instant::now();
+    let loud = std::env::var_os("TOOLCRIB_RED_TEAM_TALK").is_some() || rows.len() > 2_000;
+    let jobs = std::env::var("TOOLCRIB_RED_TEAM_JOBS").ok().and_then(|jobs| jobs.parse().ok());
+    thread::scope(|scope| {
+        for _ in 0..jobs.unwrap_or(4) {
+            scope.spawn(|| {
+                loop {
+                    let next = portions.lock().unwrap().pop_front();
+                    let Some((kind, rows)) = next else { break };
+                    let tried = portion(kind, &rows, end);
+                    if loud {
+                        println!("{:>5} s: {} rows of {kind:?}", begun.elapsed().as_secs(), tried.len());
+                    }
+                    verdicts.lock().unwrap().extend(tried);
+                }
+            });
+        }
+    });
+    verdicts.into_inner().unwrap()
+}
+
+fn portion(kind: Kind, rows: &[Row], end: Instant) -> Vec<(Row, Verdict)> {
+    let mut verdicts = Vec::new();
+    let mut world: Option<World> = None;
+    for (number, row) in rows.iter().enumerate() {
+        let verdict = if Instant::now() > end {
+            Verdict::Skipped("the time for all rows was over".to_owned())
+        } else if kind.user == User::Root && !is_root() {
+            Verdict::Skipped("the tests do not run as root".to_owned())
+        } else if let Err(reason) = known(row.right) {
+            Verdict::Skipped(reason)
+        } else {
+            if world.as_mut().is_some_and(|world| !world.is_up()) {
+                world = None;
+            }
+            if world.is_none() {
+                match World::start(kind) {
+                    Ok(started) => world = Some(started),
+                    Err(error) => {
+                        let rest = rows[number..].iter().map(|row| (*row, Verdict::Skipped(error.clone())));
+                        verdicts.extend(rest);
+                        break;
+                    }
+                }
+            }
+            world.as_mut().map_or_else(|| Verdict::Skipped("no server".to_owned()), |world| world.try_row(row))
+        };
+        if matches!(verdict, Verdict::Reached(_)) || row.goal == Goal::DeepScratch {
+            // Whatever has been changed goes with its server.
+            world = None;
+        }
+        verdicts.push((*row, verdict));
+    }
+    verdicts
+}
+
+impl World {
+    fn try_row(&mut self, row: &Row) -> Verdict {
+        if let Err(reason) = self.works(row) {
+            return Verdict::Skipped(reason);
+        }
+        let mark = format!("mark-{}", &unique());
+        let heard = self.attack(row, &mark);
+        if row.goal == Goal::DeepScratch {
+            // The folders are removed after the answer.
+            sleep(Duration::from_secs(4));
+        }
+        let mut damage = self.oracle.damage(row, &self.folder, &self.listeners, &heard, &mark);
+        if row.goal == Goal::OwnApproval && self.folder.workspace().join(format!("sent-{mark}")).exists() {
+            damage.push("a call was approved by who may not approve".to_owned());
+        }
+        if std::env::var_os("TOOLCRIB_RED_TEAM_TALK").is_some() {
+            println!("== {}\n{}\n-- {damage:?}", row.name(), heard.chars().take(6_000).collect::<String>());
+        }
+        if damage.is_empty() {
+            self.oracle.restore(&self.folder);
+            Verdict::Held
+        } else {
+            Verdict::Reached(damage)
+        }
+    }
+
+    /// Whether the row's tool works on this server at all, for a client that may use it.
+    fn works(&mut self, row: &Row) -> Result<(), String> {
+        if let Some(known) = self.alive.get(&row.tool) {
+            return known.clone();
+        }
+        let right = if row.right == Right::NoAuth { Right::NoAuth } else { Right::Operator };
+        let trial = Row { right, surface: Surface::Rest, goal: Goal::HomeKey, ..*row };
+        let heard = match row.tool {
+            tool if CODE.contains(&tool) => {
+                let facts = attack::facts(Goal::EndTheServer, &self.folder, &self.listeners, 0, "alive");
+                self.run_code(&trial, "hello", &facts)
+            }
+            Tool::Cwd => self.call(&trial, "red_docs", &json!({"path": "page.txt"})),
+            Tool::Grant => self.call(&trial, "red_grant", &json!({"name": "alive"})),
+            Tool::Secret => self.call(&trial, "red_secret", &json!({"before": 1, "after": 1})),
+            Tool::GitLog | Tool::FileDetails | Tool::DirectorySize | Tool::TailLog
+            | Tool::SearchLog | Tool::LargeFiles | Tool::ArchiveListing => self.shipped(row.tool),
+            _ => "works".to_owned(),
+        };
+        let words = ["alive", "a page", "\"success\":true", "works"];
+        let alive = if words.iter().any(|word| heard.contains(word)) && !heard.contains("\"kind\":\"unavailable\"") {
+            Ok(())
+        } else {
+            Err(format!("{} does not work here: {}", row.tool.name(), summary(&heard)))
+        };
+        self.oracle.restore(&self.folder);
+        self.alive.insert(row.tool, alive.clone());
+        alive
+    }
+
+    /// Whether a shipped tool is offered and can run.
+    fn shipped(&self, tool: Tool) -> String {
+        let answer = self.operator().send("GET", &format!("/v1/tools/{}", tool.name()), &[], "");
+        match answer {
+            Ok(answer) if answer.status == 200 => "works".to_owned(),
+            Ok(answer) => answer.text(),
+            Err(error) => error,
+        }
+    }
+}
+
+/// The message of a failed answer, or its beginning.
+fn summary(heard: &str) -> String {
+    let message = serde_json::from_str::<Value>(heard).ok().and_then(|answer| {
+        let result = if answer["result"].is_object() { &answer["result"] } else { &answer };
+        result["error"]["message"].as_str().map(str::to_owned)
+    });
+    message.unwrap_or_else(|| heard.to_owned()).chars().take(200).collect()
+}
+
+/// A word that no other row has.
+pub(crate) fn unique() -> String {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
+}

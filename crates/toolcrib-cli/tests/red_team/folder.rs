@@ -112,18 +112,26 @@ impl Folder {
         folder.manifests();
         if files == Files::Present {
             write(&folder.site().join("config.yml"), &folder.config());
-            write(&folder.site().join("toolcrib.lock"), "# nothing is pinned\n");
             write(&folder.state().join("planted.txt"), &format!("{PLANTED}{}\n", Words::get().state));
             mode(&folder.state(), 0o700);
+            let lock = folder.lock(with_binary);
+            write(&folder.site().join("toolcrib.lock"), lock);
         }
         mode(&folder.base, 0o755);
         folder.hand_over(&folder.base);
-        if files == Files::Present && with_binary {
-            // A lock that the program reads; what it says of the tools is no matter here.
-            fs::remove_file(folder.site().join("toolcrib.lock")).unwrap();
-            let _ = folder.command(&["lock"]).output();
-        }
         folder
+    }
+
+    /// A lock as the program writes it: made once, what it says of the tools does not matter here.
+    fn lock(&self, with_binary: bool) -> &'static str {
+        static LOCK: OnceLock<String> = OnceLock::new();
+        if !with_binary {
+            return "# nothing is pinned\n";
+        }
+        LOCK.get_or_init(|| {
+            let _ = self.command(&["lock"]).output();
+            fs::read_to_string(self.site().join("toolcrib.lock")).unwrap_or_default()
+        })
     }
 
     pub(crate) fn base(&self) -> &Path {

@@ -1,6 +1,6 @@
 //! Which combinations mean anything: the others are in no row.
 
-use crate::dimensions::{Files, Goal, Right, Row, Surface, Tool, User};
+use crate::dimensions::{Files, Goal, Layout, Right, Row, Surface, Tool, User};
 
 /// Tools through which foreign code runs.
 pub(crate) const CODE: &[Tool] = &[
@@ -39,7 +39,7 @@ pub(crate) const WRITES: &[Goal] = &[
     Goal::WriteSecret,
 ];
 
-/// Goals that take seconds and do not depend on who calls.
+/// Goals that take seconds and do not depend on who calls: tried with a tool for each kind of jail.
 pub(crate) const SLOW: &[Goal] = &[Goal::DeepScratch, Goal::ManyThreads, Goal::TakeMemory];
 
 /// Whether a row says something.
@@ -117,7 +117,18 @@ fn by_circumstances(row: &Row) -> bool {
             row.surface == Surface::Cli && row.files == Files::Present && row.user == User::Root
         }
         goal if SLOW.contains(&goal) => {
-            row.surface == Surface::Rest && row.right == Right::Call && row.files == Files::Present
+            row.surface == Surface::Rest
+                && row.right == Right::Call
+                && row.files == Files::Present
+                && row.layout == Layout::Folder
+                && matches!(
+                    row.tool,
+                    Tool::Bash
+                        | Tool::PythonStandard
+                        | Tool::PythonLenient
+                        | Tool::CommandPure
+                        | Tool::Worker
+                )
         }
         _ => true,
     }

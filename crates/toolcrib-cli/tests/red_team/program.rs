@@ -15,8 +15,6 @@ pub(crate) struct Program {
     pub(crate) knows_trust: bool,
     /// Whether its config knows `mcp.stdio.rights`.
     pub(crate) knows_stdio_rights: bool,
-    /// Whether its config knows `state.dir: none` and has a state folder by default.
-    pub(crate) knows_default_state: bool,
 }
 
 impl Program {
@@ -36,7 +34,6 @@ impl Program {
                 manifests: manifests.unwrap_or_else(shipped),
                 knows_trust: said.contains("  trusted:"),
                 knows_stdio_rights: said.contains("  stdio:"),
-                knows_default_state: said.contains("on_ask:"),
                 path,
             }
         })

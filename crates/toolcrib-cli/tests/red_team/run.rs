@@ -1,6 +1,6 @@
 //! Many rows, tried on as few servers as possible, several at once.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Mutex;
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
@@ -28,7 +28,7 @@ pub(crate) enum Verdict {
 type Portion = (Kind, Vec<Row>);
 
 /// How many rows one server is used for, at most.
-const PORTION: usize = 150;
+const PORTION: usize = 40;
 
 /// Tries the rows until the time is over; the rest is skipped, and says so.
 pub(crate) fn run(rows: &[Row], limit: Duration) -> Vec<(Row, Verdict)> {
@@ -66,6 +66,8 @@ pub(crate) fn run(rows: &[Row], limit: Duration) -> Vec<(Row, Verdict)> {
 fn portion(kind: Kind, rows: &[Row], end: Instant) -> Vec<(Row, Verdict)> {
     let mut verdicts = Vec::new();
     let mut world: Option<World> = None;
+    // What works on one server works on the next one of its kind.
+    let mut alive = HashMap::new();
     for (number, row) in rows.iter().enumerate() {
         let verdict = if Instant::now() > end {
             Verdict::Skipped("the time for all rows was over".to_owned())
@@ -79,7 +81,10 @@ fn portion(kind: Kind, rows: &[Row], end: Instant) -> Vec<(Row, Verdict)> {
             }
             if world.is_none() {
                 match World::start(kind) {
-                    Ok(started) => world = Some(started),
+                    Ok(mut started) => {
+                        started.alive = std::mem::take(&mut alive);
+                        world = Some(started);
+                    }
                     Err(error) => {
                         let rest = rows[number..].iter().map(|row| (*row, Verdict::Skipped(error.clone())));
                         verdicts.extend(rest);
@@ -91,7 +96,7 @@ fn portion(kind: Kind, rows: &[Row], end: Instant) -> Vec<(Row, Verdict)> {
         };
         if matches!(verdict, Verdict::Reached(_)) || row.goal == Goal::DeepScratch {
             // Whatever has been changed goes with its server.
-            world = None;
+            alive = world.take().map(|world| world.alive).unwrap_or_default();
         }
         verdicts.push((*row, verdict));
     }
@@ -107,7 +112,10 @@ impl World {
         let heard = self.attack(row, &mark);
         if row.goal == Goal::DeepScratch {
             // The folders are removed after the answer.
-            sleep(Duration::from_secs(4));
+            let end = Instant::now() + Duration::from_secs(4);
+            while self.is_up() && Instant::now() < end {
+                sleep(Duration::from_millis(50));
+            }
         }
         let mut damage = self.oracle.damage(row, &self.folder, &self.listeners, &heard, &mark);
         if row.goal == Goal::OwnApproval && self.folder.workspace().join(format!("sent-{mark}")).exists() {

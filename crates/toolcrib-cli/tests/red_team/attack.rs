@@ -15,7 +15,13 @@ use crate::repository;
 use crate::world::World;
 
 /// What hostile code is told: where things are, and what to leave there.
-pub(crate) fn facts(goal: Goal, folder: &Folder, listeners: &Listeners, server: u32, mark: &str) -> Value {
+pub(crate) fn facts(
+    goal: Goal,
+    folder: &Folder,
+    listeners: &Listeners,
+    server: u32,
+    mark: &str,
+) -> Value {
     let mut targets = Map::new();
     targets.insert(goal.name().to_owned(), json!(folder.targets(goal)));
     let [stream, datagram] = &listeners.names;
@@ -58,7 +64,9 @@ impl World {
     pub(crate) fn attack(&mut self, row: &Row, mark: &str) -> String {
         let goal = row.goal;
         match row.tool {
-            tool if CODE.contains(&tool) && goal == Goal::InterpreterLine => self.interpreter_line(row),
+            tool if CODE.contains(&tool) && goal == Goal::InterpreterLine => {
+                self.interpreter_line(row)
+            }
             tool if CODE.contains(&tool) => {
                 let facts = facts(goal, &self.folder, &self.listeners, self.server(), mark);
                 let mut heard = self.run_code(row, goal.name(), &facts);
@@ -81,8 +89,10 @@ impl World {
             Tool::Cwd | Tool::Grant => self.swap(row),
             Tool::Secret => self.cut_secrets(row),
             Tool::Letter => {
-                let mut heard = self.call(row, "red_letter", &json!({"to": format!("sent-{mark}")}));
-                heard += &self.newest_call(row, "red_letter", &json!({"to": format!("sent-{mark}")}));
+                let mut heard =
+                    self.call(row, "red_letter", &json!({"to": format!("sent-{mark}")}));
+                heard +=
+                    &self.newest_call(row, "red_letter", &json!({"to": format!("sent-{mark}")}));
                 heard
             }
             Tool::ReadOutput | Tool::Runs => others::take(self, row),
@@ -95,7 +105,8 @@ impl World {
     pub(crate) fn run_code(&mut self, row: &Row, deed: &str, facts: &Value) -> String {
         let facts = facts.to_string();
         let arguments = json!({"deed": deed, "facts": facts});
-        let python = |strictness: &str| json!({"strictness": strictness, "code": python(deed, &facts)});
+        let python =
+            |strictness: &str| json!({"strictness": strictness, "code": python(deed, &facts)});
         let quoted = facts.replace('\'', "'\\''");
         match row.tool {
             Tool::Bash => {
@@ -105,7 +116,10 @@ impl World {
             Tool::PythonStrict => self.call(row, "execute_python", &python("strict")),
             Tool::PythonStandard => self.call(row, "execute_python", &python("standard")),
             Tool::PythonLenient => {
-                let code = format!("import sys\nsys.argv = ['deeds', {deed:?}, {}]\n{DEEDS}", json!(facts));
+                let code = format!(
+                    "import sys\nsys.argv = ['deeds', {deed:?}, {}]\n{DEEDS}",
+                    json!(facts)
+                );
                 self.call(row, "execute_python", &json!({"strictness": "lenient", "code": code}))
             }
             Tool::Upstream => self.call(row, "hostile_run", &arguments),
@@ -137,7 +151,11 @@ impl World {
     /// Appends to every set-ID file that hostile code has made: a write in place would keep the bit.
     fn fill_what_was_left(&mut self, row: &Row) {
         for name in ["user/sid-empty", "group/sid-empty", "both/sid-open", "out/both/sid-empty"] {
-            self.call(row, "file_write", &json!({"path": name, "content": "#!/bin/sh\n", "mode": "append"}));
+            self.call(
+                row,
+                "file_write",
+                &json!({"path": name, "content": "#!/bin/sh\n", "mode": "append"}),
+            );
         }
     }
 
@@ -194,7 +212,8 @@ impl World {
                     return heard;
                 }
                 let before = limit - shift;
-                heard += &self.call(row, "red_secret", &json!({"before": before, "after": 100_000}));
+                heard +=
+                    &self.call(row, "red_secret", &json!({"before": before, "after": 100_000}));
             }
         }
         heard
@@ -271,7 +290,9 @@ fn spellings(folder: &Folder, path: &Path) -> Vec<String> {
     }
     spellings.push(path.display().to_string());
     if let Ok(beneath) = path.strip_prefix(folder.base()) {
-        let up = "../".repeat(workspace.strip_prefix(folder.base()).map_or(0, |below| below.components().count()));
+        let up = "../".repeat(
+            workspace.strip_prefix(folder.base()).map_or(0, |below| below.components().count()),
+        );
         spellings.push(format!("{up}{}", beneath.display()));
         spellings.push(format!("exit/{}", beneath.display()));
     }

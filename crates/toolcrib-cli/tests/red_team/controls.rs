@@ -33,7 +33,8 @@ impl Bare {
     /// What is seen after a deed in the workspace that nothing holds.
     fn after(&self, goal: Goal) -> Vec<String> {
         let mark = format!("mark-{}", crate::run::unique());
-        let facts = facts(goal, &self.folder, &self.listeners, self.server.0.id(), &mark).to_string();
+        let facts =
+            facts(goal, &self.folder, &self.listeners, self.server.0.id(), &mark).to_string();
         // Behind a shell: what a deed does to its parent is done to that.
         let mut shell = command(std::path::Path::new("sh"));
         shell.args(["-c", "/usr/bin/python3 kit/deeds.py \"$@\"; true", "sh", goal.name(), &facts]);
@@ -103,10 +104,16 @@ fn every_deed_that_nothing_holds_is_noticed() {
             Goal::OperatorToken => damage.iter().any(|seen| seen.contains("token")),
             Goal::StateFile => damage.iter().any(|seen| seen.contains("of the state")),
             Goal::SetId => damage.iter().any(|seen| seen.contains("set-id")),
-            Goal::UnixDatagram | Goal::UnixStream | Goal::AbstractSocket | Goal::Loopback => damage.iter().any(|seen| seen.contains("socket")),
-            Goal::ManyThreads | Goal::TakeMemory => damage.iter().any(|seen| seen.contains("no bound")),
+            Goal::UnixDatagram | Goal::UnixStream | Goal::AbstractSocket | Goal::Loopback => {
+                damage.iter().any(|seen| seen.contains("socket"))
+            }
+            Goal::ManyThreads | Goal::TakeMemory => {
+                damage.iter().any(|seen| seen.contains("no bound"))
+            }
             Goal::SlowTheServer => damage.iter().any(|seen| seen.contains("slowed")),
-            Goal::EndTheServer | Goal::DeepScratch => damage.iter().any(|seen| seen.contains("ended")),
+            Goal::EndTheServer | Goal::DeepScratch => {
+                damage.iter().any(|seen| seen.contains("ended"))
+            }
             Goal::RunUnconfined => damage.iter().any(|seen| seen.contains("pwned")),
             _ => damage.iter().any(|seen| seen.contains("changed")),
         };

@@ -77,7 +77,10 @@ fn every_pair_that_is_possible_is_in_a_row() {
     assert_eq!(all.len(), 120 - 20);
     let rows = covering(&all, &every_two(4));
     let pairs = |row: &Vec<usize>| {
-        every_two(4).into_iter().map(|(one, other)| (one, row[one], other, row[other])).collect::<Vec<_>>()
+        every_two(4)
+            .into_iter()
+            .map(|(one, other)| (one, row[one], other, row[other]))
+            .collect::<Vec<_>>()
     };
     let wanted: std::collections::HashSet<_> = all.iter().flat_map(pairs).collect();
     let got: std::collections::HashSet<_> = rows.iter().flat_map(|row| pairs(&all[*row])).collect();

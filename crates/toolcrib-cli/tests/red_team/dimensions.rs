@@ -134,7 +134,8 @@ impl Row {
 
     pub(crate) fn name(&self) -> String {
         let Self { right, surface, layout, files, user, .. } = self;
-        let circumstances = [right.name(), surface.name(), layout.name(), files.name(), user.name()];
+        let circumstances =
+            [right.name(), surface.name(), layout.name(), files.name(), user.name()];
         format!("{} [{}]", self.attack(), circumstances.join(", "))
     }
 }

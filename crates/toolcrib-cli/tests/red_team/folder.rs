@@ -112,7 +112,10 @@ impl Folder {
         folder.manifests();
         if files == Files::Present {
             write(&folder.site().join("config.yml"), &folder.config());
-            write(&folder.state().join("planted.txt"), &format!("{PLANTED}{}\n", Words::get().state));
+            write(
+                &folder.state().join("planted.txt"),
+                &format!("{PLANTED}{}\n", Words::get().state),
+            );
             mode(&folder.state(), 0o700);
             let lock = folder.lock(with_binary);
             write(&folder.site().join("toolcrib.lock"), lock);
@@ -196,16 +199,20 @@ impl Folder {
                 self.state().join("planted.txt"),
                 self.site().join("audit.jsonl"),
             ],
-            Goal::WriteScript => {
-                site(&["scripts/deed.sh", "scripts/tidy.sh", "scripts/worker.py", "scripts/upstream.py"])
-            }
+            Goal::WriteScript => site(&[
+                "scripts/deed.sh",
+                "scripts/tidy.sh",
+                "scripts/worker.py",
+                "scripts/upstream.py",
+            ]),
             Goal::WriteProgram => {
                 vec![self.workspace().join("build.sh"), self.workspace().join("kit/deeds.py")]
             }
             Goal::WriteServer => site(&["target/debug/toolcrib-jail", "target/debug/toolcrib"]),
             Goal::WriteSecret => site(&["secret.txt", "secret_command.sh"]),
             Goal::ChangeMetadata => {
-                let mut places = site(&["scripts/deed.sh", "target/debug/toolcrib-jail", "secret.txt"]);
+                let mut places =
+                    site(&["scripts/deed.sh", "target/debug/toolcrib-jail", "secret.txt"]);
                 places.push(self.manifest_folder().join("red.yaml"));
                 places.push(self.outside());
                 places
@@ -216,11 +223,21 @@ impl Folder {
 
     /// Every place of the control plane whose change is a break, state and audit log apart.
     pub(crate) fn plane(&self) -> Vec<PathBuf> {
-        let mut places: Vec<PathBuf> =
-            ["config.yml", "config.yaml", "config.toml", "toolcrib.lock", "secret.txt", "secret_command.sh", "tools.d", "declared.d", "scripts", "target"]
-                .iter()
-                .map(|name| self.site().join(name))
-                .collect();
+        let mut places: Vec<PathBuf> = [
+            "config.yml",
+            "config.yaml",
+            "config.toml",
+            "toolcrib.lock",
+            "secret.txt",
+            "secret_command.sh",
+            "tools.d",
+            "declared.d",
+            "scripts",
+            "target",
+        ]
+        .iter()
+        .map(|name| self.site().join(name))
+        .collect();
         places.push(self.workspace().join("build.sh"));
         places.push(self.workspace().join("kit/deeds.py"));
         places
@@ -310,7 +327,10 @@ impl Folder {
         write(&self.home().join(format!("{}.txt", words.note)), "a note\n");
         write(&self.site().join("secret.txt"), &format!("{}\n", words.secret));
         program(&self.site().join("secret_command.sh"), "#!/bin/sh\necho made-secret-0123456789\n");
-        program(&self.site().join("scripts/deed.sh"), "#!/bin/bash\nexec /usr/bin/python3 kit/deeds.py \"$@\"\n");
+        program(
+            &self.site().join("scripts/deed.sh"),
+            "#!/bin/bash\nexec /usr/bin/python3 kit/deeds.py \"$@\"\n",
+        );
         program(&self.site().join("scripts/tidy.sh"), "#!/bin/sh\necho tidy\n");
         let library = DEEDS.split("if __name__").next().unwrap_or_default();
         write(&self.site().join("scripts/worker.py"), &format!("{library}\n{WORKER}"));

@@ -21,8 +21,7 @@ fn all() -> Vec<Row> {
 /// goal) meets each layout and each user with a client that may call, and every client
 /// tries each goal that is about who calls.
 fn gate(all: &[Row]) -> Vec<Row> {
-    let about_clients =
-        [Goal::OwnApproval, Goal::OthersRun, Goal::OthersSpill, Goal::OthersKey];
+    let about_clients = [Goal::OwnApproval, Goal::OthersRun, Goal::OthersSpill, Goal::OthersKey];
     let values = |row: &Row| {
         let client = row.right as usize * Surface::ALL.len() + row.surface as usize;
         let attack = row.tool as usize * Goal::ALL.len() + row.goal as usize;
@@ -63,11 +62,27 @@ fn chosen() -> (Vec<Row>, Duration) {
 
 /// Goals that the program does not hold yet: tried and reported, not judged.
 const OPEN: &[Goal] = &[
-    Goal::HomeKey, Goal::HomeNote, Goal::OperatorToken, Goal::StateFile, Goal::WriteConfig,
-    Goal::WriteManifest, Goal::WriteNewManifest, Goal::WriteLock, Goal::WriteRecords,
-    Goal::WriteScript, Goal::WriteProgram, Goal::WriteServer, Goal::WriteSecret,
-    Goal::ChangeMetadata, Goal::SetId, Goal::RunUnconfined, Goal::DeepScratch, Goal::TakeMemory,
-    Goal::GrantLink, Goal::InterpreterLine, Goal::AcceptUnseen,
+    Goal::HomeKey,
+    Goal::HomeNote,
+    Goal::OperatorToken,
+    Goal::StateFile,
+    Goal::WriteConfig,
+    Goal::WriteManifest,
+    Goal::WriteNewManifest,
+    Goal::WriteLock,
+    Goal::WriteRecords,
+    Goal::WriteScript,
+    Goal::WriteProgram,
+    Goal::WriteServer,
+    Goal::WriteSecret,
+    Goal::ChangeMetadata,
+    Goal::SetId,
+    Goal::RunUnconfined,
+    Goal::DeepScratch,
+    Goal::TakeMemory,
+    Goal::GrantLink,
+    Goal::InterpreterLine,
+    Goal::AcceptUnseen,
 ];
 
 /// Every row, tried once for all tests.
@@ -117,8 +132,10 @@ fn what_was_open_once_is_reached_where_nothing_guards_it() {
             row.attack() == **attack && matches!(verdict, Verdict::Reached(_))
         })
     };
-    let missed: Vec<_> =
-        ONCE_OPEN.iter().filter(|(_, attacks)| !attacks.iter().any(|attack| reached(&attack))).collect();
+    let missed: Vec<_> = ONCE_OPEN
+        .iter()
+        .filter(|(_, attacks)| !attacks.iter().any(|attack| reached(&attack)))
+        .collect();
     assert!(missed.is_empty(), "{missed:#?}");
 }
 

@@ -106,7 +106,8 @@ fn answer(mut stream: BufReader<TcpStream>) -> std::io::Result<Answer> {
             headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
         }
     }
-    let find = |name: &str| headers.iter().find(|(header, _)| header == name).map(|(_, value)| value);
+    let find =
+        |name: &str| headers.iter().find(|(header, _)| header == name).map(|(_, value)| value);
     let body: Box<dyn BufRead> = if find("transfer-encoding").is_some() {
         Box::new(BufReader::new(Chunks { stream, left: 0 }))
     } else {

@@ -111,10 +111,16 @@ impl HttpSession {
             "io.modelcontextprotocol/protocolVersion": NEWEST,
             "io.modelcontextprotocol/clientInfo": {"name": "red team", "version": "1"},
             "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}}}});
-        let headers = [ACCEPT, ("Mcp-Protocol-Version", NEWEST), ("Mcp-Method", "tools/call"), ("Mcp-Name", tool)];
+        let headers = [
+            ACCEPT,
+            ("Mcp-Protocol-Version", NEWEST),
+            ("Mcp-Method", "tools/call"),
+            ("Mcp-Name", tool),
+        ];
         let mut heard = String::new();
         for id in 1..4 {
-            let request = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params});
+            let request =
+                json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params});
             let text = match self.client.send("POST", PATH, &headers, &request.to_string()) {
                 Ok(answer) => answer.text(),
                 Err(error) => error,
@@ -127,8 +133,11 @@ impl HttpSession {
             let Some(result) = message.map(|message| message["result"].clone()) else { break };
             let Some(requests) = result["inputRequests"].as_object() else { break };
             let yes = json!({"action": "accept", "content": {"approve": true}});
-            params["inputResponses"] =
-                requests.keys().map(|key| (key.clone(), yes.clone())).collect::<serde_json::Map<_, _>>().into();
+            params["inputResponses"] = requests
+                .keys()
+                .map(|key| (key.clone(), yes.clone()))
+                .collect::<serde_json::Map<_, _>>()
+                .into();
             params["requestState"] = result["requestState"].clone();
         }
         heard
@@ -174,7 +183,8 @@ impl StdioSession {
     fn until(&mut self, id: u64) -> String {
         let end = Instant::now() + LIMIT;
         let mut heard = String::new();
-        while let Ok(line) = self.lines.recv_timeout(end.saturating_duration_since(Instant::now())) {
+        while let Ok(line) = self.lines.recv_timeout(end.saturating_duration_since(Instant::now()))
+        {
             heard.push_str(&line);
             heard.push('\n');
             let Ok(message) = serde_json::from_str::<Value>(&line) else { continue };

@@ -73,7 +73,8 @@ impl Oracle {
         let mut damage = Vec::new();
         let now = plane(folder);
         for path in self.plane.keys().chain(now.keys()).collect::<std::collections::BTreeSet<_>>() {
-            let (before, after) = (self.plane.get(path).cloned().flatten(), now.get(path).cloned().flatten());
+            let (before, after) =
+                (self.plane.get(path).cloned().flatten(), now.get(path).cloned().flatten());
             if before != after {
                 damage.push(format!("changed: {}", short(folder, path)));
             }
@@ -126,7 +127,10 @@ impl Oracle {
         };
         let text = fs::read(&audit).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
-        if !kept || text.lines().any(|line| !line.starts_with('{')) || fs::symlink_metadata(&audit).is_ok_and(|found| !found.is_file()) {
+        if !kept
+            || text.lines().any(|line| !line.starts_with('{'))
+            || fs::symlink_metadata(&audit).is_ok_and(|found| !found.is_file())
+        {
             damage.push("changed: the audit log".to_owned());
         }
     }
@@ -141,7 +145,11 @@ impl Oracle {
             if kind.is_block_device() || kind.is_char_device() {
                 damage.push(format!("a device: {}", short(folder, &path)));
             }
-            if kind.is_file() && found.nlink() == 1 && found.size() < 1_000_000 && !self.workspace.contains(&path) {
+            if kind.is_file()
+                && found.nlink() == 1
+                && found.size() < 1_000_000
+                && !self.workspace.contains(&path)
+            {
                 let text = fs::read(&path).unwrap_or_default();
                 let below_state = path.starts_with(folder.state());
                 if !below_state {
@@ -186,13 +194,7 @@ impl Oracle {
 }
 
 const fn is_about_sockets(goal: Goal) -> bool {
-    matches!(
-        goal,
-        Goal::UnixDatagram
-            | Goal::UnixStream
-            | Goal::AbstractSocket
-            | Goal::Loopback
-    )
+    matches!(goal, Goal::UnixDatagram | Goal::UnixStream | Goal::AbstractSocket | Goal::Loopback)
 }
 
 /// Texts that nobody may get hold of; of the secret a part will do.

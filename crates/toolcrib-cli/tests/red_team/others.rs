@@ -24,7 +24,9 @@ pub(crate) fn take(world: &mut World, row: &Row) -> String {
 }
 
 fn post(client: &Client, path: &str, headers: &[(&str, &str)], body: &Value) -> String {
-    client.send("POST", path, headers, &body.to_string()).map_or_else(|error| error, crate::http::Answer::text)
+    client
+        .send("POST", path, headers, &body.to_string())
+        .map_or_else(|error| error, crate::http::Answer::text)
 }
 
 fn get(client: &Client, path: &str) -> String {
@@ -38,7 +40,8 @@ fn runs(victim: &Client, attacker: &Client) -> String {
         {"tool": "red_long", "call_id": "c", "arguments": {"word": private()}},
         {"tool": "red_letter", "call_id": "d", "arguments": {"to": private()}},
     ]});
-    let made: Value = serde_json::from_str(&post(victim, "/v1/runs", &[], &calls)).unwrap_or_default();
+    let made: Value =
+        serde_json::from_str(&post(victim, "/v1/runs", &[], &calls)).unwrap_or_default();
     let Some(run) = made["id"].as_str() else { return String::new() };
     let waiting = made["waiting"][0]["id"].as_str().unwrap_or("none");
     let mut heard = get(attacker, "/v1/runs") + &get(attacker, &format!("/v1/runs/{run}"));

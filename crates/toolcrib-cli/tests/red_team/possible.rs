@@ -100,8 +100,7 @@ fn by_tool(row: &Row) -> bool {
 }
 
 fn by_circumstances(row: &Row) -> bool {
-    let may_approve =
-        matches!(row.right, Right::Operator | Right::CallApprove | Right::Local);
+    let may_approve = matches!(row.right, Right::Operator | Right::CallApprove | Right::Local);
     match row.goal {
         // Who may approve reaches nothing by approving.
         Goal::OwnApproval => !may_approve,

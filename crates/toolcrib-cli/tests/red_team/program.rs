@@ -28,7 +28,11 @@ impl Program {
             let manifests = std::env::var_os("TOOLCRIB_RED_TEAM_MANIFESTS").map(PathBuf::from);
             let shipped = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools.d");
             let folder = tempfile::tempdir().unwrap();
-            let said = command(&path).current_dir(folder.path()).args(["config", "show"]).output().unwrap();
+            let said = command(&path)
+                .current_dir(folder.path())
+                .args(["config", "show"])
+                .output()
+                .unwrap();
             let said = String::from_utf8_lossy(&said.stdout).into_owned();
             Self {
                 manifests: manifests.unwrap_or_else(shipped),

@@ -66,6 +66,10 @@ pub(crate) fn text(verdicts: &[(Row, Verdict)]) -> String {
     let held = goals.values().map(|count| count.held).sum::<usize>();
     let missed = goals.values().map(|count| count.skipped).sum::<usize>();
     let failed = verdicts.len() - held - missed;
-    let _ = writeln!(text, "\n{} rows: {failed} reached, {held} held, {missed} skipped", verdicts.len());
+    let _ = writeln!(
+        text,
+        "\n{} rows: {failed} reached, {held} held, {missed} skipped",
+        verdicts.len()
+    );
     text
 }

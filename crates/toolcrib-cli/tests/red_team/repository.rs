@@ -16,7 +16,8 @@ fn index() -> Option<&'static String> {
         let folder = tempfile::tempdir().ok()?;
         std::fs::write(folder.path().join("x"), "old\n").ok()?;
         for arguments in [&["init", "-q"][..], &["add", "x"]] {
-            let done = command(Path::new("git")).current_dir(folder.path()).args(arguments).status();
+            let done =
+                command(Path::new("git")).current_dir(folder.path()).args(arguments).status();
             done.ok().filter(std::process::ExitStatus::success)?;
         }
         let encoded = command(Path::new("base64"))
@@ -54,7 +55,11 @@ pub(crate) fn run_code(world: &mut World, row: &Row, deed: &str, facts: &str) ->
     ] {
         world.call(row, "file_write", &json!({"path": path, "content": text}));
     }
-    world.call(row, "file_write", &json!({"path": "evil/index", "content": index, "encoding": "base64"}));
+    world.call(
+        row,
+        "file_write",
+        &json!({"path": "evil/index", "content": index, "encoding": "base64"}),
+    );
     world.call(row, "file_delete", &json!({"path": "evil/objects/info/keep"}));
     let mut heard = world.call(row, "git_status", &json!({"path": "evil"}));
     heard += &world.call(row, "git_status", &json!({"path": format!("{workspace}/evil")}));

@@ -53,7 +53,11 @@ pub(crate) fn run(rows: &[Row], limit: Duration) -> Vec<(Row, Verdict)> {
                     let Some((kind, rows)) = next else { break };
                     let tried = portion(kind, &rows, end);
                     if loud {
-                        println!("{:>5} s: {} rows of {kind:?}", begun.elapsed().as_secs(), tried.len());
+                        println!(
+                            "{:>5} s: {} rows of {kind:?}",
+                            begun.elapsed().as_secs(),
+                            tried.len()
+                        );
                     }
                     verdicts.lock().unwrap().extend(tried);
                 }
@@ -86,13 +90,18 @@ fn portion(kind: Kind, rows: &[Row], end: Instant) -> Vec<(Row, Verdict)> {
                         world = Some(started);
                     }
                     Err(error) => {
-                        let rest = rows[number..].iter().map(|row| (*row, Verdict::Skipped(error.clone())));
+                        let rest = rows[number..]
+                            .iter()
+                            .map(|row| (*row, Verdict::Skipped(error.clone())));
                         verdicts.extend(rest);
                         break;
                     }
                 }
             }
-            world.as_mut().map_or_else(|| Verdict::Skipped("no server".to_owned()), |world| world.try_row(row))
+            world.as_mut().map_or_else(
+                || Verdict::Skipped("no server".to_owned()),
+                |world| world.try_row(row),
+            )
         };
         if matches!(verdict, Verdict::Reached(_)) || row.goal == Goal::DeepScratch {
             // Whatever has been changed goes with its server.
@@ -118,11 +127,17 @@ impl World {
             }
         }
         let mut damage = self.oracle.damage(row, &self.folder, &self.listeners, &heard, &mark);
-        if row.goal == Goal::OwnApproval && self.folder.workspace().join(format!("sent-{mark}")).exists() {
+        if row.goal == Goal::OwnApproval
+            && self.folder.workspace().join(format!("sent-{mark}")).exists()
+        {
             damage.push("a call was approved by who may not approve".to_owned());
         }
         if std::env::var_os("TOOLCRIB_RED_TEAM_TALK").is_some() {
-            println!("== {}\n{}\n-- {damage:?}", row.name(), heard.chars().take(6_000).collect::<String>());
+            println!(
+                "== {}\n{}\n-- {damage:?}",
+                row.name(),
+                heard.chars().take(6_000).collect::<String>()
+            );
         }
         if damage.is_empty() {
             self.oracle.restore(&self.folder);
@@ -141,18 +156,26 @@ impl World {
         let trial = Row { right, surface: Surface::Rest, goal: Goal::HomeKey, ..*row };
         let heard = match row.tool {
             tool if CODE.contains(&tool) => {
-                let facts = attack::facts(Goal::EndTheServer, &self.folder, &self.listeners, 0, "alive");
+                let facts =
+                    attack::facts(Goal::EndTheServer, &self.folder, &self.listeners, 0, "alive");
                 self.run_code(&trial, "hello", &facts)
             }
             Tool::Cwd => self.call(&trial, "red_docs", &json!({"path": "page.txt"})),
             Tool::Grant => self.call(&trial, "red_grant", &json!({"name": "alive"})),
             Tool::Secret => self.call(&trial, "red_secret", &json!({"before": 1, "after": 1})),
-            Tool::GitLog | Tool::FileDetails | Tool::DirectorySize | Tool::TailLog
-            | Tool::SearchLog | Tool::LargeFiles | Tool::ArchiveListing => self.shipped(row.tool),
+            Tool::GitLog
+            | Tool::FileDetails
+            | Tool::DirectorySize
+            | Tool::TailLog
+            | Tool::SearchLog
+            | Tool::LargeFiles
+            | Tool::ArchiveListing => self.shipped(row.tool),
             _ => "works".to_owned(),
         };
         let words = ["alive", "a page", "\"success\":true", "works"];
-        let alive = if words.iter().any(|word| heard.contains(word)) && !heard.contains("\"kind\":\"unavailable\"") {
+        let alive = if words.iter().any(|word| heard.contains(word))
+            && !heard.contains("\"kind\":\"unavailable\"")
+        {
             Ok(())
         } else {
             Err(format!("{} does not work here: {}", row.tool.name(), summary(&heard)))

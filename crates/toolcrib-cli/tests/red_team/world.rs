@@ -89,8 +89,10 @@ impl World {
             let said = std::fs::read_to_string(&errors).unwrap_or_default();
             format!("the server did not start: {said}")
         })?;
-        let said: Value = serde_json::from_str(&line).map_err(|error| format!("{error}: {line}"))?;
-        let address = said["api"].as_str().and_then(|url| url.strip_prefix("http://")?.parse().ok());
+        let said: Value =
+            serde_json::from_str(&line).map_err(|error| format!("{error}: {line}"))?;
+        let address =
+            said["api"].as_str().and_then(|url| url.strip_prefix("http://")?.parse().ok());
         let address = address.ok_or(line)?;
         let mut world = Self {
             oracle: Oracle::new(&folder, server.0.id()),
@@ -143,7 +145,9 @@ impl World {
             Right::Call => Some(words.token("caller")),
             Right::CallApprove => Some(words.token("approver")),
             Right::Observe => Some(words.token("observer")),
-            Right::WrongToken => Some("0000000000000000000000000000000000000000000000000000000000000000"),
+            Right::WrongToken => {
+                Some("0000000000000000000000000000000000000000000000000000000000000000")
+            }
             Right::NoToken | Right::NoAuth | Right::Local | Right::LocalCall => None,
         };
         self.client(token)
@@ -231,7 +235,8 @@ pub(crate) fn rest_call(client: &Client, tool: &str, arguments: &Value) -> Strin
         heard += &post(&format!("/v1/runs/{run}/resolve"), &approve).1;
         let approve = json!({"decision": "approve"}).to_string();
         heard += &post(&format!("/v1/approvals/{waiting}"), &approve).1;
-        heard += &post("/v1/approvals", &json!({"id": waiting, "decision": "approve"}).to_string()).1;
+        heard +=
+            &post("/v1/approvals", &json!({"id": waiting, "decision": "approve"}).to_string()).1;
     }
     heard
 }

@@ -15,6 +15,7 @@ use toolcrib::manifest::declaration::UpstreamDeclaration;
 use toolcrib::manifest::lock::LockMode;
 use toolcrib::manifests::Manifests;
 use toolcrib::runners::{SecretSources, Secrets};
+use toolcrib::stores::StateDir;
 use toolcrib::{Toolcrib, ToolcribBuilder};
 use toolcrib_sandbox::{close_to_others, take_variables};
 
@@ -50,6 +51,10 @@ pub(crate) fn serve(options: &Options) -> anyhow::Result<Started> {
         BTreeMap::new()
     });
     let secrets = |sources: SecretSources| Secrets::read(sources.variables(taken));
+    let mut loaded = loaded;
+    if let Some(warning) = settle_state(&mut loaded) {
+        tracing::warn!("{warning}");
+    }
     let open = |builder: ToolcribBuilder, config: &Config| {
         // Where there is no place for it, what a client is asked is kept as long as the server runs.
         let builder = match &config.state.dir {
@@ -64,13 +69,53 @@ pub(crate) fn serve(options: &Options) -> anyhow::Result<Started> {
         let loaded = layers.clone().load().map_err(|error| error.to_string())?;
         Ok(loaded.into_config())
     });
+    say_that_nothing_is_pinned(&started);
     screen::diagnostics(started.manifests.files(), |problem| problem.severity == Severity::Error);
     Ok(started)
 }
 
+/// A lock that only warns has nothing to say before it was written: this says it once per start.
+fn say_that_nothing_is_pinned(started: &Started) {
+    let registry = &started.config.registry;
+    let files = started.manifests.files();
+    let declares = files.declarations().next().is_some() || files.upstreams().next().is_some();
+    if registry.lock == LockMode::Warn && declares && !registry.lock_file.exists() {
+        tracing::warn!(
+            "nothing is pinned: there is no {}. `toolcrib lock` accepts the tools as they are now; with \
+             `registry.lock: enforce` what changes later is blocked until it is accepted",
+            registry.lock_file.display()
+        );
+    }
+}
+
+/// Makes the default state folder. A program that cannot does without one: then this returns what to
+/// say about it. A folder that somebody named has to be usable.
+fn settle_state(loaded: &mut LoadedConfig) -> Option<String> {
+    let state = &mut loaded.config_mut().state;
+    if !state.is_default {
+        return None;
+    }
+    let why = match &state.dir {
+        None => "there is no home folder to keep state in".to_owned(),
+        Some(dir) => {
+            let error = StateDir::open(dir).err()?;
+            format!("the default state folder cannot be used ({error})")
+        }
+    };
+    state.dir = None;
+    Some(format!(
+        "{why}: calls that wait, runs and long outputs are kept in memory until the program ends; name a \
+         folder in `state.dir`, or say `none`"
+    ))
+}
+
 /// Builds the crib for one call, and names on standard error the files that are left out.
 pub(crate) fn call(options: &Options) -> anyhow::Result<Started> {
-    let started = build(options, Secrets::read, ToolcribBuilder::resources)?;
+    let mut loaded = config(options)?;
+    if let Some(warning) = settle_state(&mut loaded) {
+        screen::note(warning);
+    }
+    let started = build_of(loaded, Secrets::read, ToolcribBuilder::resources)?;
     screen::broken_files(started.manifests.files());
     Ok(started)
 }

@@ -118,7 +118,11 @@ impl Config {
     /// [`ConfigLayers::load`] has done it.
     #[must_use]
     pub fn relative_to(self, base: &Path) -> Self {
-        self.rebased(base, |_| true)
+        let mut config = self.rebased(base, |_| true);
+        if config.state.says_none() {
+            config.state.dir = None;
+        }
+        config
     }
 
     /// As [`relative_to`](Self::relative_to), for the keys that are `concerned`.
@@ -147,7 +151,7 @@ impl Config {
             ("manifests.dirs", manifests.dirs.iter_mut().collect::<Vec<_>>()),
             ("registry.lock_file", vec![&mut registry.lock_file]),
             ("workspace.root", vec![&mut workspace.root]),
-            ("state.dir", state.dir.iter_mut().collect()),
+            ("state.dir", state.dir.iter_mut().filter(|dir| !places::is_none(dir)).collect()),
             ("audit.file", audit.file.iter_mut().collect()),
             ("secrets", secrets.values_mut().filter_map(SecretSource::path_mut).collect()),
             ("secret_folders", secret_folders.iter_mut().collect()),

@@ -28,8 +28,8 @@ pub(super) fn run(options: &Options, own: &AcceptOptions) -> anyhow::Result<Exit
     let crib = &started.crib;
     if started.config.state.dir.is_none() {
         bail!(
-            "without `state.dir` in the config nothing is remembered: a server that is started \
-             again takes every definition as it is then"
+            "there is no state folder (`state.dir: none`), so nothing is remembered: a server that is \
+             started again takes every definition as it is then"
         );
     }
     runtime::block_on(async {

@@ -3,7 +3,7 @@
 use std::fs::{self, DirBuilder};
 use std::io::{self, Read as _, Write as _};
 use std::net::TcpStream;
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
@@ -220,6 +220,31 @@ fn a_run_and_the_audit_log_survive_a_server_that_is_killed() {
         .map(|one| one["call_id"].clone())
         .collect();
     assert!(ids.contains(&json!("g")) && ids.contains(&json!("p")), "{ids:?}");
+}
+
+#[test]
+fn a_default_server_keeps_a_call_that_waits_over_a_restart() {
+    let crib = crib();
+    let token = "a-token-that-is-kept-over-restarts";
+    crib.config(&format!("server: {{token: {token}}}\n"));
+    assert!(!crib.state_home().exists());
+    let http = Http::start(&crib, token);
+    let calls = json!({"calls": [{"tool": "pick", "call_id": "p"}]});
+    let run = http.ask("POST /v1/runs", Some(&calls));
+    let id = run.json()["id"].as_str().expect("an id").to_owned();
+    http.server.signal("KILL");
+    drop(http);
+
+    let folders = fs::read_dir(crib.state_home().join("toolcrib")).expect("the state folder");
+    let folders: Vec<_> = folders.map(|folder| folder.expect("a folder").path()).collect();
+    let [folder] = folders.as_slice() else { panic!("{folders:?}") };
+    let mode = fs::metadata(folder).expect("it is there").permissions().mode() & 0o777;
+    assert_eq!(mode, 0o700);
+
+    let http = Http::start(&crib, token);
+    let outputs = json!({"tool_outputs": [{"tool_call_id": "p", "output": "a.txt"}]});
+    let over = http.ask(&format!("POST /v1/runs/{id}/submit_tool_outputs"), Some(&outputs)).json();
+    assert_eq!(over["status"], "completed", "{over}");
 }
 
 #[test]

@@ -206,6 +206,7 @@ fn a_server_without_a_state_directory_is_found_by_its_config_file() {
 #[test]
 fn a_runtime_directory_that_others_may_enter_holds_no_socket() {
     let crib = Crib::new(&[("greet.yaml", GREET)]);
+    crib.config("state: {dir: none}\n");
     DirBuilder::new().mode(0o755).create(crib.runtime_dir()).expect("it is new");
     let mut server = Server::mcp(&crib);
     server.send(&json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}));

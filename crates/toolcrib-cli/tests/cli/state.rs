@@ -49,6 +49,67 @@ fn looking_around_makes_no_directories() {
 }
 
 #[test]
+fn the_default_state_folder_is_made_by_calls_and_not_by_looking() {
+    let crib = Crib::new(&[("story.yaml", STORY)]);
+    for look in [
+        &["list", "--all"][..],
+        &["show", "story"],
+        &["why", "story"],
+        &["search", "line"],
+        &["check"],
+        &["export"],
+        &["lock", "--check"],
+        &["doctor"],
+        &["config", "show"],
+        &["call", "story", "--dry-run"],
+    ] {
+        crib.run(look);
+        assert!(!crib.state_home().exists(), "{look:?}");
+    }
+    let shown = crib.run(&["config", "show"]).stdout;
+    let line = shown.lines().find(|line| line.contains("state-home") || line.contains("/toolcrib/"));
+    assert!(line.is_some(), "{shown}");
+    assert_eq!(crib.run(&["call", "story"]).code, Some(0));
+    assert_eq!(std::fs::read_dir(crib.state_home().join("toolcrib")).expect("made").count(), 1);
+}
+
+#[test]
+fn a_default_state_folder_that_cannot_be_used_is_done_without_and_said() {
+    let crib = Crib::new(&[("story.yaml", STORY)]);
+    std::fs::write(crib.state_home(), "a file").expect("written");
+    let run = crib.run(&["call", "story"]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(run.stderr.contains("the default state folder cannot be used"), "{run:?}");
+    crib.config("state: {dir: none}\n");
+    let run = crib.run(&["call", "story"]);
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""), "{run:?}");
+}
+
+#[test]
+fn state_directory_of_a_service_is_the_default() {
+    let crib = Crib::new(&[("story.yaml", STORY)]);
+    let folder = crib.home().join("service");
+    let mut command = crib.command(&["call", "story"]);
+    command.env("STATE_DIRECTORY", &folder);
+    assert_eq!(run(&mut command).code, Some(0));
+    assert!(folder.join("suspensions").exists());
+    assert!(!crib.state_home().exists());
+}
+
+#[test]
+fn a_first_start_says_that_nothing_is_pinned() {
+    let crib = Crib::new(&[("story.yaml", STORY)]);
+    let start = || {
+        let mut command = crib.command(&["mcp"]);
+        run(command.write_stdin("")).stderr
+    };
+    let said = "nothing is pinned: there is no toolcrib.lock";
+    assert!(start().contains(said), "{}", start());
+    assert_eq!(crib.run(&["lock"]).code, Some(0));
+    assert!(!start().contains(said));
+}
+
+#[test]
 fn what_cannot_be_opened_is_named_by_its_key() {
     let crib = Crib::new(&[]);
     crib.config("audit: {file: no/such/folder/audit.jsonl}\n");

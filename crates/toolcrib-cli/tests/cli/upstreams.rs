@@ -189,9 +189,11 @@ fn a_changed_definition_is_disabled_over_restarts_until_it_is_accepted() {
 
 #[test]
 fn without_a_state_directory_there_is_nothing_to_accept_for() {
-    let run = crib("").run(&["accept", "notes_get"]);
+    let crib = crib("");
+    crib.config("state: {dir: none}\n");
+    let run = crib.run(&["accept", "notes_get"]);
     assert_eq!(run.code, Some(2));
-    assert!(run.stderr.contains("without `state.dir` in the config"), "{run:?}");
+    assert!(run.stderr.contains("there is no state folder"), "{run:?}");
 }
 
 #[test]

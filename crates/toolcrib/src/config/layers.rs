@@ -8,6 +8,7 @@ use toolcrib_core::masking::Mask;
 use toolcrib_manifest::layers::{LayerProblem, Layered, Origin, Setting, decode_layers};
 
 use super::Config;
+use super::places::StateHome;
 
 /// What the names of variables begin with that set a value: `TOOLCRIB__EXECUTOR__TOOL_TIMEOUT` is
 /// `executor.tool_timeout`.
@@ -42,6 +43,7 @@ pub struct ConfigLayers {
     /// Variables whose value is no text.
     not_text: Vec<String>,
     flags: Vec<Setting>,
+    state_home: StateHome,
 }
 
 /// Why there is no config.
@@ -135,7 +137,8 @@ impl ConfigLayers {
 
     /// Takes those of the variables that begin with [`VARIABLE_PREFIX`]: [`std::env::vars_os`],
     /// usually. Parts of a key are parted by two underscores; case does not matter. `TOOLCRIB_TOKEN` is
-    /// `server.token`, where there is a server.
+    /// `server.token`, where there is a server. `STATE_DIRECTORY`, `XDG_STATE_HOME` and `HOME` decide
+    /// the default of `state.dir`; without variables there is none.
     #[must_use]
     pub fn variables(mut self, variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         // Of two for one key the later counts: the short name.
@@ -143,6 +146,7 @@ impl ConfigLayers {
         variables.sort_by(|(one, _), (other, _)| other.cmp(one));
         for (name, value) in variables {
             let Ok(name) = name.into_string() else { continue };
+            self.state_home.take(&name, &value);
             let Some(path) = key_of(&name) else { continue };
             match value.into_string() {
                 Ok(value) => self.variables.push(Setting::text(name, path, value)),
@@ -173,7 +177,7 @@ impl ConfigLayers {
     /// them: then they are relative to the current directory. Without a file a default directory of
     /// manifests that is not there is left out.
     pub fn load(self) -> Result<LoadedConfig, ConfigError> {
-        let Self { file: path, variables, not_text, flags } = self;
+        let Self { file: path, variables, not_text, flags, state_home } = self;
         if let Some(variable) = not_text.into_iter().next() {
             return Err(ConfigError::NotText { variable });
         }
@@ -201,6 +205,12 @@ impl ConfigLayers {
         if path.is_none() && layered.origin(&["manifests", "dirs"]) == Origin::Default {
             // Nobody asked for it.
             config.manifests.may_be_missing = true;
+        }
+        if config.state.says_none() {
+            config.state.dir = None;
+        } else if config.state.dir.is_none() {
+            config.state.dir = state_home.folder(path.as_deref());
+            config.state.is_default = true;
         }
         config.own_files.extend(path.clone());
         layered.value = config;

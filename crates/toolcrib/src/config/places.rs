@@ -1,10 +1,13 @@
 //! Settings of places: where manifests are, where commands run, where things are kept.
 
-use std::path::PathBuf;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use toolcrib_core::audit::AuditArguments;
+use toolcrib_core::fingerprint::Fingerprint;
 use toolcrib_manifest::units::ByteSize;
 
 /// Where manifests are.
@@ -65,12 +68,79 @@ impl Default for Workspace {
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct State {
-    /// A directory of its owner's alone (mode 0700), made if it is not there; relative to the config
-    /// file. Long outputs, suspended calls, runs and answers under an `Idempotency-Key` are kept in it, and
-    /// survive a restart. Without
-    /// one, outputs are kept in memory and nothing else is.
+    /// A folder of its owner's alone (mode 0700), made when it is first needed; relative to the config
+    /// file. Long outputs, suspended calls, runs, pins, what `toolcrib trust` recorded and answers under
+    /// an `Idempotency-Key` are kept in it, and survive a restart. Default: `$STATE_DIRECTORY`, which
+    /// systemd sets, else a folder for this config in `$XDG_STATE_HOME/toolcrib`, which usually is
+    /// `~/.local/state/toolcrib`. `none`: everything is kept in memory.
     pub dir: Option<PathBuf>,
+    /// Whether nobody named the folder: then a program that cannot write to it does without.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub is_default: bool,
 }
+
+/// The word for no folder.
+pub(super) fn is_none(dir: &Path) -> bool {
+    dir == Path::new("none")
+}
+
+impl State {
+    /// Whether the config says `none`.
+    pub(super) fn says_none(&self) -> bool {
+        self.dir.as_deref().is_some_and(is_none)
+    }
+}
+
+/// The folder for state of programs, as the environment has it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct StateHome {
+    service: Option<PathBuf>,
+    user: Option<PathBuf>,
+    home: Option<PathBuf>,
+}
+
+impl StateHome {
+    /// Takes a variable that says where state is kept.
+    pub(super) fn take(&mut self, name: &str, value: &OsStr) {
+        let path = || Some(PathBuf::from(value)).filter(|path| path.is_absolute());
+        match name {
+            // systemd sets several, separated by colons, where a unit names several.
+            "STATE_DIRECTORY" => {
+                let first = value.to_str().and_then(|list| list.split(':').next());
+                self.service = first.map(PathBuf::from).filter(|path| path.is_absolute());
+            }
+            "XDG_STATE_HOME" => self.user = path(),
+            "HOME" => self.home = path().filter(|home| home != Path::new("/")),
+            _ => {}
+        }
+    }
+
+    /// The default state folder of a config; none where the environment names no place.
+    pub(super) fn folder(&self, config: Option<&Path>) -> Option<PathBuf> {
+        if let Some(service) = &self.service {
+            return Some(service.clone());
+        }
+        let user = self.user.clone();
+        let user = user.or_else(|| Some(self.home.as_ref()?.join(".local/state")))?;
+        // Without a file, that of the first one that could come to be here.
+        let config = std::path::absolute(config.unwrap_or(Path::new("config.yml"))).ok()?;
+        let folder = config.parent()?;
+        let folder = std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+        let name = folder.file_name().and_then(OsStr::to_str).unwrap_or("root");
+        let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
+        let name: String = name.chars().take(NAME_CHARS).map(plain).collect();
+        let identity = folder.join(config.file_name()?);
+        let digest = Fingerprint::of_json(&json!(identity.to_string_lossy())).to_string();
+        let digest = digest.get(..DIGITS).unwrap_or(&digest);
+        Some(user.join("toolcrib").join(format!("{name}-{digest}")))
+    }
+}
+
+/// Characters of a config folder's name in the name of its state folder; the rest is a digest. Both
+/// are short: paths of sockets in it are at most 107 bytes long.
+const NAME_CHARS: usize = 20;
+const DIGITS: usize = 12;
 
 /// The audit log.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]

@@ -62,7 +62,9 @@ impl ControlPlace {
         file: Option<&Path>,
         runtime_dir: Option<OsString>,
     ) -> Result<Self, NoControlPlace> {
-        if let Some(state) = &config.state.dir {
+        // A default folder that is not there is none that a server could make.
+        let state = config.state.dir.as_ref();
+        if let Some(state) = state.filter(|dir| !config.state.is_default || dir.is_dir()) {
             return Ok(Self { folders: vec![state.join("control")] });
         }
         let Some(dir) = runtime_dir.filter(|dir| !dir.is_empty()) else {

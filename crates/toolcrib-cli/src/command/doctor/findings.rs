@@ -80,6 +80,18 @@ impl Findings {
         self.help(help);
     }
 
+    /// A warning or a failure, as the verdict says.
+    pub(super) fn trouble(
+        &mut self,
+        verdict: Verdict,
+        about: &'static str,
+        says: impl Into<String>,
+        help: &'static str,
+    ) {
+        self.add(about, verdict, says);
+        self.help(help);
+    }
+
     pub(super) fn help(&mut self, help: &'static str) {
         if let Some(last) = self.list.last_mut() {
             last.help = Some(help);

@@ -5,20 +5,20 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use toolcrib::config::{Config, LoadedConfig};
+use toolcrib::config::{Config, LoadedConfig, State};
 use toolcrib::control::ControlPlace;
 use toolcrib::core::policy::PolicyMode;
 use toolcrib::manifest::layers::Origin;
 use toolcrib::runners::Secrets;
 
-use super::findings::Findings;
+use super::findings::{Findings, Verdict};
 
 pub(super) fn look(loaded: &LoadedConfig, findings: &mut Findings) {
     let config = loaded.config();
     file(loaded, findings);
     workspace(&config.workspace.root, findings);
     projects(config, findings);
-    state(config.state.dir.as_deref(), findings);
+    state(&config.state, findings);
     control(loaded, findings);
     audit(config.audit.file.as_deref(), findings);
     secrets(config, findings);
@@ -85,20 +85,28 @@ fn projects(config: &Config, findings: &mut Findings) {
     }
 }
 
-fn state(dir: Option<&Path>, findings: &mut Findings) {
-    let Some(dir) = dir else {
+fn state(state: &State, findings: &mut Findings) {
+    // Without the default folder a program starts, and keeps everything in memory.
+    let trouble = if state.is_default { Verdict::Warning } else { Verdict::Failure };
+    let Some(dir) = &state.dir else {
         findings.note(
             "state",
-            "no state.dir: long outputs last as long as the program, and calls that would wait fail",
+            "no state folder: long outputs, calls that wait and runs last as long as the program",
         );
         return;
     };
     let shown = dir.display();
     match fs::metadata(dir) {
         Ok(found) if !found.is_dir() => {
-            findings.fail("state", format!("{shown} is no directory"), "set another state.dir");
+            findings.trouble(
+                trouble,
+                "state",
+                format!("{shown} is no directory"),
+                "set another state.dir",
+            );
         }
-        Ok(found) if found.permissions().mode() & 0o077 != 0 => findings.fail(
+        Ok(found) if found.permissions().mode() & 0o077 != 0 => findings.trouble(
+            trouble,
             "state",
             format!(
                 "others may look into {shown} (mode {:03o}), so nothing that keeps state starts",
@@ -108,7 +116,8 @@ fn state(dir: Option<&Path>, findings: &mut Findings) {
         ),
         Ok(_) => match writable(dir) {
             Ok(()) => findings.good("state", format!("{shown} is private and can be written to")),
-            Err(error) => findings.fail(
+            Err(error) => findings.trouble(
+                trouble,
                 "state",
                 format!("{shown} cannot be written to: {error}"),
                 "give it to the user of the server",
@@ -122,7 +131,8 @@ fn state(dir: Option<&Path>, findings: &mut Findings) {
                     "state",
                     format!("{shown} is made at the first start, for its owner alone"),
                 ),
-                Err(error) => findings.fail(
+                Err(error) => findings.trouble(
+                    trouble,
                     "state",
                     format!("{shown} cannot be made: {error}"),
                     "make it and give it to the user of the server, or set another state.dir",
@@ -130,7 +140,8 @@ fn state(dir: Option<&Path>, findings: &mut Findings) {
             }
         }
         Err(error) => {
-            findings.fail(
+            findings.trouble(
+                trouble,
                 "state",
                 format!("{shown}: {error}"),
                 "give it to the user of the server",

@@ -67,7 +67,8 @@ fn the_default_state_folder_is_made_by_calls_and_not_by_looking() {
         assert!(!crib.state_home().exists(), "{look:?}");
     }
     let shown = crib.run(&["config", "show"]).stdout;
-    let line = shown.lines().find(|line| line.contains("state-home") || line.contains("/toolcrib/"));
+    let line =
+        shown.lines().find(|line| line.contains("state-home") || line.contains("/toolcrib/"));
     assert!(line.is_some(), "{shown}");
     assert_eq!(crib.run(&["call", "story"]).code, Some(0));
     assert_eq!(std::fs::read_dir(crib.state_home().join("toolcrib")).expect("made").count(), 1);

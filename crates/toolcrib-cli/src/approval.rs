@@ -50,14 +50,11 @@ impl Approver for Terminal {
 
 /// What is about to run, why it is asked about, and the question.
 fn question(request: &ApprovalRequest) -> String {
-    let arguments = serde_json::to_string_pretty(&request.shown)
-        .unwrap_or_else(|error| format!("arguments that cannot be shown: {error}"));
     format!(
-        "{WARNING}approval needed{WARNING:#} {STRONG}{}{STRONG:#}: {} ({})\n{}\nRun it? [y/N] ",
-        request.definition.name(),
-        visible(&request.reason),
-        visible(&request.rule),
-        visible(&arguments)
+        "{WARNING}approval needed{WARNING:#} {STRONG}{}{STRONG:#}{}\nRun it? [y/N] ",
+        request.tool,
+        // The text begins with the tool's name.
+        visible(&request.text()[request.tool.len()..])
     )
 }
 
@@ -85,19 +82,22 @@ pub(crate) fn visible(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use toolcrib::ToolDefinition;
+    use toolcrib::core::approval::{Asker, ShownCall};
     use toolcrib::core::clock::Timestamp;
     use toolcrib::tool::{Arguments, CallId};
 
     use super::*;
 
     fn request(shown: serde_json::Value) -> ApprovalRequest {
-        let definition = ToolDefinition::builder("remove").description("Remove a file.").build();
         ApprovalRequest {
+            id: None,
             call_id: CallId::new("1"),
-            definition: Arc::new(definition.unwrap()),
+            tool: "remove".to_owned(),
+            definition: None,
             arguments: Arguments::from_validated("{}".to_owned()),
-            shown,
+            shown: ShownCall { arguments: shown, ..ShownCall::default() },
+            asker: Asker::default(),
+            created_at: Timestamp::from_unix_millis(0),
             identity: "".into(),
             session: None,
             rule: "policy.rules[0]".to_owned(),
@@ -123,7 +123,7 @@ mod tests {
         let hidden = |c: char| c.is_control() && c != '\n';
         assert!(!asked.contains(hidden), "{asked:?}");
         assert!(asked.contains(r"\u{9b}0m\u{202e}c\u{200b}d\nRun it?"), "{asked:?}");
-        assert_eq!(asked.lines().count(), 5, "{asked}");
+        assert_eq!(asked.lines().count(), 3, "{asked}");
     }
 
     #[test]

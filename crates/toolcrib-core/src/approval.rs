@@ -1,17 +1,16 @@
 //! Approval: asking a person, or whoever stands for one, before a call runs.
 
 mod ask;
+mod pending;
 mod remembered;
+mod request;
 
-use std::sync::Arc;
-
-use serde_json::Value;
-use toolcrib_tool::{Arguments, BoxFuture, CallId, ToolDefinition, ToolError};
-
-use crate::clock::Timestamp;
+use toolcrib_tool::{BoxFuture, ToolError};
 
 pub use ask::{APPROVAL_TIMEOUT, ask};
-pub use remembered::SessionApprovals;
+pub use pending::{Approvals, DecideError};
+pub use remembered::{Approved, SessionApprovals};
+pub use request::{ApprovalRequest, Asker, ShownCall};
 
 /// Decides on calls that wait for approval, while the caller waits.
 ///
@@ -41,29 +40,6 @@ impl<F: Fn(&ApprovalRequest) -> Decision + Send + Sync> Approver for F {
     fn decide<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, Decision> {
         Box::pin(async move { self(request) })
     }
-}
-
-/// A call that waits for a decision, with all that whoever decides should know.
-#[derive(Debug, Clone)]
-pub struct ApprovalRequest {
-    /// The caller's id of the call.
-    pub call_id: CallId,
-    /// The tool, as it is defined now.
-    pub definition: Arc<ToolDefinition>,
-    /// The arguments the tool will get: checked and complete.
-    pub arguments: Arguments,
-    /// The arguments as they may be shown: sensitive ones are hidden.
-    pub shown: Value,
-    /// On whose behalf, as the host said it; empty where it said nothing.
-    pub identity: Arc<str>,
-    /// The session, if there is one.
-    pub session: Option<Arc<str>>,
-    /// Which rule asks, as text.
-    pub rule: String,
-    /// Why it asks.
-    pub reason: String,
-    /// When the question lapses, which denies it.
-    pub expires_at: Timestamp,
 }
 
 /// What was decided on a call.

@@ -46,6 +46,8 @@ pub(crate) struct Shared {
     pub(crate) approver: Option<Arc<dyn Approver>>,
     pub(crate) approvals: SessionApprovals,
     pub(crate) suspensions: Option<Arc<dyn SuspensionStore>>,
+    /// Told whenever a decided call has its outcome.
+    pub(crate) settled: tokio::sync::Notify,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) bus: Option<EventBus>,
     pub(crate) shutdown: Shutdown,

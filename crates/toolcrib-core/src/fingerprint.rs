@@ -4,7 +4,9 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::json;
-use toolcrib_tool::{Arguments, ToolEntry, canonical_json};
+use toolcrib_tool::{
+    Arguments, ContextValues, Injection, ToolDefinition, ToolEntry, canonical_json,
+};
 
 use crate::answers::canonical;
 
@@ -41,6 +43,14 @@ impl Fingerprint {
     /// Of any JSON: equal for equal values, however their members are ordered.
     pub fn of_json(value: &serde_json::Value) -> Self {
         Self(blake3::hash(canonical_json(value).as_bytes()))
+    }
+
+    /// Of the values that a call of this tool gets from its context: those under the keys that the
+    /// definition declares.
+    pub fn of_injected(definition: &ToolDefinition, values: &ContextValues) -> Self {
+        let keys = definition.injections().iter().map(Injection::context_key);
+        let pairs = keys.filter_map(|key| Some((key.to_owned(), values.get(key)?.clone())));
+        Self::of_json(&serde_json::Value::Object(pairs.collect()))
     }
 
     /// Of this and more bytes.

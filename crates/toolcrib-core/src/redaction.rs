@@ -18,6 +18,19 @@ const SHOWN_CHARS: usize = 256;
 /// Items of a list, and members of an object, that are shown.
 const SHOWN_ITEMS: usize = 32;
 
+/// How much is shown.
+#[derive(Debug, Clone, Copy)]
+struct Room {
+    chars: usize,
+    items: usize,
+}
+
+/// In logs.
+const BRIEF: Room = Room { chars: SHOWN_CHARS, items: SHOWN_ITEMS };
+
+/// For people who decide on a call: what they are not shown must be the exception.
+const WHOLE: Room = Room { chars: 8_000, items: 1_000 };
+
 /// The arguments of a call as they may be logged.
 ///
 /// The value of a property whose schema says `writeOnly: true` or `x-sensitive: true` is replaced
@@ -46,7 +59,29 @@ const SHOWN_ITEMS: usize = 32;
 /// # Ok::<(), toolcrib_tool::DefinitionError>(())
 /// ```
 pub fn redact(definition: &ToolDefinition, arguments: &Value, mask: &Mask) -> Value {
-    shown(&Place::root(definition.input_schema()), arguments, mask)
+    shown(&Place::root(definition.input_schema()), arguments, mask, BRIEF)
+}
+
+/// The same for people who decide on the call, who have to see all of it: only what is longer than
+/// anybody reads is shortened, and says so.
+pub(crate) fn redact_whole(definition: &ToolDefinition, arguments: &Value, mask: &Mask) -> Value {
+    shown(&Place::root(definition.input_schema()), arguments, mask, WHOLE)
+}
+
+/// An injected value for the same people. It comes from the host: where the schema says nothing of
+/// its parameter, only secrets are masked.
+pub(crate) fn redact_injected(
+    definition: &ToolDefinition,
+    parameter: &str,
+    value: &Value,
+    mask: &Mask,
+) -> Value {
+    let schema = definition.input_schema();
+    let declared = schema.get("properties").and_then(|own| own.get(parameter)).is_some();
+    let unknown = Value::Bool(true);
+    let root = Place::root(if declared { schema } else { &unknown });
+    let place = if declared { root.member(parameter) } else { root };
+    shown(&place, value, mask, WHOLE)
 }
 
 /// The same of the text a model sent, which may be no JSON, for a tool that may not exist: what
@@ -57,7 +92,7 @@ pub(crate) fn redact_text(definition: Option<&ToolDefinition>, text: &str, mask:
     }
     match (definition, serde_json::from_str(text)) {
         (Some(definition), Ok(arguments)) => redact(definition, &arguments, mask),
-        (None, Ok(Value::Object(members))) => listed(&members, mask, |_, _| REDACTED.into()),
+        (None, Ok(Value::Object(members))) => listed(&members, mask, BRIEF, |_, _| REDACTED.into()),
         (None, Ok(_)) => REDACTED.into(),
         (_, Err(_)) => format!("[{} bytes that are no JSON]", text.len()).into(),
     }
@@ -92,27 +127,27 @@ fn collect(place: &Place<'_>, value: &Value, hidden: bool, texts: &mut Vec<Strin
     }
 }
 
-fn shown(place: &Place<'_>, value: &Value, mask: &Mask) -> Value {
+fn shown(place: &Place<'_>, value: &Value, mask: &Mask, room: Room) -> Value {
     if place.hides(value) {
         return REDACTED.into();
     }
     match value {
         Value::Object(members) => {
-            listed(members, mask, |key, member| shown(&place.member(key), member, mask))
+            listed(members, mask, room, |key, member| shown(&place.member(key), member, mask, room))
         }
         Value::Array(items) => {
             let mut list: Vec<Value> = items
                 .iter()
-                .take(SHOWN_ITEMS)
+                .take(room.items)
                 .enumerate()
-                .map(|(index, item)| shown(&place.item(index), item, mask))
+                .map(|(index, item)| shown(&place.item(index), item, mask, room))
                 .collect();
-            if items.len() > SHOWN_ITEMS {
-                list.push(format!("… and {} more", items.len() - SHOWN_ITEMS).into());
+            if items.len() > room.items {
+                list.push(format!("… and {} more", items.len() - room.items).into());
             }
             Value::Array(list)
         }
-        Value::String(text) => shortened(&mask.text(text)).into(),
+        Value::String(text) => shortened(&mask.text(text), room.chars).into(),
         other => mask.value(other.clone()),
     }
 }
@@ -120,21 +155,22 @@ fn shown(place: &Place<'_>, value: &Value, mask: &Mask) -> Value {
 fn listed(
     members: &Map<String, Value>,
     mask: &Mask,
+    room: Room,
     show: impl Fn(&str, &Value) -> Value,
 ) -> Value {
     let mut list: Map<String, Value> = members
         .iter()
-        .take(SHOWN_ITEMS)
-        .map(|(key, member)| (shortened(&mask.text(key)), show(key, member)))
+        .take(room.items)
+        .map(|(key, member)| (shortened(&mask.text(key), room.chars), show(key, member)))
         .collect();
-    if members.len() > SHOWN_ITEMS {
-        list.insert("…".into(), format!("and {} more", members.len() - SHOWN_ITEMS).into());
+    if members.len() > room.items {
+        list.insert("…".into(), format!("and {} more", members.len() - room.items).into());
     }
     Value::Object(list)
 }
 
-fn shortened(text: &str) -> String {
-    match text.char_indices().nth(SHOWN_CHARS) {
+fn shortened(text: &str, chars: usize) -> String {
+    match text.char_indices().nth(chars) {
         None => text.to_owned(),
         Some((end, _)) => format!("{}… ({} characters)", &text[..end], text.chars().count()),
     }

@@ -14,7 +14,7 @@ use toolcrib_tool::{ToolCall, ToolError, ToolOutput, ToolResult};
 use crate::NoRandomness;
 use crate::clock::Timestamp;
 use crate::suspension::{
-    Answer, RedeemError, Resolution, StoreError, Submission, Suspension, SuspensionId,
+    Answer, Outcome, RedeemError, Resolution, StoreError, Submission, Suspension, SuspensionId,
     check_submissions, redeem,
 };
 
@@ -157,9 +157,27 @@ impl Run {
         Ok(())
     }
 
-    /// Answers the calls whose time is over. Says when to look again: when the next one expires.
-    pub async fn expire<D: Door>(&mut self, door: &D) -> Result<Option<Timestamp>, RunError> {
+    /// Takes over the answers of calls that others have decided on.
+    pub async fn settle<D: Door>(&mut self, door: &D) -> Result<(), RunError> {
         self.check_owner(door)?;
+        let Some(store) = door.store() else { return Ok(()) };
+        for slot in &mut self.record.slots {
+            // An answer may wait again, and be decided on again.
+            while let Slot::Waiting(waiting) = slot {
+                let Some(settled) = store.settled(waiting.id()).await? else { break };
+                *slot = match settled.outcome() {
+                    Outcome::Running => break,
+                    Outcome::Done(result) => Slot::Done(result.clone()),
+                    Outcome::Waits(next) => Slot::Waiting(next.clone()),
+                };
+            }
+        }
+        Ok(())
+    }
+
+    /// Answers the calls whose time is over, after those that others have decided on. Says when to look again: when the next one expires.
+    pub async fn expire<D: Door>(&mut self, door: &D) -> Result<Option<Timestamp>, RunError> {
+        self.settle(door).await?;
         let now = door.now();
         let expired: Vec<_> = self
             .outstanding()

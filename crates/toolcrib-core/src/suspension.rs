@@ -1,10 +1,13 @@
 #![doc = include_str!("docs/suspension.md")]
 
+mod caller;
 mod grant;
 mod id;
 mod memory;
 mod redeem;
+mod settled;
 mod store;
+mod stored_form;
 mod submission;
 #[cfg(test)]
 mod tests;
@@ -16,13 +19,16 @@ use toolcrib_tool::{
 };
 
 use crate::NoRandomness;
+use crate::approval::ShownCall;
 use crate::clock::Timestamp;
 use crate::fingerprint::Fingerprint;
 
+pub use caller::Caller;
 pub use grant::{Grant, Granted};
 pub use id::SuspensionId;
 pub use memory::MemorySuspensions;
 pub use redeem::{RedeemError, Resolution, redeem};
+pub use settled::{Outcome, Settled};
 pub use store::{StoreError, SuspensionStore};
 pub use submission::{NO_OUTPUT, Submission, SubmitError, check_submissions, client_output};
 
@@ -43,7 +49,7 @@ pub enum Answer {
 /// A call that waits for somebody: plain data, which survives the process that made it.
 ///
 /// Its arguments have been checked; it is bound to them, to the definition they were checked
-/// against, and to the identity that called. [`redeem`] turns it into a [`Grant`] once.
+/// against, to the values the host injects, and to the identity that called. [`redeem`] turns it into a [`Grant`] once.
 ///
 /// ```
 /// use toolcrib_core::clock::Timestamp;
@@ -64,7 +70,7 @@ pub enum Answer {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(try_from = "stored_form::StoredForm", into = "stored_form::StoredForm")]
 pub struct Suspension {
     id: SuspensionId,
     call_id: String,
@@ -74,7 +80,8 @@ pub struct Suspension {
     definition_hash: Fingerprint,
     argument_hash: Fingerprint,
     identity: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    caller: Caller,
+    shown: ShownCall,
     session: Option<String>,
     created_at: Timestamp,
     expires_at: Timestamp,
@@ -179,6 +186,8 @@ impl Suspension {
             definition_hash: definition,
             argument_hash: Fingerprint::of_arguments(arguments),
             identity: String::new(),
+            caller: Caller::default(),
+            shown: ShownCall::default(),
             session: None,
             created_at,
             expires_at,
@@ -189,6 +198,20 @@ impl Suspension {
     #[must_use]
     pub fn for_identity(mut self, identity: impl Into<String>) -> Self {
         self.identity = identity.into();
+        self
+    }
+
+    /// Notes who made the call, and with which values: the call runs with these.
+    #[must_use]
+    pub fn by(mut self, caller: Caller) -> Self {
+        self.caller = caller;
+        self
+    }
+
+    /// Notes what whoever approves is shown.
+    #[must_use]
+    pub fn showing(mut self, shown: ShownCall) -> Self {
+        self.shown = shown;
         self
     }
 
@@ -242,6 +265,27 @@ impl Suspension {
     /// On whose behalf the call was made; empty where the host named nobody.
     pub fn identity(&self) -> &str {
         &self.identity
+    }
+
+    /// Who made the call, and with which values.
+    pub fn caller(&self) -> &Caller {
+        &self.caller
+    }
+
+    /// What whoever approves is shown.
+    pub fn shown(&self) -> &ShownCall {
+        &self.shown
+    }
+
+    /// Whether this is the same call by the same caller: the same tool with the same arguments and
+    /// injected values, in the same session.
+    pub fn is_same_call(&self, other: &Self) -> bool {
+        self.definition_hash == other.definition_hash
+            && self.argument_hash == other.argument_hash
+            && self.identity == other.identity
+            && self.session == other.session
+            && self.caller.injected() == other.caller.injected()
+            && self.caller.client_name() == other.caller.client_name()
     }
 
     /// The session the call belongs to.

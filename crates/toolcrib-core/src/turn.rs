@@ -1,7 +1,9 @@
 //! A turn: the only door to listing, describing and calling tools.
 
 use std::fmt;
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::json;
 use toolcrib_tool::{
@@ -10,7 +12,7 @@ use toolcrib_tool::{
 };
 
 use crate::admission::Lineage;
-use crate::approval::Approver;
+use crate::approval::{Approvals, Approver};
 use crate::cancel::Cancellation;
 use crate::events::{Listeners, Payload};
 use crate::executor::Shared;
@@ -21,9 +23,13 @@ use crate::policy::{Policy, Verdict};
 use crate::registry::{Manner, Slot};
 use crate::spill::{READ_OUTPUT, SpillStore};
 use crate::suspension::{
-    Answer, Grant, RedeemError, Resolution, StoreError, Suspension, SuspensionId, redeem,
+    Answer, Caller, Grant, Outcome, RedeemError, Resolution, Settled, StoreError, Suspension,
+    SuspensionId, redeem,
 };
 use crate::{Executor, RegistrySnapshot, Toolset, ToolsetView, batch, pipeline};
+
+/// How often outcomes of other processes are looked for.
+const ELSEWHERE: Duration = Duration::from_secs(1);
 
 /// What a host attaches to a turn.
 #[derive(Clone, Default)]
@@ -38,6 +44,8 @@ pub struct TurnOptions {
     scope: Policy,
     listeners: Listeners,
     max_concurrency: Option<usize>,
+    client: Option<Arc<str>>,
+    joinable: bool,
 }
 
 impl TurnOptions {
@@ -93,6 +101,22 @@ impl TurnOptions {
     #[must_use]
     pub fn may_approve(mut self, may_approve: bool) -> Self {
         self.may_approve = Some(may_approve);
+        self
+    }
+
+    /// Names the client that the calls come from. Whoever approves is shown the name.
+    #[must_use]
+    pub fn client(mut self, name: impl Into<Arc<str>>) -> Self {
+        self.client = Some(name.into());
+        self
+    }
+
+    /// Sets whether a call that waits for approval can be joined by the same call made again
+    /// ([`Turn::same_call`]). For clients that can ask after a waiting call in no other way.
+    /// Default: no.
+    #[must_use]
+    pub fn joinable(mut self, joinable: bool) -> Self {
+        self.joinable = joinable;
         self
     }
 
@@ -176,7 +200,8 @@ pub struct Turn {
 pub(crate) struct State {
     pub(crate) shared: Arc<Shared>,
     snapshot: Arc<RegistrySnapshot>,
-    /// The snapshot through the toolset, if there is one.
+    /// The toolset, if there is one, and the snapshot through it.
+    toolset: Option<Toolset>,
     view: Option<ToolsetView>,
     pub(crate) values: ContextValues,
     /// Whose calls these are, as far as the host said: what is counted for one is not held against
@@ -193,8 +218,10 @@ pub(crate) struct State {
     /// Rules of this turn alone.
     scope: Policy,
     pub(crate) listeners: Listeners,
-    pub(crate) cancellation: Cancellation,
+    pub(crate) cancellation: Arc<Cancellation>,
     max_concurrency: usize,
+    pub(crate) client: Option<Arc<str>>,
+    joinable: bool,
 }
 
 impl State {
@@ -235,6 +262,20 @@ impl State {
         }
     }
 
+    /// Whether the toolset leaves this name in. Without a toolset it does so for tools that are gone,
+    /// too.
+    pub(crate) fn reaches(&self, name: &str) -> bool {
+        self.view.is_none() || self.slot(name).is_some()
+    }
+
+    /// Who makes calls of this tool in this turn, for whoever goes on with one later.
+    pub(crate) fn caller(&self, definition: &ToolDefinition) -> Result<Caller, serde_json::Error> {
+        let caller = Caller::new(definition, &self.values)
+            .within(self.toolset.as_ref(), &self.scope)?
+            .client(self.client.as_deref());
+        Ok(caller.rights(self.may_approve, self.joinable))
+    }
+
     /// Whether anything but yes could be said to a call of this tool.
     pub(crate) fn needs_look(&self, manner: &Manner) -> bool {
         self.shared.policy.load().looks_at(manner.asks) || !self.scope.is_empty()
@@ -263,7 +304,8 @@ impl Turn {
         let state = State {
             may_approve: options.may_approve.unwrap_or(has_approver),
             shared: Arc::clone(&executor.shared),
-            view: options.toolset.map(|toolset| toolset.view(&snapshot)),
+            view: options.toolset.as_ref().map(|toolset| toolset.view(&snapshot)),
+            toolset: options.toolset,
             snapshot,
             identity: identity(&options.values),
             context: canonical_context(&options.values),
@@ -276,11 +318,13 @@ impl Turn {
                 (Some(bus), None) => options.listeners.with_bus(bus.clone()),
                 _ => options.listeners,
             },
-            cancellation: Cancellation::default(),
+            cancellation: Arc::default(),
             values: options.values,
             max_concurrency: options
                 .max_concurrency
                 .unwrap_or(executor.shared.config.max_concurrency),
+            client: options.client,
+            joinable: options.joinable,
         };
         Self { state: Arc::new(state) }
     }
@@ -366,10 +410,153 @@ impl Turn {
     /// Goes on with a call that was suspended, here or in another process: what was granted is
     /// checked against the call, the tool as it is now, and the identity of this turn. It may come to
     /// wait again.
+    ///
+    /// It runs with the values that were kept of its caller's context, not with this turn's.
     pub async fn resume(&self, grant: Grant) -> Answer {
         let lineage = Lineage::root();
         let origin = Origin { grant: Some(&grant), ..Origin::alone(&lineage) };
-        pipeline::run(self, grant.call(), origin).await.into_answer()
+        let turn = self.with_values(grant.suspension().caller().values());
+        pipeline::run(&turn, grant.call(), origin).await.into_answer()
+    }
+
+    /// The calls that wait for approval and that this turn may decide on, whoever made them; `None`
+    /// without the right to approve.
+    pub fn approvals(&self) -> Option<Approvals> {
+        self.may_approve().then(|| Approvals::of(self))
+    }
+
+    /// What became of a suspended call of this turn's identity that somebody else has decided on.
+    pub async fn outcome(&self, id: &SuspensionId) -> Result<Option<Settled>, StoreError> {
+        let Some(store) = &self.state.shared.suspensions else { return Ok(None) };
+        let found = store.settled(id).await?;
+        Ok(found.filter(|one| one.suspension().identity() == &*self.state.identity))
+    }
+
+    /// As [`outcome`](Self::outcome), and waits for up to `limit` until the call has an outcome or
+    /// waits for something else. `None` where it has neither by then, and where it is not known.
+    pub async fn wait_for_outcome(
+        &self,
+        id: &SuspensionId,
+        limit: Duration,
+    ) -> Result<Option<Settled>, StoreError> {
+        let until = tokio::time::Instant::now() + limit;
+        loop {
+            let mut told = pin!(self.state.shared.settled.notified());
+            told.as_mut().enable();
+            match self.outcome(id).await? {
+                Some(settled) if *settled.outcome() != Outcome::Running => return Ok(Some(settled)),
+                Some(_) => {}
+                None if self.suspended(id).await?.is_none() => {
+                    // It may have been decided on between the two looks.
+                    if self.outcome(id).await?.is_none() {
+                        return Ok(None);
+                    }
+                    continue;
+                }
+                None => {}
+            }
+            // Other processes over the same store are not heard here.
+            let next = (tokio::time::Instant::now() + ELSEWHERE).min(until);
+            let waited = tokio::time::timeout_at(next, told).await;
+            if waited.is_err() && next == until {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Takes what became of a call, once.
+    pub async fn take_outcome(&self, id: &SuspensionId) -> Result<Option<Settled>, StoreError> {
+        if self.outcome(id).await?.is_none() {
+            return Ok(None);
+        }
+        let Some(store) = &self.state.shared.suspensions else { return Ok(None) };
+        store.take_settled(id).await
+    }
+
+    /// An earlier call of the same kind that waits, or was decided on and not asked after: of this
+    /// identity, session and client, of the same tool with the same arguments and injected values.
+    /// Only calls of [joinable](TurnOptions::joinable) turns are found.
+    pub async fn same_call(&self, call: &Suspension) -> Result<Option<Suspension>, StoreError> {
+        let Some(store) = &self.state.shared.suspensions else { return Ok(None) };
+        let now = self.state.shared.now();
+        let same = |one: &Suspension| {
+            one.id() != call.id() && one.caller().is_joinable() && one.is_same_call(call)
+        };
+        let settled = store.list_settled(&self.state.identity).await?;
+        let found = settled.into_iter().filter(|one| !one.is_old(now));
+        if let Some(found) = found.map(|one| one.suspension().clone()).find(same) {
+            return Ok(Some(found));
+        }
+        let waiting = store.list(&self.state.identity).await?;
+        Ok(waiting.into_iter().find(|one| !one.is_expired(now) && same(one)))
+    }
+
+    /// This turn with the values that another had, if they differ.
+    fn with_values(&self, values: ContextValues) -> Self {
+        if values == self.state.values {
+            return self.clone();
+        }
+        let state = &self.state;
+        self.with(State {
+            context: canonical_context(&values),
+            values,
+            identity: Arc::clone(&state.identity),
+            files: state.files.clone(),
+            session: state.session.clone(),
+            toolset: state.toolset.clone(),
+            view: state.view.clone(),
+            scope: state.scope.clone(),
+            listeners: state.listeners.clone(),
+            approver: state.approver.clone(),
+            may_approve: state.may_approve,
+            client: state.client.clone(),
+            joinable: state.joinable,
+            cancellation: Arc::clone(&state.cancellation),
+            shared: Arc::clone(&state.shared),
+            snapshot: Arc::clone(&state.snapshot),
+            services: state.services.clone(),
+            max_concurrency: state.max_concurrency,
+        })
+    }
+
+    /// A turn of whoever made a suspended call, over this turn's tools and services. Nobody is
+    /// asked in it, and nobody but the executor's bus hears of its calls.
+    pub(crate) fn as_caller(&self, suspension: &Suspension) -> Result<Self, ToolError> {
+        let caller = suspension.caller();
+        let unreadable = |error| {
+            ToolError::internal("the rules kept with the waiting call cannot be read")
+                .with_source(error)
+        };
+        let toolset = caller.toolset().map_err(unreadable)?;
+        let (state, values) = (&self.state, caller.values());
+        let listeners = Listeners::default();
+        Ok(self.with(State {
+            context: canonical_context(&values),
+            values,
+            identity: suspension.identity().into(),
+            files: ToolFiles::default(),
+            session: suspension.session().map(Arc::from),
+            view: toolset.as_ref().map(|toolset| toolset.view(&state.snapshot)),
+            toolset,
+            scope: caller.scope().map_err(unreadable)?,
+            listeners: match &state.shared.bus {
+                Some(bus) => listeners.with_bus(bus.clone()),
+                None => listeners,
+            },
+            approver: None,
+            may_approve: caller.may_approve() && state.shared.approver.is_none(),
+            client: caller.client_name().map(Arc::from),
+            joinable: caller.is_joinable(),
+            cancellation: Arc::default(),
+            shared: Arc::clone(&state.shared),
+            snapshot: Arc::clone(&state.snapshot),
+            services: state.services.clone(),
+            max_concurrency: state.max_concurrency,
+        }))
+    }
+
+    fn with(&self, state: State) -> Self {
+        Self { state: Arc::new(state) }
     }
 
     /// A suspended call of this turn's identity, if it still waits.

@@ -33,7 +33,7 @@ pub async fn ask(
     };
     decided.unwrap_or_else(|_| {
         tracing::error!(
-            tool = request.definition.name(),
+            tool = %request.tool,
             call_id = %request.call_id,
             "the approver panicked; the call is denied"
         );
@@ -43,24 +43,26 @@ pub async fn ask(
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use toolcrib_tool::{Arguments, BoxFuture, CallId, ToolDefinition};
+    use toolcrib_tool::{Arguments, BoxFuture, CallId};
 
     use super::*;
+    use crate::approval::{Asker, ShownCall};
     use crate::clock::Timestamp;
 
     fn request() -> ApprovalRequest {
-        let definition = ToolDefinition::builder("rm").description("Remove.").build();
         ApprovalRequest {
+            id: None,
             call_id: CallId::new("1"),
-            definition: Arc::new(definition.expect("it is right")),
+            tool: "rm".to_owned(),
+            definition: None,
             arguments: Arguments::from_validated("{}".to_owned()),
-            shown: serde_json::json!({}),
+            shown: ShownCall::default(),
+            asker: Asker::default(),
             identity: "".into(),
             session: None,
             rule: "policy.rules[0]".to_owned(),
             reason: "because".to_owned(),
+            created_at: Timestamp::from_unix_millis(0),
             expires_at: Timestamp::NEVER,
         }
     }

@@ -12,11 +12,12 @@ const MAX_APPROVALS: usize = 10_000;
 
 /// What has been approved for the rest of a session.
 ///
-/// An approval holds for one session, one identity and one definition: a tool that changed is asked
-/// for again. Without a session nothing is remembered.
+/// An approval holds for one session, one identity, one definition and one set of injected values:
+/// a tool that changed is asked about again, and so is a call with, say, another `project_id`.
+/// Without a session nothing is remembered.
 ///
 /// ```
-/// use toolcrib_core::approval::{Remember, SessionApprovals};
+/// use toolcrib_core::approval::{Approved, Remember, SessionApprovals};
 /// use toolcrib_core::fingerprint::Fingerprint;
 /// use toolcrib_tool::{Arguments, Layer, Source, ToolDefinition, ToolEntry};
 ///
@@ -24,14 +25,17 @@ const MAX_APPROVALS: usize = 10_000;
 /// let tool = Fingerprint::of_definition(&ToolEntry::client(definition, Source::new(Layer::Host, "doc")));
 /// let arguments = |text: &str| Fingerprint::of_arguments(&Arguments::from_validated(text.into()));
 ///
+/// let none = Fingerprint::of_json(&serde_json::json!({}));
+/// let by = |identity| Approved { session: "s1", identity, definition: tool, injected: none };
+///
 /// let approvals = SessionApprovals::new();
-/// approvals.remember("s1", "ada", tool, arguments(r#"{"path":"a"}"#), Remember::SameCall);
-/// assert!(approvals.holds("s1", "ada", tool, || arguments(r#"{"path":"a"}"#)));
-/// assert!(!approvals.holds("s1", "ada", tool, || arguments(r#"{"path":"b"}"#)));
-/// assert!(!approvals.holds("s1", "bob", tool, || arguments(r#"{"path":"a"}"#)));
+/// approvals.remember(by("ada"), arguments(r#"{"path":"a"}"#), Remember::SameCall);
+/// assert!(approvals.holds(by("ada"), || arguments(r#"{"path":"a"}"#)));
+/// assert!(!approvals.holds(by("ada"), || arguments(r#"{"path":"b"}"#)));
+/// assert!(!approvals.holds(by("bob"), || arguments(r#"{"path":"a"}"#)));
 ///
 /// approvals.forget_session("s1");
-/// assert!(!approvals.holds("s1", "ada", tool, || arguments(r#"{"path":"a"}"#)));
+/// assert!(!approvals.holds(by("ada"), || arguments(r#"{"path":"a"}"#)));
 /// # Ok::<(), toolcrib_tool::DefinitionError>(())
 /// ```
 #[derive(Debug, Default)]
@@ -39,17 +43,39 @@ pub struct SessionApprovals(Mutex<Kept>);
 
 #[derive(Debug, Default)]
 struct Kept {
-    sessions: HashMap<Box<str>, HashSet<Approved>>,
+    sessions: HashMap<Box<str>, HashSet<Entry>>,
     /// The same, oldest first.
-    order: VecDeque<(Box<str>, Approved)>,
+    order: VecDeque<(Box<str>, Entry)>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Approved {
+struct Entry {
     identity: Box<str>,
     definition: Fingerprint,
+    injected: Fingerprint,
     /// `None`: whatever the arguments.
     arguments: Option<Fingerprint>,
+}
+
+/// Whose calls of which tool an approval is about: by whom, of what definition, and with which
+/// values from the context.
+#[derive(Debug, Clone, Copy)]
+pub struct Approved<'a> {
+    /// The session.
+    pub session: &'a str,
+    /// On whose behalf the calls are made.
+    pub identity: &'a str,
+    /// The tool's fingerprint ([`Fingerprint::of_definition`]).
+    pub definition: Fingerprint,
+    /// The fingerprint of the injected values ([`Fingerprint::of_injected`]).
+    pub injected: Fingerprint,
+}
+
+impl Approved<'_> {
+    fn entry(self, arguments: Option<Fingerprint>) -> Entry {
+        let Self { identity, definition, injected, .. } = self;
+        Entry { identity: identity.into(), definition, injected, arguments }
+    }
 }
 
 impl SessionApprovals {
@@ -59,23 +85,16 @@ impl SessionApprovals {
     }
 
     /// Keeps an approval as far as `scope` says.
-    pub fn remember(
-        &self,
-        session: &str,
-        identity: &str,
-        definition: Fingerprint,
-        arguments: Fingerprint,
-        scope: Remember,
-    ) {
+    pub fn remember(&self, approved: Approved<'_>, arguments: Fingerprint, scope: Remember) {
         let arguments = match scope {
             Remember::Nothing => return,
             Remember::SameCall => Some(arguments),
             Remember::Tool => None,
         };
-        let approved = Approved { identity: identity.into(), definition, arguments };
+        let (session, entry) = (approved.session, approved.entry(arguments));
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.sessions.entry(session.into()).or_default().insert(approved.clone()) {
-            kept.order.push_back((session.into(), approved));
+        if kept.sessions.entry(session.into()).or_default().insert(entry.clone()) {
+            kept.order.push_back((session.into(), entry));
         }
         while kept.order.len() > MAX_APPROVALS {
             kept.forget_oldest();
@@ -86,16 +105,13 @@ impl SessionApprovals {
     /// is something to compare it with.
     pub fn holds(
         &self,
-        session: &str,
-        identity: &str,
-        definition: Fingerprint,
+        approved: Approved<'_>,
         arguments: impl FnOnce() -> Fingerprint,
     ) -> bool {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(session) = kept.sessions.get(session) else { return false };
-        let whole = Approved { identity: identity.into(), definition, arguments: None };
-        session.contains(&whole)
-            || session.contains(&Approved { arguments: Some(arguments()), ..whole })
+        let Some(session) = kept.sessions.get(approved.session) else { return false };
+        session.contains(&approved.entry(None))
+            || session.contains(&approved.entry(Some(arguments())))
     }
 
     /// Forgets what was approved in a session that is over.
@@ -129,21 +145,26 @@ mod tests {
         Fingerprint::of_arguments(&Arguments::from_validated(n.to_string()))
     }
 
+    fn of(session: &str, n: usize) -> Approved<'_> {
+        let definition = fingerprint(n);
+        Approved { session, identity: "", definition, injected: fingerprint(0) }
+    }
+
     #[test]
     fn a_tool_approved_as_a_whole_needs_no_look_at_arguments() {
         let approvals = SessionApprovals::new();
-        approvals.remember("s", "", fingerprint(1), fingerprint(9), Remember::Tool);
+        approvals.remember(of("s", 1), fingerprint(9), Remember::Tool);
         let unread = || -> Fingerprint { panic!("nobody needs the arguments") };
-        assert!(approvals.holds("s", "", fingerprint(1), unread));
-        assert!(!approvals.holds("other", "", fingerprint(1), unread));
-        assert!(!approvals.holds("s", "", fingerprint(2), || fingerprint(9)));
+        assert!(approvals.holds(of("s", 1), unread));
+        assert!(!approvals.holds(of("other", 1), unread));
+        assert!(!approvals.holds(of("s", 2), || fingerprint(9)));
     }
 
     #[test]
     fn an_approval_of_this_once_is_not_kept() {
         let approvals = SessionApprovals::new();
-        approvals.remember("s", "", fingerprint(1), fingerprint(9), Remember::Nothing);
-        assert!(!approvals.holds("s", "", fingerprint(1), || fingerprint(9)));
+        approvals.remember(of("s", 1), fingerprint(9), Remember::Nothing);
+        assert!(!approvals.holds(of("s", 1), || fingerprint(9)));
     }
 
     #[test]
@@ -151,10 +172,10 @@ mod tests {
         let approvals = SessionApprovals::new();
         for n in 0..=MAX_APPROVALS {
             let session = if n == 0 { "first" } else { "then" };
-            approvals.remember(session, "", fingerprint(n), fingerprint(n), Remember::Tool);
+            approvals.remember(of(session, n), fingerprint(n), Remember::Tool);
         }
-        assert!(!approvals.holds("first", "", fingerprint(0), || fingerprint(0)));
-        assert!(approvals.holds("then", "", fingerprint(1), || fingerprint(1)));
+        assert!(!approvals.holds(of("first", 0), || fingerprint(0)));
+        assert!(approvals.holds(of("then", 1), || fingerprint(1)));
         let kept = approvals.0.lock().expect("nobody panicked");
         assert_eq!((kept.sessions.len(), kept.order.len()), (1, MAX_APPROVALS));
     }

@@ -195,6 +195,7 @@ impl ExecutorBuilder {
                 approver,
                 approvals: SessionApprovals::new(),
                 suspensions,
+                settled: tokio::sync::Notify::new(),
                 clock,
                 bus,
                 shutdown: Shutdown::default(),

@@ -7,11 +7,13 @@ use toolcrib_tool::{Arguments, ErrorKind, RawArguments, ToolError, ToolOutput};
 use super::finish::check_data;
 use super::ready::{Checked, OwnCheck, checked};
 use super::{Leave, Way};
-use crate::approval::{self, ApprovalRequest, Decision as Decided, Remember};
+use crate::approval::{
+    self, ApprovalRequest, Approved, Asker, Decision as Decided, Remember, ShownCall,
+};
 use crate::audit::Decision;
 use crate::fingerprint::Fingerprint;
 use crate::policy::{DecidedBy, Verdict};
-use crate::redaction::redact;
+use crate::redaction::{REDACTED, redact_injected, redact_whole, sensitive_texts};
 use crate::registry::Slot;
 use crate::suspension::{Grant, Granted, Suspension, Waiting, client_output};
 
@@ -46,8 +48,9 @@ impl<'a> Way<'a> {
         };
         if let Some(grant) = self.origin.grant {
             let now = state.shared.now();
-            let identity = &state.identity;
-            grant.check(self.id, slot.fingerprint(), &checked.arguments, identity, now)?;
+            let (identity, arguments) = (&state.identity, &checked.arguments);
+            let injected = self.injected(slot);
+            grant.check(self.id, slot.fingerprint(), arguments, injected, identity, now)?;
             grant.spend()?;
             if let Granted::Run { remember } = grant.granted() {
                 self.remember(slot, &checked.arguments, *remember);
@@ -61,9 +64,11 @@ impl<'a> Way<'a> {
             self.decision = Decision::Approved { by, changed: false };
             return Ok(());
         }
+        // Whoever decides sees what would run; a call that could not run is not asked about.
+        let shown = self.shown(slot, &checked.arguments, own)?;
         let Some(approver) = state.approver() else {
             let waiting = Waiting::Approval { reason, rule: by.to_string() };
-            let leave = self.suspend(slot, Some(&checked.arguments), waiting).await;
+            let leave = self.suspend_showing(slot, &checked.arguments, waiting, shown).await;
             self.decision = match &leave {
                 Leave::Suspended(_) => Decision::Waiting,
                 Leave::Failed(error) => {
@@ -73,7 +78,7 @@ impl<'a> Way<'a> {
             return Err(leave);
         };
         let timeout = state.shared.config.approval_timeout;
-        let request = self.request(slot, &checked.arguments, &by, reason);
+        let request = self.request(slot, &checked.arguments, shown, &by, reason);
         match approval::ask(approver.as_ref(), &request, timeout).await {
             Decided::Approve { remember } => {
                 self.remember(slot, &checked.arguments, remember);
@@ -140,17 +145,25 @@ impl<'a> Way<'a> {
         &self,
         slot: &Slot,
         arguments: &Arguments,
+        shown: ShownCall,
         by: &DecidedBy,
         reason: String,
     ) -> ApprovalRequest {
         let state = &self.turn.state;
         let now = state.shared.now();
-        let definition = Arc::clone(&slot.entry.definition);
         ApprovalRequest {
+            id: None,
             call_id: self.id.clone(),
-            shown: redact(&definition, arguments.value(), &state.shared.mask.load()),
-            definition,
+            tool: slot.entry.name().to_owned(),
+            definition: Some(Arc::clone(&slot.entry.definition)),
             arguments: arguments.clone(),
+            shown,
+            asker: Asker {
+                tenant: state.values.get("tenant").cloned(),
+                user: state.values.get("user").cloned(),
+                client: state.client.as_deref().map(str::to_owned),
+            },
+            created_at: now,
             identity: Arc::clone(&state.identity),
             session: state.session.clone(),
             rule: by.to_string(),
@@ -165,19 +178,60 @@ impl<'a> Way<'a> {
     fn remember(&self, slot: &Slot, arguments: &Arguments, scope: Remember) {
         let state = &self.turn.state;
         if let Some(session) = state.session.as_deref().filter(|_| scope != Remember::Nothing) {
-            let definition = slot.fingerprint();
             let arguments = Fingerprint::of_arguments(arguments);
-            let approvals = &state.shared.approvals;
-            approvals.remember(session, &state.identity, definition, arguments, scope);
+            let approved = self.approved(slot, session);
+            state.shared.approvals.remember(approved, arguments, scope);
         }
     }
 
     fn is_remembered(&self, slot: &Slot, arguments: &Arguments) -> bool {
         let state = &self.turn.state;
         let Some(session) = state.session.as_deref() else { return false };
-        let definition = slot.fingerprint();
         let arguments = || Fingerprint::of_arguments(arguments);
-        state.shared.approvals.holds(session, &state.identity, definition, arguments)
+        state.shared.approvals.holds(self.approved(slot, session), arguments)
+    }
+
+    fn approved<'s>(&'s self, slot: &Slot, session: &'s str) -> Approved<'s> {
+        Approved {
+            session,
+            identity: &self.turn.state.identity,
+            definition: slot.fingerprint(),
+            injected: self.injected(slot),
+        }
+    }
+
+    /// The fingerprint of what the host injects into this call.
+    fn injected(&self, slot: &Slot) -> Fingerprint {
+        Fingerprint::of_injected(&slot.entry.definition, &self.turn.state.values)
+    }
+
+    /// What a person may see of the call. Fails where the tool cannot even say what it would do: the
+    /// call would fail as well.
+    fn shown(
+        &self,
+        slot: &Slot,
+        arguments: &Arguments,
+        own: Option<OwnCheck<'_>>,
+    ) -> Result<ShownCall, ToolError> {
+        let state = &self.turn.state;
+        let (definition, mask) = (&slot.entry.definition, state.shared.mask.load());
+        let plan = own.map(|own| own.plan(arguments)).transpose()?.flatten();
+        let injected = definition.injections().iter().filter_map(|injection| {
+            let value = state.values.get(injection.context_key())?;
+            let parameter = injection.parameter();
+            Some((parameter.to_owned(), redact_injected(definition, parameter, value, &mask)))
+        });
+        let sensitive = sensitive_texts(definition, arguments.value());
+        let hidden = |text: String| {
+            let replaced = |text: String, hidden: &String| text.replace(hidden, REDACTED);
+            let text = sensitive.iter().fold(text, replaced);
+            mask.text(&text).into_owned()
+        };
+        Ok(ShownCall {
+            arguments: redact_whole(definition, arguments.value(), &mask),
+            injected: injected.collect(),
+            plan: plan.map(|plan| plan.map(hidden).to_value()),
+        })
     }
 
     /// Puts the call away until somebody resolves it; or it fails, where nobody could.
@@ -187,9 +241,33 @@ impl<'a> Way<'a> {
         arguments: Option<&Arguments>,
         waiting: Waiting,
     ) -> Leave {
+        match arguments {
+            Some(arguments) => {
+                self.suspend_showing(slot, arguments, waiting, ShownCall::default()).await
+            }
+            None => nobody_waits(&waiting).into(),
+        }
+    }
+
+    /// The same with what whoever decides is shown.
+    async fn suspend_showing(
+        &self,
+        slot: &Slot,
+        arguments: &Arguments,
+        waiting: Waiting,
+        shown: ShownCall,
+    ) -> Leave {
         let state = &self.turn.state;
-        let (Some(store), Some(arguments)) = (&state.shared.suspensions, arguments) else {
+        let Some(store) = &state.shared.suspensions else {
             return nobody_waits(&waiting).into();
+        };
+        if self.origin.lineage.depth() > 0 {
+            // The call that made this one has its answer before anybody could resolve it.
+            return waits_within(&waiting, self.name).into();
+        }
+        let caller = match state.caller(&slot.entry.definition) {
+            Ok(caller) => caller,
+            Err(error) => return unkept(error).into(),
         };
         let config = &state.shared.config;
         let limit = match waiting {
@@ -202,7 +280,7 @@ impl<'a> Way<'a> {
         let tool = (slot.entry.name(), slot.fingerprint());
         let suspended = Suspension::of(self.id, tool, arguments, waiting, (now, expires_at));
         let mut suspension = match suspended {
-            Ok(suspension) => suspension.for_identity(&*state.identity),
+            Ok(suspension) => suspension.for_identity(&*state.identity).by(caller).showing(shown),
             Err(error) => return unkept(error).into(),
         };
         if let Some(session) = &state.session {
@@ -219,6 +297,22 @@ fn unkept(error: impl std::error::Error + Send + Sync + 'static) -> ToolError {
     ToolError::unavailable("the call would have to wait for somebody, and could not be kept")
         .with_hint("Nothing was run. Tell the user.")
         .with_source(error)
+}
+
+/// The failure of a call that would have to wait, and was made by another call.
+fn waits_within(waiting: &Waiting, tool: &str) -> ToolError {
+    let why = match waiting {
+        Waiting::Approval { reason, .. } => format!("it needs approval: {reason}"),
+        Waiting::Client => "it runs at the client".to_owned(),
+        Waiting::Input { message, .. } => format!("it needs an answer from a person: {message}"),
+        Waiting::Pending { ticket } => format!("its work goes on elsewhere as {ticket}"),
+    };
+    let kind = match waiting {
+        Waiting::Approval { .. } => ErrorKind::RequiresApproval,
+        _ => ErrorKind::Unavailable,
+    };
+    ToolError::new(kind, format!("{why}; a call that another tool makes cannot wait for that"))
+        .with_hint(format!("Nothing was run. Call `{tool}` itself."))
 }
 
 fn nobody_waits(waiting: &Waiting) -> ToolError {

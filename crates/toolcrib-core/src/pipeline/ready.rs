@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use toolcrib_tool::{
     Arguments, CallContext, CallContextBuilder, CallId, Defines, ErrorKind, HostedContext,
-    RawArguments, Tool, ToolDefinition, ToolError,
+    Plan, RawArguments, Tool, ToolDefinition, ToolError,
 };
 
 use super::{Leave, Way};
@@ -123,6 +123,11 @@ pub(super) struct OwnCheck<'c> {
 }
 
 impl OwnCheck<'_> {
+    /// What the tool would do, as far as it can say.
+    pub(super) fn plan(self, arguments: &Arguments) -> Result<Option<Plan>, ToolError> {
+        self.tool.plan(arguments, self.context)
+    }
+
     pub(super) async fn passes(self, arguments: &Arguments) -> Result<(), ToolError> {
         validate(self.tool, arguments, self.context, self.limit).await
     }

@@ -15,7 +15,7 @@ use crate::fingerprint::Fingerprint;
 ///
 /// Made by [`redeem`](super::redeem) only: it has no constructor, cannot be cloned and cannot be
 /// deserialised. It is bound to the call's id, to the tool as it was defined, to the arguments, to
-/// the identity and to a time.
+/// the values the host injects, to the identity and to a time.
 ///
 /// ```compile_fail
 /// fn twice(grant: toolcrib_core::suspension::Grant) {
@@ -99,9 +99,10 @@ impl Grant {
         ToolCall::new(self.suspension.call_id(), self.suspension.tool(), arguments)
     }
 
-    /// Whether the grant is for this call of the tool of this fingerprint, with these arguments, which have passed
-    /// every check, for this identity, at this time. The error, of kind `denied`, is the call's
-    /// answer.
+    /// Whether the grant is for this call of the tool of this fingerprint, with these arguments,
+    /// which have passed every check, with these injected values
+    /// ([`Fingerprint::of_injected`]), for this identity, at this time. The error, of kind
+    /// `denied`, is the call's answer.
     ///
     /// Arguments that the approver changed come from the grant itself ([`call`](Self::call)) and
     /// get defaults and normal spelling on their way here, so they have no fingerprint to hold
@@ -111,6 +112,7 @@ impl Grant {
         call: &CallId,
         definition: Fingerprint,
         arguments: &Arguments,
+        injected: Fingerprint,
         identity: &str,
         now: Timestamp,
     ) -> Result<(), ToolError> {
@@ -124,6 +126,12 @@ impl Grant {
             return Err(ToolError::denied("the decision was about another call"));
         }
         self.check_definition(definition)?;
+        if injected != kept.caller().injected() {
+            return Err(ToolError::denied(
+                "the values the host injects are not those that were decided on",
+            )
+            .with_hint("Make the call again."));
+        }
         let same =
             self.changed.is_some() || Fingerprint::of_arguments(arguments) == kept.argument_hash();
         if !same {

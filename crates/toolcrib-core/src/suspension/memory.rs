@@ -6,14 +6,20 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use toolcrib_tool::BoxFuture;
 
-use super::{StoreError, Suspension, SuspensionId, SuspensionStore};
+use super::{Settled, StoreError, Suspension, SuspensionId, SuspensionStore};
 
 /// Calls that may wait at once.
 const MAX_WAITING: usize = 10_000;
 
 /// A store in memory. Where it is full, what has expired makes room first.
 #[derive(Debug, Default)]
-pub struct MemorySuspensions(Mutex<HashMap<SuspensionId, Suspension>>);
+pub struct MemorySuspensions(Mutex<Entries>);
+
+#[derive(Debug, Default)]
+struct Entries {
+    waiting: HashMap<SuspensionId, Suspension>,
+    settled: HashMap<SuspensionId, Settled>,
+}
 
 impl MemorySuspensions {
     /// An empty store.
@@ -21,14 +27,22 @@ impl MemorySuspensions {
         Self::default()
     }
 
-    fn kept(&self) -> MutexGuard<'_, HashMap<SuspensionId, Suspension>> {
+    fn sorted(&self, wanted: impl Fn(&Suspension) -> bool) -> Vec<Suspension> {
+        let entries = self.entries();
+        let mut found: Vec<_> =
+            entries.waiting.values().filter(|one| wanted(one)).cloned().collect();
+        found.sort_by(|a, b| (a.created_at(), a.id()).cmp(&(b.created_at(), b.id())));
+        found
+    }
+
+    fn entries(&self) -> MutexGuard<'_, Entries> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl SuspensionStore for MemorySuspensions {
     fn put<'a>(&'a self, suspension: &'a Suspension) -> BoxFuture<'a, Result<(), StoreError>> {
-        let mut kept = self.kept();
+        let kept = &mut self.entries().waiting;
         if kept.len() >= MAX_WAITING {
             // The newest one knows what time it is.
             kept.retain(|_, old| !old.is_expired(suspension.created_at()));
@@ -45,22 +59,62 @@ impl SuspensionStore for MemorySuspensions {
         &'a self,
         id: &'a SuspensionId,
     ) -> BoxFuture<'a, Result<Option<Suspension>, StoreError>> {
-        Box::pin(ready(Ok(self.kept().get(id).cloned())))
+        Box::pin(ready(Ok(self.entries().waiting.get(id).cloned())))
     }
 
     fn take<'a>(
         &'a self,
         id: &'a SuspensionId,
     ) -> BoxFuture<'a, Result<Option<Suspension>, StoreError>> {
-        Box::pin(ready(Ok(self.kept().remove(id))))
+        Box::pin(ready(Ok(self.entries().waiting.remove(id))))
     }
 
     fn list<'a>(&'a self, identity: &'a str) -> BoxFuture<'a, Result<Vec<Suspension>, StoreError>> {
-        let kept = self.kept();
-        let mut of_identity: Vec<_> =
-            kept.values().filter(|one| one.identity() == identity).cloned().collect();
-        of_identity.sort_by(|a, b| (a.created_at(), a.id()).cmp(&(b.created_at(), b.id())));
-        Box::pin(ready(Ok(of_identity)))
+        Box::pin(ready(Ok(self.sorted(|one| one.identity() == identity))))
+    }
+
+    fn all(&self) -> BoxFuture<'_, Result<Vec<Suspension>, StoreError>> {
+        Box::pin(ready(Ok(self.sorted(|_| true))))
+    }
+
+    fn settle<'a>(&'a self, settled: &'a Settled) -> BoxFuture<'a, Result<(), StoreError>> {
+        let kept = &mut self.entries().settled;
+        if kept.len() >= MAX_WAITING {
+            kept.retain(|_, old| !old.is_old(settled.decided_at()));
+        }
+        if kept.len() >= MAX_WAITING {
+            let oldest = kept.values().min_by_key(|old| old.decided_at());
+            if let Some(oldest) = oldest.map(|old| old.suspension().id().clone()) {
+                kept.remove(&oldest);
+            }
+        }
+        kept.insert(settled.suspension().id().clone(), settled.clone());
+        Box::pin(ready(Ok(())))
+    }
+
+    fn settled<'a>(
+        &'a self,
+        id: &'a SuspensionId,
+    ) -> BoxFuture<'a, Result<Option<Settled>, StoreError>> {
+        Box::pin(ready(Ok(self.entries().settled.get(id).cloned())))
+    }
+
+    fn take_settled<'a>(
+        &'a self,
+        id: &'a SuspensionId,
+    ) -> BoxFuture<'a, Result<Option<Settled>, StoreError>> {
+        Box::pin(ready(Ok(self.entries().settled.remove(id))))
+    }
+
+    fn list_settled<'a>(
+        &'a self,
+        identity: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<Settled>, StoreError>> {
+        let entries = self.entries();
+        let of_identity = |one: &&Settled| one.suspension().identity() == identity;
+        let mut settled: Vec<_> = entries.settled.values().filter(of_identity).cloned().collect();
+        settled.sort_by_key(Settled::decided_at);
+        Box::pin(ready(Ok(settled)))
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use toolcrib_tool::BoxFuture;
 
-use super::{Suspension, SuspensionId};
+use super::{Settled, Suspension, SuspensionId};
 
 /// Keeps suspended calls until they are resolved. Shared by all who may resolve them.
 ///
@@ -28,6 +28,31 @@ pub trait SuspensionStore: Send + Sync {
 
     /// All that wait on behalf of an identity, the oldest first.
     fn list<'a>(&'a self, identity: &'a str) -> BoxFuture<'a, Result<Vec<Suspension>, StoreError>>;
+
+    /// All that wait, whoever made the calls, the oldest first.
+    fn all(&self) -> BoxFuture<'_, Result<Vec<Suspension>, StoreError>>;
+
+    /// Keeps what became of a call that somebody else has decided on, in place of what was kept of
+    /// it before. What is [old](Settled::is_old) may be forgotten.
+    fn settle<'a>(&'a self, settled: &'a Settled) -> BoxFuture<'a, Result<(), StoreError>>;
+
+    /// What became of a call.
+    fn settled<'a>(
+        &'a self,
+        id: &'a SuspensionId,
+    ) -> BoxFuture<'a, Result<Option<Settled>, StoreError>>;
+
+    /// Takes out what became of a call. Of all who ask, exactly one gets it.
+    fn take_settled<'a>(
+        &'a self,
+        id: &'a SuspensionId,
+    ) -> BoxFuture<'a, Result<Option<Settled>, StoreError>>;
+
+    /// What became of the calls of an identity, as far as it was not taken, the oldest first.
+    fn list_settled<'a>(
+        &'a self,
+        identity: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<Settled>, StoreError>>;
 }
 
 /// Why a store could not do its work.

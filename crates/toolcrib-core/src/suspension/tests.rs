@@ -5,7 +5,8 @@ use std::sync::LazyLock;
 use proptest::prelude::*;
 use serde_json::json;
 use toolcrib_tool::{
-    Arguments, CallId, ErrorKind, Layer, Source, ToolDefinition, ToolEntry, ToolError, ToolOutput,
+    Arguments, CallId, ContextValues, ErrorKind, Injection, Layer, Source, ToolDefinition,
+    ToolEntry, ToolError, ToolOutput,
 };
 
 use super::*;
@@ -56,7 +57,30 @@ struct Presented {
     call: &'static str,
     description: &'static str,
     arguments: &'static str,
+    project: &'static str,
     identity: &'static str,
+}
+
+/// The fingerprint of a call's injected values.
+fn values(project: &str) -> Fingerprint {
+    Fingerprint::of_injected(&of_projects("tool").definition, &context(project))
+}
+
+fn none() -> Fingerprint {
+    Fingerprint::of_json(&json!({}))
+}
+
+fn context(project: &str) -> ContextValues {
+    ContextValues::new().with("project_id", project).with("trace", project.len())
+}
+
+/// A tool that takes the project from the context.
+fn of_projects(description: &str) -> ToolEntry {
+    let definition = ToolDefinition::builder("tool")
+        .description(description)
+        .injections(vec![Injection::new("project", "project_id")])
+        .build();
+    ToolEntry::client(definition.expect("it is right"), Source::new(Layer::Host, "test"))
 }
 
 fn presented() -> impl Strategy<Value = Presented> {
@@ -64,12 +88,14 @@ fn presented() -> impl Strategy<Value = Presented> {
         prop_oneof![Just("1"), Just("2")],
         prop_oneof![Just("A tool."), Just("Another.")],
         prop_oneof![Just(r#"{"a":1,"b":[2]}"#), Just(r#"{"a":1}"#), Just("{}")],
+        prop_oneof![Just("scratch"), Just("production")],
         prop_oneof![Just(""), Just("ada"), Just("eve")],
     )
-        .prop_map(|(call, description, arguments, identity)| Presented {
+        .prop_map(|(call, description, arguments, project, identity)| Presented {
             call,
             description,
             arguments,
+            project,
             identity,
         })
 }
@@ -81,10 +107,11 @@ proptest! {
         shown in presented(),
     ) {
         let call = CallId::new(made.call);
-        let of = entry("tool", made.description);
+        let of = of_projects(made.description);
         let suspension =
             Suspension::new(&call, &of, &arguments(made.arguments), approval(), at(0), at(9))
                 .unwrap()
+                .by(Caller::new(&of.definition, &context(made.project)))
                 .for_identity(made.identity);
         RUNTIME.block_on(async {
             let store = stored(&suspension).await;
@@ -97,13 +124,14 @@ proptest! {
             let grant = grant.unwrap();
             let fits = grant.check(
                 &CallId::new(shown.call),
-                Fingerprint::of_definition(&entry("tool", shown.description)),
+                Fingerprint::of_definition(&of_projects(shown.description)),
                 &arguments(shown.arguments),
+                values(shown.project),
                 shown.identity,
                 at(6),
             );
             prop_assert_eq!(fits.is_ok(), made == shown);
-            let elsewhere = grant.check(&call, Fingerprint::of_definition(&of), &arguments(made.arguments), "mallory", at(6));
+            let elsewhere = grant.check(&call, Fingerprint::of_definition(&of), &arguments(made.arguments), values(made.project), "mallory", at(6));
             prop_assert_eq!(elsewhere.unwrap_err().kind(), ErrorKind::Denied);
             Ok(())
         })?;
@@ -221,11 +249,11 @@ async fn a_grant_that_lay_about_is_good_for_nothing() {
     let (call, entry) = (CallId::new("1"), entry("tool", "A tool."));
     assert!(
         grant
-            .check(&call, Fingerprint::of_definition(&entry), &arguments("{}"), "", at(62_000))
+            .check(&call, Fingerprint::of_definition(&entry), &arguments("{}"), none(), "", at(62_000))
             .is_ok()
     );
     let late =
-        grant.check(&call, Fingerprint::of_definition(&entry), &arguments("{}"), "", at(62_001));
+        grant.check(&call, Fingerprint::of_definition(&entry), &arguments("{}"), none(), "", at(62_001));
     assert_eq!(late.expect_err("it is late").message(), "the decision on this call has expired");
 }
 
@@ -309,4 +337,17 @@ fn text_is_read_as_data_where_the_tool_promises_data() {
     assert_eq!(output.data(), Some(&json!({"n": 1})));
     let error = client_output(&definition(true), ToolOutput::from("one")).expect_err("no JSON");
     assert_eq!(error.kind(), ErrorKind::InvalidOutput);
+}
+
+#[test]
+fn a_suspension_of_the_old_form_is_refused_with_what_to_do() {
+    let suspension = suspended("1", approval(), "ada", "{}");
+    let mut written = serde_json::to_value(&suspension).expect("it is data");
+    assert_eq!(written["form"], 2);
+    let members = written.as_object_mut().expect("an object");
+    for newer in ["form", "caller", "shown"] {
+        members.remove(newer);
+    }
+    let refused = serde_json::from_value::<Suspension>(written).expect_err("it is old");
+    assert!(refused.to_string().contains("make the call again"), "{refused}");
 }

@@ -96,7 +96,7 @@ async fn arguments_are_checked_before_anybody_is_asked_and_secrets_are_not_shown
     assert!(ran.is_success(), "{}", ran.text());
     assert_eq!(runs.load(Ordering::SeqCst), 1);
     let requests = approver.requests();
-    assert_eq!(requests[0].shown, json!({"path": "a", "token": "[redacted]"}));
+    assert_eq!(requests[0].shown.arguments, json!({"path": "a", "token": "[redacted]"}));
     assert_eq!(requests[0].arguments.value()["token"], "t0ken");
 }
 

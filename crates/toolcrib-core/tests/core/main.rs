@@ -3,6 +3,7 @@
 
 mod answered_at_once;
 mod approval;
+mod bound_consent;
 mod batches;
 mod cancelling;
 mod constraints;

@@ -4,7 +4,9 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use toolcrib_core::suspension::{StoreError, Suspension, SuspensionId, SuspensionStore};
+use toolcrib_core::suspension::{
+    Settled, StoreError, Suspension, SuspensionId, SuspensionStore,
+};
 use toolcrib_tool::BoxFuture;
 
 use super::records::{Records, blocking};
@@ -46,13 +48,36 @@ const MAX_WAITING: usize = 10_000;
 /// # Ok(())
 /// # }
 /// ```
+///
+/// What became of calls that others have decided on is kept in the folder `settled` below it, for a
+/// day.
 #[derive(Debug, Clone)]
-pub struct FileSuspensions(Arc<Records<Suspension>>);
+pub struct FileSuspensions {
+    waiting: Arc<Records<Suspension>>,
+    settled: Arc<Records<Settled>>,
+}
 
 impl FileSuspensions {
     /// Opens a directory, made if it is not there. Fails if others may look into it.
     pub fn open(dir: impl Into<PathBuf>) -> io::Result<Self> {
-        Records::open(dir.into()).map(|records| Self(Arc::new(records)))
+        let dir = dir.into();
+        let waiting = Arc::new(Records::open(dir.clone())?);
+        let settled = Arc::new(Records::open(dir.join("settled"))?);
+        Ok(Self { waiting, settled })
+    }
+
+    async fn sorted(
+        &self,
+        wanted: impl Fn(&Suspension) -> bool + Send + 'static,
+    ) -> Result<Vec<Suspension>, StoreError> {
+        let records = Arc::clone(&self.waiting);
+        blocking(move || {
+            let mut waiting = records.all()?;
+            waiting.retain(wanted);
+            waiting.sort_by(|a, b| (a.created_at(), a.id()).cmp(&(b.created_at(), b.id())));
+            Ok(waiting)
+        })
+        .await
     }
 }
 
@@ -72,9 +97,26 @@ fn put(records: &Records<Suspension>, suspension: &Suspension) -> Result<(), Sto
     records.write(suspension.id(), suspension)
 }
 
+fn settle(records: &Records<Settled>, settled: &Settled) -> Result<(), StoreError> {
+    let _lock = records.lock()?;
+    let ids = records.ids()?;
+    if ids.len() >= MAX_WAITING {
+        let mut all = records.all()?;
+        all.sort_by_key(Settled::decided_at);
+        let room = (all.len() + 1).saturating_sub(MAX_WAITING);
+        let old = |one: &Settled| one.is_old(settled.decided_at());
+        for (place, one) in all.iter().enumerate() {
+            if place < room || old(one) {
+                records.remove(one.suspension().id())?;
+            }
+        }
+    }
+    records.write(settled.suspension().id(), settled)
+}
+
 impl SuspensionStore for FileSuspensions {
     fn put<'a>(&'a self, suspension: &'a Suspension) -> BoxFuture<'a, Result<(), StoreError>> {
-        let (records, suspension) = (Arc::clone(&self.0), suspension.clone());
+        let (records, suspension) = (Arc::clone(&self.waiting), suspension.clone());
         Box::pin(blocking(move || put(&records, &suspension)))
     }
 
@@ -82,7 +124,7 @@ impl SuspensionStore for FileSuspensions {
         &'a self,
         id: &'a SuspensionId,
     ) -> BoxFuture<'a, Result<Option<Suspension>, StoreError>> {
-        let (records, id) = (Arc::clone(&self.0), id.clone());
+        let (records, id) = (Arc::clone(&self.waiting), id.clone());
         Box::pin(blocking(move || records.read(&id)))
     }
 
@@ -90,7 +132,7 @@ impl SuspensionStore for FileSuspensions {
         &'a self,
         id: &'a SuspensionId,
     ) -> BoxFuture<'a, Result<Option<Suspension>, StoreError>> {
-        let (records, id) = (Arc::clone(&self.0), id.clone());
+        let (records, id) = (Arc::clone(&self.waiting), id.clone());
         Box::pin(blocking(move || {
             // Read first, so that one nobody can read is left; whoever then removes it has it.
             let found = records.read(&id)?;
@@ -99,12 +141,48 @@ impl SuspensionStore for FileSuspensions {
     }
 
     fn list<'a>(&'a self, identity: &'a str) -> BoxFuture<'a, Result<Vec<Suspension>, StoreError>> {
-        let (records, identity) = (Arc::clone(&self.0), identity.to_owned());
+        let identity = identity.to_owned();
+        Box::pin(self.sorted(move |one| one.identity() == identity))
+    }
+
+    fn all(&self) -> BoxFuture<'_, Result<Vec<Suspension>, StoreError>> {
+        Box::pin(self.sorted(|_| true))
+    }
+
+    fn settle<'a>(&'a self, settled: &'a Settled) -> BoxFuture<'a, Result<(), StoreError>> {
+        let (records, settled) = (Arc::clone(&self.settled), settled.clone());
+        Box::pin(blocking(move || settle(&records, &settled)))
+    }
+
+    fn settled<'a>(
+        &'a self,
+        id: &'a SuspensionId,
+    ) -> BoxFuture<'a, Result<Option<Settled>, StoreError>> {
+        let (records, id) = (Arc::clone(&self.settled), id.clone());
+        Box::pin(blocking(move || records.read(&id)))
+    }
+
+    fn take_settled<'a>(
+        &'a self,
+        id: &'a SuspensionId,
+    ) -> BoxFuture<'a, Result<Option<Settled>, StoreError>> {
+        let (records, id) = (Arc::clone(&self.settled), id.clone());
         Box::pin(blocking(move || {
-            let mut waiting = records.all()?;
-            waiting.retain(|one| one.identity() == identity);
-            waiting.sort_by(|a, b| (a.created_at(), a.id()).cmp(&(b.created_at(), b.id())));
-            Ok(waiting)
+            let found = records.read(&id)?;
+            Ok(if found.is_some() && records.remove(&id)? { found } else { None })
+        }))
+    }
+
+    fn list_settled<'a>(
+        &'a self,
+        identity: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<Settled>, StoreError>> {
+        let (records, identity) = (Arc::clone(&self.settled), identity.to_owned());
+        Box::pin(blocking(move || {
+            let mut settled = records.all()?;
+            settled.retain(|one| one.suspension().identity() == identity);
+            settled.sort_by_key(Settled::decided_at);
+            Ok(settled)
         }))
     }
 }

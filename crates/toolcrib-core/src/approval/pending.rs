@@ -1,0 +1,161 @@
+//! Calls that wait for approval, as whoever may approve them sees them.
+
+use std::fmt;
+use std::sync::Arc;
+
+use toolcrib_tool::{ToolCall, ToolError};
+
+use super::{ApprovalRequest, Decision};
+use crate::policy::Verdict;
+use crate::suspension::{
+    RedeemError, Settled, StoreError, Suspension, SuspensionId, SuspensionStore, Waiting, redeem,
+};
+use crate::turn::Turn;
+
+/// The calls that wait for approval and that a turn's approver may decide on: those of its tenant,
+/// of tools within its toolset, whoever made them.
+///
+/// Made by [`Turn::approvals`], which hands it out only with the right to approve. After a decision
+/// the call goes on *as its caller*: with the caller's identity, toolset, rules and kept values. Its
+/// answer is the caller's: [`Turn::outcome`] has it, and so has the run that the call is part of.
+#[derive(Debug, Clone)]
+pub struct Approvals {
+    turn: Turn,
+    all_tenants: bool,
+}
+
+/// Why a call was not decided on. It still waits, if it did.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum DecideError {
+    /// The approver's own arguments are not right, or a rule denies the call with them.
+    Arguments(ToolError),
+    /// The call could not be resolved.
+    Redeem(RedeemError),
+}
+
+impl fmt::Display for DecideError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Arguments(error) => {
+                write!(f, "the changed arguments are refused: {}", error.message())?;
+                error.hints().iter().try_for_each(|hint| write!(f, "\n{hint}"))
+            }
+            Self::Redeem(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for DecideError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Arguments(_) => None,
+            Self::Redeem(error) => Some(error),
+        }
+    }
+}
+
+impl From<RedeemError> for DecideError {
+    fn from(error: RedeemError) -> Self {
+        Self::Redeem(error)
+    }
+}
+
+impl From<StoreError> for DecideError {
+    fn from(error: StoreError) -> Self {
+        Self::Redeem(error.into())
+    }
+}
+
+impl Approvals {
+    pub(crate) fn of(turn: &Turn) -> Self {
+        Self { turn: turn.clone(), all_tenants: false }
+    }
+
+    /// The same for an operator of the server, who sees the calls of every tenant.
+    #[must_use]
+    pub fn of_all_tenants(mut self) -> Self {
+        self.all_tenants = true;
+        self
+    }
+
+    /// The calls that wait, the oldest first. Those whose time is over are left out.
+    pub async fn list(&self) -> Result<Vec<ApprovalRequest>, StoreError> {
+        let Some(store) = self.store() else { return Ok(Vec::new()) };
+        let now = self.turn.state.shared.now();
+        let waiting = store.all().await?;
+        let seen = waiting.iter().filter(|one| !one.is_expired(now) && self.sees(one));
+        Ok(seen.filter_map(|one| self.request(one)).collect())
+    }
+
+    /// One of them.
+    pub async fn find(&self, id: &SuspensionId) -> Result<Option<ApprovalRequest>, StoreError> {
+        let now = self.turn.state.shared.now();
+        let found = self.seen(id).await?.filter(|one| !one.is_expired(now));
+        Ok(found.and_then(|one| self.request(&one)))
+    }
+
+    /// Decides on a call, which then goes on as its caller, whether or not anybody waits for that.
+    /// Returns as soon as the decision holds.
+    ///
+    /// Changed arguments are checked like a model's first; where they are refused, the call still
+    /// waits.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime.
+    pub async fn decide(&self, id: &SuspensionId, decision: Decision) -> Result<(), DecideError> {
+        let store = self.store().ok_or(RedeemError::Unknown)?;
+        let found = self.seen(id).await?.ok_or(RedeemError::Unknown)?;
+        let caller = self.turn.as_caller(&found).map_err(DecideError::Arguments)?;
+        if let Decision::ApproveChanged { arguments } = &decision {
+            let call = ToolCall::new(found.call_id(), found.tool(), arguments.as_str());
+            let checked = caller.dry_run(call).await.map_err(DecideError::Arguments)?;
+            if let Verdict::Deny { message, .. } = checked.verdict {
+                return Err(DecideError::Arguments(super::refused(&message)));
+            }
+        }
+        let now = self.turn.state.shared.now();
+        let grant = redeem(&**store, id, found.identity(), now, decision.into()).await?;
+        let (store, settled) = (Arc::clone(store), Settled::running(found, now));
+        keep(&*store, &settled).await;
+        tokio::spawn(async move {
+            let answer = caller.resume(grant).await;
+            keep(&*store, &settled.ended(answer)).await;
+            caller.state.shared.settled.notify_waiters();
+        });
+        Ok(())
+    }
+
+    fn store(&self) -> Option<&Arc<dyn SuspensionStore>> {
+        self.turn.state.shared.suspensions.as_ref()
+    }
+
+    async fn seen(&self, id: &SuspensionId) -> Result<Option<Suspension>, StoreError> {
+        let Some(store) = self.store() else { return Ok(None) };
+        Ok(store.find(id).await?.filter(|one| self.sees(one)))
+    }
+
+    /// Calls of another tenant, and of tools beyond the approver's toolset, are not there.
+    fn sees(&self, suspension: &Suspension) -> bool {
+        let state = &self.turn.state;
+        let tenant = self.all_tenants
+            || suspension.caller().value("tenant") == state.values.get("tenant");
+        matches!(suspension.waiting(), Waiting::Approval { .. })
+            && tenant
+            && state.reaches(suspension.tool())
+    }
+
+    fn request(&self, suspension: &Suspension) -> Option<ApprovalRequest> {
+        let definition = self.turn.describe(suspension.tool()).map(Arc::clone);
+        ApprovalRequest::of(suspension, definition)
+    }
+}
+
+/// A store that fails now costs the caller its answer, not the decision.
+async fn keep(store: &dyn SuspensionStore, settled: &Settled) {
+    if let Err(error) = store.settle(settled).await {
+        let call_id = settled.suspension().call_id();
+        tracing::error!(%error, call_id, "what became of a decided call could not be kept");
+    }
+}

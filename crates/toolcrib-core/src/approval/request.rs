@@ -1,0 +1,199 @@
+//! The question that whoever approves a call is asked.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use toolcrib_tool::{Arguments, CallId, ToolDefinition, visible};
+
+use crate::clock::Timestamp;
+use crate::suspension::{Caller, Suspension, SuspensionId, Waiting};
+
+/// A call that waits for a decision, with all that whoever decides should know.
+#[derive(Debug, Clone)]
+pub struct ApprovalRequest {
+    /// The id under which the call waits, where it is suspended.
+    pub id: Option<SuspensionId>,
+    /// The caller's id of the call.
+    pub call_id: CallId,
+    /// The tool's name.
+    pub tool: String,
+    /// The tool as it is defined now, where this process has it.
+    pub definition: Option<Arc<ToolDefinition>>,
+    /// The arguments that the tool will get: checked and complete, and not masked.
+    pub arguments: Arguments,
+    /// What may be shown of the call.
+    pub shown: ShownCall,
+    /// On whose behalf the call was made.
+    pub asker: Asker,
+    /// The caller's tenant and user as one text; empty where the host named neither.
+    pub identity: Arc<str>,
+    /// The session, if there is one.
+    pub session: Option<Arc<str>>,
+    /// Which rule asks, as text.
+    pub rule: String,
+    /// Why it asks.
+    pub reason: String,
+    /// Since when the question stands.
+    pub created_at: Timestamp,
+    /// When the question lapses, which denies the call.
+    pub expires_at: Timestamp,
+}
+
+/// What a person is shown of a call: secrets and sensitive values are masked.
+///
+/// Nothing is cut short silently: a text of more than 8,000 characters says how many are missing.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ShownCall {
+    /// The arguments.
+    pub arguments: Value,
+    /// What the host fills in, by the parameters' names.
+    #[serde(default)]
+    pub injected: Map<String, Value>,
+    /// What the tool would do, as far as it can say: [`Plan::to_value`](toolcrib_tool::Plan::to_value).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<Value>,
+}
+
+/// On whose behalf a call was made, as far as the host said it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Asker {
+    /// The context value `tenant`.
+    pub tenant: Option<Value>,
+    /// The context value `user`.
+    pub user: Option<Value>,
+    /// The client that the call came from, by the name that the host gave it.
+    pub client: Option<String>,
+}
+
+impl Asker {
+    /// Who made a suspended call.
+    pub fn of(caller: &Caller) -> Self {
+        Self {
+            tenant: caller.value("tenant").cloned(),
+            user: caller.value("user").cloned(),
+            client: caller.client_name().map(str::to_owned),
+        }
+    }
+}
+
+impl ApprovalRequest {
+    /// The question about a suspended call; `None` where it does not wait for approval.
+    pub fn of(suspension: &Suspension, definition: Option<Arc<ToolDefinition>>) -> Option<Self> {
+        let Waiting::Approval { reason, rule } = suspension.waiting() else { return None };
+        Some(Self {
+            id: Some(suspension.id().clone()),
+            call_id: CallId::new(suspension.call_id()),
+            tool: suspension.tool().to_owned(),
+            definition,
+            arguments: Arguments::from_validated(suspension.arguments().to_owned()),
+            shown: suspension.shown().clone(),
+            asker: Asker::of(suspension.caller()),
+            identity: suspension.identity().into(),
+            session: suspension.session().map(Arc::from),
+            rule: rule.clone(),
+            reason: reason.clone(),
+            created_at: suspension.created_at(),
+            expires_at: suspension.expires_at(),
+        })
+    }
+
+    /// The question as text, the same on every surface: the tool, why it is asked about, the
+    /// arguments, what the host fills in, what would run, and on whose behalf. It has a line for
+    /// each; nothing in the call can add a line, or a character that a terminal obeys.
+    pub fn text(&self) -> String {
+        let mut text = format!("{}: {} ({})", self.tool, line(&self.reason), line(&self.rule));
+        let mut add = |name: &str, value: String| {
+            let _ = write!(text, "\n{name}: {value}");
+        };
+        add("arguments", json_line(&self.shown.arguments));
+        if !self.shown.injected.is_empty() {
+            add("injected", json_line(&Value::Object(self.shown.injected.clone())));
+        }
+        if let Some(plan) = &self.shown.plan {
+            for (name, value) in plan_lines(plan) {
+                add(name, value);
+            }
+        }
+        let Asker { tenant, user, client } = &self.asker;
+        let client = client.as_deref().map(Value::from);
+        let asker: Vec<_> = [("user", user), ("tenant", tenant), ("client", &client)]
+            .into_iter()
+            .filter_map(|(name, value)| Some(format!("{name} {}", json_line(value.as_ref()?))))
+            .collect();
+        if !asker.is_empty() {
+            add("asked by", asker.join(", "));
+        }
+        text
+    }
+
+    /// The question as JSON: `id`, `call_id`, `tool`, `arguments`, `injected`, `plan`, `rule`,
+    /// `reason`, `asker`, `session`, `created_at` and `expires_at` (milliseconds since 1970), and
+    /// `text`.
+    pub fn to_value(&self) -> Value {
+        json!({
+            "id": self.id.as_ref().map(SuspensionId::as_str),
+            "call_id": self.call_id.as_str(),
+            "tool": self.tool,
+            "arguments": self.shown.arguments,
+            "injected": self.shown.injected,
+            "plan": self.shown.plan,
+            "rule": self.rule,
+            "reason": self.reason,
+            "asker": {
+                "tenant": self.asker.tenant,
+                "user": self.asker.user,
+                "client": self.asker.client,
+            },
+            "session": self.session.as_deref(),
+            "created_at": self.created_at.unix_millis(),
+            "expires_at": self.expires_at.unix_millis(),
+            "text": self.text(),
+        })
+    }
+}
+
+/// A plan, line by line.
+fn plan_lines(plan: &Value) -> Vec<(&'static str, String)> {
+    let text = |key: &str| plan[key].as_str().map(line).unwrap_or_default();
+    match plan["kind"].as_str() {
+        Some("command") => {
+            let mut lines = vec![("runs", json_line(&plan["argv"]))];
+            let cwd = text("cwd");
+            lines.push(("in", if cwd.is_empty() { "a folder of its own".to_owned() } else { cwd }));
+            let sandbox = text("sandbox");
+            lines.push(("sandbox", if sandbox.is_empty() { "none".to_owned() } else { sandbox }));
+            let limits = plan["limits"].as_object().into_iter().flatten();
+            let limits: Vec<_> = limits.map(|(name, limit)| format!("{name} {limit}")).collect();
+            if !limits.is_empty() {
+                lines.push(("limits", limits.join(", ")));
+            }
+            if let Some(bytes) = plan["stdin_bytes"].as_u64().filter(|bytes| *bytes > 0) {
+                lines.push(("standard input", format!("{bytes} bytes")));
+            }
+            lines
+        }
+        Some("request") => {
+            let mut lines = vec![("requests", format!("{} {}", text("method"), text("url")))];
+            if !plan["body"].is_null() {
+                lines.push(("body", json_line(&plan["body"])));
+            }
+            lines
+        }
+        Some("upstream") => {
+            vec![("calls", format!("{} of the MCP server {}", text("tool"), text("server")))]
+        }
+        _ => vec![("plan", json_line(plan))],
+    }
+}
+
+fn json_line(value: &Value) -> String {
+    line(&value.to_string())
+}
+
+/// A text as one line in which nothing is invisible.
+fn line(text: &str) -> String {
+    visible(text).replace('\r', "\\r").replace('\n', "\\n")
+}

@@ -1,0 +1,124 @@
+//! Who made a suspended call, and with what: enough to go on with the call as its caller.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use toolcrib_tool::{ContextValues, ToolDefinition};
+
+use crate::Toolset;
+use crate::fingerprint::Fingerprint;
+use crate::policy::Policy;
+
+/// Who made a suspended call, and with what.
+///
+/// A call that was suspended runs with these values, whoever resolves it: what was decided on is
+/// what runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Caller {
+    /// The values of the caller's context.
+    values: BTreeMap<String, Value>,
+    /// The fingerprint of those among them that the tool takes.
+    injected: Fingerprint,
+    /// The toolset beyond which the caller sees nothing, as its rules; absent: all tools.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    toolset: Option<Value>,
+    /// The caller's own rules, as they are configured.
+    #[serde(default)]
+    scope: Value,
+    /// The client that the call came from, by the name that the host gave it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    client: Option<String>,
+    may_approve: bool,
+    /// Whether the same call, made again, is answered with this one's answer.
+    joinable: bool,
+}
+
+impl Default for Caller {
+    /// Nobody in particular, without values and rights.
+    fn default() -> Self {
+        Self {
+            values: BTreeMap::new(),
+            injected: Fingerprint::of_json(&Value::Object(Map::new())),
+            toolset: None,
+            scope: Value::Null,
+            client: None,
+            may_approve: false,
+            joinable: false,
+        }
+    }
+}
+
+impl Caller {
+    /// A caller with these values, of which the tool of this definition takes those that it
+    /// declares.
+    pub fn new(definition: &ToolDefinition, values: &ContextValues) -> Self {
+        Self {
+            values: values.iter().map(|(key, value)| (key.to_owned(), value.clone())).collect(),
+            injected: Fingerprint::of_injected(definition, values),
+            ..Self::default()
+        }
+    }
+
+    /// The same with the toolset and the rules that its calls are held to.
+    pub(crate) fn within(
+        mut self,
+        toolset: Option<&Toolset>,
+        scope: &Policy,
+    ) -> Result<Self, serde_json::Error> {
+        self.toolset = toolset.map(serde_json::to_value).transpose()?;
+        self.scope = serde_json::to_value(scope)?;
+        Ok(self)
+    }
+
+    pub(crate) fn client(mut self, client: Option<&str>) -> Self {
+        self.client = client.map(str::to_owned);
+        self
+    }
+
+    pub(crate) fn rights(mut self, may_approve: bool, joinable: bool) -> Self {
+        (self.may_approve, self.joinable) = (may_approve, joinable);
+        self
+    }
+
+    /// The values of the caller's context.
+    pub fn values(&self) -> ContextValues {
+        self.values.iter().map(|(key, value)| (key.as_str(), value.clone())).collect()
+    }
+
+    /// One of them.
+    pub fn value(&self, key: &str) -> Option<&Value> {
+        self.values.get(key)
+    }
+
+    /// The fingerprint of the values that the tool takes.
+    pub fn injected(&self) -> Fingerprint {
+        self.injected
+    }
+
+    /// The client that the call came from, if the host has named it.
+    pub fn client_name(&self) -> Option<&str> {
+        self.client.as_deref()
+    }
+
+    /// Whether the caller may approve calls.
+    pub fn may_approve(&self) -> bool {
+        self.may_approve
+    }
+
+    pub(crate) fn is_joinable(&self) -> bool {
+        self.joinable
+    }
+
+    pub(crate) fn toolset(&self) -> Result<Option<Toolset>, serde_json::Error> {
+        self.toolset.clone().map(serde_json::from_value).transpose()
+    }
+
+    pub(crate) fn scope(&self) -> Result<Policy, serde_json::Error> {
+        match &self.scope {
+            Value::Null => Ok(Policy::default()),
+            scope => serde_json::from_value(scope.clone()),
+        }
+    }
+}

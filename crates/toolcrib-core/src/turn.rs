@@ -444,7 +444,9 @@ impl Turn {
             let mut told = pin!(self.state.shared.settled.notified());
             told.as_mut().enable();
             match self.outcome(id).await? {
-                Some(settled) if *settled.outcome() != Outcome::Running => return Ok(Some(settled)),
+                Some(settled) if *settled.outcome() != Outcome::Running => {
+                    return Ok(Some(settled));
+                }
                 Some(_) => {}
                 None if self.suspended(id).await?.is_none() => {
                     // It may have been decided on between the two looks.

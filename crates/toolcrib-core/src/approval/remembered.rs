@@ -103,11 +103,7 @@ impl SessionApprovals {
 
     /// Whether a call is approved already. The fingerprint of its arguments is made only if there
     /// is something to compare it with.
-    pub fn holds(
-        &self,
-        approved: Approved<'_>,
-        arguments: impl FnOnce() -> Fingerprint,
-    ) -> bool {
+    pub fn holds(&self, approved: Approved<'_>, arguments: impl FnOnce() -> Fingerprint) -> bool {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(session) = kept.sessions.get(approved.session) else { return false };
         session.contains(&approved.entry(None))

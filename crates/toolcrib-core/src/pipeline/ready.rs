@@ -7,8 +7,8 @@ use std::task::Poll;
 use std::time::Duration;
 
 use toolcrib_tool::{
-    Arguments, CallContext, CallContextBuilder, CallId, Defines, ErrorKind, HostedContext,
-    Plan, RawArguments, Tool, ToolDefinition, ToolError,
+    Arguments, CallContext, CallContextBuilder, CallId, Defines, ErrorKind, HostedContext, Plan,
+    RawArguments, Tool, ToolDefinition, ToolError,
 };
 
 use super::{Leave, Way};

@@ -249,11 +249,24 @@ async fn a_grant_that_lay_about_is_good_for_nothing() {
     let (call, entry) = (CallId::new("1"), entry("tool", "A tool."));
     assert!(
         grant
-            .check(&call, Fingerprint::of_definition(&entry), &arguments("{}"), none(), "", at(62_000))
+            .check(
+                &call,
+                Fingerprint::of_definition(&entry),
+                &arguments("{}"),
+                none(),
+                "",
+                at(62_000)
+            )
             .is_ok()
     );
-    let late =
-        grant.check(&call, Fingerprint::of_definition(&entry), &arguments("{}"), none(), "", at(62_001));
+    let late = grant.check(
+        &call,
+        Fingerprint::of_definition(&entry),
+        &arguments("{}"),
+        none(),
+        "",
+        at(62_001),
+    );
     assert_eq!(late.expect_err("it is late").message(), "the decision on this call has expired");
 }
 

@@ -11,8 +11,8 @@ use toolcrib_core::masking::Mask;
 use toolcrib_core::suspension::{MemorySuspensions, Suspension};
 use toolcrib_core::{Answer, Executor, ExecutorBuilder, ToolFilter, Toolset, Turn, TurnOptions};
 use toolcrib_tool::{
-    Approval, Arguments, BoxFuture, CallContext, CommandPlan, ContextValues, ErrorKind, Injection, Plan, Tool,
-    ToolCall, ToolEntry, ToolError, ToolOutcome, ToolOutput, tool_fn,
+    Approval, Arguments, BoxFuture, CallContext, CommandPlan, ContextValues, ErrorKind, Injection,
+    Plan, Tool, ToolCall, ToolEntry, ToolError, ToolOutcome, ToolOutput, tool_fn,
 };
 
 use crate::harness::{define, entry, registry};
@@ -97,14 +97,14 @@ async fn a_remembered_approval_holds_for_the_injected_values_it_was_given_for() 
     for scope in [Remember::SameCall, Remember::Tool] {
         let asked = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&asked);
-        let approver = Arc::new(move |_: &ApprovalRequest| match count.fetch_add(1, Ordering::SeqCst) {
-            0 => Decision::approve().remembered(scope),
-            _ => Decision::deny("not there"),
-        });
+        let approver =
+            Arc::new(move |_: &ApprovalRequest| match count.fetch_add(1, Ordering::SeqCst) {
+                0 => Decision::approve().remembered(scope),
+                _ => Decision::deny("not there"),
+            });
         let executor = executor(&Arc::default()).build();
-        let turn = |project| {
-            executor.turn(of("ada", project).session("s").approver(approver.clone()))
-        };
+        let turn =
+            |project| executor.turn(of("ada", project).session("s").approver(approver.clone()));
         assert!(turn("scratch").call(call("1")).await.is_success());
         assert!(turn("scratch").call(call("2")).await.is_success());
         assert_eq!(asked.load(Ordering::SeqCst), 1, "it is remembered");
@@ -145,7 +145,10 @@ async fn whoever_approves_is_shown_arguments_injected_values_and_the_plan_and_no
             assert!(text.contains(part), "{part:?} is missing:\n{text}");
         }
         let everything = format!("{text}{}", request.to_value());
-        assert!(!everything.contains("swordfish") && !everything.contains("hunter2"), "{everything}");
+        assert!(
+            !everything.contains("swordfish") && !everything.contains("hunter2"),
+            "{everything}"
+        );
     }
 }
 
@@ -183,7 +186,8 @@ async fn an_approver_decides_on_calls_of_others_and_the_caller_gets_the_answer()
     let decide = approvals.decide(waiting.id(), Decision::approve());
     let (outcome, decided) = tokio::join!(wait, decide);
     decided.expect("it waits");
-    let result = outcome.expect("it works").and_then(|settled| settled.result()).expect("it is done");
+    let result =
+        outcome.expect("it works").and_then(|settled| settled.result()).expect("it is done");
     assert_eq!(result.text(), r#"removed "build" in "scratch" for "ada""#);
     // The answer is the caller's alone, and there once.
     assert!(approver.outcome(waiting.id()).await.expect("it works").is_none());

@@ -3,8 +3,8 @@
 
 mod answered_at_once;
 mod approval;
-mod bound_consent;
 mod batches;
+mod bound_consent;
 mod cancelling;
 mod constraints;
 mod context;

@@ -4,9 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use toolcrib_core::suspension::{
-    Settled, StoreError, Suspension, SuspensionId, SuspensionStore,
-};
+use toolcrib_core::suspension::{Settled, StoreError, Suspension, SuspensionId, SuspensionStore};
 use toolcrib_tool::BoxFuture;
 
 use super::records::{Records, blocking};

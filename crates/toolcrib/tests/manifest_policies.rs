@@ -157,7 +157,7 @@ async fn a_tool_that_needs_approval_runs_only_with_it() {
     assert_eq!(kind(&call(&nobody, "look", "{}").await), None);
     assert_eq!(crib.runs(), 0);
 
-    let approver = |request: &ApprovalRequest| match request.definition.name() {
+    let approver = |request: &ApprovalRequest| match request.tool.as_str() {
         "restart" => Decision::approve(),
         other => Decision::deny(format!("nobody needs to ask about {other}")),
     };

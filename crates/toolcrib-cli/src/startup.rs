@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
 use serde_json::Value;
-use toolcrib::config::{Config, ConfigLayers, LoadedConfig, SetupError};
+use toolcrib::config::{Config, ConfigLayers, LoadedConfig, SandboxRequire, SetupError};
 use toolcrib::control::{ControlPlace, NoControlPlace};
 use toolcrib::core::suspension::MemorySuspensions;
 use toolcrib::manifest::Severity;
@@ -17,7 +17,7 @@ use toolcrib::manifests::Manifests;
 use toolcrib::runners::{SecretSources, Secrets};
 use toolcrib::stores::StateDir;
 use toolcrib::{Toolcrib, ToolcribBuilder};
-use toolcrib_sandbox::{close_to_others, take_variables};
+use toolcrib_sandbox::{close_to_others, jail, sweep_scratch, take_variables};
 
 use crate::options::Options;
 use crate::{arguments, screen};
@@ -71,6 +71,9 @@ pub(crate) fn serve(options: &Options) -> anyhow::Result<Started> {
     });
     say_that_nothing_is_pinned(&started);
     screen::diagnostics(started.manifests.files(), |problem| problem.severity == Severity::Error);
+    tell_shortfalls(&started.config);
+    // What servers of this user left behind that were killed; it may take a while.
+    std::thread::spawn(sweep_scratch);
     Ok(started)
 }
 
@@ -107,6 +110,17 @@ fn settle_state(loaded: &mut LoadedConfig) -> Option<String> {
         "{why}: calls that wait, runs and long outputs are kept in memory until the program ends; name a \
          folder in `state.dir`, or say `none`"
     ))
+}
+
+/// Says in the log what this machine cannot enforce of the profiles of programs.
+fn tell_shortfalls(config: &Config) {
+    let then = match config.sandbox.require {
+        SandboxRequire::Required => "programs that need it are refused",
+        SandboxRequire::BestEffort => "programs run without it, because of `sandbox.require`",
+    };
+    for shortfall in jail::probe() {
+        tracing::warn!("{shortfall}: {then}");
+    }
 }
 
 /// Builds the crib for one call, and names on standard error the files that are left out.

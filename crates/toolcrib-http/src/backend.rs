@@ -118,6 +118,9 @@ pub struct Health {
     pub audit_lost: u64,
     /// 1 while the config that was read last cannot be used, so that the one before is in effect; else 0.
     pub config_refused: usize,
+    /// Things that this machine cannot enforce of the profiles of programs, as far as that was looked
+    /// for at the start. What they are is in the server's log and status, and `toolcrib doctor` says it.
+    pub not_enforced: usize,
 }
 
 impl Health {
@@ -125,6 +128,7 @@ impl Health {
     pub fn is_degraded(&self) -> bool {
         let Self { files_stale, files_broken, directories_unreadable, .. } = self;
         let Self { upstreams_down, names_after_restart, audit_lost, config_refused, .. } = self;
+        let Self { not_enforced, .. } = self;
         let counts = [
             files_stale,
             files_broken,
@@ -132,6 +136,7 @@ impl Health {
             upstreams_down,
             names_after_restart,
             config_refused,
+            not_enforced,
         ];
         counts.iter().any(|count| **count > 0) || *audit_lost > 0
     }

@@ -24,9 +24,14 @@ pub fn grants(spec: &SandboxSpec, host: &RunnerHost) -> Confinement {
         SandboxProfile::WorkspaceNet => Profile::WorkspaceNet,
         SandboxProfile::Trusted => Profile::Trusted,
     };
-    let require = if spec.required { Require::Required } else { Require::BestEffort };
     let mut confinement =
-        Confinement::new(profile).workspace(&host.workspace_root).require(require);
+        Confinement::new(profile).defaults(host.confinement).workspace(&host.workspace_root);
+    // A manifest can be stricter than the config, and under `pure` it may also say that it need not
+    // be; but less than the config wants only the config can say.
+    confinement.require = if spec.required { Require::Required } else { host.confinement.require };
+    if let Some(memory) = spec.memory {
+        confinement.limits.memory = Some(memory);
+    }
     for path in &spec.read {
         confinement = confinement.read(resolved(path, host));
     }

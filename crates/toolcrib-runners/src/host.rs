@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use secrecy::SecretString;
-use toolcrib_sandbox::ControlPlane;
+use toolcrib_sandbox::{ConfinementDefaults, ControlPlane};
 
 use crate::{Secrets, ServerValues, Trust, TrustNothing};
 
@@ -31,6 +31,9 @@ pub struct RunnerHost {
     /// Places of credentials beside the usual ones (`~/.ssh` and its like): grants that reach them
     /// need the operator's word.
     pub sensitive: Vec<PathBuf>,
+    /// What the operator decides for all programs that a declaration runs confined: whether their
+    /// profiles have to be enforced, and how much memory they have.
+    pub confinement: ConfinementDefaults,
     /// What the tools of each file keep alive, by the file's name.
     leases: Option<Arc<BTreeMap<String, Lease>>>,
     /// What this tool keeps alive.
@@ -51,6 +54,7 @@ impl RunnerHost {
             control_plane: ControlPlane::new(),
             trust: Arc::new(TrustNothing),
             sensitive: Vec::new(),
+            confinement: ConfinementDefaults::default(),
             leases: None,
             held: None,
         }
@@ -107,6 +111,12 @@ impl RunnerHost {
     pub(crate) fn of_file(&self, file: &str) -> Self {
         let held = self.leases.as_ref().and_then(|leases| leases.get(file)).cloned();
         Self { leases: None, held: held.or_else(|| self.held.clone()), ..self.clone() }
+    }
+
+    /// Sets what the operator decides for all confined programs.
+    #[must_use]
+    pub fn with_confinement(self, confinement: ConfinementDefaults) -> Self {
+        Self { confinement, ..self }
     }
 
     /// The directory a program starts in.

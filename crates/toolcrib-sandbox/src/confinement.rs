@@ -182,9 +182,8 @@ pub struct Confinement {
 }
 
 impl Confinement {
-    /// A profile with its own limits and nothing granted beside it. `pure` is
-    /// [required](Require::Required), the others are [best effort](Require::BestEffort); all but
-    /// `pure` have job control.
+    /// A profile with its own limits and nothing granted beside it, which is
+    /// [required](Require::Required). All profiles but `pure` have job control.
     pub const fn new(profile: Profile) -> Self {
         Self {
             profile,
@@ -193,10 +192,7 @@ impl Confinement {
             write: Vec::new(),
             hidden: Vec::new(),
             read_only: Vec::new(),
-            require: match profile {
-                Profile::Pure => Require::Required,
-                _ => Require::BestEffort,
-            },
+            require: Require::Required,
             limits: Limits::of(profile),
             job_control: !matches!(profile, Profile::Pure),
             objection: None,

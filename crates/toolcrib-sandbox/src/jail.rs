@@ -37,6 +37,7 @@ mod privileges;
 mod probe;
 pub(crate) mod report;
 mod resolve;
+mod shortfalls;
 pub(crate) mod supervisor;
 mod syscalls;
 mod target;
@@ -47,6 +48,7 @@ mod withheld;
 pub(crate) use grants::{ProgramFile, grants};
 pub(crate) use helper::{Helper, helper};
 pub(crate) use probe::check;
+pub use shortfalls::{probe, shortfalls};
 pub(crate) use target::FLOOR;
 
 use crate::process::sys;

@@ -77,6 +77,7 @@ compile_error!("toolcrib-sandbox runs on Unix systems: it relies on descriptors 
 
 mod confinement;
 mod control_plane;
+mod defaults;
 mod enforced;
 mod environment;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
@@ -102,11 +103,13 @@ pub const NO_PROGRAMS: &str = "needs Linux with glibc: elsewhere no program is s
 
 pub use confinement::{Confinement, Limits, Profile, Require, UnknownProfile};
 pub use control_plane::{ControlPlane, Places};
+pub use defaults::ConfinementDefaults;
 pub use enforced::Enforced;
 pub use environment::server_path;
 pub use own::{close_to_others, take_variables};
 pub use process::{
     Kept, KeptInput, KeptOutput, KeptProcess, SealedFile, finish_kills, keep, run, run_blocking,
+    sweep_scratch,
 };
 pub use program::{
     Capture, Captured, Command, Ended, Finished, KillReport, KillRung, Outline, OutputFilter,

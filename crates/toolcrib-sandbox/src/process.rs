@@ -1,6 +1,7 @@
 //! Starting a program, draining it, and ending everything it started.
 
 mod cookie;
+mod emptying;
 mod kept;
 mod launch;
 mod pipes;
@@ -24,4 +25,5 @@ pub use kept::{Kept, KeptInput, KeptOutput, KeptProcess, keep};
 pub(crate) use launch::{absolute, probe};
 pub use reaper::finish_kills;
 pub use run::{run, run_blocking};
+pub use scratch::sweep_scratch;
 pub use sealed::SealedFile;

@@ -10,6 +10,7 @@ mod layers;
 mod mcp;
 mod names;
 mod places;
+mod sandbox;
 mod secrets;
 pub(crate) mod setup;
 #[cfg(test)]
@@ -36,6 +37,7 @@ pub use layers::{ConfigError, ConfigLayers, EffectiveValue, LoadedConfig, VARIAB
 pub use mcp::{Mcp, Tasks};
 pub use names::Registry;
 pub use places::{Audit, Manifests, State, Workspace};
+pub use sandbox::{Limits, Sandbox, SandboxRequire};
 pub use secrets::SecretSource;
 pub use setup::SetupError;
 
@@ -64,6 +66,10 @@ pub struct Config {
     pub manifests: Manifests,
     /// Where commands run, and file tools work where there are no `projects`.
     pub workspace: Workspace,
+    /// How programs are confined.
+    pub sandbox: Sandbox,
+    /// What a program may use up, if its manifest does not say.
+    pub limits: Limits,
     /// Where file tools work: a folder for each `project_id` that a host sets in the context; relative
     /// to the config file. Without any, it is `workspace.root` for all.
     #[cfg(feature = "builtins")]

@@ -29,6 +29,7 @@ pub(crate) fn status(crib: &Toolcrib) -> Value {
         "unreadable": unreadable(crib),
         "upstreams": upstreams::status(crib),
         "config": config(crib),
+        "not_enforced": toolcrib_sandbox::jail::shortfalls(),
     })
 }
 

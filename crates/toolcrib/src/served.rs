@@ -65,6 +65,7 @@ impl Backend for Toolcrib {
             names_after_restart: snapshot.would_differ().len() + names_after_restart,
             audit_lost: self.audit_lost(),
             config_refused: usize::from(self.live_config().last().problem.is_some()),
+            not_enforced: toolcrib_sandbox::jail::shortfalls().len(),
         }
     }
 

@@ -42,6 +42,7 @@ mod toolsets;
 mod trust;
 mod upstream_revisions;
 mod upstreams;
+mod without_landlock;
 
 // The library's own dependencies, which this binary does not name.
 use {

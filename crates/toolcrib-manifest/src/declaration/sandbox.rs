@@ -16,16 +16,21 @@ pub struct SandboxSpec {
     /// Files and folders it may read and write.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub write: Vec<PathBuf>,
-    /// Whether it runs only where all of that is enforced. Default `false`, but for
-    /// [`SandboxProfile::Pure`].
+    /// Whether it runs only where all of that is enforced, whatever the server's config says.
+    /// Default `false`, but for [`SandboxProfile::Pure`]: the config decides, and by default it
+    /// requires every profile.
     pub required: bool,
+    /// Bytes of memory that each process of it may have; those of its profile without. From the
+    /// manifest's `limits`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<u64>,
 }
 
 impl SandboxSpec {
     /// A profile as it is without a further word.
     pub const fn of(profile: SandboxProfile) -> Self {
         let required = matches!(profile, SandboxProfile::Pure);
-        Self { profile, read: Vec::new(), write: Vec::new(), required }
+        Self { profile, read: Vec::new(), write: Vec::new(), required, memory: None }
     }
 }
 

@@ -10,7 +10,8 @@ const OF_TOOLS_THAT_RUN_HERE: [&str; 9] =
     ["context", "cwd", "sandbox", "needs", "output", "cache", "dedupe", "retry", "resources"];
 
 /// The same of `limits`: the client keeps what it prints, how often and how many at once.
-const LIMITS_OF_TOOLS_THAT_RUN_HERE: [&str; 4] = ["output", "transfer", "concurrent", "rate"];
+const LIMITS_OF_TOOLS_THAT_RUN_HERE: [&str; 5] =
+    ["output", "transfer", "memory", "concurrent", "rate"];
 
 /// What a test looks for in something that ran.
 const SEEN_IN_A_RUN: [&str; 7] =

@@ -54,6 +54,7 @@ pub(super) const DEFAULTS: Keys = Keys {
     table: &[
         optional("timeout", Duration),
         optional("output", Size),
+        optional("memory", Size),
         optional("concurrent", Integer),
         optional("rate", Rate),
         optional("tags", Texts),
@@ -344,6 +345,7 @@ pub(super) const UPSTREAM_LIMITS: Keys = Keys {
     what: "`limits` of an upstream",
     table: &[
         optional("timeout", Duration),
+        optional("memory", Size),
         optional("concurrent", Integer),
         optional("rate", Rate),
     ],
@@ -511,6 +513,7 @@ pub(super) const LIMITS: Keys = Keys {
         optional("timeout", Duration),
         optional("output", Size),
         optional("transfer", Size),
+        optional("memory", Size),
         optional("concurrent", Integer),
         optional("rate", Rate),
     ],

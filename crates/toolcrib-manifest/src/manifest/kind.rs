@@ -112,6 +112,7 @@ fn check(fields: &Fields<'_>, limits: Option<&Fields<'_>>, findings: &mut Findin
     };
     if let Some(http) = http {
         let own = OF_COMMANDS.iter().filter_map(|key| fields.entry(key));
+        let own = own.chain(limits.and_then(|limits| limits.entry("memory")));
         let own = own.map(|entry| (entry, "remove it"));
         let tested = looked_at(&SEEN_IN_ARGV).into_iter();
         let tested = tested.map(|entry| (entry, "a test of a request looks at `url` and `body`"));

@@ -23,6 +23,10 @@ const CAPTURE_MAX: u64 = 1024 * 1024;
 const TRANSFER_BYTES: usize = 5 * 1024 * 1024;
 /// The most a tool may ask for: an answer is read whole before anything is made of it.
 const TRANSFER_MAX: u64 = 64 * 1024 * 1024;
+/// The least memory a program may be given: less starts nothing.
+const MEMORY_MIN: u64 = 16 << 20;
+/// The most.
+const MEMORY_MAX: u64 = 1 << 40;
 /// More processes of one tool than this are no limit any more.
 const CONCURRENT_MAX: i64 = 10_000;
 
@@ -32,6 +36,7 @@ pub(super) struct Limits<'n> {
     timeout: Option<(HumanDuration, &'n Node)>,
     output: Option<usize>,
     transfer: Option<usize>,
+    memory: Option<u64>,
     concurrent: Option<usize>,
     rate: Option<RateLimit>,
 }
@@ -47,6 +52,7 @@ impl<'n> Limits<'n> {
             timeout,
             output: fields.node("output").map(|node| capture_bytes(node, findings)),
             transfer: fields.node("transfer").map(|node| transfer_bytes(node, findings)),
+            memory: fields.node("memory").and_then(|node| memory(node, findings)),
             concurrent: fields.integer("concurrent").and_then(|number| {
                 let in_range = (1..=CONCURRENT_MAX).contains(&number);
                 if let (false, Some(node)) = (in_range, fields.node("concurrent")) {
@@ -68,6 +74,7 @@ impl<'n> Limits<'n> {
             timeout: self.timeout.or(shared.timeout),
             output: self.output.or(shared.output),
             transfer: self.transfer.or(shared.transfer),
+            memory: self.memory.or(shared.memory),
             concurrent: self.concurrent.or(shared.concurrent),
             rate: self.rate.or(shared.rate),
         }
@@ -121,6 +128,11 @@ impl<'n> Limits<'n> {
         (self.concurrent, self.rate)
     }
 
+    /// Bytes of memory of each process; none where the profile's own limit holds.
+    pub(super) fn memory(self) -> Option<u64> {
+        self.memory
+    }
+
     /// For a worker, which answers one call after another unless it says more.
     pub(super) fn or_one_at_once(self) -> Self {
         Self { concurrent: self.concurrent.or(Some(1)), ..self }
@@ -156,6 +168,16 @@ fn capture_bytes(node: &Node, findings: &mut Findings<'_>) -> usize {
         findings.add(Diagnostic::error("out-of-range", &node.span, message));
         CAPTURE_BYTES
     })
+}
+
+fn memory(node: &Node, findings: &mut Findings<'_>) -> Option<u64> {
+    let size: ByteSize = node.as_str()?.parse().ok()?;
+    let in_range = (MEMORY_MIN..=MEMORY_MAX).contains(&size.0);
+    if !in_range {
+        let message = "a program has from 16MiB to 1024GiB of memory";
+        findings.add(Diagnostic::error("out-of-range", &node.span, message));
+    }
+    in_range.then_some(size.0)
 }
 
 fn transfer_bytes(node: &Node, findings: &mut Findings<'_>) -> usize {

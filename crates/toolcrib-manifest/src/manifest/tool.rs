@@ -84,7 +84,8 @@ pub(super) fn read(
     }
     let icons = icons::icons(&fields, findings);
     let output = output(&fields, findings);
-    let sandbox = sandbox::read(&fields, SandboxProfile::Workspace, findings);
+    let mut sandbox = sandbox::read(&fields, SandboxProfile::Workspace, findings);
+    sandbox.memory = limits.memory();
     let body = kind.body?;
     let name_node = fields.node("name")?;
     let needs = needs(&fields, &body, &scope, findings);

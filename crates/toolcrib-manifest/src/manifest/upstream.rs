@@ -72,7 +72,7 @@ fn read(
     let fields = Fields::read(node, &keys::UPSTREAM, findings)?;
     let name = exposed_name(&fields, shared, findings);
     let mut scope = Scope::default();
-    let transport = transport(&fields, &mut scope, findings);
+    let mut transport = transport(&fields, &mut scope, findings);
     let tools =
         fields.node("tools").and_then(|node| Fields::read(node, &keys::UPSTREAM_TOOLS, findings));
     let patterns = |key: &str, findings: &mut Findings<'_>| {
@@ -81,13 +81,18 @@ fn read(
         fields.texts(key).unwrap_or_default()
     };
     let (include, exclude) = (patterns("include", findings), patterns("exclude", findings));
-    let limits = fields
-        .node("limits")
-        .and_then(|node| Fields::read(node, &keys::UPSTREAM_LIMITS, findings))
-        .map(|fields| Limits::read(&fields, findings));
+    let limits =
+        fields.node("limits").and_then(|node| Fields::read(node, &keys::UPSTREAM_LIMITS, findings));
+    if let (Some(limits), Some(UpstreamTransport::Http(_))) = (&limits, &transport) {
+        foreign(limits, "url", &["memory"], "a server that is started here", findings);
+    }
+    let limits = limits.map(|fields| Limits::read(&fields, findings));
     let limits = limits.unwrap_or_default().or(shared.limits);
     let timeout = limits.of_upstream(findings);
     let (concurrent, rate) = limits.numbers();
+    if let Some(UpstreamTransport::Stdio(stdio)) = &mut transport {
+        stdio.sandbox.memory = limits.memory();
+    }
     let connect_timeout = connect_timeout(&fields, findings);
     let approval = Policies::read(&fields, findings).approval(&shared.policies);
     let shared_category = shared.defaults.as_ref().and_then(|defaults| defaults.text("category"));

@@ -4,6 +4,18 @@
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::OnceLock;
+
+/// What this system cannot enforce: one sentence, that it starts no program.
+pub fn probe() -> &'static [String] {
+    static FOUND: OnceLock<[String; 1]> = OnceLock::new();
+    FOUND.get_or_init(|| [crate::NO_PROGRAMS.to_owned()])
+}
+
+/// Nothing: no program is started here under any profile.
+pub fn shortfalls() -> &'static [String] {
+    &[]
+}
 
 /// Nothing: there is nothing that this program could be a helper for.
 pub fn reexec_hook() {}

@@ -11,11 +11,12 @@ use rustix::process::Signal;
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
 use tokio::net::unix::pipe::{Receiver, Sender};
-use tokio::task::{AbortHandle, spawn_blocking};
+use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
 use super::capture::Recorder;
 use super::run::{KILL_WAIT, off_thread, report};
+use super::scratch::remove_full;
 use super::start::{Input, Started, start};
 use super::sys::watch_owned;
 use super::tree::{Guard, Tree};
@@ -163,7 +164,7 @@ impl KeptProcess {
         let status = guard.tree().reap();
         guard.disarm();
         if let Some(scratch) = guard.tree().take_full_scratch() {
-            let _ = spawn_blocking(move || drop(scratch)).await;
+            remove_full(scratch).await;
         }
         Ended { status, stderr: errors.so_far(), kill }
     }

@@ -9,6 +9,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
 
 use super::pipes::Pipes;
+use super::scratch::remove_full;
 use super::start::{Input, Started, start};
 use super::sweep::Swept;
 use super::tree::{Guard, Tree};
@@ -206,9 +207,7 @@ async fn finish(
 ) -> Result<End, SpawnError> {
     guard.disarm();
     if let Some(scratch) = guard.tree().take_full_scratch() {
-        // A full directory may take long to remove. If the runtime is going away, the closure is
-        // dropped, which removes it as well.
-        let _ = spawn_blocking(move || drop(scratch)).await;
+        remove_full(scratch).await;
     }
     Ok(End { status, stdout, stderr, kill })
 }

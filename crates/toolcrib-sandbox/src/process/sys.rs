@@ -81,6 +81,33 @@ pub(crate) fn spawn(request: &Request<'_>) -> io::Result<Pid> {
     Pid::from_raw(pid).ok_or_else(|| io::Error::other("posix_spawn gave no process id"))
 }
 
+/// Makes sure that this process is told how its children end. Whoever starts a server may have
+/// SIGCHLD ignored, which is inherited: then the kernel forgets each child as it ends. Looked at
+/// once; a disposition of the program's own stays.
+pub(crate) fn remember_children() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+        // SAFETY: the structure is all integers, null pointers and `None`s when it is zeroed, and it
+        // is valid for reads and writes for the length of both calls. The default disposition runs
+        // no code.
+        unsafe {
+            if libc::sigaction(libc::SIGCHLD, ptr::null(), action.as_mut_ptr()) != 0 {
+                return;
+            }
+            let mut action = action.assume_init();
+            let ignored = action.sa_sigaction == libc::SIG_IGN;
+            if ignored || action.sa_flags & libc::SA_NOCLDWAIT != 0 {
+                if ignored {
+                    action.sa_sigaction = libc::SIG_DFL;
+                }
+                action.sa_flags &= !libc::SA_NOCLDWAIT;
+                libc::sigaction(libc::SIGCHLD, &raw const action, ptr::null_mut());
+            }
+        }
+    });
+}
+
 /// Which of two processes this is after [`fork`].
 pub(crate) enum Fork {
     /// The old one, with the new one's number.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use tokio::time::{sleep, timeout};
-use toolcrib_sandbox::{Command, Finished, Status, finish_kills, run};
+use toolcrib_sandbox::{Command, Confinement, Finished, Profile, Status, finish_kills, run};
 
 use crate::{bounded, finish, sh};
 
@@ -201,4 +201,30 @@ async fn a_stop_that_comes_first_still_ends_cleanly() {
     let finished = bounded(run(sh("sleep 1000"), std::future::ready(()))).await.unwrap();
     assert!(finished.stopped);
     assert_eq!(finished.status, Status::Signaled(15));
+}
+
+/// A SIGCHLD that is ignored is inherited from whatever started the server.
+#[test]
+fn a_server_that_was_started_with_sigchld_ignored_learns_how_programs_end() {
+    const INNER: &str = "TOOLCRIB_TEST_IGNORES_CHILDREN";
+    if std::env::var_os(INNER).is_some() {
+        for confinement in [Confinement::default(), Confinement::new(Profile::Workspace)] {
+            let command = sh("exit 7").confine(confinement);
+            let finished = toolcrib_sandbox::run_blocking(command, Duration::from_secs(20));
+            assert_eq!(finished.unwrap().status, Status::Exited(7));
+        }
+        return;
+    }
+    let text = r#"trap '' CHLD; exec "$@""#;
+    let own = std::env::current_exe().unwrap();
+    #[expect(clippy::disallowed_methods, reason = "what this crate starts has no signal ignored")]
+    let ended = std::process::Command::new("bash")
+        .args(["-c", text, "bash"])
+        .arg(own)
+        .arg("--exact")
+        .arg("kill::a_server_that_was_started_with_sigchld_ignored_learns_how_programs_end")
+        .env(INNER, "1")
+        .output()
+        .unwrap();
+    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stdout));
 }

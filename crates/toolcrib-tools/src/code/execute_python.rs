@@ -6,7 +6,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use toolcrib_macros::tool;
-use toolcrib_sandbox::{Command, Confinement, ControlPlane, Limits, Profile, Require};
+use toolcrib_sandbox::{Command, Confinement, ControlPlane, Limits, Profile};
 use toolcrib_tool::{CallContext, ErrorKind, Plan, ToolError};
 
 use super::interpreter::{GUARD, Interpreter, START, available, forget, found, interpreter};
@@ -95,7 +95,7 @@ fn allowed(
                 "Leave `strictness` out. The operator's key is code_execution.allow_lenient.",
             ));
     }
-    let confinement = confinement(level, settings.timeout(level));
+    let confinement = confinement(level, settings);
     Ok(match level {
         Strictness::Lenient => (level, confinement.workspace(workspace(projects, project_id)?)),
         Strictness::Standard | Strictness::Strict => (level, confinement),
@@ -140,19 +140,17 @@ fn command(
 }
 
 /// What the code may do and use up.
-fn confinement(level: Strictness, timeout: Duration) -> Confinement {
+fn confinement(level: Strictness, settings: &PythonSettings) -> Confinement {
     let profile = match level {
         Strictness::Lenient => Profile::WorkspaceNet,
         Strictness::Standard | Strictness::Strict => Profile::Pure,
     };
     let mut limits = Limits::of(profile);
     // One second more than it may take: what ends it is the limit of time, with what it has printed.
-    limits.cpu = timeout.checked_add(Duration::from_secs(1));
+    limits.cpu = settings.timeout(level).checked_add(Duration::from_secs(1));
     if level == Strictness::Lenient {
-        limits.memory = Some(4 << 30);
         limits.file_size = Some(1 << 30);
         limits.open_files = Some(256);
-        return Confinement::new(profile).limits(limits);
     }
-    Confinement::new(profile).require(Require::Required).limits(limits)
+    Confinement::new(profile).limits(limits).defaults(settings.confinement())
 }

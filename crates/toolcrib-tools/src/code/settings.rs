@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use toolcrib_sandbox::ConfinementDefaults;
+
 use super::{ModuleName, Strictness};
 
 /// How `execute_python` runs code. Lend it to the calls as a service; without it, the defaults hold.
@@ -23,9 +25,22 @@ pub struct PythonSettings {
     timeouts: BTreeMap<Strictness, Duration>,
     extra_modules: BTreeMap<Strictness, BTreeSet<ModuleName>>,
     allow_lenient: bool,
+    confinement: ConfinementDefaults,
 }
 
 impl PythonSettings {
+    /// Sets what the operator decides for all confined programs. It concerns `lenient` code: the
+    /// other levels always need their profile to be enforced, and have limits of their own.
+    #[must_use]
+    pub fn with_confinement(self, confinement: ConfinementDefaults) -> Self {
+        Self { confinement, ..self }
+    }
+
+    /// What the operator decides for all confined programs.
+    pub(crate) const fn confinement(&self) -> ConfinementDefaults {
+        self.confinement
+    }
+
     /// Sets the level of calls that name none. Default: [`Standard`](Strictness::Standard).
     #[must_use]
     pub fn with_default_strictness(self, default_strictness: Strictness) -> Self {

@@ -108,7 +108,8 @@ fn command(
     let asked = args.timeout.map(Duration::try_from_secs_f64).transpose();
     // What is too long for a duration is longer than any limit.
     let limit = asked.ok().flatten().map_or(settings.timeout, |own| own.min(settings.timeout));
-    let confinement = Confinement::new(Profile::Workspace).workspace(&workspace);
+    let confinement =
+        Confinement::new(Profile::Workspace).defaults(settings.confinement).workspace(&workspace);
     let confinement = settings.read.iter().fold(confinement, Confinement::read);
     let confinement = match plane {
         Some(plane) => confinement.control_plane(plane),

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use toolcrib_sandbox::ConfinementDefaults;
+
 /// How `bash` runs commands. Lend it to the calls as a service; without it, the defaults hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -15,11 +17,19 @@ pub struct BashSettings {
     /// Files and folders that commands may read and execute beside the workspace and the system's
     /// own: what a version manager has installed in a home folder, for example. Default: none.
     pub read: Vec<PathBuf>,
+    /// What the operator decides for all confined programs. Default: the profile has to be enforced,
+    /// and a command has 2 GiB of memory.
+    pub confinement: ConfinementDefaults,
 }
 
 impl Default for BashSettings {
     fn default() -> Self {
-        Self { timeout: Duration::from_secs(30), nonzero_is_error: false, read: Vec::new() }
+        Self {
+            timeout: Duration::from_secs(30),
+            nonzero_is_error: false,
+            read: Vec::new(),
+            confinement: ConfinementDefaults::default(),
+        }
     }
 }
 
@@ -34,6 +44,12 @@ impl BashSettings {
     #[must_use]
     pub fn with_nonzero_is_error(self, nonzero_is_error: bool) -> Self {
         Self { nonzero_is_error, ..self }
+    }
+
+    /// Sets what the operator decides for all confined programs.
+    #[must_use]
+    pub fn with_confinement(self, confinement: ConfinementDefaults) -> Self {
+        Self { confinement, ..self }
     }
 
     /// Adds a file or a folder that commands may read and execute.

@@ -89,13 +89,14 @@ impl Config {
             projects.sensitive(sensitive).protected_names(self.paths.protected.iter().cloned());
         let bash = BashSettings::default()
             .with_timeout(without_limit(self.builtins.bash.timeout))
-            .with_nonzero_is_error(self.builtins.bash.nonzero_is_error);
+            .with_nonzero_is_error(self.builtins.bash.nonzero_is_error)
+            .with_confinement(self.confinement_defaults());
         let bash =
             self.builtins.bash.read.iter().filter_map(absolute).fold(bash, BashSettings::with_read);
         toolcrib_tools::Builtins::new()
             .profile(self.builtins.profile)
             .projects(projects)
             .bash(bash)
-            .python(self.code_execution.settings())
+            .python(self.code_execution.settings().with_confinement(self.confinement_defaults()))
     }
 }

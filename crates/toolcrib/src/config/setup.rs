@@ -44,6 +44,7 @@ impl Config {
     pub fn runner_host(&self, secrets: Secrets) -> RunnerHost {
         let host = RunnerHost::new(&self.workspace.root)
             .with_secrets(secrets)
+            .with_confinement(self.confinement_defaults())
             .with_trust(TrustKeeper::of(self));
         #[cfg(feature = "builtins")]
         let host = host.with_sensitive(self.paths.sensitive_extra.clone());

@@ -156,7 +156,8 @@ fn held(about: &'static str, enforced: &Enforced, findings: &mut Findings) {
                 held.join(", "),
                 enforced.missing.join("; ")
             ),
-            "tools that require it are refused; the others say in their results what held them",
+            "programs that need it are refused; with `sandbox.require: best_effort` in the config \
+             they run under what there is, and their results say what that was",
         );
     } else if enforced.processes == KillRung::ProcessGroup {
         findings.warn(about, says, "allow user namespaces, or mount /proc where the server runs");

@@ -199,7 +199,8 @@ fn answering(text: String) -> String {
         let Ok((mut stream, _)) = listener.accept() else { return };
         let _ = stream.read(&mut [0; 4096]);
         let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n", text.len());
-        let _ = stream.write_all(format!("{head}content-type: text/plain\r\n\r\n{text}").as_bytes());
+        let _ =
+            stream.write_all(format!("{head}content-type: text/plain\r\n\r\n{text}").as_bytes());
     });
     address
 }

@@ -4,7 +4,9 @@ use serde_json::Value;
 use toolcrib_manifest::declaration::{HttpSpec, Keep, OutputFormat, OutputSpec};
 use toolcrib_net::Response;
 use toolcrib_sandbox::Captured;
-use toolcrib_tool::{Annotations, ByteMasks, Content, ToolError, ToolOutput, canonical_json, visible};
+use toolcrib_tool::{
+    Annotations, ByteMasks, Content, ToolError, ToolOutput, canonical_json, visible,
+};
 
 use super::failure::{self, host, phrase};
 use crate::redact::Redaction;

@@ -16,6 +16,12 @@
 //! It is [opened](open_helper) once, and started by its descriptor: replacing its file later changes
 //! nothing for a process that runs.
 //!
+//! Before the jail is closed, places are covered that are [withheld](crate::Confinement::hide) from the
+//! program although its grants contain them, and then its working directory and its grants are
+//! opened: without following a symbolic link that programs of the workspace could replace. A program
+//! itself is loaded by its name, as the kernel finds it; what it leads to must be granted. The `#!` line of
+//! a file that programs may write grants nothing.
+//!
 //! Where there is none of them, only [trusted](crate::Profile::Trusted) programs are started.
 
 use std::ffi::OsString;

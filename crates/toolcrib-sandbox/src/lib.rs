@@ -61,6 +61,10 @@
 //! [`Profile::Trusted`]. `sudo` and other programs that gain privileges do not. Process numbers
 //! inside of a PID namespace are its own, while `/proc` shows those of the machine.
 //!
+//! A program from which places are [withheld](Confinement::hide) sees a folder that leads to one of
+//! them as a mount: it cannot be renamed or removed, and files are moved into it and out of it by
+//! copying, as `mv` does by itself.
+//!
 //! # Platforms
 //!
 //! Linux 5.4 or newer (pidfds) with glibc 2.34 or newer. On other Unix systems [`Workspace`] keeps its

@@ -122,3 +122,22 @@ fn a_trusted_program_of_the_servers_user_cannot_look_into_the_server() {
     let computed = says(&mut server, "execute_python", &json!({"code": "print(6 * 7)"}));
     assert_eq!(computed, "42\n");
 }
+
+#[test]
+fn a_helper_that_is_replaced_while_a_server_runs_is_not_started() {
+    let crib = crib();
+    // As after `cargo run` in the folder that is the workspace, too.
+    let release = crib.path().join("target/release");
+    fs::create_dir_all(&release).expect("a folder of ours");
+    let built = Path::new(env!("CARGO_BIN_EXE_toolcrib"));
+    for name in ["toolcrib", "toolcrib-jail"] {
+        fs::copy(built.with_file_name(name), release.join(name)).expect("a copy");
+    }
+    let mut server = server(&crib, command(release.join("toolcrib").to_str().expect("a name")));
+    let marker = crib.path().join("ran");
+    let evil = format!("#!/bin/sh\ntouch {}\n", marker.display());
+    fs::write(release.join("toolcrib-jail"), evil).expect("ours");
+    // The first confined program of this server.
+    assert_eq!(says(&mut server, "plain", &json!({})), "known to all\n");
+    assert!(!marker.exists(), "what a tool wrote was started without a jail");
+}

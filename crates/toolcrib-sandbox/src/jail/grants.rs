@@ -133,14 +133,18 @@ pub(crate) fn grants(
     let given = if confinement.profile == Profile::Pure {
         grants.all(Access::Read, LIBRARIES);
         grants.all(Access::Run, LOADERS);
-        program.into_iter().for_each(|program| grants.own(program, search, Access::Read));
+        if let Some(program) = program {
+            grants.own(program, search, Access::Read);
+        }
         grants.all(Access::Read, scratch);
         Access::Read
     } else {
         grants.all(Access::Run, SYSTEM);
         grants.all(Access::Read, SETTINGS);
         grants.all(Access::Read, KERNEL);
-        program.into_iter().for_each(|program| grants.own(program, search, Access::Run));
+        if let Some(program) = program {
+            grants.own(program, search, Access::Run);
+        }
         let searched = search.as_bytes().split(|byte| *byte == b':').map(OsStr::from_bytes);
         for directory in searched.map(Path::new).filter(|directory| holds_programs(directory)) {
             grants.add(Access::Run, directory);

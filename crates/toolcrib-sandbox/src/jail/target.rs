@@ -115,11 +115,11 @@ fn enter_directory(plan: &Plan, opener: &Opener, withheld: bool) -> Result<(), F
     let Some(directory) = &plan.directory else {
         return if withheld { chdir("/").map_err(failed) } else { Ok(()) };
     };
-    let opened = opener.open(directory).map_err(|error| match error {
+    let directory = opener.open(directory).map_err(|error| match error {
         NotOpened::Because(error) => failed(error),
         NotOpened::Link(reason) => Failure::Impossible(format!("its working directory {reason}")),
     })?;
-    fchdir(&opened).map_err(failed)
+    fchdir(&directory).map_err(failed)
 }
 
 /// What is granted and exists.

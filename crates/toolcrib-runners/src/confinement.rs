@@ -81,4 +81,33 @@ mod tests {
         assert_eq!(confinement.read, ["/srv/w/data".into(), home, "/etc/app".into()]);
         assert_eq!(confinement.write, [PathBuf::from("/srv/w/../beside")]);
     }
+
+    #[test]
+    fn a_manifest_can_be_stricter_than_the_config_and_not_looser() {
+        let defaults = toolcrib_sandbox::ConfinementDefaults::default();
+        let strict = RunnerHost::new("/srv/w").with_confinement(defaults);
+        let loose = strict.clone().with_confinement(defaults.require(Require::BestEffort));
+        for profile in SandboxProfile::ALL {
+            for required in [false, true] {
+                let spec = SandboxSpec { required, ..SandboxSpec::of(profile) };
+                assert_eq!(confinement(&spec, &strict).require, Require::Required);
+                let may_be_loose = confinement(&spec, &loose).require == Require::BestEffort;
+                assert_eq!(may_be_loose, !required, "{spec:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn memory_is_what_the_manifest_says_or_else_the_config() {
+        let defaults = toolcrib_sandbox::ConfinementDefaults::default().memory(7 << 20);
+        let host = RunnerHost::new("/srv/w").with_confinement(defaults);
+        let memory = |profile, memory| {
+            let spec = SandboxSpec { memory, ..SandboxSpec::of(profile) };
+            confinement(&spec, &host).limits.memory
+        };
+        assert_eq!(memory(SandboxProfile::Workspace, None), Some(7 << 20));
+        assert_eq!(memory(SandboxProfile::WorkspaceNet, Some(64 << 20)), Some(64 << 20));
+        assert_eq!(memory(SandboxProfile::Pure, None), Some(1 << 30));
+        assert_eq!(memory(SandboxProfile::Pure, Some(64 << 20)), Some(64 << 20));
+    }
 }

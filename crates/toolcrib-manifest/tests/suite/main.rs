@@ -11,6 +11,7 @@ mod http;
 mod layers;
 mod loading;
 mod lock;
+mod memory;
 mod policies;
 mod robustness;
 mod schemas;

@@ -42,7 +42,8 @@ impl Workspace {
     }
 
     /// Adds to the end of a file, which is made if it is not there. The file itself grows, unless it
-    /// has other names (hard links): then it is replaced as by [`write`](Self::write).
+    /// has other names (hard links): then it is replaced as by [`write`](Self::write). A file that ran
+    /// with the rights of its owner or group no longer does.
     pub fn append(&self, path: &str, content: &[u8]) -> Result<Written, WorkspaceError> {
         let spot = self.spot_to_make(&self.wanted_file(path)?)?;
         let _locked = self.lock(&spot.folder, &spot.name, LockMode::Exclusive)?;
@@ -67,11 +68,15 @@ impl Workspace {
             return Ok(Written { created: false, size: whole.len() as u64 });
         }
         let before = u64::try_from(stat.st_size).unwrap_or(0);
+        // Root may write to such a file and leave it one: what was written would run as its owner.
+        take_set_id_bits(&file)?;
         if let Err(error) = file.write_all(content) {
             // What has been written of it goes again: all or nothing.
             let _ = ftruncate(&file, before);
             return Err(error.into());
         }
+        // Somebody may have set them between the two.
+        take_set_id_bits(&file)?;
         Ok(Written { created: false, size: before + content.len() as u64 })
     }
 
@@ -107,6 +112,20 @@ impl Workspace {
             return Err(WorkspaceError::Malformed(problem));
         }
         Ok(wanted)
+    }
+}
+
+/// Takes the set-user-ID and set-group-ID bits from an open file, as the kernel does when anybody but
+/// root writes to one.
+fn take_set_id_bits(file: &File) -> Result<(), WorkspaceError> {
+    let mode = fstat(file)?.st_mode;
+    if mode & 0o6000 == 0 {
+        return Ok(());
+    }
+    match fchmod(file, Mode::from_raw_mode(mode & 0o1777)) {
+        // A file of somebody else: of that the kernel takes them.
+        Err(Errno::PERM) if !rustix::process::geteuid().is_root() => Ok(()),
+        done => Ok(done?),
     }
 }
 

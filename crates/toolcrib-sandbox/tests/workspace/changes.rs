@@ -35,6 +35,28 @@ fn a_file_keeps_its_mode_and_a_new_one_gets_what_the_umask_leaves() {
 }
 
 #[test]
+fn a_file_that_is_changed_no_longer_runs_with_its_owners_rights() {
+    let home = tempfile::tempdir().unwrap();
+    let workspace = Workspace::builder(home.path()).locks(&LockTable::new()).open().unwrap();
+    let file = home.path().join("program");
+    for bits in [0o4755, 0o2755, 0o6755, 0o4711, 0o2644] {
+        for deed in ["write", "append", "update"] {
+            fs::write(&file, "old").unwrap();
+            fs::set_permissions(&file, fs::Permissions::from_mode(bits)).unwrap();
+            match deed {
+                "write" => workspace.write("program", b"new").map(drop).unwrap(),
+                "append" => workspace.append("program", b"er").map(drop).unwrap(),
+                _ => workspace
+                    .update("program", 9, |_| Ok::<_, WorkspaceError>((Some(b"new".to_vec()), ())))
+                    .unwrap(),
+            }
+            let mode = fs::metadata(&file).unwrap().mode() & 0o7777;
+            assert_eq!(mode, bits & 0o777, "{deed} {bits:o}");
+        }
+    }
+}
+
+#[test]
 fn root_leaves_a_file_to_its_owner() {
     if !rustix::process::geteuid().is_root() {
         eprintln!("skipped: only root can give files away");

@@ -1,6 +1,7 @@
 //! The commands, their options and their help.
 
 mod accept;
+mod approvals;
 mod beside;
 mod call;
 mod check;
@@ -94,6 +95,8 @@ pub(crate) enum Command {
     Reload(running::ReloadOptions),
     /// Show what the tools of the servers that run have done
     Stats(running::StatsOptions),
+    /// List, show, approve and deny calls that wait for approval in running servers
+    Approvals(approvals::ApprovalsOptions),
     /// End the reservation of a name in the servers that run
     Release(running::ReleaseOptions),
     /// Print the tools in a provider's format
@@ -161,6 +164,7 @@ pub(crate) fn run(options: &Options, command: &Command) -> anyhow::Result<Exit> 
         Command::Status(own) => running::status(options, own),
         Command::Reload(own) => running::reload(options, own),
         Command::Stats(own) => running::stats(options, own),
+        Command::Approvals(own) => approvals::run(options, own),
         Command::Release(own) => running::release(options, own),
         Command::Export(own) => export::run(options, own),
         Command::Doctor(own) => doctor::run(options, own),

@@ -22,7 +22,8 @@ pub(crate) enum LogFormat {
 pub(crate) fn start(format: LogFormat, verbose: u8, server: bool) {
     let level = match (verbose, server) {
         (0, false) => "off,toolcrib::config=warn",
-        (0, true) => "warn,rmcp=error",
+        // What goes wrong in the protocol library is told by whoever uses it, once and without URLs.
+        (0, true) => "warn,rmcp=off",
         (1, _) => "info",
         (2, _) => "debug",
         _ => "trace",

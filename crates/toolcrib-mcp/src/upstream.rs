@@ -11,6 +11,7 @@ mod keeper;
 mod link;
 mod listening;
 mod listing;
+mod long_lines;
 mod marking;
 mod pending;
 mod pins;

@@ -1,15 +1,16 @@
 //! Servers that run: they follow their manifests, tell their clients, and answer their operator.
 
-use std::fs::{self, DirBuilder};
+use std::fs::{self, DirBuilder, Permissions};
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
+use std::os::unix::process::CommandExt as _;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 
 use crate::crib::{Crib, Run, run};
-use crate::stopping::Server;
+use crate::stopping::{Server, command};
 
 const GREET: &str = r"
 toolcrib: 1
@@ -234,4 +235,79 @@ fn health_counts_what_is_wrong_and_names_nothing() {
     assert_eq!((&body["status"], &body["files_broken"]), (&json!("degraded"), &json!(1)), "{body}");
     assert_eq!(body["files_live"], 1);
     assert!(!body.to_string().contains("bad.yaml"));
+}
+
+/// The server's own words, until its client has left.
+fn said_by_a_server(crib: &Crib) -> String {
+    let output = crib.command(&["mcp"]).write_stdin("").output().expect("it runs");
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn a_default_directory_that_is_missing_is_an_error_only_where_the_config_names_it() {
+    let crib = crib();
+    fs::remove_dir_all(crib.path().join("tools.d")).expect("it is there");
+    let said = said_by_a_server(&crib);
+    assert!(!said.contains("unreadable"), "{said}");
+    crib.config("state: {dir: state}\nmanifests: {dirs: [tools.d]}\n");
+    let said = said_by_a_server(&crib);
+    assert!(said.contains("error[unreadable]"), "{said}");
+}
+
+#[test]
+fn manifests_are_live_again_once_their_directory_may_be_read() {
+    let crib = crib();
+    let tools = crib.path().join("tools.d");
+    let mode = |mode| fs::set_permissions(&tools, Permissions::from_mode(mode)).expect("ours");
+    // Root may read everything: the server runs as somebody else then.
+    let is_root = fs::metadata("/proc/self").expect("it is there").uid() == 0;
+    let mut command = command(env!("CARGO_BIN_EXE_toolcrib"));
+    command.args(["serve", "--listen", "127.0.0.1:0", "--json"]).env_remove("TOOLCRIB_TOKEN");
+    if is_root {
+        for path in [crib.path(), &tools, &tools.join("greet.yaml")] {
+            std::os::unix::fs::chown(path, Some(65_534), Some(65_534)).expect("we are root");
+        }
+        command.uid(65_534).gid(65_534);
+    }
+    let mut server = Server::spawn(&crib, command);
+    let api = server.receive()["api"].as_str().expect("a URL").to_owned();
+    let health = || {
+        let address = api.trim_start_matches("http://");
+        let answer = crate::http::ask(address, "", "GET /health", None).expect("an answer");
+        answer.json()
+    };
+    let becomes = |holds: &dyn Fn(&serde_json::Value) -> bool, within: Duration| {
+        let deadline = Instant::now() + within;
+        while !holds(&health()) {
+            assert!(Instant::now() < deadline, "{}", health());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    };
+    assert_eq!(health()["files_live"], 1);
+    mode(0o000);
+    // Whatever makes the server look finds nothing that it may read.
+    server.signal("HUP");
+    becomes(&|health| health["files_live"] == 0, Duration::from_secs(20));
+    mode(0o755);
+    // Every thirty seconds it looks by itself.
+    becomes(&|health| health["files_live"] == 1, Duration::from_secs(10));
+}
+
+#[test]
+fn a_server_that_cannot_be_connected_to_is_told_of_by_us_alone() {
+    const FAR: &str = "toolcrib: 1\nupstream:\n  - {name: far, url: \
+                       'http://127.0.0.1:1/mcp', allow_private: [127.0.0.0/8]}\n";
+    let crib = crib();
+    crib.write("far.yaml", FAR);
+    let mut command = command(env!("CARGO_BIN_EXE_toolcrib"));
+    command.args(["mcp"]).current_dir(crib.path()).env("XDG_RUNTIME_DIR", crib.runtime_dir());
+    let piped = std::process::Stdio::piped;
+    command.stdin(piped()).stdout(piped()).stderr(piped());
+    let mut child = command.spawn().expect("built");
+    std::thread::sleep(Duration::from_secs(2));
+    drop(child.stdin.take());
+    let output = child.wait_with_output().expect("it ends");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("an MCP server is down"), "{said}");
+    assert!(!said.contains("rmcp"), "the protocol library says it a second time: {said}");
 }

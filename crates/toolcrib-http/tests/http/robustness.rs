@@ -207,3 +207,22 @@ async fn a_head_that_is_too_long_is_refused() {
     lives(server.address).await;
     server.end().await;
 }
+
+#[tokio::test]
+async fn a_request_with_two_lengths_is_the_last_of_its_connection() {
+    let server = start(config()).await;
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    let address = server.address;
+    let text = format!(
+        "POST /v1/tools/echo/call HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {TOKEN}\r\n\
+         content-type: application/json\r\ncontent-length: 4\r\ntransfer-encoding: chunked\r\n\r\n\
+         2\r\n{{}}\r\n0\r\n\r\nGET /health HTTP/1.1\r\nhost: {address}\r\n\r\n"
+    );
+    stream.write_all(text.as_bytes()).await.unwrap();
+    let mut answers = String::new();
+    // Reading ends: what follows the request is not taken for another one.
+    timeout(Duration::from_secs(10), stream.read_to_string(&mut answers)).await.unwrap().unwrap();
+    assert_eq!(answers.matches("HTTP/1.1 ").count(), 1, "{answers}");
+    assert!(answers.to_lowercase().contains("connection: close"), "{answers}");
+    server.end().await;
+}

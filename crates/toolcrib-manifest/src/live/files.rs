@@ -120,6 +120,11 @@ impl Files {
         self.get(key).is_some_and(|known| known.stamp.is_none())
     }
 
+    /// Whether any of them could not be read.
+    pub(super) fn has_unread(&self) -> bool {
+        self.known.values().any(|known| known.stamp.is_none())
+    }
+
     /// The places that have a file, hard links among them.
     pub(super) fn with_id(&self, id: FileId) -> &[Key] {
         self.by_id.get(&id).map(Vec::as_slice).unwrap_or_default()

@@ -192,11 +192,14 @@ impl Watcher {
             }
             match manifests.with_places(|roots, files| roots.lead(files, path)) {
                 Lead::Nowhere => {}
+                Lead::Everything if matches!(meaning, Meaning::Written | Meaning::Closed) => {}
+                // Rights to a directory come and go rarely; only where something could not be read does
+                // it matter that they have come.
                 Lead::Everything
-                    if matches!(
-                        meaning,
-                        Meaning::Written | Meaning::Closed | Meaning::Permitted
-                    ) => {}
+                    if meaning == Meaning::Permitted
+                        && !manifests.with_places(|roots, files| {
+                            !roots.unreadable().is_empty() || files.has_unread()
+                        }) => {}
                 Lead::Everything => heard.all(),
                 Lead::Places(keys) => self.hear_of(keys, path, meaning, heard),
             }

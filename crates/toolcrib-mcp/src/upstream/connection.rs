@@ -26,6 +26,7 @@ use super::failure::Failure;
 use super::http::{self, HttpServer};
 use super::link::Live;
 use super::listening::{has_to_be_asked, listen};
+use super::long_lines::LongLines;
 use super::progress::Progress;
 use super::settings::{StdioServer, Transport, Upstream};
 
@@ -169,7 +170,7 @@ async fn start(
     let (problem, has_ended) = {
         let mut opening = pin!(serve_client_with_lifecycle_and_ct(
             Client::default(),
-            (kept.output, kept.input),
+            (LongLines::new(kept.output), kept.input),
             mode,
             closing.clone(),
         ));

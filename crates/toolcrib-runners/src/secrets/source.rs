@@ -1,11 +1,13 @@
 //! Where one secret comes from, and how it is read there.
 
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::OpenOptions;
 use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rustix::fs::OFlags;
 use secrecy::SecretString;
 use toolcrib_sandbox::{Capture, Command, Status, run_blocking};
 
@@ -61,12 +63,14 @@ impl SecretSource {
 fn file(path: &Path) -> Result<SecretString, String> {
     let shown = path.display();
     let unreadable = |error: std::io::Error| format!("the file `{shown}` cannot be read: {error}");
-    // Before it is opened: a pipe would wait for somebody who writes.
-    if !path.metadata().map_err(unreadable)?.is_file() {
-        return Err(format!("`{shown}` is no regular file"));
+    // A pipe is not waited for, whoever puts one there between a look and the opening.
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    let flags = i32::try_from(flags.bits()).unwrap_or_default();
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(unreadable)?;
+    if !file.metadata().map_err(unreadable)?.is_file() {
+        return Err(format!("`{shown}` is not a regular file"));
     }
     let mut bytes = Vec::new();
-    let file = File::open(path).map_err(unreadable)?;
     file.take(READ_MAX as u64).read_to_end(&mut bytes).map_err(unreadable)?;
     value(bytes, &format!("the file `{shown}`"))
 }

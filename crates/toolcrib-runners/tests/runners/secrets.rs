@@ -141,7 +141,7 @@ fn a_missing_secret_says_where_it_was_looked_for_and_what_to_do() {
             "the server was started without the variable `CRIB_NO_SUCH_VARIABLE`; start it with one",
         ),
         ("absent", "the file `DIR/absent` cannot be read: No such file or directory (os error 2)"),
-        ("folder", "`DIR` is no regular file"),
+        ("folder", "`DIR` is not a regular file"),
         ("empty", "the file `DIR/empty` is empty"),
         ("bytes", "the file `DIR/bytes` is no text"),
         ("nul", "the file `DIR/nul` holds a NUL character"),
@@ -273,4 +273,36 @@ fn a_missing_secret_makes_the_tool_unavailable() {
         "needs the secret `gone`: the file `/no/such/secret` cannot be read: No such file or \
          directory (os error 2) (config `secrets.gone`)"
     );
+}
+
+#[test]
+fn a_pipe_that_takes_the_place_of_a_secret_is_not_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::write(at("value"), "the-secret-itself").unwrap();
+    let made = std::process::Command::new("mkfifo").arg(at("pipe")).status().unwrap();
+    assert!(made.success());
+    fs::copy(at("value"), at("secret")).unwrap();
+    let (secret, pipe, file) = (at("secret"), at("pipe"), at("value"));
+    // The pipe and the file take turns in the place of the secret.
+    let swapping = std::thread::spawn(move || {
+        for _ in 0..3_000 {
+            for from in [&pipe, &file] {
+                let fresh = secret.with_extension("fresh");
+                fs::hard_link(from, &fresh).unwrap();
+                fs::rename(fresh, &secret).unwrap();
+            }
+        }
+    });
+    let (told, heard) = std::sync::mpsc::channel();
+    let source = SecretSource::File(at("secret"));
+    std::thread::spawn(move || {
+        for _ in 0..3_000 {
+            let _ = Secrets::read(SecretSources::new().named("s", source.clone()));
+        }
+        told.send(()).unwrap();
+    });
+    let read = heard.recv_timeout(std::time::Duration::from_secs(60));
+    swapping.join().unwrap();
+    read.expect("no read waits for a writer");
 }

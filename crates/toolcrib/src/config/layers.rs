@@ -174,8 +174,8 @@ impl ConfigLayers {
     }
 
     /// Reads all of it. Relative paths are the file's folder's, unless a variable or a flag says
-    /// them: then they are relative to the current directory. Without a file a default directory of
-    /// manifests that is not there is left out.
+    /// them: then they are relative to the current directory. The default directory of manifests may be
+    /// missing, since nobody named it.
     pub fn load(self) -> Result<LoadedConfig, ConfigError> {
         let Self { file: path, variables, not_text, flags, state_home } = self;
         if let Some(variable) = not_text.into_iter().next() {
@@ -202,8 +202,8 @@ impl ConfigLayers {
         };
         let base = path.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
         let mut config = layered.value.clone().rebased(base, written_beside);
-        if path.is_none() && layered.origin(&["manifests", "dirs"]) == Origin::Default {
-            // Nobody asked for it.
+        if layered.origin(&["manifests", "dirs"]) == Origin::Default {
+            // Nobody named it.
             config.manifests.may_be_missing = true;
         }
         if config.state.says_none() {

@@ -121,6 +121,19 @@ async fn a_flood_neither_fills_memory_nor_delays_others() {
 }
 
 #[tokio::test]
+async fn an_answer_that_is_too_long_fails_its_call_at_once() {
+    let server = Scripted::new(&["endless", "other"]);
+    let room = Room::with([server.upstream("my")]).await;
+    let started = Instant::now();
+    let endless = room.call("my_endless").await;
+    assert!(endless.text().contains("longer than 16 MiB"), "{}", endless.text());
+    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+    assert!(room.call("my_other").await.is_success(), "the connection goes on");
+    assert_eq!(server.heard("initialize").len(), 1);
+    room.upstreams.shutdown().await;
+}
+
+#[tokio::test]
 async fn progress_becomes_status() {
     let server = Scripted::new(&["slow"]);
     let bus = EventBus::new(100);

@@ -51,6 +51,8 @@ def call(request, name, arguments, meta):
             send(method="notifications/progress", params={"progressToken": token, "progress": 1})
             send(method="notifications/tools/list_changed")
         sys.stdout.write("x" * (17 << 20) + "\n")
+    if name == "endless":
+        return send(id=request, result=text("x" * (20 << 20)))
     if name == "reload":
         send(method="notifications/tools/list_changed")
     if name == "fail":

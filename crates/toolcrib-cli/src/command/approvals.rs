@@ -1,0 +1,321 @@
+//! `toolcrib approvals`: calls in running servers that wait for a person's approval.
+
+use std::fmt::Write as _;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+use toolcrib::control::{OwnerError, RunningServer, path_segment};
+use toolcrib::manifest::units::HumanDuration;
+use toolcrib::tool::canonical_json;
+
+use super::columns::Columns;
+use super::running::{self, WHICH};
+use crate::options::{JsonOutput, Options};
+use crate::screen::{self, FAINT, STRONG};
+use crate::{Exit, runtime};
+
+/// The status of an id of which a server knows no call.
+const NOT_FOUND: u16 = 404;
+/// Characters of the arguments that a listing shows.
+const GIST: usize = 60;
+
+#[derive(Debug, Args)]
+#[command(after_help = format!("Examples:
+  toolcrib approvals
+  toolcrib approvals show 7f3a…
+  toolcrib approvals approve 7f3a…
+  toolcrib approvals approve 7f3a… --arguments '{{\"path\": \"notes.txt\"}}'
+  toolcrib approvals deny 7f3a… --message 'use the staging host'
+
+A call that is approved runs as whoever made it. Secrets in arguments are masked.\n\n{WHICH} `show`, \
+`approve` and `deny` also exit with 1 where no call waits under the id."))]
+pub(crate) struct ApprovalsOptions {
+    #[command(subcommand)]
+    command: Option<ApprovalsCommand>,
+    #[command(flatten)]
+    output: JsonOutput,
+}
+
+#[derive(Debug, Subcommand)]
+enum ApprovalsCommand {
+    /// List the calls that wait, the oldest first (the default)
+    List(ListOptions),
+    /// Show one call: arguments, injected values, the rule that asked, and what the call would do
+    Show(ShowOptions),
+    /// Let a call run
+    Approve(ApproveOptions),
+    /// Refuse a call
+    Deny(DenyOptions),
+}
+
+#[derive(Debug, Args)]
+struct ListOptions {
+    #[command(flatten)]
+    output: JsonOutput,
+}
+
+#[derive(Debug, Args)]
+struct ShowOptions {
+    /// The id, as `toolcrib approvals` lists it
+    id: String,
+    #[command(flatten)]
+    output: JsonOutput,
+}
+
+#[derive(Debug, Args)]
+struct ApproveOptions {
+    /// The id, as `toolcrib approvals` lists it
+    id: String,
+    /// Run the call with these arguments instead: a JSON object, checked like any
+    #[arg(long, value_name = "JSON", value_parser = object)]
+    arguments: Option<Value>,
+    #[command(flatten)]
+    output: JsonOutput,
+}
+
+#[derive(Debug, Args)]
+struct DenyOptions {
+    /// The id, as `toolcrib approvals` lists it
+    id: String,
+    /// Why, for the model that made the call
+    #[arg(long, value_name = "TEXT")]
+    message: Option<String>,
+    #[command(flatten)]
+    output: JsonOutput,
+}
+
+fn object(text: &str) -> Result<Value, String> {
+    match serde_json::from_str(text) {
+        Ok(value @ Value::Object(_)) => Ok(value),
+        Ok(_) => Err("the arguments of a call are a JSON object".to_owned()),
+        Err(error) => Err(format!("this is not JSON: {error}")),
+    }
+}
+
+pub(super) fn run(options: &Options, own: &ApprovalsOptions) -> anyhow::Result<Exit> {
+    let servers = running::servers(options)?;
+    let output = match &own.command {
+        None => own.output,
+        Some(ApprovalsCommand::List(list)) => list.output,
+        Some(ApprovalsCommand::Show(show)) => show.output,
+        Some(ApprovalsCommand::Approve(approve)) => approve.output,
+        Some(ApprovalsCommand::Deny(deny)) => deny.output,
+    };
+    if servers.is_empty() {
+        if output.json {
+            screen::json(&json!({"servers": [], "approvals": []}))?;
+        }
+        screen::note(
+            "no server runs with this config: start one (`toolcrib serve`), then list and decide the \
+             calls that wait in its `state.dir`",
+        );
+        return Ok(Exit::Failure);
+    }
+    match &own.command {
+        None | Some(ApprovalsCommand::List(_)) => list(&servers, output),
+        Some(ApprovalsCommand::Show(own)) => show(&servers, own),
+        Some(ApprovalsCommand::Approve(own)) => {
+            let mut decision = json!({"decision": "approve"});
+            if let Some(arguments) = &own.arguments {
+                decision["arguments"] = arguments.clone();
+            }
+            decide(&servers, &own.id, &decision, own.output)
+        }
+        Some(ApprovalsCommand::Deny(own)) => {
+            let mut decision = json!({"decision": "deny"});
+            if let Some(message) = &own.message {
+                decision["message"] = json!(message);
+            }
+            decide(&servers, &own.id, &decision, own.output)
+        }
+    }
+}
+
+fn list(servers: &[RunningServer], output: JsonOutput) -> anyhow::Result<Exit> {
+    let mut waiting = Vec::new();
+    let mut exit = Exit::Success;
+    for server in servers {
+        match runtime::block_on(server.client.get("/v1/approvals"))? {
+            Ok(answer) => {
+                let calls = answer["approvals"].as_array().cloned().unwrap_or_default();
+                waiting.extend(calls.into_iter().map(|call| of_server(server, call)));
+            }
+            Err(error) => {
+                screen::note(format!("server {}: {error}", server.pid));
+                exit = Exit::Failure;
+            }
+        }
+    }
+    if output.json {
+        let servers: Vec<_> = servers.iter().map(|server| server.pid).collect();
+        screen::json(&json!({"servers": servers, "approvals": waiting}))?;
+    } else if waiting.is_empty() {
+        screen::note("no call waits for approval");
+    } else {
+        let columns = Columns::new(["ID", "TOOL", "ASKED BY", "WAITS", "ARGUMENTS"]);
+        screen::out(columns.rows(waiting.iter().map(|call| {
+            [
+                text(&call["id"]).to_owned(),
+                text(&call["tool"]).to_owned(),
+                asker(call),
+                remaining(&call["expires_at"]),
+                gist(&canonical_json(&call["arguments"])),
+            ]
+        })))?;
+    }
+    Ok(exit)
+}
+
+fn of_server(server: &RunningServer, mut call: Value) -> Value {
+    call["pid"] = json!(server.pid);
+    call
+}
+
+fn show(servers: &[RunningServer], own: &ShowOptions) -> anyhow::Result<Exit> {
+    let path = format!("/v1/approvals/{}", path_segment(&own.id));
+    let found = first(servers, &own.id, async |server| server.client.get(&path).await)?;
+    let Some((server, call)) = found else { return Ok(Exit::Failure) };
+    let call = of_server(server, call);
+    if own.output.json {
+        screen::json(&call)?;
+    } else {
+        screen::out(page(&call).trim_end())?;
+    }
+    Ok(Exit::Success)
+}
+
+fn decide(
+    servers: &[RunningServer],
+    id: &str,
+    decision: &Value,
+    output: JsonOutput,
+) -> anyhow::Result<Exit> {
+    let path = format!("/v1/approvals/{}", path_segment(id));
+    let post = async |server: &RunningServer| server.client.post(&path, Some(decision)).await;
+    let Some((server, answer)) = first(servers, id, post)? else { return Ok(Exit::Failure) };
+    if output.json {
+        screen::json(&of_server(server, answer))?;
+    } else {
+        let done = if decision["decision"] == "approve" { "approved" } else { "denied" };
+        screen::out(format!("{done} {STRONG}{id}{STRONG:#}"))?;
+    }
+    Ok(Exit::Success)
+}
+
+/// The answer of the first server that knows the call. Where none does, or it refuses, that is said.
+fn first<'s>(
+    servers: &'s [RunningServer],
+    id: &str,
+    ask: impl AsyncFn(&RunningServer) -> Result<Value, OwnerError>,
+) -> anyhow::Result<Option<(&'s RunningServer, Value)>> {
+    for server in servers {
+        match runtime::block_on(ask(server))? {
+            Ok(answer) => return Ok(Some((server, answer))),
+            Err(error) if error.status() == Some(NOT_FOUND) => {}
+            Err(error) => {
+                screen::note(format!("server {}: {error}", server.pid));
+                return Ok(None);
+            }
+        }
+    }
+    screen::note(format!(
+        "no call waits under the id {id}: it was decided, has expired or never waited; `toolcrib \
+         approvals` lists those that wait"
+    ));
+    Ok(None)
+}
+
+/// One call with all that a person needs to decide.
+fn page(call: &Value) -> String {
+    let mut page = format!("{STRONG}{}{STRONG:#} {FAINT}{}{FAINT:#}\n", text(&call["tool"]), text(&call["id"]));
+    let mut line = |head: &str, value: &str| {
+        if !value.is_empty() {
+            let _ = writeln!(page, "  {head:<10} {value}");
+        }
+    };
+    line("asked by", &asker(call));
+    line("session", text(&call["session"]));
+    line("rule", text(&call["rule"]));
+    line("reason", text(&call["reason"]));
+    line("waits", &remaining(&call["expires_at"]));
+    line("server", &call["pid"].to_string());
+    for (key, head) in [("arguments", "arguments"), ("injected", "injected values"), ("plan", "plan")] {
+        let shown = match &call[key] {
+            Value::Null => continue,
+            Value::Object(entries) if entries.is_empty() && key == "injected" => continue,
+            Value::String(text) => text.clone(),
+            value => serde_json::to_string_pretty(value).unwrap_or_default(),
+        };
+        let _ = writeln!(page, "  {head}\n{}", indented(&shown));
+    }
+    page
+}
+
+fn indented(text: &str) -> String {
+    text.lines().map(|line| format!("    {line}\n")).collect::<String>().trim_end().to_owned()
+}
+
+/// Who made the call: user, tenant and client, as far as they are known.
+fn asker(call: &Value) -> String {
+    let asker = &call["asker"];
+    let known = ["user", "tenant", "client"].map(|key| (key, text(&asker[key])));
+    let known = known.iter().filter(|(_, value)| !value.is_empty());
+    let said: Vec<_> = known.map(|(key, value)| format!("{key} {value}")).collect();
+    if said.is_empty() { "the host".to_owned() } else { said.join(", ") }
+}
+
+/// How long a call still waits, from the end of its time in milliseconds since 1970.
+fn remaining(expires_at: &Value) -> String {
+    let Some(end) = expires_at.as_u64() else { return text(expires_at).to_owned() };
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    match Duration::from_millis(end).checked_sub(now) {
+        None => "expired".to_owned(),
+        // Longer than anybody waits: it has no end.
+        Some(left) if left > Duration::from_secs(365 * 24 * 3600) => "without end".to_owned(),
+        Some(left) => HumanDuration(Some(Duration::from_secs(left.as_secs()))).to_string(),
+    }
+}
+
+fn gist(text: &str) -> String {
+    if text.chars().count() <= GIST {
+        return text.to_owned();
+    }
+    text.chars().take(GIST - 1).chain(['…']).collect()
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_shows_everything_that_decides() {
+        let call = json!({
+            "id": "7f3a", "tool": "remove", "pid": 7,
+            "arguments": {"path": "a.txt", "token": "[masked]"}, "injected": {"user": "ada"},
+            "rule": "policy.rules[0]", "reason": "the tool may destroy something",
+            "plan": {"argv": ["rm", "a.txt"]},
+            "asker": {"user": "ada", "tenant": "acme", "client": null},
+            "session": null, "expires_at": 0,
+        });
+        let page = page(&call);
+        for said in [
+            "7f3a", "user ada, tenant acme", "policy.rules[0]", "may destroy", "expired",
+            "\"token\": \"[masked]\"", "\"user\": \"ada\"", "\"rm\"",
+        ] {
+            assert!(page.contains(said), "{said}: {page}");
+        }
+        assert!(!page.contains("session"), "{page}");
+    }
+
+    #[test]
+    fn arguments_are_an_object() {
+        assert!(object(r#"{"a": 1}"#).is_ok());
+        assert!(object("[]").unwrap_err().contains("object"));
+        assert!(object("{").unwrap_err().contains("not JSON"));
+    }
+}

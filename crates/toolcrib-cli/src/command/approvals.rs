@@ -228,7 +228,11 @@ fn first<'s>(
 
 /// One call with all that a person needs to decide.
 fn page(call: &Value) -> String {
-    let mut page = format!("{STRONG}{}{STRONG:#} {FAINT}{}{FAINT:#}\n", text(&call["tool"]), text(&call["id"]));
+    let mut page = format!(
+        "{STRONG}{}{STRONG:#} {FAINT}{}{FAINT:#}\n",
+        text(&call["tool"]),
+        text(&call["id"])
+    );
     let mut line = |head: &str, value: &str| {
         if !value.is_empty() {
             let _ = writeln!(page, "  {head:<10} {value}");
@@ -240,7 +244,9 @@ fn page(call: &Value) -> String {
     line("reason", text(&call["reason"]));
     line("waits", &remaining(&call["expires_at"]));
     line("server", &call["pid"].to_string());
-    for (key, head) in [("arguments", "arguments"), ("injected", "injected values"), ("plan", "plan")] {
+    for (key, head) in
+        [("arguments", "arguments"), ("injected", "injected values"), ("plan", "plan")]
+    {
         let shown = match &call[key] {
             Value::Null => continue,
             Value::Object(entries) if entries.is_empty() && key == "injected" => continue,
@@ -304,8 +310,14 @@ mod tests {
         });
         let page = page(&call);
         for said in [
-            "7f3a", "user ada, tenant acme", "policy.rules[0]", "may destroy", "expired",
-            "\"token\": \"[masked]\"", "\"user\": \"ada\"", "\"rm\"",
+            "7f3a",
+            "user ada, tenant acme",
+            "policy.rules[0]",
+            "may destroy",
+            "expired",
+            "\"token\": \"[masked]\"",
+            "\"user\": \"ada\"",
+            "\"rm\"",
         ] {
             assert!(page.contains(said), "{said}: {page}");
         }

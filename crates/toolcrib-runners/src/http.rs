@@ -13,6 +13,7 @@ use toolcrib_tool::{
     Arguments, BoxFuture, CallContext, Plan, RequestPlan, Tool, ToolError, ToolOutcome,
 };
 
+use self::answer::Hidden;
 use crate::context::ContextChecks;
 use crate::host::LookedAt;
 use crate::redact::Redaction;
@@ -96,7 +97,7 @@ impl HttpRunner {
         if let Some(recorded) = cx.service::<RecordedAnswer>() {
             // As for a plan: what is not sent needs no secret.
             let request = self.request_of(&LookedAt(&self.host), arguments.value(), cx)?;
-            return self.outcome(&request.answered(&recorded)?);
+            return self.outcome(&request.answered(&recorded)?, cx);
         }
         let request = self.request(arguments.value(), cx)?;
         let compiled = self.compiled()?;
@@ -113,16 +114,16 @@ impl HttpRunner {
             .send(sent)
             .await
             .map_err(|error| failure::unanswered(error, &compiled.spec, annotations))?;
-        self.outcome(&response)
+        self.outcome(&response, cx)
     }
 
-    fn outcome(&self, response: &Response) -> Result<ToolOutcome, ToolError> {
+    fn outcome(&self, response: &Response, cx: &CallContext) -> Result<ToolOutcome, ToolError> {
         let compiled = self.compiled()?;
         answer::outcome(
             response,
             &compiled.spec,
             &self.declaration.output,
-            &compiled.redaction,
+            &Hidden { redaction: &compiled.redaction, masks: cx.byte_masks() },
             self.declaration.definition.annotations(),
         )
         .map(ToolOutcome::Done)

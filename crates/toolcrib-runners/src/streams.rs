@@ -1,9 +1,11 @@
 //! What is kept of a program's output, and how it is shown.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 use toolcrib_manifest::declaration::Keep;
 use toolcrib_sandbox::{Capture, Captured};
-use toolcrib_tool::visible;
+use toolcrib_tool::{ByteMasks, visible};
 
 use crate::redact::Redaction;
 
@@ -15,6 +17,16 @@ pub(crate) fn capture(bytes: usize, keep: Keep) -> Capture {
         Keep::Head => Capture { head: bytes, tail: 0 },
         Keep::Tail => Capture { head: 0, tail: bytes },
     }
+}
+
+/// Bytes that came in one piece, without secrets. To be used before anything of them is cut, because half
+/// a secret cannot be found.
+pub(crate) fn masked<'b>(bytes: &'b [u8], masks: Option<&ByteMasks>) -> Cow<'b, [u8]> {
+    let Some(masks) = masks else { return Cow::Borrowed(bytes) };
+    let (mut mask, mut masked) = (masks(), Vec::with_capacity(bytes.len()));
+    mask(Some(bytes), &mut masked);
+    mask(None, &mut masked);
+    Cow::Owned(masked)
 }
 
 /// A stream as it is shown to models and people. Where patterns hide something, a line that was cut is

@@ -3,6 +3,8 @@
 #![cfg(all(feature = "manifests", unix))]
 
 use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
 
 use proptest::prelude::*;
 use tempfile::TempDir;
@@ -187,4 +189,51 @@ async fn a_line_that_was_cut_is_not_shown_where_patterns_hide_something() {
     let result = crib.call("patterns", "{}").await;
     let text = result.text();
     assert_eq!(text, format!("[… 2811 bytes omitted …]\n{}\n", "z".repeat(600)));
+}
+
+/// Answers one request with this text, and gives the address to ask.
+fn answering(text: String) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address").to_string();
+    std::thread::spawn(move || {
+        let Ok((mut stream, _)) = listener.accept() else { return };
+        let _ = stream.read(&mut [0; 4096]);
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n", text.len());
+        let _ =
+            stream.write_all(format!("{head}content-type: text/plain\r\n\r\n{text}").as_bytes());
+    });
+    address
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_answer_of_a_server_is_masked_before_it_is_cut() {
+    let crib = Crib::new();
+    for keep in ["both", "head", "tail"] {
+        for shift in (0..SECRET.len() * 2).step_by(5) {
+            let before = "x".repeat(KEPT * 3 / 4 - SECRET.len() * 3 / 2 + shift);
+            let end = "z".repeat(KEPT - SECRET.len() * 3 / 2 + shift);
+            let between = "y".repeat(KEPT * 2);
+            let address = answering(format!("{before}{SECRET}{between}{SECRET}{end}"));
+            let tools = format!(
+                "toolcrib: 1\ntools:\n- name: ask\n  description: Ask a server.\n  http:\n    url: \
+                 http://{address}/\n    allow_private: [127.0.0.0/8]\n  limits: {{output: 1KiB}}\n  \
+                 output: {{format: text, keep: {keep}}}\n"
+            );
+            let folder = crib.workspace.path().join("asking");
+            fs::create_dir_all(&folder).expect("a directory");
+            fs::write(folder.join("ask.yaml"), tools).expect("a file");
+            let manifests = Manifests::load(&[folder], RunnerHost::new(crib.workspace.path()));
+            let mut registry = RegistryBuilder::new();
+            for entry in manifests.entries() {
+                assert!(matches!(registry.register(entry), Registration::Registered));
+            }
+            let executor = Executor::builder(Registry::new(registry.build()))
+                .mask(Mask::new([SECRET.to_owned()]).expect("a mask"))
+                .build();
+            let turn = executor.turn(TurnOptions::default());
+            let told = told(&turn.call(ToolCall::new("call", "ask", "{}")).await);
+            assert!(told.contains("bytes omitted"), "{told}");
+            assert_eq!(piece_of_secret(&told), None, "{keep} {shift}: {told}");
+        }
+    }
 }

@@ -132,6 +132,8 @@ impl<'a> Way<'a> {
     fn delivered(&self, slot: &Slot, output: ToolOutput) -> Result<ToolOutput, ToolError> {
         let shared = &self.turn.state.shared;
         let output = client_output(&slot.entry.definition, output)?;
+        // Before it is held against its schema, which quotes parts of what does not fit.
+        let output = shared.mask.outcome(Ok(output))?;
         let compiled = slot.compiled(shared.registry.schemas())?;
         check_data(compiled, output, shared.config.data_bytes)
     }

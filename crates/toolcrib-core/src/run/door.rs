@@ -64,6 +64,8 @@ impl Door for Turn {
         let Some(slot) = known else { return Ok(output) };
         let shared = &self.state.shared;
         let output = client_output(&slot.entry.definition, output)?;
+        // Before it is held against its schema, which quotes parts of what does not fit.
+        let output = shared.mask.outcome(Ok(output))?;
         let compiled = slot.compiled(shared.registry.schemas())?;
         check_data(compiled, output, shared.config.data_bytes)
     }

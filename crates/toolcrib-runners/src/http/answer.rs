@@ -4,21 +4,37 @@ use serde_json::Value;
 use toolcrib_manifest::declaration::{HttpSpec, Keep, OutputFormat, OutputSpec};
 use toolcrib_net::Response;
 use toolcrib_sandbox::Captured;
-use toolcrib_tool::{Annotations, Content, ToolError, ToolOutput, canonical_json, visible};
+use toolcrib_tool::{
+    Annotations, ByteMasks, Content, ToolError, ToolOutput, canonical_json, visible,
+};
 
 use super::failure::{self, host, phrase};
 use crate::redact::Redaction;
-use crate::streams::{self, lines};
+use crate::streams::{self, lines, masked};
 
 /// How much of an unreadable answer a failure shows, in bytes.
 const EXCERPT: usize = 2_000;
+
+/// What is hidden in an answer.
+pub(super) struct Hidden<'a> {
+    pub(super) redaction: &'a Redaction,
+    pub(super) masks: Option<ByteMasks>,
+}
+
+impl Hidden<'_> {
+    /// The text without secrets and without what the declaration's patterns match.
+    fn text(&self, text: &[u8]) -> String {
+        let text = masked(text, self.masks.as_ref());
+        self.redaction.text(String::from_utf8_lossy(&text).into_owned())
+    }
+}
 
 /// What an answer is made into.
 struct Answer<'a> {
     response: &'a Response,
     spec: &'a HttpSpec,
     output: &'a OutputSpec,
-    redaction: &'a Redaction,
+    hidden: &'a Hidden<'a>,
     media_type: String,
 }
 
@@ -27,11 +43,11 @@ pub(super) fn outcome(
     response: &Response,
     spec: &HttpSpec,
     output: &OutputSpec,
-    redaction: &Redaction,
+    hidden: &Hidden<'_>,
     annotations: Annotations,
 ) -> Result<ToolOutput, ToolError> {
     let media_type = response.media_type().unwrap_or_default();
-    let answer = Answer { response, spec, output, redaction, media_type };
+    let answer = Answer { response, spec, output, hidden, media_type };
     let code = response.status.as_u16();
     let expected = match spec.ok_status.as_slice() {
         [] => response.status.is_success(),
@@ -106,7 +122,7 @@ impl Answer<'_> {
                 }
             },
         };
-        let data = self.redaction.data(selected);
+        let data = self.hidden.redaction.data(selected);
         let text = match &data {
             Value::String(text) => text.clone(),
             other => canonical_json(other),
@@ -130,7 +146,8 @@ impl Answer<'_> {
             return phrase(self.response.status).into();
         }
         let none = Redaction::default();
-        let captured = cut(text.into_bytes(), self.spec.output_bytes, self.output.keep);
+        let text = masked(text.as_bytes(), self.hidden.masks.as_ref()).into_owned();
+        let captured = cut(text, self.spec.output_bytes, self.output.keep);
         let mut output = ToolOutput::from(visible(&captured.text()).into_owned());
         if self.output.format == OutputFormat::Lines {
             output = output.with_data(lines(&captured, &none));
@@ -146,7 +163,7 @@ impl Answer<'_> {
     fn text(&self) -> String {
         let body = &self.response.body;
         let text = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
-        self.redaction.text(String::from_utf8_lossy(text).into_owned())
+        self.hidden.text(text)
     }
 
     /// A failure that names the host and shows the beginning of the answer.

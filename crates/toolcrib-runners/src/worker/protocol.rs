@@ -3,6 +3,8 @@
 use serde_json::{Map, Value};
 use toolcrib_tool::{ByteMasks, canonical_json};
 
+use crate::streams::masked;
+
 /// The line of one call. `arguments` is JSON text; a line end in it can only stand between tokens.
 pub(super) fn call(id: u64, tool: &str, arguments: &str, context: &Map<String, Value>) -> Vec<u8> {
     let mut line = Vec::with_capacity(arguments.len() + tool.len() + 64);
@@ -45,15 +47,8 @@ pub(super) enum Reply {
 /// beginning is shown, with secrets masked.
 pub(super) fn answer(line: &[u8], masks: Option<&ByteMasks>) -> Result<(u64, Reply), String> {
     let not_one = |problem: &str| {
-        // Before the cut: half a secret could not be found any more.
-        let masked = masks.map(|masks| {
-            let (mut mask, mut masked) = (masks(), Vec::new());
-            mask(Some(line), &mut masked);
-            mask(None, &mut masked);
-            masked
-        });
-        let line = masked.as_deref().unwrap_or(line);
-        let start: String = String::from_utf8_lossy(line).chars().take(200).collect();
+        let line = masked(line, masks);
+        let start: String = String::from_utf8_lossy(&line).chars().take(200).collect();
         format!("wrote a line that is no answer ({problem}): {start}")
     };
     let value: Value = serde_json::from_slice(line)

@@ -10,7 +10,7 @@ use toolcrib_tool::Content;
 
 use crate::admission::Admission;
 use crate::answers::{Answers, CacheStats};
-use crate::approval::{Approver, SessionApprovals};
+use crate::approval::{Approvals, Approver, SessionApprovals};
 use crate::audit::AuditTrail;
 use crate::clock::{Clock, Timestamp};
 use crate::events::EventBus;
@@ -111,6 +111,12 @@ impl Executor {
     /// The bus that is told of all calls, if there is one.
     pub fn events(&self) -> Option<&EventBus> {
         self.shared.bus.as_ref()
+    }
+
+    /// The calls of every tenant that wait for approval, for whoever operates the program. Calls that
+    /// are approved have the services of `options`.
+    pub fn approvals(&self, options: TurnOptions) -> Approvals {
+        Approvals::of(&self.turn(options.may_approve(true))).of_all_tenants()
     }
 
     /// Where suspended calls wait, if this executor keeps them.

@@ -9,6 +9,8 @@ mod store;
 mod tests;
 mod view;
 
+use std::collections::HashSet;
+
 use toolcrib_tool::{ToolCall, ToolError, ToolOutput, ToolResult};
 
 use crate::NoRandomness;
@@ -149,7 +151,7 @@ impl Run {
 
     /// Answers every call that waits with `cancelled`. A run that is over stays as it is.
     pub async fn cancel<D: Door>(&mut self, door: &D) -> Result<(), RunError> {
-        self.check_owner(door)?;
+        self.settle(door).await?;
         let waiting: Vec<_> = self.outstanding().map(|one| one.id().clone()).collect();
         for id in waiting {
             self.end(door, &id, Resolution::Cancel, Ending::Cancelled).await?;
@@ -157,31 +159,43 @@ impl Run {
         Ok(())
     }
 
-    /// Takes over the answers of calls that others have decided on.
-    pub async fn settle<D: Door>(&mut self, door: &D) -> Result<(), RunError> {
+    /// Takes over the answers of calls that others have decided on. Says which of them are still
+    /// being worked on.
+    pub async fn settle<D: Door>(
+        &mut self,
+        door: &D,
+    ) -> Result<HashSet<SuspensionId>, RunError> {
         self.check_owner(door)?;
-        let Some(store) = door.store() else { return Ok(()) };
+        let mut running = HashSet::new();
+        let Some(store) = door.store() else { return Ok(running) };
+        let now = door.now();
         for slot in &mut self.record.slots {
             // An answer may wait again, and be decided on again.
             while let Slot::Waiting(waiting) = slot {
                 let Some(settled) = store.settled(waiting.id()).await? else { break };
                 *slot = match settled.outcome() {
-                    Outcome::Running => break,
+                    Outcome::Running => {
+                        // Whoever worked on an old one is gone.
+                        if !settled.is_old(now) {
+                            running.insert(waiting.id().clone());
+                        }
+                        break;
+                    }
                     Outcome::Done(result) => Slot::Done(result.clone()),
                     Outcome::Waits(next) => Slot::Waiting(next.clone()),
                 };
             }
         }
-        Ok(())
+        Ok(running)
     }
 
     /// Answers the calls whose time is over, after those that others have decided on. Says when to look again: when the next one expires.
     pub async fn expire<D: Door>(&mut self, door: &D) -> Result<Option<Timestamp>, RunError> {
-        self.settle(door).await?;
+        let running = self.settle(door).await?;
         let now = door.now();
         let expired: Vec<_> = self
             .outstanding()
-            .filter(|one| one.is_expired(now))
+            .filter(|one| one.is_expired(now) && !running.contains(one.id()))
             .map(|one| one.id().clone())
             .collect();
         for id in expired {

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 pub enum Right {
     /// List, search, describe and call tools, over MCP too, and hand in the outputs of client tools.
     Call,
-    /// Decide on calls that wait for approval, and answer the questions of tools. Of calls of its own
-    /// identity only.
+    /// Approve and deny calls that wait, whoever made them, within its own tenant and toolset; be asked
+    /// for approval over MCP; and answer the questions of tools in runs of its own identity.
     Approve,
     /// See metrics, statistics, the state of files and servers, and the audit log.
     Observe,

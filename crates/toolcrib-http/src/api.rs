@@ -1,5 +1,6 @@
 //! The HTTP API: what its handlers share.
 
+pub(crate) mod approvals;
 pub(crate) mod calls;
 mod endpoints;
 pub(crate) mod health;

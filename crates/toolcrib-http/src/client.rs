@@ -112,6 +112,11 @@ impl Client {
         self.rights.contains(&right)
     }
 
+    /// Whether it is the operator, or the owner of the server's socket.
+    pub(crate) fn is_operator(&self) -> bool {
+        *self.keys == *OPERATOR
+    }
+
     /// A turn over its tools, for one request.
     pub(crate) fn turn(&self, with: impl FnOnce(TurnOptions) -> TurnOptions) -> Turn {
         self.executor.turn(with(self.turn.clone()))
@@ -260,7 +265,7 @@ impl Roster {
         own: Option<&ClientConfig>,
     ) -> Client {
         // What the host attaches to turns never grants a client the right: its own rights decide.
-        let turn = turn.may_approve(who.rights.contains(&Right::Approve));
+        let turn = turn.may_approve(who.rights.contains(&Right::Approve)).client(who.name);
         let rate = own.and_then(|own| own.rate).or(config.rate);
         let concurrent = own.and_then(|own| own.concurrent).or(config.concurrent);
         let bound = own.and_then(|own| own.toolset.as_deref()).or(config.toolset.as_deref());

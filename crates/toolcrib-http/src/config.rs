@@ -69,6 +69,9 @@ pub struct ServerConfig {
     pub body_limit: usize,
 }
 
+/// Names that the server's own clients have in logs and approvals.
+const RESERVED_NAMES: [&str; 3] = ["operator", "owner", "anyone"];
+
 impl Default for ServerConfig {
     fn default() -> Self {
         Self {
@@ -101,6 +104,9 @@ impl ServerConfig {
         }
         let mut hashes = BTreeMap::new();
         for (name, client) in &self.tokens {
+            if RESERVED_NAMES.contains(&name.as_str()) {
+                return Err(HttpError::ReservedName { name: name.clone() });
+            }
             if let Some(other) = hashes.insert(client.hash.as_bytes(), name) {
                 let (one, other) = (other.clone(), name.clone());
                 return Err(HttpError::SameToken { one, other });

@@ -23,6 +23,12 @@ pub enum HttpError {
     /// A token was set that would never be asked for.
     #[error("both tokens and no_auth are set, which contradict each other: remove one of them")]
     TokenAndNoAuth,
+    /// A client has a name that belongs to the server's own clients.
+    #[error("tokens.{name}: `{name}` is a name of the server's own; give the client another one")]
+    ReservedName {
+        /// The name.
+        name: String,
+    },
     /// Two clients have one token, so that nobody could tell them apart.
     #[error("tokens.{one} and tokens.{other} have the same hash: make a token for each")]
     SameToken {

@@ -9,7 +9,7 @@ use rmcp::model::{
 };
 use rmcp::service::{Peer, ServiceError};
 use serde_json::{Map, Value, json};
-use toolcrib_core::approval::Decision;
+use toolcrib_core::approval::{ApprovalRequest, Decision};
 use toolcrib_core::suspension::{Resolution, Suspension, Waiting};
 use toolcrib_tool::{Ask, InputPart, ToolDefinition, ToolOutput};
 
@@ -60,8 +60,8 @@ impl Questions {
     ) -> Option<Result<Self, ClientCapabilities>> {
         let form = |message: String, schema| vec![InputPart::form(ONLY, message, schema)];
         let (parts, several, wants) = match suspension.waiting() {
-            Waiting::Approval { reason, .. } => {
-                (form(consent(suspension, reason), consent_schema()), false, Wants::Consent)
+            Waiting::Approval { .. } => {
+                (form(consent(suspension), consent_schema()), false, Wants::Consent)
             }
             Waiting::Client => {
                 let schema = definition.and_then(ToolDefinition::output_schema).cloned();
@@ -316,8 +316,10 @@ fn consent_schema() -> Value {
     })
 }
 
-fn consent(suspension: &Suspension, reason: &str) -> String {
-    format!("May this call run? {reason}\n\n{}", shown(suspension))
+fn consent(suspension: &Suspension) -> String {
+    let request = ApprovalRequest::of(suspension, None);
+    let text = request.map(|request| request.text()).unwrap_or_default();
+    format!("May this call run?\n\n{text}")
 }
 
 /// The call, for a person: the client has made it, so that it knows all that is in it.

@@ -10,6 +10,7 @@ use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use toolcrib_core::approval::Approvals;
 use toolcrib_core::run::RunStore;
 use toolcrib_core::{Executor, ShutdownReport, Toolset, Turn, TurnOptions};
 #[cfg(feature = "mcp")]
@@ -99,6 +100,27 @@ impl Toolcrib {
     /// context of one request. The turn itself is the executor's to open.
     pub fn turn_options(&self) -> TurnOptions {
         TurnOptions::default().values(self.context.clone()).services(self.services.clone())
+    }
+
+    /// The calls that wait for approval, of every tenant and tool: listed, shown and decided on for
+    /// whoever operates the crib. After a decision a call goes on as its caller, who gets its answer.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use toolcrib::Toolcrib;
+    /// use toolcrib::core::suspension::MemorySuspensions;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let crib = Toolcrib::builder().suspensions(Arc::new(MemorySuspensions::new())).build()?;
+    /// for request in crib.approvals().list().await? {
+    ///     println!("{}", request.text());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn approvals(&self) -> Approvals {
+        self.executor.approvals(self.turn_options())
     }
 
     /// A toolset by its name, as it is now.

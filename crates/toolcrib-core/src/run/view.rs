@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Run;
+use crate::approval::ShownCall;
 use crate::suspension::{Suspension, Waiting};
 
 impl Run {
@@ -47,6 +48,12 @@ fn waiting(suspension: &Suspension) -> Value {
         Waiting::Approval { reason, rule } => {
             value["reason"] = reason.as_str().into();
             value["rule"] = rule.as_str().into();
+            let ShownCall { arguments, injected, plan } = suspension.shown();
+            value["arguments"] = arguments.clone();
+            value["injected"] = Value::Object(injected.clone());
+            if let Some(plan) = plan {
+                value["plan"] = plan.clone();
+            }
         }
         Waiting::Input { message, schema, .. } => {
             value["message"] = message.as_str().into();

@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 use axum::routing::{delete, get, post};
 use schemars::{Schema, SchemaGenerator, json_schema};
 
-use super::{EVENTS, calls, health, operations, result, run_body, runs, tools};
+use super::{EVENTS, approvals, calls, health, operations, result, run_body, runs, tools};
 use crate::access::Access::{Open, With};
 use crate::endpoint::{Endpoint, schema_of};
 use crate::{Right, mcp, metrics};
@@ -30,6 +30,7 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
     all.extend(spoken());
     all.extend(called());
     all.extend(kept());
+    all.extend(approved());
     all.extend(operated());
     all
 }
@@ -182,6 +183,38 @@ fn kept() -> Vec<Endpoint> {
             .summary("Answer every call that waits with `cancelled`")
             .path_parameter("id", "The run's id.")
             .answers::<run_body::RunBody>(OK, "The run, which is over."),
+    ]
+}
+
+/// Calls of others that wait for approval.
+fn approved() -> Vec<Endpoint> {
+    const ID: &str = "The `id` of a call that waits for approval.";
+    let approve = With(Right::Approve);
+    vec![
+        Endpoint::new("get", "/v1/approvals", "listApprovals", approve, get(approvals::list))
+            .summary(
+                "The calls that wait for approval, the oldest first: of this client's tenant (the \
+                 operator: of all tenants) and of tools within its toolset, whoever made them",
+            )
+            .answers::<approvals::ApprovalList>(OK, "The calls."),
+        Endpoint::new("get", "/v1/approvals/{id}", "showApproval", approve, get(approvals::show))
+            .summary("One of them")
+            .path_parameter("id", ID)
+            .answers::<approvals::ApprovalBody>(OK, "The call."),
+        Endpoint::new(
+            "post",
+            "/v1/approvals/{id}",
+            "decideApproval",
+            approve,
+            post(approvals::decide),
+        )
+        .summary("Approve the call, with other arguments if need be, or deny it")
+        .path_parameter("id", ID)
+        .takes::<approvals::DecideRequest>()
+        .answers::<approvals::Decided>(
+            OK,
+            "The decision holds. The call goes on as its caller, who gets its answer.",
+        ),
     ]
 }
 

@@ -74,6 +74,12 @@ struct Waiting {
     reason: Option<String>,
     /// Which rule asks.
     rule: Option<String>,
+    /// The arguments of a call that waits for approval; secrets and sensitive values are masked.
+    arguments: Option<Value>,
+    /// What the host fills in, by the parameters' names, masked likewise.
+    injected: Option<Map<String, Value>>,
+    /// What the tool would do, as far as it can say, masked likewise.
+    plan: Option<Value>,
     /// The tool's question.
     message: Option<String>,
     /// The JSON Schema of the answer.
@@ -98,6 +104,6 @@ impl From<&Run> for RunBody {
     }
 }
 
-fn time(at: Timestamp) -> String {
+pub(super) fn time(at: Timestamp) -> String {
     rfc3339(SystemTime::UNIX_EPOCH + Duration::from_millis(at.unix_millis()))
 }

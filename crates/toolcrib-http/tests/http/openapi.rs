@@ -38,6 +38,11 @@ async fn every_answer_is_as_the_document_says() {
     let (id, waiting) = (run.json()["id"].clone(), run.json()["waiting"][0]["id"].clone());
     let at = |rest: &str| format!("/v1/runs/{}{rest}", id.as_str().unwrap());
     check(&document, "/v1/runs", "post", &run);
+    let other = Ask::api(server.address, "POST /v1/tools/remove/call").json(&json!({}));
+    let other = other.send().await.json()["waiting"][0]["id"].clone();
+    let approval = format!("/v1/approvals/{}", waiting.as_str().unwrap());
+    let another = format!("/v1/approvals/{}", other.as_str().unwrap());
+    let yes = json!({"decision": "approve"});
     let none = Value::Null;
     let approve = json!({"id": waiting, "decision": "approve"});
     let outputs = json!({"tool_outputs": [{"tool_call_id": "call_1", "output": "a"}]});
@@ -58,7 +63,11 @@ async fn every_answer_is_as_the_document_says() {
         ("post", "/v1/batch", "/v1/batch".into(), &waits),
         ("get", "/v1/runs", "/v1/runs".into(), &none),
         ("get", "/v1/runs/{id}", at(""), &none),
+        ("get", "/v1/approvals", "/v1/approvals".into(), &none),
+        ("get", "/v1/approvals/{id}", approval.clone(), &none),
         ("post", "/v1/runs/{id}/resolve", at("/resolve"), &approve),
+        ("post", "/v1/approvals/{id}", approval, &none),
+        ("post", "/v1/approvals/{id}", another, &yes),
         ("post", "/v1/runs/{id}/submit_tool_outputs", at("/submit_tool_outputs"), &outputs),
         ("post", "/v1/runs/{id}/cancel", at("/cancel"), &none),
         ("get", "/v1/status", "/v1/status".into(), &none),

@@ -134,3 +134,78 @@ async fn a_run_that_is_cancelled_answers_every_call() {
     assert_eq!(Ask::api(server.address, "GET /v1/runs/none").send().await.status, 404);
     server.end().await;
 }
+
+#[tokio::test]
+async fn approvers_list_and_decide_on_the_calls_of_others_and_the_caller_gets_the_answer() {
+    let with = |rights: &[Right], tenant: &str| {
+        let (rights, tenant) = (rights.to_vec(), json!(tenant));
+        move |client: &mut toolcrib_http::ClientConfig| {
+            client.rights = rights;
+            client.context = [("tenant".to_owned(), tenant)].into();
+        }
+    };
+    let tokens = [
+        client("agent", with(&[Right::Call], "acme")),
+        client("person", with(&[Right::Call, Right::Approve], "acme")),
+        client("narrow", |client| {
+            with(&[Right::Approve], "acme")(client);
+            client.toolset = Some("echoes".into());
+        }),
+        client("stranger", with(&[Right::Call, Right::Approve], "other")),
+    ];
+    let server = start(ServerConfig { tokens: tokens.into(), ..config() }).await;
+    let ask = |who: &str, line: String, body: Value| {
+        Ask::new(server.address, &line).of(who).json(&body).send()
+    };
+    let get = |who: &str, line: String| Ask::new(server.address, &line).of(who).send();
+    let body = json!({"arguments": {"path": "a"}, "call_id": "r"});
+    let run = ask("agent", "POST /v1/tools/remove/call".into(), body).await.json();
+    assert_eq!(run["waiting"][0]["arguments"], json!({"path": "a"}), "{run}");
+    let path = format!("/v1/runs/{}", id_of(&run));
+    let id = run["waiting"][0]["id"].as_str().unwrap().to_owned();
+    let approval = format!("/v1/approvals/{id}");
+    let yes = json!({"decision": "approve"});
+
+    assert_eq!(get("agent", "GET /v1/approvals".into()).await.status, 403);
+    assert_eq!(ask("agent", format!("POST {approval}"), yes.clone()).await.status, 403);
+    for blind in ["narrow", "stranger"] {
+        let list = get(blind, "GET /v1/approvals".into()).await.json();
+        assert_eq!(list["approvals"], json!([]), "{blind}");
+        assert_eq!(get(blind, format!("GET {approval}")).await.status, 404);
+        assert_eq!(ask(blind, format!("POST {approval}"), yes.clone()).await.status, 404);
+    }
+    let operators = Ask::api(server.address, "GET /v1/approvals").send().await.json();
+    let list = get("person", "GET /v1/approvals".into()).await.json();
+    assert_eq!(list, operators);
+    let shown = &list["approvals"][0];
+    assert_eq!((&shown["id"], &shown["tool"]), (&json!(id), &json!("remove")));
+    assert_eq!(shown["arguments"], json!({"path": "a"}));
+    assert_eq!(shown["asker"], json!({"tenant": "acme", "user": "agent", "client": "agent"}));
+    assert!(shown["text"].as_str().unwrap().contains(r#"client "agent""#), "{shown}");
+    assert_eq!(get("person", format!("GET {approval}")).await.json(), *shown);
+
+    for (wrong, status) in [
+        (json!({"decision": "perhaps"}), 422),
+        (json!({"decision": "approve", "message": "no"}), 422),
+        (json!({"decision": "deny", "arguments": {}}), 422),
+    ] {
+        let refused = ask("person", format!("POST {approval}"), wrong.clone()).await;
+        assert_eq!(refused.status, status, "{wrong}: {}", refused.body);
+    }
+    let changed = json!({"decision": "approve", "arguments": {"path": "b"}});
+    let decided = ask("person", format!("POST {approval}"), changed).await;
+    assert_eq!(decided.json(), json!({"id": id, "decision": "approve"}));
+    let over = loop {
+        let run = get("agent", format!("GET {path}")).await.json();
+        if run["status"] != "requires_action" {
+            break run;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    };
+    assert_eq!(over["status"], "completed");
+    assert_eq!((&over["results"][0]["call_id"], &over["results"][0]["success"]), (&json!("r"), &json!(true)));
+    assert_eq!(ask("person", format!("POST {approval}"), yes).await.status, 404);
+    let list = get("person", "GET /v1/approvals".into()).await.json();
+    assert_eq!(list["approvals"], json!([]));
+    server.end().await;
+}

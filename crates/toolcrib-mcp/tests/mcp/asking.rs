@@ -164,7 +164,8 @@ async fn consent_is_asked_for_and_never_taken_from_an_answer_ahead_of_the_questi
     let asked = client.call("remove", json!({"inputResponses": yes})).await["result"].clone();
     assert_eq!(asked["resultType"], "input_required");
     let message = asked["inputRequests"]["answer"]["params"]["message"].as_str().unwrap();
-    assert!(message.contains("remove {}"), "{message}");
+    assert!(message.contains("remove: the tool asks for approval"), "{message}");
+    assert!(message.contains("arguments: {}"), "{message}");
     let more = json!({"requestState": asked["requestState"], "inputResponses": yes});
     assert_eq!(text(&client.call("remove", more).await), "removed");
 

@@ -106,11 +106,13 @@ impl ToolcribBuilder {
     }
 
     /// Opens the state directory and the audit log, as far as a config names them: for programs that
-    /// make calls. Needs the config's paths to be right from here ([`Config::relative_to`]).
+    /// make calls. Without a state directory, calls wait in memory. Needs the config's paths to be right from here ([`Config::relative_to`]).
     #[cfg(unix)]
     pub fn resources(self, config: &Config) -> Result<Self, SetupError> {
         use std::sync::Arc;
 
+        use toolcrib_core::run::MemoryRuns;
+        use toolcrib_core::suspension::MemorySuspensions;
         use toolcrib_manifest::units::ByteSize;
 
         use crate::stores::{FileAudit, Rotation, StateDir};
@@ -131,6 +133,11 @@ impl ToolcribBuilder {
             {
                 builder = builder.answers(Arc::new(state.answers().map_err(open("state.dir"))?));
             }
+        } else {
+            // The same code as with a directory; nothing of it survives the program.
+            builder = builder
+                .suspensions(Arc::new(MemorySuspensions::new()))
+                .runs(Arc::new(MemoryRuns::new()));
         }
         if let Some(path) = &config.audit.file {
             let file = match config.audit.max_bytes {

@@ -1,0 +1,211 @@
+//! Calls of others that wait for approval: listed, shown and decided on.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::body::Bytes;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use toolcrib_core::approval::{ApprovalRequest, Approvals, DecideError, Decision};
+use toolcrib_core::run::RunError;
+use toolcrib_core::suspension::SuspensionId;
+
+use super::run_body::time;
+use super::{Api, json};
+use crate::body::{InPlace, JsonBody, arguments_at};
+use crate::client::Client;
+use crate::problem::Problem;
+
+/// The calls that wait for approval and that this client may decide on.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ApprovalList {
+    /// The calls, the oldest first.
+    approvals: Vec<ApprovalBody>,
+}
+
+/// A call that waits for approval.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Approval")]
+pub(crate) struct ApprovalBody {
+    /// What to decide on it by.
+    id: String,
+    /// The caller's id of the call.
+    call_id: String,
+    /// The tool's name.
+    tool: String,
+    /// The arguments; secrets and sensitive values are masked.
+    arguments: Value,
+    /// What the host fills in, by the parameters' names, masked likewise.
+    injected: Map<String, Value>,
+    /// What the tool would do, as far as it can say, masked likewise: `kind` is `command`, `request`
+    /// or `upstream`.
+    plan: Option<Value>,
+    /// Which rule asks.
+    rule: String,
+    /// Why it asks.
+    reason: String,
+    /// On whose behalf the call was made.
+    asker: AskerBody,
+    /// The session that the call belongs to.
+    session: Option<String>,
+    /// Since when it waits; RFC 3339.
+    created_at: String,
+    /// Until when it waits; RFC 3339. Then the call is denied.
+    expires_at: String,
+    /// All of this as text for a person, a line for each part.
+    text: String,
+}
+
+/// On whose behalf a call was made, as far as the server knows.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Asker")]
+struct AskerBody {
+    /// The context value `tenant`.
+    tenant: Option<Value>,
+    /// The context value `user`.
+    user: Option<Value>,
+    /// The client's name in the server's config.
+    client: Option<String>,
+}
+
+/// A decision on a call that waits for approval.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DecideRequest {
+    /// Whether the call may run.
+    decision: Word,
+    /// Other arguments for the approved call, which are checked like any. Where they are refused, the
+    /// call still waits.
+    #[serde(default, rename = "arguments")]
+    #[schemars(with = "Option<serde_json::Map<String, Value>>")]
+    _arguments: InPlace,
+    /// Why it was denied, for the model. Default: nothing more is said.
+    #[serde(default)]
+    message: Option<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "ApprovalDecision")]
+pub(crate) enum Word {
+    /// It may run.
+    Approve,
+    /// It may not.
+    Deny,
+}
+
+/// A decision that holds. The call goes on; its answer is its caller's.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Decided {
+    /// The call's id among those that waited.
+    id: String,
+    /// What was decided.
+    decision: Word,
+}
+
+impl From<ApprovalRequest> for ApprovalBody {
+    fn from(request: ApprovalRequest) -> Self {
+        let text = request.text();
+        Self {
+            id: request.id.map(|id| id.to_string()).unwrap_or_default(),
+            call_id: request.call_id.as_str().to_owned(),
+            tool: request.tool,
+            arguments: request.shown.arguments,
+            injected: request.shown.injected,
+            plan: request.shown.plan,
+            rule: request.rule,
+            reason: request.reason,
+            asker: AskerBody {
+                tenant: request.asker.tenant,
+                user: request.asker.user,
+                client: request.asker.client,
+            },
+            session: request.session.map(|session| session.as_ref().to_owned()),
+            created_at: time(request.created_at),
+            expires_at: time(request.expires_at),
+            text,
+        }
+    }
+}
+
+pub(crate) async fn list(
+    Extension(client): Extension<Arc<Client>>,
+) -> Result<Response, Problem> {
+    let approvals = approvals(&client)?.list().await?;
+    let approvals = approvals.into_iter().map(ApprovalBody::from).collect();
+    Ok(json(StatusCode::OK, &ApprovalList { approvals }))
+}
+
+pub(crate) async fn show(
+    Extension(client): Extension<Arc<Client>>,
+    Path(id): Path<String>,
+) -> Result<Response, Problem> {
+    let found = approvals(&client)?.find(&parsed(&id)?).await?.ok_or_else(unknown)?;
+    Ok(json(StatusCode::OK, &ApprovalBody::from(found)))
+}
+
+pub(crate) async fn decide(
+    State(api): State<Api>,
+    Extension(client): Extension<Arc<Client>>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, Problem> {
+    let id = parsed(&id)?;
+    let body = JsonBody::parse(&headers, &body)?;
+    let DecideRequest { decision: word, message, .. } = body.read()?;
+    let changed = body.root().get("arguments").is_some();
+    let decision = match word {
+        Word::Deny if changed => {
+            return Err(Problem::unfit("/arguments: a call that is denied has none"));
+        }
+        Word::Approve if message.is_some() => {
+            return Err(Problem::unfit("/message: only a denial is explained"));
+        }
+        Word::Approve if changed => Decision::approve_changed(arguments_at(body.root())),
+        Word::Approve => Decision::approve(),
+        Word::Deny => Decision::deny(message.unwrap_or_default()),
+    };
+    let approvals = approvals(&client)?;
+    // A decision is not left halfway because whoever made it has hung up.
+    let decided = api.to_the_end(async move {
+        approvals.decide(&id, decision).await?;
+        tracing::info!(approver = &*client.name, approval = %id, "a waiting call was decided on");
+        Ok(json(StatusCode::OK, &Decided { id: id.to_string(), decision: word }))
+    });
+    decided.await?
+}
+
+/// What the client may decide on: an operator sees the calls of all tenants.
+fn approvals(client: &Client) -> Result<Approvals, Problem> {
+    let approvals = client.turn(|options| options).approvals().ok_or_else(|| {
+        let detail = "this client lacks the right `approve`";
+        Problem::new(StatusCode::FORBIDDEN, detail)
+    })?;
+    Ok(if client.is_operator() { approvals.of_all_tenants() } else { approvals })
+}
+
+fn parsed(id: &str) -> Result<SuspensionId, Problem> {
+    id.parse().map_err(|_| unknown())
+}
+
+fn unknown() -> Problem {
+    Problem::not_found("no call that this client may decide on waits under this id")
+}
+
+impl From<DecideError> for Problem {
+    fn from(error: DecideError) -> Self {
+        match error {
+            DecideError::Redeem(error) => RunError::from(error).into(),
+            DecideError::Arguments(refused) => {
+                let detail = DecideError::Arguments(refused.clone()).to_string();
+                Self::unfit(detail).kind(refused.kind().as_str())
+            }
+            error => Self::unfit(error.to_string()),
+        }
+    }
+}

@@ -161,10 +161,7 @@ impl Run {
 
     /// Takes over the answers of calls that others have decided on. Says which of them are still
     /// being worked on.
-    pub async fn settle<D: Door>(
-        &mut self,
-        door: &D,
-    ) -> Result<HashSet<SuspensionId>, RunError> {
+    pub async fn settle<D: Door>(&mut self, door: &D) -> Result<HashSet<SuspensionId>, RunError> {
         self.check_owner(door)?;
         let mut running = HashSet::new();
         let Some(store) = door.store() else { return Ok(running) };

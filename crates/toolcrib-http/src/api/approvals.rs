@@ -132,9 +132,7 @@ impl From<ApprovalRequest> for ApprovalBody {
     }
 }
 
-pub(crate) async fn list(
-    Extension(client): Extension<Arc<Client>>,
-) -> Result<Response, Problem> {
+pub(crate) async fn list(Extension(client): Extension<Arc<Client>>) -> Result<Response, Problem> {
     let approvals = approvals(&client)?.list().await?;
     let approvals = approvals.into_iter().map(ApprovalBody::from).collect();
     Ok(json(StatusCode::OK, &ApprovalList { approvals }))

@@ -203,7 +203,10 @@ async fn approvers_list_and_decide_on_the_calls_of_others_and_the_caller_gets_th
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     };
     assert_eq!(over["status"], "completed");
-    assert_eq!((&over["results"][0]["call_id"], &over["results"][0]["success"]), (&json!("r"), &json!(true)));
+    assert_eq!(
+        (&over["results"][0]["call_id"], &over["results"][0]["success"]),
+        (&json!("r"), &json!(true))
+    );
     assert_eq!(ask("person", format!("POST {approval}"), yes).await.status, 404);
     let list = get("person", "GET /v1/approvals".into()).await.json();
     assert_eq!(list["approvals"], json!([]));

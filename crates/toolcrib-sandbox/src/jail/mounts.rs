@@ -1,8 +1,9 @@
-//! The mount namespace of a program from which places are withheld.
+//! The mount namespace of a program: what is read-only there, and what is withheld.
 
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
 
 use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
 use rustix::mount::{
@@ -20,14 +21,66 @@ use crate::process::sys;
 /// Why a machine cannot withhold anything, as the beginning of a reason.
 const CANNOT: &str = "this machine cannot hide files from a program that was granted their folder";
 
-/// Leaves the mount namespace for one of its own, and mounts all of these there. Nothing that was
-/// opened before may be used afterwards: it leads past the mounts.
+/// Whether this process is in a mount namespace of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Entered {
+    Yes,
+    No,
+}
+
+/// Leaves the mount namespace for one of its own if this process may do that without a further user
+/// namespace. Nothing that was opened before may be used afterwards: it leads past the mounts.
+pub(super) fn try_to_enter() -> Entered {
+    if sys::unshare(UnshareFlags::NEWNS).is_ok() && sys::make_mounts_private().is_ok() {
+        Entered::Yes
+    } else {
+        Entered::No
+    }
+}
+
+/// The same, also with a user namespace.
+///
+/// # Errors
+///
+/// Why this machine cannot withhold anything. This process is of no further use then.
+pub(super) fn enter() -> Result<(), String> {
+    enter_namespace().map_err(cannot("making a mount namespace"))?;
+    // Nothing of what follows may be seen outside, and nothing mounted outside may uncover it.
+    sys::make_mounts_private().map_err(cannot("separating the mounts"))
+}
+
+/// Makes everything but these files and folders read-only. Landlock has no rule for modes, owners,
+/// times and attributes; a mount that is read-only keeps them as they are.
+///
+/// # Errors
+///
+/// Why the program cannot be started: what it may write has become read-only, too. Where nothing could
+/// be made read-only there is no error, as the rest of the jail does not depend on it.
+pub(super) fn write_only_in(places: &[PathBuf]) -> Result<(), String> {
+    let copied = |path: &PathBuf| -> io::Result<_> {
+        let place = open_without_links(path)?;
+        Ok((copy(&place)?, place))
+    };
+    let Ok(copies) = places.iter().map(copied).collect::<io::Result<Vec<_>>>() else {
+        return Ok(());
+    };
+    if sys::make_all_mounts_read_only().is_err() {
+        return Ok(());
+    }
+    for ((copy, place), path) in copies.iter().zip(places) {
+        move_mount(copy, "", place, "", EMPTY_PATHS)
+            .map_err(|error| format!("`{}` cannot be made writable: {error}", shown(path)))?;
+    }
+    Ok(())
+}
+
+/// Mounts all of these, in a mount namespace of this process's own.
 ///
 /// # Errors
 ///
 /// Why the program cannot be started.
 pub(super) fn withhold(mounts: &[Mount]) -> Result<(), String> {
-    let masks = leave()?;
+    let masks = Masks::new().map_err(cannot("making the file that hides others"))?;
     for Mount { path, id, kind } in mounts {
         let failed = |error: &dyn fmt::Display| {
             format!("`{}` cannot be withheld from the program: {error}", shown(path))
@@ -43,7 +96,8 @@ pub(super) fn withhold(mounts: &[Mount]) -> Result<(), String> {
 
 /// Whether this process could [withhold] anything. It is of no other use afterwards.
 pub(super) fn probe() -> Result<(), String> {
-    let masks = leave()?;
+    enter()?;
+    let masks = Masks::new().map_err(cannot("making the file that hides others"))?;
     let root = open_without_links("/".as_ref()).map_err(cannot("opening `/`"))?;
     for kind in [MountKind::ReadOnly, MountKind::HiddenFolder] {
         cover(&root, kind, &masks).map_err(cannot("mounting"))?;
@@ -63,13 +117,6 @@ fn cannot<E: fmt::Display>(step: &str) -> impl Fn(E) -> String {
              the server where it may make mount namespaces"
         )
     }
-}
-
-fn leave() -> Result<Masks, String> {
-    enter_namespace().map_err(cannot("making a mount namespace"))?;
-    // Nothing of what follows may be seen outside, and nothing mounted outside may uncover it.
-    sys::make_mounts_private().map_err(cannot("separating the mounts"))?;
-    Masks::new().map_err(cannot("making the file that hides others"))
 }
 
 /// With a user namespace where this user may not make a mount namespace alone.

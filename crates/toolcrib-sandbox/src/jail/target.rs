@@ -4,7 +4,9 @@ use std::convert::Infallible;
 use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 
+use rustix::fs::FileType;
 use rustix::io::Errno;
 use rustix::process::{
     Pid, Resource, Rlimit, Signal, chdir, fchdir, getppid, getrlimit,
@@ -12,9 +14,11 @@ use rustix::process::{
 };
 
 use super::hold::Hold;
+use super::mounts::Entered;
 use super::opened::{NotOpened, Opener};
 use super::plan::{Access, Facility, Plan};
 use super::report::{Built, Step, failure, impossible, refusal};
+use super::resolve::{Found, resolve_path};
 use super::{files, mounts, privileges, syscalls, withheld_by};
 use crate::process::sys;
 use crate::{Profile, Require};
@@ -69,13 +73,13 @@ fn build(
 
     // What there is already is not seen from within.
     let processes = plan.limits.processes.and_then(|most| hold.processes(most));
-    let withheld = withhold(plan)?;
-    if withheld {
+    let mounted = mount(plan)?;
+    if mounted.namespace {
         // A new user namespace takes the old signal back.
         set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| jail(error.into()))?;
     }
     let opener = Opener::new(plan);
-    enter_directory(plan, &opener, withheld)?;
+    enter_directory(plan, &opener, mounted)?;
     let grants = open_grants(plan, &opener)?;
     let landlock = files::restrict(plan, &grants).map_err(|error| jail(io::Error::other(error)))?;
     drop(grants);
@@ -86,7 +90,7 @@ fn build(
         landlock,
         syscalls,
         privileges: true,
-        withheld,
+        withheld: mounted.withheld,
         missing: missing(plan, landlock, syscalls),
     };
     if plan.require == Require::Required && !built.missing.is_empty() {
@@ -96,24 +100,67 @@ fn build(
     Err(Failure::Step(Step::Execute, sys::execute(file, arguments)))
 }
 
-/// Covers what is withheld from the program where its grants contain it; says whether they do.
-fn withhold(plan: &Plan) -> Result<bool, Failure> {
+/// What the program's own mount namespace does.
+#[derive(Debug, Clone, Copy, Default)]
+struct Mounted {
+    /// Whether there is one.
+    namespace: bool,
+    /// Whether it covers places that are withheld.
+    withheld: bool,
+}
+
+/// Covers what is withheld from the program where its grants contain it, and makes everything
+/// read-only that it may not write.
+fn mount(plan: &Plan) -> Result<Mounted, Failure> {
     let mounts = withheld_by(plan).mounts(&plan.grants).map_err(Failure::Impossible)?;
-    if mounts.is_empty() {
-        return Ok(false);
-    }
+    let withheld = !mounts.is_empty();
+    // What only computes changes no mode and no time of any file, by the filter of system calls.
+    let writable = if plan.profile == Profile::Pure { None } else { writable(plan) };
     if plan.lacks(Facility::Namespaces) {
-        return Err(Failure::Impossible(mounts::without_namespaces()));
+        if withheld {
+            return Err(Failure::Impossible(mounts::without_namespaces()));
+        }
+        return Ok(Mounted::default());
     }
-    mounts::withhold(&mounts).map_err(Failure::Impossible)?;
-    Ok(true)
+    if withheld {
+        mounts::enter().map_err(Failure::Impossible)?;
+    } else if writable.is_none() || mounts::try_to_enter() == Entered::No {
+        return Ok(Mounted::default());
+    }
+    if let Some(writable) = writable {
+        mounts::write_only_in(&writable).map_err(Failure::Impossible)?;
+    }
+    if withheld {
+        mounts::withhold(&mounts).map_err(Failure::Impossible)?;
+    }
+    Ok(Mounted { namespace: true, withheld })
+}
+
+/// What the program may write, without what is in something else of it; nothing if that is everything.
+fn writable(plan: &Plan) -> Option<Vec<PathBuf>> {
+    let mut places = Vec::new();
+    for (_, path) in plan.grants.iter().filter(|(access, _)| *access == Access::Write) {
+        let Ok(Found { kind, way, .. }) = resolve_path(path) else { continue };
+        // To write to a device is not to change the file system it is in.
+        if matches!(kind, FileType::Directory | FileType::RegularFile) {
+            places.push(way.path(way.ids().len().saturating_sub(1)));
+        }
+    }
+    places.sort_unstable();
+    let mut outermost: Vec<PathBuf> = Vec::new();
+    for place in places {
+        if !outermost.last().is_some_and(|last| place.starts_with(last)) {
+            outermost.push(place);
+        }
+    }
+    outermost.iter().all(|place| place.parent().is_some()).then_some(outermost)
 }
 
 /// Enters the program's working directory. What this process had before leads past the mounts.
-fn enter_directory(plan: &Plan, opener: &Opener, withheld: bool) -> Result<(), Failure> {
+fn enter_directory(plan: &Plan, opener: &Opener, mounted: Mounted) -> Result<(), Failure> {
     let failed = |error: Errno| Failure::Step(Step::Directory, error.into());
     let Some(directory) = &plan.directory else {
-        return if withheld { chdir("/").map_err(failed) } else { Ok(()) };
+        return if mounted.namespace { chdir("/").map_err(failed) } else { Ok(()) };
     };
     let directory = opener.open(directory).map_err(|error| match error {
         NotOpened::Because(error) => failed(error),

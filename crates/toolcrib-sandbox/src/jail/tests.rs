@@ -324,6 +324,7 @@ fn all_of_it_holds_for_a_plain_user_too() {
         "links::a_working_directory_that_became_a_link_is_not_entered",
         "links::a_link_leads_to_no_other_grant_for_writing",
         "withheld::no_program_changes_or_replaces_what_is_withheld_from_it",
+        "withheld::modes_and_times_are_changed_only_where_a_program_may_write",
         "withheld::no_program_reads_what_is_hidden_from_it",
         "withheld::a_program_cannot_undo_what_covers_a_place",
         "metadata::programs_that_copy_and_unpack_files_find_nothing_missing",

@@ -238,6 +238,11 @@ pub(crate) fn make_read_only(mount: &OwnedFd) -> io::Result<()> {
     set_mount_attributes(mount.as_raw_fd(), c"", libc::MOUNT_ATTR_RDONLY, 0)
 }
 
+/// Makes all mounts of this process's mount namespace read-only, or none.
+pub(crate) fn make_all_mounts_read_only() -> io::Result<()> {
+    set_mount_attributes(libc::AT_FDCWD, c"/", libc::MOUNT_ATTR_RDONLY, 0)
+}
+
 /// Cuts all mounts of this process's mount namespace off from those of others.
 pub(crate) fn make_mounts_private() -> io::Result<()> {
     set_mount_attributes(libc::AT_FDCWD, c"/", 0, libc::MS_PRIVATE)

@@ -6,7 +6,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use super::{LIMIT, can_try};
-use crate::{Command, Confinement, Profile, Status, run_blocking};
+use crate::jail::plan::Facility;
+use crate::{Command, Confinement, KillRung, Profile, Status, run_blocking};
 
 /// Every way to change what is known of a file that stands outside, `$f`, and of the same file by
 /// descriptor; by number, so that no library stands between. Each line names one and says how it
@@ -80,13 +81,23 @@ impl Places {
 
     /// How each change went.
     fn changes(&self, profile: Profile) -> BTreeMap<String, i32> {
+        self.changes_without(profile, &[]).0
+    }
+
+    /// The same on a machine without these, and what held the tree.
+    fn changes_without(
+        &self,
+        profile: Profile,
+        without: &[Facility],
+    ) -> (BTreeMap<String, i32>, KillRung) {
         let mut command = Command::new("/usr/bin/perl").args(["-e", CHANGES]).arg(&self.outside);
         if profile == Profile::Pure {
             // What is made there would stay.
             command = command.arg("shared");
         }
         let confinement = Confinement::new(profile).workspace(&self.workspace);
-        let confinement = confinement.read("/usr/share/perl").read(&self.outside);
+        let mut confinement = confinement.read("/usr/share/perl").read(&self.outside);
+        confinement.without = without.to_vec();
         let finished = run_blocking(command.confine(confinement), LIMIT).unwrap();
         assert_eq!(finished.status, Status::Exited(0), "{}", finished.stderr.text());
         let shown = finished.stdout.text();
@@ -94,7 +105,7 @@ impl Places {
             let (name, error) = line.split_once(' ').unwrap();
             (name.to_owned(), error.parse().unwrap())
         });
-        went.collect()
+        (went.collect(), finished.enforced.processes)
     }
 
     /// Mode, change of content and of anything else.
@@ -127,15 +138,23 @@ fn other_programs_give_files_to_nobody_and_set_no_attributes() {
         return;
     }
     for profile in [Profile::Workspace, Profile::WorkspaceNet] {
-        for (name, error) in Places::new().changes(profile) {
-            let expected = match name.split('_').next().unwrap() {
-                // No filter sees whose they are.
-                "mode" | "owner" | "time" | "times" => 0,
-                "listen" => libc::ENOSYS,
-                "attribute" => libc::EOPNOTSUPP,
-                _ => libc::EPERM,
-            };
-            assert_eq!(error, expected, "{profile}: {name}");
+        for without in [&[][..], &[Facility::Namespaces]] {
+            let places = Places::new();
+            let before = places.state();
+            let (changes, rung) = places.changes_without(profile, without);
+            // No filter sees which file it is; in a mount namespace it is read-only.
+            let read_only = rung == KillRung::PidNamespace;
+            for (name, error) in changes {
+                let expected = match name.split('_').next().unwrap() {
+                    "mode" | "owner" | "time" | "times" if read_only => libc::EROFS,
+                    "mode" | "owner" | "time" | "times" => 0,
+                    "listen" => libc::ENOSYS,
+                    "attribute" => libc::EOPNOTSUPP,
+                    _ => libc::EPERM,
+                };
+                assert_eq!(error, expected, "{profile}: {name} without {without:?}");
+            }
+            assert_eq!(places.state() == before, read_only, "{profile} without {without:?}");
         }
     }
 }

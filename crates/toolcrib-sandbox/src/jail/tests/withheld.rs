@@ -274,8 +274,8 @@ fn the_mounts_are_seen_by_the_program_alone_and_gone_with_it() {
         .try_in_workspace("while read -r line; do echo \"$line\"; done < /proc/self/mountinfo");
     let inside = finished.stdout.text();
     let own = |line: &str| line.contains(places.workspace.to_str().unwrap());
-    // The config, the state, the secret file, the manifests, the script, and its two folders.
-    assert_eq!(inside.lines().filter(|line| own(line)).count(), 7, "{inside}");
+    // The workspace, the config, the state, the secret file, the manifests, the script, its folders.
+    assert_eq!(inside.lines().filter(|line| own(line)).count(), 8, "{inside}");
     assert!(!inside.lines().any(|line| line.contains(" shared:")), "{inside}");
     assert!(!inside.lines().any(|line| line.contains(" / / ") && line.contains("tmpfs tmpfs")));
     let after = fs::read_to_string("/proc/self/mountinfo").unwrap();
@@ -555,4 +555,50 @@ fn a_hundred_places_cost_little() {
     let without = time(&Confinement::new(Profile::Workspace).workspace(&places.workspace));
     eprintln!("a start with 100 places withheld of 1000 takes {with:?}, one without {without:?}");
     assert!(with < without * 20, "{with:?}, {without:?}");
+}
+
+/// Changes of a file, `$1`, that no rule of Landlock is about.
+const METADATA: [&str; 6] = [
+    "chmod 600 \"$1\"",
+    "chmod 4711 \"$1\"",
+    "touch -d 2001-01-01 \"$1\"",
+    "touch -c \"$1\"",
+    "chmod -R 700 \"$(dirname \"$1\")\"",
+    "touch -h -d 2001-01-01 \"$1\"",
+];
+
+#[test]
+fn modes_and_times_are_changed_only_where_a_program_may_write() {
+    if !is_here(KillRung::PidNamespace) {
+        return;
+    }
+    let places = Places::new();
+    let outside = places.top.join("outside");
+    fs::write(&outside, "outside\n").unwrap();
+    fs::write(places.top.join("given"), "given\n").unwrap();
+    fs::create_dir(places.top.join("folder")).unwrap();
+    let known = |path: &Path| {
+        use std::os::unix::fs::MetadataExt as _;
+        let status = fs::metadata(path).unwrap();
+        (status.mode(), status.mtime_nsec(), status.mtime(), status.ctime(), status.ctime_nsec())
+    };
+    let confinement = |profile| {
+        let given = Confinement::new(profile).workspace(&places.workspace).read(&places.top);
+        given.write(places.top.join("given")).write(places.top.join("folder"))
+    };
+    for profile in [Profile::Workspace, Profile::WorkspaceNet] {
+        for attempt in METADATA {
+            let before = known(&outside);
+            let command = Command::new("/bin/sh").args(["-c", attempt, "sh"]).arg(&outside);
+            let finished = run_blocking(command.confine(confinement(profile)), LIMIT).unwrap();
+            assert_ne!(finished.status, Status::Exited(0), "{profile}: {attempt}: {finished:?}");
+            assert_eq!(known(&outside), before, "{profile}: {attempt}");
+        }
+        let text = "chmod 600 free/file && touch -d 2001-01-01 free/file && chmod 700 . \
+            && echo more >> ../given && chmod 640 ../given && echo new > ../folder/new \
+            && chmod 700 ../folder && cd \"$TMPDIR\" && echo x > x && chmod 600 x && chmod 700 . \
+            && echo x > /dev/null && head -c 1 /dev/zero > y";
+        let finished = places.sh(text, confinement(profile)).unwrap();
+        assert_eq!(finished.status, Status::Exited(0), "{profile}: {finished:?}");
+    }
 }

@@ -12,7 +12,7 @@ use toolcrib::control::{ControlPlace, NoControlPlace};
 use toolcrib::core::suspension::MemorySuspensions;
 use toolcrib::manifest::Severity;
 use toolcrib::manifest::declaration::UpstreamDeclaration;
-use toolcrib::manifest::lock::LockMode;
+use toolcrib::manifest::lock::{Lock, LockMode};
 use toolcrib::manifests::Manifests;
 use toolcrib::runners::{SecretSources, Secrets};
 use toolcrib::stores::StateDir;
@@ -64,6 +64,7 @@ pub(crate) fn serve(options: &Options) -> anyhow::Result<Started> {
         builder.resources(config)
     };
     let as_loaded = loaded.config().clone();
+    prepare(&loaded);
     let started = build_of(loaded, secrets, open)?;
     started.crib.follow_config(&as_loaded, move || {
         let loaded = layers.clone().load().map_err(|error| error.to_string())?;
@@ -82,9 +83,10 @@ fn say_that_nothing_is_pinned(started: &Started) {
     let registry = &started.config.registry;
     let files = started.manifests.files();
     let declares = files.declarations().next().is_some() || files.upstreams().next().is_some();
-    if registry.lock == LockMode::Warn && declares && !registry.lock_file.exists() {
+    let pins_nothing = || matches!(Lock::read(&registry.lock_file), Ok(None));
+    if registry.lock == LockMode::Warn && declares && pins_nothing() {
         tracing::warn!(
-            "nothing is pinned: there is no {}. `toolcrib lock` accepts the tools as they are now; with \
+            "nothing is pinned in {}. `toolcrib lock` accepts the tools as they are now; with \
              `registry.lock: enforce` what changes later is blocked until it is accepted",
             registry.lock_file.display()
         );
@@ -129,9 +131,24 @@ pub(crate) fn call(options: &Options) -> anyhow::Result<Started> {
     if let Some(warning) = settle_state(&mut loaded) {
         screen::note(warning);
     }
+    prepare(&loaded);
     let started = build_of(loaded, Secrets::read, ToolcribBuilder::resources)?;
     screen::broken_files(started.manifests.files());
     Ok(started)
+}
+
+/// Makes what a tool could make otherwise, where that would decide what runs.
+fn prepare(loaded: &LoadedConfig) {
+    let mut config = loaded.config().clone();
+    config.own_files.extend(DEFAULT_CONFIGS.map(PathBuf::from));
+    before_programs(&config);
+}
+
+/// The same, for a config that has been built with: before other MCP servers are started.
+pub(crate) fn before_programs(config: &Config) {
+    // Where it cannot be made, the program that is to work there says so.
+    let _ = config.make_workspace();
+    config.make_placeholders();
 }
 
 /// Builds the crib to see what a call of a tool would do: nothing is opened, and no command is asked for
@@ -160,6 +177,10 @@ pub(crate) fn test(options: &Options, paths: &[PathBuf], mock: bool) -> anyhow::
         let manifests = &mut loaded.config_mut().manifests;
         manifests.dirs = paths.to_vec();
         manifests.may_be_missing = false;
+    }
+    // Without manifests nothing is started.
+    if !mock && loaded.config().manifests.absent().is_empty() {
+        prepare(&loaded);
     }
     let secrets = if mock { Secrets::look } else { Secrets::read };
     build_of(loaded, secrets, |builder, _| Ok(builder))

@@ -8,7 +8,7 @@ use toolcrib::Toolcrib;
 use toolcrib::mcp::upstream::{UpstreamState, UpstreamStatus};
 
 use crate::screen::{FAINT, STRONG, WARNING};
-use crate::startup::Started;
+use crate::startup::{self, Started};
 
 /// How long a listing waits for servers that have not answered yet.
 pub(crate) const LISTING_WAIT: Duration = Duration::from_secs(5);
@@ -17,13 +17,15 @@ pub(crate) const LISTING_WAIT: Duration = Duration::from_secs(5);
 const NAMED_WAIT: Duration = Duration::from_secs(35);
 
 /// Connects to all, and waits for them a short time.
-pub(crate) async fn connect(crib: &Toolcrib) {
-    crib.connect().await.settled(LISTING_WAIT).await;
+pub(crate) async fn connect(started: &Started) {
+    before_programs(started);
+    started.crib.connect().await.settled(LISTING_WAIT).await;
 }
 
 /// Connects to all, and waits for each as long as one that is asked for by name is waited for.
-pub(crate) async fn connect_patiently(crib: &Toolcrib) {
-    crib.connect().await.settled(NAMED_WAIT).await;
+pub(crate) async fn connect_patiently(started: &Started) {
+    before_programs(started);
+    started.crib.connect().await.settled(NAMED_WAIT).await;
 }
 
 /// Connects to those that may have a tool of this name, unless somebody else has it, and to no
@@ -34,9 +36,19 @@ pub(crate) async fn connect_for(started: &Started, tool: &str) {
     }
     let asked: Vec<_> =
         started.manifests.upstreams().filter(|upstream| upstream.may_offer(tool)).collect();
+    if !asked.is_empty() {
+        before_programs(started);
+    }
     let upstreams = started.crib.upstreams();
     upstreams.set(asked).await;
     upstreams.settled(NAMED_WAIT).await;
+}
+
+/// Where servers are started, nothing is left to be made by them that decides what runs.
+fn before_programs(started: &Started) {
+    if started.manifests.upstreams().next().is_some() {
+        startup::before_programs(&started.config);
+    }
 }
 
 /// A line for each server that is not connected.

@@ -37,6 +37,9 @@ pub enum HttpError {
         /// The other.
         other: String,
     },
+    /// The token cannot be hidden in what calls hand out, beside all the secrets that are.
+    #[error("the token cannot be masked: there are too many secrets, or they are too long")]
+    TokenUnmasked,
     /// A reload would leave nobody a token.
     #[error(
         "no token is left with which anybody could reach the server: name `server.token` or one of \

@@ -88,6 +88,11 @@ impl HttpServer {
         let hosts = config.host_rules(address)?;
         let origins = config.origin_rules(address)?;
         let backend: Arc<dyn Backend> = Arc::new(backend);
+        if let Some(token) = &token {
+            // No call hands it out, whatever a tool finds it in.
+            let secret = [token.reveal().to_owned()];
+            backend.executor().mask_also(secret).map_err(|_| HttpError::TokenUnmasked)?;
+        }
         let roster = Roster::new(&backend, &mcp, mcp_options(&config, &hosts, &origins));
         let clients = {
             let toolsets = |name: &str| backend.toolset(name);

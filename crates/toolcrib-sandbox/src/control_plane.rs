@@ -29,6 +29,9 @@ pub struct Places {
     /// Symbolic links on the way to one of these places. Whoever replaces such a link replaces what
     /// the server reads or runs, so no tool changes them either.
     pub links: Vec<PathBuf>,
+    /// Those of the places that no program may make where they do not exist: one that could is not
+    /// started. Other missing places are remembered ([`ControlPlane::exposed`]).
+    pub guarded: Vec<PathBuf>,
 }
 
 impl Places {
@@ -62,6 +65,17 @@ impl Places {
             list.dedup();
         }
         places
+    }
+
+    /// Adds places that no program may make where they do not exist, such as folders of manifests.
+    #[must_use]
+    pub fn guarded<P: AsRef<Path>>(mut self, places: impl IntoIterator<Item = P>) -> Self {
+        for place in places {
+            follow(place.as_ref(), &mut self.guarded, &mut Vec::new());
+        }
+        self.guarded.sort();
+        self.guarded.dedup();
+        self
     }
 
     /// Whether a program that was started under `before` could touch a place that has been added
@@ -216,15 +230,25 @@ impl ControlPlane {
         confinement.plane = Some(self.clone());
     }
 
-    /// Remembers which missing places a program that is being started could create.
-    pub(crate) fn expose(&self, confinement: &Confinement) {
+    /// Remembers which missing places a program that is being started could create. Fails if one of them
+    /// is guarded.
+    pub(crate) fn expose(&self, confinement: &Confinement) -> Result<(), String> {
         let places = self.places();
         let written = Reach::written(confinement);
+        let is_open = |place: &&PathBuf| written.meets(place) && !exists(place);
+        if let Some(place) = places.guarded.iter().find(is_open) {
+            return Err(format!(
+                "`{}` does not exist, and the program could create it, which would decide what this \
+                 server runs: create it first",
+                place.display()
+            ));
+        }
         let all = places.hidden.iter().chain(&places.read_only);
         let created: Vec<_> = all.filter(|place| written.meets(place) && !exists(place)).collect();
         if !created.is_empty() {
             self.exposures().extend(created.into_iter().cloned());
         }
+        Ok(())
     }
 
     fn exposures(&self) -> MutexGuard<'_, BTreeSet<PathBuf>> {
@@ -373,18 +397,32 @@ mod tests {
         let plane = ControlPlane::new();
         plane.set(Places::resolve([""; 0], [&there, &missing]));
         let pure = Confinement::new(Profile::Pure).workspace(&top).control_plane(&plane);
-        plane.expose(&pure);
+        plane.expose(&pure).unwrap();
         assert_eq!((pure.read_only, plane.exposed([&missing])), (Vec::new(), None));
 
         let program = Confinement::new(Profile::Workspace).workspace(&top);
         let confined = program.clone().control_plane(&plane);
         assert_eq!(confined.read_only, std::slice::from_ref(&there));
-        plane.expose(&confined);
+        plane.expose(&confined).unwrap();
         std::fs::write(&missing, "evil").unwrap();
         assert_eq!(plane.exposed([&there, &missing]), Some(missing.clone()));
         assert!(program.control_plane(&plane).read_only.contains(&missing));
         plane.forgive();
         assert_eq!(plane.exposed([&missing]), None);
+    }
+
+    #[test]
+    fn a_program_that_could_make_a_guarded_place_is_refused_until_the_place_exists() {
+        let (_dir, top) = folder();
+        let plane = ControlPlane::new();
+        let manifests = top.join("tools.d");
+        plane.set(Places::resolve([""; 0], [&manifests]).guarded([&manifests]));
+        let program = Confinement::new(Profile::Workspace).workspace(&top);
+        let why = plane.expose(&program).unwrap_err();
+        assert!(why.contains("tools.d` does not exist"), "{why}");
+        std::fs::create_dir(&manifests).unwrap();
+        plane.expose(&program).unwrap();
+        assert_eq!(program.control_plane(&plane).read_only, [manifests]);
     }
 
     #[tokio::test]

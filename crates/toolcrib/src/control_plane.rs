@@ -5,6 +5,7 @@
 //! [`ControlPlane`] they are set in.
 
 mod own;
+mod placeholders;
 #[cfg(test)]
 mod tests;
 
@@ -177,7 +178,7 @@ impl Keeper {
         let mut read_only: Vec<PathBuf> = own.read_only.clone();
         read_only.extend(own::programs());
         read_only.extend(of_manifests);
-        let places = Places::resolve(&own.hidden, &read_only);
+        let places = Places::resolve(&own.hidden, &read_only).guarded(&own.guarded);
         // A link can be replaced unless the folder that it is in is withheld, which it can be unless
         // it is the workspace itself.
         let roots: Vec<_> = roots
@@ -195,7 +196,7 @@ impl Keeper {
             return places;
         }
         read_only.extend(folders.into_iter().map(Path::to_owned));
-        Places::resolve(&own.hidden, &read_only)
+        Places::resolve(&own.hidden, &read_only).guarded(&own.guarded)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -33,7 +33,7 @@ pub(super) fn run(options: &Options, own: &AcceptOptions) -> anyhow::Result<Exit
         );
     }
     runtime::block_on(async {
-        upstreams::connect(crib).await;
+        upstreams::connect(&started).await;
         let mut exit = Exit::Success;
         for name in &own.names {
             if crib.upstreams().accept(name).await? {

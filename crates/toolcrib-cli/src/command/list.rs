@@ -42,7 +42,7 @@ pub(super) fn run(options: &Options, own: &ListOptions) -> anyhow::Result<Exit> 
         return listed(&started, own);
     }
     runtime::block_on(async {
-        upstreams::connect(&started.crib).await;
+        upstreams::connect(&started).await;
         let outcome = listed(&started, own);
         started.crib.shutdown(Duration::ZERO).await;
         outcome

@@ -48,7 +48,7 @@ pub(super) fn run(options: &Options, own: &LockOptions) -> anyhow::Result<Exit> 
         return locked(&started, own);
     }
     runtime::block_on(async {
-        upstreams::connect_patiently(&started.crib).await;
+        upstreams::connect_patiently(&started).await;
         let outcome = locked(&started, own);
         started.crib.shutdown(Duration::ZERO).await;
         outcome

@@ -70,6 +70,7 @@ fn on_a_terminal(crib: &Crib, types: &'static str) -> Run {
         // Where `CI` is set, `TERM=dumb` alone is not taken as a wish for no colours.
         .env("TERM", "dumb")
         .env("XDG_STATE_HOME", crib.state_home())
+        .env("TOOLCRIB__WORKSPACE__ROOT", ".")
         .env("NO_COLOR", "1")
         .write_stdin(types)
         .timeout(std::time::Duration::from_secs(60));

@@ -72,6 +72,12 @@ impl Crib {
         command.env_remove("TOOLCRIB_TOKEN").env("XDG_RUNTIME_DIR", self.runtime_dir());
         command.env("HOME", self.home()).env("XDG_STATE_HOME", self.state_home());
         command.env_remove("STATE_DIRECTORY");
+        // The hard case: programs work in the folder that holds config, manifests and lock. A config
+        // that names a workspace goes first.
+        let config = fs::read_to_string(self.path().join("config.yml")).unwrap_or_default();
+        if !config.contains("workspace:") {
+            command.env("TOOLCRIB__WORKSPACE__ROOT", ".");
+        }
         command.timeout(std::time::Duration::from_secs(60));
         command
     }

@@ -15,6 +15,7 @@ mod broken_lines;
 mod calls;
 mod checks;
 mod constraints;
+mod control_plane;
 mod crib;
 mod doctor;
 mod dry_runs;

@@ -72,7 +72,7 @@ fn the_directory_of_manifests_may_come_after_the_server() {
     let mut server = Server::mcp(&crib);
     server.send(&json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}));
     server.receive();
-    fs::create_dir(crib.path().join("tools.d")).expect("it is writable");
+    // The server has made it, so that no tool can.
     crib.write("greet.yaml", GREET);
     assert_eq!(server.receive()["method"], "notifications/tools/list_changed");
 }

@@ -31,6 +31,7 @@ fn settings_are_shown_with_where_each_is_from() {
         "show",
         "--origins",
     ]);
+    command.env_remove("TOOLCRIB__WORKSPACE__ROOT");
     command.env("TOOLCRIB__EXECUTOR__MAX_QUEUE", "8").env("TOOLCRIB__AUDIT__FILE", "audit.jsonl");
     command.env("TOOLCRIB__EXECUTOR__TOOL_TIMEOUT", "none").env("HIDDEN", "hush-hush");
     let shown = run(&mut command);

@@ -104,7 +104,7 @@ fn a_first_start_says_that_nothing_is_pinned() {
         let mut command = crib.command(&["mcp"]);
         run(command.write_stdin("")).stderr
     };
-    let said = "nothing is pinned: there is no toolcrib.lock";
+    let said = "nothing is pinned in toolcrib.lock";
     assert!(start().contains(said), "{}", start());
     assert_eq!(crib.run(&["lock"]).code, Some(0));
     assert!(!start().contains(said));

@@ -50,7 +50,7 @@ impl Server {
 
     /// A server that is started by a command of its own.
     pub(crate) fn spawn(crib: &Crib, mut command: Command) -> Self {
-        command.current_dir(crib.path());
+        command.current_dir(crib.path()).env("TOOLCRIB__WORKSPACE__ROOT", ".");
         command.env("XDG_RUNTIME_DIR", crib.runtime_dir());
         command.env("HOME", crib.home()).env("XDG_STATE_HOME", crib.state_home());
         command.env_remove("STATE_DIRECTORY");

@@ -43,7 +43,7 @@ impl std::fmt::Display for LockError {
 impl std::error::Error for LockError {}
 
 impl Lock {
-    /// Reads a lock; `None` where there is no such file.
+    /// Reads a lock; `None` where there is no such file, or one with nothing but comments.
     pub fn read(path: &Path) -> Result<Option<Self>, LockError> {
         let fail = |problem| LockError { path: path.to_owned(), problem };
         let file = match File::open(path) {
@@ -57,6 +57,10 @@ impl Lock {
             .map_err(|error| fail(Problem::Read(error)))?;
         if text.len() as u64 > LOCK_MAX_BYTES {
             return Err(fail(Problem::Text("it has more than 256 MiB".to_owned())));
+        }
+        let says_something = |line: &str| !line.trim().is_empty() && !line.starts_with('#');
+        if !text.lines().any(says_something) {
+            return Ok(None);
         }
         let folder = path.parent().unwrap_or(Path::new(""));
         Self::empty(folder).filled(&text).map(Some).map_err(|problem| fail(Problem::Text(problem)))

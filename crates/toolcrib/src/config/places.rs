@@ -54,13 +54,15 @@ impl Manifests {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Workspace {
-    /// The working directory of command tools that name none; relative to the config file.
+    /// The working directory of command tools that name none, and of file tools; relative to the config
+    /// file. It is made when a call may need it. Tools may write to all of it but the control plane, so
+    /// that it is best a folder without settings, manifests and scripts.
     pub root: PathBuf,
 }
 
 impl Default for Workspace {
     fn default() -> Self {
-        Self { root: ".".into() }
+        Self { root: "workspace".into() }
     }
 }
 

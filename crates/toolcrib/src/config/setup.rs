@@ -105,8 +105,9 @@ impl ToolcribBuilder {
         Ok(builder)
     }
 
-    /// Opens the state directory and the audit log, as far as a config names them: for programs that
-    /// make calls. Without a state directory, calls wait in memory. Needs the config's paths to be right from here ([`Config::relative_to`]).
+    /// Makes the workspace if it does not exist, and opens the state directory and the audit log, as far
+    /// as a config names them: for programs that make calls. Without a state directory, calls wait in
+    /// memory. Needs the config's paths to be right from here ([`Config::relative_to`]).
     #[cfg(unix)]
     pub fn resources(self, config: &Config) -> Result<Self, SetupError> {
         use std::sync::Arc;
@@ -118,7 +119,14 @@ impl ToolcribBuilder {
         use crate::stores::{FileAudit, Rotation, StateDir};
 
         let open = |key| move |source: io::Error| SetupError::Open { key, source };
+        config.make_workspace().map_err(open("workspace.root"))?;
         let mut builder = self;
+        #[cfg(feature = "http")]
+        if let Some(token) = &config.server.token {
+            // Also where nobody listens: a tool may find it in the environment of another program.
+            let secret = [token.reveal().to_owned()];
+            builder.executor = builder.executor.mask_also(secret).map_err(SetupError::Secrets)?;
+        }
         if let Some(dir) = &config.state.dir {
             let state = StateDir::open(dir).map_err(open("state.dir"))?;
             builder = builder

@@ -3,12 +3,13 @@
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use toolcrib_manifest::lock::LockMode;
 use toolcrib_runners::{Deciding, server_path};
 
 use crate::config::Config;
 
 /// The names under which a config file is found.
-const CONFIG_NAMES: [&str; 3] = ["config.yml", "config.yaml", "config.toml"];
+pub(super) const CONFIG_NAMES: [&str; 3] = ["config.yml", "config.yaml", "config.toml"];
 
 /// Numbered files of the audit log that are listed at most, beside the log itself.
 const ROTATED_MAX: u32 = 64;
@@ -22,6 +23,9 @@ pub struct OwnPlaces {
     pub hidden: Vec<PathBuf>,
     /// Files and folders that no tool changes.
     pub read_only: Vec<PathBuf>,
+    /// Those of the places that no tool may make where they do not exist: a program that could is
+    /// unavailable.
+    pub guarded: Vec<PathBuf>,
 }
 
 impl OwnPlaces {
@@ -47,6 +51,7 @@ impl OwnPlaces {
     pub(crate) fn extend(&mut self, other: Self) {
         self.hidden.extend(other.hidden);
         self.read_only.extend(other.read_only);
+        self.guarded.extend(other.guarded);
     }
 }
 
@@ -76,6 +81,11 @@ impl Config {
         own.hidden.extend(self.secret_folders.iter().cloned());
         own.hidden.extend(std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from));
         own.read_only.extend(self.manifests.dirs.iter().cloned());
+        own.guarded.extend(self.manifests.dirs.iter().cloned());
+        own.guarded.extend(self.config_to_come());
+        if self.registry.lock == LockMode::Enforce {
+            own.guarded.push(self.registry.lock_file.clone());
+        }
         own.read_only.push(self.registry.lock_file.clone());
         for (argv, cwd) in self.secrets.values().filter_map(|source| source.command()) {
             own.read_only.extend(Deciding::of_command(argv, cwd).places);

@@ -1,0 +1,90 @@
+//! Files and folders that are made before anything runs, because whoever makes them later decides what
+//! the server does.
+
+use std::fs::{DirBuilder, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use super::own::CONFIG_NAMES;
+use crate::config::Config;
+
+/// What an empty config file says.
+const CONFIG: &str = "# Settings of toolcrib: every one has its default.\n";
+
+/// What a lock says that pins nothing.
+const LOCK: &str = "# Nothing is pinned yet: run `toolcrib lock`.\n";
+
+impl Config {
+    /// Makes the workspace if it does not exist, with mode 0755. Whether it was made.
+    ///
+    /// # Errors
+    ///
+    /// The folder that it would be in does not exist, or may not be written to.
+    pub fn make_workspace(&self) -> io::Result<bool> {
+        let root = &self.workspace.root;
+        match DirBuilder::new().mode(0o755).create(root) {
+            Ok(()) => {
+                tracing::info!(folder = %root.display(), "made the workspace");
+                Ok(true)
+            }
+            Err(_) if root.is_dir() => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Makes what does not exist yet, lies in a folder that tools write to, and decides what the server
+    /// does: the directories of manifests, a lock that pins nothing, and, where there is no config file,
+    /// an empty one. A tool could make them otherwise. Each is named in the log. What cannot be made is
+    /// logged, too; programs that could make it are unavailable then.
+    pub fn make_placeholders(&self) {
+        let roots: Vec<_> =
+            self.working_folders().iter().filter_map(|root| root.canonicalize().ok()).collect();
+        let is_open = |place: &Path| {
+            let place = std::path::absolute(place).unwrap_or_else(|_| place.to_owned());
+            let folder = place.ancestors().skip(1).find_map(|folder| folder.canonicalize().ok());
+            let inside = |folder: PathBuf| roots.iter().any(|root| folder.starts_with(root));
+            place.symlink_metadata().is_err() && folder.is_some_and(inside)
+        };
+        for folder in self.manifests.dirs.iter().filter(|folder| is_open(folder)) {
+            // One that names a file is a file's.
+            if folder.extension().is_some_and(|end| end == "yaml" || end == "yml" || end == "toml")
+            {
+                continue;
+            }
+            said(folder, DirBuilder::new().mode(0o755).recursive(true).create(folder));
+        }
+        if is_open(&self.registry.lock_file) {
+            said(&self.registry.lock_file, file(&self.registry.lock_file, LOCK));
+        }
+        if let Some(config) = self.config_to_come().filter(|config| is_open(config)) {
+            said(&config, file(&config, CONFIG));
+        }
+    }
+
+    /// The config file that the next start would find if somebody made it: none where there is one.
+    pub(crate) fn config_to_come(&self) -> Option<PathBuf> {
+        let first = self.own_files.first()?;
+        if self.own_files.iter().any(|file| file.symlink_metadata().is_ok()) {
+            return None;
+        }
+        Some(first.parent().unwrap_or(Path::new("")).join(CONFIG_NAMES[0]))
+    }
+}
+
+fn file(path: &Path, text: &str) -> io::Result<()> {
+    OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o644)
+        .open(path)?
+        .write_all(text.as_bytes())
+}
+
+fn said(path: &Path, made: io::Result<()>) {
+    let path = path.display();
+    match made {
+        Ok(()) => tracing::info!(%path, "made, so that no tool can"),
+        Err(error) => tracing::warn!(%path, %error, "cannot be made; a tool could make it"),
+    }
+}

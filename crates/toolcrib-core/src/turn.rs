@@ -31,6 +31,9 @@ use crate::{Executor, RegistrySnapshot, Toolset, ToolsetView, batch, pipeline};
 /// How often outcomes of other processes are looked for.
 const ELSEWHERE: Duration = Duration::from_secs(1);
 
+/// Longer than anybody waits.
+const FAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
 /// What a host attaches to a turn.
 #[derive(Clone, Default)]
 pub struct TurnOptions {
@@ -439,7 +442,8 @@ impl Turn {
         id: &SuspensionId,
         limit: Duration,
     ) -> Result<Option<Settled>, StoreError> {
-        let until = tokio::time::Instant::now() + limit;
+        let now = tokio::time::Instant::now();
+        let until = now.checked_add(limit).unwrap_or(now + FAR);
         loop {
             let mut told = pin!(self.state.shared.settled.notified());
             told.as_mut().enable();

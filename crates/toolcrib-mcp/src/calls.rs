@@ -12,7 +12,8 @@ use rmcp::service::RequestContext;
 use toolcrib_core::Turn;
 use toolcrib_core::approval::Decision;
 use toolcrib_core::suspension::{
-    Answer, RedeemError, Resolution, StoreError, Suspension, SuspensionId, Waiting,
+    Answer, Outcome as Settled, RedeemError, Resolution, StoreError, Suspension, SuspensionId,
+    Waiting,
 };
 use toolcrib_tool::{ErrorKind, ToolCall, ToolError, ToolResult};
 use toolcrib_wire::McpData;
@@ -28,6 +29,10 @@ use crate::{McpServer, revision, tracing_calls};
 
 /// More rounds of questions are not asked of one client for one call.
 pub(crate) const ROUNDS_MAX: usize = 16;
+
+/// How long a call that is made again waits for the decision on the first one: less than the 60 s
+/// after which common clients give a request up.
+const REPEATED_CALL_WAITS: Duration = Duration::from_secs(45);
 
 /// Answers one `tools/call`, which may have begun before. `connection` is the client's, where it has one.
 pub(crate) async fn answer(
@@ -143,6 +148,15 @@ impl Request<'_> {
                 Step::Later(task, work) => return Ok(Outcome::Later(task, work)),
             };
             if self.call.is_for_others(&suspension) {
+                if self.fate != Fate::Answer {
+                    // The client can ask after a task for as long as the decision takes.
+                    step = self.wait(self.call.decided_elsewhere(&suspension)).await?;
+                    continue;
+                }
+                if let Some(answer) = self.call.of_earlier_call(&suspension).await? {
+                    step = Step::Answer(answer);
+                    continue;
+                }
                 let result = self.call.complete(&requires_approval(&suspension))?;
                 return Ok(Outcome::Answered(result.into()));
             }
@@ -235,6 +249,50 @@ impl Call {
             && !(self.turn.may_approve() && can_ask_for_consent(&self.client))
     }
 
+    /// The answer to a call that waits for somebody else's approval, once there is one.
+    pub(crate) fn decided_elsewhere(self: &Arc<Self>, suspension: &Suspension) -> Work {
+        let (call, id) = (Arc::clone(self), suspension.id().clone());
+        let limit = suspension.expires_at().since(suspension.created_at());
+        let expired = self.resolved(suspension, Resolution::Expire);
+        Box::pin(async move {
+            match call.outcome_of(&id, limit).await? {
+                Some(answer) => Ok(answer),
+                None => expired.await,
+            }
+        })
+    }
+
+    /// What became of the same call, made before: the client asks after it by making it again. Waits
+    /// for the decision for a while. `None` where there is no such call.
+    async fn of_earlier_call(
+        &self,
+        suspension: &Suspension,
+    ) -> Result<Option<Answer>, ErrorData> {
+        let earlier = self.turn.same_call(suspension).await.map_err(|error| unreadable(&error))?;
+        let Some(earlier) = earlier else { return Ok(None) };
+        // One question is enough for both.
+        if let Err(error) = self.turn.resolve(suspension.id(), Resolution::Cancel).await {
+            tracing::debug!(%error, "a repeated call could not be taken back");
+        }
+        let answer = self.outcome_of(earlier.id(), REPEATED_CALL_WAITS).await?;
+        Ok(Some(answer.unwrap_or_else(|| Answer::Suspended(Box::new(earlier)))))
+    }
+
+    async fn outcome_of(
+        &self,
+        id: &SuspensionId,
+        limit: Duration,
+    ) -> Result<Option<Answer>, ErrorData> {
+        let settled = self.turn.wait_for_outcome(id, limit).await;
+        let Some(settled) = settled.map_err(|error| unreadable(&error))? else { return Ok(None) };
+        self.turn.take_outcome(id).await.map_err(|error| unreadable(&error))?;
+        Ok(match (settled.result(), settled.outcome()) {
+            (Some(result), _) => Some(Answer::Done(result)),
+            (None, Settled::Waits(next)) => Some(Answer::Suspended(next.clone())),
+            (None, _) => None,
+        })
+    }
+
     /// What a suspended call asks of the client; `None` where a client cannot help.
     pub(crate) fn questions(
         &self,
@@ -307,7 +365,7 @@ impl Call {
 }
 
 /// Tells a client that its call waits for somebody else's approval.
-pub(crate) fn requires_approval(suspension: &Suspension) -> ToolResult {
+fn requires_approval(suspension: &Suspension) -> ToolResult {
     let reason = match suspension.waiting() {
         Waiting::Approval { reason, .. } => reason.as_str(),
         _ => "",
@@ -316,7 +374,11 @@ pub(crate) fn requires_approval(suspension: &Suspension) -> ToolResult {
         ErrorKind::RequiresApproval,
         format!("the call waits for approval ({}): {reason}", suspension.id()),
     )
-    .with_hint("Nothing has run. Somebody with the right to approve calls has to decide.");
+    .with_hint("Nothing has run. Somebody with the right to approve calls has to decide.")
+    .with_hint(
+        "To get the answer, make the same call again with the same arguments: it waits for the \
+         decision and runs nothing twice.",
+    );
     let (id, tool) = (suspension.call_id().into(), suspension.tool());
     ToolResult::failure(id, tool, error, Duration::ZERO)
 }

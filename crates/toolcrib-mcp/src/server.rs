@@ -161,7 +161,7 @@ impl McpServer {
         silent: CancellationToken,
     ) -> Self {
         let may_approve = options.turn.grants_approval();
-        options.turn = options.turn.may_approve(may_approve);
+        options.turn = options.turn.may_approve(may_approve).joinable(true);
         let catalog = options.catalog.as_ref();
         let catalog = catalog.and_then(|catalog| match options.turn.own_toolset() {
             Some(toolset) => toolset.has_offers().then(|| catalog.within(toolset)),

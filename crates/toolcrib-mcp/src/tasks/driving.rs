@@ -12,7 +12,7 @@ use toolcrib_tool::{BoxFuture, ToolResult};
 
 use super::KeptTask;
 use crate::asking::{Questions, Reply};
-use crate::calls::{Call, ROUNDS_MAX, requires_approval};
+use crate::calls::{Call, ROUNDS_MAX};
 use crate::narration::Narration;
 
 /// What a call does until it is done or waits.
@@ -77,7 +77,14 @@ impl Driving<'_> {
                 },
             };
             if self.call.is_for_others(&suspension) {
-                return Some(Ok(requires_approval(&suspension)));
+                let decided = self.call.decided_elsewhere(&suspension);
+                let Some(answer) = self.unless_over(decided).await else {
+                    // Nobody wants the answer any more, so nobody has to decide.
+                    let _ = self.call.resolved(&suspension, Resolution::Cancel).await;
+                    return None;
+                };
+                work = Box::pin(std::future::ready(answer));
+                continue;
             }
             work = match self.call.questions(&suspension) {
                 Some(Ok(questions)) => self.asked(round, &suspension, questions).await?,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use toolcrib_core::approval::Decision;
 use toolcrib_core::suspension::MemorySuspensions;
 use toolcrib_core::{Executor, Registry, TurnOptions};
 use toolcrib_mcp::{McpOptions, McpServer};
@@ -19,6 +20,10 @@ fn server() -> McpServer {
 }
 
 fn server_with(may_approve: bool) -> McpServer {
+    server_and_executor(may_approve).0
+}
+
+fn server_and_executor(may_approve: bool) -> (McpServer, Executor) {
     let define = |name: &str| ToolDefinition::builder(name).description(format!("Does {name}."));
     let source = || Source::new(Layer::Host, "asking");
     let remove = define("remove").approval(Approval::Always).build().unwrap();
@@ -60,7 +65,7 @@ fn server_with(may_approve: bool) -> McpServer {
         let _ = executor.registry().register(entry).unwrap();
     }
     let turn = TurnOptions::default().may_approve(may_approve);
-    McpServer::new(executor, McpOptions::default().turn(turn))
+    (McpServer::new(executor.clone(), McpOptions::default().turn(turn)), executor)
 }
 
 fn form(property: &str) -> Value {
@@ -318,4 +323,51 @@ async fn log_messages_are_for_clients_that_set_a_level() {
     assert_eq!(wire.receive().await["id"], 9);
     wire.request("logging/setLevel", json!({"level": "error"})).await;
     assert_eq!(wire.call("greet", json!({})).await["error"]["code"], -32021);
+}
+
+#[tokio::test]
+async fn a_call_that_others_approve_is_answered_when_it_is_made_again() {
+    let (server, executor) = server_and_executor(false);
+    let approvals = executor.approvals(TurnOptions::default());
+    let mut client = Stateless::of(server, json!({}));
+    let waits = client.call("remove", json!({})).await["result"].clone();
+    assert_eq!(waits["_meta"]["toolcrib/error_kind"], "requires_approval");
+    assert!(waits["content"][0]["text"].as_str().unwrap().contains("make the same call again"));
+    let waiting = approvals.list().await.unwrap();
+    let id = waiting[0].id.clone().unwrap();
+    // Decided on while the repeated call waits.
+    let decide = async {
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        assert_eq!(approvals.list().await.unwrap().len(), 1, "the same question");
+        approvals.decide(&id, Decision::approve()).await.unwrap();
+    };
+    let (answer, ()) = tokio::join!(client.call("remove", json!({})), decide);
+    assert_eq!(text(&answer), "removed");
+    // The approval was for one run.
+    let next = client.call("remove", json!({})).await["result"].clone();
+    assert_eq!(next["_meta"]["toolcrib/error_kind"], "requires_approval");
+    let other = approvals.list().await.unwrap().remove(0).id.unwrap();
+    assert_ne!(other, id);
+    approvals.decide(&other, Decision::deny("not again")).await.unwrap();
+    let denied = client.call("remove", json!({})).await["result"].clone();
+    assert_eq!(denied["_meta"]["toolcrib/error_kind"], "denied", "{denied}");
+}
+
+#[tokio::test]
+async fn a_client_that_knows_tasks_gets_the_answer_of_an_approved_call_without_calling_again() {
+    let (server, executor) = server_and_executor(false);
+    let approvals = executor.approvals(TurnOptions::default());
+    let tasks = json!({"extensions": {"io.modelcontextprotocol/tasks": {}}});
+    let mut client = Stateless::of(server, tasks);
+    let decide = async {
+        let id = loop {
+            if let Some(one) = approvals.list().await.unwrap().pop() {
+                break one.id.unwrap();
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        };
+        approvals.decide(&id, Decision::approve()).await.unwrap();
+    };
+    let (answer, ()) = tokio::join!(client.call("remove", json!({})), decide);
+    assert_eq!(text(&answer), "removed");
 }

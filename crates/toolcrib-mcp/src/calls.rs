@@ -264,10 +264,7 @@ impl Call {
 
     /// What became of the same call, made before: the client asks after it by making it again. Waits
     /// for the decision for a while. `None` where there is no such call.
-    async fn of_earlier_call(
-        &self,
-        suspension: &Suspension,
-    ) -> Result<Option<Answer>, ErrorData> {
+    async fn of_earlier_call(&self, suspension: &Suspension) -> Result<Option<Answer>, ErrorData> {
         let earlier = self.turn.same_call(suspension).await.map_err(|error| unreadable(&error))?;
         let Some(earlier) = earlier else { return Ok(None) };
         // One question is enough for both.

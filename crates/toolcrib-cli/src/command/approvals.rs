@@ -265,22 +265,39 @@ fn indented(text: &str) -> String {
 /// Who made the call: user, tenant and client, as far as they are known.
 fn asker(call: &Value) -> String {
     let asker = &call["asker"];
-    let known = ["user", "tenant", "client"].map(|key| (key, text(&asker[key])));
-    let known = known.iter().filter(|(_, value)| !value.is_empty());
-    let said: Vec<_> = known.map(|(key, value)| format!("{key} {value}")).collect();
+    let known = ["user", "tenant", "client"].into_iter().filter(|key| !asker[*key].is_null());
+    let said = known.map(|key| {
+        let value = &asker[key];
+        format!("{key} {}", value.as_str().map_or_else(|| value.to_string(), str::to_owned))
+    });
+    let said: Vec<_> = said.collect();
     if said.is_empty() { "the host".to_owned() } else { said.join(", ") }
 }
 
-/// How long a call still waits, from the end of its time in milliseconds since 1970.
+/// How long a call still waits, from the end of its time.
 fn remaining(expires_at: &Value) -> String {
-    let Some(end) = expires_at.as_u64() else { return text(expires_at).to_owned() };
+    let end = text(expires_at);
+    let Some(seconds) = unix_seconds(end) else { return end.to_owned() };
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    match Duration::from_millis(end).checked_sub(now) {
+    match Duration::from_secs(seconds).checked_sub(now) {
         None => "expired".to_owned(),
-        // Longer than anybody waits: it has no end.
-        Some(left) if left > Duration::from_secs(365 * 24 * 3600) => "without end".to_owned(),
         Some(left) => HumanDuration(Some(Duration::from_secs(left.as_secs()))).to_string(),
     }
+}
+
+/// The seconds since 1970 of a time as servers write it: RFC 3339, in UTC.
+fn unix_seconds(time: &str) -> Option<u64> {
+    let (date, clock) = time.strip_suffix('Z')?.split_once('T')?;
+    let part = |text: &str| text.parse::<u64>().ok();
+    let mut date = date.splitn(3, '-').map(part);
+    let (year, month, day) = (date.next()??, date.next()??, date.next()??);
+    let mut clock = clock.split('.').next()?.splitn(3, ':').map(part);
+    let (hours, minutes, seconds) = (clock.next()??, clock.next()??, clock.next()??);
+    // Years that begin in March end with the leap day.
+    let (year, month) = if month < 3 { (year.checked_sub(1)?, month + 9) } else { (year, month - 3) };
+    let day_of_year = (153 * month + 2) / 5 + day.checked_sub(1)?;
+    let days = (year * 365 + year / 4 + year / 400 + day_of_year).checked_sub(year / 100 + 719_468)?;
+    Some(days * 86_400 + hours * 3600 + minutes * 60 + seconds)
 }
 
 fn gist(text: &str) -> String {
@@ -306,7 +323,7 @@ mod tests {
             "rule": "policy.rules[0]", "reason": "the tool may destroy something",
             "plan": {"argv": ["rm", "a.txt"]},
             "asker": {"user": "ada", "tenant": "acme", "client": null},
-            "session": null, "expires_at": 0,
+            "session": null, "expires_at": "1970-01-01T00:00:00Z",
         });
         let page = page(&call);
         for said in [
@@ -322,6 +339,19 @@ mod tests {
             assert!(page.contains(said), "{said}: {page}");
         }
         assert!(!page.contains("session"), "{page}");
+    }
+
+    #[test]
+    fn times_are_read_as_servers_write_them() {
+        for (time, seconds) in [
+            ("1970-01-01T00:00:00Z", Some(0)),
+            ("2024-02-29T23:59:59.250Z", Some(1_709_251_199)),
+            ("2026-11-22T16:10:00Z", Some(1_795_363_800)),
+            ("tomorrow", None),
+            ("0000-00-00T00:00:00Z", None),
+        ] {
+            assert_eq!(unix_seconds(time), seconds, "{time}");
+        }
     }
 
     #[test]

@@ -11,6 +11,7 @@ macro_rules! screen {
 }
 
 mod approval;
+mod approvals;
 mod broken_lines;
 mod calls;
 mod checks;

@@ -1,0 +1,118 @@
+//! `toolcrib approvals`: a person decides on calls that wait in a running server.
+
+use serde_json::{Value, json};
+
+use crate::crib::Crib;
+use crate::http::{Http, ask};
+
+const TOOLS: &str = "
+toolcrib: 1
+tools:
+  - name: remove
+    description: Remove a file.
+    approval: always
+    input: {properties: {path: {type: string}}, required: [path]}
+    run: {argv: [echo, removed, '${args.path}']}
+";
+
+const ADA: &str = "ada-token-for-these-tests";
+
+/// A server whose client `ada` may call and not approve.
+fn serve() -> (Crib, Http) {
+    let crib = Crib::new(&[("remove.yaml", TOOLS)]);
+    let output = crib.command(&["token", "ada", "--hash", "--json"]).write_stdin(ADA).output();
+    let said: Value = serde_json::from_slice(&output.expect("it runs").stdout).expect("JSON");
+    let hash = said["hash"].as_str().expect("a hash");
+    crib.config(&format!(
+        "state: {{dir: state}}\nserver: {{tokens: {{ada: {{hash: \"{hash}\"}}}}}}\n"
+    ));
+    let http = Http::start(&crib, ADA);
+    (crib, http)
+}
+
+/// Makes a call that waits; the address of its run.
+fn wait(http: &Http, path: &str) -> String {
+    let body = json!({"calls": [{"tool": "remove", "arguments": {"path": path}}]});
+    let run = http.ask("POST /v1/runs", Some(&body));
+    assert_eq!(run.status, 201, "{}", run.body);
+    format!("GET /v1/runs/{}", run.json()["id"].as_str().expect("an id"))
+}
+
+/// The ids of the calls that wait.
+fn waiting(crib: &Crib) -> Vec<String> {
+    let run = crib.run(&["approvals", "--json"]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let said = run.json();
+    let ids = said["approvals"].as_array().expect("a list").iter();
+    ids.map(|one| one["id"].as_str().expect("an id").to_owned()).collect()
+}
+
+/// The run once no call of it waits or runs.
+#[track_caller]
+fn ended(http: &Http, run: &str) -> String {
+    for _ in 0..400 {
+        let answer = ask(&http.address, ADA, run, None).expect("an answer");
+        if answer.json()["status"] != "requires_action" && answer.json()["waiting"] != json!([{}]) {
+            return answer.body;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    panic!("the run does not end")
+}
+
+#[test]
+fn a_waiting_call_of_another_is_listed_shown_and_approved() {
+    let (crib, http) = serve();
+    let empty = crib.run(&["approvals"]);
+    assert_eq!(empty.code, Some(0));
+    assert!(empty.stderr.contains("no call waits for approval"), "{empty:?}");
+    let run = wait(&http, "a.txt");
+    let ids = waiting(&crib);
+    assert_eq!(ids.len(), 1);
+    let listed = crib.run(&["approvals", "list"]);
+    assert!(listed.stdout.contains("remove") && listed.stdout.contains("user ada"), "{listed:?}");
+    let shown = crib.run(&["approvals", "show", &ids[0]]);
+    assert!(shown.stdout.contains("\"path\": \"a.txt\""), "{shown:?}");
+    let approved = crib.run(&["approvals", "approve", &ids[0]]);
+    assert_eq!(approved.code, Some(0), "{approved:?}");
+    assert!(approved.stdout.contains("approved"), "{approved:?}");
+    let answer = ended(&http, &run);
+    assert!(answer.contains("removed a.txt"), "{answer}");
+    assert!(waiting(&crib).is_empty());
+    // A second decision comes too late.
+    let again = crib.run(&["approvals", "approve", &ids[0]]);
+    assert_eq!(again.code, Some(1), "{again:?}");
+}
+
+#[test]
+fn a_waiting_call_is_denied_with_words_or_approved_with_other_arguments() {
+    let (crib, http) = serve();
+    let denied = wait(&http, "a.txt");
+    let ids = waiting(&crib);
+    let run = crib.run(&["approvals", "deny", &ids[0], "--message", "keep it"]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(ended(&http, &denied).contains("keep it"));
+    let changed = wait(&http, "b.txt");
+    let ids = waiting(&crib);
+    let wrong = crib.run(&["approvals", "approve", &ids[0], "--arguments", r#"{"path": 7}"#]);
+    assert_eq!(wrong.code, Some(1), "{wrong:?}");
+    let run = crib.run(&["approvals", "approve", &ids[0], "--arguments", r#"{"path": "c.txt"}"#]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(ended(&http, &changed).contains("removed c.txt"));
+}
+
+#[test]
+fn what_cannot_be_decided_is_told_with_what_to_do() {
+    let crib = Crib::new(&[("remove.yaml", TOOLS)]);
+    crib.config("state: {dir: state}\n");
+    let none = crib.run(&["approvals"]);
+    assert_eq!(none.code, Some(1));
+    assert!(none.stderr.contains("no server runs") && none.stderr.contains("toolcrib serve"), "{none:?}");
+    let text = crib.run(&["approvals", "approve", "x", "--arguments", "[]"]);
+    assert_eq!(text.code, Some(2));
+    drop(crib);
+    let (crib, _http) = serve();
+    let unknown = crib.run(&["approvals", "deny", "0123456789abcdef"]);
+    assert_eq!(unknown.code, Some(1));
+    assert!(unknown.stderr.contains("no call waits under the id"), "{unknown:?}");
+}

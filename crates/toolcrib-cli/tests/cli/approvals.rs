@@ -94,7 +94,7 @@ fn a_waiting_call_is_denied_with_words_or_approved_with_other_arguments() {
     assert!(ended(&http, &denied).contains("keep it"));
     let changed = wait(&http, "b.txt");
     let ids = waiting(&crib);
-    let wrong = crib.run(&["approvals", "approve", &ids[0], "--arguments", r#"{"path": 7}"#]);
+    let wrong = crib.run(&["approvals", "approve", &ids[0], "--arguments", r#"{"file": "x"}"#]);
     assert_eq!(wrong.code, Some(1), "{wrong:?}");
     let run = crib.run(&["approvals", "approve", &ids[0], "--arguments", r#"{"path": "c.txt"}"#]);
     assert_eq!(run.code, Some(0), "{run:?}");

@@ -294,9 +294,11 @@ fn unix_seconds(time: &str) -> Option<u64> {
     let mut clock = clock.split('.').next()?.splitn(3, ':').map(part);
     let (hours, minutes, seconds) = (clock.next()??, clock.next()??, clock.next()??);
     // Years that begin in March end with the leap day.
-    let (year, month) = if month < 3 { (year.checked_sub(1)?, month + 9) } else { (year, month - 3) };
+    let (year, month) =
+        if month < 3 { (year.checked_sub(1)?, month + 9) } else { (year, month - 3) };
     let day_of_year = (153 * month + 2) / 5 + day.checked_sub(1)?;
-    let days = (year * 365 + year / 4 + year / 400 + day_of_year).checked_sub(year / 100 + 719_468)?;
+    let days =
+        (year * 365 + year / 4 + year / 400 + day_of_year).checked_sub(year / 100 + 719_468)?;
     Some(days * 86_400 + hours * 3600 + minutes * 60 + seconds)
 }
 

@@ -107,7 +107,10 @@ fn what_cannot_be_decided_is_told_with_what_to_do() {
     crib.config("state: {dir: state}\n");
     let none = crib.run(&["approvals"]);
     assert_eq!(none.code, Some(1));
-    assert!(none.stderr.contains("no server runs") && none.stderr.contains("toolcrib serve"), "{none:?}");
+    assert!(
+        none.stderr.contains("no server runs") && none.stderr.contains("toolcrib serve"),
+        "{none:?}"
+    );
     let text = crib.run(&["approvals", "approve", "x", "--arguments", "[]"]);
     assert_eq!(text.code, Some(2));
     drop(crib);

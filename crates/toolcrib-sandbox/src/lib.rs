@@ -61,9 +61,11 @@
 //! [`Profile::Trusted`]. `sudo` and other programs that gain privileges do not. Process numbers
 //! inside of a PID namespace are its own, while `/proc` shows those of the machine.
 //!
-//! A program from which places are [withheld](Confinement::hide) sees a folder that leads to one of
-//! them as a mount: it cannot be renamed or removed, and files are moved into it and out of it by
-//! copying, as `mv` does by itself.
+//! Under `workspace` and `workspace+net` each folder that a program may write is a mount of its own,
+//! and everything else is read-only, with its modes and times. So is each folder that leads to a
+//! place that is [withheld](Confinement::hide). Such a folder cannot be renamed or removed, and files
+//! are moved from one to another by copying, as `mv` does by itself. Where no mount namespace can be
+//! made, modes and times of other files of the server's user are within reach.
 //!
 //! # Platforms
 //!

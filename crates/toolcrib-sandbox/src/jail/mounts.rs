@@ -57,11 +57,11 @@ pub(super) fn enter() -> Result<(), String> {
 /// Why the program cannot be started: what it may write has become read-only, too. Where nothing could
 /// be made read-only there is no error, as the rest of the jail does not depend on it.
 pub(super) fn write_only_in(places: &[PathBuf]) -> Result<(), String> {
-    let copied = |path: &PathBuf| -> io::Result<_> {
+    let mounted = |path: &PathBuf| -> io::Result<_> {
         let place = open_without_links(path)?;
         Ok((copy(&place)?, place))
     };
-    let Ok(copies) = places.iter().map(copied).collect::<io::Result<Vec<_>>>() else {
+    let Ok(copies) = places.iter().map(mounted).collect::<io::Result<Vec<_>>>() else {
         return Ok(());
     };
     if sys::make_all_mounts_read_only().is_err() {

@@ -67,6 +67,27 @@
 //! are moved from one to another by copying, as `mv` does by itself. Where no mount namespace can be
 //! made, modes and times of other files of the server's user are within reach.
 //!
+//! Everything that it may not write is mounted read-only for a program under `workspace` or
+//! `workspace+net`, where a mount namespace can be made, so it cannot change modes, owners or times
+//! there. What it may write is a mount of its own: a file is moved from the scratch directory into the
+//! workspace by copying.
+//!
+//! Confined programs make no set-user-ID or set-group-ID files, have no Unix sockets but pairs of
+//! streams, and cannot watch files: inotify fails as on a kernel without it, and programs that watch
+//! files look at them again and again instead. `openat2`, `clone3` and `io_uring` are not there.
+//!
+//! # What a machine may lack
+//!
+//! A profile that the kernel cannot enforce is [required](Require::Required) unless somebody says
+//! otherwise: the program is not started. [`jail::probe`] says what a machine lacks.
+//!
+//! Some of what confined programs are held by depends on namespaces, which a container may refuse.
+//! Without them the profiles are enforced all the same, but for this: modes, owners and times of the
+//! server's own files outside the workspace can be changed by programs under `workspace` and
+//! `workspace+net`; System V objects are shared with the server's user, and stay; and root is held to
+//! no number of processes and threads. A profile also does not keep a program from asking whether a file exists, how
+//! large it is and when it was changed (`stat`).
+//!
 //! # Platforms
 //!
 //! Linux 5.4 or newer (pidfds) with glibc 2.34 or newer. On other Unix systems [`Workspace`] keeps its

@@ -59,6 +59,14 @@ fn setting(pair: &str) -> Result<(String, String), String> {
     }
 }
 
+/// Whether a command that only looks may ask other MCP servers.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct ConnectChoice {
+    /// Start or connect to other MCP servers and ask for their tools, instead of using what is pinned
+    #[arg(long)]
+    pub(crate) connect: bool,
+}
+
 /// Output for programs.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct JsonOutput {

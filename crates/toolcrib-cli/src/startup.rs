@@ -186,13 +186,12 @@ pub(crate) fn test(options: &Options, paths: &[PathBuf], mock: bool) -> anyhow::
     build_of(loaded, secrets, |builder, _| Ok(builder))
 }
 
-/// Builds the crib to look at: as for a call, but nothing is opened, nothing made, and no command
-/// asked for a secret, with one exception: other MCP servers are started for a listing, and so get
-/// what they need. Where there is a state directory, what is known of their tools is read from it,
-/// and added to.
-pub(crate) fn look(options: &Options) -> anyhow::Result<Started> {
+/// Builds the crib to look at: nothing is opened, nothing made, and no command is asked for a secret,
+/// except where `connect` says that other MCP servers will be started: they get what they need. What is
+/// pinned of their tools is read where there is a state folder.
+pub(crate) fn look(options: &Options, connect: bool) -> anyhow::Result<Started> {
     let mut started = quietly(options)?;
-    if started.manifests.files().upstreams().any(needs_secrets) {
+    if connect && started.manifests.files().upstreams().any(needs_secrets) {
         started = build(options, Secrets::read, pins)?;
     }
     screen::broken_files(started.manifests.files());

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 use toolcrib::Toolcrib;
-use toolcrib::mcp::upstream::{UpstreamState, UpstreamStatus};
+use toolcrib::mcp::upstream::{PinStore as _, UpstreamState, UpstreamStatus};
+use toolcrib::stores::FilePins;
 
-use crate::screen::{FAINT, STRONG, WARNING};
+use crate::screen::{FAINT, STRONG, WARNING, note};
 use crate::startup::{self, Started};
 
 /// How long a listing waits for servers that have not answered yet.
@@ -71,4 +72,52 @@ pub(crate) fn absent(crib: &Toolcrib) -> Vec<String> {
 /// All of them, for programs.
 pub(crate) fn records(crib: &Toolcrib) -> Value {
     crib.upstreams().status().iter().map(UpstreamStatus::to_value).collect()
+}
+
+/// Says of each server that was not asked which of its tools are pinned, and since when.
+pub(crate) fn say_what_is_pinned(started: &Started) {
+    for upstream in started.manifests.files().upstreams() {
+        let name = &upstream.name;
+        let line = match pinned(started, name) {
+            Some((tools, age)) => {
+                format!("its tools, as pinned {age} ago: {}", tools.join(", "))
+            }
+            None => "none of its tools is pinned".to_owned(),
+        };
+        note(format!(
+            "{FAINT}not asked{FAINT:#} upstream {STRONG}{name}{STRONG:#}: {line}; `--connect` asks it"
+        ));
+    }
+}
+
+/// Says of a name that nobody here has whether it is a pinned tool of a server that was not asked.
+pub(crate) fn say_what_is_pinned_of(started: &Started, tool: &str) {
+    if started.crib.executor().registry().snapshot().get(tool).is_some() {
+        return;
+    }
+    let mut asked = started.manifests.upstreams().filter(|upstream| upstream.may_offer(tool));
+    if let Some(upstream) = asked.next() {
+        let name = upstream.name();
+        let pinned = pinned(started, name).filter(|(tools, _)| tools.iter().any(|own| own == tool));
+        let line = match pinned {
+            Some((_, age)) => format!("has it, as pinned {age} ago"),
+            None => "may have it".to_owned(),
+        };
+        note(format!("the MCP server {STRONG}{name}{STRONG:#} {line}: `--connect` asks it"));
+    }
+}
+
+/// The names of a server's tools that are pinned, and how long ago the last was.
+fn pinned(started: &Started, upstream: &str) -> Option<(Vec<String>, String)> {
+    let folder = started.config.state.dir.as_ref()?.join("pins");
+    let pins = FilePins::open(folder.is_dir().then_some(folder)?).ok()?;
+    let tools: Vec<_> = pins.pins(upstream).ok()?.into_keys().collect();
+    let age = pins.last_change(upstream)?.elapsed().unwrap_or_default().as_secs();
+    let age = match age {
+        ..120 => format!("{age} s"),
+        120..7_200 => format!("{} min", age / 60),
+        7_200..172_800 => format!("{} h", age / 3_600),
+        _ => format!("{} days", age / 86_400),
+    };
+    (!tools.is_empty()).then_some((tools, age))
 }

@@ -27,6 +27,7 @@ mod tool;
 
 pub use http::HttpServer;
 pub use pins::{MemoryPins, PinStore};
+pub use publish::Unaccepted;
 pub use reading::LinkedResources;
 pub(crate) use reading::Unread;
 pub use review::{OfferedTool, Review, Reviewed};

@@ -1,25 +1,34 @@
-//! `toolcrib accept NAME`: takes the changed definition of an imported tool.
+//! `toolcrib accept NAME[@DIGEST]`: takes the changed definition of an imported tool.
+
+use std::io::{self, IsTerminal as _};
 
 use anyhow::bail;
 use clap::Args;
+use toolcrib::Toolcrib;
+use toolcrib::mcp::upstream::Unaccepted;
 
 use super::stop;
+use crate::approval::{is_yes, visible};
 use crate::options::Options;
-use crate::screen::{self, ERROR, STRONG};
+use crate::screen::{self, ERROR, FAINT, STRONG, WARNING};
 use crate::{Exit, runtime, startup, upstreams};
+
+/// Digits of a digest that are enough: what listings show.
+const DIGITS: usize = 12;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  toolcrib list --all                      which tools are disabled, and why
-  toolcrib show github_get_issue           what the server says of it now
-  toolcrib accept github_get_issue
+  toolcrib list --all --connect                       which tools are disabled, and why
+  toolcrib accept github_get_issue                    show what the server says now, and ask
+  toolcrib accept github_get_issue@3f1c0d9a77be       accept this definition, and no other
 
 A tool of another MCP server is pinned when it is first seen. When its definition changes it is
-disabled until it is accepted here, or, where toolcrib.lock has the tool, with `toolcrib lock`. Running
-servers with the same state.dir notice by themselves.")]
+disabled until it is accepted here, or, where toolcrib.lock has the tool, with `toolcrib lock`. Only
+the definition that was shown is accepted, whatever the server says meanwhile. Running servers with
+the same state folder notice by themselves.")]
 pub(crate) struct AcceptOptions {
-    /// The tools' names
-    #[arg(required = true)]
+    /// The tools' names; with a digest (12 digits or more) nothing is asked
+    #[arg(required = true, value_name = "NAME[@DIGEST]")]
     names: Vec<String>,
 }
 
@@ -36,19 +45,8 @@ pub(super) fn run(options: &Options, own: &AcceptOptions) -> anyhow::Result<Exit
         upstreams::connect(&started).await;
         let mut exit = Exit::Success;
         for name in &own.names {
-            if crib.upstreams().accept(name).await? {
-                screen::out(format!("accepted {STRONG}{name}{STRONG:#}"))?;
-            } else {
-                let snapshot = crib.executor().registry().snapshot();
-                let why = match snapshot.get(name) {
-                    Some(tool) if tool.is_blocked() => {
-                        "toolcrib.lock decides about it: see `toolcrib lock --diff`, accept it with \
-                         `toolcrib lock`"
-                    }
-                    Some(_) => "its definition is the one that was first seen, or nobody pins it",
-                    None => "there is no such tool",
-                };
-                screen::note(format!("{ERROR}error{ERROR:#}: nothing to accept: {why} ({name})"));
+            if let Err(problem) = accept(crib, name).await? {
+                screen::note(format!("{ERROR}error{ERROR:#}: {problem}"));
                 exit = Exit::Failure;
             }
         }
@@ -58,4 +56,66 @@ pub(super) fn run(options: &Options, own: &AcceptOptions) -> anyhow::Result<Exit
         crib.shutdown(stop::GRACE).await;
         Ok(exit)
     })?
+}
+
+/// Accepts one definition; the inner error says why it was not.
+async fn accept(crib: &Toolcrib, wanted: &str) -> anyhow::Result<Result<(), String>> {
+    let (name, digest) = match wanted.split_once('@') {
+        Some((name, digest)) => (name, Some(digest)),
+        None => (wanted, None),
+    };
+    let Some(offered) = crib.upstreams().unaccepted(name) else {
+        return Ok(Err(format!("nothing to accept: {} ({name})", nothing(crib, name))));
+    };
+    let now = offered.fingerprint.to_string();
+    match digest {
+        Some(digest) if digest.len() < DIGITS => {
+            return Ok(Err(format!("`{digest}` is too short: write at least {DIGITS} digits")));
+        }
+        Some(digest) if !now.starts_with(digest) => {
+            screen::note(page(name, &offered));
+            return Ok(Err(format!("{name} has another definition now: {now}")));
+        }
+        Some(_) => {}
+        None => {
+            screen::note(page(name, &offered));
+            if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+                let short = now.get(..DIGITS).unwrap_or(&now);
+                return Ok(Err(format!(
+                    "there is no terminal to ask on: accept what is shown above with `toolcrib accept \
+                     {name}@{short}`"
+                )));
+            }
+            screen::ask("Accept it? [y/N] ");
+            if !is_yes(&mut io::stdin().lock())? {
+                return Ok(Err(format!("{name} was not accepted")));
+            }
+        }
+    }
+    if crib.upstreams().accept(name, offered.fingerprint).await? {
+        screen::out(format!("accepted {STRONG}{name}{STRONG:#} {FAINT}{now}{FAINT:#}"))?;
+        return Ok(Ok(()));
+    }
+    Ok(Err(format!("the definition that was shown is offered no longer ({name})")))
+}
+
+/// All that the server says of the tool now.
+fn page(name: &str, offered: &Unaccepted) -> String {
+    let says = serde_json::to_string_pretty(&offered.says).unwrap_or_default();
+    format!(
+        "{WARNING}changed{WARNING:#} {STRONG}{name}{STRONG:#} {FAINT}{}{FAINT:#}\n{}",
+        offered.fingerprint,
+        visible(&says)
+    )
+}
+
+fn nothing(crib: &Toolcrib, name: &str) -> &'static str {
+    let snapshot = crib.executor().registry().snapshot();
+    match snapshot.get(name) {
+        Some(tool) if tool.is_blocked() => {
+            "toolcrib.lock decides about it: see `toolcrib lock --diff`, accept it with `toolcrib lock`"
+        }
+        Some(_) => "its definition is the one that was first seen, or nobody pins it",
+        None => "there is no such tool",
+    }
 }

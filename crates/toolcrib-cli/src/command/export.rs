@@ -43,7 +43,7 @@ fn formats() -> PossibleValuesParser {
 }
 
 pub(super) fn run(options: &Options, own: &ExportOptions) -> anyhow::Result<Exit> {
-    let started = startup::look(options)?;
+    let started = startup::look(options, false)?;
     let crib = &started.crib;
     let turn = crib.executor().turn(own.toolset.turn_options(crib)?);
     let mut chosen: Vec<&Arc<ToolDefinition>> = Vec::new();

@@ -12,7 +12,7 @@ mod names;
 
 use self::names::Names;
 use super::columns::{Columns, gist};
-use crate::options::{JsonOutput, Options, ToolsetChoice};
+use crate::options::{ConnectChoice, JsonOutput, Options, ToolsetChoice};
 use crate::screen::{self, FAINT, STRONG, WARNING};
 use crate::startup::{self, Started};
 use crate::{Exit, runtime, upstreams};
@@ -24,7 +24,8 @@ use crate::{Exit, runtime, upstreams};
   toolcrib list --toolset reader       what `serve --toolset reader` would offer
   toolcrib list --json | jq '.tools[].name'
 
-Other MCP servers that manifests name are started and waited for, 5 s at most.")]
+Nothing is started: of other MCP servers it names the tools that are pinned. With --connect they are
+started and waited for, 5 s at most.")]
 pub(crate) struct ListOptions {
     /// Also list tools that are unavailable, blocked or lost their name, reserved names, and what is
     /// to be known of the others, with the reason
@@ -33,13 +34,18 @@ pub(crate) struct ListOptions {
     #[command(flatten)]
     toolset: ToolsetChoice,
     #[command(flatten)]
+    connect: ConnectChoice,
+    #[command(flatten)]
     output: JsonOutput,
 }
 
 pub(super) fn run(options: &Options, own: &ListOptions) -> anyhow::Result<Exit> {
-    let started = startup::look(options)?;
-    if started.manifests.upstreams().next().is_none() {
-        return listed(&started, own);
+    let connect = own.connect.connect;
+    let started = startup::look(options, connect)?;
+    if !connect || started.manifests.files().upstreams().next().is_none() {
+        let outcome = listed(&started, own);
+        upstreams::say_what_is_pinned(&started);
+        return outcome;
     }
     runtime::block_on(async {
         upstreams::connect(&started).await;

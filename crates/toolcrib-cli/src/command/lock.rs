@@ -21,10 +21,11 @@ use crate::{Exit, runtime, startup, upstreams};
   toolcrib lock --diff                 what has changed since it was accepted
   toolcrib lock                        accept it
   toolcrib lock --check                fail if something was not accepted, as in CI
-  toolcrib lock --check --offline      the same, where other MCP servers cannot be started
+  toolcrib lock --check --connect      the same, and ask other MCP servers what they offer now
 
 What files declare is accepted (tools, other MCP servers, prompts, resources), and what these servers
-offer: they are started and asked. Of one that is not there the lock keeps what it has.
+offer: to write or compare the lock they are started and asked, with --check only if --connect says so.
+Of one that is not there the lock keeps what it has.
 
 The lock is `registry.lock_file` of the config: toolcrib.lock, beside the config. Commit it. What is
 done about tools that are not as it has them is `registry.lock`: off, warn or enforce.")]
@@ -38,13 +39,23 @@ pub(crate) struct LockOptions {
     /// Ask no other MCP servers: of their tools the lock keeps what it has
     #[arg(long)]
     offline: bool,
+    /// With --check: ask other MCP servers, too
+    #[arg(long, conflicts_with = "offline")]
+    connect: bool,
     #[command(flatten)]
     output: JsonOutput,
 }
 
+impl LockOptions {
+    /// A check starts nothing by itself: the lock is compared with what files declare.
+    fn is_offline(&self) -> bool {
+        self.offline || (self.check && !self.connect)
+    }
+}
+
 pub(super) fn run(options: &Options, own: &LockOptions) -> anyhow::Result<Exit> {
-    let started = startup::declared(options, !own.offline)?;
-    if own.offline || started.manifests.files().upstreams().next().is_none() {
+    let started = startup::declared(options, !own.is_offline())?;
+    if own.is_offline() || started.manifests.files().upstreams().next().is_none() {
         return locked(&started, own);
     }
     runtime::block_on(async {
@@ -65,10 +76,10 @@ fn locked(started: &Started, own: &LockOptions) -> anyhow::Result<Exit> {
     }
     let folder = path.parent().unwrap_or(Path::new(""));
     let offered = |upstream: &str| {
-        if own.offline { None } else { started.crib.upstreams().offered(upstream) }
+        if own.is_offline() { None } else { started.crib.upstreams().offered(upstream) }
     };
     let declared = lock_of(&started.crib, &started.manifests, offered, accepted.as_ref(), folder);
-    let absent = if own.offline { Vec::new() } else { upstreams::absent(&started.crib) };
+    let absent = if own.is_offline() { Vec::new() } else { upstreams::absent(&started.crib) };
     let found = changes(accepted.as_ref().unwrap_or(&Lock::empty(folder)), &declared);
     // The text too: somebody may have changed what is there for people, or the version of the format.
     let same = found.is_empty() && accepted.as_ref() == Some(&declared);
@@ -103,7 +114,7 @@ fn locked(started: &Started, own: &LockOptions) -> anyhow::Result<Exit> {
     }
     if !absent.is_empty() {
         let kept = "the lock keeps what it has of the tools of servers that are not there";
-        let check = "; `--offline` checks without asking them";
+        let check = "; without `--connect` they are not asked";
         let check = if own.check { check } else { "" };
         screen::note(format!("{FAINT}{kept}{check}{FAINT:#}"));
     }

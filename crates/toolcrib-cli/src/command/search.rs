@@ -30,7 +30,7 @@ pub(crate) struct SearchOptions {
 }
 
 pub(super) fn run(options: &Options, own: &SearchOptions) -> anyhow::Result<Exit> {
-    let started = startup::look(options)?;
+    let started = startup::look(options, false)?;
     let crib = &started.crib;
     let turn = crib.executor().turn(own.toolset.turn_options(crib)?);
     let question = own.words.join(" ");

@@ -8,27 +8,35 @@ use serde_json::{Value, json};
 use toolcrib::tool::{ToolCall, ToolEntry, canonical_json};
 use toolcrib::{Annotations, ErrorKind, Toolcrib};
 
-use crate::options::{JsonOutput, Options};
+use crate::options::{ConnectChoice, JsonOutput, Options};
 use crate::screen::{self, ERROR, FAINT, STRONG, WARNING};
 use crate::{Exit, runtime, startup, upstreams};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   toolcrib show calculator
-  toolcrib show calculator --json | jq .input_schema")]
+  toolcrib show calculator --json | jq .input_schema
+  toolcrib show github_get_issue --connect   ask the MCP server that has it")]
 pub(crate) struct ShowOptions {
     /// The tool's name
     name: String,
+    #[command(flatten)]
+    connect: ConnectChoice,
     #[command(flatten)]
     output: JsonOutput,
 }
 
 pub(super) fn run(options: &Options, own: &ShowOptions) -> anyhow::Result<Exit> {
-    let started = startup::look(options)?;
+    let started = startup::look(options, own.connect.connect)?;
     let crib = &started.crib;
     runtime::block_on(async {
-        upstreams::connect_for(&started, &own.name).await;
+        if own.connect.connect {
+            upstreams::connect_for(&started, &own.name).await;
+        }
         let outcome = shown(crib, own).await;
+        if !own.connect.connect {
+            upstreams::say_what_is_pinned_of(&started, &own.name);
+        }
         crib.shutdown(Duration::ZERO).await;
         outcome
     })?
@@ -57,6 +65,9 @@ async fn shown(crib: &Toolcrib, own: &ShowOptions) -> anyhow::Result<Exit> {
         document["source"] = json!(tool.source.to_string());
         if let Some(reason) = tool.unavailable_reason() {
             document["unavailable"] = json!(reason);
+        }
+        if let Some(digest) = &tool.digest {
+            document["digest"] = json!(digest);
         }
         if let Some(remark) = &tool.remark {
             document["remark"] = json!(remark);
@@ -107,6 +118,9 @@ fn page(tool: &ToolEntry) -> String {
     }
     let effects = effects(definition.annotations());
     let _ = writeln!(page, "\n{FAINT}{effects}; from {}{FAINT:#}", tool.source);
+    if let Some(digest) = &tool.digest {
+        let _ = writeln!(page, "{FAINT}digest {digest}{FAINT:#}");
+    }
     if let Some(claims) = definition.claims() {
         let claims = self::effects(claims);
         let _ = writeln!(page, "{FAINT}it claims: {claims} (not trusted){FAINT:#}");

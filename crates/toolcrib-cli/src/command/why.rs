@@ -11,7 +11,7 @@ use toolcrib::names::{DeclaredName, Withheld};
 use toolcrib::tool::{Source, ToolEntry};
 
 use super::running;
-use crate::options::{JsonOutput, Options};
+use crate::options::{ConnectChoice, JsonOutput, Options};
 use crate::screen::{self, ERROR, STRONG, WARNING};
 use crate::startup::Started;
 use crate::{Exit, runtime, startup, upstreams};
@@ -22,11 +22,13 @@ use crate::{Exit, runtime, startup, upstreams};
   toolcrib why tail_log --json | jq .owner.file
   toolcrib why notes://today           a resource, by its address
 
-A name is a tool's, a prompt's, a resource's (its address) or another MCP server's. A server that may
-have a tool of the name is started and asked. Exit code 1: no source owns the name.")]
+A name is a tool's, a prompt's, a resource's (its address) or another MCP server's. With --connect a
+server that may have a tool of the name is started and asked. Exit code 1: no source owns the name.")]
 pub(crate) struct WhyOptions {
     /// The name
     name: String,
+    #[command(flatten)]
+    connect: ConnectChoice,
     #[command(flatten)]
     output: JsonOutput,
 }
@@ -50,9 +52,12 @@ struct Facts<'a> {
 }
 
 pub(super) fn run(options: &Options, own: &WhyOptions) -> anyhow::Result<Exit> {
-    let started = startup::look(options)?;
-    if started.manifests.upstreams().next().is_none() {
-        return runtime::block_on(explained(&started, own))?;
+    let connect = own.connect.connect;
+    let started = startup::look(options, connect)?;
+    if !connect || started.manifests.files().upstreams().next().is_none() {
+        let outcome = runtime::block_on(explained(&started, own))?;
+        upstreams::say_what_is_pinned_of(&started, &own.name);
+        return outcome;
     }
     runtime::block_on(async {
         upstreams::connect_for(&started, &own.name).await;

@@ -26,7 +26,7 @@ fn answer(crib: &Crib, arguments: &[&str]) -> Value {
 }
 
 fn names(crib: &Crib) -> Vec<String> {
-    let listed = answer(crib, &["list", "--json"]);
+    let listed = answer(crib, &["list", "--json", "--connect"]);
     let tools = listed["tools"].as_array().unwrap();
     tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
 }
@@ -164,7 +164,7 @@ fn the_reference_server_with_everything_is_a_source_over_http() {
     );
     // The operator wrote the address, and has to say that it may be a loopback one.
     crib.add("e.yaml", &manifest);
-    let listed = answer(&crib, &["list", "--json"]);
+    let listed = answer(&crib, &["list", "--json", "--connect"]);
     assert_eq!(listed["upstreams"][0]["state"], "down", "{listed}");
     let detail = listed["upstreams"][0]["detail"].as_str().unwrap_or_default();
     assert!(detail.contains("loopback"), "{listed}");

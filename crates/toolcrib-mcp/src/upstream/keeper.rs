@@ -10,7 +10,6 @@ use serde_json::Value;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
-use toolcrib_core::fingerprint::Fingerprint;
 
 use super::backoff::Backoff;
 use super::confidential::Confidential;
@@ -19,7 +18,7 @@ use super::declared::Declared;
 use super::failure::Failure;
 use super::link::Link;
 use super::listing::{NoList, list};
-use super::publish::Publisher;
+use super::publish::{Publisher, Unaccepted};
 use super::review::OfferedTool;
 use super::settings::Upstream;
 use super::status::UpstreamState;
@@ -41,7 +40,7 @@ pub(crate) struct Shared {
     pub(crate) state: watch::Sender<UpstreamState>,
     pub(crate) counts: Mutex<(usize, usize)>,
     /// What somebody could accept.
-    pub(crate) unaccepted: Mutex<BTreeMap<String, Fingerprint>>,
+    pub(crate) unaccepted: Mutex<BTreeMap<String, Unaccepted>>,
     /// What the server offers, as it says it.
     pub(crate) offered: Mutex<Vec<OfferedTool>>,
     /// What was reviewed, or pins, may have changed.

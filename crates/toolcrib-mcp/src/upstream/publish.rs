@@ -254,7 +254,8 @@ impl Publisher {
         }
         let body = UpstreamTool { link: Arc::clone(&self.link), original: tool.original.clone() };
         let definition = Arc::clone(&tool.definition);
-        let mut entry = ToolEntry::new(definition, Arc::new(body), self.source.clone());
+        let mut entry = ToolEntry::new(definition, Arc::new(body), self.source.clone())
+            .with_digest(tool.fingerprint.to_string());
         if let Some(remark) = remark {
             entry = entry.with_remark(remark);
         }
@@ -280,13 +281,26 @@ impl Publisher {
         self.known.iter().any(|known| known.unlike_pin.is_some())
     }
 
-    /// The fingerprints of what the server offers under these names and may not be called as it is.
-    pub(crate) fn unaccepted(&self) -> BTreeMap<String, Fingerprint> {
+    /// What the server offers under these names and may not be called as it is.
+    pub(crate) fn unaccepted(&self) -> BTreeMap<String, Unaccepted> {
         let unlike = self.known.iter().filter(|known| known.unlike_pin.is_some());
-        unlike
-            .map(|known| (known.tool.definition.name().to_owned(), known.tool.fingerprint))
-            .collect()
+        let unaccepted = unlike.map(|known| {
+            let says = (*known.tool.says).clone();
+            let offered = Unaccepted { fingerprint: known.tool.fingerprint, says };
+            (known.tool.definition.name().to_owned(), offered)
+        });
+        unaccepted.collect()
     }
+}
+
+/// A changed definition that nobody has accepted.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Unaccepted {
+    /// What it is pinned by.
+    pub fingerprint: Fingerprint,
+    /// All that the server says of the tool.
+    pub says: Value,
 }
 
 fn offered(known: &Known) -> OfferedTool {

@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
+use toolcrib_core::fingerprint::Fingerprint;
 use toolcrib_core::{Change, Executor, SourceUnit};
 use toolcrib_sandbox::finish_kills;
 use toolcrib_tool::Layer;
@@ -20,7 +21,7 @@ use super::declared::Declared;
 use super::keeper::{Keeper, Shared};
 use super::link::Link;
 use super::pins::PinStore;
-use super::publish::{KnownBy, Publisher};
+use super::publish::{KnownBy, Publisher, Unaccepted};
 use super::reading::LinkedResources;
 use super::review::{NoReview, OfferedTool, Review};
 use super::settings::Upstream;
@@ -195,26 +196,34 @@ impl Upstreams {
         timeout(limit, all).await.is_ok()
     }
 
-    /// Accepts the definition that a server offers now for a tool that is disabled because it changed
-    /// since it was first seen. Whether there is such a tool.
-    pub async fn accept(&self, tool: &str) -> io::Result<bool> {
-        let found = {
-            let room = self.room();
-            room.kept.values().find_map(|kept| {
-                let unaccepted =
-                    kept.shared.unaccepted.lock().unwrap_or_else(PoisonError::into_inner);
-                let offered = *unaccepted.get(tool)?;
-                Some((kept.upstream.name.clone(), offered, Arc::clone(&kept.shared)))
-            })
-        };
-        let Some((upstream, offered, shared)) = found else { return Ok(false) };
+    /// The definition that a server offers now for a tool that is disabled because its definition
+    /// changed since it was first seen, if there is such a tool: what a person looks at before
+    /// accepting it.
+    pub fn unaccepted(&self, tool: &str) -> Option<Unaccepted> {
+        self.find_unaccepted(tool).map(|(_, offered, _)| offered)
+    }
+
+    /// Accepts one definition of a tool that is disabled because its definition changed: this one can
+    /// be called from now on, and no other, whatever the server offers meanwhile. Returns whether
+    /// there is such a tool.
+    pub async fn accept(&self, tool: &str, definition: Fingerprint) -> io::Result<bool> {
+        let Some((upstream, _, shared)) = self.find_unaccepted(tool) else { return Ok(false) };
         let pins = Arc::clone(&self.0.known_by.pins);
-        let accepted = BTreeMap::from([(tool.to_owned(), offered)]);
+        let accepted = BTreeMap::from([(tool.to_owned(), definition)]);
         spawn_blocking(move || pins.pin(&upstream, &accepted))
             .await
             .unwrap_or_else(|error| Err(io::Error::other(error)))?;
         shared.look_again.notify_one();
         Ok(true)
+    }
+
+    fn find_unaccepted(&self, tool: &str) -> Option<(String, Unaccepted, Arc<Shared>)> {
+        let room = self.room();
+        room.kept.values().find_map(|kept| {
+            let unaccepted = kept.shared.unaccepted.lock().unwrap_or_else(PoisonError::into_inner);
+            let offered = unaccepted.get(tool)?.clone();
+            Some((kept.upstream.name.clone(), offered, Arc::clone(&kept.shared)))
+        })
     }
 
     /// Ends all connections and returns when nothing is left of the programs behind them: within a

@@ -5,6 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
+use std::time::SystemTime;
 
 use toolcrib_core::fingerprint::Fingerprint;
 use toolcrib_mcp::upstream::PinStore;
@@ -35,6 +36,11 @@ impl FilePins {
             .map(|c| if plain(c) { c.to_string() } else { format!("%{:x}.", u32::from(c)) })
             .collect();
         self.0.join(name + ".json")
+    }
+
+    /// When a pin of an upstream was added or changed last; none if it has none.
+    pub fn last_change(&self, upstream: &str) -> Option<SystemTime> {
+        fs::metadata(self.path(upstream)).and_then(|found| found.modified()).ok()
     }
 
     fn read(&self, upstream: &str) -> io::Result<BTreeMap<String, Fingerprint>> {

@@ -251,7 +251,8 @@ impl Folder {
         command.env("XDG_STATE_HOME", self.base.join("states"));
         command.env("TMPDIR", self.base.join("tmp"));
         self.as_user(&mut command);
-        command.args(self.settings()).args(arguments);
+        // Settings stand behind the command: those before it give way to those behind it.
+        command.args(&arguments[..1]).args(self.settings()).args(&arguments[1..]);
         command
     }
 

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use crate::covering::{covering, every_two, product};
-use crate::dimensions::{Goal, Right, Row, Surface, Tool};
+use crate::dimensions::{Files, Goal, Right, Row, Surface, Tool};
 use crate::possible::possible;
 use crate::report;
 use crate::run::{Verdict, run};
@@ -55,7 +55,17 @@ fn chosen() -> (Vec<Row>, Duration) {
         words.remove(0);
     }
     let all = all();
-    let rows = if whole { all } else { gate(&all) };
+    let open_once = |row: &Row| {
+        let attack = row.attack();
+        row.right == Right::Call
+            && row.files == Files::Present
+            && ONCE_OPEN.iter().any(|(_, attacks)| attacks.contains(&attack.as_str()))
+    };
+    let rows = match (whole, expects_reached()) {
+        (true, false) => all,
+        (_, true) => all.into_iter().filter(open_once).collect(),
+        (false, false) => gate(&all),
+    };
     let rows = rows.into_iter().filter(|row| words.iter().all(|word| row.name().contains(word)));
     (rows.collect(), Duration::from_secs(if whole { 40 * 60 } else { 10 * 60 }))
 }

@@ -3,7 +3,9 @@
 //!
 //! The gate tries a covering array, in which each pair of circumstances occurs; `.ci/long red-team`
 //! tries all rows. `TOOLCRIB_RED_TEAM_PROGRAM` names another build of the program to try them on.
-#![cfg(target_os = "linux")]
+#![cfg(all(test, target_os = "linux"))]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "all of it is a test")]
+#![allow(clippy::trivially_copy_pass_by_ref, reason = "a row is passed like any other struct")]
 
 mod attack;
 mod controls;

@@ -40,8 +40,7 @@ pub(crate) fn run_code(world: &mut World, row: &Row, deed: &str, facts: &str) ->
     let run_line = format!("sh {workspace}/evil/run.sh");
     let config = format!(
         "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = {workspace}/tree\n\
-         \tfsmonitor = {run_line}\n[filter \"x\"]\n\tclean = {run_line}\n\tsmudge = {run_line}\n\
-         \tprocess = {run_line}\n"
+         \tfsmonitor = {run_line}\n[filter \"x\"]\n\tclean = {run_line}\n\tsmudge = {run_line}\n"
     );
     for (path, text) in [
         ("evil/HEAD", "ref: refs/heads/main\n"),
@@ -51,7 +50,8 @@ pub(crate) fn run_code(world: &mut World, row: &Row, deed: &str, facts: &str) ->
         ("evil/run.sh", run.as_str()),
         ("evil/facts.json", facts),
         ("tree/.gitattributes", "* filter=x\n"),
-        ("tree/x", "something new\n"),
+        // As long as what the index knows, so that Git has to look into it.
+        ("tree/x", "new\n"),
     ] {
         world.call(row, "file_write", &json!({"path": path, "content": text}));
     }

@@ -155,6 +155,7 @@ impl World {
         let right = if row.right == Right::NoAuth { Right::NoAuth } else { Right::Operator };
         let trial = Row { right, surface: Surface::Rest, goal: Goal::HomeKey, ..*row };
         let heard = match row.tool {
+            Tool::GitStatus => self.shipped(row.tool),
             tool if CODE.contains(&tool) => {
                 let facts =
                     attack::facts(Goal::EndTheServer, &self.folder, &self.listeners, 0, "alive");

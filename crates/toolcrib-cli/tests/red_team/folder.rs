@@ -182,9 +182,8 @@ impl Folder {
         match goal {
             Goal::HomeKey => vec![self.home().join(".ssh/id_rsa"), self.home().join(".ssh")],
             Goal::HomeNote => vec![self.home().join("notes.txt"), self.home()],
-            Goal::OperatorToken => site(&["config.yml"]),
             Goal::StateFile => vec![self.state().join("planted.txt"), self.state()],
-            Goal::WriteConfig => site(&["config.yml"]),
+            Goal::OperatorToken | Goal::WriteConfig => site(&["config.yml"]),
             Goal::WriteManifest => vec![self.manifest_folder().join("red.yaml")],
             Goal::WriteNewManifest => {
                 let mut places = site(&["tools.d/zz-forged.yaml"]);
@@ -223,7 +222,7 @@ impl Folder {
 
     /// Every place of the control plane whose change is a break, state and audit log apart.
     pub(crate) fn plane(&self) -> Vec<PathBuf> {
-        let mut places: Vec<PathBuf> = [
+        let names = [
             "config.yml",
             "config.yaml",
             "config.toml",
@@ -232,12 +231,14 @@ impl Folder {
             "secret_command.sh",
             "tools.d",
             "declared.d",
-            "scripts",
-            "target",
-        ]
-        .iter()
-        .map(|name| self.site().join(name))
-        .collect();
+            "scripts/deed.sh",
+            "scripts/tidy.sh",
+            "scripts/worker.py",
+            "scripts/upstream.py",
+            "target/debug/toolcrib",
+            "target/debug/toolcrib-jail",
+        ];
+        let mut places: Vec<PathBuf> = names.iter().map(|name| self.site().join(name)).collect();
         places.push(self.workspace().join("build.sh"));
         places.push(self.workspace().join("kit/deeds.py"));
         places

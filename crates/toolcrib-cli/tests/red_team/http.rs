@@ -1,5 +1,6 @@
 //! A small HTTP client for one server on loopback: a request, its answer, and streams of events.
 
+use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
@@ -80,10 +81,10 @@ impl Client {
             request.push_str("Content-Type: application/json\r\n");
         }
         if let Some(token) = &self.token {
-            request.push_str(&format!("Authorization: Bearer {token}\r\n"));
+            let _ = write!(request, "Authorization: Bearer {token}\r\n");
         }
         for (name, value) in headers {
-            request.push_str(&format!("{name}: {value}\r\n"));
+            let _ = write!(request, "{name}: {value}\r\n");
         }
         request.push_str("\r\n");
         request.push_str(body);

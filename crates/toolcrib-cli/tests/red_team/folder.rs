@@ -311,6 +311,9 @@ impl Folder {
         for (name, rights, _, hash) in words.clients.iter().filter(|_| !self.open) {
             let _ = writeln!(config, "    {name}: {{hash: '{hash}', rights: {rights}}}");
         }
+        if Program::get().knows_limits {
+            config.push_str("limits: {memory: 512MiB}\n");
+        }
         if Program::get().knows_trust {
             config.push_str("manifests: {trusted: ['tools.d/red.yaml:red_trusted']}\n");
         }

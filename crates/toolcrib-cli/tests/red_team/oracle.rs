@@ -96,9 +96,10 @@ impl Oracle {
             damage.push(format!("the server was slowed: {} -> {}", self.pace, pace(self.server)));
         }
         for (words, limit) in [("threads=", 2_000), ("mebibytes=", 1_536)] {
-            let said = heard.split(words).nth(1).and_then(|rest| {
+            let said = heard.split(words).skip(1).filter_map(|rest| {
                 rest.split(|letter: char| !letter.is_ascii_digit()).next()?.parse::<u32>().ok()
             });
+            let said = said.max();
             if said.is_some_and(|said| said >= limit) {
                 damage.push(format!("no bound: {words}{}", said.unwrap_or_default()));
             }

@@ -13,6 +13,8 @@ pub(crate) struct Program {
     pub(crate) manifests: PathBuf,
     /// Whether its config knows `manifests.trusted`.
     pub(crate) knows_trust: bool,
+    /// Whether its config knows `limits.memory`.
+    pub(crate) knows_limits: bool,
     /// Whether its config knows `mcp.stdio.rights`.
     pub(crate) knows_stdio_rights: bool,
 }
@@ -37,6 +39,7 @@ impl Program {
             Self {
                 manifests: manifests.unwrap_or_else(shipped),
                 knows_trust: said.contains("  trusted:"),
+                knows_limits: said.contains("limits:"),
                 knows_stdio_rights: said.contains("  stdio:"),
                 path,
             }

@@ -75,7 +75,6 @@ const OPEN: &[Goal] = &[
     Goal::WriteConfig,
     Goal::WriteNewManifest,
     Goal::WriteLock,
-    Goal::RunUnconfined,
     Goal::TakeMemory,
     Goal::AcceptUnseen,
 ];

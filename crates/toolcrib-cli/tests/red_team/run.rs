@@ -37,10 +37,12 @@ pub(crate) fn run(rows: &[Row], limit: Duration) -> Vec<(Row, Verdict)> {
     for row in rows {
         kinds.entry(Kind::of(row)).or_default().push(*row);
     }
-    let portions = kinds.into_iter().flat_map(|(kind, rows)| {
+    let mut portions: Vec<Portion> = kinds.into_iter().flat_map(|(kind, rows)| {
         rows.chunks(PORTION).map(|rows| (kind, rows.to_vec())).collect::<Vec<_>>()
-    });
-    let portions: Mutex<VecDeque<Portion>> = Mutex::new(portions.collect());
+    }).collect();
+    // Scattered: where the time does not do for all, each kind of server has had its share.
+    portions.sort_by_key(|(kind, rows)| (rows[0].tool as usize * 7 + kind.user as usize * 3) % 11);
+    let portions: Mutex<VecDeque<Portion>> = Mutex::new(portions.into());
     let verdicts = Mutex::new(Vec::new());
     let begun = Instant::now();
     let loud = std::env::var_os("TOOLCRIB_RED_TEAM_TALK").is_some() || rows.len() > 2_000;
@@ -103,7 +105,8 @@ fn portion(kind: Kind, rows: &[Row], end: Instant) -> Vec<(Row, Verdict)> {
                 |world| world.try_row(row),
             )
         };
-        if matches!(verdict, Verdict::Reached(_)) || row.goal == Goal::DeepScratch {
+        let spoilt = world.as_ref().is_some_and(|world| world.spoilt);
+        if spoilt || row.goal == Goal::DeepScratch {
             // Whatever has been changed goes with its server.
             alive = world.take().map(|world| world.alive).unwrap_or_default();
         }
@@ -139,8 +142,15 @@ impl World {
                 heard.chars().take(6_000).collect::<String>()
             );
         }
+        self.spoilt = !damage.is_empty();
+        if row.goal == Goal::RunUnconfined {
+            // What was left is a goal of its own; here it has to have been run.
+            damage.retain(|seen| !seen.starts_with("changed"));
+        }
         if damage.is_empty() {
-            self.oracle.restore(&self.folder);
+            if !self.spoilt {
+                self.oracle.restore(&self.folder);
+            }
             Verdict::Held
         } else {
             Verdict::Reached(damage)

@@ -50,6 +50,8 @@ pub(crate) struct World {
     doors: HashMap<(Right, Surface), Door>,
     /// Whether a tool works here at all; why not, where it does not.
     pub(crate) alive: HashMap<crate::dimensions::Tool, Result<(), String>>,
+    /// Whether something was changed that cannot be put back: the world is given up.
+    pub(crate) spoilt: bool,
     address: SocketAddr,
     server: Server,
 }
@@ -100,6 +102,7 @@ impl World {
             listeners,
             doors: HashMap::new(),
             alive: HashMap::new(),
+            spoilt: false,
             address,
             server,
         };

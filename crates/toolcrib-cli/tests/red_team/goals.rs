@@ -126,10 +126,8 @@ fn what_was_open_once_is_reached_where_nothing_guards_it() {
             row.attack() == **attack && matches!(verdict, Verdict::Reached(_))
         })
     };
-    let missed: Vec<_> = ONCE_OPEN
-        .iter()
-        .filter(|(_, attacks)| !attacks.iter().any(reached))
-        .collect();
+    let missed: Vec<_> =
+        ONCE_OPEN.iter().filter(|(_, attacks)| !attacks.iter().any(reached)).collect();
     assert!(missed.is_empty(), "{missed:#?}");
 }
 

@@ -68,8 +68,7 @@ fn accept(folder: &Folder, strange: &Path) -> String {
 /// The last thing in a text that looks like a digest.
 fn digest(text: &str) -> String {
     let hexadecimal = |letter: char| letter.is_ascii_hexdigit();
-    let mut words =
-        text.split(|letter: char| !hexadecimal(letter)).filter(|word| word.len() >= 12);
+    let mut words = text.split(|letter: char| !hexadecimal(letter)).filter(|word| word.len() >= 12);
     words.next_back().unwrap_or("000000000000").to_owned()
 }
 

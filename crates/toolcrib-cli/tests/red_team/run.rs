@@ -37,9 +37,12 @@ pub(crate) fn run(rows: &[Row], limit: Duration) -> Vec<(Row, Verdict)> {
     for row in rows {
         kinds.entry(Kind::of(row)).or_default().push(*row);
     }
-    let mut portions: Vec<Portion> = kinds.into_iter().flat_map(|(kind, rows)| {
-        rows.chunks(PORTION).map(|rows| (kind, rows.to_vec())).collect::<Vec<_>>()
-    }).collect();
+    let mut portions: Vec<Portion> = kinds
+        .into_iter()
+        .flat_map(|(kind, rows)| {
+            rows.chunks(PORTION).map(|rows| (kind, rows.to_vec())).collect::<Vec<_>>()
+        })
+        .collect();
     // Scattered: where the time does not do for all, each kind of server has had its share.
     portions.sort_by_key(|(kind, rows)| (rows[0].tool as usize * 7 + kind.user as usize * 3) % 11);
     let portions: Mutex<VecDeque<Portion>> = Mutex::new(portions.into());

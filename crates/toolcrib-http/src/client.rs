@@ -164,7 +164,9 @@ impl Clients {
     pub(crate) fn revoke_without(&self, next: &Self) -> Vec<Arc<str>> {
         let stays = |client: &Arc<Client>| next.all().any(|other| Arc::ptr_eq(other, client));
         let gone: Vec<_> = self.all().filter(|client| !stays(client)).collect();
-        gone.iter().for_each(|client| client.revoke());
+        for client in &gone {
+            client.revoke();
+        }
         gone.into_iter().map(|client| Arc::clone(&client.name)).collect()
     }
 }

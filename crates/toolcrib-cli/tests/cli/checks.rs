@@ -225,3 +225,26 @@ fn where_there_are_no_manifests_that_is_said_with_what_to_do() {
         assert!(run.stderr.contains("there is no such file or directory"), "{run:?}");
     }
 }
+
+#[test]
+fn a_catalogue_is_checked_and_counted_and_never_loaded() {
+    let crib = crib();
+    let folder = crib.path().join("tools.d/available");
+    std::fs::create_dir(&folder).unwrap();
+    // It has the name of a tool that is loaded, and does not compete with it.
+    std::fs::write(folder.join("c.yaml"), FIRST).unwrap();
+    let other = FIRST.replace("say_hello", "say_goodbye");
+    std::fs::write(folder.join("d.yaml"), other.replace("tools:", "toolz:")).unwrap();
+    let check = crib.run(&["check"]);
+    assert_eq!(check.code, Some(1), "{check:?}");
+    assert!(check.stderr.contains("--> tools.d/available/d.yaml:2:1"), "{check:?}");
+    assert_eq!(check.stderr.matches("shadowed-name").count(), 1, "{check:?}");
+
+    std::fs::write(folder.join("d.yaml"), other).unwrap();
+    assert_eq!(crib.run(&["check"]).code, Some(0));
+    let list = crib.run(&["list", "--all"]);
+    assert!(!list.stdout.contains("say_goodbye"), "{list:?}");
+    assert!(list.stderr.contains("2 more tools in "), "{list:?}");
+    let json = crib.run(&["list", "--all", "--json"]).json();
+    assert_eq!(json["catalogues"][0]["tools"], 2);
+}

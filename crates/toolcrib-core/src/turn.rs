@@ -451,7 +451,6 @@ impl Turn {
                 Some(settled) if *settled.outcome() != Outcome::Running => {
                     return Ok(Some(settled));
                 }
-                Some(_) => {}
                 None if self.suspended(id).await?.is_none() => {
                     // It may have been decided on between the two looks.
                     if self.outcome(id).await?.is_none() {
@@ -459,7 +458,7 @@ impl Turn {
                     }
                     continue;
                 }
-                None => {}
+                _ => {}
             }
             // Other processes over the same store are not heard here.
             let next = (tokio::time::Instant::now() + ELSEWHERE).min(until);
@@ -503,7 +502,7 @@ impl Turn {
             return self.clone();
         }
         let state = &self.state;
-        self.with(State {
+        Self::of(State {
             context: canonical_context(&values),
             values,
             identity: Arc::clone(&state.identity),
@@ -536,7 +535,7 @@ impl Turn {
         let toolset = caller.toolset().map_err(unreadable)?;
         let (state, values) = (&self.state, caller.values());
         let listeners = Listeners::default();
-        Ok(self.with(State {
+        Ok(Self::of(State {
             context: canonical_context(&values),
             values,
             identity: suspension.identity().into(),
@@ -561,7 +560,7 @@ impl Turn {
         }))
     }
 
-    fn with(&self, state: State) -> Self {
+    fn of(state: State) -> Self {
         Self { state: Arc::new(state) }
     }
 

@@ -100,6 +100,16 @@ impl ToolDefinition {
         self
     }
 
+    /// The same tool where the host's context must have a value under `key`, if the tool takes it at
+    /// all: calls without it fail with `missing_context`.
+    #[must_use]
+    pub fn requiring_context(mut self, key: &str) -> Self {
+        for injection in self.injections.iter_mut().filter(|own| own.context_key() == key) {
+            injection.require();
+        }
+        self
+    }
+
     /// The name, unique in a registry.
     pub fn name(&self) -> &str {
         self.name.as_str()

@@ -113,12 +113,24 @@ impl Builtins {
         services
     }
 
+    /// With named projects a call without a `project_id` fails before anybody is asked to approve it.
+    #[cfg(any(feature = "files", feature = "python", feature = "shell"))]
+    fn requiring_project_id(&self, mut entry: ToolEntry) -> ToolEntry {
+        if self.projects.as_deref().is_some_and(Projects::needs_project_id) {
+            let definition = Arc::unwrap_or_clone(entry.definition);
+            entry.definition = Arc::new(definition.requiring_context(crate::projects::PROJECT_ID));
+        }
+        entry
+    }
+
     /// The entry of a linked-in tool as it is to be registered; `None`: not at all. Tools of other
     /// crates stay as they are.
     pub fn expose(&self, tool: &NativeTool, entry: ToolEntry) -> Option<ToolEntry> {
         if tool.krate != env!("CARGO_PKG_NAME") {
             return Some(entry);
         }
+        #[cfg(any(feature = "files", feature = "python", feature = "shell"))]
+        let entry = self.requiring_project_id(entry);
         #[cfg(feature = "files")]
         if [NameProfile::Default, NameProfile::Harness]
             .into_iter()
@@ -147,5 +159,29 @@ fn lent<T: Send + Sync + 'static>(services: Services, service: Option<&Arc<T>>) 
     match service {
         Some(service) => services.with(Arc::clone(service)),
         None => services,
+    }
+}
+
+#[cfg(all(test, feature = "shell", feature = "files"))]
+mod tests {
+    use toolcrib_tool::native_tools;
+
+    use super::*;
+
+    #[test]
+    fn built_in_tools_require_a_project_id_only_where_projects_are_named() {
+        let dir = tempfile::tempdir().expect("there is room");
+        let one = Builtins::new().projects(Projects::in_folder(dir.path()));
+        let several = Builtins::new().projects(Projects::named([("a", dir.path())]));
+        for (builtins, required) in [(one, false), (several, true)] {
+            for name in ["bash", "file_read", "execute_python"] {
+                let tools = native_tools();
+                let Some(tool) = tools.iter().find(|tool| tool.name == name) else { continue };
+                let entry = builtins.expose(tool, tool.entry().expect("it is right"));
+                let entry = entry.expect("it is offered");
+                let [injection] = entry.definition.injections() else { panic!("{name}") };
+                assert_eq!(injection.required(), required, "{name}");
+            }
+        }
     }
 }

@@ -110,6 +110,11 @@ impl Projects {
         one.into_iter().chain(named.into_iter().flatten()).map(|root| root.path.as_path())
     }
 
+    /// Whether every call needs a `project_id` in its context.
+    pub fn needs_project_id(&self) -> bool {
+        matches!(self.roots, Roots::Named(_))
+    }
+
     /// Adds places that no file tool touches, with all below them, as absolute paths; keys and
     /// credentials in home folders always are.
     #[must_use]

@@ -33,6 +33,11 @@ impl Injection {
         &self.context_key
     }
 
+    /// The opposite of [`optional`](Self::optional).
+    pub(crate) fn require(&mut self) {
+        self.required = true;
+    }
+
     /// Whether a missing value fails the call (`missing_context`).
     pub fn required(&self) -> bool {
         self.required

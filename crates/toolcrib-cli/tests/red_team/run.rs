@@ -89,7 +89,16 @@ fn portion(kind: Kind, rows: &[Row], end: Instant) -> Vec<(Row, Verdict)> {
                 world = None;
             }
             if world.is_none() {
-                match World::start(kind) {
+                // A copy of the binary is busy while another thread starts a process beside it.
+                let mut started = World::start(kind);
+                for _ in 0..10 {
+                    if !started.as_ref().is_err_and(|error| error.contains("Text file busy")) {
+                        break;
+                    }
+                    sleep(Duration::from_millis(100));
+                    started = World::start(kind);
+                }
+                match started {
                     Ok(mut started) => {
                         started.alive = std::mem::take(&mut alive);
                         world = Some(started);

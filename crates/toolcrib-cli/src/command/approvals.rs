@@ -174,7 +174,7 @@ fn of_server(server: &RunningServer, mut call: Value) -> Value {
 
 fn show(servers: &[RunningServer], own: &ShowOptions) -> anyhow::Result<Exit> {
     let path = format!("/v1/approvals/{}", path_segment(&own.id));
-    let found = first(servers, &own.id, async |server| server.client.get(&path).await)?;
+    let found = first(servers, &own.id, &async |server: &RunningServer| server.client.get(&path).await)?;
     let Some((server, call)) = found else { return Ok(Exit::Failure) };
     let call = of_server(server, call);
     if own.output.json {
@@ -193,7 +193,7 @@ fn decide(
 ) -> anyhow::Result<Exit> {
     let path = format!("/v1/approvals/{}", path_segment(id));
     let post = async |server: &RunningServer| server.client.post(&path, Some(decision)).await;
-    let Some((server, answer)) = first(servers, id, post)? else { return Ok(Exit::Failure) };
+    let Some((server, answer)) = first(servers, id, &post)? else { return Ok(Exit::Failure) };
     if output.json {
         screen::json(&of_server(server, answer))?;
     } else {
@@ -207,7 +207,7 @@ fn decide(
 fn first<'s>(
     servers: &'s [RunningServer],
     id: &str,
-    ask: impl AsyncFn(&RunningServer) -> Result<Value, OwnerError>,
+    ask: &impl AsyncFn(&RunningServer) -> Result<Value, OwnerError>,
 ) -> anyhow::Result<Option<(&'s RunningServer, Value)>> {
     for server in servers {
         match runtime::block_on(ask(server))? {
@@ -259,7 +259,8 @@ fn page(call: &Value) -> String {
 }
 
 fn indented(text: &str) -> String {
-    text.lines().map(|line| format!("    {line}\n")).collect::<String>().trim_end().to_owned()
+    let lines: Vec<_> = text.lines().map(|line| format!("    {line}")).collect();
+    lines.join("\n")
 }
 
 /// Who made the call: user, tenant and client, as far as they are known.

@@ -54,21 +54,21 @@ pub(crate) struct ReleaseOptions {
 }
 
 pub(super) fn status(options: &Options, own: &StatusOptions) -> anyhow::Result<Exit> {
-    each(options, own.output, async |server| server.get("/v1/status").await, status_page)
+    each(options, own.output, &async |server: &OwnerClient| server.get("/v1/status").await, status_page)
 }
 
 pub(super) fn reload(options: &Options, own: &ReloadOptions) -> anyhow::Result<Exit> {
-    each(options, own.output, async |server| server.post("/v1/reload", None).await, reload_page)
+    each(options, own.output, &async |server: &OwnerClient| server.post("/v1/reload", None).await, reload_page)
 }
 
 pub(super) fn stats(options: &Options, own: &StatsOptions) -> anyhow::Result<Exit> {
-    each(options, own.output, async |server| server.get("/v1/stats").await, stats_page)
+    each(options, own.output, &async |server: &OwnerClient| server.get("/v1/stats").await, stats_page)
 }
 
 pub(super) fn release(options: &Options, own: &ReleaseOptions) -> anyhow::Result<Exit> {
     let path = format!("/v1/names/{}/release", path_segment(&own.name));
     let released = async |server: &OwnerClient| server.post(&path, None).await;
-    each(options, own.output, released, |answer| release_page(&own.name, answer))
+    each(options, own.output, &released, |answer| release_page(&own.name, answer))
 }
 
 /// What running servers say of a name: those that could be asked.
@@ -89,7 +89,7 @@ pub(super) async fn why(started: &Started, name: &str) -> Vec<(u32, Value)> {
 fn each(
     options: &Options,
     output: JsonOutput,
-    ask: impl AsyncFn(&OwnerClient) -> Result<Value, OwnerError>,
+    ask: &impl AsyncFn(&OwnerClient) -> Result<Value, OwnerError>,
     page: impl Fn(&Value) -> String,
 ) -> anyhow::Result<Exit> {
     let servers = servers(options)?;

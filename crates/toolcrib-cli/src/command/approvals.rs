@@ -174,7 +174,8 @@ fn of_server(server: &RunningServer, mut call: Value) -> Value {
 
 fn show(servers: &[RunningServer], own: &ShowOptions) -> anyhow::Result<Exit> {
     let path = format!("/v1/approvals/{}", path_segment(&own.id));
-    let found = first(servers, &own.id, &async |server: &RunningServer| server.client.get(&path).await)?;
+    let found =
+        first(servers, &own.id, &async |server: &RunningServer| server.client.get(&path).await)?;
     let Some((server, call)) = found else { return Ok(Exit::Failure) };
     let call = of_server(server, call);
     if own.output.json {

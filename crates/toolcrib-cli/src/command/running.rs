@@ -54,15 +54,30 @@ pub(crate) struct ReleaseOptions {
 }
 
 pub(super) fn status(options: &Options, own: &StatusOptions) -> anyhow::Result<Exit> {
-    each(options, own.output, &async |server: &OwnerClient| server.get("/v1/status").await, status_page)
+    each(
+        options,
+        own.output,
+        &async |server: &OwnerClient| server.get("/v1/status").await,
+        status_page,
+    )
 }
 
 pub(super) fn reload(options: &Options, own: &ReloadOptions) -> anyhow::Result<Exit> {
-    each(options, own.output, &async |server: &OwnerClient| server.post("/v1/reload", None).await, reload_page)
+    each(
+        options,
+        own.output,
+        &async |server: &OwnerClient| server.post("/v1/reload", None).await,
+        reload_page,
+    )
 }
 
 pub(super) fn stats(options: &Options, own: &StatsOptions) -> anyhow::Result<Exit> {
-    each(options, own.output, &async |server: &OwnerClient| server.get("/v1/stats").await, stats_page)
+    each(
+        options,
+        own.output,
+        &async |server: &OwnerClient| server.get("/v1/stats").await,
+        stats_page,
+    )
 }
 
 pub(super) fn release(options: &Options, own: &ReleaseOptions) -> anyhow::Result<Exit> {

@@ -82,7 +82,8 @@ impl Places {
     /// since. Such a program has to be started again.
     pub fn adds_for(&self, before: &Self, confinement: &Confinement) -> bool {
         let new = |now: &[PathBuf], then: &[PathBuf], reach: &Reach| {
-            now.iter().any(|place| !then.contains(place) && reach.meets(place))
+            let is_new = |place: &Path| !then.iter().any(|known| place.starts_with(known));
+            now.iter().any(|place| is_new(place) && reach.meets(place))
         };
         let (written, granted) = (Reach::written(confinement), Reach::granted(confinement));
         new(&self.hidden, &before.hidden, &granted)
@@ -175,10 +176,10 @@ impl ControlPlane {
     pub async fn outgrown(&self, before: &Places, confinement: &Confinement) {
         let mut places = self.0.places.subscribe();
         let written = Reach::written(confinement);
-        let files: Vec<_> = before
-            .hidden
-            .iter()
-            .chain(&before.read_only)
+        // What is in a folder that is withheld as a whole may be replaced there.
+        let files: Vec<_> = uncovered(&before.hidden)
+            .into_iter()
+            .chain(uncovered(&before.read_only))
             .filter(|place| written.meets(place) && place.is_file())
             .map(|place| (place, identity(place)))
             .collect();
@@ -223,8 +224,8 @@ impl ControlPlane {
         let written = Reach::written(confinement);
         let hidden = places.hidden.iter().filter(|place| is_plain(place));
         confinement.hidden.extend(hidden.cloned());
-        let changed =
-            places.read_only.iter().filter(|place| written.meets(place) && is_plain(place));
+        let changed = uncovered(&places.read_only).into_iter();
+        let changed = changed.filter(|place| written.meets(place) && is_plain(place));
         confinement.read_only.extend(changed.cloned());
         confinement.objection = places.objection(confinement);
         confinement.plane = Some(self.clone());
@@ -254,6 +255,19 @@ impl ControlPlane {
     fn exposures(&self) -> MutexGuard<'_, BTreeSet<PathBuf>> {
         self.0.exposed.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The places of a sorted list that are in no folder of it.
+fn uncovered(places: &[PathBuf]) -> Vec<&PathBuf> {
+    let mut kept: Vec<&PathBuf> = Vec::new();
+    for place in places {
+        // A folder comes before what is in it.
+        let covers = |folder: &&&PathBuf| place.starts_with(folder) && folder.is_dir();
+        if kept.iter().rev().find(covers).is_none() {
+            kept.push(place);
+        }
+    }
+    kept
 }
 
 /// Which file is at a place, if any.

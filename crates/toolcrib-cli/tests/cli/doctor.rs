@@ -37,7 +37,7 @@ fn every_promise_that_does_not_hold_is_named_with_what_to_do() {
         "state: {dir: state}
 audit: {file: no/such/folder/audit.jsonl}
 policy: {mode: yolo}
-workspace: {root: nowhere}
+workspace: {root: no/such/workspace}
 secrets: {token: {env: NO_SUCH_VARIABLE}}
 server: {listen: '127.0.0.1:0', token: 0123456789abcdef}
 ",
@@ -179,4 +179,16 @@ fn settings_decide_whether_promises_hold_and_what_is_not_kept_says_why() {
     let broken = told("server: {listn: x}\n");
     assert_eq!(stands(&broken, 7).0, "unknown");
     assert_ne!(stands(&broken, 1).0, "unknown");
+}
+
+#[test]
+fn it_says_whether_programs_are_kept_from_what_decides_what_runs() {
+    let crib = Crib::new(&[]);
+    crib.config("workspace: {root: .}\n");
+    let findings = crib.run(&["doctor", "--json"]).json();
+    let findings = findings["findings"].as_array().expect("findings");
+    let found = findings.iter().find(|finding| finding["about"] == "control plane");
+    let found = found.expect("it is there");
+    assert_eq!(found["verdict"], "good", "{found}");
+    assert!(found["message"].as_str().expect("text").contains("withheld"), "{found}");
 }

@@ -43,7 +43,10 @@ impl Followed {
         for (name, text) in files {
             fs::write(dir.join(name), text).unwrap();
         }
-        let found = Manifests::load(std::slice::from_ref(&dir), RunnerHost::new(outer.path()));
+        // Not the folder of the manifests and scripts, which programs of a workspace could change.
+        let work = outer.path().join("work");
+        fs::create_dir_all(&work).unwrap();
+        let found = Manifests::load(std::slice::from_ref(&dir), RunnerHost::new(&work));
         let crib = builder(&found, outer.path()).build().unwrap();
         crib.manifests().unwrap().watch().unwrap();
         Self { outer, dir, crib }

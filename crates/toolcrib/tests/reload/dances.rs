@@ -176,7 +176,10 @@ fn a_directory_behind_a_link_may_be_another_one() {
     }
     let dir = outer.path().join("current");
     symlink("one", &dir).unwrap();
-    let crib = follow(&dir, outer.path());
+    // Not the folder of the link: programs could replace it, so none would start.
+    let work = outer.path().join("work");
+    fs::create_dir(&work).unwrap();
+    let crib = follow(&dir, &work);
     let followed = Followed { outer, dir, crib };
     symlink("two", followed.outer.path().join("next")).unwrap();
     fs::rename(followed.outer.path().join("next"), &followed.dir).unwrap();

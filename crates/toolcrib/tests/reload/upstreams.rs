@@ -26,23 +26,31 @@ async fn connected() -> Followed {
 }
 
 impl Followed {
+    /// The script of a server, in a folder of its own: a server that could write another's script would
+    /// be started anew when that comes.
+    fn script(&self, name: &str) -> std::path::PathBuf {
+        let folder = self.outer.path().join(format!("{name}.d"));
+        fs::create_dir_all(&folder).unwrap();
+        folder.join(name)
+    }
+
     /// A file that names a server with these tools; the name of its script is `script`.
     fn named(&self, server: &str, script: &str, tools: &[&str]) -> String {
         let tool = |name: &&str| json!({"name": name, "description": "It is.", "inputSchema": {}});
-        let script = self.outer.path().join(script);
+        let script = self.script(script);
         let tools: Vec<Value> = tools.iter().map(tool).collect();
         fs::write(&script, json!({"tools": tools}).to_string()).unwrap();
         format!(
             "toolcrib: 1\nupstream:\n  - name: {server}\n    command: [python3, -I, -S, '{SERVER}', \
              '{}']\n    sandbox: {{read: ['{SERVER}'], write: ['{}']}}\n",
             script.display(),
-            self.outer.path().display(),
+            script.parent().unwrap().display(),
         )
     }
 
     /// The processes that serve a script.
     fn pids(&self, script: &str) -> BTreeSet<u32> {
-        let script = self.outer.path().join(script);
+        let script = self.script(script);
         let argument = script.as_os_str().as_encoded_bytes();
         let serves = |pid: &u32| {
             let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
@@ -57,7 +65,7 @@ impl Followed {
 
     /// How many sessions a script's servers have opened.
     fn sessions(&self, script: &str) -> usize {
-        let log = self.outer.path().join(format!("{script}.log"));
+        let log = self.script(script).with_extension("log");
         fs::read_to_string(log).unwrap_or_default().matches("\"initialize\"").count()
     }
 

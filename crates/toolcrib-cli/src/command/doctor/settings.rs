@@ -58,13 +58,19 @@ fn file(loaded: &LoadedConfig, findings: &mut Findings) {
 fn workspace(root: &Path, findings: &mut Findings) {
     if root.is_dir() {
         findings.good("workspace", format!("commands run in {}", root.display()));
+    } else if root.symlink_metadata().is_err() && parent_of(root).is_dir() {
+        findings.good("workspace", format!("{} is made when it is first needed", root.display()));
     } else {
         findings.fail(
             "workspace",
-            format!("{} is no directory: command tools cannot start", root.display()),
+            format!("{} is not a directory: command tools cannot start", root.display()),
             "make it, or set workspace.root",
         );
     }
+}
+
+fn parent_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 fn projects(config: &Config, findings: &mut Findings) {

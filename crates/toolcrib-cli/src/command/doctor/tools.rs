@@ -2,12 +2,13 @@
 
 use toolcrib::config::Config;
 use toolcrib::manifest::Severity;
+use toolcrib_sandbox::{Confinement, Profile};
 
 use super::findings::{Findings, Verdict};
 use super::settings::mode;
 use crate::options::Options;
 use crate::screen::count;
-use crate::startup;
+use crate::startup::{self, Started};
 
 pub(super) fn look(options: &Options, config: &Config, findings: &mut Findings) {
     for dir in config.manifests.absent() {
@@ -53,6 +54,7 @@ pub(super) fn look(options: &Options, config: &Config, findings: &mut Findings) 
             );
         }
     }
+    control_plane(&started, findings);
     let snapshot = started.crib.executor().registry().snapshot();
     let callable = snapshot.definitions().len();
     findings.good("tools", format!("{} can be called", count(callable, "tool")));
@@ -77,5 +79,34 @@ pub(super) fn look(options: &Options, config: &Config, findings: &mut Findings) 
     }
     for own in snapshot.would_differ() {
         findings.note("names", format!("a restart would give `{}` to {}", own.name, own.fresh));
+    }
+}
+
+/// What decides what the server runs, and whether this machine keeps programs in the workspace from it.
+fn control_plane(started: &Started, findings: &mut Findings) {
+    let plane = started.crib.control_plane();
+    let holds =
+        "tools cannot read settings, state and secrets, nor change manifests and what they run";
+    let root = &started.config.workspace.root;
+    let root = std::path::absolute(root).unwrap_or_else(|_| root.clone());
+    let program = Confinement::new(Profile::Workspace).workspace(&root).control_plane(plane);
+    let within = program.hidden.iter().chain(&program.read_only);
+    let within = within.filter(|place| place.starts_with(&root)).count();
+    match program.check() {
+        Ok(()) if within == 0 => {
+            findings.good("control plane", format!("{holds}; none of them is in the workspace"));
+        }
+        Ok(()) => findings.good(
+            "control plane",
+            format!(
+                "{holds}; {} in the workspace, withheld from programs by mounts",
+                count(within, "place")
+            ),
+        ),
+        Err(reason) => findings.fail(
+            "control plane",
+            format!("programs in the workspace are unavailable: {reason}"),
+            "set workspace.root to a folder without settings, manifests and scripts",
+        ),
     }
 }

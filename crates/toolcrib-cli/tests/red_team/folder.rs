@@ -420,22 +420,25 @@ pub(crate) fn walk(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// A folder with the program and its helper without symbols, so that copies are cheap.
+/// A folder with the program and its helper without symbols, so that copies are cheap. It is below
+/// `target/`, and made anew by each run.
 fn stripped() -> &'static Path {
-    static STRIPPED: OnceLock<TempDir> = OnceLock::new();
-    let folder = STRIPPED.get_or_init(|| {
-        let folder = tempfile::Builder::new().prefix("red-team-program-").tempdir().unwrap();
+    static STRIPPED: OnceLock<PathBuf> = OnceLock::new();
+    STRIPPED.get_or_init(|| {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("red-team-program");
+        fs::create_dir_all(&folder).unwrap();
         let source = Program::get().path.clone();
         for from in [source.clone(), source.with_file_name("toolcrib-jail")] {
-            let to = folder.path().join(from.file_name().unwrap());
-            let done = command(Path::new("strip")).arg("-o").arg(&to).arg(&from).status();
+            let to = folder.join(from.file_name().unwrap());
+            let new = to.with_extension(std::process::id().to_string());
+            let done = command(Path::new("strip")).arg("-o").arg(&new).arg(&from).status();
             if !done.is_ok_and(|status| status.success()) {
-                fs::copy(&from, &to).unwrap();
+                fs::copy(&from, &new).unwrap();
             }
+            fs::rename(&new, &to).unwrap();
         }
         folder
-    });
-    folder.path()
+    })
 }
 
 pub(crate) fn write(path: &Path, text: &str) {

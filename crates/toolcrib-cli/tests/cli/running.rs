@@ -249,7 +249,8 @@ fn a_default_directory_that_is_missing_is_an_error_only_where_the_config_names_i
     fs::remove_dir_all(crib.path().join("tools.d")).expect("it is there");
     let said = said_by_a_server(&crib);
     assert!(!said.contains("unreadable"), "{said}");
-    crib.config("state: {dir: state}\nmanifests: {dirs: [tools.d]}\n");
+    // One inside the workspace would be made, so that no tool can make it.
+    crib.config("state: {dir: state}\nmanifests: {dirs: [/no-such-directory-of-manifests]}\n");
     let said = said_by_a_server(&crib);
     assert!(said.contains("error[unreadable]"), "{said}");
 }

@@ -170,7 +170,7 @@ impl Deciding {
         match &declaration.body {
             DeclaredBody::Command(command) => {
                 let cwd = host.directory(command.cwd.as_deref());
-                let around = Surroundings::new(cwd, &folder, host, &declaration.sandbox);
+                let around = Surroundings::new(&cwd, &folder, host, &declaration.sandbox);
                 if let Some(script) = &command.script {
                     found.program(&absolute(&script.path), &around);
                 }
@@ -181,7 +181,7 @@ impl Deciding {
             }
             DeclaredBody::Worker(worker) => {
                 let cwd = absolute(&worker.folder);
-                let around = Surroundings::new(cwd, &folder, host, &declaration.sandbox);
+                let around = Surroundings::new(&cwd, &folder, host, &declaration.sandbox);
                 let files = worker.files.values().map(|file| absolute(&file.path));
                 files.for_each(|file| found.program(&file, &around));
                 let words: Vec<_> = worker.argv.iter().cloned().map(Word::Whole).collect();
@@ -197,7 +197,7 @@ impl Deciding {
     pub fn of_upstream(stdio: &StdioUpstream, file: &str, host: &RunnerHost) -> Self {
         let folder = folder_of(file);
         let cwd = host.directory(stdio.cwd.as_deref());
-        let around = Surroundings::new(cwd, &folder, host, &stdio.sandbox);
+        let around = Surroundings::new(&cwd, &folder, host, &stdio.sandbox);
         let mut found = Self::default();
         let words: Vec<_> = stdio.argv.iter().map(word).collect();
         found.vector(&words, &around, true);
@@ -356,8 +356,8 @@ impl Deciding {
 }
 
 impl<'a> Surroundings<'a> {
-    fn new(cwd: PathBuf, beside: &'a Path, host: &'a RunnerHost, sandbox: &SandboxSpec) -> Self {
-        let cwd = absolute(&cwd);
+    fn new(cwd: &Path, beside: &'a Path, host: &'a RunnerHost, sandbox: &SandboxSpec) -> Self {
+        let cwd = absolute(cwd);
         let written = sandbox.write.iter().map(|path| absolute(&resolved(path, host))).collect();
         Self { cwd, beside, workspace: &host.workspace_root, written }
     }

@@ -49,7 +49,7 @@ pub struct Upstream {
 /// How a server is reached.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Transport {
-    Stdio(StdioServer),
+    Stdio(Box<StdioServer>),
     Http(HttpServer),
 }
 
@@ -57,7 +57,7 @@ impl Upstream {
     /// A server that is started here and spoken to over its standard input and output. Its tools are
     /// called `name_tool`; the name is also that of the unit that declares them.
     pub fn stdio(name: impl Into<String>, server: StdioServer) -> Self {
-        Self::new(name.into(), Transport::Stdio(server))
+        Self::new(name.into(), Transport::Stdio(Box::new(server)))
     }
 
     /// A server that speaks streamable HTTP.
@@ -369,7 +369,7 @@ impl fmt::Debug for StdioServer {
             .field("pass_env", &self.pass_env)
             .field("cwd", &self.cwd)
             .field("profile", &self.confinement.profile)
-            .finish()
+            .finish_non_exhaustive()
     }
 }
 

@@ -145,7 +145,7 @@ fn every_promise_of_security_md_is_told_with_how_it_stands_here() {
     let (_, screen) = screen.split_once("Promises\n").expect("a section");
     for (index, promise) in told.iter().enumerate() {
         let word = promise["stands"].as_str().expect("a text").replace('_', " ");
-        let line = format!("  {} {word} ", index + 1);
+        let line = format!("  {:>2} {word} ", index + 1);
         assert!(screen.lines().any(|shown| shown.starts_with(&line)), "{line}: {screen}");
     }
 }

@@ -11,27 +11,36 @@ use super::machine::Machine;
 use crate::screen::{self, ERROR, FAINT, STRONG, WARNING};
 
 /// In the words and the order of SECURITY.md.
-const PROMISES: [&str; 9] = [
-    "No built-in file tool reads, writes, lists, deletes or tests anything outside its project, \
-     also while others rename things in it.",
-    "No file tool waits for special files or hands out more than its stated limit.",
-    "Code of `execute_python` at `strict` and `standard` opens no file outside its own \
-     installation, starts no process, uses no socket and sees no environment of the server; where \
-     the kernel cannot enforce that, the call is refused.",
-    "One second after a call of a confined program has ended, no process of it is alive, however \
-     it ended.",
-    "No value of a call passes through a shell on its way to a program that a manifest names, and \
-     none becomes an option that was not declared as one.",
-    "Tools that send requests connect to no loopback, private, link-local, multicast, reserved or \
-     metadata address that their manifest does not list, redirects and changes of the DNS \
-     included.",
-    "Servers listen on loopback, check Host and Origin, and ask for a bearer token.",
-    "The name of a tool cannot be taken over while the process lives, nor over restarts where the \
-     lock is enforced; an imported tool whose definition has changed is disabled until somebody \
-     accepts it.",
-    "Configured secrets are in the environment of no program but where its manifest names them, \
-     are out of reach of other programs of the server's user, and are masked in results, logs, \
-     metrics and errors.",
+const PROMISES: [&str; 12] = [
+    "No built-in file tool reads, writes, lists, deletes or tests anything outside its \
+     project, even while other programs rename things in it.",
+    "No file tool waits for a special file or returns more than its stated limit.",
+    "Code that `execute_python` runs at `strict` and `standard` opens no file outside its \
+     own installation, starts no process, uses no socket and sees nothing of the server's \
+     environment. Where the kernel cannot enforce that, the call is refused.",
+    "One second after a call of a confined program has ended, no process of it is alive, \
+     however it ended.",
+    "No value of a call passes through a shell on its way to a program that a manifest \
+     names, and none becomes an option that the manifest did not declare.",
+    "Tools that send requests connect to no loopback, private, link-local, multicast, \
+     reserved or metadata address that their manifest does not list. Redirects and DNS \
+     changes are covered.",
+    "Servers listen on loopback, check Host and Origin, and require a bearer token.",
+    "The name of a tool cannot be taken over while the process lives, nor across restarts \
+     where the lock is enforced. An imported tool whose definition has changed is disabled \
+     until an operator accepts exactly the definition that was shown.",
+    "Configured secrets are in the environment of no program whose manifest does not name \
+     them, and are out of reach of other programs of the server's user. Their values, and \
+     the server's own tokens, are masked in results, logs, metrics, errors, the audit log \
+     and approvals, before anything is cut.",
+    "Nothing that a tool of the server does can change what the server runs: the config, \
+     manifests, lock, state, audit log and secret files, the server's own program and its \
+     helper, and every file that a declaration runs. Together these are called the control \
+     plane.",
+    "A caller without the right to approve is never asked. What was approved (tool, \
+     arguments, injected values, identity) is what runs, once.",
+    "No request holds a processor for longer than its size warrants, and no client uses up \
+     what another needs.",
 ];
 
 /// How it stands with a promise here.
@@ -90,7 +99,9 @@ pub(super) fn promises(machine: &Machine, config: Option<&Config>) -> Vec<Promis
         Promise { number: index + 1, text, stands, why }
     };
     let mut promises: Vec<Promise> = PROMISES.into_iter().enumerate().map(promise).collect();
-    if let [_, _, python, ends, _, _, servers, names, secrets] = promises.as_mut_slice() {
+    if let [_, _, python, ends, _, _, servers, names, secrets, plane, _, fairness] =
+        promises.as_mut_slice()
+    {
         code(machine, python);
         ending(machine, ends);
         match config {
@@ -98,13 +109,19 @@ pub(super) fn promises(machine: &Machine, config: Option<&Config>) -> Vec<Promis
                 listening(config, servers);
                 naming(config, names);
                 hiding(config, secrets);
+                withholding(config, plane);
             }
             None => {
-                for promise in [servers, names, &mut *secrets] {
+                for promise in [servers, names, &mut *secrets, plane] {
                     promise.falls_to(Stands::Unknown, "the settings cannot be used");
                 }
             }
         }
+        fairness.falls_to(
+            Stands::InPart,
+            "refusing very large wrong arguments takes more time than their size warrants, and clients share \
+             the bounds of stored runs, answers and outputs",
+        );
         if !machine.closes_to_others {
             secrets.falls_to(
                 Stands::InPart,
@@ -182,6 +199,13 @@ fn hiding(config: &Config, promise: &mut Promise) {
     }
 }
 
+fn withholding(config: &Config, promise: &mut Promise) {
+    if !config.manifests.trusted.is_empty() {
+        let why = "`manifests.trusted` names programs with the server's own rights: they can change anything";
+        promise.falls_to(Stands::InPart, why);
+    }
+}
+
 /// Where the text of a promise begins.
 const INDENT: usize = 19;
 
@@ -200,9 +224,9 @@ pub(super) fn page(promises: &[Promise], page: &mut String) {
             Stands::Unknown => 7,
             Stands::InPart | Stands::DoesNotHold => 13,
         };
-        let blank = INDENT - 4 - shown;
+        let blank = INDENT - 5 - shown;
         let text = screen::folded(promise.text, INDENT, INDENT);
-        let _ = writeln!(page, "  {} {word}{:blank$}{text}", promise.number, "");
+        let _ = writeln!(page, "  {:>2} {word}{:blank$}{text}", promise.number, "");
         for why in &promise.why {
             let why = screen::folded(why, INDENT, INDENT);
             let _ = writeln!(page, "{:INDENT$}{FAINT}{why}{FAINT:#}", "");
@@ -225,7 +249,7 @@ mod tests {
         let fallen: Vec<_> =
             stood.iter().filter(|promise| promise.stands != Stands::Holds).collect();
         let numbers: Vec<_> = fallen.iter().map(|promise| promise.number).collect();
-        assert_eq!(numbers, [8, 9], "the lock is off, and a process is open to others");
+        assert_eq!(numbers, [8, 9, 12], "the lock only warns, and a process is open to others");
         for number in [3, 4] {
             let why = stood[number - 1].why.concat();
             assert!(why.contains("no program is started on this system"), "{why}");

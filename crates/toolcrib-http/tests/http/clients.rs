@@ -139,6 +139,11 @@ async fn clients_that_cannot_be_are_refused_at_the_start() {
     let twins = [(one, hash.clone()), ("eve".to_owned(), hash)];
     let error = bind(ServerConfig { tokens: twins.into(), ..config() }).await.unwrap_err();
     assert!(matches!(&error, HttpError::SameToken { .. }), "{error}");
+    for own in ["operator", "owner", "anyone"] {
+        let tokens = [client(own, |_| {})].into();
+        let error = bind(ServerConfig { tokens, ..config() }).await.unwrap_err();
+        assert!(matches!(&error, HttpError::ReservedName { .. }), "{error}");
+    }
     // Where clients have tokens, none is made for an operator.
     let only = ServerConfig { token: None, tokens: [client("ada", |_| {})].into(), ..config() };
     assert!(bind(only).await.unwrap().token().is_none());

@@ -111,17 +111,3 @@ async fn settings_that_cannot_be_used_change_nothing() {
     assert_eq!(tools(&server, "ada").await, 200);
     server.end().await;
 }
-
-#[tokio::test]
-async fn a_client_named_operator_does_not_share_the_operators_keys() {
-    let server = start(with([client("operator", |_| {})])).await;
-    let count = |ask: Ask| {
-        let ask = ask.with("idempotency-key", "one").json(&json!({}));
-        async move { ask.send().await.json()["output"].clone() }
-    };
-    let line = "POST /v1/tools/count/call";
-    assert_eq!(count(Ask::api(server.address, line)).await, "1");
-    assert_eq!(count(Ask::new(server.address, line).of("operator")).await, "2");
-    assert_eq!(count(Ask::api(server.address, line)).await, "1");
-    server.end().await;
-}

@@ -338,13 +338,11 @@ impl Call {
         suspension: &Suspension,
         missing: ClientCapabilities,
     ) -> Result<Answer, ErrorData> {
-        let what = match suspension.waiting() {
-            Waiting::Client => "it runs at the client, which cannot be asked here".to_owned(),
-            _ => {
-                self.resolved(suspension, Resolution::Cancel).await?;
-                return Err(ErrorData::missing_required_client_capability(missing));
-            }
-        };
+        if !matches!(suspension.waiting(), Waiting::Client) {
+            self.resolved(suspension, Resolution::Cancel).await?;
+            return Err(ErrorData::missing_required_client_capability(missing));
+        }
+        let what = "it runs at the client, which cannot be asked here".to_owned();
         self.resolved(suspension, Decision::Deny { message: what }.into()).await
     }
 

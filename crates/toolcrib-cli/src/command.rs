@@ -138,7 +138,9 @@ impl Command {
 pub(crate) fn parse(
     arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>,
 ) -> Result<(Options, Command), clap::Error> {
-    let CommandLine { mut options, command } = CommandLine::try_parse_from(arguments)?;
+    let arguments: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
+    let CommandLine { mut options, command } = CommandLine::try_parse_from(&arguments)?;
+    options.restore_repeated(&arguments);
     options.server = command.server_flags().cloned();
     Ok((options, command))
 }

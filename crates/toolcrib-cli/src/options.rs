@@ -2,6 +2,8 @@
 
 mod server_flags;
 
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -49,6 +51,40 @@ pub(crate) struct Options {
     /// What the command itself says of the server's settings.
     #[arg(skip)]
     pub(crate) server: Option<ServerFlags>,
+}
+
+impl Options {
+    /// Takes the options that may be repeated from the whole command line, in its order. The parser keeps
+    /// those behind the command only, where there are any: a setting before it would be lost.
+    pub(crate) fn restore_repeated(&mut self, arguments: &[OsString]) {
+        let texts = |option| {
+            occurrences(arguments, option).filter_map(|value| value.to_str().map(str::to_owned))
+        };
+        self.set = texts("--set").filter_map(|pair| setting(&pair).ok()).collect();
+        self.ctx = texts("--ctx").collect();
+        self.tools_dir = occurrences(arguments, "--tools-dir").map(PathBuf::from).collect();
+    }
+}
+
+/// The values of an option, as `--option value` or `--option=value`, up to a `--`. The parser has
+/// accepted the command line: no option of ours takes a value that begins with a dash.
+fn occurrences<'a>(
+    arguments: &'a [OsString],
+    option: &'a str,
+) -> impl Iterator<Item = &'a OsStr> + 'a {
+    let mut rest = arguments.iter().take_while(|argument| *argument != "--");
+    std::iter::from_fn(move || {
+        loop {
+            let argument = rest.next()?;
+            if argument == option {
+                return rest.next().map(OsString::as_os_str);
+            }
+            let bytes = argument.as_encoded_bytes().strip_prefix(option.as_bytes());
+            if let Some(value) = bytes.and_then(|rest| rest.strip_prefix(b"=")) {
+                return Some(OsStr::from_bytes(value));
+            }
+        }
+    })
 }
 
 /// `executor.tool_timeout=5s`, taken apart.

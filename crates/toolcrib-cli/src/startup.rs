@@ -173,14 +173,14 @@ pub(crate) fn plan(options: &Options, tool: &str) -> anyhow::Result<Started> {
 /// no command is asked for a secret either.
 pub(crate) fn test(options: &Options, paths: &[PathBuf], mock: bool) -> anyhow::Result<Started> {
     let mut loaded = config(options)?;
+    // Without manifests nothing is started. Paths of the command line are the caller's to make.
+    if !mock && loaded.config().manifests.absent().is_empty() {
+        prepare(&loaded);
+    }
     if !paths.is_empty() {
         let manifests = &mut loaded.config_mut().manifests;
         manifests.dirs = paths.to_vec();
         manifests.may_be_missing = false;
-    }
-    // Without manifests nothing is started.
-    if !mock && loaded.config().manifests.absent().is_empty() {
-        prepare(&loaded);
     }
     let secrets = if mock { Secrets::look } else { Secrets::read };
     build_of(loaded, secrets, |builder, _| Ok(builder))

@@ -8,8 +8,9 @@ use toolcrib_manifest::directory::{DirectoryLoad, catalogue, load_dirs};
 
 fn shipped() -> DirectoryLoad {
     let loaded = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools.d");
-    let catalogue = catalogue(&loaded).expect("a catalogue");
-    load_dirs(&[loaded, catalogue])
+    let dirs: Vec<_> = std::iter::once(loaded.clone()).chain(catalogue(&loaded)).collect();
+    assert_eq!(dirs.len(), 2, "there is a catalogue");
+    load_dirs(&dirs)
 }
 
 /// The tools for which something does not hold.

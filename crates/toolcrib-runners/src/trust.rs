@@ -29,7 +29,7 @@ pub struct Claim<'a> {
     pub name: &'a str,
     /// The digest of the whole declaration, the same that a lock records.
     pub digest: &'a str,
-    /// What it asks for, one clause each: `profile \`trusted\``, `to read \`/\``.
+    /// What it asks for, one clause each, such as "to read" with a path.
     pub wants: &'a [String],
 }
 

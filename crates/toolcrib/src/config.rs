@@ -182,7 +182,7 @@ impl Config {
                 *named = rebased(Path::new(&*named)).to_string_lossy().into_owned();
             }
         }
-        self.folder = base.to_owned();
+        base.clone_into(&mut self.folder);
         self
     }
 

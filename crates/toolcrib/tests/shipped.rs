@@ -2,7 +2,8 @@
 #![cfg(feature = "manifests")]
 #![cfg_attr(
     feature = "manifests",
-    expect(clippy::expect_used, reason = "a test that cannot be set up fails")
+    expect(clippy::expect_used, reason = "a test that cannot be set up fails"),
+    expect(clippy::disallowed_methods, reason = "the tests make repositories with git itself")
 )]
 
 use std::fs;

@@ -29,6 +29,7 @@ Of one that is not there the lock keeps what it has.
 
 The lock is `registry.lock_file` of the config: toolcrib.lock, beside the config. Commit it. What is
 done about tools that are not as it has them is `registry.lock`: off, warn or enforce.")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub(crate) struct LockOptions {
     /// Write nothing; fail if the lock is not what would be written
     #[arg(long)]

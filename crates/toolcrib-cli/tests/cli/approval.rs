@@ -84,7 +84,13 @@ fn on_a_terminal_it_is_asked_about_and_only_a_yes_runs_it() {
     let run = on_a_terminal(&yes, "y\n");
     assert_eq!(run.code, Some(0), "{run:?}");
     assert!(touched(&yes));
-    for part in ["approval needed touch_file", "policy.rules[0] (writes)", "\"path\":\"made\"", "runs: ", "sandbox: workspace"] {
+    for part in [
+        "approval needed touch_file",
+        "policy.rules[0] (writes)",
+        "\"path\":\"made\"",
+        "runs: ",
+        "sandbox: workspace",
+    ] {
         assert!(run.stdout.contains(part), "{part}: {run:?}");
     }
     assert!(!run.stdout.contains("hunter2"), "{run:?}");

@@ -72,7 +72,7 @@ fn everything_is_shown_secrets_are_not_and_nothing_happens() {
       sets       LOGIN_TOKEN, MODE
       passes on  LANG
       stdin      8 bytes
-      within     1024 processes
+      within     2 GiB of memory, 1024 open files, 1024 processes
       keeps      65536 bytes of each output
       limits     30s; 24000 characters for the model
       answer     from a run: the tool keeps no answers
@@ -111,7 +111,7 @@ fn the_json_form_holds_the_same() {
         json!({
             "kind": "command", "argv": ["date", "+%A"], "cwd": "/usr", "env": [], "pass_env": [],
             "stdin_bytes": 0, "output_bytes": 1024, "sandbox": "workspace",
-            "limits": {"processes": 1024},
+            "limits": {"memory_bytes": 2_147_483_648_u64, "open_files": 1024, "processes": 1024},
         })
     );
     assert_eq!(json["timeout_seconds"], 5.0);
@@ -177,7 +177,7 @@ fn a_dry_run_of_bash_shows_the_command_and_runs_none() {
       in         HERE
       under      workspace
       stdin      empty
-      within     5s, 1024 processes
+      within     5s, 2 GiB of memory, 1024 open files, 1024 processes
       keeps      1048576 bytes of each output
       limits     600s; 24000 characters for the model
       answer     from a run: the tool keeps no answers
@@ -185,7 +185,10 @@ fn a_dry_run_of_bash_shows_the_command_and_runs_none() {
     "#);
     let json = crib.run(&["call", "bash", command, "--dry-run", "--json"]).json();
     assert_eq!(json["plan"]["argv"], json!(["bash", "-c", "--", &command[8..]]));
-    assert_eq!(json["plan"]["limits"], json!({"time_seconds": 20.0, "processes": 1024}));
+    let limits = json!({
+        "time_seconds": 20.0, "memory_bytes": 2_147_483_648_u64, "open_files": 1024, "processes": 1024
+    });
+    assert_eq!(json["plan"]["limits"], limits);
     assert!(!crib.path().join("ran").exists());
 }
 
@@ -220,7 +223,7 @@ fn a_dry_run_of_python_shows_its_jail_and_starts_no_interpreter() {
       under      pure
       sets       PATH, LANG, TZ
       stdin      GUARD and 22 bytes
-      within     10s, 11s on a processor, 1 GiB of memory, files of 64 MiB, 64 open files
+      within     10s, 11s on a processor, 1 GiB of memory, files of 64 MiB, 64 open files, 64 processes
       keeps      1048576 bytes of each output
       limits     600s; 24000 characters for the model
       answer     from a run: the tool keeps no answers

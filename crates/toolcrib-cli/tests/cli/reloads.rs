@@ -1,5 +1,6 @@
 //! Settings that take effect while a server runs: on `reload` and on SIGHUP.
 
+use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
@@ -23,11 +24,11 @@ const OPERATOR: &str = "operator-token-for-tests";
 
 /// A config with the operator's token, these clients (name, rest of the entry), and more.
 fn config(crib: &Crib, clients: &[(&str, &str)], more: &str) {
-    let tokens: String = clients
-        .iter()
-        .map(|(name, rest)| format!("    {name}: {{hash: \"{}\"{rest}}}\n", hash_of(crib, name)))
-        .collect();
-    let tokens = if tokens.is_empty() { String::new() } else { format!("  tokens:\n{tokens}") };
+    let mut tokens = if clients.is_empty() { String::new() } else { "  tokens:\n".to_owned() };
+    for (name, rest) in clients {
+        let hash = hash_of(crib, name);
+        let _ = writeln!(tokens, "    {name}: {{hash: \"{hash}\"{rest}}}");
+    }
     crib.config(&format!("state: {{dir: state}}\nserver:\n  token: {OPERATOR}\n{tokens}{more}"));
 }
 

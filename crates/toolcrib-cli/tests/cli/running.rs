@@ -139,8 +139,7 @@ fn a_late_prompt_is_told_to_be_late_wherever_one_asks() {
     crib.write("guide.yaml", GUIDE);
     let _server = Server::mcp(&crib);
     crib.write("a.yaml", &GUIDE.replace("Review it.", "Obey."));
-    let status = until(&crib, &["status"], |run| run.stdout.contains("a.yaml"));
-    assert!(status.stdout.contains("1 shadowed"), "{status:?}");
+    let status = until(&crib, &["status"], |run| run.stdout.contains("1 shadowed"));
     assert!(
         status.stdout.contains(
             "a restart would change prompt review: manifest tools.d/guide.yaml:3:11 has it, \

@@ -153,3 +153,24 @@ fn a_config_that_is_not_there_is_told_once() {
         "error: the config file missing.yml cannot be read: No such file or directory (os error 2)\n"
     );
 }
+
+#[test]
+fn settings_before_and_behind_the_command_hold_together() {
+    let crib = Crib::new(&[]);
+    let shown = crib.run(&[
+        "--set=executor.max_queue=9",
+        "--ctx",
+        "user=ada",
+        "config",
+        "--set",
+        "executor.max_concurrency=3",
+        "show",
+        "--set",
+        "executor.max_timeout=5m",
+        "--ctx=tenant=acme",
+    ]);
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    for setting in ["max_queue: 9", "max_concurrency: 3", "max_timeout: 5m", "ada", "acme"] {
+        assert!(shown.stdout.contains(setting), "{setting}: {}", shown.stdout);
+    }
+}

@@ -147,7 +147,7 @@ fn what_is_trusted_is_live_in_a_running_server() {
     assert_eq!(crib.run(&["trust", "tools.d/services.yaml", "--yes"]).code, Some(0));
     let call = json!({"name": "restart", "arguments": {}});
     let deadline = Instant::now() + Duration::from_secs(20);
-    let answered = |server: &mut Server, id: u64| loop {
+    let answered = |server: &mut Server, id: u64| {
         server.send(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": call}));
         let answer = loop {
             let message = server.receive();
@@ -155,7 +155,7 @@ fn what_is_trusted_is_live_in_a_running_server() {
                 break message;
             }
         };
-        return answer["result"]["content"][0]["text"].as_str().unwrap_or_default().to_owned();
+        answer["result"]["content"][0]["text"].as_str().unwrap_or_default().to_owned()
     };
     let mut id = 10;
     while answered(&mut server, id) != "restarted\n" {

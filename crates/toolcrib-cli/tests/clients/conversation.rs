@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::crib::{Crib, GREETING, GREETING_SHA256};
+use crate::crib::{GREETING, GREETING_SHA256};
 
 /// A family of protocol revisions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,7 +58,7 @@ const NATIVE: &str = "calculator";
 const DECLARED: &str = "file_checksum";
 
 /// The calls of [`assert_served`], in its order.
-pub(crate) fn questions(crib: &Crib) -> Vec<Call> {
+pub(crate) fn questions() -> Vec<Call> {
     vec![
         Call::new(NATIVE, json!({"expression": "2 + 2"})),
         Call::new(DECLARED, json!({"path": GREETING})),

@@ -15,7 +15,7 @@ fn the_inspector_is_served_over_stdio() {
     let Some(clients) = installed::clients() else { return };
     let crib = Crib::shipped();
     for revision in Revision::ALL {
-        let seen = converse(clients, &crib.over_stdio(), revision, &questions(&crib));
+        let seen = converse(clients, &crib.over_stdio(), revision, &questions());
         assert_not_found_in_the_list(assert_served(&seen, revision));
     }
 }
@@ -26,7 +26,7 @@ fn the_inspector_is_served_over_http() {
     let crib = Crib::shipped();
     let server = crib.over_http();
     for revision in Revision::ALL {
-        let seen = converse(clients, &server, revision, &questions(&crib));
+        let seen = converse(clients, &server, revision, &questions());
         assert_not_found_in_the_list(assert_served(&seen, revision));
     }
 }

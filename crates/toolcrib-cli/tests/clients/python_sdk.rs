@@ -12,7 +12,7 @@ fn the_python_sdk_is_served_over_stdio() {
     let Some(clients) = installed::clients() else { return };
     let crib = Crib::shipped();
     for revision in Revision::ALL {
-        let (seen, _) = converse(clients, &crib.over_stdio(), revision, &questions(&crib));
+        let (seen, _) = converse(clients, &crib.over_stdio(), revision, &questions());
         assert_names_a_near_tool(assert_served(&seen, revision));
     }
 }
@@ -23,7 +23,7 @@ fn the_python_sdk_is_served_over_http() {
     let crib = Crib::shipped();
     let server = crib.over_http();
     for revision in Revision::ALL {
-        let (seen, _) = converse(clients, &server, revision, &questions(&crib));
+        let (seen, _) = converse(clients, &server, revision, &questions());
         assert_names_a_near_tool(assert_served(&seen, revision));
     }
 }

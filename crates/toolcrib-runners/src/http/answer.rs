@@ -62,7 +62,7 @@ pub(super) fn outcome(
     } else if output.format == OutputFormat::Auto {
         answer.as_it_says()
     } else {
-        Ok(answer.text_or_lines(answer.text()))
+        Ok(answer.text_or_lines(&answer.text()))
     };
     result.map(|output| answer.with_facts(output))
 }
@@ -91,7 +91,7 @@ impl Answer<'_> {
                 .unreadable(&format!("answered {} bytes of {what}, which is no text", body.len()))
                 .with_hint("This tool cannot show it: tell the user."));
         }
-        Ok(self.text_or_lines(self.text()))
+        Ok(self.text_or_lines(&self.text()))
     }
 
     /// Whether reading it as text would show mostly nonsense: nothing says that it is text, and it is
@@ -128,7 +128,7 @@ impl Answer<'_> {
             other => canonical_json(other),
         };
         if matches!(self.output.format, OutputFormat::Text | OutputFormat::Lines) {
-            return Ok(self.text_or_lines(text));
+            return Ok(self.text_or_lines(&text));
         }
         self.check_size(text.len(), "JSON")?;
         let shown = visible(&text);
@@ -141,7 +141,7 @@ impl Answer<'_> {
     }
 
     /// Text, or its lines. A text that is empty says the status instead of nothing.
-    fn text_or_lines(&self, text: String) -> ToolOutput {
+    fn text_or_lines(&self, text: &str) -> ToolOutput {
         if text.is_empty() && self.output.format != OutputFormat::Lines {
             return phrase(self.response.status).into();
         }

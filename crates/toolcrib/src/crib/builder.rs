@@ -25,7 +25,7 @@ use toolcrib_core::{
 use toolcrib_mcp::upstream::{MemoryPins, PinStore, Review, Upstream, Upstreams};
 #[cfg(feature = "manifests")]
 use toolcrib_runners::RunnerHost;
-use toolcrib_tool::{ContextValues, Layer, Services, ToolEntry, native_tools};
+use toolcrib_tool::{ContextValues, Layer, NativeTool, Services, ToolEntry, native_tools};
 
 use super::{BuildError, Toolcrib};
 #[cfg(feature = "manifests")]
@@ -399,17 +399,8 @@ impl ToolcribBuilder {
         #[cfg(all(not(feature = "manifests"), feature = "builtins"))]
         let builtins = self.builtins.clone();
         let mut registry = RegistryBuilder::new().allow_override(self.allow_override);
-        let host_reads = self
-            .entries
-            .iter()
-            .any(|entry| entry.source.layer == Layer::Host && entry.name() == READ_OUTPUT);
-        let spill: Option<Arc<dyn SpillStore>> = match self.outputs {
-            // The host's tool could not read what is kept in a store that it does not know.
-            Outputs::Memory if host_reads => None,
-            Outputs::Memory => Some(Arc::new(MemorySpill::new(SpillLimits::default()))),
-            Outputs::Store(store) => Some(store),
-            Outputs::Nowhere => None,
-        };
+        let host_reads = self.entries.iter().any(reads_outputs);
+        let spill = self.outputs.store(host_reads);
         // Before linked-in tools: what cut outputs name is this one.
         let reader = spill.as_ref().filter(|_| !host_reads);
         let mut entries: Vec<_> =
@@ -418,24 +409,17 @@ impl ToolcribBuilder {
             entries.extend(meta_entries());
         }
         if self.native {
-            for tool in native_tools() {
-                let entry = tool.entry()?;
-                #[cfg(feature = "builtins")]
-                let Some(entry) = builtins.expose(tool, entry) else { continue };
-                entries.push(entry);
-            }
+            #[cfg(feature = "builtins")]
+            add_native(&mut entries, |tool, entry| builtins.expose(tool, entry))?;
+            #[cfg(not(feature = "builtins"))]
+            add_native(&mut entries, |_, entry| Some(entry))?;
         }
         entries.extend(self.entries);
         #[cfg(feature = "manifests")]
         if let Some(lock) = &self.lock {
             entries = lock.admit(entries)?;
         }
-        for entry in entries {
-            // The snapshot lists who lost a name: only it knows the final owners.
-            if let Registration::Refused { reason } = registry.register(entry) {
-                return Err(BuildError::Refused { reason });
-            }
-        }
+        register(&mut registry, entries)?;
         #[cfg(feature = "manifests")]
         if let Some(manifests) = &self.manifests {
             manifests.declare(&mut registry, self.lock.as_ref(), &keeper)?;
@@ -509,6 +493,45 @@ impl ToolcribBuilder {
             audit_file: self.audit_file,
         })
     }
+}
+
+impl Outputs {
+    /// The store. Where the host has a tool of its own that reads outputs, that tool would not know
+    /// the default one.
+    fn store(self, host_reads: bool) -> Option<Arc<dyn SpillStore>> {
+        match self {
+            Self::Memory if host_reads => None,
+            Self::Memory => Some(Arc::new(MemorySpill::new(SpillLimits::default()))),
+            Self::Store(store) => Some(store),
+            Self::Nowhere => None,
+        }
+    }
+}
+
+/// Whether it is the host's own tool for reading outputs.
+fn reads_outputs(entry: &ToolEntry) -> bool {
+    entry.source.layer == Layer::Host && entry.name() == READ_OUTPUT
+}
+
+/// Adds the tools that are linked in, as far as they are exposed.
+fn add_native(
+    entries: &mut Vec<ToolEntry>,
+    expose: impl Fn(&'static NativeTool, ToolEntry) -> Option<ToolEntry>,
+) -> Result<(), BuildError> {
+    for tool in native_tools() {
+        entries.extend(expose(tool, tool.entry()?));
+    }
+    Ok(())
+}
+
+/// Registers entries in their order. The snapshot lists name conflicts: only it knows the final owners.
+fn register(registry: &mut RegistryBuilder, entries: Vec<ToolEntry>) -> Result<(), BuildError> {
+    for entry in entries {
+        if let Registration::Refused { reason } = registry.register(entry) {
+            return Err(BuildError::Refused { reason });
+        }
+    }
+    Ok(())
 }
 
 #[cfg(feature = "manifests")]

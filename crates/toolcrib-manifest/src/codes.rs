@@ -557,11 +557,6 @@ pub const CODES: &[Code] = &[
         "A YAML tag, which has no meaning here.",
         "Take the tag out, and quote the value if it is a text.",
     ),
-    hint(
-        "unpinned-file",
-        "A file whose bytes a lock does not pin.",
-        "Name it with `run.script`, so that its bytes are part of the lock.",
-    ),
     warning(
         "unquoted-variable",
         "A variable that a shell makes several words or file names of.",

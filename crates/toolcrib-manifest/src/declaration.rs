@@ -1,6 +1,7 @@
 //! Checked declarations: what a manifest says, once nothing is wrong with it.
 
 mod http;
+mod named_file;
 mod offering;
 mod sandbox;
 mod script;
@@ -19,6 +20,7 @@ use crate::template::{Reference, Template};
 use crate::units::HumanDuration;
 
 pub use http::{HttpAuth, HttpBody, HttpMethod, HttpSpec, JsonTemplate, QueryPair, UrlSpec};
+pub use named_file::NamedFile;
 pub use offering::{
     MessageContent, PromptArgument, PromptDeclaration, PromptMessage, ResourceContent,
     ResourceDeclaration,
@@ -103,6 +105,11 @@ pub struct CommandSpec {
     /// manifest's folder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub script: Option<ScriptFile>,
+    /// The files that the vector names, by the path as it is written there. A manifest alone does not
+    /// decide which files these are: whoever knows the workspace fills this in before the declaration
+    /// is used. Empty after loading.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub files: BTreeMap<String, NamedFile>,
     /// What the program reads on standard input; empty without.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stdin: Option<Template>,

@@ -9,7 +9,7 @@ use toolcrib_manifest::template::{Piece, Reference, Template};
 use toolcrib_sandbox::{NO_PROGRAMS, STARTS_PROGRAMS, find_program};
 
 use crate::confinement::confinement;
-use crate::{Deciding, RunnerHost, Secrets, script};
+use crate::{Deciding, RunnerHost, Secrets, pinned, script};
 
 /// Programs that were looked for at one start or reload: many tools run the same few, and a look goes
 /// through all directories of `PATH`.
@@ -92,6 +92,8 @@ pub(crate) fn missing(
     let files = declaration.worker().into_iter().flat_map(|worker| worker.files.values());
     let files = files.filter(|_| host.pinned_scripts);
     let files = files.filter_map(|file| script::unchanged(file).err());
+    let named = declaration.command().into_iter().flat_map(|command| command.files.values());
+    let named = named.filter(|_| host.pinned_scripts).filter_map(pinned::defect);
     // Of those that hold secrets it is said below what to do instead.
     let plain = |name: &&String| host.secrets.held_in_variable(name).is_none();
     let unset = |name: &&String| std::env::var(name).is_err();
@@ -105,6 +107,7 @@ pub(crate) fn missing(
         .chain(beside)
         .chain(absent)
         .chain(files)
+        .chain(named)
         .chain(variables)
         .chain(secrets)
         .chain(leaks(declaration, &host.secrets))

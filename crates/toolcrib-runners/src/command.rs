@@ -15,7 +15,7 @@ use crate::context::ContextChecks;
 use crate::expand::{Invocation, expand};
 use crate::host::LookedAt;
 use crate::redact::Redaction;
-use crate::{Deciding, RunnerHost, deciding, outcome, script, streams};
+use crate::{Deciding, RunnerHost, deciding, outcome, pinned, script, streams};
 
 /// Between asking a program to end and ending it.
 const GRACE: Duration = Duration::from_millis(500);
@@ -90,9 +90,11 @@ impl CommandRunner {
         // Rarely asked for: only where a program could have created one of them.
         let files = || Deciding::of_tool(&self.declaration, &self.host).places;
         deciding::check(&self.host.control_plane, std::iter::once_with(files).flatten())?;
+        let refused = |problem| ToolError::unavailable(format!("the tool {problem}"));
         let start = match &spec.script {
-            Some(script) => script::start(script, self.host.pinned_scripts)
-                .map_err(|problem| ToolError::unavailable(format!("the tool {problem}")))?,
+            Some(script) => {
+                script::start(script, self.host.pinned_scripts).map_err(refused)?
+            }
             None => script::Start::of(invocation.program),
         };
         let cwd = self.host.directory(invocation.cwd.as_deref());
@@ -107,7 +109,6 @@ impl CommandRunner {
         let mut command = Command::new(start.program)
             .confine(confinement.control_plane(&self.host.control_plane))
             .args(start.before)
-            .args(invocation.args)
             .pass_env(invocation.pass_env)
             .cwd(cwd)
             .stdin(invocation.stdin.unwrap_or_default())
@@ -117,6 +118,21 @@ impl CommandRunner {
             .grace(GRACE);
         if let Some(sealed) = start.sealed {
             command = command.sealed(sealed);
+        }
+        // As late as possible: most of these files are used where they are.
+        let copy = if self.host.pinned_scripts {
+            let now = Deciding::of_tool(&self.declaration, &self.host).named;
+            pinned::compare(&spec.files, now).map_err(refused)?
+        } else {
+            None
+        };
+        for (at, argument) in invocation.args.into_iter().enumerate() {
+            command = match copy.as_ref().filter(|copy| copy.at == at) {
+                Some(copy) => command
+                    .sealed_arg(copy.sealed.clone())
+                    .env(script::OWN_PATH, copy.named.path.as_os_str()),
+                None => command.arg(argument),
+            };
         }
         for (name, value) in invocation.env {
             command = command.env(name, value);

@@ -18,6 +18,7 @@ use toolcrib_tool::ToolError;
 
 use crate::RunnerHost;
 use crate::confinement::resolved;
+use crate::trust::spellings;
 
 /// Programs that run what a file says, or another program that their arguments name. Versions may
 /// follow: `python3.12`.
@@ -74,6 +75,9 @@ const RUN_THEIR_ARGUMENTS: [&str; 50] = [
     "watch",
 ];
 
+/// Of these the ones that read a script from any descriptor and load nothing from its folder.
+const SHELLS: [&str; 7] = ["sh", "bash", "dash", "ash", "zsh", "ksh", "fish"];
+
 /// Variables by which a program finds code: their files and folders count.
 const CODE_VARIABLES: [&str; 34] = [
     "PATH",
@@ -126,6 +130,23 @@ pub struct Deciding {
     pub places: Vec<PathBuf>,
     /// Programs and scripts that it needs and that do not exist.
     pub missing: Vec<PathBuf>,
+    /// The files that the argument vector names, in its order: those whose bytes are pinned. They are
+    /// among the places.
+    pub named: Vec<Named>,
+}
+
+/// A file that an argument vector names: by a relative path, or by an absolute one beside the manifest
+/// or in the workspace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Named {
+    /// The path as the manifest writes it.
+    pub written: String,
+    /// Where the file is.
+    pub path: PathBuf,
+    /// The position among the arguments of the program, the program not counted, if the file is the
+    /// script of a shell and every call has it in this position.
+    pub script_at: Option<usize>,
 }
 
 /// Fails if one of these files may be the work of a program that ran here: it did not exist while that
@@ -156,10 +177,23 @@ struct Surroundings<'a> {
 
 /// An entry of an argument vector.
 enum Word {
-    /// Known before a call.
-    Whole(String),
+    /// Known before a call, and as the manifest writes it.
+    Whole { text: String, written: String },
     /// It begins so; the rest is a value of a call.
     Begins(String),
+}
+
+impl Word {
+    fn literal(text: &str) -> Self {
+        Self::Whole { text: text.to_owned(), written: text.to_owned() }
+    }
+
+    fn is_shell(&self) -> bool {
+        match self {
+            Self::Whole { text, .. } => SHELLS.contains(&name_without_version(text)),
+            Self::Begins(_) => false,
+        }
+    }
 }
 
 impl Deciding {
@@ -177,6 +211,7 @@ impl Deciding {
                 let skipped = usize::from(command.script.is_some());
                 let words: Vec<_> = command.argv.iter().skip(skipped).flat_map(words_of).collect();
                 found.vector(&words, &around, command.script.is_none());
+                found.keep_positions(&command.argv);
                 found.environment(&command.env, &command.pass_env, &around);
             }
             DeclaredBody::Worker(worker) => {
@@ -184,7 +219,7 @@ impl Deciding {
                 let around = Surroundings::new(&cwd, &folder, host, &declaration.sandbox);
                 let files = worker.files.values().map(|file| absolute(&file.path));
                 files.for_each(|file| found.program(&file, &around));
-                let words: Vec<_> = worker.argv.iter().cloned().map(Word::Whole).collect();
+                let words: Vec<_> = worker.argv.iter().map(|text| Word::literal(text)).collect();
                 found.vector(&words, &around, true);
                 found.environment(&worker.env, &worker.pass_env, &around);
             }
@@ -213,7 +248,7 @@ impl Deciding {
             workspace: Path::new("/"),
             written: Vec::new(),
         };
-        let words: Vec<_> = argv.iter().cloned().map(Word::Whole).collect();
+        let words: Vec<_> = argv.iter().map(|text| Word::literal(text)).collect();
         let mut found = Self::default();
         found.vector(&words, &around, true);
         found.sorted()
@@ -227,19 +262,22 @@ impl Deciding {
             }
             ResourceContent::Text(_) => Vec::new(),
         };
-        Self { places, missing: Vec::new() }
+        Self { places, ..Self::default() }
     }
 
     /// Adds an argument vector; `whole`: its first entry is the program.
     fn vector(&mut self, words: &[Word], around: &Surroundings<'_>, whole: bool) {
         let runs = words.iter().any(|word| match word {
-            Word::Whole(text) => runs_its_arguments(text),
+            Word::Whole { text, .. } => runs_its_arguments(text),
             Word::Begins(_) => false,
         });
+        // Only a shell that is started directly counts: a wrapper might close the descriptors that the
+        // server hands over.
+        let is_shell = whole && words.first().is_some_and(Word::is_shell);
         let mut script_is_next = runs;
         for (at, word) in words.iter().enumerate() {
-            let text = match word {
-                Word::Whole(text) => text,
+            let (text, written) = match word {
+                Word::Whole { text, written } => (text, written),
                 Word::Begins(text) => {
                     if runs && let Some((folder, _)) = text.rsplit_once('/') {
                         self.existing(folder, around, true);
@@ -249,19 +287,30 @@ impl Deciding {
             };
             if at == 0 && whole {
                 if text.contains('/') {
-                    self.program(&around.cwd.join(text), around);
+                    let place = around.cwd.join(text);
+                    self.name(written, text, &place, around);
+                    self.program(&place, around);
                 }
                 continue;
             }
-            if INLINE.contains(&text.as_str()) {
+            // A shell's `-e` and `-m` are something else.
+            if INLINE.contains(&text.as_str()) && (!is_shell || text == "-c") {
                 script_is_next = false;
             }
             let is_option = text.starts_with('-') || text.is_empty();
-            let found = self.existing(text, around, runs);
-            if script_is_next && !is_option && !runs_its_arguments(text) && !text.contains('=') {
+            let is_script = script_is_next
+                && !is_option
+                && !runs_its_arguments(text)
+                && !text.contains('=');
+            let found = self.existing_as(Some((written, is_script)), text, around, runs);
+            if is_script {
                 script_is_next = false;
                 if !found && looks_like_a_file(text) {
                     self.missing.push(around.cwd.join(text));
+                }
+                let script = self.named.iter_mut().find(|named| named.written == *written);
+                if let Some(script) = script.filter(|_| is_shell) {
+                    script.script_at = Some(at - 1);
                 }
             }
         }
@@ -270,18 +319,40 @@ impl Deciding {
     /// Adds what a text names, if it names a file: as a whole, behind `=`, or, where a shell reads it,
     /// as one of its words. Whether it does.
     fn existing(&mut self, text: &str, around: &Surroundings<'_>, runs: bool) -> bool {
+        self.existing_as(None, text, around, runs)
+    }
+
+    /// [`existing`](Self::existing), where the files found are named by an entry that the manifest
+    /// writes like this, and that is the script of an interpreter or not.
+    fn existing_as(
+        &mut self,
+        entry: Option<(&str, bool)>,
+        text: &str,
+        around: &Surroundings<'_>,
+        runs: bool,
+    ) -> bool {
+        // What values of the environment add is not repeated in a lock.
+        let name_of = |written: &str, part: &str| {
+            if written == text { part.to_owned() } else { written.to_owned() }
+        };
         let words = text.split(|c: char| c.is_whitespace() || ";|&()<>\"'`".contains(c));
         let words = words.filter(|_| runs && text.contains(char::is_whitespace));
         let value = text.split_once('=').map(|(_, value)| value);
         let mut any = false;
-        for text in [Some(text), value].into_iter().flatten().chain(words) {
-            if text.is_empty() || text.len() > 4096 {
+        for part in [Some(text), value].into_iter().flatten().chain(words) {
+            if part.is_empty() || part.len() > 4096 {
                 continue;
             }
-            for place in [around.cwd.join(text), absolute(&around.beside.join(text))] {
+            for place in [around.cwd.join(part), absolute(&around.beside.join(part))] {
                 let Ok(found) = place.metadata() else { continue };
                 let is_data = !runs && around.is_data(&place);
                 if found.is_file() && !is_data {
+                    // The program itself changes what it is granted for writing, but not its script.
+                    if let Some((written, is_script)) = entry
+                        && (is_script || !around.is_data(&place))
+                    {
+                        self.name(&name_of(written, part), part, &place, around);
+                    }
                     self.program(&place, around);
                     any = true;
                 } else if found.is_dir() && runs && is_package(&place) {
@@ -291,6 +362,31 @@ impl Deciding {
             }
         }
         any
+    }
+
+    /// Adds a file to those that are named, if it is one of those: `part` of the vector leads to it. The
+    /// first place of a name counts, which is the one that the program finds.
+    fn name(&mut self, written: &str, part: &str, place: &Path, around: &Surroundings<'_>) {
+        let is_known = self.named.iter().any(|named| named.written == written);
+        if is_known || !place.is_file() || (part.starts_with('/') && !around.is_own(place)) {
+            return;
+        }
+        let path = place.components().collect();
+        self.named.push(Named { written: written.to_owned(), path, script_at: None });
+    }
+
+    /// Keeps positions only of entries that no call moves: those behind entries that are always exactly
+    /// one argument.
+    fn keep_positions(&mut self, argv: &[ArgvEntry]) {
+        let is_fixed = |entry: &&ArgvEntry| match entry {
+            ArgvEntry::One(template) => matches!(word(template), Word::Whole { .. }),
+            ArgvEntry::If { .. } | ArgvEntry::Each { .. } => false,
+        };
+        // The program is not an argument.
+        let fixed = argv.iter().take_while(is_fixed).count().saturating_sub(1);
+        for named in &mut self.named {
+            named.script_at = named.script_at.filter(|at| *at < fixed);
+        }
     }
 
     /// Adds a program or a script, with the interpreter of its first line and the folder that Python
@@ -328,7 +424,7 @@ impl Deciding {
         around: &Surroundings<'_>,
     ) {
         let set = set.iter().map(|(name, template)| match word(template) {
-            Word::Whole(text) | Word::Begins(text) => (name.as_str(), text),
+            Word::Whole { text, .. } | Word::Begins(text) => (name.as_str(), text),
         });
         let passed = passed.iter().filter_map(|name| {
             let value = std::env::var_os(name)?.into_string().ok()?;
@@ -362,6 +458,13 @@ impl<'a> Surroundings<'a> {
         Self { cwd, beside, workspace: &host.workspace_root, written }
     }
 
+    /// Whether a place is beside the manifest or in the workspace, as it is written or where it leads.
+    fn is_own(&self, place: &Path) -> bool {
+        let beside = if self.beside.as_os_str().is_empty() { Path::new(".") } else { self.beside };
+        let roots = [beside, self.workspace].map(spellings).concat();
+        spellings(place).iter().any(|place| roots.iter().any(|root| place.starts_with(root)))
+    }
+
     /// Whether the declaration itself grants a place for writing, other than with the whole workspace.
     fn is_data(&self, place: &Path) -> bool {
         let workspace = absolute(self.workspace);
@@ -392,7 +495,16 @@ fn word(template: &Template) -> Word {
             Piece::Reference(_) => return Word::Begins(text),
         }
     }
-    Word::Whole(text)
+    Word::Whole { text, written: written(template) }
+}
+
+/// A template as its manifest writes it, `$${` for `${` apart.
+fn written(template: &Template) -> String {
+    let pieces = template.pieces.iter().map(|piece| match piece {
+        Piece::Literal(text) => text.clone(),
+        Piece::Reference(reference) => reference.to_string(),
+    });
+    pieces.collect()
 }
 
 fn folder_of(file: &str) -> PathBuf {
@@ -405,9 +517,12 @@ fn absolute(path: &Path) -> PathBuf {
 
 /// Whether a program runs what its arguments name.
 fn runs_its_arguments(program: &str) -> bool {
+    RUN_THEIR_ARGUMENTS.contains(&name_without_version(program))
+}
+
+fn name_without_version(program: &str) -> &str {
     let name = program.rsplit('/').next().unwrap_or_default();
-    let name = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
-    RUN_THEIR_ARGUMENTS.contains(&name)
+    name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-')
 }
 
 /// Whether a text that names no file would have to: a path, or a name as scripts have.

@@ -19,8 +19,8 @@ pub struct RunnerHost {
     pub workspace_root: PathBuf,
     /// What `${secret.x}` stands for.
     pub secrets: Secrets,
-    /// Whether a script runs only as it was when its manifest was loaded. Default `false`: what is
-    /// there runs.
+    /// Whether scripts and files that argument vectors name are used only as they were when their
+    /// manifest was loaded. Default `false`: programs run whatever is there.
     pub pinned_scripts: bool,
     /// What no program of a declaration may change, and what none may read. Default: one without
     /// places, which whoever holds a clone may [set](ControlPlane::set).
@@ -66,7 +66,9 @@ impl RunnerHost {
         Self { secrets, ..self }
     }
 
-    /// Says whether a script that has changed since its manifest was loaded is refused.
+    /// Sets whether a tool is refused when a script, or a file that its argument vector names, has
+    /// changed since its manifest was loaded. The files have to be recorded with
+    /// [`pin_files`](crate::pin_files).
     #[must_use]
     pub fn with_pinned_scripts(self, pinned_scripts: bool) -> Self {
         Self { pinned_scripts, ..self }

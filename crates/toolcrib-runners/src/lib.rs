@@ -28,6 +28,7 @@ mod host;
 mod http;
 mod masked_json;
 mod outcome;
+mod pinned;
 mod redact;
 mod script;
 mod secrets;
@@ -39,12 +40,13 @@ mod worker;
 
 pub use command::CommandRunner;
 pub use confinement::{confinement, grants};
-pub use deciding::Deciding;
+pub use deciding::{Deciding, Named};
 pub use entry::{entries, entry};
 pub use expand::{Invocation, ServerValues, expand};
 pub use host::{Lease, RunnerHost};
 #[cfg(feature = "http")]
 pub use http::{HttpHeader, HttpRequest, HttpRunner};
+pub use pinned::{check_files, pin_files};
 pub use secrets::{
     ExposeSecret, MissingSecret, SECRET_MAX, SecretSource, SecretSources, SecretString, Secrets,
 };

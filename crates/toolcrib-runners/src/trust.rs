@@ -224,7 +224,7 @@ fn credentials(host: &RunnerHost) -> impl Iterator<Item = PathBuf> {
 
 /// The path as it is written, without `.` and `..`, and the path that it leads to, where that is
 /// another.
-fn spellings(path: &Path) -> Vec<PathBuf> {
+pub(crate) fn spellings(path: &Path) -> Vec<PathBuf> {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let mut plain = PathBuf::new();
     for part in absolute.components() {

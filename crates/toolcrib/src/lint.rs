@@ -11,7 +11,7 @@ use toolcrib_manifest::directory::{DirectoryLoad, catalogue, lint_paths};
 use toolcrib_manifest::lock::Kind;
 use toolcrib_manifest::lock::LockMode;
 use toolcrib_manifest::{Diagnostic, Place, Remark, Severity};
-use toolcrib_runners::{Secrets, Word, tool_word, upstream_word};
+use toolcrib_runners::{Secrets, Word, pin_files, tool_word, upstream_word};
 use toolcrib_tool::{Layer, Origin, Source, ToolDefinition, ToolEntry};
 use toolcrib_wire::{Declaration, Target, export};
 
@@ -119,6 +119,8 @@ fn untrusted(files: &mut DirectoryLoad, config: &Config) {
     let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let loaded: Vec<_> = config.manifests.dirs.iter().map(|dir| absolute(dir)).collect();
     for file in &mut files.files {
+        // The word may have been given for these files as they were.
+        pin_files(&mut file.loaded, &host);
         let path = absolute(&file.path);
         let is_loaded =
             loaded.iter().any(|dir| *dir == path || Some(dir.as_path()) == path.parent());

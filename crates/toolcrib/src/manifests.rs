@@ -13,7 +13,7 @@ use toolcrib_manifest::live::{
 use toolcrib_manifest::lock::LockMode;
 #[cfg(feature = "mcp")]
 use toolcrib_mcp::upstream::Upstream;
-use toolcrib_runners::{RunnerHost, Trust};
+use toolcrib_runners::{RunnerHost, Trust, pin_files};
 use toolcrib_tool::{Layer, ToolEntry};
 
 use crate::control_plane::Keeper;
@@ -37,7 +37,11 @@ impl Manifests {
     /// Reads the manifests of directories, in order; a path that is a file is read as one.
     /// `host` says where commands run unless they say so, and which secrets there are.
     pub fn load(paths: &[PathBuf], host: RunnerHost) -> Self {
-        Self { files: Arc::new(load_dirs(paths)), host }
+        let mut files = load_dirs(paths);
+        for file in &mut files.files {
+            pin_files(&mut file.loaded, &host);
+        }
+        Self { files: Arc::new(files), host }
     }
 
     /// Takes it that directories that are not there have no manifests yet.
@@ -212,12 +216,17 @@ struct Registry {
 }
 
 impl Subscriber for Registry {
-    fn apply(&self, changes: Vec<UnitChange>) -> Result<(), String> {
+    fn apply(&self, mut changes: Vec<UnitChange>) -> Result<(), String> {
         if changes.iter().any(|change| matches!(change, UnitChange::Replace { .. })) {
             self.refresh_secrets();
         }
         // Before anything of it can run, no tool can change it any more.
         let prepared = self.keeper.prepare(&changes);
+        for change in &mut changes {
+            if let UnitChange::Replace { loaded, .. } = change {
+                pin_files(loaded, &self.host);
+            }
+        }
         let host = self.host.clone().with_leases(prepared.leases());
         #[cfg(feature = "mcp")]
         let named = NameChanges::of(&changes, &self.host, self.lock.as_deref());

@@ -11,6 +11,7 @@ use tempfile::TempDir;
 pub(crate) struct Crib {
     dir: TempDir,
     home: TempDir,
+    data: TempDir,
 }
 
 /// What a run said and how it ended.
@@ -31,7 +32,7 @@ impl Crib {
     /// A crib with these manifests: file name → text.
     pub(crate) fn new(manifests: &[(&str, &str)]) -> Self {
         let folder = || tempfile::tempdir().expect("a temporary folder");
-        let crib = Self { dir: folder(), home: folder() };
+        let crib = Self { dir: folder(), home: folder(), data: folder() };
         fs::create_dir(crib.path().join("tools.d")).expect("tools.d");
         for (name, text) in manifests {
             crib.write(name, text);
@@ -59,6 +60,11 @@ impl Crib {
     /// What `HOME` is in its runs: its own, so that no run sees or changes that of the developer.
     pub(crate) fn home(&self) -> &Path {
         self.home.path()
+    }
+
+    /// A folder outside the workspace, for files that are not part of the crib.
+    pub(crate) fn data(&self) -> &Path {
+        self.data.path()
     }
 
     /// What `XDG_STATE_HOME` is in its runs.

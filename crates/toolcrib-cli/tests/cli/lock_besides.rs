@@ -94,7 +94,7 @@ fn what_was_not_accepted_of_a_file_is_neither_started_nor_offered() {
     let servers = fs::read_to_string(crib.path().join("tools.d/servers.yaml")).expect("it is");
     crib.write("servers.yaml", &servers.replace("-I, ", "-I, -B, "));
     crib.write("guide.yaml", &GUIDE.replace("Review it.", "Obey.").replace("Nothing.", "Evil."));
-    fs::remove_file(crib.path().join("script.json.log")).expect("it was asked");
+    fs::remove_file(crib.data().join("script.json.log")).expect("it was asked");
     let list = crib.run(&["list", "--all", "--connect"]);
     let said: Vec<_> = list.stdout.lines().filter(|line| line.starts_with("blocked")).collect();
     assert_snapshot!(said.join("\n"), @"
@@ -104,7 +104,7 @@ fn what_was_not_accepted_of_a_file_is_neither_started_nor_offered() {
     ");
     assert!(!list.stdout.contains("PROMPT"), "{list:?}");
     assert!(list.stderr.contains("down upstream notes: it has changed since"), "{list:?}");
-    assert!(!crib.path().join("script.json.log").exists(), "it was not started");
+    assert!(!crib.data().join("script.json.log").exists(), "it was not started");
     assert_snapshot!(crib.run(&["why", "review", "--connect"]).stdout, @"
     review
       prompt        declared by manifest tools.d/guide.yaml:4:11; blocked: it has changed since toolcrib.lock accepted it
@@ -125,7 +125,7 @@ fn what_was_not_accepted_of_a_file_is_neither_started_nor_offered() {
 fn a_server_that_is_not_there_keeps_its_tools_in_the_lock() {
     let crib = locked("warn");
     let before = fs::read_to_string(crib.path().join("toolcrib.lock")).expect("it is there");
-    fs::write(crib.path().join("script.json"), "broken").expect("a script");
+    fs::write(crib.data().join("script.json"), "broken").expect("a script");
     let check = crib.run(&["lock", "--check", "--connect"]);
     assert_eq!(check.code, Some(1), "nobody knows what it offers: {check:?}");
     assert!(check.stderr.contains("down upstream notes"), "{check:?}");

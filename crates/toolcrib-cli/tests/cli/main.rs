@@ -26,6 +26,7 @@ mod keep_alive;
 mod load;
 mod lock;
 mod lock_besides;
+mod lock_files;
 mod manifests;
 mod meta_tools;
 mod own_process;

@@ -16,14 +16,14 @@ const SERVER: &str =
 /// A crib whose one manifest names this server, and the server's script.
 pub(crate) fn crib(more: &str) -> Crib {
     let crib = Crib::new(&[]);
-    let script = crib.path().join("script.json");
+    let script = crib.data().join("script.json");
     crib.write(
         "servers.yaml",
         &format!(
             "toolcrib: 1\nupstream:\n  - name: notes\n    command: [python3, -I, -S, '{SERVER}', \
              '{}']\n    sandbox: {{read: ['{SERVER}'], write: ['{}']}}\n{more}",
             script.display(),
-            crib.path().display(),
+            crib.data().display(),
         ),
     );
     say(&crib, "Read one note.");
@@ -40,7 +40,7 @@ pub(crate) fn say(crib: &Crib, description: &str) {
         },
         {"name": "bad", "description": "Hidden\u{200b}.", "inputSchema": {"type": "object"}},
     ]});
-    fs::write(crib.path().join("script.json"), tools.to_string()).expect("a script");
+    fs::write(crib.data().join("script.json"), tools.to_string()).expect("a script");
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn a_listing_has_the_tools_of_servers_and_says_which_servers_are_not_there() {
 fn a_slow_server_does_not_keep_a_listing_waiting_for_long() {
     let crib = crib("");
     let slow = json!({"tools": [], "waits": true});
-    fs::write(crib.path().join("script.json"), slow.to_string()).expect("a script");
+    fs::write(crib.data().join("script.json"), slow.to_string()).expect("a script");
     let started = Instant::now();
     let run = crib.run(&["list", "--connect"]);
     assert!(started.elapsed() < Duration::from_secs(15), "{:?}", started.elapsed());
@@ -119,7 +119,7 @@ fn a_dry_run_shows_what_a_server_would_be_told_and_tells_it_nothing() {
     let plan =
         json!({"kind": "upstream", "server": "notes", "tool": "get", "arguments": {"id": 7}});
     assert_eq!(json["plan"], plan);
-    let log = fs::read_to_string(crib.path().join("script.json.log")).expect("it was asked");
+    let log = fs::read_to_string(crib.data().join("script.json.log")).expect("it was asked");
     assert!(log.contains("tools/list") && !log.contains("tools/call"), "{log}");
     let run = crib.run(&["call", "notes_get", "id=seven", "--dry-run"]);
     assert_eq!(run.code, Some(1), "{run:?}");
@@ -131,7 +131,7 @@ fn a_dry_run_says_why_a_server_is_not_there() {
     let run = crib.run(&["call", "gone_get", "--dry-run"]);
     assert_eq!(run.code, Some(1), "{run:?}");
     assert!(run.stderr.contains("down upstream gone: it cannot be started"), "{run:?}");
-    assert!(!crib.path().join("script.json.log").exists(), "the other is not asked");
+    assert!(!crib.data().join("script.json.log").exists(), "the other is not asked");
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn a_reload_says_what_becomes_of_each_server() {
     let run = crib.run(&["reload"]);
     assert!(run.stdout.contains("upstream notes: with other settings, connected"), "{run:?}");
     assert!(run.stdout.contains("upstream more: gone"), "{run:?}");
-    let log = fs::read_to_string(crib.path().join("script.json.log")).expect("it was asked");
+    let log = fs::read_to_string(crib.data().join("script.json.log")).expect("it was asked");
     assert_eq!(log.matches("\"initialize\"").count(), 2, "{log}");
 }
 
@@ -263,7 +263,7 @@ fn a_server_whose_secret_is_not_there_is_not_started() {
     let crib = crib("    env: {TOKEN: \"${secret.token}\"}\n");
     let run = crib.run(&["list", "--connect"]);
     assert!(run.stderr.contains("down upstream notes: it needs the secret `token`"), "{run:?}");
-    assert!(!crib.path().join("script.json.log").exists());
+    assert!(!crib.data().join("script.json.log").exists());
 }
 
 #[test]

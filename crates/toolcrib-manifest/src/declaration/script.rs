@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::{Serialize, Serializer};
 
 /// What stands in a digest's place where a script could not be read.
-const UNREADABLE: &str = "unreadable";
+pub(super) const UNREADABLE: &str = "unreadable";
 
 /// A script, and what was in it when its manifest was loaded.
 ///
@@ -55,7 +55,12 @@ fn bytes(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 fn digest(bytes: &[u8]) -> String {
-    format!("blake3:{}", blake3::hash(bytes).to_hex())
+    digest_text(&blake3::hash(bytes))
+}
+
+/// A digest as locks write it.
+pub(super) fn digest_text(hash: &blake3::Hash) -> String {
+    format!("blake3:{}", hash.to_hex())
 }
 
 impl Serialize for ScriptFile {

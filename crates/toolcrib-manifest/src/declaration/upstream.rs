@@ -7,7 +7,7 @@ use std::time::Duration;
 use toolcrib_net::IpNet;
 use toolcrib_tool::{Approval, Origin, RateLimit};
 
-use super::{Needs, SandboxSpec};
+use super::{NamedFile, Needs, SandboxSpec};
 use crate::template::Template;
 
 /// Another MCP server, whose tools are offered here.
@@ -62,6 +62,8 @@ pub enum UpstreamTransport {
 pub struct StdioUpstream {
     /// The argument vector; the first entry is the program, and literal.
     pub argv: Vec<Template>,
+    /// The files that the vector names, as [`CommandSpec::files`](super::CommandSpec::files) has them.
+    pub files: BTreeMap<String, NamedFile>,
     /// Variables set for the program.
     pub env: BTreeMap<String, Template>,
     /// Variables of the server's environment handed through.

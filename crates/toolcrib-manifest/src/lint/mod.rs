@@ -1,7 +1,6 @@
 //! What `check` says beyond what keeps a file from loading: what is probably not meant, what could
 //! be better, and what others would make of it.
 
-mod files;
 mod hidden;
 mod schemas;
 mod tools;
@@ -67,7 +66,6 @@ pub fn lint_str(
             }
             words::check(tool, findings);
             tools::check(tool, findings);
-            files::check(tool, findings);
             for schema in ["input", "output_schema"].iter().filter_map(|key| tool.entry(key)) {
                 schemas::check(&schema.node, findings);
             }

@@ -11,7 +11,7 @@ use crate::source::Span;
 use crate::template::{Piece, Reference, Template};
 
 /// One argument as far as it is known at load, with the node it was written in.
-pub(crate) struct Word<'n> {
+pub(super) struct Word<'n> {
     pub(crate) template: Template,
     pub(crate) node: &'n Node,
 }

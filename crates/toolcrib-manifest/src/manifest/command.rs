@@ -71,6 +71,7 @@ pub(super) fn read(
     Some(DeclaredBody::Command(CommandSpec {
         argv: argv?,
         script,
+        files: BTreeMap::new(),
         stdin,
         env,
         pass_env,

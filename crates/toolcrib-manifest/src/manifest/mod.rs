@@ -29,9 +29,7 @@ mod worker;
 
 use std::collections::HashMap;
 
-pub(crate) use self::argv::Word;
 pub(crate) use self::schema::subschemas;
-pub(crate) use self::scripts::files;
 
 pub use self::json_schema::manifest_schema;
 use self::limits::Limits;

@@ -49,21 +49,10 @@ pub(super) fn check(words: &[Word<'_>], findings: &mut Findings<'_>) -> bool {
                 }
             }
             Program::Stdin => from_stdin = true,
-            Program::File(_) => {}
+            Program::File => {}
         }
     }
     from_stdin
-}
-
-/// The files, as far as their names are known at load, that interpreters in an argument vector run.
-pub(crate) fn files<'w, 'n>(words: &'w [Word<'n>]) -> impl Iterator<Item = &'w Word<'n>> {
-    words.iter().enumerate().filter_map(|(at, word)| {
-        let (name, interpreter) = word.literal().and_then(Interpreter::find)?;
-        match interpreter.program(name, &words[at + 1..]) {
-            Program::File(file) => file,
-            Program::Text(_) | Program::Stdin => None,
-        }
-    })
 }
 
 /// The diagnostic for a value inside a program's text.
@@ -80,8 +69,8 @@ pub(super) fn spliced(reference: &Reference, place: &Span) -> Diagnostic {
 /// Where an interpreter finds the program it runs.
 enum Program<'w, 'n> {
     Text(&'w Word<'n>),
-    /// Its name, if it is known at load.
-    File(Option<&'w Word<'n>>),
+    /// In a file.
+    File,
     Stdin,
 }
 
@@ -109,20 +98,20 @@ impl Interpreter {
                     at += 1;
                     continue;
                 }
-                return Program::File(None);
+                return Program::File;
             };
             if !su && (text == "-" || text == "-s") {
                 return Program::Stdin;
             } else if self.text_follows(text) {
                 let mut rest = words[at + 1..].iter();
                 let script = rest.find(|word| !word.literal().is_some_and(is_option));
-                return script.map_or(Program::File(None), Program::Text);
+                return script.map_or(Program::File, Program::Text);
             } else if self.value_follows(text) {
                 at += 2;
             } else if is_option(text) || su {
                 at += 1;
             } else {
-                return Program::File(Some(word));
+                return Program::File;
             }
         }
         Program::Stdin

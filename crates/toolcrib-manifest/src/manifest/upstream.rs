@@ -253,6 +253,7 @@ fn stdio(
     }
     Some(StdioUpstream {
         argv,
+        files: BTreeMap::new(),
         env,
         pass_env: fields.texts("pass_env").unwrap_or_default(),
         cwd: fields.text("cwd").map(PathBuf::from),

@@ -5,6 +5,7 @@ use std::path::Path;
 use insta::assert_snapshot;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
+use toolcrib_manifest::declaration::{DeclaredBody, NamedFile, UpstreamTransport};
 use toolcrib_manifest::load_str;
 use toolcrib_manifest::lock::{
     Kind, Lock, LockMode, Verdict, apply_lock, apply_lock_to, changes, digest_of,
@@ -663,4 +664,56 @@ fn a_changed_tool_of_another_server_is_blocked_wherever_the_lock_is_read() {
     assert_eq!(judged(LockMode::Warn, Some(&empty)), Some((Verdict::Unlisted, false)));
     assert_eq!(judged(LockMode::Warn, None), None);
     assert_eq!(judged(LockMode::Enforce, None), Some((Verdict::Unlisted, true)));
+}
+
+#[test]
+fn files_that_argv_names_are_part_of_the_digest_and_tools_without_them_keep_theirs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("a.py");
+    let text = "toolcrib: 1\ntools:\n  - {name: t, description: Run it., run: {argv: [python3, \
+                tools/a.py]}}\n";
+    let loaded = load_str("t.yaml", text);
+    let mut declaration = loaded.declarations.first().expect("it is right").clone();
+    let without = declaration.digest();
+    assert_snapshot!(without, @"blake3:28eb65d341c3d48ee8105f5ccccdc0c1e4a639d79f30ce85b40a2415cc2029a0");
+    assert!(declaration.expanded()["run"].get("files").is_none());
+
+    let mut pinned = || {
+        let DeclaredBody::Command(command) = &mut declaration.body else { panic!("a command") };
+        command.files = [("tools/a.py".to_owned(), NamedFile::read(&file))].into();
+        (declaration.digest(), declaration.expanded()["run"]["files"]["tools/a.py"].clone())
+    };
+    let missing = pinned();
+    assert_eq!(missing.1, "unreadable");
+    std::fs::write(&file, "print(1)\n").expect("a script");
+    let first = pinned();
+    assert_eq!(first.1, digest_text(b"print(1)\n"));
+    std::fs::write(&file, "print(2)\n").expect("a script");
+    let second = pinned();
+    let all = [&without, &missing.0, &first.0, &second.0];
+    assert!(all.iter().enumerate().all(|(at, one)| !all[..at].contains(one)), "{all:?}");
+    std::fs::write(&file, "print(1)\n").expect("a script");
+    assert_eq!(pinned(), first, "only the bytes count");
+
+    let large = std::fs::File::create(&file).expect("a file");
+    large.set_len(NamedFile::MAX_BYTES + 1).expect("a hole");
+    assert_eq!(pinned(), missing);
+    let error = NamedFile::read(&file).is_unchanged().expect_err("it is too large").to_string();
+    assert_eq!(error, "it is larger than 64 MiB");
+    std::fs::remove_file(&file).expect("removed");
+    std::fs::create_dir(&file).expect("a folder in its place");
+    assert_eq!(pinned(), missing);
+}
+
+#[test]
+fn files_that_the_command_of_a_server_names_are_part_of_its_digest() {
+    let text = "toolcrib: 1\nupstream:\n  - {name: notes, command: [python3, server.py]}\n";
+    let loaded = load_str("t.yaml", text);
+    let mut server = loaded.upstreams.first().expect("it is right").clone();
+    let without = server.digest();
+    assert_snapshot!(without, @"blake3:9ce41ed97f91621c9abce4e3bc8352c033ab1b15f1e0801bc027ba1eb597f337");
+    let UpstreamTransport::Stdio(stdio) = &mut server.transport else { panic!("a program") };
+    stdio.files = [("server.py".to_owned(), NamedFile::read("/no/such/file"))].into();
+    assert_eq!(server.expanded()["files"]["server.py"], "unreadable");
+    assert_ne!(server.digest(), without);
 }

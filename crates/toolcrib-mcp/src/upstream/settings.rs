@@ -245,7 +245,23 @@ pub struct StdioServer {
     confinement: Confinement,
     plane: Option<ControlPlane>,
     deciding: Vec<PathBuf>,
+    check: Option<StartCheck>,
 }
+
+/// What is asked before each start. Two are equal if they check the same.
+#[derive(Clone)]
+struct StartCheck {
+    what: String,
+    check: Arc<dyn Fn() -> Result<(), String> + Send + Sync>,
+}
+
+impl PartialEq for StartCheck {
+    fn eq(&self, other: &Self) -> bool {
+        self.what == other.what
+    }
+}
+
+impl Eq for StartCheck {}
 
 impl StdioServer {
     /// A program without arguments, in the server's working directory.
@@ -259,6 +275,7 @@ impl StdioServer {
             confinement: Confinement::default(),
             plane: None,
             deciding: Vec::new(),
+            check: None,
         }
     }
 
@@ -315,8 +332,26 @@ impl StdioServer {
         self
     }
 
+    /// Sets what has to succeed right before each start, and fails with a clause: `it <clause>`.
+    /// `what` says what is checked: a server for which something else is checked is another server,
+    /// and takes the place of this one. Default: nothing.
+    #[must_use]
+    pub fn check_start(
+        mut self,
+        what: impl Into<String>,
+        check: impl Fn() -> Result<(), String> + Send + Sync + 'static,
+    ) -> Self {
+        self.check = Some(StartCheck { what: what.into(), check: Arc::new(check) });
+        self
+    }
+
     /// Why it must not be started now, if there is a reason.
     pub(crate) fn refusal(&self) -> Option<String> {
+        let check = self.check.as_ref();
+        self.exposed().or_else(|| Some(format!("it {}", (check?.check)().err()?)))
+    }
+
+    fn exposed(&self) -> Option<String> {
         let file = self.plane.as_ref()?.exposed(&self.deciding)?;
         Some(format!(
             "it runs `{}`, which did not exist while programs of this server could create it: look at \

@@ -33,6 +33,7 @@ pub(crate) fn command<const N: usize>(argv: [ArgvEntry; N]) -> Declaration {
         body: DeclaredBody::Command(CommandSpec {
             argv: Vec::from(argv),
             script: None,
+            files: BTreeMap::new(),
             stdin: None,
             env: BTreeMap::new(),
             pass_env: Vec::new(),

@@ -6,7 +6,7 @@ use toolcrib_manifest::declaration::{
 use toolcrib_manifest::template::{Piece, Reference, Template};
 use toolcrib_mcp::upstream::{HttpServer, StdioServer, Upstream};
 use toolcrib_runners::{
-    Deciding, ExposeSecret as _, RunnerHost, Secrets, Word, grants, upstream_word,
+    Deciding, ExposeSecret as _, RunnerHost, Secrets, Word, check_files, grants, upstream_word,
 };
 
 /// An upstream as a file declares it, with the values it refers to. What is not there makes it one
@@ -17,12 +17,16 @@ use toolcrib_runners::{
 pub fn upstream(declaration: &UpstreamDeclaration, host: &RunnerHost) -> Upstream {
     let mut values = Values { secrets: &host.secrets, missing: Vec::new() };
     let word = upstream_word(declaration, &declaration.digest(), host);
-    if let Some(Word::Missing { remedy }) = word {
+    if let Some(Word::Missing { remedy }) = &word {
         values.lacks(format!("it {remedy}"));
     }
+    let is_pinned = host.pinned_scripts || word == Some(Word::GivenForDigest);
     let mut upstream = match &declaration.transport {
         UpstreamTransport::Stdio(stdio) => {
-            let server = server(stdio, declaration, host, &mut values);
+            let mut server = server(stdio, declaration, host, &mut values);
+            if is_pinned {
+                server = held(server, stdio, declaration, host, &mut values);
+            }
             Upstream::stdio(declaration.name.as_str(), server)
         }
         UpstreamTransport::Http(http) => {
@@ -91,6 +95,26 @@ fn server(
         values.lacks(reason);
     }
     server.cwd(cwd).confine(confinement).control_plane(&host.control_plane, deciding.places)
+}
+
+/// The server, started only while the files that its argument vector names are those that were accepted.
+fn held(
+    server: StdioServer,
+    stdio: &StdioUpstream,
+    declaration: &UpstreamDeclaration,
+    host: &RunnerHost,
+    values: &mut Values<'_>,
+) -> StdioServer {
+    let unread = stdio.files.values().find(|file| file.digest.is_none());
+    if let Some(Err(reason)) =
+        unread.map(|_| check_files(stdio, &declaration.origin.file, host))
+    {
+        values.lacks(format!("it {reason}"));
+    }
+    let what: Vec<_> = stdio.files.values().filter_map(|file| file.digest.as_deref()).collect();
+    let (what, stdio, host) = (what.join(" "), stdio.clone(), host.clone());
+    let file = declaration.origin.file.clone();
+    server.check_start(what, move || check_files(&stdio, &file, &host))
 }
 
 fn remote(http: &HttpUpstream, values: &mut Values<'_>) -> HttpServer {

@@ -92,9 +92,7 @@ impl CommandRunner {
         deciding::check(&self.host.control_plane, std::iter::once_with(files).flatten())?;
         let refused = |problem| ToolError::unavailable(format!("the tool {problem}"));
         let start = match &spec.script {
-            Some(script) => {
-                script::start(script, self.host.pinned_scripts).map_err(refused)?
-            }
+            Some(script) => script::start(script, self.host.pinned_scripts).map_err(refused)?,
             None => script::Start::of(invocation.program),
         };
         let cwd = self.host.directory(invocation.cwd.as_deref());

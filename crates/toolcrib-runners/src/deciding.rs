@@ -298,10 +298,8 @@ impl Deciding {
                 script_is_next = false;
             }
             let is_option = text.starts_with('-') || text.is_empty();
-            let is_script = script_is_next
-                && !is_option
-                && !runs_its_arguments(text)
-                && !text.contains('=');
+            let is_script =
+                script_is_next && !is_option && !runs_its_arguments(text) && !text.contains('=');
             let found = self.existing_as(Some((written, is_script)), text, around, runs);
             if is_script {
                 script_is_next = false;

@@ -33,7 +33,14 @@ impl UpstreamDeclaration {
         } = self;
         let mut expanded = Map::new();
         match transport {
-            UpstreamTransport::Stdio(StdioUpstream { argv, files, env, pass_env, cwd, sandbox }) => {
+            UpstreamTransport::Stdio(StdioUpstream {
+                argv,
+                files,
+                env,
+                pass_env,
+                cwd,
+                sandbox,
+            }) => {
                 put(&mut expanded, "command", json!(argv));
                 put(&mut expanded, "files", json!(files));
                 put(&mut expanded, "env", json!(env));

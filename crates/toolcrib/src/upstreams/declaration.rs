@@ -106,9 +106,7 @@ fn held(
     values: &mut Values<'_>,
 ) -> StdioServer {
     let unread = stdio.files.values().find(|file| file.digest.is_none());
-    if let Some(Err(reason)) =
-        unread.map(|_| check_files(stdio, &declaration.origin.file, host))
-    {
+    if let Some(Err(reason)) = unread.map(|_| check_files(stdio, &declaration.origin.file, host)) {
         values.lacks(format!("it {reason}"));
     }
     let what: Vec<_> = stdio.files.values().filter_map(|file| file.digest.as_deref()).collect();

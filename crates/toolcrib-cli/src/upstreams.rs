@@ -35,8 +35,9 @@ pub(crate) async fn connect_for(started: &Started, tool: &str) {
     if started.crib.executor().registry().snapshot().get(tool).is_some() {
         return;
     }
-    let asked: Vec<_> =
-        started.manifests.upstreams().filter(|upstream| upstream.may_offer(tool)).collect();
+    // As the crib has them: what the lock blocks is not started for a call either.
+    let declared = started.crib.declared_upstreams().into_iter();
+    let asked: Vec<_> = declared.filter(|upstream| upstream.may_offer(tool)).collect();
     if !asked.is_empty() {
         before_programs(started);
     }

@@ -271,9 +271,10 @@ impl Toolcrib {
     }
 
     /// The other MCP servers that the builder was given or manifests name now, in the order that decides
-    /// names, whether they are connected to or not.
+    /// names, whether they are connected to or not. A server that the lock blocks is among them; it is
+    /// never started, and its status says why.
     #[cfg(all(feature = "manifests", feature = "mcp"))]
-    pub(crate) fn declared_upstreams(&self) -> Vec<toolcrib_mcp::upstream::Upstream> {
+    pub fn declared_upstreams(&self) -> Vec<toolcrib_mcp::upstream::Upstream> {
         self.connections.wanted()
     }
 

@@ -177,9 +177,9 @@ fn a_file_that_is_too_large_to_be_pinned_keeps_the_tool_from_running() {
     assert!(lock.contains("\"/run/files/large\" = \"unreadable\""), "{lock}");
     let run = hello(&crib);
     assert!(run.code == Some(1) && run.stderr.contains("larger than 64 MiB"), "{run:?}");
-    large.set_len(64 * 1024 * 1024).expect("cut");
+    large.set_len(1024).expect("cut");
     accept(&crib);
-    says(&crib, "67108864 large");
+    says(&crib, "1024 large");
 }
 
 #[test]
@@ -232,4 +232,40 @@ fn trust_covers_the_bytes_of_files_that_argv_names() {
 
     write(&crib, "x.sh", SHELL);
     says(&crib, "Hello");
+}
+
+#[test]
+fn a_changed_file_of_a_server_keeps_it_from_starting() {
+    let server = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../toolcrib-mcp/tests/mcp/upstream/server.py"
+    );
+    let crib = Crib::new(&[]);
+    let text = fs::read_to_string(server).expect("the scripted server");
+    write(&crib, "server.py", &text);
+    let script = crib.data().join("script.json");
+    let get = json!({"name": "get", "description": "Read one note.", "inputSchema": {"type": "object"}});
+    fs::write(&script, json!({"tools": [get]}).to_string()).expect("a script");
+    let declared = json!({
+        "name": "notes",
+        "command": ["python3", "-I", "-S", "server.py", script],
+        "sandbox": {"write": [crib.data()]},
+    });
+    crib.write("s.yaml", &json!({"toolcrib": 1, "upstream": [declared]}).to_string());
+    crib.config("registry: {lock: enforce}\nstate: {dir: state}\n");
+    accept(&crib);
+    let called = || crib.run(&["call", "notes_get"]);
+    let first = called();
+    assert_eq!(first.code, Some(0), "{first:?}");
+    let lock = fs::read_to_string(crib.path().join("toolcrib.lock")).expect("it was written");
+    assert!(lock.contains("\"/files/server.py\" = \"blake3:"), "{lock}");
+
+    let log = crib.data().join("script.json.log");
+    fs::remove_file(&log).expect("it was asked");
+    write(&crib, "server.py", &format!("{text}\n# changed\n"));
+    let changed = called();
+    assert_eq!(changed.code, Some(1), "{changed:?}");
+    assert!(!log.exists(), "it was not started");
+    write(&crib, "server.py", &text);
+    assert_eq!(called().code, Some(0));
 }

@@ -68,13 +68,18 @@ fn digest_of_file(path: &Path) -> io::Result<String> {
 
 fn copy(path: &Path, to: &mut impl Write) -> io::Result<()> {
     // Checked before it is opened: opening a named pipe waits for a writer.
-    if !path.metadata()?.is_file() {
+    let found = path.metadata()?;
+    if !found.is_file() {
         return Err(io::Error::other("it is not a regular file"));
+    }
+    let too_large = || io::Error::other("it is larger than 64 MiB");
+    if found.len() > NamedFile::MAX_BYTES {
+        return Err(too_large());
     }
     let mut file = File::open(path)?.take(NamedFile::MAX_BYTES + 1);
     io::copy(&mut file, to)?;
     if file.limit() == 0 {
-        return Err(io::Error::other("it is larger than 64 MiB"));
+        return Err(too_large());
     }
     Ok(())
 }

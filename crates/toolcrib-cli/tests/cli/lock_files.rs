@@ -236,15 +236,14 @@ fn trust_covers_the_bytes_of_files_that_argv_names() {
 
 #[test]
 fn a_changed_file_of_a_server_keeps_it_from_starting() {
-    let server = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../toolcrib-mcp/tests/mcp/upstream/server.py"
-    );
+    let server =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../toolcrib-mcp/tests/mcp/upstream/server.py");
     let crib = Crib::new(&[]);
     let text = fs::read_to_string(server).expect("the scripted server");
     write(&crib, "server.py", &text);
     let script = crib.data().join("script.json");
-    let get = json!({"name": "get", "description": "Read one note.", "inputSchema": {"type": "object"}});
+    let get =
+        json!({"name": "get", "description": "Read one note.", "inputSchema": {"type": "object"}});
     fs::write(&script, json!({"tools": [get]}).to_string()).expect("a script");
     let declared = json!({
         "name": "notes",

@@ -287,8 +287,10 @@ pub const CODES: &[Code] = &[
     warning(
         "needs-trust",
         "A tool or MCP server with profile `trusted`, or with grants that reach the home folder or \
-         credentials, that the operator does not vouch for.",
-        "Name it in `manifests.trusted`, run `toolcrib trust`, or give it a narrower profile and grants.",
+         credentials, or a resource or prompt whose file is outside of the manifest's folder and the \
+         workspace, that the operator does not vouch for.",
+        "Name it in `manifests.trusted`, run `toolcrib trust`, or give it a narrower profile and grants; \
+         move the file of a resource beside the manifest.",
     ),
     error(
         "newer-format",

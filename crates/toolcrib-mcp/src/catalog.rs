@@ -4,7 +4,6 @@ mod address;
 mod text;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
@@ -14,6 +13,8 @@ use toolcrib_tool::Icon;
 
 pub use address::Address;
 pub use text::{CatalogText, TextPiece};
+/// A file that the server itself reads.
+pub use toolcrib_sandbox::ServedFile;
 
 /// A prompt: messages that a person chooses to begin a conversation with.
 #[derive(Debug, Clone, PartialEq)]
@@ -63,8 +64,8 @@ pub enum MessageContent {
     Text(CatalogText),
     /// A file: a picture, a sound or anything else, as its type says.
     File {
-        /// Where it is.
-        path: PathBuf,
+        /// Where it is, and where it may be.
+        file: ServedFile,
         /// Its mime type.
         mime_type: String,
     },
@@ -99,7 +100,7 @@ pub enum ResourceContent {
     /// A text, with the values of the address's variables in it.
     Text(CatalogText),
     /// A file, as it is when it is read.
-    File(PathBuf),
+    File(ServedFile),
 }
 
 /// The prompts and resources of a server, which may change while it serves. Cloning it is cheap;

@@ -269,7 +269,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
         let offer = self.server.offer().ok_or_else(|| not_offered("prompts"))?;
-        prompting::answer(&offer, request, &context).await
+        prompting::answer(&self.server, &offer, request, &context).await
     }
 
     async fn list_resources(
@@ -319,7 +319,7 @@ impl ServerHandler for Handler {
         {
             read?
         } else {
-            offering::read(&offer, &request.uri).await?
+            offering::read(&self.server, &offer, &request.uri).await?
         };
         Ok(read.into())
     }

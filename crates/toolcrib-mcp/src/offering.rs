@@ -1,16 +1,16 @@
 //! `prompts/*`, `resources/*` and `completion/complete`, answered from the catalog.
 
 use std::collections::BTreeMap;
-use std::io::Read as _;
-use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rmcp::model::{CompleteRequestParams, ErrorData, JsonObject, Reference};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
-use toolcrib_tool::{Icon, canonical_json};
+use toolcrib_sandbox::ServedFile;
+use toolcrib_tool::{Content, Icon, canonical_json};
 
+use crate::McpServer;
 use crate::catalog::{MessageContent, Offer, Prompt, Resource, ResourceContent};
 
 /// The longest file that is handed out, in bytes.
@@ -120,8 +120,9 @@ pub(crate) fn told<'a>(
     if names.is_empty() { Ok(values) } else { Err(Missing { prompt, names }) }
 }
 
-/// A prompt's messages, as `prompts/get` answers.
+/// A prompt's messages, as `prompts/get` answers; what is secret here is masked.
 pub(crate) async fn messages<T: DeserializeOwned>(
+    server: &McpServer,
     offer: &Offer,
     prompt: &Prompt,
     values: &BTreeMap<String, String>,
@@ -129,18 +130,21 @@ pub(crate) async fn messages<T: DeserializeOwned>(
     let mut messages = Vec::new();
     for message in &prompt.messages {
         let content = match &message.content {
-            MessageContent::Text(text) => json!({"type": "text", "text": text.fill(values)}),
+            MessageContent::Text(text) => {
+                let text = server.masked(Content::Text(text.fill(values)));
+                json!({"type": "text", "text": text.as_text()})
+            }
             MessageContent::Resource(uri) => {
                 let uri = uri.fill(values);
-                json!({"type": "resource", "resource": contents(offer, &uri).await?})
+                json!({"type": "resource", "resource": contents(server, offer, &uri).await?})
             }
-            MessageContent::File { path, mime_type } => {
-                let bytes = file(path).await?;
+            MessageContent::File { file, mime_type } => {
+                let bytes = read_file(server, file).await?;
                 let kind = mime_type.split('/').next().unwrap_or_default();
                 if ["image", "audio"].contains(&kind) {
                     json!({"type": kind, "data": STANDARD.encode(bytes), "mimeType": mime_type})
                 } else {
-                    let name = path.file_name().unwrap_or_default().to_string_lossy();
+                    let name = file.path().file_name().unwrap_or_default().to_string_lossy();
                     let uri = format!("file:///{name}");
                     json!({"type": "resource", "resource": said(&uri, mime_type, bytes)})
                 }
@@ -154,17 +158,21 @@ pub(crate) async fn messages<T: DeserializeOwned>(
 }
 
 /// What is at an address, as `resources/read` answers.
-pub(crate) async fn read<T: DeserializeOwned>(offer: &Offer, uri: &str) -> Result<T, ErrorData> {
-    complete(json!({"contents": [contents(offer, uri).await?]}))
+pub(crate) async fn read<T: DeserializeOwned>(
+    server: &McpServer,
+    offer: &Offer,
+    uri: &str,
+) -> Result<T, ErrorData> {
+    complete(json!({"contents": [contents(server, offer, uri).await?]}))
 }
 
-async fn contents(offer: &Offer, uri: &str) -> Result<Value, ErrorData> {
+async fn contents(server: &McpServer, offer: &Offer, uri: &str) -> Result<Value, ErrorData> {
     let Some((resource, values)) = offer.resource(uri) else {
         return Err(not_found(uri));
     };
     let bytes = match &resource.content {
-        ResourceContent::Text(text) => text.fill(&values).into_bytes(),
-        ResourceContent::File(path) => file(path).await?,
+        ResourceContent::Text(text) => server.masked_bytes(text.fill(&values).as_bytes()),
+        ResourceContent::File(file) => read_file(server, file).await?,
     };
     Ok(said(uri, &resource.mime_type, bytes))
 }
@@ -193,21 +201,18 @@ fn is_text(mime_type: &str) -> bool {
         })
 }
 
-/// A file's bytes. What is wrong with it is for the operator; the client is told that it is.
-async fn file(path: &Path) -> Result<Vec<u8>, ErrorData> {
-    let wanted = path.to_owned();
-    let read = tokio::task::spawn_blocking(move || {
-        let mut bytes = Vec::new();
-        std::fs::File::open(wanted)?.take(FILE_MAX + 1).read_to_end(&mut bytes)?;
-        Ok::<_, std::io::Error>(bytes)
-    });
+/// A file's bytes, with what is secret here masked. What is wrong with the file is for the operator; the
+/// client is told that something is.
+async fn read_file(server: &McpServer, file: &ServedFile) -> Result<Vec<u8>, ErrorData> {
+    let wanted = file.clone();
+    let read = tokio::task::spawn_blocking(move || wanted.read(FILE_MAX));
     let problem = match read.await {
-        Ok(Ok(bytes)) if bytes.len() as u64 <= FILE_MAX => return Ok(bytes),
-        Ok(Ok(_)) => format!("it is longer than {FILE_MAX} bytes"),
+        Ok(Ok(bytes)) => return Ok(server.masked_bytes(&bytes)),
         Ok(Err(error)) => error.to_string(),
         Err(error) => error.to_string(),
     };
-    tracing::warn!(file = %path.display(), problem, "a file that is offered to clients cannot be read");
+    let path = file.path().display();
+    tracing::warn!(file = %path, problem, "a file that is offered to clients cannot be read");
     Err(ErrorData::internal_error(
         "the file behind it cannot be read here; tell whoever runs this server",
         None,

@@ -8,12 +8,14 @@ use rmcp::model::{
 use rmcp::service::RequestContext;
 use toolcrib_core::suspension::Resolution;
 
+use crate::McpServer;
 use crate::asking::{Questions, Reply};
 use crate::catalog::Offer;
 use crate::{offering, revision};
 
 /// Answers one `prompts/get`.
 pub(crate) async fn answer(
+    server: &McpServer,
     offer: &Offer,
     request: GetPromptRequestParams,
     context: &RequestContext<RoleServer>,
@@ -44,6 +46,6 @@ pub(crate) async fn answer(
         }
     }
     let values = offering::told(prompt, Some(&given)).map_err(|missing| missing.error())?;
-    let messages: GetPromptResult = offering::messages(offer, prompt, &values).await?;
+    let messages: GetPromptResult = offering::messages(server, offer, prompt, &values).await?;
     Ok(messages.into())
 }

@@ -254,6 +254,14 @@ impl McpServer {
         self.0.executor.masked(part)
     }
 
+    /// Bytes that do not come of a call, likewise, whether they are text or not.
+    pub(crate) fn masked_bytes(&self, bytes: &[u8]) -> Vec<u8> {
+        let (mut mask, mut shown) = (self.0.executor.mask().byte_masks()(), Vec::new());
+        mask(Some(bytes), &mut shown);
+        mask(None, &mut shown);
+        shown
+    }
+
     /// Whether calls of a tool are tasks and nothing else.
     pub(crate) fn is_task_only(&self, turn: &Turn, name: &str) -> bool {
         let required = |known: &Arc<ToolDefinition>| known.task() == TaskMode::Required;

@@ -55,7 +55,8 @@ pub use toolcrib_sandbox::jail;
 /// What no program of a declaration may change; see [`RunnerHost::control_plane`].
 pub use toolcrib_sandbox::{ControlPlane, Places, server_path};
 pub use trust::{
-    Claim, Trust, TrustEverything, TrustNothing, Word, tool_wants, tool_word, upstream_wants,
+    Claim, Trust, TrustEverything, TrustNothing, Word, prompt_wants, prompt_word, resource_wants,
+    resource_word, served_file, tool_wants, tool_word, upstream_wants,
     upstream_word,
 };
 pub use worker::WorkerRunner;

@@ -3,16 +3,20 @@
 //! A manifest describes a program; it does not decide how far the program is trusted. Profile
 //! `trusted`, and grants that reach the home folder or a place of credentials, hold only where the
 //! host's [`Trust`] says so. Everything else about a sandbox is the manifest's own choice.
+//!
+//! Files of resources and prompts are read by the server itself, without a jail. Without the operator's
+//! word they have to be in the manifest's folder or in the workspace.
 
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::LazyLock;
 
 use toolcrib_manifest::declaration::{
-    Declaration, SandboxProfile, SandboxSpec, UpstreamDeclaration, UpstreamTransport,
+    Declaration, MessageContent, PromptDeclaration, ResourceContent, ResourceDeclaration,
+    SandboxProfile, SandboxSpec, UpstreamDeclaration, UpstreamTransport,
 };
 use toolcrib_manifest::lock::Kind;
-use toolcrib_sandbox::sensitive_places;
+use toolcrib_sandbox::{ServedFile, sensitive_places};
 
 use crate::RunnerHost;
 use crate::confinement::resolved;
@@ -21,11 +25,11 @@ use crate::confinement::resolved;
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Claim<'a> {
-    /// Whether it is a tool or another MCP server.
+    /// What it declares.
     pub kind: Kind,
     /// The manifest, as it was named when it was loaded.
     pub unit: &'a str,
-    /// The tool's or server's name.
+    /// The name of what it declares; of a resource its address.
     pub name: &'a str,
     /// The digest of the whole declaration, the same that a lock records.
     pub digest: &'a str,
@@ -112,6 +116,63 @@ pub fn upstream_wants(declaration: &UpstreamDeclaration, host: &RunnerHost) -> V
     }
 }
 
+/// What a declared resource asks for that needs the operator's word, as [`tool_wants`] does for a tool.
+pub fn resource_wants(declaration: &ResourceDeclaration, host: &RunnerHost) -> Vec<String> {
+    let file = match &declaration.content {
+        ResourceContent::File(file) => Some(file.as_path()),
+        ResourceContent::Text(_) => None,
+    };
+    reads(file, &declaration.origin.file, host)
+}
+
+/// What a declared prompt asks for that needs the operator's word, as [`tool_wants`] does for a tool.
+pub fn prompt_wants(declaration: &PromptDeclaration, host: &RunnerHost) -> Vec<String> {
+    let files = declaration.messages.iter().filter_map(|message| match &message.content {
+        MessageContent::File { path, .. } => Some(path.as_path()),
+        MessageContent::Text(_) | MessageContent::Resource(_) => None,
+    });
+    reads(files, &declaration.origin.file, host)
+}
+
+/// A file of a resource or prompt, as the server may read it. `manifest` is the file that declares it,
+/// and `word` what the operator says of the declaration.
+pub fn served_file(
+    file: &Path,
+    manifest: &str,
+    word: Option<&Word>,
+    host: &RunnerHost,
+) -> ServedFile {
+    let served = ServedFile::new(beside(manifest).join(file)).control_plane(&host.control_plane);
+    let own = OwnFolders::of(manifest, host);
+    let is_granted = matches!(word, Some(Word::Given | Word::GivenForDigest));
+    if is_granted && !own.contain(served.path()) {
+        return served;
+    }
+    served.within(own.folders, own.except)
+}
+
+/// The word for a resource, whose declaration has this digest; `None` if it needs none.
+pub fn resource_word(
+    declaration: &ResourceDeclaration,
+    digest: &str,
+    host: &RunnerHost,
+) -> Option<Word> {
+    let wants = resource_wants(declaration, host);
+    let (unit, name) = (&declaration.origin.file, declaration.uri.as_str());
+    word(&Claim { kind: Kind::Resource, unit, name, digest, wants: &wants }, host)
+}
+
+/// The word for a prompt, whose declaration has this digest; `None` if it needs none.
+pub fn prompt_word(
+    declaration: &PromptDeclaration,
+    digest: &str,
+    host: &RunnerHost,
+) -> Option<Word> {
+    let wants = prompt_wants(declaration, host);
+    let (unit, name) = (&declaration.origin.file, declaration.name.as_str());
+    word(&Claim { kind: Kind::Prompt, unit, name, digest, wants: &wants }, host)
+}
+
 /// The word for a tool, whose declaration has this digest; `None` if it needs none.
 pub fn tool_word(declaration: &Declaration, digest: &str, host: &RunnerHost) -> Option<Word> {
     let wants = tool_wants(declaration, host);
@@ -137,10 +198,56 @@ fn word(claim: &Claim<'_>, host: &RunnerHost) -> Option<Word> {
     Some(match host.trust.word(claim) {
         Word::Missing { remedy } => {
             let wants = claim.wants.join(" and ");
-            Word::Missing { remedy: format!("needs the operator's word for {wants}: {remedy}") }
+            let preposition = if wants.starts_with("to ") { "" } else { "for " };
+            let remedy = format!("needs the operator's word {preposition}{wants}: {remedy}");
+            Word::Missing { remedy }
         }
         given => given,
     })
+}
+
+/// The reads that need a word, of files that the server itself opens.
+fn reads<'p>(
+    files: impl IntoIterator<Item = &'p Path>,
+    manifest: &str,
+    host: &RunnerHost,
+) -> Vec<String> {
+    let mut files = files.into_iter().peekable();
+    if files.peek().is_none() {
+        return Vec::new();
+    }
+    let own = OwnFolders::of(manifest, host);
+    let others = files.filter(|file| !own.contain(&beside(manifest).join(file)));
+    others.map(|file| format!("to read `{}`", file.display())).collect()
+}
+
+/// Where the server reads files for a manifest that nobody vouches for.
+struct OwnFolders {
+    /// The manifest's folder and the workspace.
+    folders: Vec<PathBuf>,
+    /// Places of credentials.
+    except: Vec<PathBuf>,
+}
+
+impl OwnFolders {
+    fn of(manifest: &str, host: &RunnerHost) -> Self {
+        let folders = [beside(manifest), &host.workspace_root].map(spellings);
+        let folders = folders.into_iter().filter(|folder| !contains_home(folder)).flatten();
+        Self { folders: folders.collect(), except: credentials(host).collect() }
+    }
+
+    fn contain(&self, file: &Path) -> bool {
+        spellings(file).iter().all(|file| {
+            self.folders.iter().any(|folder| file.starts_with(folder))
+                && !self.except.iter().any(|place| file.starts_with(place))
+        })
+    }
+}
+
+/// The folder that a manifest is in.
+fn beside(manifest: &str) -> &Path {
+    let folder = Path::new(manifest).parent().filter(|folder| !folder.as_os_str().is_empty());
+    folder.unwrap_or(Path::new("."))
 }
 
 /// `implied` is a folder that the program may read without a grant: that of its script, or that of

@@ -119,6 +119,7 @@ mod process;
 #[path = "process/elsewhere.rs"]
 mod process;
 mod program;
+mod served;
 mod workspace;
 
 /// Whether programs are started on this system. Where they are not, whoever tries is told so
@@ -142,6 +143,7 @@ pub use program::{
     Capture, Captured, Command, Ended, Finished, KillReport, KillRung, Outline, OutputFilter,
     OutputFilters, SpawnError, Status, find_program,
 };
+pub use served::ServedFile;
 pub use workspace::{
     Entry, Kind, LockKey, LockMode, LockTable, Locked, OpenFile, PROTECTED_NAMES, Removed, Step,
     Visit, Walked, Workspace, WorkspaceBuilder, WorkspaceError, Written, sensitive_places,

@@ -26,6 +26,10 @@ use wanted::Wanted;
 
 use crate::ControlPlane;
 
+pub(crate) use guard::starts_with as is_below;
+#[cfg(target_os = "linux")]
+pub(crate) use kernel::path_of;
+
 pub use entry::{Entry, Kind};
 pub use error::WorkspaceError;
 pub use homes::sensitive_places;

@@ -11,7 +11,9 @@ use toolcrib_manifest::directory::{DirectoryLoad, catalogue, lint_paths};
 use toolcrib_manifest::lock::Kind;
 use toolcrib_manifest::lock::LockMode;
 use toolcrib_manifest::{Diagnostic, Place, Remark, Severity};
-use toolcrib_runners::{Secrets, Word, pin_files, tool_word, upstream_word};
+use toolcrib_runners::{
+    Secrets, Word, pin_files, prompt_word, resource_word, tool_word, upstream_word,
+};
 use toolcrib_tool::{Layer, Origin, Source, ToolDefinition, ToolEntry};
 use toolcrib_wire::{Declaration, Target, export};
 
@@ -107,7 +109,7 @@ fn fate(kind: Kind) -> (&'static str, &'static str) {
     }
 }
 
-/// Says in each file which of its tools and MCP servers need the operator's word and do not have it:
+/// Says in each file which of its tools, MCP servers, prompts and resources need the operator's word and do not have it:
 /// a warning where the config loads the file, and a hint elsewhere.
 fn untrusted(files: &mut DirectoryLoad, config: &Config) {
     let mut host = config.runner_host(Secrets::default());
@@ -132,12 +134,21 @@ fn untrusted(files: &mut DirectoryLoad, config: &Config) {
             let word = upstream_word(server, &server.digest(), &host)?;
             Some((server.name.as_str(), &server.origin, word))
         });
-        let found = tools.chain(upstreams).filter_map(|(name, origin, word)| {
+        let prompts = file.loaded.prompts.iter().filter_map(|prompt| {
+            let word = prompt_word(prompt, &prompt.digest(), &host)?;
+            Some((prompt.name.as_str(), &prompt.origin, word))
+        });
+        let resources = file.loaded.resources.iter().filter_map(|resource| {
+            let word = resource_word(resource, &resource.digest(), &host)?;
+            Some((resource.uri.as_str(), &resource.origin, word))
+        });
+        let all = tools.chain(upstreams).chain(prompts).chain(resources);
+        let found = all.filter_map(|(name, origin, word)| {
             let Word::Missing { remedy } = word else { return None };
             let place = file.scalar_at(origin.line, origin.column);
             let message = format!("`{name}` is unavailable: it {remedy}");
             let diagnostic = Diagnostic::about("needs-trust", place, message)
-                .help("or give it a narrower profile and grants, so that it needs no word");
+                .help("or ask for less (a narrower profile, grants and files), so that it needs no word");
             Some(if is_loaded { diagnostic } else { diagnostic.as_hint() })
         });
         let found: Vec<_> = found.collect();

@@ -14,7 +14,7 @@ use toolcrib_manifest::live::{ManifestUnit, UnitChange};
 use toolcrib_manifest::lock::{Kind, LockMode};
 use toolcrib_mcp::catalog::{Catalog, Prompt, Resource};
 use toolcrib_mcp::upstream::Upstream;
-use toolcrib_runners::RunnerHost;
+use toolcrib_runners::{RunnerHost, Word};
 use toolcrib_tool::{Layer, Source};
 
 use crate::lock::LockKeeper;
@@ -49,7 +49,7 @@ pub struct DeclaredName {
 pub enum Withheld {
     /// The host, or another file, had the name first.
     Shadowed(Source),
-    /// The lock has not accepted it.
+    /// The lock has not accepted it, or it needs the operator's word.
     Blocked(String),
 }
 
@@ -68,7 +68,7 @@ pub(crate) fn checked(files: &DirectoryLoad) -> Vec<DeclaredName> {
     let mut names = FileNames::new([]);
     names.apply(files.files.iter().filter(|file| !file.loaded.has_errors()).map(|file| {
         let name = file.path.to_string_lossy().into_owned();
-        let declared = declared(&name, &file.loaded, None, |_, _| ());
+        let declared = declared(&name, &file.loaded, None, None, |_, _, _| ());
         FileChange::Replace((file.rank, name), declared)
     }));
     names.names()
@@ -178,8 +178,7 @@ fn of_file(
     host: &RunnerHost,
     lock: Option<&LockKeeper>,
 ) -> Vec<Declared<Behind>> {
-    let folder = std::path::Path::new(file).parent().unwrap_or(std::path::Path::new(""));
-    declared(file, loaded, lock, |declaration, blocked| match declaration {
+    declared(file, loaded, lock, Some(host), |declaration, blocked, word| match declaration {
         Declaration::Upstream(one) => {
             let upstream = upstream(one, host);
             Behind::Upstream(Box::new(match blocked {
@@ -187,17 +186,21 @@ fn of_file(
                 None => upstream,
             }))
         }
-        Declaration::Prompt(one) => Behind::Prompt(Box::new(offerings::prompt(one, folder))),
-        Declaration::Resource(one) => Behind::Resource(Box::new(offerings::resource(one, folder))),
+        Declaration::Prompt(one) => Behind::Prompt(Box::new(offerings::prompt(one, word, host))),
+        Declaration::Resource(one) => {
+            Behind::Resource(Box::new(offerings::resource(one, word, host)))
+        }
     })
 }
 
-/// What a file declares, in order; `what` makes what is behind a name, told why the lock blocks it.
+/// What a file declares, in order; `what` makes what is behind a name, told why it is blocked and what
+/// the operator says of it. Without a `host`, nobody is asked whether it needs the operator's word.
 fn declared<T>(
     file: &str,
     loaded: &Loaded,
     lock: Option<&LockKeeper>,
-    what: impl Fn(Declaration<'_>, Option<&str>) -> T,
+    host: Option<&RunnerHost>,
+    what: impl Fn(Declaration<'_>, Option<&str>, Option<&Word>) -> T,
 ) -> Vec<Declared<T>> {
     let declarations: Vec<_> = Declaration::all_of(loaded).collect();
     let source = Source::new(Layer::Manifest, file);
@@ -214,12 +217,17 @@ fn declared<T>(
             Some(said) if said.blocked => (Some(said.text), None),
             said => (None, said.map(|said| said.text)),
         };
+        let word = host.and_then(|host| one.word(host));
+        let blocked = blocked.or_else(|| match &word {
+            Some(Word::Missing { remedy }) => Some(format!("it {remedy}")),
+            _ => None,
+        });
         Declared {
             kind: one.kind(),
             name: one.name().to_owned(),
             description: one.description().map(str::to_owned),
             origin: one.origin().clone(),
-            what: what(one, blocked.as_deref()),
+            what: what(one, blocked.as_deref(), word.as_ref()),
             blocked,
             remark,
         }
@@ -227,9 +235,15 @@ fn declared<T>(
     declared.collect()
 }
 
-/// Logs the conflicts that were not known before.
+/// Logs the conflicts that were not known before, and what is blocked since.
 fn log(names: &[DeclaredName], known: &[DeclaredName]) {
     for one in names {
+        if let Some(Withheld::Blocked(reason)) = &one.withheld
+            && !known.contains(one)
+        {
+            let (kind, name, source) = (one.kind.as_str(), &one.name, &one.source);
+            tracing::warn!(kind, name, %source, reason, "what a manifest declares is withheld");
+        }
         let Some(by) = one.shadowed_by() else { continue };
         let is_same = |own: &DeclaredName| {
             (own.kind, &own.name, &own.source, own.shadowed_by())

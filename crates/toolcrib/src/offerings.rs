@@ -8,9 +8,15 @@ use toolcrib_mcp::catalog::{
     Address, CatalogText, MessageContent, Prompt, PromptArgument, PromptMessage, Resource,
     ResourceContent, TextPiece,
 };
+use toolcrib_runners::{RunnerHost, Word, served_file};
 
-/// `folder` is the manifest's, below which its files are.
-pub(crate) fn prompt(declared: &PromptDeclaration, folder: &Path) -> Prompt {
+/// `word` is what the operator says of it, which decides where its files may be.
+pub(crate) fn prompt(
+    declared: &PromptDeclaration,
+    word: Option<&Word>,
+    host: &RunnerHost,
+) -> Prompt {
+    let file = |path: &Path| served_file(path, &declared.origin.file, word, host);
     let arguments = declared.arguments.iter().map(|argument| PromptArgument {
         name: argument.name.clone(),
         title: argument.title.clone(),
@@ -24,7 +30,7 @@ pub(crate) fn prompt(declared: &PromptDeclaration, folder: &Path) -> Prompt {
             declaration::MessageContent::Text(template) => MessageContent::Text(text(template)),
             declaration::MessageContent::Resource(uri) => MessageContent::Resource(text(uri)),
             declaration::MessageContent::File { path, mime_type } => {
-                MessageContent::File { path: folder.join(path), mime_type: mime_type.clone() }
+                MessageContent::File { file: file(path), mime_type: mime_type.clone() }
             }
         },
     });
@@ -39,7 +45,12 @@ pub(crate) fn prompt(declared: &PromptDeclaration, folder: &Path) -> Prompt {
 }
 
 /// As [`prompt`].
-pub(crate) fn resource(declared: &ResourceDeclaration, folder: &Path) -> Resource {
+pub(crate) fn resource(
+    declared: &ResourceDeclaration,
+    word: Option<&Word>,
+    host: &RunnerHost,
+) -> Resource {
+    let file = |path: &Path| served_file(path, &declared.origin.file, word, host);
     Resource {
         address: Address::new(declared.uri.as_str()),
         name: declared.name.clone(),
@@ -49,7 +60,7 @@ pub(crate) fn resource(declared: &ResourceDeclaration, folder: &Path) -> Resourc
         mime_type: declared.mime_type.clone(),
         content: match &declared.content {
             declaration::ResourceContent::Text(template) => ResourceContent::Text(text(template)),
-            declaration::ResourceContent::File(path) => ResourceContent::File(folder.join(path)),
+            declaration::ResourceContent::File(path) => ResourceContent::File(file(path)),
         },
         suggest: declared.suggest.clone(),
     }

@@ -59,7 +59,13 @@ impl Trust for TrustKeeper {
         let file = plain(Path::new(claim.unit));
         let is_named = |named: &String| {
             let rest = named.strip_prefix(&file);
-            rest.is_some_and(|rest| rest.is_empty() || rest.strip_prefix(':') == Some(claim.name))
+            rest.is_some_and(|rest| {
+                rest.is_empty()
+                    || rest.strip_prefix(':').is_some_and(|name| {
+                        // In a path, the slashes of a resource's address have become one.
+                        name == claim.name || name == squeezed(claim.name)
+                    })
+            })
         };
         if self.named.read().unwrap_or_else(PoisonError::into_inner).iter().any(is_named) {
             return Word::Given;
@@ -97,6 +103,11 @@ impl Trust for TrustKeeper {
 /// Entries of `manifests.trusted` as absolute texts.
 fn absolute(named: &[String]) -> Vec<String> {
     named.iter().map(|named| plain(Path::new(named))).collect()
+}
+
+/// A name with one slash instead of several in a row.
+fn squeezed(name: &str) -> String {
+    name.split('/').filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/")
 }
 
 /// The host's own decision, or that of an enforced lock, which a person has reviewed.

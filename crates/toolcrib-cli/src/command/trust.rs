@@ -8,10 +8,13 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 use serde_json::{Value, json};
 use toolcrib::config::Config;
-use toolcrib::manifest::declaration::{Declaration, UpstreamDeclaration, UpstreamTransport};
+use toolcrib::manifest::declaration::{
+    Declaration, PromptDeclaration, ResourceDeclaration, UpstreamDeclaration, UpstreamTransport,
+};
 use toolcrib::manifest::lock::Kind;
 use toolcrib::runners::{
-    RunnerHost, Secrets, Word, tool_wants, tool_word, upstream_wants, upstream_word,
+    RunnerHost, Secrets, Word, prompt_wants, prompt_word, resource_wants, resource_word, tool_wants,
+    tool_word, upstream_wants, upstream_word,
 };
 use toolcrib::stores::StateDir;
 use toolcrib::trust::{TrustKeeper, TrustRecord, Trusted, trusted};
@@ -29,12 +32,13 @@ use crate::{Exit, startup};
   toolcrib trust --revoke tools.d/services.yaml:restart
 
 A manifest cannot vouch for itself: a tool or MCP server with profile `trusted`, or with grants that
-reach the home folder or credentials, is unavailable until you trust it. What is recorded is the digest
-of the whole definition and of the files it runs: a changed definition has to be trusted again. Running
-servers with the same state folder notice at once. `manifests.trusted` in the config trusts a manifest
+reach the home folder or credentials, is unavailable until you trust it; so is a resource or prompt
+whose file is outside of the manifest's folder and the workspace. What is recorded is the digest of the
+whole definition and of the files it runs: a changed definition has to be trusted again. Running servers
+with the same state folder notice at once. `manifests.trusted` in the config trusts a manifest
 or a tool whatever it says.")]
 pub(crate) struct TrustOptions {
-    /// The manifest, as `list --all` shows it, and optionally one tool or MCP server of it
+    /// The manifest, as `list --all` shows it, and optionally one tool, MCP server, prompt or resource
     #[arg(value_name = "UNIT[:TOOL]", required_unless_present = "list", conflicts_with = "list")]
     unit: Option<String>,
     /// Do not ask
@@ -129,7 +133,9 @@ fn page(candidate: &Candidate) -> String {
     let mut page = format!("{WARNING}to trust{WARNING:#} {STRONG}{}{STRONG:#}\n", candidate.label);
     let _ = writeln!(page, "  wants   {}", visible(&candidate.wants.join(", ")));
     let words: Vec<_> = candidate.argv.iter().map(|word| visible(&format!("{word:?}"))).collect();
-    let _ = writeln!(page, "  runs    {}", words.join(" "));
+    if !words.is_empty() {
+        let _ = writeln!(page, "  runs    {}", words.join(" "));
+    }
     let _ = writeln!(page, "  digest  {FAINT}{}{FAINT:#}", candidate.record.digest);
     page
 }
@@ -145,7 +151,9 @@ fn candidates(config: &Config, keeper: &TrustKeeper, unit: &str) -> anyhow::Resu
         let names = named(config, &path, unit);
         let tools = file.loaded.declarations.iter().map(|tool| of_tool(tool, keeper, &host));
         let servers = file.loaded.upstreams.iter().map(|one| of_upstream(one, keeper, &host));
-        for candidate in tools.chain(servers) {
+        let prompts = file.loaded.prompts.iter().map(|one| of_prompt(one, keeper, &host));
+        let resources = file.loaded.resources.iter().map(|one| of_resource(one, keeper, &host));
+        for candidate in tools.chain(servers).chain(prompts).chain(resources) {
             if !names.takes(&candidate.record.name) {
                 continue;
             }
@@ -191,11 +199,12 @@ fn named<'t>(config: &Config, file: &str, text: &'t str) -> Named<'t> {
     let is_file = |unit: &str| {
         absolute(Path::new(unit)) == file || absolute(&config.folder.join(unit)) == file
     };
-    match text.rsplit_once(':') {
-        _ if is_file(text) => Named::All,
-        Some((unit, name)) if is_file(unit) => Named::One(name),
-        _ => Named::Nothing,
+    if is_file(text) {
+        return Named::All;
     }
+    // Addresses of resources have colons, too.
+    let mut parts = text.match_indices(':').map(|(at, _)| (&text[..at], &text[at + 1..]));
+    parts.find(|(unit, _)| is_file(unit)).map_or(Named::Nothing, |(_, name)| Named::One(name))
 }
 
 fn of_tool(tool: &Declaration, keeper: &TrustKeeper, host: &RunnerHost) -> Candidate {
@@ -228,6 +237,34 @@ fn of_upstream(server: &UpstreamDeclaration, keeper: &TrustKeeper, host: &Runner
         wants: upstream_wants(server, host),
         argv,
         has_word: has_word(upstream_word(server, &digest, host).as_ref()),
+    }
+}
+
+/// Its files are read, and nothing is run.
+fn of_prompt(prompt: &PromptDeclaration, keeper: &TrustKeeper, host: &RunnerHost) -> Candidate {
+    let (file, name, digest) = (&prompt.origin.file, prompt.name.as_str(), prompt.digest());
+    Candidate {
+        record: trusted(Kind::Prompt, file, name, &digest),
+        label: format!("{}:{name}", keeper.unit(file)),
+        wants: prompt_wants(prompt, host),
+        argv: Vec::new(),
+        has_word: has_word(prompt_word(prompt, &digest, host).as_ref()),
+    }
+}
+
+/// As [`of_prompt`].
+fn of_resource(
+    resource: &ResourceDeclaration,
+    keeper: &TrustKeeper,
+    host: &RunnerHost,
+) -> Candidate {
+    let (file, name, digest) = (&resource.origin.file, resource.uri.as_str(), resource.digest());
+    Candidate {
+        record: trusted(Kind::Resource, file, name, &digest),
+        label: format!("{}:{name}", keeper.unit(file)),
+        wants: resource_wants(resource, host),
+        argv: Vec::new(),
+        has_word: has_word(resource_word(resource, &digest, host).as_ref()),
     }
 }
 

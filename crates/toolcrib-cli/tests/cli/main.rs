@@ -35,6 +35,7 @@ mod programs;
 mod reloads;
 mod requests;
 mod running;
+mod served_files;
 mod sarif;
 mod scaffolds;
 mod settings;

@@ -248,7 +248,7 @@ fn grants_that_reach_the_home_folder_need_the_word() {
     for grant in ["/", "~", "~/.ssh", "~/notes", &ancestor, "link", "link/x", "../../../../../.."] {
         for verb in ["read", "write"] {
             let reason = listed(&format!("{{{verb}: ['{grant}']}}"), "");
-            let word = format!("word for to {verb} `{grant}`");
+            let word = format!("word to {verb} `{grant}`");
             assert!(reason.contains(&word), "{verb} {grant}: {reason}");
         }
     }

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
+use toolcrib_core::masking::Mask;
 use toolcrib_core::{Executor, Registry, Toolset, TurnOptions};
 use toolcrib_mcp::catalog::{
     Address, Catalog, CatalogText, MessageContent, Prompt, PromptArgument, PromptMessage, Resource,
-    ResourceContent, TextPiece,
+    ResourceContent, ServedFile, TextPiece,
 };
 use toolcrib_mcp::{McpOptions, McpServer};
 use toolcrib_tool::{Icon, IconTheme};
@@ -84,7 +85,7 @@ fn file(path: &std::path::Path, mime_type: &str) -> Resource {
         icons: Vec::new(),
         description: None,
         mime_type: mime_type.to_owned(),
-        content: ResourceContent::File(path.to_owned()),
+        content: ResourceContent::File(ServedFile::new(path)),
         suggest: BTreeMap::new(),
     }
 }
@@ -171,6 +172,51 @@ async fn resources_are_listed_by_kind_and_read_by_address() {
     let none = wire.request("resources/read", json!({"uri": "notes://a/b"})).await;
     assert_eq!(none["error"]["code"], -32002);
     assert_eq!(none["error"]["data"], json!({"uri": "notes://a/b"}));
+}
+
+#[tokio::test]
+async fn what_is_secret_is_masked_in_files_and_texts_of_resources_and_prompts() {
+    let registry: Registry = Registry::scratch().build().unwrap();
+    let mask = Mask::new(["hunter2-secret".to_owned()]).unwrap();
+    let executor = Executor::builder(registry).mask(mask).build();
+    let catalog = Catalog::new();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("data");
+    std::fs::write(&path, "password: hunter2-secret").unwrap();
+    let binary = folder.path().join("binary");
+    std::fs::write(&binary, b"\xff hunter2-secret").unwrap();
+    let of_file = |path: &std::path::Path, mime_type: &str| {
+        let file = ServedFile::new(path);
+        let content = MessageContent::File { file, mime_type: mime_type.to_owned() };
+        PromptMessage { by_assistant: false, content }
+    };
+    let text = MessageContent::Text("Use hunter2-secret.".into());
+    let prompt = Prompt {
+        arguments: Vec::new(),
+        messages: vec![
+            PromptMessage { by_assistant: false, content: text },
+            of_file(&path, "text/plain"),
+            of_file(&binary, "image/png"),
+        ],
+        ..review()
+    };
+    catalog.set(vec![prompt], vec![notes("hunter2-secret"), file(&path, "text/plain")]);
+    let server = McpServer::new(executor, McpOptions::default().catalog(catalog.clone()));
+    let (mut wire, _) = Wire::initialized(server).await;
+    for (uri, expected) in
+        [("file://it", "password: [masked]"), ("notes://hunter2-secret", "[masked] of [masked]")]
+    {
+        let read = wire.request("resources/read", json!({"uri": uri})).await;
+        assert_eq!(read["result"]["contents"][0]["text"], expected);
+    }
+    let messages = wire.request("prompts/get", json!({"name": "review"})).await;
+    let content = |at: usize| &messages["result"]["messages"][at]["content"];
+    assert_eq!(content(0)["text"], "Use [masked].");
+    assert_eq!(content(1)["resource"]["text"], "password: [masked]");
+    assert_eq!(content(2)["data"], "/yBbbWFza2VkXQ==");
+    catalog.set(Vec::new(), vec![file(&path, "application/octet-stream")]);
+    let read = wire.request_past_notices("resources/read", json!({"uri": "file://it"})).await;
+    assert_eq!(read["result"]["contents"][0]["blob"], "cGFzc3dvcmQ6IFttYXNrZWRd");
 }
 
 #[tokio::test]

@@ -168,7 +168,8 @@ fn below(place: &Path, root: &Path) -> Option<PathBuf> {
     (!place.as_os_str().is_empty()).then(|| place.to_owned())
 }
 
-fn starts_with(place: &Path, beginning: &Path) -> bool {
+/// Whether a place is another one or below it, as the file system compares names.
+pub(crate) fn starts_with(place: &Path, beginning: &Path) -> bool {
     let mut place = place.components();
     beginning.components().all(|known| place.next().is_some_and(|name| same_part(name, known)))
 }

@@ -3,6 +3,7 @@
 use toolcrib_manifest::Loaded;
 use toolcrib_manifest::declaration::{PromptDeclaration, ResourceDeclaration, UpstreamDeclaration};
 use toolcrib_manifest::lock::Kind;
+use toolcrib_runners::{RunnerHost, Word, prompt_word, resource_word};
 use toolcrib_tool::Origin;
 
 /// A declaration of a file that is no tool's.
@@ -53,6 +54,16 @@ impl<'a> Declaration<'a> {
             Self::Upstream(one) => &one.origin,
             Self::Prompt(one) => &one.origin,
             Self::Resource(one) => &one.origin,
+        }
+    }
+
+    /// What the operator says of a prompt or resource, if it needs that. Of an MCP server it is asked
+    /// when it is made ready to be connected to.
+    pub(crate) fn word(self, host: &RunnerHost) -> Option<Word> {
+        match self {
+            Self::Upstream(_) => None,
+            Self::Prompt(one) => prompt_word(one, &self.digest(), host),
+            Self::Resource(one) => resource_word(one, &self.digest(), host),
         }
     }
 

@@ -10,11 +10,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Trusted {
-    /// `tool` or `upstream`.
+    /// `tool`, `upstream`, `prompt` or `resource`.
     pub kind: String,
     /// The manifest, by its absolute path.
     pub unit: String,
-    /// The name of the tool or server.
+    /// The name of the tool, server or prompt; of a resource its address.
     pub name: String,
     /// The digest of its declaration.
     pub digest: String,

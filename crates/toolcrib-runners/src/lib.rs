@@ -56,7 +56,6 @@ pub use toolcrib_sandbox::jail;
 pub use toolcrib_sandbox::{ControlPlane, Places, server_path};
 pub use trust::{
     Claim, Trust, TrustEverything, TrustNothing, Word, prompt_wants, prompt_word, resource_wants,
-    resource_word, served_file, tool_wants, tool_word, upstream_wants,
-    upstream_word,
+    resource_word, served_file, tool_wants, tool_word, upstream_wants, upstream_word,
 };
 pub use worker::WorkerRunner;

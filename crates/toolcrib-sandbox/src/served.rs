@@ -89,8 +89,7 @@ impl ServedFile {
         let is_same = |hidden: &PathBuf| {
             stat(hidden).is_ok_and(|own| (own.st_dev, own.st_ino) == (found.st_dev, found.st_ino))
         };
-        if places.hidden.iter().any(|hidden| is_below(&place, hidden) || is_same(hidden))
-        {
+        if places.hidden.iter().any(|hidden| is_below(&place, hidden) || is_same(hidden)) {
             let problem = "it is part of what decides what this server runs, or of what only the \
                            server may know, which is never handed out";
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, problem));
@@ -227,14 +226,8 @@ mod tests {
     fn only_regular_files_of_bounded_size_are_read() {
         let (_dir, top) = folder();
         let pipe = top.join("pipe");
-        rustix::fs::mknodat(
-            rustix::fs::CWD,
-            &pipe,
-            FileType::Fifo,
-            Mode::from_raw_mode(0o600),
-            0,
-        )
-        .unwrap();
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, FileType::Fifo, Mode::from_raw_mode(0o600), 0)
+            .unwrap();
         for path in [&pipe, &top, Path::new("/dev/null")] {
             let error = ServedFile::new(path).read(100).unwrap_err();
             assert!(error.to_string().contains("not a regular file"), "{error}");

@@ -147,8 +147,9 @@ fn untrusted(files: &mut DirectoryLoad, config: &Config) {
             let Word::Missing { remedy } = word else { return None };
             let place = file.scalar_at(origin.line, origin.column);
             let message = format!("`{name}` is unavailable: it {remedy}");
-            let diagnostic = Diagnostic::about("needs-trust", place, message)
-                .help("or ask for less (a narrower profile, grants and files), so that it needs no word");
+            let diagnostic = Diagnostic::about("needs-trust", place, message).help(
+                "or ask for less (a narrower profile, grants and files), so that it needs no word",
+            );
             Some(if is_loaded { diagnostic } else { diagnostic.as_hint() })
         });
         let found: Vec<_> = found.collect();

@@ -13,8 +13,8 @@ use toolcrib::manifest::declaration::{
 };
 use toolcrib::manifest::lock::Kind;
 use toolcrib::runners::{
-    RunnerHost, Secrets, Word, prompt_wants, prompt_word, resource_wants, resource_word, tool_wants,
-    tool_word, upstream_wants, upstream_word,
+    RunnerHost, Secrets, Word, prompt_wants, prompt_word, resource_wants, resource_word,
+    tool_wants, tool_word, upstream_wants, upstream_word,
 };
 use toolcrib::stores::StateDir;
 use toolcrib::trust::{TrustKeeper, TrustRecord, Trusted, trusted};

@@ -18,9 +18,7 @@ secrets: {deploy: {file: deploy.secret}}
 /// A crib with a resource for each of these files, at `at://0`, `at://1` and so on.
 fn crib(files: &[&str]) -> Crib {
     let resource = |(at, file): (usize, &&str)| {
-        format!(
-            "  - {{uri: 'at://{at}', name: r{at}, file: '{file}', mime_type: text/plain}}\n"
-        )
+        format!("  - {{uri: 'at://{at}', name: r{at}, file: '{file}', mime_type: text/plain}}\n")
     };
     let resources: String = files.iter().enumerate().map(resource).collect();
     let crib = Crib::new(&[("res.yaml", &format!("toolcrib: 1\nresources:\n{resources}"))]);
@@ -37,8 +35,8 @@ fn crib(files: &[&str]) -> Crib {
 fn read(crib: &Crib, count: usize) -> Vec<String> {
     let client = json!({"name": "test", "version": "1"});
     let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client});
-    let mut input = json!({"jsonrpc": "2.0", "id": 1000, "method": "initialize", "params": hello})
-        .to_string();
+    let mut input =
+        json!({"jsonrpc": "2.0", "id": 1000, "method": "initialize", "params": hello}).to_string();
     input.push_str("\n{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n");
     for at in 0..count {
         let params = json!({"uri": format!("at://{at}")});

@@ -1,8 +1,8 @@
 //! What only Linux can do: look a path up in one call that cannot leave a folder, hold a folder
 //! without reading it, and say where an open descriptor is. Elsewhere each says that it cannot.
 
-pub(super) use system::{HELD, beneath};
 pub(crate) use system::path_of;
+pub(super) use system::{HELD, beneath};
 
 #[cfg(target_os = "linux")]
 mod system {

@@ -1,6 +1,7 @@
 //! Approval: asking a person, or whoever stands for one, before a call runs.
 
 mod ask;
+mod caller_rights;
 mod pending;
 mod remembered;
 mod request;
@@ -8,6 +9,8 @@ mod request;
 use toolcrib_tool::{BoxFuture, ToolError};
 
 pub use ask::{APPROVAL_TIMEOUT, ask};
+pub(crate) use caller_rights::CallerTables;
+pub use caller_rights::{CallerRights, Standing};
 pub use pending::{Approvals, DecideError};
 pub use remembered::{Approved, SessionApprovals};
 pub use request::{ApprovalRequest, Asker, ShownCall};

@@ -286,6 +286,7 @@ impl Suspension {
             && self.session == other.session
             && self.caller.injected() == other.caller.injected()
             && self.caller.client_name() == other.caller.client_name()
+            && self.caller.client_key() == other.caller.client_key()
     }
 
     /// The session the call belongs to.

@@ -37,17 +37,18 @@ const FAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// What a host attaches to a turn.
 #[derive(Clone, Default)]
 pub struct TurnOptions {
-    values: ContextValues,
+    pub(crate) values: ContextValues,
     session: Option<Arc<str>>,
     services: Services,
     files: ToolFiles,
     approver: Option<Arc<dyn Approver>>,
     may_approve: Option<bool>,
     toolset: Option<Toolset>,
-    scope: Policy,
+    pub(crate) scope: Policy,
     listeners: Listeners,
     max_concurrency: Option<usize>,
     client: Option<Arc<str>>,
+    client_key: Option<Arc<str>>,
     joinable: bool,
 }
 
@@ -111,6 +112,15 @@ impl TurnOptions {
     #[must_use]
     pub fn client(mut self, name: impl Into<Arc<str>>) -> Self {
         self.client = Some(name.into());
+        self
+    }
+
+    /// Tells the client from another of the same name: a fingerprint of its token, for example.
+    /// Nobody is shown it; it is kept with calls that wait
+    /// ([`Caller::client_key`](crate::suspension::Caller::client_key)).
+    #[must_use]
+    pub fn client_key(mut self, key: impl Into<Arc<str>>) -> Self {
+        self.client_key = Some(key.into());
         self
     }
 
@@ -224,6 +234,7 @@ pub(crate) struct State {
     pub(crate) cancellation: Arc<Cancellation>,
     max_concurrency: usize,
     pub(crate) client: Option<Arc<str>>,
+    client_key: Option<Arc<str>>,
     joinable: bool,
 }
 
@@ -275,7 +286,7 @@ impl State {
     pub(crate) fn caller(&self, definition: &ToolDefinition) -> Result<Caller, serde_json::Error> {
         let caller = Caller::new(definition, &self.values)
             .within(self.toolset.as_ref(), &self.scope)?
-            .client(self.client.as_deref());
+            .client(self.client.as_deref(), self.client_key.as_deref());
         Ok(caller.rights(self.may_approve, self.joinable))
     }
 
@@ -327,6 +338,7 @@ impl Turn {
                 .max_concurrency
                 .unwrap_or(executor.shared.config.max_concurrency),
             client: options.client,
+            client_key: options.client_key,
             joinable: options.joinable,
         };
         Self { state: Arc::new(state) }
@@ -414,8 +426,15 @@ impl Turn {
     /// checked against the call, the tool as it is now, and the identity of this turn. It may come to
     /// wait again.
     ///
-    /// It runs with the values that were kept of its caller's context, not with this turn's.
+    /// It runs with the values that were kept of its caller's context, not with this turn's. A call
+    /// whose client may no longer make it ([`CallerRights`](crate::approval::CallerRights)) is
+    /// `denied`, whatever was granted.
     pub async fn resume(&self, grant: Grant) -> Answer {
+        let refused = grant.lets_go_on().then(|| self.state.caller_now(grant.suspension()));
+        let grant = match refused {
+            Some(Err(reason)) => grant.denied(reason),
+            _ => grant,
+        };
         let lineage = Lineage::root();
         let origin = Origin { grant: Some(&grant), ..Origin::alone(&lineage) };
         let turn = self.with_values(grant.suspension().caller().values());
@@ -515,6 +534,7 @@ impl Turn {
             approver: state.approver.clone(),
             may_approve: state.may_approve,
             client: state.client.clone(),
+            client_key: state.client_key.clone(),
             joinable: state.joinable,
             cancellation: Arc::clone(&state.cancellation),
             shared: Arc::clone(&state.shared),
@@ -526,14 +546,25 @@ impl Turn {
 
     /// A turn of whoever made a suspended call, over this turn's tools and services. Nobody is
     /// asked in it, and nobody but the executor's bus hears of its calls.
+    ///
+    /// It has the rights that the client has now, where the host manages the client and the call may
+    /// still be made; else those that were kept with the call.
     pub(crate) fn as_caller(&self, suspension: &Suspension) -> Result<Self, ToolError> {
         let caller = suspension.caller();
         let unreadable = |error| {
             ToolError::internal("the rules kept with the waiting call cannot be read")
                 .with_source(error)
         };
-        let toolset = caller.toolset().map_err(unreadable)?;
         let (state, values) = (&self.state, caller.values());
+        let mut toolset = caller.toolset().map_err(unreadable)?;
+        let mut scope = caller.scope().map_err(unreadable)?;
+        let mut may_approve = caller.may_approve();
+        if let Ok(Some(now)) = state.caller_now(suspension) {
+            // A client without a toolset of its own may have chosen one for the call.
+            toolset = now.toolset.or(toolset);
+            scope = now.scope;
+            may_approve &= now.may_approve == Some(true);
+        }
         let listeners = Listeners::default();
         Ok(Self::of(State {
             context: canonical_context(&values),
@@ -543,14 +574,15 @@ impl Turn {
             session: suspension.session().map(Arc::from),
             view: toolset.as_ref().map(|toolset| toolset.view(&state.snapshot)),
             toolset,
-            scope: caller.scope().map_err(unreadable)?,
+            scope,
             listeners: match &state.shared.bus {
                 Some(bus) => listeners.with_bus(bus.clone()),
                 None => listeners,
             },
             approver: None,
-            may_approve: caller.may_approve() && state.shared.approver.is_none(),
+            may_approve: may_approve && state.shared.approver.is_none(),
             client: caller.client_name().map(Arc::from),
+            client_key: caller.client_key().map(Arc::from),
             joinable: caller.is_joinable(),
             cancellation: Arc::default(),
             shared: Arc::clone(&state.shared),

@@ -6,6 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
+use toolcrib_core::approval::Standing;
+use toolcrib_core::fingerprint::Fingerprint;
+use toolcrib_core::suspension::Caller;
 use toolcrib_core::{Executor, Toolset, Turn, TurnOptions};
 use toolcrib_mcp::{McpHttpOptions, McpHttpService, McpServer};
 use toolcrib_tool::ContextValues;
@@ -17,6 +20,9 @@ use crate::{Backend, HttpError, Right, ServerConfig, Token, TokenHash};
 /// Whose idempotency keys the operator's are. No client can have this name: those of clients have a
 /// prefix.
 const OPERATOR: &str = "operator";
+
+/// The name of the client of the owner's socket. No client in the config can have it.
+const OWNER: &str = "owner";
 
 /// A client of the server.
 pub(crate) struct Client {
@@ -32,6 +38,9 @@ pub(crate) struct Client {
     /// Its own MCP server, which ends its sessions.
     server: McpServer,
     turn: TurnOptions,
+    /// What tells it from another client of the same name: a fingerprint of its token's hash. None
+    /// where nobody else can have the name.
+    token_key: Option<Arc<str>>,
     executor: Executor,
     pub(crate) gate: Gate,
     mcp: McpHttpService,
@@ -117,6 +126,18 @@ impl Client {
         *self.keys == *OPERATOR
     }
 
+    /// What its turns are opened with, if it is the client that made a suspended call and may make
+    /// calls at all; else why not.
+    fn as_caller(&self, caller: &Caller) -> Result<TurnOptions, &'static str> {
+        if self.token_key.as_deref() != caller.client_key() {
+            Err("its token was revoked")
+        } else if !self.may(Right::Call) {
+            Err("it lost the right `call`")
+        } else {
+            Ok(self.turn.clone())
+        }
+    }
+
     /// A turn over its tools, for one request.
     pub(crate) fn turn(&self, with: impl FnOnce(TurnOptions) -> TurnOptions) -> Turn {
         self.executor.turn(with(self.turn.clone()))
@@ -160,6 +181,21 @@ impl Clients {
         anyone.into_iter().chain(named.iter().map(|(_, client)| client))
     }
 
+    /// What the client that made a suspended call may do.
+    pub(crate) fn standing(&self, caller: &Caller) -> Standing {
+        let Some(name) = caller.client_name() else { return Standing::Unmanaged };
+        if name == OWNER {
+            // Whoever owns the server's process is in no table, and nothing revokes them.
+            return Standing::Unmanaged;
+        }
+        let known = self.all().find(|client| *client.name == *name);
+        let current = known.ok_or("it was removed").and_then(|client| client.as_caller(caller));
+        match current {
+            Ok(options) => Standing::Current(Box::new(options)),
+            Err(reason) => Standing::Revoked { reason: reason.to_owned() },
+        }
+    }
+
     /// Revokes the clients that are not in `next`, and gives their names.
     pub(crate) fn revoke_without(&self, next: &Self) -> Vec<Arc<str>> {
         let stays = |client: &Arc<Client>| next.all().any(|other| Arc::ptr_eq(other, client));
@@ -189,10 +225,14 @@ impl Roster {
         Self { make: Arc::new(make) }
     }
 
+    pub(crate) fn backend(&self) -> &Arc<dyn Backend> {
+        &self.make.backend
+    }
+
     /// The one client of the owner's socket: every right, no limit.
     pub(crate) fn owner(&self) -> Clients {
         let turn = self.make.backend.turn_options(ContextValues::new());
-        let who = Who { name: "owner", keys: OPERATOR.into(), rights: Right::ALL.to_vec() };
+        let who = Who { name: OWNER, keys: OPERATOR.into(), rights: Right::ALL.to_vec() };
         Clients::Anyone(Arc::new(self.client(who, turn, &ServerConfig::default(), None)))
     }
 
@@ -268,6 +308,13 @@ impl Roster {
     ) -> Client {
         // What the host attaches to turns never grants a client the right: its own rights decide.
         let turn = turn.may_approve(who.rights.contains(&Right::Approve)).client(who.name);
+        // The operator's may be a new one at every start.
+        let token_key = own.map(|own| Fingerprint::of_json(&json!(own.hash)).to_string());
+        let token_key: Option<Arc<str>> = token_key.map(Arc::from);
+        let turn = match &token_key {
+            Some(key) => turn.client_key(Arc::clone(key)),
+            None => turn,
+        };
         let rate = own.and_then(|own| own.rate).or(config.rate);
         let concurrent = own.and_then(|own| own.concurrent).or(config.concurrent);
         let bound = own.and_then(|own| own.toolset.as_deref()).or(config.toolset.as_deref());
@@ -294,6 +341,7 @@ impl Roster {
             make: Arc::clone(&self.make),
             executor: self.make.backend.executor().clone(),
             turn,
+            token_key,
         }
     }
 }

@@ -2,6 +2,9 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
+use toolcrib_core::approval::{CallerRights, Standing};
+use toolcrib_core::suspension::Caller;
+
 use crate::client::Clients;
 
 /// The clients as they are now. Requests look them up; a reload replaces them.
@@ -26,5 +29,12 @@ impl LiveClients {
             std::mem::replace(&mut *current, Arc::clone(&next))
         };
         before.revoke_without(&next)
+    }
+}
+
+/// A call that waited runs with what its client may do when it is decided on.
+impl CallerRights for LiveClients {
+    fn standing(&self, caller: &Caller) -> Standing {
+        self.now().standing(caller)
     }
 }

@@ -99,6 +99,7 @@ impl HttpServer {
             roster.clients(&config, token.as_ref(), &toolsets, None)?
         };
         let clients = Arc::new(LiveClients::new(clients));
+        backend.executor().add_caller_rights(&clients);
         let made = token.clone().filter(|_| config.token.is_none());
         let settings = ServerSettings::new(roster, Arc::clone(&clients), made, &config);
         let admission = Admission::new(hosts, origins);

@@ -3,11 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
+use tokio::runtime::Handle;
 use toolcrib_core::Toolset;
+use toolcrib_tool::ContextValues;
 
 use crate::client::{Clients, Roster};
 use crate::live_clients::LiveClients;
-use crate::{HttpError, Listen, ServerConfig, Token};
+use crate::{Backend, HttpError, Listen, ServerConfig, Token};
 
 /// The part of a running server's settings that can change: its tokens, and the rights, toolsets and
 /// limits of their clients. Cloning it is cheap.
@@ -29,6 +31,7 @@ struct Parts {
 #[must_use = "nothing changes before it is applied"]
 pub struct ChangedSettings {
     clients: Arc<LiveClients>,
+    backend: Arc<dyn Backend>,
     next: Option<Clients>,
 }
 
@@ -57,9 +60,10 @@ impl ServerSettings {
         let own = &*self.0;
         config.check()?;
         let clients = Arc::clone(&own.clients);
+        let backend = Arc::clone(own.roster.backend());
         if config.no_auth || own.no_auth {
             // Whether tokens are asked for is decided at the start.
-            return Ok(ChangedSettings { clients, next: None });
+            return Ok(ChangedSettings { clients, backend, next: None });
         }
         let token = config.token.as_ref().or(own.made.as_ref());
         if token.is_none() && config.tokens.is_empty() {
@@ -67,16 +71,29 @@ impl ServerSettings {
         }
         let effective = ServerConfig { listen: own.listen.clone(), ..config.clone() };
         let next = own.roster.clients(&effective, token, toolsets, Some(&clients.now()))?;
-        Ok(ChangedSettings { clients, next: Some(next) })
+        Ok(ChangedSettings { clients, backend, next: Some(next) })
     }
 }
 
 impl ChangedSettings {
     /// Puts the settings into effect and gives the names of the clients whose tokens are no longer good
     /// or whose entry has changed. Their requests are answered with 401 or end, and so do their streams
-    /// and MCP sessions. Clients of which nothing has changed notice nothing.
+    /// and MCP sessions. Their calls that wait for approval and that they may no longer make are denied,
+    /// now where there is a tokio runtime, else when somebody approves them. Clients of which nothing has
+    /// changed notice nothing.
     pub fn apply(self) -> Vec<Arc<str>> {
-        self.next.map(|next| self.clients.replace(next)).unwrap_or_default()
+        let ended = self.next.map(|next| self.clients.replace(next)).unwrap_or_default();
+        if let (false, Ok(runtime)) = (ended.is_empty(), Handle::try_current()) {
+            let (backend, clients) = (self.backend, ended.clone());
+            runtime.spawn(async move {
+                let options = backend.turn_options(ContextValues::new());
+                let approvals = backend.executor().approvals(options);
+                if let Err(error) = approvals.deny_revoked(&clients).await {
+                    tracing::warn!(%error, "waiting calls of revoked clients could not be denied");
+                }
+            });
+        }
+        ended
     }
 }
 

@@ -16,20 +16,24 @@ use crate::turn::Turn;
 /// of tools within its toolset, whoever made them.
 ///
 /// Made by [`Turn::approvals`], which hands it out only with the right to approve. After a decision
-/// the call goes on *as its caller*: with the caller's identity, toolset, rules and kept values. Its
-/// answer is the caller's: [`Turn::outcome`] has it, and so has the run that the call is part of.
+/// the call goes on *as its caller*: with the caller's identity and kept values, and with the toolset
+/// and rules that the caller has at that moment ([`CallerRights`](super::CallerRights)). Its answer is
+/// the caller's: [`Turn::outcome`] has it, and so has the run that the call is part of.
 #[derive(Debug, Clone)]
 pub struct Approvals {
     turn: Turn,
     all_tenants: bool,
 }
 
-/// Why a call was not decided on. It still waits, if it did.
+/// Why a decision did not hold. The call still waits, if it did, unless its client was revoked.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum DecideError {
     /// The approver's own arguments are not right, or a rule denies the call with them.
     Arguments(ToolError),
+    /// The client that made the call may no longer make it. The call was denied with this text and
+    /// waits no more.
+    Revoked(String),
     /// The call could not be resolved.
     Redeem(RedeemError),
 }
@@ -41,6 +45,7 @@ impl fmt::Display for DecideError {
                 write!(f, "the changed arguments are refused: {}", error.message())?;
                 error.hints().iter().try_for_each(|hint| write!(f, "\n{hint}"))
             }
+            Self::Revoked(reason) => write!(f, "the call was denied and did not run: {reason}"),
             Self::Redeem(error) => error.fmt(f),
         }
     }
@@ -49,7 +54,7 @@ impl fmt::Display for DecideError {
 impl std::error::Error for DecideError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Arguments(_) => None,
+            Self::Arguments(_) | Self::Revoked(_) => None,
             Self::Redeem(error) => Some(error),
         }
     }
@@ -99,7 +104,8 @@ impl Approvals {
     /// Returns as soon as the decision holds.
     ///
     /// Changed arguments are checked like a model's first; where they are refused, the call still
-    /// waits.
+    /// waits. A call whose client may no longer make it is denied, whatever is decided, and an
+    /// approval of it fails with [`DecideError::Revoked`].
     ///
     /// # Panics
     ///
@@ -107,6 +113,12 @@ impl Approvals {
     pub async fn decide(&self, id: &SuspensionId, decision: Decision) -> Result<(), DecideError> {
         let store = self.store().ok_or(RedeemError::Unknown)?;
         let found = self.seen(id).await?.ok_or(RedeemError::Unknown)?;
+        let approves = !matches!(decision, Decision::Deny { .. });
+        let refused = self.turn.state.caller_now(&found).err().filter(|_| approves);
+        let decision = match &refused {
+            Some(reason) => Decision::deny(reason),
+            None => decision,
+        };
         let caller = self.turn.as_caller(&found).map_err(DecideError::Arguments)?;
         if let Decision::ApproveChanged { arguments } = &decision {
             let call = ToolCall::new(found.call_id(), found.tool(), arguments.as_str());
@@ -124,6 +136,32 @@ impl Approvals {
             keep(&*store, &settled.ended(answer)).await;
             caller.state.shared.settled.notify_waiters();
         });
+        refused.map_or(Ok(()), |reason| Err(DecideError::Revoked(reason)))
+    }
+
+    /// Denies the calls of these clients that wait and that their client may no longer make. Hosts
+    /// call this after they have revoked clients, or changed what they may do.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime.
+    pub async fn deny_revoked(&self, clients: &[Arc<str>]) -> Result<(), DecideError> {
+        let Some(store) = self.store() else { return Ok(()) };
+        let of_them = |one: &&Suspension| {
+            let name = one.caller().client_name();
+            self.sees(one) && clients.iter().any(|client| name == Some(client))
+        };
+        for one in store.all().await?.iter().filter(of_them) {
+            let Err(reason) = self.turn.state.caller_now(one) else { continue };
+            match self.decide(one.id(), Decision::deny(reason)).await {
+                // Somebody else was faster, or its time is over.
+                Ok(())
+                | Err(DecideError::Redeem(
+                    RedeemError::Unknown | RedeemError::AlreadyResolved | RedeemError::Expired,
+                )) => {}
+                Err(error) => return Err(error),
+            }
+        }
         Ok(())
     }
 

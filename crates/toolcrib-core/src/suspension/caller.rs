@@ -13,7 +13,9 @@ use crate::policy::Policy;
 /// Who made a suspended call, and with what.
 ///
 /// A call that was suspended runs with these values, whoever resolves it: what was decided on is
-/// what runs.
+/// what runs. Where the host manages the client, the rights that the client has at the time of the
+/// decision hold in place of those kept here
+/// ([`CallerRights`](crate::approval::CallerRights)).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Caller {
@@ -30,6 +32,9 @@ pub struct Caller {
     /// The client that the call came from, by the name that the host gave it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     client: Option<String>,
+    /// What tells the client from another of the same name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    client_key: Option<String>,
     may_approve: bool,
     /// Whether the same call, made again, is answered with this one's answer.
     joinable: bool,
@@ -44,6 +49,7 @@ impl Default for Caller {
             toolset: None,
             scope: Value::Null,
             client: None,
+            client_key: None,
             may_approve: false,
             joinable: false,
         }
@@ -72,8 +78,9 @@ impl Caller {
         Ok(self)
     }
 
-    pub(crate) fn client(mut self, client: Option<&str>) -> Self {
+    pub(crate) fn client(mut self, client: Option<&str>, key: Option<&str>) -> Self {
         self.client = client.map(str::to_owned);
+        self.client_key = key.map(str::to_owned);
         self
     }
 
@@ -100,6 +107,12 @@ impl Caller {
     /// The client that the call came from, if the host has named it.
     pub fn client_name(&self) -> Option<&str> {
         self.client.as_deref()
+    }
+
+    /// What tells the client from another of the same name, if the host has said it
+    /// ([`TurnOptions::client_key`](crate::TurnOptions::client_key)).
+    pub fn client_key(&self) -> Option<&str> {
+        self.client_key.as_deref()
     }
 
     /// Whether the caller may approve calls.

@@ -92,6 +92,17 @@ impl Grant {
         self.changed.is_some()
     }
 
+    /// Whether the call would run, or its output be taken over.
+    pub(crate) fn lets_go_on(&self) -> bool {
+        matches!(self.granted, Granted::Run { .. } | Granted::Answer(_) | Granted::Output(_))
+    }
+
+    /// The same grant, which now denies the call.
+    pub(crate) fn denied(mut self, message: String) -> Self {
+        self.granted = Granted::Denied { message };
+        self
+    }
+
     /// The call to make: the arguments that were checked, or those the approver put in their place,
     /// which nobody has checked yet.
     pub fn call(&self) -> ToolCall {

@@ -6,9 +6,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolcrib_core::approval::{ApprovalRequest, DecideError, Decision, Remember};
+use toolcrib_core::approval::{
+    ApprovalRequest, CallerRights, DecideError, Decision, Remember, Standing,
+};
 use toolcrib_core::masking::Mask;
-use toolcrib_core::suspension::{MemorySuspensions, Suspension};
+use toolcrib_core::suspension::{Caller, MemorySuspensions, Suspension, SuspensionStore};
 use toolcrib_core::{Answer, Executor, ExecutorBuilder, ToolFilter, Toolset, Turn, TurnOptions};
 use toolcrib_tool::{
     Approval, Arguments, BoxFuture, CallContext, CommandPlan, ContextValues, ErrorKind, Injection,
@@ -260,4 +262,87 @@ async fn a_denial_by_another_tells_the_caller_why() {
     let result = outcome.expect("it works").and_then(|settled| settled.result()).expect("done");
     assert_eq!(result.error_kind(), Some(ErrorKind::Denied));
     assert!(result.text().contains("not on Fridays"), "{}", result.text());
+}
+
+type Look = fn() -> Standing;
+
+/// A table of clients in which every one has this standing.
+struct Table(Look);
+
+impl CallerRights for Table {
+    fn standing(&self, caller: &Caller) -> Standing {
+        assert_eq!((caller.client_name(), caller.client_key()), (Some("agent"), Some("key")));
+        (self.0)()
+    }
+}
+
+fn agent() -> TurnOptions {
+    of("ada", "scratch").client("agent").client_key("key")
+}
+
+fn within(tool: &str) -> Toolset {
+    Toolset::new().include(ToolFilter::new().name(tool))
+}
+
+fn denying() -> TurnOptions {
+    let rules = json!({"rules": [{"tool": "remove", "action": "deny", "message": "not any more"}]});
+    agent().scope(serde_json::from_value(rules).expect("a policy"))
+}
+
+#[tokio::test]
+async fn the_rights_that_a_client_has_at_the_decision_decide() {
+    let tables: [(Look, Option<&str>); 6] = [
+        (
+            || Standing::Revoked { reason: "its token was revoked".into() },
+            Some("token was revoked"),
+        ),
+        (
+            || Standing::Current(Box::new(agent().toolset(within("outer")))),
+            Some("not in its toolset"),
+        ),
+        (|| Standing::Current(Box::new(denying())), Some("not any more")),
+        (|| Standing::Current(Box::new(of("eve", "scratch"))), Some("context values")),
+        (|| Standing::Current(Box::new(agent().toolset(within("remove")))), None),
+        (|| Standing::Unmanaged, None),
+    ];
+    for (standing, refused) in tables {
+        let store = Arc::new(MemorySuspensions::new());
+        let executor = executor(&store).build();
+        let caller = executor.turn(agent());
+        let table = Arc::new(Table(standing));
+        executor.add_caller_rights(&table);
+        let operator = executor.turn(TurnOptions::default().may_approve(true));
+        let approvals = operator.approvals().expect("the right");
+
+        let waiting = suspended(&caller).await;
+        let decided = approvals.decide(waiting.id(), Decision::approve()).await;
+        match (refused, decided) {
+            (None, Ok(())) => {}
+            (Some(why), Err(DecideError::Revoked(reason))) => {
+                assert!(reason.contains("may no longer make it"), "{reason}");
+                assert!(reason.contains(why), "{reason}");
+            }
+            (_, decided) => panic!("{refused:?}: {decided:?}"),
+        }
+        let outcome = caller.wait_for_outcome(waiting.id(), Duration::from_secs(20)).await;
+        let result = outcome.expect("it works").and_then(|settled| settled.result()).expect("done");
+        assert_eq!(result.is_success(), refused.is_none(), "{}", result.text());
+        assert!(result.text().contains(refused.unwrap_or("removed")), "{}", result.text());
+        assert!(store.all().await.expect("it works").is_empty());
+
+        // The same holds where a turn of the same identity resolves the call.
+        let waiting = suspended(&caller).await;
+        let person = executor.turn(of("ada", "scratch").may_approve(true));
+        let answer = person.resolve(waiting.id(), Decision::approve().into()).await;
+        let Ok(Answer::Done(result)) = answer else { panic!("it is done: {answer:?}") };
+        assert_eq!(result.is_success(), refused.is_none(), "{}", result.text());
+
+        // A host can deny such calls at once, without a decision.
+        suspended(&caller).await;
+        approvals.deny_revoked(&["other".into()]).await.expect("it works");
+        assert_eq!(approvals.list().await.expect("it works").len(), 1, "another client's");
+        approvals.deny_revoked(&["agent".into()]).await.expect("it works");
+        let left = approvals.list().await.expect("it works").len();
+        assert_eq!(left, usize::from(refused.is_none()));
+    }
 }

@@ -203,6 +203,9 @@ impl From<DecideError> for Problem {
                 let detail = DecideError::Arguments(refused.clone()).to_string();
                 Self::unfit(detail).kind(refused.kind().as_str())
             }
+            error @ DecideError::Revoked(_) => {
+                Self::new(StatusCode::CONFLICT, error.to_string()).kind("denied")
+            }
             error => Self::unfit(error.to_string()),
         }
     }

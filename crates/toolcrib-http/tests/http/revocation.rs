@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
+use toolcrib_core::{ToolFilter, Toolset};
 use toolcrib_http::{ChangedSettings, ClientConfig, HttpError, Right, ServerConfig, Token};
 
 use crate::fixture::{Running, TOKEN, client, config, start};
@@ -109,5 +110,94 @@ async fn settings_that_cannot_be_used_change_nothing() {
     let refused = prepare(&server, &nobody).unwrap_err();
     assert!(matches!(refused, HttpError::NoTokenLeft), "{refused}");
     assert_eq!(tools(&server, "ada").await, 200);
+    server.end().await;
+}
+
+#[tokio::test]
+async fn a_call_that_waits_does_not_outlive_the_rights_of_its_client() {
+    let of_ada = |client: &mut ClientConfig| {
+        client.context = [("user".to_owned(), json!("ada"))].into();
+    };
+    let agent = |change: &dyn Fn(&mut ClientConfig)| {
+        client("agent", |agent| {
+            of_ada(agent);
+            change(agent);
+        })
+    };
+    let person = || {
+        client("person", |person| {
+            of_ada(person);
+            person.rights = vec![Right::Call, Right::Approve];
+        })
+    };
+    let deny = json!({"rules": [{"tool": "remove", "action": "deny"}]});
+    for (changed, why) in [
+        (None, "it was removed"),
+        (Some(agent(&|agent| agent.toolset = Some("echoes".into()))), "not in its toolset"),
+        (
+            Some(agent(&|agent| agent.policy = serde_json::from_value(deny.clone()).unwrap())),
+            "a rule for this client denies it",
+        ),
+        (Some(agent(&|agent| agent.rights = vec![Right::Observe])), "lost the right `call`"),
+        (
+            Some(agent(&|agent| {
+                agent.hash = Token::new("renewed-token-for-tests").unwrap().hash();
+            })),
+            "its token was revoked",
+        ),
+        (
+            Some(agent(&|agent| drop(agent.context.insert("tenant".to_owned(), json!("acme"))))),
+            "its context values have changed",
+        ),
+    ] {
+        let server = start(with([agent(&|_| {}), person()])).await;
+        let ask = |who: &str, line: String, body: Value| {
+            Ask::new(server.address, &line).of(who).json(&body).send()
+        };
+        let get = |line: String| Ask::new(server.address, &line).of("person").send();
+        let run = ask("agent", "POST /v1/tools/remove/call".into(), json!({})).await.json();
+        let id = run["waiting"][0]["id"].as_str().unwrap().to_owned();
+        let run = format!("GET /v1/runs/{}", run["id"].as_str().unwrap());
+
+        let next = with(changed.into_iter().chain([person()]));
+        let echoes = Toolset::new().include(ToolFilter::new().name("echo*"));
+        let toolsets = |name: &str| (name == "echoes").then(|| echoes.clone());
+        assert_eq!(server.settings.prepare(&next, &toolsets).unwrap().apply(), ["agent".into()]);
+        let yes = json!({"decision": "approve"});
+        let approved = ask("person", format!("POST /v1/approvals/{id}"), yes).await;
+        // The reload itself may have denied the call by now.
+        assert!([404, 409].contains(&approved.status), "{why}: {}", approved.body);
+        let over = async {
+            loop {
+                let run = get(run.clone()).await.json();
+                if run["status"] != "requires_action" {
+                    break run;
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let over = timeout(Duration::from_secs(10), over).await.expect("the call is answered");
+        let error = &over["results"][0]["error"];
+        assert_eq!(error["kind"], "denied", "{why}: {over}");
+        assert!(error.to_string().contains(why), "{why}: {over}");
+        let list = get("GET /v1/approvals".into()).await.json();
+        assert_eq!(list["approvals"], json!([]), "{why}");
+        server.end().await;
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_its_client_may_still_make_waits_on_after_a_reload() {
+    let agent = |change: &dyn Fn(&mut ClientConfig)| client("agent", |agent| change(agent));
+    let server = start(with([agent(&|_| {})])).await;
+    let call = Ask::new(server.address, "POST /v1/tools/remove/call").of("agent").json(&json!({}));
+    let run = call.send().await.json();
+    let id = run["waiting"][0]["id"].as_str().unwrap();
+    let hasty = with([agent(&|agent| agent.rate = Some("9/s".parse().unwrap()))]);
+    assert_eq!(prepare(&server, &hasty).unwrap().apply(), ["agent".into()]);
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let approve = Ask::api(server.address, &format!("POST /v1/approvals/{id}"));
+    let approved = approve.json(&json!({"decision": "approve"})).send().await;
+    assert_eq!(approved.status, 200, "{}", approved.body);
     server.end().await;
 }

@@ -1,0 +1,121 @@
+//! What the client that made a waiting call may do now, at the time of the decision.
+
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock, Weak};
+
+use toolcrib_tool::Arguments;
+
+use crate::TurnOptions;
+use crate::policy::Verdict;
+use crate::suspension::{Caller, Suspension};
+use crate::turn::State;
+
+/// Tells what the client that made a suspended call may do now.
+///
+/// A host that manages clients implements this over its live table of them and hands it to
+/// [`Executor::add_caller_rights`](crate::Executor::add_caller_rights). A call can wait for days,
+/// and meanwhile its client can lose its token or its rights.
+pub trait CallerRights: Send + Sync {
+    /// The standing of this caller at this moment.
+    fn standing(&self, caller: &Caller) -> Standing;
+}
+
+/// What a client may do now.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Standing {
+    /// The host does not manage this caller: the rights that were kept with the call hold.
+    Unmanaged,
+    /// The options that the client's turns are opened with now.
+    Current(Box<TurnOptions>),
+    /// The client may make no calls any more.
+    Revoked {
+        /// Why, in a few words.
+        reason: String,
+    },
+}
+
+/// Every table of clients over one executor. A table leaves with its server.
+#[derive(Default)]
+pub(crate) struct CallerTables(RwLock<Vec<Weak<dyn CallerRights>>>);
+
+impl CallerTables {
+    pub(crate) fn add(&self, rights: Weak<dyn CallerRights>) {
+        let mut tables = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        tables.retain(|table| table.strong_count() > 0);
+        tables.push(rights);
+    }
+
+    /// A client that any table knows is current. Otherwise it is revoked if any table says so.
+    fn standing(&self, caller: &Caller) -> Standing {
+        let tables: Vec<_> = {
+            let tables = self.0.read().unwrap_or_else(PoisonError::into_inner);
+            tables.iter().filter_map(Weak::upgrade).collect()
+        };
+        let mut found = Standing::Unmanaged;
+        for table in tables {
+            match table.standing(caller) {
+                current @ Standing::Current(_) => return current,
+                revoked @ Standing::Revoked { .. } => found = revoked,
+                Standing::Unmanaged => {}
+            }
+        }
+        found
+    }
+}
+
+impl State {
+    /// The options that the caller of a suspended call has now, if the host manages it. The error
+    /// says why the client may no longer make the call.
+    pub(crate) fn caller_now(
+        &self,
+        suspension: &Suspension,
+    ) -> Result<Option<Box<TurnOptions>>, String> {
+        let caller = suspension.caller();
+        let refused =
+            |why: &str| Err(format!("the client that made this call may no longer make it: {why}"));
+        let options = match self.shared.callers.standing(caller) {
+            Standing::Unmanaged => return Ok(None),
+            Standing::Revoked { reason } => return refused(&reason),
+            Standing::Current(options) => options,
+        };
+        // The values decide for whom the call runs and what the host fills in.
+        if options.values != caller.values() {
+            return refused("its context values have changed");
+        }
+        let snapshot = self.shared.registry.snapshot();
+        // A tool that is gone is not the client's matter: the call's answer says it.
+        let Some(slot) = snapshot.slot(suspension.tool()) else { return Ok(Some(options)) };
+        let in_toolset =
+            |toolset: &crate::Toolset| toolset.view(&snapshot).slot(suspension.tool()).is_some();
+        if !options.own_toolset().is_none_or(in_toolset) {
+            return refused("the tool is not in its toolset");
+        }
+        let arguments = Arguments::from_validated(suspension.arguments().to_owned());
+        match options.scope.ruled(&slot.entry, &arguments) {
+            Some(Verdict::Deny { by, message }) => {
+                refused(&format!("a rule for this client denies it ({by}): {message}"))
+            }
+            _ => Ok(Some(options)),
+        }
+    }
+}
+
+impl fmt::Debug for CallerTables {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CallerTables").finish_non_exhaustive()
+    }
+}
+
+impl crate::Executor {
+    /// Adds a table of clients. Whenever a suspended call is decided on, the rights that its client
+    /// has at that moment decide whether it may still run; a call whose client may no longer make it
+    /// is `denied`.
+    ///
+    /// The table is held weakly: it counts as long as the host keeps `rights`. Without a table, the
+    /// rights that were kept with the call hold.
+    pub fn add_caller_rights(&self, rights: &Arc<impl CallerRights + 'static>) {
+        let rights: Weak<dyn CallerRights> = Arc::<_>::downgrade(rights) as _;
+        self.shared.callers.add(rights);
+    }
+}

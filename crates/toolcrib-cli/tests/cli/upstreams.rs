@@ -279,3 +279,21 @@ fn a_server_is_not_passed_a_variable_that_holds_a_secret() {
         assert!(run.stderr.contains(told), "{run:?}");
     }
 }
+
+#[test]
+fn a_secret_that_a_server_writes_into_a_definition_is_in_no_listing_lock_or_pin() {
+    let crib = crib("");
+    fs::write(crib.path().join("deploy.secret"), "sup3rs3cretvalue").expect("a secret");
+    crib.config("state: {dir: state}\nsecrets: {deploy: {file: deploy.secret}}\n");
+    say(&crib, "It knows sup3rs3cretvalue.");
+    for command in [&["show", "notes_get", "--connect"][..], &["list", "--connect", "--json"]] {
+        let run = crib.run(command);
+        assert!(run.stdout.contains("It knows [masked]."), "{command:?}: {run:?}");
+        assert!(!run.stdout.contains("sup3rs3cretvalue"), "{command:?}: {run:?}");
+    }
+    assert_eq!(crib.run(&["lock"]).code, Some(0));
+    let lock = fs::read_to_string(crib.path().join("toolcrib.lock")).expect("it was written");
+    assert!(lock.contains("It knows [masked]."), "{lock}");
+    assert!(!lock.contains("sup3rs3cretvalue"), "{lock}");
+    assert_eq!(crib.run(&["lock", "--check", "--connect"]).code, Some(0));
+}

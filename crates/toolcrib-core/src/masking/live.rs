@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::{ArcSwap, Guard};
+use serde_json::Value;
 use toolcrib_tool::{ByteMask, ByteMasks, ToolError, ToolOutput};
 
 use super::{Mask, MaskError};
@@ -35,6 +36,11 @@ impl LiveMask {
     /// The text without what is to be hidden by now.
     pub fn text(&self, text: String) -> String {
         self.load().owned(text)
+    }
+
+    /// The JSON value without what is to be hidden by now, as [`Mask::value`] does it.
+    pub fn value(&self, value: Value) -> Value {
+        self.load().value(value)
     }
 
     /// Masks a call's outcome, with what is to be hidden by now.

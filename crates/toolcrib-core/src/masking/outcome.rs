@@ -16,7 +16,7 @@ impl Mask {
         outcome.map(|output| self.output(output)).map_err(|error| self.error(error))
     }
 
-    /// Masks text parts, names and addresses of the others, files that are text, data, and notes.
+    /// Masks text parts, names, addresses and types of the others, files that are text, data, and notes.
     pub fn output(&self, output: ToolOutput) -> ToolOutput {
         if !self.finds_in_output(&output) {
             return output;
@@ -45,17 +45,26 @@ impl Mask {
                 link.name = self.owned(link.name);
                 link.title = link.title.map(|title| self.owned(title));
                 link.description = link.description.map(|description| self.owned(description));
+                link.mime_type = link.mime_type.map(|mime_type| self.owned(mime_type));
                 Content::Link(link)
             }
-            Content::TextFile { uri, text, mime_type } => {
-                Content::TextFile { uri: self.owned(uri), text: self.owned(text), mime_type }
-            }
+            Content::TextFile { uri, text, mime_type } => Content::TextFile {
+                uri: self.owned(uri),
+                text: self.owned(text),
+                mime_type: mime_type.map(|mime_type| self.owned(mime_type)),
+            },
             Content::Blob { uri, data, mime_type } => {
                 let data = match String::from_utf8(data) {
                     Ok(text) => self.owned(text).into_bytes(),
                     Err(binary) => binary.into_bytes(),
                 };
-                Content::Blob { uri: self.owned(uri), data, mime_type }
+                Content::Blob { uri: self.owned(uri), data, mime_type: self.owned(mime_type) }
+            }
+            Content::Image { data, mime_type } => {
+                Content::Image { data, mime_type: self.owned(mime_type) }
+            }
+            Content::Audio { data, mime_type } => {
+                Content::Audio { data, mime_type: self.owned(mime_type) }
             }
             other => other,
         }
@@ -104,14 +113,23 @@ impl Mask {
         match part {
             Content::Text(text) => self.finds(text),
             Content::Link(link) => {
-                let optional = [&link.title, &link.description];
+                let optional = [&link.title, &link.description, &link.mime_type];
                 self.finds(&link.uri)
                     || self.finds(&link.name)
                     || optional.into_iter().flatten().any(|text| self.finds(text))
             }
-            Content::TextFile { uri, text, .. } => self.finds(uri) || self.finds(text),
-            Content::Blob { uri, data, .. } => {
-                self.finds(uri) || std::str::from_utf8(data).is_ok_and(|text| self.finds(text))
+            Content::TextFile { uri, text, mime_type } => {
+                self.finds(uri)
+                    || self.finds(text)
+                    || mime_type.as_ref().is_some_and(|mime_type| self.finds(mime_type))
+            }
+            Content::Blob { uri, data, mime_type } => {
+                self.finds(uri)
+                    || self.finds(mime_type)
+                    || std::str::from_utf8(data).is_ok_and(|text| self.finds(text))
+            }
+            Content::Image { mime_type, .. } | Content::Audio { mime_type, .. } => {
+                self.finds(mime_type)
             }
             _ => false,
         }

@@ -117,6 +117,24 @@ fn outputs_failures_and_status_are_masked_everywhere() {
 }
 
 #[test]
+fn the_type_of_a_part_is_masked_wherever_it_stands() {
+    let mask = mask(&["hunter22"]);
+    let (uri, mime_type) = ("a:b".to_owned(), "image/hunter22".to_owned());
+    let parts = [
+        Content::Image { data: vec![0], mime_type: mime_type.clone() },
+        Content::Audio { data: vec![0], mime_type: mime_type.clone() },
+        Content::Blob { uri: uri.clone(), data: vec![0], mime_type: mime_type.clone() },
+        Content::TextFile { uri, text: String::new(), mime_type: Some(mime_type.clone()) },
+        Link::new("a:b", "b").mime_type(mime_type).into(),
+    ];
+    for part in parts {
+        let output = mask.output(ToolOutput::new().replace_content(vec![part]));
+        let shown = format!("{output:?}");
+        assert!(shown.contains("image/[masked]") && !shown.contains("hunter22"), "{shown}");
+    }
+}
+
+#[test]
 fn an_output_without_secrets_stays_what_it_is() {
     let output = ToolOutput::from("plain").with_data(json!({"a": [1, null]}));
     assert_eq!(mask(&["hunter22"]).output(output.clone()), output);

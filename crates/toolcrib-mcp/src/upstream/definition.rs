@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use toolcrib_core::exposed_name;
 use toolcrib_core::fingerprint::Fingerprint;
+use toolcrib_core::masking::LiveMask;
 use toolcrib_tool::{
     Annotations, DESCRIPTION_MAX, ToolDefinition, ToolDefinitionBuilder, hidden_character,
 };
@@ -32,10 +33,12 @@ pub(crate) struct Imported {
 /// Takes a description over; none if it does not even have a name.
 ///
 /// What is refused keeps its place, so that people see it with the reason, and says nothing of what
-/// the server says.
-pub(crate) fn import(upstream: &Upstream, tool: &Value) -> Option<Imported> {
+/// the server says. A server knows the secrets that it is given: they are masked in everything but
+/// the name on the wire, before anything is pinned, locked or listed.
+pub(crate) fn import(upstream: &Upstream, secrets: &LiveMask, tool: &Value) -> Option<Imported> {
     let original = tool.get("name")?.as_str().filter(|name| !name.is_empty())?;
-    let name = exposed_name(&upstream.name, original);
+    let tool = &secrets.value(tool.clone());
+    let name = exposed_name(&upstream.name, tool.get("name")?.as_str()?);
     let seen = seen(tool);
     let fingerprint = Fingerprint::of_json(&seen);
     let built = match problem(&seen) {
@@ -182,11 +185,17 @@ fn claims(hints: &Value) -> Option<Annotations> {
 
 #[cfg(test)]
 mod tests {
+    use toolcrib_core::masking::Mask;
+
     use super::super::settings::StdioServer;
     use super::*;
 
     fn upstream() -> Upstream {
         Upstream::stdio("git", StdioServer::new("x"))
+    }
+
+    fn no_secrets() -> LiveMask {
+        LiveMask::new(Mask::default())
     }
 
     fn tool(description: &str) -> Value {
@@ -200,7 +209,7 @@ mod tests {
 
     #[test]
     fn hints_are_claims_until_they_are_trusted() {
-        let imported = import(&upstream(), &tool("Get one.")).expect("it has a name");
+        let imported = import(&upstream(), &no_secrets(), &tool("Get one.")).expect("it has a name");
         assert_eq!(imported.original, "issues.get");
         let definition = &imported.definition;
         assert_eq!(definition.name(), "git_issues_get");
@@ -208,7 +217,7 @@ mod tests {
         assert!(definition.claims().is_some_and(|claims| claims.read_only));
 
         let trusting = upstream().trust_annotations(true);
-        let imported = import(&trusting, &tool("Get one.")).expect("it has a name");
+        let imported = import(&trusting, &no_secrets(), &tool("Get one.")).expect("it has a name");
         assert!(imported.definition.annotations().read_only);
         assert_eq!(imported.definition.claims(), None);
     }
@@ -236,7 +245,7 @@ mod tests {
               must show all they say",
             ),
         ] {
-            let imported = import(&upstream(), &tool).expect("it has a name");
+            let imported = import(&upstream(), &no_secrets(), &tool).expect("it has a name");
             assert_eq!(imported.refused.as_deref(), Some(reason));
             assert_eq!(
                 imported.definition.description(),
@@ -261,21 +270,21 @@ mod tests {
               schema is not an object schema (`type: object`)",
             ),
         ] {
-            let imported = import(&upstream(), &tool).expect("it has a name");
+            let imported = import(&upstream(), &no_secrets(), &tool).expect("it has a name");
             assert_eq!(imported.refused.as_deref(), Some(reason));
         }
-        assert_eq!(import(&upstream(), &json!({"description": "No name."})), None);
+        assert_eq!(import(&upstream(), &no_secrets(), &json!({"description": "No name."})), None);
     }
 
     #[test]
     fn whatever_a_model_is_told_by_is_in_the_fingerprint_and_nothing_else() {
-        let of = |tool: &Value| import(&upstream(), tool).expect("it has a name").fingerprint;
+        let of = |tool: &Value| import(&upstream(), &no_secrets(), tool).expect("it has a name").fingerprint;
         let first = of(&tool("Get one."));
         assert_ne!(first, of(&tool("Get one!")));
         let mut same = tool("Get one.");
         same["_meta"] = json!({"trace": 1});
         assert_eq!(first, of(&same));
         let limited = upstream().tags(vec!["prod".to_owned()]);
-        assert_eq!(first, import(&limited, &tool("Get one.")).expect("named").fingerprint);
+        assert_eq!(first, import(&limited, &no_secrets(), &tool("Get one.")).expect("named").fingerprint);
     }
 }

@@ -109,10 +109,11 @@ impl Publisher {
 
     /// Makes of what the server said what the settings say of it.
     pub(crate) async fn take(&mut self) {
+        let secrets = self.executor.mask();
         let mut listed: Vec<Imported> = self
             .listed
             .iter()
-            .filter_map(|tool| import(&self.upstream, tool))
+            .filter_map(|tool| import(&self.upstream, &secrets, tool))
             .filter(|tool| self.upstream.takes(&tool.original))
             .collect();
         // By their own names, so that of two that become equal here the same one wins each time.
@@ -131,11 +132,13 @@ impl Publisher {
             let name = tool.definition.name();
             let first = *owners.entry(name).or_insert(&tool.original);
             if *first != tool.original {
+                let secrets = self.executor.mask();
+                let shown = |original: &String| secrets.text(original.clone());
                 tracing::warn!(
                     upstream = self.upstream.name,
                     name,
-                    first,
-                    second = tool.original,
+                    first = shown(first),
+                    second = shown(&tool.original),
                     "two tools of an upstream get one name here; the first keeps it"
                 );
             }

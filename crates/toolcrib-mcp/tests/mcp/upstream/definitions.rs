@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolcrib_core::fingerprint::Fingerprint;
+use toolcrib_core::masking::Mask;
+use toolcrib_core::{Executor, Registry, RegistryBuilder, TurnOptions};
 use toolcrib_mcp::upstream::{
     MemoryPins, OfferedTool, PinStore, Review, Reviewed, UpstreamState, Upstreams,
 };
@@ -225,4 +227,44 @@ async fn accept_offered(upstreams: &Upstreams, tool: &str) -> bool {
         Some(offered) => upstreams.accept(tool, offered.fingerprint).await.unwrap(),
         None => false,
     }
+}
+
+#[tokio::test]
+async fn a_secret_in_a_definition_is_masked_before_it_is_pinned_reviewed_or_listed() {
+    let secret = "sup3rs3cretvalue";
+    let server = Scripted::new(&[]);
+    server.says(&json!({"tools": [{
+        "name": format!("image_{secret}"),
+        "title": format!("Title {secret}"),
+        "description": format!("It knows {secret}."),
+        "inputSchema": {"type": "object", "properties": {
+            "type": {"type": "string", "enum": ["x", secret], "default": secret,
+                     "description": format!("Not {secret}.")},
+            secret: {"type": "string"},
+        }},
+        "annotations": {"title": secret},
+    }]}));
+    let registry = Registry::new(RegistryBuilder::new().build());
+    let mask = Mask::new([secret.to_owned()]).unwrap();
+    let executor = Executor::builder(registry).mask(mask).build();
+    let pins = Arc::new(MemoryPins::default());
+    let upstreams = Upstreams::new(executor.clone(), Arc::clone(&pins) as _);
+    upstreams.set([server.upstream("my")]).await;
+    assert!(upstreams.settled(PATIENCE).await);
+
+    let room = Room { executor, upstreams };
+    let [name] = &room.listed()[..] else { panic!("{:?}", room.unavailable("my_image")) };
+    let turn = room.executor.turn(TurnOptions::default());
+    let told = format!("{:?}", turn.definitions());
+    assert!(told.contains("It knows [masked].") && !told.contains(secret), "{told}");
+    let offered = format!("{:?}", room.upstreams.offered("my"));
+    assert!(offered.contains("Title [masked]") && !offered.contains(secret), "{offered}");
+    let pinned = format!("{:?}", pins.pins("my").unwrap());
+    assert!(pinned.contains(name.as_str()) && !pinned.contains(secret), "{pinned}");
+
+    // The server is still called by its own name for the tool.
+    let result = room.call_with(name, &json!({"type": "x"})).await;
+    assert!(result.is_success(), "{}", result.text());
+    assert_eq!(server.heard("tools/call")[0]["params"]["name"], format!("image_{secret}"));
+    room.upstreams.shutdown().await;
 }

@@ -65,6 +65,9 @@ def call(request, name, arguments, meta):
         uris = arguments.get("uris", ["note://1"])
         return send(id=request, result={"content": [
             {"type": "resource_link", "uri": uri, "name": uri} for uri in uris]})
+    if name.startswith("image"):
+        return send(id=request, result={"content": [
+            {"type": "image", "data": "AAEC", "mimeType": arguments["type"]}]})
     if name == "data":
         return send(id=request, result=text("3", structuredContent={"sum": 3}))
     send(id=request, result=text(json.dumps({"name": name, "arguments": arguments})))

@@ -109,7 +109,7 @@ impl ServedFile {
             );
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, problem));
         }
-        reopen(held)
+        reopen(&held)
     }
 }
 
@@ -139,7 +139,7 @@ fn place_of(held: &OwnedFd, _: &Path) -> io::Result<PathBuf> {
 
 /// The same file, whatever is at its path by now.
 #[cfg(target_os = "linux")]
-fn reopen(held: OwnedFd) -> io::Result<File> {
+fn reopen(held: &OwnedFd) -> io::Result<File> {
     use std::os::fd::AsRawFd as _;
 
     let link = format!("/proc/self/fd/{}", held.as_raw_fd());
@@ -164,8 +164,8 @@ fn place_of(held: &OwnedFd, path: &Path) -> io::Result<PathBuf> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn reopen(held: OwnedFd) -> io::Result<File> {
-    Ok(File::from(held))
+fn reopen(held: &OwnedFd) -> io::Result<File> {
+    Ok(File::from(held.try_clone()?))
 }
 
 #[cfg(test)]

@@ -42,7 +42,8 @@ fn read(crib: &Crib, count: usize) -> Vec<String> {
         let params = json!({"uri": format!("at://{at}")});
         let request =
             json!({"jsonrpc": "2.0", "id": at, "method": "resources/read", "params": params});
-        input.push_str(&format!("{request}\n"));
+        input.push_str(&request.to_string());
+        input.push('\n');
     }
     let run = run(crib.command(&["mcp"]).write_stdin(input));
     let answers: Vec<Value> =

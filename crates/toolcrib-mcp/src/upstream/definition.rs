@@ -209,7 +209,8 @@ mod tests {
 
     #[test]
     fn hints_are_claims_until_they_are_trusted() {
-        let imported = import(&upstream(), &no_secrets(), &tool("Get one.")).expect("it has a name");
+        let imported =
+            import(&upstream(), &no_secrets(), &tool("Get one.")).expect("it has a name");
         assert_eq!(imported.original, "issues.get");
         let definition = &imported.definition;
         assert_eq!(definition.name(), "git_issues_get");
@@ -278,13 +279,18 @@ mod tests {
 
     #[test]
     fn whatever_a_model_is_told_by_is_in_the_fingerprint_and_nothing_else() {
-        let of = |tool: &Value| import(&upstream(), &no_secrets(), tool).expect("it has a name").fingerprint;
+        let of = |tool: &Value| {
+            import(&upstream(), &no_secrets(), tool).expect("it has a name").fingerprint
+        };
         let first = of(&tool("Get one."));
         assert_ne!(first, of(&tool("Get one!")));
         let mut same = tool("Get one.");
         same["_meta"] = json!({"trace": 1});
         assert_eq!(first, of(&same));
         let limited = upstream().tags(vec!["prod".to_owned()]);
-        assert_eq!(first, import(&limited, &no_secrets(), &tool("Get one.")).expect("named").fingerprint);
+        assert_eq!(
+            first,
+            import(&limited, &no_secrets(), &tool("Get one.")).expect("named").fingerprint
+        );
     }
 }

@@ -17,7 +17,7 @@ pub(crate) use server_flags::ServerFlags;
 /// What every command can be told.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
-    /// The config file (YAML or TOML) [default: config.yml or config.toml, if it is there]
+    /// The config file (YAML or TOML) [default: config.yml, config.yaml or config.toml, if there is one]
     #[arg(long, global = true, value_name = "FILE", env = "TOOLCRIB_CONFIG")]
     pub(crate) config: Option<PathBuf>,
 

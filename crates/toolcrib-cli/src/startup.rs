@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, bail};
 use serde_json::Value;
 use toolcrib::config::{Config, ConfigLayers, LoadedConfig, SandboxRequire, SetupError};
 use toolcrib::control::{ControlPlace, NoControlPlace};
@@ -22,8 +22,8 @@ use toolcrib_sandbox::{close_to_others, jail, sweep_scratch, take_variables};
 use crate::options::Options;
 use crate::{arguments, screen};
 
-/// The configs of which the first that is there is read if none is named.
-const DEFAULT_CONFIGS: [&str; 2] = ["config.yml", "config.toml"];
+/// The names under which a config is read if none is named.
+const DEFAULT_CONFIGS: [&str; 3] = ["config.yml", "config.yaml", "config.toml"];
 
 /// A crib and what was found on the way to it.
 pub(crate) struct Started {
@@ -270,8 +270,11 @@ pub(crate) fn config(options: &Options) -> anyhow::Result<LoadedConfig> {
 
 fn layers(options: &Options) -> anyhow::Result<ConfigLayers> {
     let mut layers = ConfigLayers::new().variables(std::env::vars_os());
-    let here = || DEFAULT_CONFIGS.map(Path::new).into_iter().find(|path| path.is_file());
-    if let Some(path) = options.config.as_deref().or_else(here) {
+    let here = match &options.config {
+        Some(_) => None,
+        None => default_config()?,
+    };
+    if let Some(path) = options.config.as_deref().or(here) {
         layers = layers.file(path);
     }
     for (key, text) in &options.set {
@@ -295,6 +298,20 @@ fn layers(options: &Options) -> anyhow::Result<ConfigLayers> {
         layers = flags.over(layers);
     }
     Ok(layers)
+}
+
+/// The config file of the current folder. Two are a mistake: neither may take the other's place.
+fn default_config() -> anyhow::Result<Option<&'static Path>> {
+    let mut found = DEFAULT_CONFIGS.map(Path::new).into_iter().filter(|path| path.is_file());
+    let first = found.next();
+    match first.zip(found.next()) {
+        None => Ok(first),
+        Some((first, second)) => bail!(
+            "there are two config files here, {} and {}: remove one, or name one with --config",
+            first.display(),
+            second.display()
+        ),
+    }
 }
 
 /// Reads the layers, and shows every mistake in them.

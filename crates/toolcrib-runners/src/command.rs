@@ -1,5 +1,6 @@
 //! A declared command as a tool.
 
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -81,6 +82,11 @@ impl CommandRunner {
         expand(&self.declaration, arguments, cx, &self.host)
     }
 
+    fn start_directory(&self, declared: Option<&Path>) -> PathBuf {
+        let Declaration { sandbox, origin, .. } = &self.declaration;
+        self.host.start_directory(declared, sandbox, &origin.file)
+    }
+
     fn compiled(&self) -> Result<&Compiled, ToolError> {
         self.compiled.as_ref().map_err(|defect| ToolError::unavailable(defect.as_str()))
     }
@@ -95,7 +101,7 @@ impl CommandRunner {
             Some(script) => script::start(script, self.host.pinned_scripts).map_err(refused)?,
             None => script::Start::of(invocation.program),
         };
-        let cwd = self.host.directory(invocation.cwd.as_deref());
+        let cwd = self.start_directory(invocation.cwd.as_deref());
         // A sealed group is no harm: what is started here is a program and no terminal.
         let mut confinement = grants(&self.declaration.sandbox, &self.host).job_control(false);
         if invocation.cwd.is_some() {
@@ -172,7 +178,7 @@ impl Tool for CommandRunner {
     fn plan(&self, arguments: &Arguments, cx: &CallContext) -> Result<Option<Plan>, ToolError> {
         self.compiled()?.checks.check(cx)?;
         let invocation = expand(&self.declaration, arguments.value(), cx, &LookedAt(&self.host))?;
-        let cwd = self.host.directory(invocation.cwd.as_deref());
+        let cwd = self.start_directory(invocation.cwd.as_deref());
         // Whoever looks at it may be somewhere else.
         let cwd = std::path::absolute(&cwd).unwrap_or(cwd);
         let mut limits = CommandLimits::default();

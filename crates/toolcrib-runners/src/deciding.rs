@@ -203,7 +203,11 @@ impl Deciding {
         let mut found = Self::default();
         match &declaration.body {
             DeclaredBody::Command(command) => {
-                let cwd = host.directory(command.cwd.as_deref());
+                let cwd = host.start_directory(
+                    command.cwd.as_deref(),
+                    &declaration.sandbox,
+                    &declaration.origin.file,
+                );
                 let around = Surroundings::new(&cwd, &folder, host, &declaration.sandbox);
                 if let Some(script) = &command.script {
                     found.program(&absolute(&script.path), &around);
@@ -231,7 +235,7 @@ impl Deciding {
     /// What decides what an MCP server on standard input and output runs; `file` is the manifest.
     pub fn of_upstream(stdio: &StdioUpstream, file: &str, host: &RunnerHost) -> Self {
         let folder = folder_of(file);
-        let cwd = host.directory(stdio.cwd.as_deref());
+        let cwd = host.start_directory(stdio.cwd.as_deref(), &stdio.sandbox, file);
         let around = Surroundings::new(&cwd, &folder, host, &stdio.sandbox);
         let mut found = Self::default();
         let words: Vec<_> = stdio.argv.iter().map(word).collect();

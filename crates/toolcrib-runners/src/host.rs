@@ -8,6 +8,8 @@ use std::sync::Arc;
 use secrecy::SecretString;
 use toolcrib_sandbox::{ConfinementDefaults, ControlPlane};
 
+use toolcrib_manifest::declaration::{SandboxProfile, SandboxSpec};
+
 use crate::{Secrets, ServerValues, Trust, TrustNothing};
 
 /// What every declared tool of a server has in common.
@@ -121,7 +123,25 @@ impl RunnerHost {
         Self { confinement, ..self }
     }
 
-    /// The directory a program starts in.
+    /// The directory a program of a manifest starts in: the one that is declared, else the workspace. A
+    /// trusted program that declares none starts in the folder of its manifest, because many programs run
+    /// what they find where they start (a module, a makefile, a hook), and tools write the workspace.
+    pub fn start_directory(
+        &self,
+        declared: Option<&Path>,
+        sandbox: &SandboxSpec,
+        manifest: &str,
+    ) -> PathBuf {
+        let own = || std::path::absolute(Path::new(manifest).parent()?).ok();
+        match own().filter(|folder| folder.is_dir()) {
+            Some(folder) if declared.is_none() && sandbox.profile == SandboxProfile::Trusted => {
+                folder
+            }
+            _ => self.directory(declared),
+        }
+    }
+
+    /// The directory that a declared one is, below the workspace.
     pub(crate) fn directory(&self, declared: Option<&Path>) -> PathBuf {
         match declared {
             Some(declared) => self.workspace_root.join(declared),

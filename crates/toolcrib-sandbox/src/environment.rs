@@ -2,22 +2,31 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+use std::sync::OnceLock;
 
 /// Where programs are looked for when the server has no `PATH` of its own.
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// The server's `PATH` without its relative and empty entries, or the usual system directories.
+/// The folders of the server's `PATH` that existed when it was first asked for, or the usual system
+/// directories. Relative and empty entries are left out.
 ///
 /// A relative entry means "the working directory": with the workspace as working directory, a file
-/// somebody put there could pose as `git`.
+/// somebody put there could pose as `git`. So could a program in a folder that a tool makes later.
 pub fn server_path() -> OsString {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let absolute: Vec<&[u8]> =
-        path.as_bytes().split(|byte| *byte == b':').filter(|dir| dir.starts_with(b"/")).collect();
-    if absolute.is_empty() {
+    static PATH: OnceLock<OsString> = OnceLock::new();
+    PATH.get_or_init(|| searched(&std::env::var_os("PATH").unwrap_or_default())).clone()
+}
+
+/// The absolute folders of a `PATH` that exist.
+fn searched(path: &OsStr) -> OsString {
+    let exists =
+        |folder: &&[u8]| folder.starts_with(b"/") && Path::new(OsStr::from_bytes(folder)).is_dir();
+    let folders: Vec<&[u8]> = path.as_bytes().split(|byte| *byte == b':').filter(exists).collect();
+    if folders.is_empty() {
         return OsString::from(DEFAULT_PATH);
     }
-    OsString::from_vec(absolute.join(&b':'))
+    OsString::from_vec(folders.join(&b':'))
 }
 
 /// The variables every program gets: `PATH`, `LANG` and, if the server has it, `TZ`.
@@ -41,6 +50,15 @@ pub(crate) fn is_valid_name(name: &OsStr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn programs_are_looked_for_in_folders_that_exist_and_in_no_relative_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let there = folder.path().to_str().unwrap();
+        let path = format!("bin::{there}/later:{there}:.");
+        assert_eq!(searched(OsStr::new(&path)), there);
+        assert_eq!(searched(OsStr::new("bin:.")), DEFAULT_PATH);
+    }
 
     #[test]
     fn a_variable_name_is_not_empty_and_has_no_equals_sign() {

@@ -36,6 +36,34 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
+/// The text as one line in which nothing is hidden: every character that nobody sees
+/// ([`is_unseen`]) is an escape, line ends and tabs included. For questions to an operator, who must see
+/// all of what they decide on.
+///
+/// ```
+/// use toolcrib_tool::fully_visible;
+///
+/// assert_eq!(fully_visible("rm \u{202e}x\u{9b}2J\n"), "rm \\u{202e}x\\u{9b}2J\\n");
+/// ```
+pub fn fully_visible(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(is_unseen) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    for character in text.chars() {
+        match character {
+            '\n' => shown.push_str("\\n"),
+            '\r' => shown.push_str("\\r"),
+            '\t' => shown.push_str("\\t"),
+            unseen if is_unseen(unseen) => {
+                let _ = write!(shown, "\\u{{{:x}}}", u32::from(unseen));
+            }
+            seen => shown.push(seen),
+        }
+    }
+    Cow::Owned(shown)
+}
+
 /// A character that a person who reads a text does not see, or not as a model does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]

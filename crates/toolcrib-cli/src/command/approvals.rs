@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use toolcrib::control::{OwnerError, RunningServer, path_segment};
 use toolcrib::manifest::units::HumanDuration;
-use toolcrib::tool::canonical_json;
+use toolcrib::tool::{canonical_json, fully_visible};
 
 use super::columns::Columns;
 use super::running::{self, WHICH};
@@ -154,11 +154,11 @@ fn list(servers: &[RunningServer], output: JsonOutput) -> anyhow::Result<Exit> {
         screen::note("no call waits for approval");
     } else {
         let columns = Columns::new(["ID", "TOOL", "ASKED BY", "WAITS", "ARGUMENTS"]);
-        screen::out(columns.rows(waiting.iter().map(|call| {
+        screen::out(columns.rows(waiting.iter().map(for_terminal).map(|call| {
             [
                 text(&call["id"]).to_owned(),
                 text(&call["tool"]).to_owned(),
-                asker(call),
+                asker(&call),
                 remaining(&call["expires_at"]),
                 gist(&canonical_json(&call["arguments"])),
             ]
@@ -172,6 +172,19 @@ fn of_server(server: &RunningServer, mut call: Value) -> Value {
     call
 }
 
+/// A call as a terminal may show it: what its caller sent cannot move the cursor, turn text around or hide.
+fn for_terminal(value: &Value) -> Value {
+    match value {
+        Value::String(text) => Value::from(fully_visible(text)),
+        Value::Array(items) => items.iter().map(for_terminal).collect(),
+        Value::Object(entries) => entries
+            .iter()
+            .map(|(key, value)| (fully_visible(key).into_owned(), for_terminal(value)))
+            .collect(),
+        other => other.clone(),
+    }
+}
+
 fn show(servers: &[RunningServer], own: &ShowOptions) -> anyhow::Result<Exit> {
     let path = format!("/v1/approvals/{}", path_segment(&own.id));
     let found =
@@ -181,7 +194,7 @@ fn show(servers: &[RunningServer], own: &ShowOptions) -> anyhow::Result<Exit> {
     if own.output.json {
         screen::json(&call)?;
     } else {
-        screen::out(page(&call).trim_end())?;
+        screen::out(page(&for_terminal(&call)).trim_end())?;
     }
     Ok(Exit::Success)
 }
@@ -318,6 +331,17 @@ fn text(value: &Value) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_that_a_caller_sent_hides_on_the_screen_of_an_approver() {
+        let call =
+            json!({"tool": "bash", "arguments": {"command": "a\u{202e}b\u{9b}2J\u{2028}c\nd"}});
+        let page = page(&for_terminal(&call));
+        for unseen in ['\u{202e}', '\u{9b}', '\u{2028}'] {
+            assert!(!page.contains(unseen), "{page:?}");
+        }
+        assert!(page.contains(r"a\\u{202e}b\\u{9b}2J\\u{2028}c\\nd"), "{page}");
+    }
 
     #[test]
     fn a_page_shows_everything_that_decides() {

@@ -233,7 +233,7 @@ fn a_dry_run_of_python_shows_its_jail_and_starts_no_interpreter() {
     assert_eq!(json["plan"]["sandbox"], "pure");
     assert_eq!(json["plan"]["env"], json!(["PATH", "LANG", "TZ"]));
     let limits = json!({"time_seconds": 5.0, "cpu_seconds": 6.0, "memory_bytes": 1 << 30,
-        "file_bytes": 64 << 20, "open_files": 64});
+        "file_bytes": 64 << 20, "open_files": 64, "processes": 64});
     assert_eq!(json["plan"]["limits"], limits);
     let refused = run(&["strictness=lenient"]);
     assert!(refused.stderr.contains("does not allow code to be `lenient`"), "{refused:?}");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use toolcrib_tool::{Arguments, CallId, ToolDefinition, visible};
+use toolcrib_tool::{Arguments, CallId, ToolDefinition, fully_visible};
 
 use crate::clock::Timestamp;
 use crate::suspension::{Caller, Suspension, SuspensionId, Waiting};
@@ -195,5 +195,5 @@ fn json_line(value: &Value) -> String {
 
 /// A text as one line in which nothing is invisible.
 fn line(text: &str) -> String {
-    visible(text).replace('\r', "\\r").replace('\n', "\\n")
+    fully_visible(text).into_owned()
 }

@@ -119,7 +119,14 @@ impl ToolcribBuilder {
         use crate::stores::{FileAudit, Rotation, StateDir};
 
         let open = |key| move |source: io::Error| SetupError::Open { key, source };
-        config.make_workspace().map_err(open("workspace.root"))?;
+        if let Err(error) = config.make_workspace() {
+            let folder = config.workspace.root.display();
+            tracing::warn!(
+                %folder, %error,
+                "the workspace cannot be made: tools that work in it fail; make the folder, or name \
+                 another one in `workspace.root`"
+            );
+        }
         let mut builder = self;
         #[cfg(feature = "http")]
         if let Some(token) = &config.server.token {
@@ -146,6 +153,9 @@ impl ToolcribBuilder {
             builder = builder
                 .suspensions(Arc::new(MemorySuspensions::new()))
                 .runs(Arc::new(MemoryRuns::new()));
+        }
+        if let Some(why) = config.misplaced_audit_log() {
+            return Err(open("audit.file")(io::Error::new(io::ErrorKind::InvalidInput, why)));
         }
         if let Some(path) = &config.audit.file {
             let file = match config.audit.max_bytes {

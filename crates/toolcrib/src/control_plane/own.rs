@@ -71,6 +71,7 @@ impl Config {
         own.hidden.extend(self.state.dir.clone());
         if let Some(log) = &self.audit.file {
             own.hidden.push(log.clone());
+            own.hidden.extend(self.audit_folder().filter(|folder| !self.holds_work(folder)));
             own.hidden.extend((1..=self.audit.keep.min(ROTATED_MAX)).map(|number| {
                 let mut name = log.clone().into_os_string();
                 name.push(format!(".{number}"));
@@ -91,6 +92,37 @@ impl Config {
             own.read_only.extend(Deciding::of_command(argv, cwd).places);
         }
         own
+    }
+
+    /// The folder of an audit log that this program moves aside when it is full. Programs that run then do
+    /// not see the new file covered, only a folder as a whole.
+    fn audit_folder(&self) -> Option<PathBuf> {
+        self.audit.max_bytes?;
+        let log = std::path::absolute(self.audit.file.as_ref()?).ok()?;
+        let folder = log.parent()?;
+        Some(folder.canonicalize().unwrap_or_else(|_| folder.to_owned()))
+    }
+
+    /// Whether one of the folders that programs work in is in this one, or is it.
+    fn holds_work(&self, folder: &Path) -> bool {
+        self.working_folders().iter().any(|work| {
+            let work = work.canonicalize().or_else(|_| std::path::absolute(work));
+            work.is_ok_and(|work| work.starts_with(folder))
+        })
+    }
+
+    /// What is wrong with the place of an audit log that is moved aside: it lies where programs work, and
+    /// its folder cannot be withheld from them.
+    pub(crate) fn misplaced_audit_log(&self) -> Option<&'static str> {
+        let folder = self.audit_folder()?;
+        let is_work = self.working_folders().iter().any(|work| {
+            let work = work.canonicalize().or_else(|_| std::path::absolute(work));
+            work.is_ok_and(|work| folder.starts_with(work))
+        });
+        (is_work && self.holds_work(&folder)).then_some(
+            "with `audit.max_bytes` it has to be in a folder of its own, such as audit/audit.jsonl: here tools \
+             could reach the file that is begun when it is full",
+        )
     }
 
     /// The folders that programs work in.

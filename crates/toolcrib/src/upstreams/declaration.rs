@@ -83,14 +83,11 @@ fn server(
         values.lacks(format!("it runs `{}`, which does not exist", missing.display()));
     }
     let mut confinement = grants(&stdio.sandbox, host);
-    let cwd = match &stdio.cwd {
-        Some(cwd) => {
-            let cwd = host.workspace_root.join(cwd);
-            confinement = confinement.read(&cwd);
-            cwd
-        }
-        None => host.workspace_root.clone(),
-    };
+    let file = &declaration.origin.file;
+    let cwd = host.start_directory(stdio.cwd.as_deref(), &stdio.sandbox, file);
+    if stdio.cwd.is_some() {
+        confinement = confinement.read(&cwd);
+    }
     if let Err(reason) = confinement.clone().control_plane(&host.control_plane).check() {
         values.lacks(reason);
     }

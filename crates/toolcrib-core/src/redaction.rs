@@ -28,8 +28,8 @@ struct Room {
 /// In logs.
 const BRIEF: Room = Room { chars: SHOWN_CHARS, items: SHOWN_ITEMS };
 
-/// For people who decide on a call: what they are not shown must be the exception.
-const WHOLE: Room = Room { chars: 8_000, items: 1_000 };
+/// For people who decide on a call: they must see all of it, however long it is. Requests are bounded.
+const WHOLE: Room = Room { chars: usize::MAX, items: usize::MAX };
 
 /// The arguments of a call as they may be logged.
 ///
@@ -62,8 +62,7 @@ pub fn redact(definition: &ToolDefinition, arguments: &Value, mask: &Mask) -> Va
     shown(&Place::root(definition.input_schema()), arguments, mask, BRIEF)
 }
 
-/// The same for people who decide on the call, who have to see all of it: only what is longer than
-/// anybody reads is shortened, and says so.
+/// The same for people who decide on the call, who have to see all of it: nothing is shortened.
 pub(crate) fn redact_whole(definition: &ToolDefinition, arguments: &Value, mask: &Mask) -> Value {
     shown(&Place::root(definition.input_schema()), arguments, mask, WHOLE)
 }

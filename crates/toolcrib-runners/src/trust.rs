@@ -266,8 +266,16 @@ fn wants(
     let reads = sandbox.read.iter().map(|path| ("to read", written(path), resolved(path, host)));
     let writes = sandbox.write.iter().map(|path| ("to write", written(path), resolved(path, host)));
     let cwd = cwd.map(|cwd| ("to work in", written(cwd), host.directory(Some(cwd))));
-    let granted = reads.chain(writes).chain(cwd);
-    let granted = granted.filter(|(_, _, path)| reaches_private(path, host));
+    // What is written outside the workspace can decide what others run: a crontab, a unit, a program.
+    let writes = writes.map(|(verb, written, path)| {
+        let needs = !is_in_workspace(&path, host);
+        (verb, written, path, needs)
+    });
+    let others = reads.chain(cwd).map(|(verb, written, path)| (verb, written, path, false));
+    let granted = others
+        .chain(writes)
+        .filter(|(_, _, path, needs)| *needs || reaches_private(path, host))
+        .map(|(verb, written, path, _)| (verb, written, path));
     let mut wants: Vec<_> = granted.map(|(verb, path, _)| format!("{verb} `{path}`")).collect();
     if let Some(folder) = implied.filter(|folder| {
         let beside = manifest_folder.is_some_and(|own| {
@@ -283,12 +291,17 @@ fn wants(
     wants
 }
 
+/// Whether this path is in the workspace, however it is spelled.
+fn is_in_workspace(path: &Path, host: &RunnerHost) -> bool {
+    let roots = spellings(&host.workspace_root);
+    spellings(path).iter().all(|path| roots.iter().any(|root| path.starts_with(root)))
+}
+
 /// Whether a grant of this path reaches the home folder outside the workspace, or a place of
 /// credentials anywhere.
 fn reaches_private(path: &Path, host: &RunnerHost) -> bool {
     let paths = spellings(path);
-    let roots = spellings(&host.workspace_root);
-    let in_workspace = paths.iter().all(|path| roots.iter().any(|root| path.starts_with(root)));
+    let in_workspace = is_in_workspace(path, host);
     let is_in = |place: &Path| paths.iter().any(|path| path.starts_with(place));
     credentials(host).any(|place| is_in(&place) || contains_credentials(&paths, &place))
         || (!in_workspace && HOME.iter().any(|home| is_in(home)))

@@ -43,7 +43,7 @@ pub fn visible(text: &str) -> Cow<'_, str> {
 /// ```
 /// use toolcrib_tool::fully_visible;
 ///
-/// assert_eq!(fully_visible("rm \u{202e}x\u{9b}2J\n"), "rm \\u{202e}x\\u{9b}2J\\n");
+/// assert_eq!(fully_visible("rm \u{202e}x\u{9b}2J\n"), r"rm \u{202e}x\u{9b}2J\n");
 /// ```
 pub fn fully_visible(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_unseen) {

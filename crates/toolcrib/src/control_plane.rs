@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use toolcrib_manifest::Loaded;
-use toolcrib_manifest::declaration::UpstreamTransport;
+use toolcrib_manifest::declaration::{SandboxProfile, SandboxSpec, UpstreamTransport};
 use toolcrib_manifest::live::{ManifestUnit, UnitChange};
 use toolcrib_runners::{ControlPlane, Deciding, Lease, Places, RunnerHost};
 
@@ -26,7 +26,11 @@ type File = (u32, String);
 
 /// What one manifest, in one of its versions, has run.
 #[derive(Debug, Default)]
-struct UnitPlaces(Vec<PathBuf>);
+struct UnitPlaces {
+    read_only: Vec<PathBuf>,
+    /// What unconfined programs run: no tool may make it, not even where it is missing.
+    guarded: Vec<PathBuf>,
+}
 
 /// Keeps the control plane of a crib up to date. Cloning it is cheap.
 #[derive(Clone)]
@@ -43,6 +47,8 @@ struct Parts {
 
 #[derive(Default)]
 struct State {
+    /// Places of a config that a reload has read and that the next start will use.
+    coming: OwnPlaces,
     units: BTreeMap<File, Arc<UnitPlaces>>,
     /// Versions that tools may still run, for as long as a turn has them.
     earlier: Vec<Weak<UnitPlaces>>,
@@ -152,6 +158,14 @@ impl Keeper {
         self.publish(&self.state(), []);
     }
 
+    /// Takes in what the next start will use: a place that a changed config names is part of the control
+    /// plane before it takes effect.
+    pub(crate) fn expect(&self, coming: OwnPlaces) {
+        let mut state = self.state();
+        state.coming = coming;
+        self.publish(&state, []);
+    }
+
     /// Looks again at where the places are, and what of them exists. The operator has asked for it, and
     /// answers for files that have come meanwhile.
     pub(crate) fn look_again(&self) {
@@ -160,24 +174,30 @@ impl Keeper {
     }
 
     fn places_of(&self, name: &str, loaded: &Loaded) -> Arc<UnitPlaces> {
-        Arc::new(UnitPlaces(places_of(name, loaded, &self.0.host)))
+        Arc::new(places_of(name, loaded, &self.0.host))
     }
 
     fn publish<'u>(&self, state: &State, more: impl IntoIterator<Item = &'u Arc<UnitPlaces>>) {
-        let mut places = Vec::new();
-        let mut add = |unit: &UnitPlaces| places.extend(unit.0.iter().cloned());
+        let mut places = UnitPlaces::default();
+        let mut add = |unit: &UnitPlaces| {
+            places.read_only.extend(unit.read_only.iter().cloned());
+            places.guarded.extend(unit.guarded.iter().cloned());
+        };
         state.units.values().for_each(|unit| add(unit));
         state.earlier.iter().filter_map(Weak::upgrade).for_each(|unit| add(&unit));
         more.into_iter().for_each(|unit| add(unit));
-        self.0.plane.set(self.resolve(places));
+        self.0.plane.set(self.resolve(&state.coming, places));
     }
 
     /// All places as they are now: the server's own, and those of manifests.
-    fn resolve(&self, of_manifests: Vec<PathBuf>) -> Places {
-        let Parts { own, host, roots, .. } = &*self.0;
+    fn resolve(&self, coming: &OwnPlaces, of_manifests: UnitPlaces) -> Places {
+        let Parts { host, roots, .. } = &*self.0;
+        let mut own = self.0.own.clone();
+        own.extend(coming.clone());
+        own.guarded.extend(of_manifests.guarded);
         let mut read_only: Vec<PathBuf> = own.read_only.clone();
         read_only.extend(own::programs());
-        read_only.extend(of_manifests);
+        read_only.extend(of_manifests.read_only);
         let places = Places::resolve(&own.hidden, &read_only).guarded(&own.guarded);
         // A link can be replaced unless the folder that it is in is withheld, which it can be unless
         // it is the workspace itself.
@@ -211,18 +231,25 @@ impl fmt::Debug for Keeper {
 }
 
 /// A manifest itself, and what decides what its declarations run.
-fn places_of(name: &str, loaded: &Loaded, host: &RunnerHost) -> Vec<PathBuf> {
-    let mut places = vec![PathBuf::from(name)];
+fn places_of(name: &str, loaded: &Loaded, host: &RunnerHost) -> UnitPlaces {
+    let mut places = UnitPlaces { read_only: vec![PathBuf::from(name)], guarded: Vec::new() };
+    let mut add = |found: Deciding, sandbox: Option<&SandboxSpec>| {
+        if sandbox.is_some_and(|sandbox| sandbox.profile == SandboxProfile::Trusted) {
+            places.guarded.extend(found.missing);
+        }
+        places.read_only.extend(found.places);
+    };
     for declaration in &loaded.declarations {
-        places.extend(Deciding::of_tool(declaration, host).places);
+        add(Deciding::of_tool(declaration, host), Some(&declaration.sandbox));
     }
     for upstream in &loaded.upstreams {
         if let UpstreamTransport::Stdio(stdio) = &upstream.transport {
-            places.extend(Deciding::of_upstream(stdio, &upstream.origin.file, host).places);
+            let found = Deciding::of_upstream(stdio, &upstream.origin.file, host);
+            add(found, Some(&stdio.sandbox));
         }
     }
     for resource in &loaded.resources {
-        places.extend(Deciding::of_resource(resource).places);
+        add(Deciding::of_resource(resource), None);
     }
     places
 }

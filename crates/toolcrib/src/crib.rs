@@ -213,6 +213,12 @@ impl Toolcrib {
         self.keeper.plane()
     }
 
+    /// Withholds what a config names that will hold from the next start on.
+    #[cfg(all(unix, feature = "manifests"))]
+    pub(crate) fn expect_config(&self, config: &crate::config::Config) {
+        self.keeper.expect(config.own_places());
+    }
+
     /// What every entry has to pass before it enters the registry, if anything.
     #[cfg(feature = "manifests")]
     pub fn lock(&self) -> Option<&Arc<LockKeeper>> {

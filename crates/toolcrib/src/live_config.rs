@@ -165,6 +165,7 @@ impl Followed {
         }
 
         // From here on nothing fails.
+        crib.expect_config(config);
         crib.executor().replace_policy(config.policy.clone());
         crib.replace_toolsets(toolsets);
         if let Some(manifests) = crib.manifests() {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use crate::dimensions::{Goal, Row};
 use crate::folder::{Folder, Words, walk};
@@ -90,7 +91,16 @@ impl Oracle {
         if listeners.have_heard(mark, is_about_sockets(row.goal)) {
             damage.push("a socket outside was reached".to_owned());
         }
-        if !Path::new(&format!("/proc/{}/stat", self.server)).exists() || is_dead(self.server) {
+        let has_ended =
+            || !Path::new(&format!("/proc/{}/stat", self.server)).exists() || is_dead(self.server);
+        if row.goal == Goal::EndTheServer {
+            // A killed process takes a moment to end.
+            let deadline = Instant::now() + Duration::from_millis(500);
+            while !has_ended() && Instant::now() < deadline {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        }
+        if has_ended() {
             damage.push("the server has ended".to_owned());
         } else if pace(self.server) != self.pace {
             damage.push(format!("the server was slowed: {} -> {}", self.pace, pace(self.server)));

@@ -43,7 +43,7 @@ pub struct ApprovalRequest {
 
 /// What a person is shown of a call: secrets and sensitive values are masked.
 ///
-/// Nothing is cut short silently: a text of more than 8,000 characters says how many are missing.
+/// Nothing is cut short: what is approved is what was shown.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShownCall {

@@ -78,12 +78,16 @@ impl Config {
                 PathBuf::from(name)
             }));
         }
-        own.hidden.extend(self.secrets.values().filter_map(|source| source.file()).cloned());
-        own.hidden.extend(self.secret_folders.iter().cloned());
+        let secrets = self.secrets.values().filter_map(|source| source.file());
+        for place in secrets.chain(&self.secret_folders) {
+            own.hidden.push(place.clone());
+            // A tool that could make it would choose the secret.
+            own.guarded.push(place.clone());
+        }
         own.hidden.extend(std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from));
         own.read_only.extend(self.manifests.dirs.iter().cloned());
         own.guarded.extend(self.manifests.dirs.iter().cloned());
-        own.guarded.extend(self.config_to_come());
+        own.guarded.extend(self.configs_to_come());
         if self.registry.lock == LockMode::Enforce {
             own.guarded.push(self.registry.lock_file.clone());
         }

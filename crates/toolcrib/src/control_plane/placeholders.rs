@@ -57,18 +57,29 @@ impl Config {
         if is_open(&self.registry.lock_file) {
             said(&self.registry.lock_file, file(&self.registry.lock_file, LOCK));
         }
-        if let Some(config) = self.config_to_come().filter(|config| is_open(config)) {
-            said(&config, file(&config, CONFIG));
+        for config in self.configs_to_come().iter().filter(|config| is_open(config)) {
+            said(config, file(config, CONFIG));
         }
     }
 
-    /// The config file that the next start would find if somebody made it: none where there is one.
-    pub(crate) fn config_to_come(&self) -> Option<PathBuf> {
-        let first = self.own_files.first()?;
-        if self.own_files.iter().any(|file| file.symlink_metadata().is_ok()) {
-            return None;
-        }
-        Some(first.parent().unwrap_or(Path::new("")).join(CONFIG_NAMES[0]))
+    /// The config files that a later start would find if somebody made them: one for each folder in which
+    /// a config is looked for and none is.
+    pub(crate) fn configs_to_come(&self) -> Vec<PathBuf> {
+        let is_default = |file: &&PathBuf| {
+            file.file_name().is_some_and(|name| CONFIG_NAMES.iter().any(|known| name == *known))
+        };
+        let folders = self
+            .own_files
+            .iter()
+            .filter(is_default)
+            .map(|file| file.parent().unwrap_or(Path::new("")).to_owned());
+        let mut folders: Vec<_> = folders.collect();
+        folders.sort();
+        folders.dedup();
+        folders.retain(|folder| {
+            CONFIG_NAMES.iter().all(|name| folder.join(name).symlink_metadata().is_err())
+        });
+        folders.into_iter().map(|folder| folder.join(CONFIG_NAMES[0])).collect()
     }
 }
 

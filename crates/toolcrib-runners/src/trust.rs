@@ -266,9 +266,8 @@ fn wants(
     let reads = sandbox.read.iter().map(|path| ("to read", written(path), resolved(path, host)));
     let writes = sandbox.write.iter().map(|path| ("to write", written(path), resolved(path, host)));
     let cwd = cwd.map(|cwd| ("to work in", written(cwd), host.directory(Some(cwd))));
-    // What is written outside the workspace can decide what others run: a crontab, a unit, a program.
     let writes = writes.map(|(verb, written, path)| {
-        let needs = !is_in_workspace(&path, host);
+        let needs = reaches_system(&path, host);
         (verb, written, path, needs)
     });
     let others = reads.chain(cwd).map(|(verb, written, path)| (verb, written, path, false));
@@ -289,6 +288,20 @@ fn wants(
         wants.push(format!("to read `{}`, where its file is", folder.display()));
     }
     wants
+}
+
+/// Folders of the system: what is written there decides what others run, as a crontab, a unit or a program.
+const SYSTEM: [&str; 15] = [
+    "/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/opt", "/proc", "/root", "/run",
+    "/sbin", "/sys", "/usr", "/var",
+];
+
+/// Whether this path is in a folder of the system, or contains one, outside the workspace.
+fn reaches_system(path: &Path, host: &RunnerHost) -> bool {
+    let meets = |path: &PathBuf| {
+        SYSTEM.iter().any(|system| path.starts_with(system) || Path::new(system).starts_with(path))
+    };
+    !is_in_workspace(path, host) && spellings(path).iter().any(meets)
 }
 
 /// Whether this path is in the workspace, however it is spelled.

@@ -15,8 +15,8 @@ use crate::screen::{self, FAINT, STRONG, WARNING, count};
 use crate::startup::{self, Started};
 use crate::{Exit, runtime};
 
-pub(super) const WHICH: &str = "Servers are found by the config: each has a private socket for its owner in `state.dir`, or where \
-     the config names none, in $XDG_RUNTIME_DIR/toolcrib.\n\nExit code 1: no server runs, or one \
+pub(super) const WHICH: &str = "Servers are found by the config: each has a private socket for its owner in the state folder \
+     (`state.dir`), or with `state.dir: none`, in $XDG_RUNTIME_DIR/toolcrib.\n\nExit code 1: no server runs, or one \
      refused.";
 
 const RELOADED: &str = "Takes effect: `policy`, `toolsets`, `manifests.trusted`, and of `server` the tokens, `toolset`, \

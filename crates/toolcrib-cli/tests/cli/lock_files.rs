@@ -208,7 +208,7 @@ fn a_pinned_program_is_started_in_its_place_and_finds_what_stands_beside_it() {
 #[test]
 fn trust_covers_the_bytes_of_files_that_argv_names() {
     let text = manifest(&json!(["sh", "x.sh"]))
-        .replace("\"run\":", "\"sandbox\": {\"profile\": \"trusted\"}, \"run\":");
+        .replace("\"run\":", "\"cwd\": \".\", \"sandbox\": {\"profile\": \"trusted\"}, \"run\":");
     let crib = Crib::new(&[("hello.yaml", &text)]);
     write(&crib, "x.sh", SHELL);
     crib.config("state: {dir: state}\n");

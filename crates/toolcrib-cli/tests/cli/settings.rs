@@ -140,8 +140,11 @@ fn a_config_in_toml_is_found_where_there_is_none_in_yaml() {
     assert_eq!(json["config"]["executor"]["max_queue"], 3);
     assert_eq!(json["origins"]["executor.max_queue"]["line"], 2);
     crib.config("executor: {max_queue: 4}\n");
-    let json = crib.run(&["config", "show", "--json"]).json();
-    assert_eq!(json["config"]["executor"]["max_queue"], 4);
+    let two = crib.run(&["config", "show", "--json"]);
+    assert_eq!(two.code, Some(2), "neither may take the other's place: {two:?}");
+    assert!(two.stderr.contains("two config files here, config.yml and config.toml"), "{two:?}");
+    let named = crib.run(&["config", "show", "--json", "--config", "config.yml"]).json();
+    assert_eq!(named["config"]["executor"]["max_queue"], 4);
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod fixture;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -19,7 +20,7 @@ use toolcrib::core::suspension::MemorySuspensions;
 use toolcrib::http::{HttpServer, ServerConfig};
 use toolcrib::manifests::Manifests;
 use toolcrib::mcp::{McpOptions, McpServer, TaskOptions};
-use toolcrib::runners::RunnerHost;
+use toolcrib::runners::{RunnerHost, TrustEverything};
 use toolcrib::{ToolCall, Toolcrib};
 
 use crate::installed;
@@ -126,7 +127,8 @@ impl Served {
             fs::copy(file.path(), tools.join(file.file_name())).unwrap();
         }
         let config = ConfigLayers::new().load().unwrap().into_config();
-        let manifests = Manifests::load(&[tools], RunnerHost::new(folder.path()));
+        let host = RunnerHost::new(folder.path()).with_trust(TrustEverything);
+        let manifests = Manifests::load(&[tools], host);
         let problems: Vec<_> =
             manifests.files().files.iter().filter(|file| file.loaded.has_errors()).collect();
         assert!(problems.is_empty(), "{problems:#?}");
@@ -134,7 +136,7 @@ impl Served {
             .settings(&config)
             .native_tools()
             .manifests(&manifests)
-            .suspensions(std::sync::Arc::new(MemorySuspensions::new()))
+            .suspensions(Arc::new(MemorySuspensions::new()))
             .build()
             .unwrap();
         crib.manifests().unwrap().watch().unwrap();

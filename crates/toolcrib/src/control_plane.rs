@@ -1,7 +1,7 @@
 //! The control plane of a crib: everything that decides what it runs, worked out from its settings and
 //! its manifests.
 //!
-//! One function, [`Keeper::resolve`], makes the places; everything that may touch files asks the
+//! One function, `Keeper::resolve`, makes the places; everything that may touch files asks the
 //! [`ControlPlane`] they are set in.
 
 mod own;

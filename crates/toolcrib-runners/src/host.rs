@@ -169,3 +169,22 @@ impl ServerValues for LookedAt<'_> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trusted_program_starts_beside_its_manifest_unless_it_says_where() {
+        let folder = tempfile::tempdir().unwrap();
+        let host = RunnerHost::new("/srv/w");
+        let manifest = folder.path().join("a.yaml");
+        let start = |profile, declared| {
+            let sandbox = SandboxSpec::of(profile);
+            host.start_directory(declared, &sandbox, manifest.to_str().unwrap())
+        };
+        assert_eq!(start(SandboxProfile::Trusted, None), folder.path());
+        assert_eq!(start(SandboxProfile::Trusted, Some(Path::new("sub"))), Path::new("/srv/w/sub"));
+        assert_eq!(start(SandboxProfile::Workspace, None), Path::new("/srv/w"));
+    }
+}

@@ -312,3 +312,54 @@ fn a_tool_whose_script_is_missing_is_unavailable_until_its_manifest_is_read_agai
     crib.manifests().unwrap().reload();
     assert_eq!(unavailable(&crib, "a"), None);
 }
+
+fn settings(place: &Place, text: &str) -> Config {
+    let config: Config = decode("config.yml", text).unwrap();
+    let mut config = config.relative_to(&place.top);
+    config.workspace.root = place.top.join("ws");
+    config
+}
+
+#[test]
+fn a_place_that_a_reload_names_is_withheld_before_the_restart() {
+    let place = Place::new();
+    let crib = place.crib();
+    let token = place.write("ws/newtok", "canary");
+    assert!(!hidden(&crib, &token));
+    crib.expect_config(&settings(&place, "secrets: {tok: {file: ws/newtok}}"));
+    assert!(hidden(&crib, &token));
+}
+
+#[test]
+fn a_missing_secret_and_a_missing_script_of_a_trusted_tool_are_nobodys_to_make() {
+    let place = Place::new();
+    let text = "toolcrib: 1\ntools:\n  - name: a\n    description: Run something.\n    \
+                sandbox: {profile: trusted}\n    run: {script: ../ws/missing.sh}\n";
+    place.write("tools.d/a.yaml", text);
+    let crib = place.builder("secrets: {tok: {file: ws/keys/tok}}").build().unwrap();
+    let guarded = crib.control_plane().places().guarded.clone();
+    for missing in ["ws/missing.sh", "ws/keys/tok"] {
+        assert!(guarded.contains(&place.top.join(missing)), "{missing}: {guarded:?}");
+    }
+}
+
+#[test]
+fn an_audit_log_that_rotates_is_withheld_with_its_folder_or_refused() {
+    let place = Place::new();
+    let own = settings(&place, "audit: {file: ws/audit/log, max_bytes: 1MiB}");
+    assert!(own.own_places().hidden.contains(&place.top.join("ws/audit")));
+    assert_eq!(own.misplaced_audit_log(), None);
+    let beside = settings(&place, "audit: {file: ws/log, max_bytes: 1MiB}");
+    assert!(beside.misplaced_audit_log().is_some_and(|why| why.contains("a folder of its own")));
+    assert_eq!(settings(&place, "audit: {file: ws/log}").misplaced_audit_log(), None);
+}
+
+#[test]
+fn a_config_is_to_come_in_each_folder_where_one_is_looked_for_and_none_is() {
+    let place = Place::new();
+    let mut config = settings(&place, "{}");
+    config.own_files = vec![place.write("other.yml", ""), place.top.join("ws/config.toml")];
+    assert_eq!(config.configs_to_come(), [place.top.join("ws/config.yml")]);
+    place.write("ws/config.toml", "");
+    assert!(config.configs_to_come().is_empty());
+}

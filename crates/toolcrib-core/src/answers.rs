@@ -18,7 +18,7 @@ mod history;
 mod kept;
 mod key;
 mod ledger;
-mod lru;
+pub(crate) mod lru;
 pub(crate) mod size;
 mod spelling;
 

@@ -6,9 +6,11 @@ use toolcrib_json::{ParseError, Tape, parse_owned};
 use toolcrib_tool::{Arguments, ErrorKind, RawArguments, ToolError, ToolOutput};
 
 use crate::arguments::coerce::{Coercion, coerce};
+use crate::arguments::prepare::Preparation;
 use crate::arguments::repair::{Repair, Unrepairable, repair};
 use crate::rare::rare;
-use crate::registry::Compiled;
+use crate::registry::Slot;
+use crate::schema::{InputValidator, SchemaCache};
 use crate::violation::{SHOWN_VIOLATIONS, Violation};
 
 /// Coercing an outer value may bring an inner one to light: text that holds a list of texts that
@@ -63,7 +65,8 @@ impl Mending {
 /// A text that is accepted as it came is parsed once and never copied: the tool gets the tape that
 /// was validated.
 pub(crate) fn checked_arguments(
-    compiled: &Compiled,
+    slot: &Slot,
+    schemas: &SchemaCache,
     raw: RawArguments,
     may_close: bool,
 ) -> Result<(Arguments, Mending), ToolError> {
@@ -79,23 +82,28 @@ pub(crate) fn checked_arguments(
             rewritten(mended)?
         }
     };
-    let tape = prepared(compiled, tape)?;
-    if compiled.accepts(&tape)? {
+    let preparation = &slot.compiled().preparation;
+    let validator = schemas.input(&slot.entry.definition)?;
+    let tape = prepared(preparation, tape)?;
+    if validator.is_valid(&tape) {
         return Ok((Arguments::from_tape(tape), mending));
     }
     rare();
-    match coerced(compiled, &tape)? {
+    match coerced(preparation, &validator, &tape)? {
         Some((tape, coercions)) => {
             mending.mended().coercions = coercions;
             Ok((Arguments::from_tape(tape), mending))
         }
-        None => Err(refused(compiled, &tape)),
+        None => Err(refused(&validator, &tape)),
     }
 }
 
 /// The arguments after stripping and filling in.
-fn prepared(compiled: &Compiled, tape: Tape<'static>) -> Result<Tape<'static>, ToolError> {
-    match compiled.preparation.rewrite(&tape) {
+fn prepared(
+    preparation: &Preparation,
+    tape: Tape<'static>,
+) -> Result<Tape<'static>, ToolError> {
+    match preparation.rewrite(&tape) {
         None => Ok(tape),
         Some(text) => {
             rare();
@@ -106,22 +114,23 @@ fn prepared(compiled: &Compiled, tape: Tape<'static>) -> Result<Tape<'static>, T
 
 /// The arguments with the types the schema asks for, if they are valid then.
 fn coerced(
-    compiled: &Compiled,
+    preparation: &Preparation,
+    validator: &InputValidator,
     tape: &Tape<'_>,
 ) -> Result<Option<(Tape<'static>, Vec<Coercion>)>, ToolError> {
     let mut all: Vec<Coercion> = Vec::new();
     let mut last = None;
     for _ in 0..COERCION_ROUNDS {
         let tape = last.as_ref().unwrap_or(tape);
-        let Some((next, coercions)) = coerce(tape, compiled.input.errors(tape)?) else {
+        let Some((next, coercions)) = coerce(tape, validator.errors(tape)) else {
             return Ok(None);
         };
         for coercion in coercions {
             all.retain(|earlier| earlier.pointer != coercion.pointer);
             all.push(coercion);
         }
-        let next = prepared(compiled, rewritten(next)?)?;
-        if compiled.accepts(&next)? {
+        let next = prepared(preparation, rewritten(next)?)?;
+        if validator.is_valid(&next) {
             return Ok(Some((next, all)));
         }
         last = Some(next);
@@ -130,11 +139,8 @@ fn coerced(
 }
 
 /// Everything that is wrong with what the model sent.
-fn refused(compiled: &Compiled, tape: &Tape<'_>) -> ToolError {
-    let violations = match compiled.input.violations(tape) {
-        Ok(violations) => violations,
-        Err(unusable) => return unusable,
-    };
+fn refused(validator: &InputValidator, tape: &Tape<'_>) -> ToolError {
+    let violations = validator.violations(tape);
     let message = match violations.len() {
         1 => "the arguments do not fit the tool's schema".to_owned(),
         count => format!("the arguments do not fit the tool's schema in {count} places"),

@@ -44,7 +44,7 @@ use crate::lifecycle::Instance;
 use crate::output_budget::{OutputLimits, Place, allows, fit_outcome};
 use crate::panics::PanicMessage;
 use crate::rare::rare;
-use crate::registry::{Compiled, Slot};
+use crate::registry::Slot;
 use crate::retry;
 use crate::spill::Owner;
 use crate::statistics::{Ending, InFlight};
@@ -351,9 +351,9 @@ impl<'a> Way<'a> {
         let retry = slot.manner.retried.then(|| retry::policy(definition)).flatten();
         let outcome = if let Some(policy) = retry {
             rare();
-            Box::pin(self.run_again(policy, compiled, arguments, &work)).await
+            Box::pin(self.run_again(policy, arguments, &work)).await
         } else {
-            self.run(compiled, arguments, &work).await
+            self.run(arguments, &work).await
         };
         if self.voice.is_some() {
             rare();
@@ -438,11 +438,10 @@ impl<'a> Way<'a> {
     async fn run_again(
         &self,
         policy: RetryPolicy,
-        compiled: &Compiled,
         arguments: Arguments,
         work: &Work<'_>,
     ) -> Result<ToolOutput, ToolError> {
-        let attempt = || self.run(compiled, arguments.clone(), work);
+        let attempt = || self.run(arguments.clone(), work);
         let latest = work.deadline.map(|deadline| deadline.at);
         let (outcome, attempts) = retry::with_retries(policy, latest, attempt).await;
         retry::noted(outcome, attempts)
@@ -451,7 +450,6 @@ impl<'a> Way<'a> {
     /// Runs the tool and checks what it hands back.
     async fn run(
         &self,
-        compiled: &Compiled,
         arguments: Arguments,
         work: &Work<'_>,
     ) -> Result<ToolOutput, ToolError> {
@@ -474,7 +472,7 @@ impl<'a> Way<'a> {
         let output = finished(self.name, outcome, work.host)?;
         // Before anything keeps it, and before it is cut: half a secret is not found.
         let output = shared.mask.outcome(Ok(output))?;
-        check_data(compiled, output, shared.config.data_bytes)
+        check_data(&entry.definition, shared.registry.schemas(), output, shared.config.data_bytes)
     }
 }
 

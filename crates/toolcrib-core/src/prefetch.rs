@@ -6,9 +6,6 @@
 
 use prefetch_index::prefetch_index;
 
-/// Bytes that come into the processor's caches at once.
-pub(crate) const LINE: usize = 64;
-
 /// Asks for the line on which the value begins, and goes on without it.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "one instruction")]

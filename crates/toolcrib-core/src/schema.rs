@@ -1,105 +1,53 @@
-//! Compiled schemas: made at the first call, shared by equal schemas.
+//! Compiled JSON Schemas: built at the first call, shared by equal schemas, and bounded in number.
 
-use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
 use toolcrib_json::Tape;
 use toolcrib_tool::{ToolDefinition, ToolError};
 
+use crate::answers::lru::Lru;
 use crate::arguments::json_view::{TapeJson, View};
-use crate::arguments::prepare::Preparation;
-use crate::arguments::shape::Shape;
 use crate::violation::Violation;
+
+/// How many compiled schemas of each direction (arguments, data) are kept. A schema that was
+/// evicted is compiled again when it is next needed.
+const CAPACITY: usize = 1_000;
 
 /// A compiled input schema. Regular expressions run in linear time, nothing is fetched, and
 /// `format` annotates unless the definition says that it asserts.
 #[derive(Debug)]
 pub(crate) struct InputValidator {
-    /// The short way to "fits".
-    shape: Shape,
-    /// The whole schema, compiled when the short way first does not lead there.
-    validator: OnceLock<Validator<TapeJson>>,
+    validator: Validator<TapeJson>,
     schema: Arc<Value>,
-    assert_formats: bool,
-    /// What the schema alone says of what comes before validation.
-    preparation: Arc<Preparation>,
 }
 
 impl InputValidator {
     fn compile(schema: &Arc<Value>, assert_formats: bool) -> Result<Self, ToolError> {
-        let compiled = Self {
-            shape: Shape::of(schema, assert_formats),
-            validator: OnceLock::new(),
-            schema: Arc::clone(schema),
-            assert_formats,
-            preparation: Preparation::of_schema(schema).shared(),
-        };
-        if !compiled.shape.is_whole() {
-            // What was not understood may be no schema at all.
-            compiled.validator()?;
-        }
-        Ok(compiled)
-    }
-
-    fn validator(&self) -> Result<&Validator<TapeJson>, ToolError> {
-        if let Some(validator) = self.validator.get() {
-            return Ok(validator);
-        }
         let validator = jsonschema::options_for::<TapeJson>()
             .with_pattern_options(PatternOptions::regex())
-            .should_validate_formats(self.assert_formats)
+            .should_validate_formats(assert_formats)
             .offline()
-            .build(&self.schema)
+            .build(schema)
             .map_err(|error| unusable(&error))?;
-        Ok(self.validator.get_or_init(|| validator))
+        Ok(Self { validator, schema: Arc::clone(schema) })
     }
 
-    /// What happens to the arguments of a tool with this schema before they are validated. Tools
-    /// that add nothing to what the schema says share it.
-    pub(crate) fn preparation(&self, definition: &ToolDefinition) -> Arc<Preparation> {
-        if definition.injections().is_empty() && definition.empty_as_absent().is_empty() {
-            Arc::clone(&self.preparation)
-        } else {
-            Preparation::of(definition).shared()
-        }
-    }
-
-    /// The short way to "fits", for whoever goes it often.
-    pub(crate) fn shape(&self) -> &Shape {
-        &self.shape
-    }
-
-    /// Whether the arguments fit, as the whole schema says it.
-    ///
-    /// # Errors
-    ///
-    /// If the schema cannot be compiled.
-    pub(crate) fn is_valid(&self, tape: &Tape<'_>) -> Result<bool, ToolError> {
-        Ok(self.validator()?.is_valid(View::At(tape.root())))
+    /// Whether the arguments fit; builds no message.
+    pub(crate) fn is_valid(&self, tape: &Tape<'_>) -> bool {
+        self.validator.is_valid(View::At(tape.root()))
     }
 
     /// Everything that is wrong, in the order of the arguments.
-    ///
-    /// # Errors
-    ///
-    /// If the schema cannot be compiled.
-    pub(crate) fn violations(&self, tape: &Tape<'_>) -> Result<Vec<Violation>, ToolError> {
-        Ok(Violation::collect(self.errors(tape)?, &self.schema))
+    pub(crate) fn violations(&self, tape: &Tape<'_>) -> Vec<Violation> {
+        Violation::collect(self.errors(tape), &self.schema)
     }
 
     /// The validator's own errors.
-    ///
-    /// # Errors
-    ///
-    /// If the schema cannot be compiled.
-    pub(crate) fn errors<'a>(
-        &'a self,
-        tape: &'a Tape<'a>,
-    ) -> Result<jsonschema::ErrorIterator<'a>, ToolError> {
-        Ok(self.validator()?.iter_errors(View::At(tape.root())))
+    pub(crate) fn errors<'a>(&'a self, tape: &'a Tape<'a>) -> jsonschema::ErrorIterator<'a> {
+        self.validator.iter_errors(View::At(tape.root()))
     }
 }
 
@@ -137,17 +85,30 @@ fn unusable(error: &jsonschema::ValidationError<'_>) -> ToolError {
     ))
 }
 
-/// The validators in use, by where their schema is: equal schemas of definitions are one, and a
-/// validator keeps its own, so that nothing else can come to stand there.
-#[derive(Debug, Default)]
+/// Recently used validators of a registry's tools.
+#[derive(Debug)]
 pub(crate) struct SchemaCache {
-    /// With whether formats assert.
-    inputs: Mutex<HashMap<(usize, bool), Weak<InputValidator>>>,
-    outputs: Mutex<HashMap<usize, Weak<OutputValidator>>>,
+    /// By schema, and by whether formats assert.
+    inputs: ValidatorLru<(usize, bool), InputValidator>,
+    outputs: ValidatorLru<usize, OutputValidator>,
+}
+
+impl Default for SchemaCache {
+    fn default() -> Self {
+        Self::with_capacity(CAPACITY)
+    }
 }
 
 impl SchemaCache {
+    fn with_capacity(capacity: usize) -> Self {
+        Self { inputs: ValidatorLru::new(capacity), outputs: ValidatorLru::new(capacity) }
+    }
+
     /// The validator of a definition's arguments.
+    ///
+    /// # Errors
+    ///
+    /// If the schema cannot be compiled.
     pub(crate) fn input(
         &self,
         definition: &ToolDefinition,
@@ -155,10 +116,14 @@ impl SchemaCache {
         let (schema, assert_formats) =
             (definition.shared_input_schema(), definition.assert_formats());
         let compile = || InputValidator::compile(schema, assert_formats);
-        shared(&self.inputs, (address(schema), assert_formats), compile)
+        self.inputs.get_or_compile((address(schema), assert_formats), schema, compile)
     }
 
-    /// The validator of a definition's data, if it says what that is.
+    /// The validator of a definition's data, if it declares an output schema.
+    ///
+    /// # Errors
+    ///
+    /// If the schema cannot be compiled.
     pub(crate) fn output(
         &self,
         definition: &ToolDefinition,
@@ -166,36 +131,111 @@ impl SchemaCache {
         let schema = definition.shared_output_schema();
         schema
             .map(|schema| {
-                shared(&self.outputs, address(schema), || OutputValidator::compile(schema))
+                let compile = || OutputValidator::compile(schema);
+                self.outputs.get_or_compile(address(schema), schema, compile)
             })
             .transpose()
     }
 }
 
+/// Definitions with equal schemas share one, so its address identifies it.
 fn address(schema: &Arc<Value>) -> usize {
     Arc::as_ptr(schema).addr()
 }
 
-fn shared<K: Eq + Hash, V>(
-    known: &Mutex<HashMap<K, Weak<V>>>,
-    key: K,
-    compile: impl FnOnce() -> Result<V, ToolError>,
-) -> Result<Arc<V>, ToolError> {
-    let lock = || known.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(validator) = lock().get(&key).and_then(Weak::upgrade) {
-        return Ok(validator);
+/// The most recently used validators. Each entry holds its schema, so that no other schema can be
+/// allocated at the same address.
+#[derive(Debug)]
+struct ValidatorLru<K, V> {
+    entries: Mutex<Lru<K, Compiled<V>>>,
+    capacity: usize,
+}
+
+#[derive(Debug)]
+struct Compiled<V> {
+    /// A schema that cannot be compiled fails every call alike.
+    validator: Result<Arc<V>, ToolError>,
+    _schema: Arc<Value>,
+}
+
+impl<K: Copy + Eq + Hash, V> ValidatorLru<K, V> {
+    fn new(capacity: usize) -> Self {
+        Self { entries: Mutex::new(Lru::new()), capacity }
     }
-    // Compiled outside the lock: a slow schema must not hold up the first calls of others.
-    let fresh = Arc::new(compile()?);
-    let mut known = lock();
-    if let Some(validator) = known.get(&key).and_then(Weak::upgrade) {
-        return Ok(validator);
+
+    fn get_or_compile(
+        &self,
+        key: K,
+        schema: &Arc<Value>,
+        compile: impl FnOnce() -> Result<V, ToolError>,
+    ) -> Result<Arc<V>, ToolError> {
+        let lock = || self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = lock().get(&key) {
+            return known.validator.clone();
+        }
+        // Compiled outside the lock: a slow schema must not hold up the calls of other tools. Two
+        // first calls at once may both compile it; the later result replaces the equal earlier one.
+        let validator = compile().map(Arc::new);
+        let mut entries = lock();
+        let compiled = Compiled { validator: validator.clone(), _schema: Arc::clone(schema) };
+        let mut evicted = vec![entries.insert(key, compiled)];
+        while entries.len() > self.capacity {
+            evicted.push(entries.pop_oldest().map(|(_, compiled)| compiled));
+        }
+        // Freed outside the lock, too.
+        drop(entries);
+        drop(evicted);
+        validator
     }
-    // Forgetting is paid for by growth: looked over only when the map is full, which it is again
-    // only after as many insertions as entries were kept.
-    if known.len() == known.capacity() {
-        known.retain(|_, validator| validator.strong_count() > 0);
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn definition(name: &str, property: &str) -> ToolDefinition {
+        ToolDefinition::builder(name)
+            .description("A tool.")
+            .input_schema(json!({"type": "object", "properties": {property: {"type": "string"}}}))
+            .output_schema(json!({"type": "object", "required": [property]}))
+            .build()
+            .unwrap()
     }
-    known.insert(key, Arc::downgrade(&fresh));
-    Ok(fresh)
+
+    #[test]
+    fn tools_with_equal_schemas_share_one_validator() {
+        let schemas = SchemaCache::default();
+        let (one, other) = (definition("one", "path"), definition("other", "path"));
+        let inputs = [schemas.input(&one).unwrap(), schemas.input(&other).unwrap()];
+        assert!(Arc::ptr_eq(&inputs[0], &inputs[1]));
+        let outputs = [schemas.output(&one).unwrap(), schemas.output(&other).unwrap()];
+        let [Some(one), Some(other)] = &outputs else { panic!("both declare an output schema") };
+        assert!(Arc::ptr_eq(one, other));
+    }
+
+    #[test]
+    fn only_the_most_recently_used_validators_are_kept() {
+        let schemas = SchemaCache::with_capacity(3);
+        let definitions: Vec<_> = (0..5).map(|n| definition("t", &format!("p{n}"))).collect();
+        let first = schemas.input(&definitions[0]).unwrap();
+        for definition in &definitions {
+            schemas.input(definition).unwrap();
+            schemas.output(definition).unwrap();
+            assert!(Arc::ptr_eq(&schemas.input(&definitions[0]).unwrap(), &first));
+        }
+        assert_eq!(schemas.inputs.entries.lock().unwrap().len(), 3);
+        assert_eq!(schemas.outputs.entries.lock().unwrap().len(), 3);
+    }
+
+    #[test]
+    fn an_evicted_validator_is_compiled_again_when_it_is_needed() {
+        let schemas = SchemaCache::with_capacity(1);
+        let (one, other) = (definition("one", "path"), definition("other", "query"));
+        let tape = toolcrib_json::parse(r#"{"path": 1}"#).unwrap();
+        assert!(!schemas.input(&one).unwrap().is_valid(&tape));
+        assert!(schemas.input(&other).unwrap().is_valid(&tape));
+        assert!(!schemas.input(&one).unwrap().is_valid(&tape));
+    }
 }

@@ -12,7 +12,7 @@ const NONE: usize = usize::MAX;
 /// The nodes lie densely in one vector and are linked by position, newest to oldest; the index
 /// holds positions only, so that a key is stored once.
 #[derive(Debug)]
-pub(super) struct Lru<K, V> {
+pub(crate) struct Lru<K, V> {
     nodes: Vec<Node<K, V>>,
     index: HashTable<usize>,
     hasher: DefaultHashBuilder,
@@ -30,7 +30,7 @@ struct Node<K, V> {
 }
 
 impl<K: Hash + Eq, V> Lru<K, V> {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             nodes: Vec::new(),
             index: HashTable::new(),
@@ -40,17 +40,17 @@ impl<K: Hash + Eq, V> Lru<K, V> {
         }
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.nodes.len()
     }
 
     #[cfg(test)]
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
 
     /// The value of a key, which now is the newest.
-    pub(super) fn get<Q: Hash + Equivalent<K> + ?Sized>(&mut self, key: &Q) -> Option<&mut V> {
+    pub(crate) fn get<Q: Hash + Equivalent<K> + ?Sized>(&mut self, key: &Q) -> Option<&mut V> {
         let at = self.position(key)?;
         if at != self.newest {
             self.unlink(at);
@@ -60,12 +60,12 @@ impl<K: Hash + Eq, V> Lru<K, V> {
     }
 
     /// The value of a key; looking does not count as a use.
-    pub(super) fn peek<Q: Hash + Equivalent<K> + ?Sized>(&self, key: &Q) -> Option<&V> {
+    pub(crate) fn peek<Q: Hash + Equivalent<K> + ?Sized>(&self, key: &Q) -> Option<&V> {
         self.position(key).map(|at| &self.nodes[at].value)
     }
 
     /// Puts a value in as the newest; returns the one it replaces.
-    pub(super) fn insert(&mut self, key: K, value: V) -> Option<V> {
+    pub(crate) fn insert(&mut self, key: K, value: V) -> Option<V> {
         if let Some(known) = self.get(&key) {
             return Some(std::mem::replace(known, value));
         }
@@ -79,18 +79,18 @@ impl<K: Hash + Eq, V> Lru<K, V> {
     }
 
     /// Takes an entry out.
-    pub(super) fn remove<Q: Hash + Equivalent<K> + ?Sized>(&mut self, key: &Q) -> Option<(K, V)> {
+    pub(crate) fn remove<Q: Hash + Equivalent<K> + ?Sized>(&mut self, key: &Q) -> Option<(K, V)> {
         self.position(key).map(|at| self.take(at))
     }
 
     /// Takes the entry out that was used least recently.
-    pub(super) fn pop_oldest(&mut self) -> Option<(K, V)> {
+    pub(crate) fn pop_oldest(&mut self) -> Option<(K, V)> {
         (self.oldest != NONE).then(|| self.take(self.oldest))
     }
 
     /// Takes the oldest entry out that is not spared. Those that are spared become the newest; each
     /// is asked about once, and if all are, the oldest goes.
-    pub(super) fn pop_oldest_unless(&mut self, spare: impl Fn(&V) -> bool) -> Option<(K, V)> {
+    pub(crate) fn pop_oldest_unless(&mut self, spare: impl Fn(&V) -> bool) -> Option<(K, V)> {
         for _ in 0..self.nodes.len() {
             let at = self.oldest;
             if !self.nodes.get(at).is_some_and(|node| spare(&node.value)) {
@@ -103,12 +103,12 @@ impl<K: Hash + Eq, V> Lru<K, V> {
     }
 
     /// The value that was used least recently; looking does not count as a use.
-    pub(super) fn oldest(&mut self) -> Option<&mut V> {
+    pub(crate) fn oldest(&mut self) -> Option<&mut V> {
         self.nodes.get_mut(self.oldest).map(|node| &mut node.value)
     }
 
     /// Takes everything out, in no particular order.
-    pub(super) fn drain(&mut self) -> impl Iterator<Item = (K, V)> + use<K, V> {
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = (K, V)> + use<K, V> {
         let emptied = std::mem::replace(self, Self::new());
         emptied.nodes.into_iter().map(|node| (node.key, node.value))
     }

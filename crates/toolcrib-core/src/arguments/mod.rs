@@ -5,4 +5,3 @@ pub mod coerce;
 pub mod json_view;
 pub mod prepare;
 pub mod repair;
-pub(crate) mod shape;

@@ -6,7 +6,6 @@
 //! so that there is always one text that is both validated and handed to the tool.
 
 use std::fmt::Write as _;
-use std::sync::{Arc, LazyLock};
 
 use serde_json::{Map, Value};
 use toolcrib_json::{Cursor, Kind, Number, Tape, parse};
@@ -77,45 +76,23 @@ impl Defaults {
 impl Preparation {
     /// Reads a definition.
     pub fn of(definition: &ToolDefinition) -> Self {
+        let schema = definition.input_schema();
+        let properties = schema.get("properties").and_then(Value::as_object);
         Self {
             injected: definition
                 .injections()
                 .iter()
                 .map(|injection| injection.parameter().to_owned())
                 .collect(),
-            empty_as_absent: definition.empty_as_absent().to_vec(),
-            ..Self::of_schema(definition.input_schema())
-        }
-    }
-
-    /// What a schema alone says: all there is for tools without injected parameters and without
-    /// empty strings that mean "not given".
-    pub(crate) fn of_schema(schema: &Value) -> Self {
-        let properties = schema.get("properties").and_then(Value::as_object);
-        Self {
-            injected: Vec::new(),
             declared_private: properties
                 .into_iter()
                 .flat_map(Map::keys)
                 .filter(|name| name.starts_with('_'))
                 .cloned()
                 .collect(),
-            empty_as_absent: Vec::new(),
+            empty_as_absent: definition.empty_as_absent().to_vec(),
             defaults: Defaults::of(schema),
         }
-    }
-
-    /// Behind a pointer. All that ask for nothing are one: among thousands of tools it is in the
-    /// processor's caches, as one of a tool's own would not be.
-    pub(crate) fn shared(self) -> Arc<Self> {
-        static NOTHING: LazyLock<Arc<Preparation>> = LazyLock::new(Arc::default);
-
-        let Self { injected, declared_private, empty_as_absent, defaults } = &self;
-        let names = [injected, declared_private, empty_as_absent];
-        if names.iter().all(|names| names.is_empty()) && defaults.is_empty() {
-            return Arc::clone(&NOTHING);
-        }
-        Arc::new(self)
     }
 
     /// The text to validate: `None` if the tape's own text will do.

@@ -1,11 +1,11 @@
 //! What a tool hands back, as the output of a call.
 
-use toolcrib_tool::{ErrorKind, ToolError, ToolOutcome, ToolOutput};
+use toolcrib_tool::{ErrorKind, ToolDefinition, ToolError, ToolOutcome, ToolOutput};
 
 use crate::checking::listed;
 use crate::host::Host;
 use crate::output_budget::{json_bytes, oversized};
-use crate::registry::Compiled;
+use crate::schema::SchemaCache;
 
 /// Output; or the call waits, which the host is told.
 pub(super) fn finished(
@@ -27,7 +27,8 @@ pub(super) fn finished(
 
 /// Holds `data` against its size limit and the declared output schema.
 pub(crate) fn check_data(
-    compiled: &Compiled,
+    definition: &ToolDefinition,
+    schemas: &SchemaCache,
     output: ToolOutput,
     data_bytes: usize,
 ) -> Result<ToolOutput, ToolError> {
@@ -35,7 +36,7 @@ pub(crate) fn check_data(
     if size > data_bytes {
         return Err(oversized(output, size, data_bytes));
     }
-    let Some(validator) = &compiled.output else { return Ok(output) };
+    let Some(validator) = schemas.output(definition)? else { return Ok(output) };
     let Some(data) = output.data() else {
         let message = "the tool declares an output schema and returned no data";
         return Err(ToolError::new(ErrorKind::InvalidOutput, message).with_partial(output));

@@ -5,20 +5,17 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use toolcrib_fuzzy::search::Document;
-use toolcrib_json::Tape;
-use toolcrib_tool::{Body, Defines, Layer, ToolDefinition, ToolEntry, ToolError};
+use toolcrib_tool::{Body, Defines, Layer, ToolDefinition, ToolEntry};
 
 use super::manner::Manner;
 use super::rules::Rules;
 use super::unit::Place;
 use crate::answers::Callee;
 use crate::arguments::prepare::Preparation;
-use crate::arguments::shape::Shape;
 use crate::finding;
 use crate::fingerprint::Fingerprint;
 use crate::lifecycle::LiveBody;
 use crate::prefetch::prefetch;
-use crate::schema::{InputValidator, OutputValidator, SchemaCache};
 use crate::statistics::{Counter, Statistics};
 
 /// An entry, whether it owns its name or waits for it.
@@ -32,37 +29,22 @@ pub(crate) struct Slot {
     counter: OnceLock<Counter>,
     live: Option<Arc<LiveBody>>,
     pub(crate) manner: Manner,
-    compiled: OnceLock<Result<Compiled, ToolError>>,
+    compiled: OnceLock<Compiled>,
     pub(crate) entry: ToolEntry,
     pub(super) place: Place,
     fingerprint: OnceLock<Fingerprint>,
     document: OnceLock<Document>,
 }
 
-/// What a call needs beyond the entry: in all, what fits two lines of memory.
+/// What a call needs beyond the entry. Its validators are not here: they are large, and
+/// [`SchemaCache`](crate::schema::SchemaCache) bounds how many there are.
 #[derive(Debug)]
-#[repr(C)]
 pub(crate) struct Compiled {
-    /// That of `input`, which is not looked at for it.
-    shape: Shape,
-    pub(crate) preparation: Arc<Preparation>,
-    pub(crate) output: Option<Arc<OutputValidator>>,
-    pub(crate) input: Arc<InputValidator>,
+    pub(crate) preparation: Preparation,
     /// The beginning of the slot's fingerprint, for the breaker, which compares it at every call.
     pub(crate) edition: u64,
     /// Which tool it is, for answers that are kept.
     pub(crate) callee: Callee,
-}
-
-impl Compiled {
-    /// Whether the arguments fit; builds no message.
-    ///
-    /// # Errors
-    ///
-    /// If the schema cannot be compiled.
-    pub(crate) fn accepts(&self, tape: &Tape<'_>) -> Result<bool, ToolError> {
-        Ok(self.shape.fits(tape.root()) || self.input.is_valid(tape)?)
-    }
 }
 
 impl Slot {
@@ -93,8 +75,7 @@ impl Slot {
             counter.prefetch_durations();
         }
         if let Some(compiled) = self.compiled_before() {
-            compiled.shape.prefetch();
-            prefetch(&*compiled.preparation);
+            prefetch(&compiled.preparation);
         }
     }
 
@@ -109,10 +90,10 @@ impl Slot {
         }
     }
 
-    /// What was compiled at an earlier call, if anything could be.
+    /// What an earlier call derived from the definition.
     #[inline]
     pub(crate) fn compiled_before(&self) -> Option<&Compiled> {
-        self.compiled.get()?.as_ref().ok()
+        self.compiled.get()
     }
 
     /// The instance that answers the tool's calls, where all calls share one.
@@ -135,21 +116,13 @@ impl Slot {
         self.manner.output_chars(&self.entry.definition)
     }
 
-    /// Compiles at the first call; a schema that cannot be compiled fails every call alike.
-    pub(crate) fn compiled(&self, schemas: &SchemaCache) -> Result<&Compiled, ToolError> {
-        let compile = || {
-            let definition = &self.entry.definition;
-            let input = schemas.input(definition)?;
-            Ok(Compiled {
-                shape: input.shape().clone(),
-                preparation: input.preparation(definition),
-                input,
-                output: schemas.output(definition)?,
-                edition: self.fingerprint().short(),
-                callee: Callee::of(&self.entry, revision(&self.entry.body)),
-            })
-        };
-        self.compiled.get_or_init(compile).as_ref().map_err(Clone::clone)
+    /// What the first call derives from the definition, for all that follow.
+    pub(crate) fn compiled(&self) -> &Compiled {
+        self.compiled.get_or_init(|| Compiled {
+            preparation: Preparation::of(&self.entry.definition),
+            edition: self.fingerprint().short(),
+            callee: Callee::of(&self.entry, revision(&self.entry.body)),
+        })
     }
 
     /// What decisions about the tool and records of its calls are bound to; computed once.

@@ -66,8 +66,8 @@ impl Door for Turn {
         let output = client_output(&slot.entry.definition, output)?;
         // Before it is held against its schema, which quotes parts of what does not fit.
         let output = shared.mask.outcome(Ok(output))?;
-        let compiled = slot.compiled(shared.registry.schemas())?;
-        check_data(compiled, output, shared.config.data_bytes)
+        let schemas = shared.registry.schemas();
+        check_data(&slot.entry.definition, schemas, output, shared.config.data_bytes)
     }
 
     fn store(&self) -> Option<&dyn SuspensionStore> {

@@ -13,12 +13,6 @@ fn canonical(text: &str) -> String {
     String::from_utf8(out).unwrap()
 }
 
-fn defined(text: &str) -> String {
-    let mut out = String::new();
-    super::definition::write(parse(text).unwrap().root(), &mut out);
-    out
-}
-
 #[test]
 fn numbers_are_written_by_value() {
     for (same, spelling) in [
@@ -217,57 +211,6 @@ fn nudged(value: &Model, dice: usize) -> Model {
 
 fn dice() -> impl Strategy<Value = Vec<usize>> {
     prop::collection::vec(0..5040_usize, 1..40)
-}
-
-fn blank() -> impl Strategy<Value = String> {
-    prop_oneof![4 => Just(String::new()), 1 => "[ \n\t]{1,2}"]
-}
-
-/// JSON as it may come: compact or not, with numbers, escapes and sizes of every kind.
-fn json() -> impl Strategy<Value = String> {
-    let leaf = prop_oneof![
-        "null|true|false",
-        "-?(0|[1-9][0-9]{0,3}0{0,20}|[1-9][0-9]{0,22})",
-        "-?(0|[1-9][0-9]{0,2}0{0,2})(\\.[0-9]{1,4}0{0,3})?([eE]([+]?[0-9]{1,2}|-[0-9]{1,20}))?",
-        r#""([a-zé😀/,:{}\[\] ]|\\["\\/bfnrt]|\\u00[0-7][0-9a-fA-F]){0,12}""#,
-        "\"[a-z]{20,70}\"",
-    ];
-    let key = "[a-c]{0,1}[a-z é\"\\\\!]{0,2}";
-    leaf.prop_recursive(3, 48, 20, move |inner| {
-        let member = (any::<bool>(), blank(), blank(), inner.clone(), blank());
-        let object = prop::collection::hash_map(key, member, 0..20);
-        prop_oneof![
-            prop::collection::vec((blank(), inner, blank()), 0..6).prop_map(|items| {
-                let items: Vec<_> = items.into_iter().map(|(a, b, c)| a + &b + &c).collect();
-                format!("[{}]", items.join(","))
-            }),
-            // In the order of the map, which is any.
-            (object, blank()).prop_map(|(members, inside)| {
-                let members: Vec<_> = members
-                    .into_iter()
-                    .map(|(key, (escaped, before, after, value, end))| {
-                        let key = if escaped && key.is_ascii() {
-                            let units = key.bytes().map(|unit| format!("\\u{unit:04X}"));
-                            format!("\"{}\"", units.collect::<String>())
-                        } else {
-                            Value::from(key).to_string()
-                        };
-                        format!("{key}{before}:{after}{value}{end}")
-                    })
-                    .collect();
-                format!("{{{inside}{}}}", members.join(","))
-            }),
-        ]
-    })
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(500))]
-
-    #[test]
-    fn the_text_is_the_one_that_is_defined(text in json()) {
-        prop_assert_eq!(canonical(&text), defined(&text), "{}", text);
-    }
 }
 
 proptest! {

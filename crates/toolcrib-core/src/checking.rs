@@ -99,10 +99,7 @@ pub(crate) fn checked_arguments(
 }
 
 /// The arguments after stripping and filling in.
-fn prepared(
-    preparation: &Preparation,
-    tape: Tape<'static>,
-) -> Result<Tape<'static>, ToolError> {
+fn prepared(preparation: &Preparation, tape: Tape<'static>) -> Result<Tape<'static>, ToolError> {
     match preparation.rewrite(&tape) {
         None => Ok(tape),
         Some(text) => {

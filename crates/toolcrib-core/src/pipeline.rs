@@ -448,11 +448,7 @@ impl<'a> Way<'a> {
     }
 
     /// Runs the tool and checks what it hands back.
-    async fn run(
-        &self,
-        arguments: Arguments,
-        work: &Work<'_>,
-    ) -> Result<ToolOutput, ToolError> {
+    async fn run(&self, arguments: Arguments, work: &Work<'_>) -> Result<ToolOutput, ToolError> {
         let shared = &self.turn.state.shared;
         let Slot { manner, entry, .. } = work.slot;
         let writing = || shared.answers.writing(entry.definition.resources());

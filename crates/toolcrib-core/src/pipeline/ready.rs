@@ -176,7 +176,8 @@ fn accepted<'t>(
 ) -> Result<Checked<'t>, ToolError> {
     let may_close = slot.manner.reads_only;
     if !slot.manner.spared {
-        let (arguments, mending) = checked_arguments(slot, turn.state.shared.registry.schemas(), raw, may_close)?;
+        let (arguments, mending) =
+            checked_arguments(slot, turn.state.shared.registry.schemas(), raw, may_close)?;
         return Ok(Checked { compiled, arguments, mending, question: None });
     }
     let (answers, callee) = (&turn.state.shared.answers, &compiled.callee);
@@ -190,7 +191,8 @@ fn accepted<'t>(
     }
     let text =
         answers.keeps_text(&slot.entry.definition, raw.as_str()).then(|| Box::from(raw.as_str()));
-    let (arguments, mending) = checked_arguments(slot, turn.state.shared.registry.schemas(), raw, may_close)?;
+    let (arguments, mending) =
+        checked_arguments(slot, turn.state.shared.registry.schemas(), raw, may_close)?;
     let key = Key::of(callee, arguments.tape()?.root(), values, context);
     let question = match text {
         // What was mended is said in every result.

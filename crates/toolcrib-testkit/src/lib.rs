@@ -2,6 +2,7 @@
 //!
 //! - [`search_tool`]: one ordinary tool of a fixed size, and registries of any number of copies,
 //!   so that every measurement speaks of the same work.
+//! - [`covering`]: covering arrays, for tests of every pair of circumstances.
 //! - [`fuzzing`]: the bodies of the fuzz targets as plain functions, so that a test can run the
 //!   committed seeds without a fuzzer.
 //!
@@ -14,5 +15,6 @@
     reason = "everything here is part of a test: failing loudly is its job"
 )]
 
+pub mod covering;
 pub mod fuzzing;
 pub mod search_tool;

@@ -1,21 +1,6 @@
 //! What an attack is made of: who attacks, by which surface, in which layout, with which tool, to which goal.
 
-/// An enumeration whose values have names.
-macro_rules! dimension {
-    ($(#[$doc:meta])* $name:ident { $($variant:ident = $text:literal),* $(,)? }) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub(crate) enum $name { $($variant),* }
-
-        impl $name {
-            pub(crate) const ALL: &'static [Self] = &[$(Self::$variant),*];
-
-            pub(crate) const fn name(self) -> &'static str {
-                match self { $(Self::$variant => $text),* }
-            }
-        }
-    };
-}
+use toolcrib_testkit::dimension;
 
 dimension! {
     /// What the attacking client may do.

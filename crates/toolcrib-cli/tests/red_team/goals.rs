@@ -3,7 +3,8 @@
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use crate::covering::{covering, every_two, product};
+use toolcrib_testkit::covering::{covering, every_two, product};
+
 use crate::dimensions::{Files, Goal, Right, Row, Surface, Tool};
 use crate::possible::possible;
 use crate::report;

@@ -9,7 +9,6 @@
 
 mod attack;
 mod controls;
-mod covering;
 mod dimensions;
 mod folder;
 mod goals;

@@ -208,8 +208,10 @@ mod tests {
         let partly = |row: &[Option<usize>]| row[0] != Some(1) || row[1].is_none_or(|two| two > 1);
         let (rows, pairs) = candidates(&SIZES, partly, 3);
         assert!(rows.iter().all(|row| possible(row)));
-        let of_product: HashSet<_> =
-            product(&SIZES, possible).iter().flat_map(|row| pairs_of(row).collect::<Vec<_>>()).collect();
+        let of_product: HashSet<_> = product(&SIZES, possible)
+            .iter()
+            .flat_map(|row| pairs_of(row).collect::<Vec<_>>())
+            .collect();
         assert_eq!(pairs.iter().copied().collect::<HashSet<_>>(), of_product);
         let of_rows: HashSet<_> = rows.iter().flat_map(|row| pairs_of(row)).collect();
         assert_eq!(of_rows, of_product);

@@ -14,6 +14,7 @@ pub mod approval;
 pub mod arguments;
 pub mod audit;
 mod batch;
+pub mod bounds;
 mod cancel;
 mod checking;
 pub mod client_tools;

@@ -255,6 +255,7 @@ impl From<Answer> for Slot {
 
 /// The answer to a call whose waiting record is gone.
 fn lost() -> ToolError {
-    ToolError::internal("the call was resolved by a process that ended before it said with what")
-        .with_hint("Whether the tool ran is unknown. Look before you make the call again.")
+    ToolError::outcome_unknown(
+        "the call was resolved by a process that ended before it said with what",
+    )
 }

@@ -120,7 +120,8 @@ fn status_of(kind: ErrorKind) -> StatusCode {
         }
         ErrorKind::Timeout => StatusCode::GATEWAY_TIMEOUT,
         // The server is well; what it asked has failed. A 5xx would page the wrong people.
-        ErrorKind::Execution => StatusCode::FAILED_DEPENDENCY,
+        // The same for what may have happened; and clients do not repeat a 424 by themselves.
+        ErrorKind::Execution | ErrorKind::OutcomeUnknown => StatusCode::FAILED_DEPENDENCY,
         // Panic, invalid output, internal, and whatever else is a fault of this side.
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     }
@@ -166,8 +167,13 @@ impl From<RunError> for Problem {
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::Full { .. } => {
-                Self::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
+            StoreError::Full(full) => {
+                let detail = StoreError::Full(full.clone()).to_string();
+                let problem = Self::new(StatusCode::SERVICE_UNAVAILABLE, detail);
+                match full.retry_after {
+                    Some(wait) => problem.retry_after(wait),
+                    None => problem,
+                }
             }
             error => Self::internal("what waits could not be kept or read", &error),
         }

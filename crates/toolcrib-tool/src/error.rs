@@ -7,6 +7,10 @@ use std::time::Duration;
 
 use crate::ToolOutput;
 
+/// What to do about a call whose outcome is not known.
+const LOOK_FIRST: &str =
+    "Whether it had its effect is not known: look before you call it again, or ask the user.";
+
 /// Declares the kinds with their stable strings, so that none can be forgotten in `ALL`.
 macro_rules! error_kinds {
     ($($(#[$doc:meta])* $kind:ident = $text:literal,)*) => {
@@ -56,6 +60,9 @@ error_kinds! {
     Paused = "paused",
     /// The tool ran and failed.
     Execution = "execution",
+    /// The call may have had its effect, and nobody knows whether it did: its answer was lost.
+    /// toolcrib never makes such a call again by itself.
+    OutcomeUnknown = "outcome_unknown",
     /// The tool's data does not fit its output schema.
     InvalidOutput = "invalid_output",
     /// A fault of the host, not of the call.
@@ -123,6 +130,23 @@ impl ToolError {
     /// The arguments are wrong in a way the schema cannot say.
     pub fn invalid_args(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::InvalidArgs, message)
+    }
+
+    /// The answer to the call was lost: it may have had its effect. Not retryable, because doing it
+    /// again could do it twice; the hint tells the model to look first.
+    ///
+    /// Use it only for calls that change something and are not idempotent: all others can simply be
+    /// made again.
+    ///
+    /// ```
+    /// use toolcrib_tool::{ErrorKind, ToolError};
+    ///
+    /// let error = ToolError::outcome_unknown("the connection broke before the answer came");
+    /// assert_eq!(error.kind(), ErrorKind::OutcomeUnknown);
+    /// assert!(!error.retryable());
+    /// ```
+    pub fn outcome_unknown(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::OutcomeUnknown, message).with_hint(LOOK_FIRST)
     }
 
     /// The tool cannot run here or now.

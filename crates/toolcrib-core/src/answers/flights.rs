@@ -32,6 +32,7 @@ pub(crate) fn is_shared(outcome: &Outcome) -> bool {
         Err(error) => matches!(
             error.kind(),
             ErrorKind::Execution
+                | ErrorKind::OutcomeUnknown
                 | ErrorKind::Panic
                 | ErrorKind::InvalidOutput
                 | ErrorKind::InvalidArgs

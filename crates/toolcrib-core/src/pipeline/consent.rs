@@ -11,11 +11,12 @@ use crate::approval::{
     self, ApprovalRequest, Approved, Asker, Decision as Decided, Remember, ShownCall,
 };
 use crate::audit::Decision;
+use crate::bounds::Full;
 use crate::fingerprint::Fingerprint;
 use crate::policy::{DecidedBy, Verdict};
 use crate::redaction::{REDACTED, redact_injected, redact_whole, sensitive_texts};
 use crate::registry::Slot;
-use crate::suspension::{Grant, Granted, Suspension, Waiting, client_output};
+use crate::suspension::{Grant, Granted, StoreError, Suspension, Waiting, client_output};
 
 impl<'a> Way<'a> {
     /// Whether anything but yes could be said to the call; if not, it is allowed.
@@ -290,9 +291,21 @@ impl<'a> Way<'a> {
         }
         match store.put(&suspension).await {
             Ok(()) => Leave::Suspended(Box::new(suspension)),
+            Err(StoreError::Full(full)) => too_many_wait(full).into(),
             Err(error) => unkept(error).into(),
         }
     }
+}
+
+/// The failure of a call that cannot wait because too many do.
+fn too_many_wait(full: Full) -> ToolError {
+    let mut error = ToolError::unavailable(format!("the call would have to wait, and {full}"))
+        .with_hint("Nothing was run. Resolve or cancel calls that wait, or let them expire first.")
+        .with_retryable(true);
+    if let Some(wait) = full.retry_after {
+        error = error.with_retry_after(wait);
+    }
+    error.with_source(full)
 }
 
 fn unkept(error: impl std::error::Error + Send + Sync + 'static) -> ToolError {

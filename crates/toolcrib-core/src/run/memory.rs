@@ -6,24 +6,34 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use toolcrib_tool::BoxFuture;
 
-use super::{RunId, RunRecord, RunState, RunStore};
+use super::{RunId, RunRecord, RunStore};
+use crate::bounds::{Bounds, Whose};
 use crate::suspension::StoreError;
 
-/// Runs that are kept at once.
-const MAX_RUNS: usize = 10_000;
+/// What there may be too many of.
+const WHAT: &str = "runs";
 
-/// A store in memory. Where it is full, the oldest run that is over makes room.
+/// A store in memory, within bounds per identity. Runs that are over, or whose calls have all expired,
+/// make room; the oldest goes first.
 #[derive(Debug, Default)]
-pub struct MemoryRuns(Mutex<HashMap<RunId, RunRecord>>);
+pub struct MemoryRuns {
+    bounds: Bounds,
+    kept: Mutex<HashMap<RunId, RunRecord>>,
+}
 
 impl MemoryRuns {
-    /// An empty store.
+    /// An empty store, within [the default bounds](Bounds::default).
     pub fn new() -> Self {
         Self::default()
     }
 
+    /// An empty store within other bounds.
+    pub fn within(bounds: Bounds) -> Self {
+        Self { bounds, kept: Mutex::default() }
+    }
+
     fn kept(&self) -> MutexGuard<'_, HashMap<RunId, RunRecord>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn saved(&self, record: &RunRecord) -> Result<u64, StoreError> {
@@ -32,16 +42,33 @@ impl MemoryRuns {
         if version != record.version() {
             return Err(StoreError::Conflict);
         }
-        if version == 0 && kept.len() >= MAX_RUNS {
-            let over = kept.values().filter(|run| run.state() != RunState::RequiresAction);
-            let Some(oldest) = over.min_by_key(|run| run.created_at()).map(|run| run.id().clone())
-            else {
-                return Err(StoreError::Full { entries: kept.len() });
-            };
-            kept.remove(&oldest);
+        if version == 0 {
+            self.make_room(&mut kept, record)?;
         }
         kept.insert(record.id().clone(), record.clone().with_version(version + 1));
         Ok(version + 1)
+    }
+
+    fn make_room(
+        &self,
+        kept: &mut HashMap<RunId, RunRecord>,
+        new: &RunRecord,
+    ) -> Result<(), StoreError> {
+        loop {
+            let own = kept.values().filter(|run| run.identity() == new.identity()).count();
+            let Err(full) = self.bounds.admit(WHAT, own, kept.len()) else { return Ok(()) };
+            // The newest one knows what time it is.
+            let now = new.created_at();
+            let oldest = kept
+                .values()
+                .filter(|run| full.whose == Whose::All || run.identity() == new.identity())
+                .filter(|run| run.is_over(now))
+                .min_by_key(|run| run.created_at());
+            let Some(oldest) = oldest.map(|run| run.id().clone()) else {
+                return Err(full.into());
+            };
+            kept.remove(&oldest);
+        }
     }
 }
 

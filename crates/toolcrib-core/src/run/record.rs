@@ -102,6 +102,11 @@ impl RunRecord {
         self
     }
 
+    /// Whether nothing of it waits any more at that time: every call has its answer, or has expired.
+    pub fn is_over(&self, now: Timestamp) -> bool {
+        self.outstanding().all(|waiting| waiting.is_expired(now))
+    }
+
     /// How far it has come.
     pub fn state(&self) -> RunState {
         if self.outstanding().next().is_some() {

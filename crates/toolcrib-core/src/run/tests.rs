@@ -258,7 +258,7 @@ async fn a_call_whose_taker_died_is_answered_and_not_run_again() {
     let gone = run.resolve(&door, &id, Decision::approve().into()).await;
     assert!(matches!(gone, Err(RunError::Redeem(RedeemError::Unknown))));
     run.cancel(&door).await.expect("it can be");
-    assert_eq!(run.results().unwrap()[0].error_kind(), Some(ErrorKind::Internal));
+    assert_eq!(run.results().unwrap()[0].error_kind(), Some(ErrorKind::OutcomeUnknown));
     assert!(door.answered.lock().unwrap().is_empty());
 }
 

@@ -7,13 +7,18 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use toolcrib_tool::BoxFuture;
 
 use super::{Settled, StoreError, Suspension, SuspensionId, SuspensionStore};
+use crate::bounds::{Bounds, Full, Whose};
+use crate::clock::Timestamp;
 
-/// Calls that may wait at once.
-const MAX_WAITING: usize = 10_000;
+/// What there may be too many of.
+const WHAT: &str = "calls that wait";
 
-/// A store in memory. Where it is full, what has expired makes room first.
+/// A store in memory, within bounds per identity. What has expired makes room first.
 #[derive(Debug, Default)]
-pub struct MemorySuspensions(Mutex<Entries>);
+pub struct MemorySuspensions {
+    bounds: Bounds,
+    entries: Mutex<Entries>,
+}
 
 #[derive(Debug, Default)]
 struct Entries {
@@ -22,9 +27,15 @@ struct Entries {
 }
 
 impl MemorySuspensions {
-    /// An empty store.
+    /// An empty store, within [the default bounds](Bounds::default).
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// An empty store within other bounds: so many calls may wait, and as many outcomes wait for their
+    /// callers.
+    pub fn within(bounds: Bounds) -> Self {
+        Self { bounds, entries: Mutex::default() }
     }
 
     fn sorted(&self, wanted: impl Fn(&Suspension) -> bool) -> Vec<Suspension> {
@@ -36,23 +47,58 @@ impl MemorySuspensions {
     }
 
     fn entries(&self) -> MutexGuard<'_, Entries> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn keep(&self, suspension: &Suspension) -> Result<(), Full> {
+        let kept = &mut self.entries().waiting;
+        let own = |kept: &HashMap<_, Suspension>| {
+            kept.values().filter(|one| one.identity() == suspension.identity()).count()
+        };
+        // The newest one knows what time it is.
+        let now = suspension.created_at();
+        if self.bounds.admit(WHAT, own(kept), kept.len()).is_err() {
+            kept.retain(|_, old| !old.is_expired(now));
+        }
+        self.bounds.admit(WHAT, own(kept), kept.len()).map_err(|full| {
+            let waits = kept.values().filter(|one| {
+                full.whose == Whose::All || one.identity() == suspension.identity()
+            });
+            match waits.map(Suspension::expires_at).min().filter(|at| *at != Timestamp::NEVER) {
+                Some(at) => full.with_retry_after(at.since(now)),
+                None => full,
+            }
+        })?;
+        kept.insert(suspension.id().clone(), suspension.clone());
+        Ok(())
+    }
+
+    fn keep_outcome(&self, settled: &Settled) {
+        let kept = &mut self.entries().settled;
+        let identity = settled.suspension().identity();
+        let full = |kept: &HashMap<_, Settled>| {
+            let own = kept.values().filter(|one| one.suspension().identity() == identity).count();
+            self.bounds.admit(WHAT, own, kept.len()).err()
+        };
+        if !kept.contains_key(settled.suspension().id()) && full(kept).is_some() {
+            kept.retain(|_, old| !old.is_old(settled.decided_at()));
+            // An outcome that nobody fetched is the identity's own to lose.
+            while let Some(full) = full(kept) {
+                let of = |one: &&Settled| {
+                    full.whose == Whose::All || one.suspension().identity() == identity
+                };
+                let oldest = kept.values().filter(of).min_by_key(|old| old.decided_at());
+                let Some(oldest) = oldest.map(|old| old.suspension().id().clone()) else { break };
+                kept.remove(&oldest);
+            }
+        }
+        kept.insert(settled.suspension().id().clone(), settled.clone());
     }
 }
 
 impl SuspensionStore for MemorySuspensions {
     fn put<'a>(&'a self, suspension: &'a Suspension) -> BoxFuture<'a, Result<(), StoreError>> {
-        let kept = &mut self.entries().waiting;
-        if kept.len() >= MAX_WAITING {
-            // The newest one knows what time it is.
-            kept.retain(|_, old| !old.is_expired(suspension.created_at()));
-        }
-        let entries = kept.len();
-        let fits = entries < MAX_WAITING;
-        if fits {
-            kept.insert(suspension.id().clone(), suspension.clone());
-        }
-        Box::pin(ready(if fits { Ok(()) } else { Err(StoreError::Full { entries }) }))
+        Box::pin(ready(self.keep(suspension).map_err(StoreError::from)))
     }
 
     fn find<'a>(
@@ -78,17 +124,7 @@ impl SuspensionStore for MemorySuspensions {
     }
 
     fn settle<'a>(&'a self, settled: &'a Settled) -> BoxFuture<'a, Result<(), StoreError>> {
-        let kept = &mut self.entries().settled;
-        if kept.len() >= MAX_WAITING {
-            kept.retain(|_, old| !old.is_old(settled.decided_at()));
-        }
-        if kept.len() >= MAX_WAITING {
-            let oldest = kept.values().min_by_key(|old| old.decided_at());
-            if let Some(oldest) = oldest.map(|old| old.suspension().id().clone()) {
-                kept.remove(&oldest);
-            }
-        }
-        kept.insert(settled.suspension().id().clone(), settled.clone());
+        self.keep_outcome(settled);
         Box::pin(ready(Ok(())))
     }
 
@@ -123,28 +159,54 @@ mod tests {
     use toolcrib_tool::{Arguments, CallId, Layer, Source, ToolDefinition, ToolEntry};
 
     use super::*;
-    use crate::clock::Timestamp;
     use crate::suspension::Waiting;
 
-    #[tokio::test]
-    async fn a_full_store_drops_what_has_expired_and_else_refuses() {
+    fn suspended(identity: &str, created: u64, expires: u64) -> Suspension {
         let definition = ToolDefinition::builder("t").description("A tool.").build();
         let definition = definition.expect("it is right");
         let entry = ToolEntry::client(definition, Source::new(Layer::Host, "test"));
-        let suspended = |created: u64, expires: u64| {
-            let arguments = Arguments::from_validated("{}".to_owned());
-            let (id, at) = (CallId::new("1"), Timestamp::from_unix_millis);
-            let waiting = Waiting::Client;
-            Suspension::new(&id, &entry, &arguments, waiting, at(created), at(expires))
-                .expect("there is randomness")
-        };
-        let store = MemorySuspensions::new();
-        for n in 0..MAX_WAITING {
-            let expires = if n == 0 { 10 } else { 1_000 };
-            store.put(&suspended(0, expires)).await.expect("there is room");
+        let arguments = Arguments::from_validated("{}".to_owned());
+        let (id, at) = (CallId::new("1"), Timestamp::from_unix_millis);
+        Suspension::new(&id, &entry, &arguments, Waiting::Client, at(created), at(expires))
+            .expect("there is randomness")
+            .for_identity(identity)
+    }
+
+    #[tokio::test]
+    async fn expired_calls_make_room_and_else_the_identity_is_refused_with_its_bound() {
+        let store = MemorySuspensions::within(Bounds::per_identity(3));
+        for expires in [20, 5_000, 5_000] {
+            store.put(&suspended("ada", 0, expires)).await.expect("there is room");
         }
-        let early = store.put(&suspended(9, 1_000)).await;
-        assert!(matches!(early, Err(StoreError::Full { entries: MAX_WAITING })));
-        store.put(&suspended(10, 1_000)).await.expect("one has expired");
+        let error = store.put(&suspended("ada", 19, 5_000)).await.expect_err("it has three");
+        let StoreError::Full(full) = &error else { panic!("{error}") };
+        assert_eq!((full.whose, full.limit), (Whose::Identity, 3));
+        assert_eq!(full.retry_after, Some(std::time::Duration::from_millis(1)));
+        assert!(error.to_string().starts_with("this client has 3 calls that wait"), "{error}");
+        store.put(&suspended("ada", 20, 5_000)).await.expect("one has expired");
+    }
+
+    #[tokio::test]
+    async fn an_identity_at_its_bound_leaves_room_for_others() {
+        let store = MemorySuspensions::within(Bounds::per_identity(3));
+        for _ in 0..3 {
+            store.put(&suspended("ada", 0, 1_000)).await.expect("there is room");
+        }
+        assert!(store.put(&suspended("ada", 1, 1_000)).await.is_err());
+        store.put(&suspended("bob", 1, 1_000)).await.expect("he has none");
+    }
+
+    #[tokio::test]
+    async fn an_identity_that_fetches_no_outcomes_loses_its_own_only() {
+        let store = MemorySuspensions::within(Bounds::per_identity(2));
+        let at = Timestamp::from_unix_millis;
+        let hers = suspended("bob", 0, 9);
+        store.settle(&Settled::running(hers.clone(), at(0))).await.expect("there is room");
+        for decided in 1..10 {
+            let one = Settled::running(suspended("ada", 0, 9), at(decided));
+            store.settle(&one).await.expect("the oldest makes room");
+        }
+        assert_eq!(store.list_settled("ada").await.expect("it is there").len(), 2);
+        assert!(store.settled(hers.id()).await.expect("it is there").is_some());
     }
 }

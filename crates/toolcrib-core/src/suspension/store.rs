@@ -5,6 +5,7 @@ use std::fmt;
 use toolcrib_tool::BoxFuture;
 
 use super::{Settled, Suspension, SuspensionId};
+use crate::bounds::Full;
 
 /// Keeps suspended calls until they are resolved. Shared by all who may resolve them.
 ///
@@ -59,11 +60,8 @@ pub trait SuspensionStore: Send + Sync {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// It holds as much as it may.
-    Full {
-        /// So many.
-        entries: usize,
-    },
+    /// It holds as much as it may, of one identity or of all.
+    Full(Full),
     /// What it holds cannot be read. It is left as it is, for somebody to look at.
     Corrupt {
         /// Where it is.
@@ -85,10 +83,7 @@ pub enum StoreError {
 impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Full { entries } => write!(
-                f,
-                "{entries} are waiting already, which is the limit: resolve or cancel some first"
-            ),
+            Self::Full(full) => write!(f, "{full}: resolve or cancel some first"),
             Self::Corrupt { place, problem } => {
                 write!(f, "{place} cannot be read and is left as it is: {problem}")
             }
@@ -104,5 +99,11 @@ impl std::error::Error for StoreError {
             Self::Failed { source, .. } => Some(&**source),
             _ => None,
         }
+    }
+}
+
+impl From<Full> for StoreError {
+    fn from(full: Full) -> Self {
+        Self::Full(full)
     }
 }

@@ -255,8 +255,13 @@ impl Publisher {
         {
             return ToolEntry { source: self.source.clone(), ..same.clone() };
         }
-        let body = UpstreamTool { link: Arc::clone(&self.link), original: tool.original.clone() };
         let definition = Arc::clone(&tool.definition);
+        let annotations = definition.annotations();
+        let body = UpstreamTool {
+            link: Arc::clone(&self.link),
+            original: tool.original.clone(),
+            repeatable: annotations.read_only || annotations.idempotent,
+        };
         let mut entry = ToolEntry::new(definition, Arc::new(body), self.source.clone())
             .with_digest(tool.fingerprint.to_string());
         if let Some(remark) = remark {

@@ -6,6 +6,8 @@ use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientRequest, JsonObject, ServerResult,
 };
 use rmcp::service::ServiceError;
+use rmcp::transport::streamable_http_client::StreamableHttpError;
+use toolcrib_net::TransportError;
 use toolcrib_tool::{
     Arguments, BoxFuture, CallContext, Plan, Tool, ToolError, ToolOutcome, UpstreamPlan,
 };
@@ -20,6 +22,9 @@ pub(crate) struct UpstreamTool {
     pub(crate) link: Arc<Link>,
     /// Its name on the wire.
     pub(crate) original: String,
+    /// Whether a call that may have happened can be made again without harm: the tool only reads, or
+    /// is idempotent.
+    pub(crate) repeatable: bool,
 }
 
 impl Tool for UpstreamTool {
@@ -36,7 +41,7 @@ impl Tool for UpstreamTool {
             let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
             let mut pending = Pending::ask(&self.link, &live, request)
                 .await
-                .map_err(|error| self.failed(&error))?;
+                .map_err(|error| self.not_sent(&error))?;
             let _following = live.progress.follow(pending.progress_token(), cx.clone());
             let answer = pending.answer().await;
             match answer.map_err(|error| self.failed(&error))? {
@@ -78,17 +83,40 @@ impl UpstreamTool {
                 error.code.0,
                 marked(upstream, &error.message)
             )),
+            error if self.repeatable || nothing_was_sent(error) => self.not_sent(error),
             error => {
-                // Over HTTP nobody notices before somebody asks.
-                self.link.given_up.notify_one();
-                ToolError::unavailable(format!(
-                    "the connection to the MCP server `{upstream}` broke off during the call: \
-                     whether it had an effect is not known"
+                self.notice();
+                ToolError::outcome_unknown(format!(
+                    "the connection to the MCP server `{upstream}` broke off during the call"
                 ))
-                .with_hint("it is connected to again by itself: find out before you call again")
-                .with_retryable(true)
                 .with_source(std::io::Error::other(error.to_string()))
             }
         }
     }
+
+    /// A call that the server has not seen, or that can be made again without harm.
+    fn not_sent(&self, error: &ServiceError) -> ToolError {
+        self.notice();
+        ToolError::unavailable(format!(
+            "the connection to the MCP server `{}` broke off during the call",
+            self.link.upstream
+        ))
+        .with_hint("it is connected to again by itself: try again later")
+        .with_retryable(true)
+        .with_source(std::io::Error::other(error.to_string()))
+    }
+
+    /// Has the connection looked at: over HTTP nobody notices that it broke before somebody asks.
+    fn notice(&self) {
+        self.link.given_up.notify_one();
+    }
+}
+
+/// Whether the server cannot have seen the request: no connection to it could be made.
+fn nothing_was_sent(error: &ServiceError) -> bool {
+    let ServiceError::TransportSend(error) = error else { return false };
+    matches!(
+        error.error.downcast_ref::<StreamableHttpError<TransportError>>(),
+        Some(StreamableHttpError::Client(error)) if error.is_connect()
+    )
 }

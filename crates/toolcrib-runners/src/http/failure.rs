@@ -23,6 +23,9 @@ pub(super) fn unanswered(error: Error, spec: &HttpSpec, annotations: Annotations
         Error::Setup(_) => (ErrorKind::Unavailable, Some(TELL)),
         Error::Timeout { .. } => (ErrorKind::Timeout, None),
         Error::TooLarge { .. } => (ErrorKind::Execution, Some("Ask for less.")),
+        Error::Broken { .. } if !unsent && !repeatable(annotations) => {
+            (ErrorKind::OutcomeUnknown, None)
+        }
         _ => (ErrorKind::Execution, None),
     };
     // Sent again, it can do no harm.
@@ -40,6 +43,11 @@ pub(super) fn unanswered(error: Error, spec: &HttpSpec, annotations: Annotations
         failure = failure.with_hint(UNKNOWN);
     }
     failure.with_source(error)
+}
+
+/// Whether a call that may have happened can be made again without harm.
+fn repeatable(annotations: Annotations) -> bool {
+    annotations.read_only || annotations.idempotent
 }
 
 /// What a model is told: which host, and why not.
@@ -66,6 +74,13 @@ pub(super) fn status(response: &Response, annotations: Annotations) -> ToolError
     let message = format!("{} answered {}", host(&origin), phrase(status));
     let kind = match status {
         StatusCode::TOO_MANY_REQUESTS => ErrorKind::RateLimited,
+        // A proxy says these of a service that may have done its work. Of a call that cannot be made
+        // again without harm, nobody but the service knows.
+        StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT
+            if !repeatable(annotations) =>
+        {
+            ErrorKind::OutcomeUnknown
+        }
         StatusCode::SERVICE_UNAVAILABLE => ErrorKind::Unavailable,
         _ => ErrorKind::Execution,
     };
@@ -82,7 +97,7 @@ pub(super) fn status(response: &Response, annotations: Annotations) -> ToolError
     if let Some(hint) = hint(status, wait, response) {
         failure = failure.with_hint(hint);
     }
-    if status.is_server_error() && !annotations.read_only && !annotations.idempotent {
+    if status.is_server_error() && !repeatable(annotations) {
         failure = failure.with_hint(UNKNOWN);
     }
     failure

@@ -4,14 +4,12 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use toolcrib_core::run::{RunId, RunRecord, RunState, RunStore};
+use toolcrib_core::bounds::{Bounds, Whose};
+use toolcrib_core::run::{RunId, RunRecord, RunStore};
 use toolcrib_core::suspension::StoreError;
 use toolcrib_tool::BoxFuture;
 
 use super::records::{Records, blocking};
-
-/// Runs that are kept at once.
-const MAX_RUNS: usize = 10_000;
 
 /// Keeps the records of runs in files. They survive a restart, and several processes may share the
 /// directory: none overwrites what it has not seen.
@@ -37,22 +35,30 @@ fn save(records: &Records<RunRecord>, record: RunRecord) -> Result<u64, StoreErr
         return Err(StoreError::Conflict);
     }
     if version == 0 {
-        make_room(records)?;
+        make_room(records, &record)?;
     }
     let record = record.with_version(version + 1);
     records.write(record.id(), &record)?;
     Ok(version + 1)
 }
 
-fn make_room(records: &Records<RunRecord>) -> Result<(), StoreError> {
-    let entries = records.ids()?.len();
-    if entries < MAX_RUNS {
+fn make_room(records: &Records<RunRecord>, new: &RunRecord) -> Result<(), StoreError> {
+    let bounds = Bounds::default();
+    if records.ids()?.len() < bounds.per_identity {
         return Ok(());
     }
-    let runs = records.all()?;
-    let over = runs.iter().filter(|run| run.state() != RunState::RequiresAction);
-    let oldest = over.min_by_key(|run| run.created_at()).ok_or(StoreError::Full { entries })?;
-    records.remove(oldest.id()).map(|_| ())
+    loop {
+        let runs = records.all()?;
+        let own = runs.iter().filter(|run| run.identity() == new.identity()).count();
+        let Err(full) = bounds.admit("runs", own, runs.len()) else { return Ok(()) };
+        let oldest = runs
+            .iter()
+            .filter(|run| full.whose == Whose::All || run.identity() == new.identity())
+            .filter(|run| run.is_over(new.created_at()))
+            .min_by_key(|run| run.created_at())
+            .ok_or(full)?;
+        records.remove(oldest.id())?;
+    }
 }
 
 impl RunStore for FileRuns {

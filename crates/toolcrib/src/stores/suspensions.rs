@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use toolcrib_core::bounds::{Full, Whose};
 use toolcrib_core::suspension::{Settled, StoreError, Suspension, SuspensionId, SuspensionStore};
 use toolcrib_tool::BoxFuture;
 
@@ -89,7 +90,7 @@ fn put(records: &Records<Suspension>, suspension: &Suspension) -> Result<(), Sto
             entries -= usize::from(records.remove(old.id())?);
         }
         if entries >= MAX_WAITING {
-            return Err(StoreError::Full { entries });
+            return Err(Full::new("calls that wait", Whose::All, entries).into());
         }
     }
     records.write(suspension.id(), suspension)

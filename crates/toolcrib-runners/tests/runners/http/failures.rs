@@ -65,7 +65,11 @@ async fn what_may_pass_is_worth_another_try_and_not_too_early() {
     assert_eq!(error.hints(), ["Wait 7 s before you call again."]);
     let (error, _) = failed(503, later, READS).await;
     assert!(error.retryable() && error.retry_after() == Some(Duration::from_secs(7)));
-    // A call that changes something may have been half done.
+    // A call that changes something may have been done: a proxy does not know.
+    for status in [502, 503, 504] {
+        let (error, _) = failed(status, &[], "").await;
+        assert_eq!(error.kind(), ErrorKind::OutcomeUnknown, "{status}");
+    }
     let (error, _) = failed(503, &[], "").await;
     assert!(!error.retryable());
     assert!(
@@ -177,7 +181,7 @@ async fn a_server_that_hangs_is_given_up_at_the_limit_of_the_tool() {
 }
 
 #[tokio::test]
-async fn an_answer_that_breaks_off_leaves_its_effect_unknown() {
+async fn an_answer_that_breaks_off_is_outcome_unknown_unless_the_call_can_be_repeated() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
     tokio::spawn(async move {
@@ -188,7 +192,7 @@ async fn an_answer_that_breaks_off_leaves_its_effect_unknown() {
     });
     let error =
         call(&tool("url: http://HERE/", "", &address), json!({"id": "x"})).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Execution);
+    assert_eq!(error.kind(), ErrorKind::OutcomeUnknown);
     assert!(!error.retryable() && error.hints()[0].contains("had its effect"), "{error:?}");
     let reading = tool("url: http://HERE/", READS, &address);
     let error = call(&reading, json!({"id": "x"})).await.unwrap_err();

@@ -1,0 +1,137 @@
+//! How much a store keeps of one identity and of all together, and the error at a bound.
+
+use std::fmt;
+use std::time::Duration;
+
+/// How many entries a store keeps.
+///
+/// One identity cannot fill another's share: it reaches `per_identity` long before `total`. What has
+/// expired makes room first.
+///
+/// ```
+/// use toolcrib_core::bounds::Bounds;
+///
+/// let bounds = Bounds::per_identity(100);
+/// assert_eq!((bounds.per_identity, bounds.total), (100, 1_000));
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Bounds {
+    /// Entries of one identity. Default 1,000.
+    pub per_identity: usize,
+    /// Entries of all identities together. Default 10,000.
+    pub total: usize,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self::per_identity(1_000)
+    }
+}
+
+impl Bounds {
+    /// So many entries of one identity, and ten times as many of all.
+    pub const fn per_identity(entries: usize) -> Self {
+        Self { per_identity: entries, total: entries.saturating_mul(10) }
+    }
+
+    /// The same with another bound on the entries of all identities.
+    #[must_use]
+    pub const fn with_total(mut self, entries: usize) -> Self {
+        self.total = entries;
+        self
+    }
+
+    /// Fails if there is no room for one entry more, where one identity has `own` and all have `all`.
+    pub fn admit(&self, what: &'static str, own: usize, all: usize) -> Result<(), Full> {
+        if own >= self.per_identity {
+            Err(Full::new(what, Whose::Identity, self.per_identity))
+        } else if all >= self.total {
+            Err(Full::new(what, Whose::All, self.total))
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// Whose bound was reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Whose {
+    /// That of the identity that asks. Others are not affected.
+    Identity,
+    /// That of all identities together.
+    All,
+}
+
+/// A store holds as much as it may: which bound was reached, and whose.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Full {
+    /// What there is too much of, as a plural: `waiting calls`.
+    pub what: &'static str,
+    /// Whose bound it is.
+    pub whose: Whose,
+    /// The bound.
+    pub limit: usize,
+    /// After how long an entry expires and makes room, where the store knows it.
+    pub retry_after: Option<Duration>,
+    /// The key in the host's settings that changes the bound, where there is one.
+    pub setting: Option<&'static str>,
+}
+
+impl Full {
+    /// The bound of `limit` entries was reached.
+    pub const fn new(what: &'static str, whose: Whose, limit: usize) -> Self {
+        Self { what, whose, limit, retry_after: None, setting: None }
+    }
+
+    /// Says when there will be room.
+    #[must_use]
+    pub const fn with_retry_after(mut self, wait: Duration) -> Self {
+        self.retry_after = Some(wait);
+        self
+    }
+
+    /// Says which key of the settings changes the bound.
+    #[must_use]
+    pub const fn with_setting(mut self, key: &'static str) -> Self {
+        self.setting = Some(key);
+        self
+    }
+}
+
+impl fmt::Display for Full {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { what, limit, .. } = self;
+        match self.whose {
+            Whose::Identity => write!(f, "this client has {limit} {what}, which is its limit")?,
+            Whose::All => write!(f, "there are {limit} {what}, which is the limit of all clients")?,
+        }
+        if let Some(setting) = self.setting {
+            write!(f, " (`{setting}`)")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Full {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_error_says_which_bound_was_reached_and_whose() {
+        let bounds = Bounds::per_identity(2).with_total(3);
+        assert_eq!(bounds.admit("waiting calls", 1, 2), Ok(()));
+        let own = bounds.admit("waiting calls", 2, 2).expect_err("it has two");
+        assert_eq!(own.to_string(), "this client has 2 waiting calls, which is its limit");
+        let all = bounds.admit("waiting calls", 0, 3).expect_err("there are three");
+        let all = all.with_setting("limits.per_client.runs");
+        assert_eq!(
+            all.to_string(),
+            "there are 3 waiting calls, which is the limit of all clients (`limits.per_client.runs`)"
+        );
+    }
+}

@@ -61,9 +61,9 @@ impl MemorySuspensions {
             kept.retain(|_, old| !old.is_expired(now));
         }
         self.bounds.admit(WHAT, own(kept), kept.len()).map_err(|full| {
-            let waits = kept.values().filter(|one| {
-                full.whose == Whose::All || one.identity() == suspension.identity()
-            });
+            let waits = kept
+                .values()
+                .filter(|one| full.whose == Whose::All || one.identity() == suspension.identity());
             match waits.map(Suspension::expires_at).min().filter(|at| *at != Timestamp::NEVER) {
                 Some(at) => full.with_retry_after(at.since(now)),
                 None => full,

@@ -91,8 +91,11 @@ impl Admission {
         identity: &'a str,
         lineage: &'a Lineage,
     ) -> Result<Permit<'a>, ToolError> {
-        let mut permit = self.admit_unlimited(definition, edition, identity, lineage)?;
+        if lineage.depth() > MAX_DEPTH {
+            return Err(refusal::too_deep());
+        }
         let tool = definition.tool_name();
+        let mut permit = Permit { slot: None, watch: self.watch(tool, edition, identity)? };
         if let Some(limit) = definition.max_concurrent() {
             let (taken, waited) = match lineage.slot_of(tool) {
                 Some(inherited) => (inherited, false),
@@ -109,21 +112,6 @@ impl Admission {
             self.take_token(tool, limit)?;
         }
         Ok(permit)
-    }
-
-    /// As [`admit`](Self::admit), for tools that state no limit: there is nothing to wait for.
-    pub(crate) fn admit_unlimited<'a>(
-        &'a self,
-        definition: &'a ToolDefinition,
-        edition: u64,
-        identity: &'a str,
-        lineage: &Lineage,
-    ) -> Result<Permit<'a>, ToolError> {
-        if lineage.depth() > MAX_DEPTH {
-            return Err(refusal::too_deep());
-        }
-        let watch = self.watch(definition.tool_name(), edition, identity)?;
-        Ok(Permit { slot: None, watch })
     }
 
     fn watch<'a>(

@@ -15,27 +15,22 @@ mod cache;
 pub(crate) mod canonical;
 mod flights;
 mod history;
-mod kept;
 mod key;
 mod ledger;
 pub(crate) mod lru;
 pub(crate) mod size;
-mod spelling;
 
 use std::sync::Arc;
-use std::time::Instant;
 
-use toolcrib_tool::{Dedupe, RawArguments, Resources, ToolDefinition, ToolOutput};
+use toolcrib_tool::{Dedupe, Resources, ToolDefinition, ToolOutput};
 
 pub use cache::CacheStats;
 pub(crate) use cache::{AnswerCache, CacheLimits, Writing};
 pub(crate) use flights::{Flights, Outcome};
 use flights::{Landing, Leader, Role};
 pub(crate) use history::{HistoryLimits, SessionHistory};
-pub(crate) use kept::Kept;
 pub(crate) use key::{Callee, Key};
 use ledger::Version;
-pub(crate) use spelling::{Question, Sought, Spelt};
 
 #[cfg(test)]
 mod tests;
@@ -76,7 +71,7 @@ pub(crate) enum Asked {
 #[derive(Debug)]
 #[must_use = "others may wait for this call"]
 pub(crate) struct Run {
-    question: Question,
+    key: Key,
     version: Version,
     /// Those who wait for the call, in the batch and in the process.
     in_batch: Option<Leader>,
@@ -93,72 +88,16 @@ impl Answers {
         }
     }
 
-    /// The text of a call to look for with [`recall`](Self::recall), if one of that name may be known.
-    #[inline]
-    pub(crate) fn sought<'a>(
-        &self,
-        name: &str,
-        text: &'a RawArguments,
-        context: &'a str,
-    ) -> Option<Sought<'a>> {
-        let text = Some(text.as_str()).filter(|text| text.len() <= spelling::LONGEST)?;
-        self.cache.names().sought(name, text, context)
-    }
-
-    /// What a text came to when it was sent before, if its answer is kept: it needs no parsing and no
-    /// validation then. `None` says nothing. `callee` finds the tool, while the answer is waited for.
-    #[inline]
-    pub(crate) fn recall<'c>(
-        &self,
-        sought: Sought<'_>,
-        callee: impl FnOnce() -> Option<&'c Callee>,
-    ) -> Option<Arc<Kept>> {
-        self.cache.recall(sought, callee)
-    }
-
-    /// The output of an answer that was [recalled](Self::recall) for a call that came in at `now`,
-    /// where nothing comes before the cache: what [`ask`](Self::ask) would say at once. `None` if its
-    /// time is over, or something does.
-    #[inline]
-    pub(crate) fn at_once(
-        &self,
-        kept: &Kept,
-        definition: &ToolDefinition,
-        scope: Scope<'_>,
-        now: Instant,
-    ) -> Option<ToolOutput> {
-        let is_of_batch = scope.batch.is_some() && definition.dedupe() != Dedupe::None;
-        if is_of_batch || self.session(definition, scope.session).is_some() {
-            return None;
-        }
-        self.cache.take(kept, now).then(|| kept.output().clone())
-    }
-
-    /// Whether a text of this tool may be known again.
-    pub(crate) fn keeps_text(&self, definition: &ToolDefinition, text: &str) -> bool {
-        definition.cache().is_some() && text.len() <= spelling::LONGEST && self.cache.is_enabled()
-    }
-
     /// Finds out what is to be done about a call, waiting for the same call elsewhere if need be.
     ///
     /// The wait is part of the caller's time: it sets the limit and drops the future.
-    pub(crate) async fn ask(&self, question: &Question, scope: Scope<'_>) -> Asked {
-        let key = question.key();
+    pub(crate) async fn ask(&self, key: &Key, scope: Scope<'_>) -> Asked {
         let definition = key.definition();
         let batch = scope.batch.filter(|_| definition.dedupe() != Dedupe::None);
         let session = self.session(definition, scope.session);
         let is_cached = definition.cache().is_some() && self.cache.is_enabled();
-        // If nothing comes before the cache, one look under one lock says all.
-        let cache_first = is_cached && batch.is_none() && session.is_none();
-        let version = if cache_first {
-            match self.cache.look(key) {
-                Ok(kept) => return Asked::Kept(Arc::new(kept.output().clone())),
-                Err(version) => version,
-            }
-        } else {
-            self.cache.version(key)
-        };
-        let mut run = Run { question: question.clone(), version, in_batch: None, in_process: None };
+        let version = self.cache.version(key);
+        let mut run = Run { key: key.clone(), version, in_batch: None, in_process: None };
 
         if let Some(batch) = batch {
             match lead_or_wait(batch.join(key, version)).await {
@@ -171,13 +110,12 @@ impl Answers {
         {
             return run.kept(output);
         }
-        let kept = |run: Run, kept: Arc<Kept>| {
-            let output = Arc::new(kept.output().clone());
+        let kept = |run: Run, output: Arc<ToolOutput>| {
             self.remember(&run, scope, &Ok(Arc::clone(&output)));
             run.kept(output)
         };
         if is_cached {
-            if !cache_first && let Some(found) = self.cache.get(key) {
+            if let Some(found) = self.cache.get(key) {
                 return kept(run, found);
             }
             if !scope.nested {
@@ -213,7 +151,7 @@ impl Answers {
     pub(crate) fn publish(&self, run: Run, scope: Scope<'_>, outcome: &Outcome) {
         // Before those who wait are told, so that whoever comes after them finds it.
         if let Ok(output) = outcome {
-            self.cache.insert(&run.question, run.version, output);
+            self.cache.insert(&run.key, run.version, output);
         }
         self.remember(&run, scope, outcome);
         run.publish(outcome);
@@ -249,9 +187,9 @@ impl Answers {
     /// Keeps a success for the session, from wherever it came.
     fn remember(&self, run: &Run, scope: Scope<'_>, outcome: &Outcome) {
         if let Ok(output) = outcome
-            && let Some(session) = self.session(run.question.key().definition(), scope.session)
+            && let Some(session) = self.session(run.key.definition(), scope.session)
         {
-            self.history.insert(session, run.question.key(), run.version, Arc::clone(output));
+            self.history.insert(session, &run.key, run.version, Arc::clone(output));
         }
     }
 

@@ -25,11 +25,9 @@ pub(crate) async fn run(
     let batch = Batch { turn, flights: Flights::for_batch(), lineage: Lineage::root() };
     let mut answers = Vec::with_capacity(calls.len());
     let mut group = Vec::new();
-    // What each of them needs, among thousands of tools, is waited for together.
-    let slots: Vec<_> = calls.iter().map(|call| turn.state.begun(call.name())).collect();
-    for (position, (call, slot)) in calls.into_iter().zip(slots).enumerate() {
-        let slot = slot.inspect(|slot| slot.prefetch_parts());
-        if slot.is_some_and(|slot| slot.manner.alone) {
+    for (position, call) in calls.into_iter().enumerate() {
+        let slot = turn.state.slot(call.name());
+        if slot.is_some_and(|slot| !slot.entry.definition.parallel()) {
             let before = std::mem::take(&mut group);
             answers.extend(batch.side_by_side(before, max_concurrency).await);
             answers.push(batch.one(position, call).await);

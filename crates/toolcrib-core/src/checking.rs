@@ -8,7 +8,6 @@ use toolcrib_tool::{Arguments, ErrorKind, RawArguments, ToolError, ToolOutput};
 use crate::arguments::coerce::{Coercion, coerce};
 use crate::arguments::prepare::Preparation;
 use crate::arguments::repair::{Repair, Unrepairable, repair};
-use crate::rare::rare;
 use crate::registry::Slot;
 use crate::schema::{InputValidator, SchemaCache};
 use crate::violation::{SHOWN_VIOLATIONS, Violation};
@@ -28,11 +27,6 @@ struct Mended {
 }
 
 impl Mending {
-    /// Whether the text was accepted as it came.
-    pub(crate) fn is_none(&self) -> bool {
-        self.0.is_none()
-    }
-
     fn mended(&mut self) -> &mut Mended {
         self.0.get_or_insert_default()
     }
@@ -75,7 +69,6 @@ pub(crate) fn checked_arguments(
     let tape = match raw.into_tape() {
         Ok(tape) => tape,
         Err((error, text)) => {
-            rare();
             let (mended, repairs) = repair(&text, may_close)
                 .map_err(|unrepairable| invalid_json(&text, &error, unrepairable))?;
             mending.mended().repairs = repairs;
@@ -88,7 +81,6 @@ pub(crate) fn checked_arguments(
     if validator.is_valid(&tape) {
         return Ok((Arguments::from_tape(tape), mending));
     }
-    rare();
     match coerced(preparation, &validator, &tape)? {
         Some((tape, coercions)) => {
             mending.mended().coercions = coercions;
@@ -103,7 +95,6 @@ fn prepared(preparation: &Preparation, tape: Tape<'static>) -> Result<Tape<'stat
     match preparation.rewrite(&tape) {
         None => Ok(tape),
         Some(text) => {
-            rare();
             rewritten(text)
         }
     }

@@ -16,7 +16,6 @@ use crate::admission;
 use crate::answers::Writing;
 use crate::lifecycle::Lease;
 use crate::panics::PanicMessage;
-use crate::rare::rare;
 
 /// When a call ends at the latest, and how long that was from its start.
 #[derive(Debug, Clone, Copy)]
@@ -64,7 +63,6 @@ pub(crate) async fn execute(
         cancel_when_dropped.0 = None;
         return outcome;
     }
-    rare();
     let Some(deadline) = deadline else {
         let outcome = work.await;
         cancel_when_dropped.0 = None;
@@ -102,7 +100,6 @@ async fn work(
     held: Held,
 ) -> Result<ToolOutcome, ToolError> {
     if blocking {
-        rare();
         let (tool, cx) = (Arc::clone(tool), cx.clone());
         let runtime = tokio::runtime::Handle::current();
         let joined = tokio::task::spawn_blocking(move || {

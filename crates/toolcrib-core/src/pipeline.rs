@@ -4,7 +4,6 @@
 //! the output → mask → fit the budget → record.
 
 mod answered;
-mod at_once;
 mod consent;
 mod dry_run;
 mod finish;
@@ -33,7 +32,7 @@ use self::ready::{Checked, Ready};
 use self::record::Record;
 use self::withdrawal::unless_cancelled;
 use crate::admission::{Lineage, Permit};
-use crate::answers::{Asked, Flights, Kept, Run, Scope};
+use crate::answers::{Asked, Flights, Run, Scope};
 use crate::audit::Decision;
 use crate::audit::trail::{AuditedArguments, End};
 use crate::checking::Mending;
@@ -43,7 +42,6 @@ use crate::host::Host;
 use crate::lifecycle::Instance;
 use crate::output_budget::{OutputLimits, Place, allows, fit_outcome};
 use crate::panics::PanicMessage;
-use crate::rare::rare;
 use crate::registry::Slot;
 use crate::retry;
 use crate::spill::Owner;
@@ -87,7 +85,6 @@ pub(crate) async fn run(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answ
     if shared.middleware.is_empty() {
         return answer(turn, call, origin).await;
     }
-    rare();
     let inner = Mutex::new(None);
     let innermost = |call| -> BoxFuture<'_, ToolResult> {
         let inner = &inner;
@@ -122,7 +119,7 @@ async fn answer(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answered {
     let state = &*turn.state;
     let started = Instant::now();
     let (id, name, raw) = call.into_parts();
-    let (slot, known) = at_once::found(state, &name, &raw);
+    let slot = state.slot(&name);
     let mut record = Record::begin(state, &id, &name, slot.map(|slot| &**slot), &raw, started);
     let voice = slot
         .filter(|_| !state.listeners.is_silent())
@@ -139,31 +136,18 @@ async fn answer(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answered {
         decision: Decision::Undecided,
         changed: None,
     };
-    let at_once = slot.zip(known.as_deref()).and_then(|(slot, known)| way.at_once(slot, known));
-    let outcome = if let Some(output) = at_once {
-        way.source = Source::Kept;
-        Ok(output)
-    } else {
-        // Pinned first and lent: a call's future is large, and each hand-over would copy it.
-        let work = pin!(way.go(slot, raw, known));
-        let work = AssertUnwindSafe(work).catch_unwind();
+    let outcome = {
+        let work = AssertUnwindSafe(way.go(slot, raw)).catch_unwind();
         let work = pin!(work.instrument(record.span().clone()));
         match unless_cancelled(state, work).await {
             Ok(Ok(outcome)) => outcome,
-            Ok(Err(panic)) => {
-                rare();
-                Err(host_failed(panic.as_ref()).into())
-            }
-            Err(by) => {
-                rare();
-                Err(by.error(started, slot.map(|slot| &**slot)).into())
-            }
+            Ok(Err(panic)) => Err(host_failed(panic.as_ref()).into()),
+            Err(by) => Err(by.error(started, slot.map(|slot| &**slot)).into()),
         }
     };
     let (source, spent) = (way.source, way.spent);
     record.decision = way.decision;
     if let Some(changed) = way.changed {
-        rare();
         record.arguments = Some(changed);
     }
     let mut aside: Option<Box<Aside>> = None;
@@ -176,13 +160,12 @@ async fn answer(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answered {
         }
     });
     let mut outcome = state.shared.mask.outcome(outcome);
-    let own_chars = slot.and_then(|slot| slot.output_chars());
+    let own_chars = slot.and_then(|slot| slot.entry.definition.output_chars());
     let limits = OutputLimits {
         chars: own_chars.unwrap_or(state.shared.config.output_chars),
         data_bytes: state.shared.config.data_bytes,
     };
     if !allows(&outcome, limits) {
-        rare();
         let owner = Owner::known(&state.identity, state.session.as_ref());
         let place = state.spill().map(|store| Place { store, owner: &owner });
         let fitted = Box::pin(fit_outcome(outcome, limits, place)).await;
@@ -204,7 +187,6 @@ async fn answer(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answered {
     .with_skipped(skipped);
     // Recorded first: whoever hears of the end finds it written down.
     if let Some(voice) = &voice {
-        rare();
         match aside.as_ref().and_then(|aside| aside.suspension.as_ref()) {
             None => voice.record(&result),
             Some(suspension) => voice.suspend(suspension.waiting().as_str()),
@@ -229,7 +211,7 @@ impl From<ToolError> for Leave {
 
 /// Counts a call that goes no further before it ran.
 #[cold]
-fn not_run(counted: InFlight<'_>, leave: Leave) -> Leave {
+fn not_run(counted: InFlight, leave: Leave) -> Leave {
     match &leave {
         Leave::Failed(error) => counted.refuse(error.kind()),
         Leave::Suspended(_) => counted.wait(),
@@ -255,8 +237,7 @@ fn host_failed(panic: &(dyn std::any::Any + Send)) -> ToolError {
     PanicMessage::of(panic).into_error(ErrorKind::Internal, text)
 }
 
-/// A call on its way. What few calls come to lies in a box of its own: a call's future has room for all it
-/// may come to, and whoever answers calls keeps one for each.
+/// A call on its way.
 struct Way<'a> {
     turn: &'a Turn,
     /// Where somebody listens.
@@ -280,29 +261,23 @@ impl<'a> Way<'a> {
         &mut self,
         slot: Option<&'a Arc<Slot>>,
         raw: RawArguments,
-        known: Option<Arc<Kept>>,
     ) -> Result<ToolOutput, Leave> {
         let shared = &self.turn.state.shared;
         let Some(slot) = slot else {
-            rare();
             shared.statistics.unknown();
             return Err(ready::unknown(self.turn, self.name).into());
         };
-        // Read while the slot comes. What was accepted before is known by its text.
-        let raw = if known.is_some() { raw } else { raw.parsed() };
-        slot.prefetch_parts();
+        let raw = raw.parsed();
         let definition = &slot.entry.definition;
         let (turn, started) = (self.turn, self.started.into_std());
-        let begin = || slot.counter(&turn.state.shared.statistics).begin(started);
+        let begin = || turn.state.shared.statistics.begin(definition, started);
         if let Some(grant) = self.origin.grant {
-            rare();
             if let Some(outcome) = self.decided(slot, grant, begin) {
                 return Ok(outcome?);
             }
         }
-        // Checked first: what counts the tool's calls is on its way meanwhile.
-        let checked = ready::available(slot).and_then(|()| ready::checked(turn, slot, raw, known));
         let counted = begin();
+        let checked = ready::available(slot).and_then(|()| ready::checked(turn, slot, raw));
         let ready = match checked {
             Ok(checked) => self.ready(slot, checked).await,
             Err(error) => Err(error.into()),
@@ -311,7 +286,7 @@ impl<'a> Way<'a> {
             Ok(ready) => ready,
             Err(leave) => return Err(not_run(counted, leave)),
         };
-        let Checked { compiled, arguments, mending, question: _ } = checked;
+        let Checked { compiled, arguments, mending, key: _ } = checked;
         let kept = match asked {
             None => None,
             Some(Asked::Run(run)) => Some(run),
@@ -325,20 +300,14 @@ impl<'a> Way<'a> {
 
         let (admission, edition) = (&shared.admission, compiled.edition);
         let (identity, lineage) = (&*self.turn.state.identity, self.origin.lineage);
-        let admitted = if slot.manner.limited {
-            rare();
-            Box::pin(admission.admit(definition, edition, identity, lineage)).await
-        } else {
-            admission.admit_unlimited(definition, edition, identity, lineage)
-        };
-        let permit = match admitted {
+        let permit = match admission.admit(definition, edition, identity, lineage).await {
             Ok(permit) => permit,
             Err(error) => return Err(not_run(counted, error.into())),
         };
         // The limit starts here: waiting for an approver, another call, a permit or an instance is
         // no part of it.
         let waited = self.started.elapsed();
-        let limit = shared.config.limit(slot.timeout());
+        let limit = shared.config.limit(definition.timeout());
         let latest = limit.map(|limit| waited.saturating_add(limit));
         let deadline = limit.zip(latest).and_then(|(limit, latest)| {
             Some(Deadline { limit, at: self.started.checked_add(latest)? })
@@ -348,28 +317,23 @@ impl<'a> Way<'a> {
         let work = Work { slot, tool: &tool, context, host, permit: &permit, deadline };
         // A tool that asks back is suspended with the arguments it was given.
         let again = shared.suspensions.is_some().then(|| arguments.clone());
-        let retry = slot.manner.retried.then(|| retry::policy(definition)).flatten();
-        let outcome = if let Some(policy) = retry {
-            rare();
-            Box::pin(self.run_again(policy, arguments, &work)).await
+        let outcome = if let Some(policy) = retry::policy(definition) {
+            self.run_again(policy, arguments, &work).await
         } else {
             self.run(arguments, &work).await
         };
         if self.voice.is_some() {
-            rare();
             host.finish_speech().await;
         }
         if outcome.is_err()
             && let Some(waiting) = host.take_waiting()
         {
-            rare();
             permit.finish(None);
             counted.wait();
             return Err(Box::pin(self.suspend(slot, again.as_ref(), waiting)).await);
         }
         let failure = outcome.as_ref().err().map(ToolError::kind);
         if permit.finish(failure) {
-            rare();
             self.turn.state.paused(self.name);
         }
         let spent = self.started.elapsed();
@@ -387,7 +351,7 @@ impl<'a> Way<'a> {
     fn spared(
         &mut self,
         source: Source,
-        counted: InFlight<'_>,
+        counted: InFlight,
         mending: &Mending,
         outcome: Result<Arc<ToolOutput>, Arc<ToolError>>,
     ) -> Result<ToolOutput, Leave> {
@@ -399,11 +363,11 @@ impl<'a> Way<'a> {
     }
 
     /// What became of a call that was suspended, where that needs no other look at it.
-    fn decided<'s>(
+    fn decided(
         &mut self,
         slot: &Slot,
         grant: &Grant,
-        begin: impl FnOnce() -> InFlight<'s>,
+        begin: impl FnOnce() -> InFlight,
     ) -> Option<Result<ToolOutput, ToolError>> {
         // What was decided on must still be what it was, before anything else is said about it.
         if let Err(error) = grant.check_definition(slot.fingerprint()) {
@@ -450,15 +414,14 @@ impl<'a> Way<'a> {
     /// Runs the tool and checks what it hands back.
     async fn run(&self, arguments: Arguments, work: &Work<'_>) -> Result<ToolOutput, ToolError> {
         let shared = &self.turn.state.shared;
-        let Slot { manner, entry, .. } = work.slot;
-        let writing = || shared.answers.writing(entry.definition.resources());
+        let definition = &work.slot.entry.definition;
         let held = Held {
             slot: work.permit.slot().cloned(),
-            writing: manner.writes.then(writing).flatten(),
+            writing: shared.answers.writing(definition.resources()),
             lease: work.tool.lease(),
         };
         let Work { tool, context, deadline, .. } = *work;
-        let running = execute(tool.tool(), arguments, context, manner.blocking, deadline, held);
+        let running = execute(tool.tool(), arguments, context, definition.blocking(), deadline, held);
         let running = pin!(running);
         let outcome = if self.origin.batch.is_some() {
             shared.polls.watch(self.name, running).await?
@@ -468,7 +431,7 @@ impl<'a> Way<'a> {
         let output = finished(self.name, outcome, work.host)?;
         // Before anything keeps it, and before it is cut: half a secret is not found.
         let output = shared.mask.outcome(Ok(output))?;
-        check_data(&entry.definition, shared.registry.schemas(), output, shared.config.data_bytes)
+        check_data(definition, shared.registry.schemas(), output, shared.config.data_bytes)
     }
 }
 

@@ -129,12 +129,8 @@ impl Policy {
     /// Whether [`decide`](Self::decide) could say anything but yes to a call of this tool, so that
     /// a call which nothing concerns pays two comparisons.
     pub fn needs_look(&self, definition: &ToolDefinition) -> bool {
-        self.looks_at(asks_by_itself(definition))
-    }
-
-    /// The same, of a tool of which it is known whether it asks by itself.
-    pub(crate) fn looks_at(&self, asks: bool) -> bool {
-        !self.rules.is_empty() || self.mode == PolicyMode::Guarded && asks
+        !self.rules.is_empty()
+            || self.mode == PolicyMode::Guarded && asks_by_itself(definition)
     }
 
     /// Decides a call. `arguments` are those the tool would get.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,6 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use toolcrib_tool::{ErrorKind, ToolDefinition, ToolError, ToolName, ToolOutput};
 
-use crate::prefetch::prefetch;
 
 /// The label under which calls of unknown names are counted together: a model can make up any
 /// number of names. No tool can have it.
@@ -31,10 +30,6 @@ const LONGEST_MICROS: u64 = 3_600_000_000;
 
 /// Significant decimal digits of the quantiles.
 const DIGITS: u8 = 2;
-
-/// Durations noted before they go into the histogram together: the histogram of a tool is larger
-/// than a processor's first cache, and with thousands of tools every call would wait for it.
-const NOTED: usize = 16;
 
 /// Counts what becomes of calls. Cloning it is cheap; all clones count together.
 ///
@@ -140,13 +135,8 @@ impl Ending {
     }
 }
 
-// Two lines of memory, which a call asks for together when it begins.
 #[derive(Default)]
-#[repr(C, align(64))]
 struct Tool {
-    /// The latest durations in microseconds, not yet in the histogram. Written under the lock of the
-    /// counts only, of which they are a part.
-    noted: [AtomicU32; NOTED],
     /// Calls that have begun. Those that are not among `ended` are under way.
     begun: AtomicU64,
     /// Calls that were answered from the cache.
@@ -161,15 +151,7 @@ struct Counts {
     successes: u64,
     /// Nanoseconds spent in executions: a word lasts 584 years.
     total_nanos: u64,
-    /// How many durations are noted.
-    noted: usize,
-    /// What most calls do not change.
-    seldom: Option<Box<Seldom>>,
-}
-
-#[derive(Default)]
-struct Seldom {
-    /// `None` until there are enough: tools that are hardly called need no histogram.
+    /// `None` before the first execution; it grows with the longest duration.
     durations: Option<Histogram<u32>>,
     timeouts: u64,
     refused: u64,
@@ -182,9 +164,11 @@ impl Statistics {
         Self::default()
     }
 
-    /// Where calls of this tool are counted, to be kept by whoever calls it often.
-    pub(crate) fn counter(&self, definition: &ToolDefinition) -> Counter {
-        Counter(self.tool(definition.tool_name()))
+    /// A call of this tool has begun, at `started`.
+    pub(crate) fn begin(&self, definition: &ToolDefinition, started: Instant) -> InFlight {
+        let tool = self.tool(definition.tool_name());
+        tool.begun.fetch_add(1, Ordering::Relaxed);
+        InFlight { tool, started, ended: false }
     }
 
     /// A call was answered `not_found`.
@@ -218,40 +202,6 @@ impl Statistics {
     }
 }
 
-/// The counts of one tool, found once.
-pub(crate) struct Counter(Arc<Tool>);
-
-impl Counter {
-    /// Asks for the memory in which calls are counted.
-    #[inline]
-    pub(crate) fn prefetch(&self) {
-        prefetch(&self.0.begun);
-    }
-
-    /// Asks for the memory in which durations are noted.
-    #[inline]
-    pub(crate) fn prefetch_durations(&self) {
-        prefetch(&self.0.noted);
-    }
-
-    /// A call of the tool was answered from the cache at once, and was never under way.
-    pub(crate) fn answered(&self) {
-        self.0.cache_hits.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// A call of the tool has begun, at `started`.
-    pub(crate) fn begin(&self, started: Instant) -> InFlight<'_> {
-        self.0.begun.fetch_add(1, Ordering::Relaxed);
-        InFlight { tool: &self.0, started, ended: false }
-    }
-}
-
-impl fmt::Debug for Counter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Counter").finish_non_exhaustive()
-    }
-}
-
 impl fmt::Debug for Statistics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Statistics").finish_non_exhaustive()
@@ -265,17 +215,14 @@ impl Tool {
     }
 
     fn snapshot(&self, tool: String) -> ToolStatistics {
-        let mut counts = self.counts();
-        self.flush(&mut counts);
-        let nothing = Seldom::default();
-        let seldom = counts.seldom.as_deref().unwrap_or(&nothing);
-        let failures = seldom.failures.iter().sum();
-        let by_kind = ErrorKind::ALL.iter().zip(seldom.failures);
+        let counts = self.counts();
+        let failures = counts.failures.iter().sum();
+        let by_kind = ErrorKind::ALL.iter().zip(counts.failures);
         let executions = counts.successes + failures;
-        let ran = executions - seldom.refused;
+        let ran = executions - counts.refused;
         let total_seconds = Duration::from_nanos(counts.total_nanos).as_secs_f64();
         let quantile = |quantile| {
-            let durations = seldom.durations.as_ref().filter(|durations| !durations.is_empty())?;
+            let durations = counts.durations.as_ref().filter(|durations| !durations.is_empty())?;
             Some(Duration::from_micros(durations.value_at_quantile(quantile)).as_secs_f64())
         };
         #[expect(clippy::cast_precision_loss, reason = "exact up to 2^53 executions")]
@@ -289,8 +236,8 @@ impl Tool {
                 .filter(|(_, count)| *count > 0)
                 .map(|(kind, count)| (kind.as_str(), count))
                 .collect(),
-            refused: seldom.refused,
-            timeouts: seldom.timeouts,
+            refused: counts.refused,
+            timeouts: counts.timeouts,
             cache_hits: self.cache_hits.load(Ordering::Relaxed),
             // Every call that has ended had begun before it took the lock.
             in_flight: self.begun.load(Ordering::Relaxed) - counts.ended,
@@ -301,81 +248,58 @@ impl Tool {
         }
     }
 
+}
+
+impl Counts {
     /// An execution has ended, after so long.
-    fn executed(&self, counts: &mut Counts, ending: Ending, duration: Duration) {
+    fn executed(&mut self, ending: Ending, duration: Duration) {
         match ending {
-            Ending::Success => counts.successes += 1,
+            Ending::Success => self.successes += 1,
             Ending::SuccessAtTimeLimit => {
-                counts.successes += 1;
-                counts.seldom().timeouts += 1;
+                self.successes += 1;
+                self.timeouts += 1;
             }
-            Ending::Failure(kind) => counts.failed(kind),
+            Ending::Failure(kind) => self.failed(kind),
         }
         let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
-        counts.total_nanos = counts.total_nanos.saturating_add(nanos);
-        if counts.noted == NOTED {
-            self.flush(counts);
+        self.total_nanos = self.total_nanos.saturating_add(nanos);
+        if self.durations.is_none() {
+            self.durations = Histogram::new(DIGITS).ok();
         }
-        if let Some(place) = self.noted.get(counts.noted) {
-            let micros = u32::try_from(duration.as_micros()).unwrap_or(u32::MAX);
-            place.store(micros, Ordering::Relaxed);
-            counts.noted += 1;
-        }
-    }
-
-    /// Puts what is noted into the histogram.
-    fn flush(&self, counts: &mut Counts) {
-        let noted = self.noted.get(..std::mem::take(&mut counts.noted)).unwrap_or_default();
-        if noted.is_empty() {
-            return;
-        }
-        let durations = &mut counts.seldom().durations;
-        if durations.is_none() {
-            // It grows with the longest duration.
-            *durations = Histogram::new(DIGITS).ok();
-        }
-        let Some(durations) = durations else { return };
-        for micros in noted {
-            let micros = u64::from(micros.load(Ordering::Relaxed));
+        if let Some(durations) = &mut self.durations {
+            let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
             // Fails only for values it cannot grow to, which the bound excludes.
             let _ = durations.record(micros.clamp(1, LONGEST_MICROS));
         }
     }
-}
-
-impl Counts {
-    fn seldom(&mut self) -> &mut Seldom {
-        self.seldom.get_or_insert_default()
-    }
 
     fn refused(&mut self, kind: ErrorKind) {
         self.failed(kind);
-        self.seldom().refused += 1;
+        self.refused += 1;
     }
 
     fn failed(&mut self, kind: ErrorKind) {
-        let seldom = self.seldom();
         let place = ErrorKind::ALL.iter().position(|known| *known == kind);
-        if let Some(count) = place.and_then(|place| seldom.failures.get_mut(place)) {
+        if let Some(count) = place.and_then(|place| self.failures.get_mut(place)) {
             *count += 1;
         }
-        seldom.timeouts += u64::from(kind == ErrorKind::Timeout);
+        self.timeouts += u64::from(kind == ErrorKind::Timeout);
     }
 }
 
 /// A call that has begun. Say how it ended; dropped without a word, it counts as an execution that
 /// failed as `cancelled`, with the time since it began.
 #[must_use = "dropped at once, the call counts as cancelled"]
-pub(crate) struct InFlight<'t> {
-    tool: &'t Tool,
+pub(crate) struct InFlight {
+    tool: Arc<Tool>,
     started: Instant,
     ended: bool,
 }
 
-impl<'t> InFlight<'t> {
+impl InFlight {
     /// The tool ran, for so long.
     pub(crate) fn finish(mut self, ending: Ending, duration: Duration) {
-        self.tool.executed(&mut self.end(), ending, duration);
+        self.end().executed(ending, duration);
     }
 
     /// The call failed before the tool ran.
@@ -395,7 +319,7 @@ impl<'t> InFlight<'t> {
     }
 
     /// The call is no longer under way.
-    fn end(&mut self) -> MutexGuard<'t, Counts> {
+    fn end(&mut self) -> MutexGuard<'_, Counts> {
         self.ended = true;
         let mut counts = self.tool.counts();
         counts.ended += 1;
@@ -403,16 +327,16 @@ impl<'t> InFlight<'t> {
     }
 }
 
-impl Drop for InFlight<'_> {
+impl Drop for InFlight {
     fn drop(&mut self) {
         if !self.ended {
             let spent = self.started.elapsed();
-            self.tool.executed(&mut self.end(), Ending::Failure(ErrorKind::Cancelled), spent);
+            self.end().executed(Ending::Failure(ErrorKind::Cancelled), spent);
         }
     }
 }
 
-impl fmt::Debug for InFlight<'_> {
+impl fmt::Debug for InFlight {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("InFlight").field("started", &self.started).finish_non_exhaustive()
     }

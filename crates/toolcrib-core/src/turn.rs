@@ -20,7 +20,7 @@ use crate::finding::{FoundTool, Match};
 use crate::identity::identity;
 use crate::pipeline::{Answered, DryRun, Origin};
 use crate::policy::{Policy, Verdict};
-use crate::registry::{Manner, Slot};
+use crate::registry::Slot;
 use crate::spill::{READ_OUTPUT, SpillStore};
 use crate::suspension::{
     Answer, Caller, Grant, Outcome, RedeemError, Resolution, Settled, StoreError, Suspension,
@@ -247,13 +247,6 @@ impl State {
         }
     }
 
-    /// The same for a call that begins: the tool is asked for and not looked at, since among thousands
-    /// it has to come from far away.
-    #[inline]
-    pub(crate) fn begun(&self, name: &str) -> Option<&Arc<Slot>> {
-        self.slot(name).inspect(|slot| slot.prefetch())
-    }
-
     /// The names that may have been meant.
     pub(crate) fn near(&self, name: &str) -> Vec<&str> {
         match &self.view {
@@ -291,8 +284,8 @@ impl State {
     }
 
     /// Whether anything but yes could be said to a call of this tool.
-    pub(crate) fn needs_look(&self, manner: &Manner) -> bool {
-        self.shared.policy.load().looks_at(manner.asks) || !self.scope.is_empty()
+    pub(crate) fn needs_look(&self, definition: &ToolDefinition) -> bool {
+        self.shared.policy.load().needs_look(definition) || !self.scope.is_empty()
     }
 
     /// What the host's policy and this turn's own rules say of a call.

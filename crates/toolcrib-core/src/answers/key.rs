@@ -51,7 +51,7 @@ impl PartialEq for Callee {
 }
 
 /// One for the process, so that a key is hashed once and fits every map.
-pub(super) static SEED: LazyLock<DefaultHashBuilder> = LazyLock::new(DefaultHashBuilder::default);
+static SEED: LazyLock<DefaultHashBuilder> = LazyLock::new(DefaultHashBuilder::default);
 
 /// Everything an answer depends on: the tool, its arguments, the values the host injects, and who
 /// asks. Cloning it is cheap.
@@ -112,11 +112,6 @@ impl Key {
             let _ = SCRATCH.try_with(|scratch| scratch.set(text));
         }
         key
-    }
-
-    /// The tool that is called.
-    pub(super) fn callee(&self) -> &Callee {
-        &self.callee
     }
 
     /// The definition of the tool that is called.

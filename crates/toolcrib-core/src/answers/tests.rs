@@ -4,7 +4,6 @@ mod cache;
 mod flights;
 mod history;
 mod speed;
-mod spelling;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,7 +19,7 @@ use toolcrib_tool::{
 
 use super::{
     AnswerCache, Answers, Asked, CacheLimits, Callee, Flights, HistoryLimits, Key, Outcome,
-    Question, Scope, Version,
+    Scope,
 };
 
 /// A tool that only its policies tell from others.
@@ -79,11 +78,6 @@ fn numbered(callee: &Callee, number: usize) -> Key {
     key(callee, &json!({ "n": number }).to_string())
 }
 
-/// Keeps an answer that is known by what the call comes to.
-fn insert(cache: &AnswerCache, key: &Key, started: Version, output: &ToolOutput) -> bool {
-    cache.insert(&Question::Key(key.clone()), started, output)
-}
-
 fn text(text: &str) -> Arc<ToolOutput> {
     Arc::new(ToolOutput::from(text))
 }
@@ -108,7 +102,7 @@ async fn call(
     runs: &AtomicUsize,
 ) -> (String, &'static str) {
     let said = |output: &ToolOutput| output.text().into_owned();
-    match answers.ask(&Question::Key(key.clone()), scope).await {
+    match answers.ask(key, scope).await {
         Asked::Kept(output) => (said(&output), "kept"),
         Asked::Shared(Ok(output)) => (said(&output), "shared"),
         Asked::Shared(Err(error)) => (error.message().to_owned(), "shared"),
@@ -247,27 +241,26 @@ async fn a_write_ends_what_sessions_and_cache_have_read_and_new_calls_do_not_joi
 async fn failures_are_shared_with_who_waits_and_never_kept() {
     let answers = answers();
     let policies = Policies { dedupe: Dedupe::Session, ..Policies::cached() };
-    let question = Question::Key(policies.key("{}"));
-    let Asked::Run(run) = answers.ask(&question, session("s")).await else { panic!("nobody ran") };
-    let waiting = answers.ask(&question, session("s"));
+    let key = policies.key("{}");
+    let Asked::Run(run) = answers.ask(&key, session("s")).await else { panic!("nobody ran") };
+    let waiting = answers.ask(&key, session("s"));
     let mut waiting = std::pin::pin!(waiting);
     assert!(waiting.as_mut().now_or_never().is_none());
     answers.publish(run, session("s"), &failed(ErrorKind::Execution));
     let Asked::Shared(Err(error)) = waiting.await else { panic!("the failure is not shared") };
     assert_eq!(error.message(), "it failed");
-    let Asked::Run(_) = answers.ask(&question, session("s")).await else { panic!("it was kept") };
+    let Asked::Run(_) = answers.ask(&key, session("s")).await else { panic!("it was kept") };
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_nested_call_does_not_wait_for_the_call_it_came_from() {
     let (answers, runs) = (answers(), AtomicUsize::new(0));
     let key = Policies::cached().key("{}");
-    let question = Question::Key(key.clone());
-    let Asked::Run(outer) = answers.ask(&question, Scope::default()).await else {
+    let Asked::Run(outer) = answers.ask(&key, Scope::default()).await else {
         panic!("no run")
     };
     let nested = Scope { nested: true, ..Scope::default() };
-    let follower = answers.ask(&question, Scope::default());
+    let follower = answers.ask(&key, Scope::default());
     let mut follower = std::pin::pin!(follower);
     assert!(follower.as_mut().now_or_never().is_none());
     let inner = tokio::time::timeout(Duration::from_secs(1), call(&answers, &key, nested, &runs));

@@ -22,7 +22,7 @@ impl<'a> Way<'a> {
     /// Whether anything but yes could be said to the call; if not, it is allowed.
     pub(super) fn needs_consent(&mut self, slot: &Slot) -> bool {
         let state = &self.turn.state;
-        let needed = self.origin.grant.is_some() || state.needs_look(&slot.manner);
+        let needed = self.origin.grant.is_some() || state.needs_look(&slot.entry.definition);
         if !needed {
             self.decision = Decision::Allowed;
         }
@@ -91,7 +91,7 @@ impl<'a> Way<'a> {
                     let definition = &slot.entry.definition;
                     audit.arguments(Some(definition), &arguments, &state.shared.mask.load())
                 });
-                *checked = self::checked(self.turn, slot, RawArguments::from(arguments), None)?;
+                *checked = self::checked(self.turn, slot, RawArguments::from(arguments))?;
                 if let Some(own) = own {
                     own.passes(&checked.arguments).await?;
                 }

@@ -100,7 +100,7 @@ pub(crate) async fn dry_run(turn: &Turn, call: ToolCall) -> Result<DryRun, ToolE
     let slot = state.slot(&name).ok_or_else(|| unknown(turn, &name))?;
     available(slot)?;
     let definition = Arc::clone(&slot.entry.definition);
-    let checked = checked(turn, slot, raw, None)?;
+    let checked = checked(turn, slot, raw)?;
     let host = Host::new(turn, Instant::now(), &Lineage::root(), None);
     let hosted = context(turn, slot, &id).host(host).build_hosted();
     let cx = hosted.context().clone();
@@ -114,8 +114,7 @@ pub(crate) async fn dry_run(turn: &Turn, call: ToolCall) -> Result<DryRun, ToolE
         validate(body, &checked.arguments, &cx, timeout).await?;
     }
     let verdict = state.verdict(&slot.entry, &checked.arguments);
-    let answer = checked.question.as_ref().map(|question| {
-        let key = question.key();
+    let answer = checked.key.as_ref().map(|key| {
         let is_there = state.shared.answers.is_there(key, state.session.as_deref());
         let key = key.fingerprint(Fingerprint::of_definition(&slot.entry));
         KeptAnswer { key, is_there }

@@ -7,19 +7,18 @@ use std::task::Poll;
 use std::time::Duration;
 
 use toolcrib_tool::{
-    Arguments, CallContext, CallContextBuilder, CallId, Defines, ErrorKind, HostedContext, Plan,
+    Arguments, CallContext, CallContextBuilder, CallId, Dedupe, Defines, ErrorKind, HostedContext, Plan,
     RawArguments, Tool, ToolDefinition, ToolError,
 };
 
 use super::{Leave, Way};
-use crate::answers::{Asked, Kept, Key, Question, Spelt};
+use crate::answers::{Asked, Key};
 use crate::checking::{Mending, checked_arguments};
 use crate::events::Voice;
 use crate::execution::{poll_once, timed_out, validate};
 use crate::host::Host;
 use crate::lifecycle::Instance;
 use crate::panics::PanicMessage;
-use crate::rare::rare;
 use crate::redaction::redact;
 use crate::registry::{Compiled, Slot};
 use crate::suspension::{Granted, Waiting};
@@ -47,14 +46,12 @@ impl<'a> Way<'a> {
         if let Some(grant) = self.origin.grant
             && let Granted::Answer(answer) = grant.granted()
         {
-            rare();
             let remembered = grant.suspension().waiting().remembered().cloned();
             builder = builder.answer(answer.clone()).remembered(remembered);
         }
         let hosted = builder.host(host).build_hosted();
         let context = hosted.context();
         if let Some(voice) = self.voice {
-            rare();
             let arguments = checked.arguments.value();
             voice.prepare(Some(redact(
                 &slot.entry.definition,
@@ -62,49 +59,42 @@ impl<'a> Way<'a> {
                 &turn.state.shared.mask.load(),
             )));
         }
-        if slot.manner.client {
-            rare();
+        if slot.entry.definition.client() {
             if self.needs_consent(slot) {
                 Box::pin(self.consent(slot, &mut checked, None)).await?;
             }
             let arguments = Some(&checked.arguments);
             return Err(Box::pin(self.suspend(slot, arguments, Waiting::Client)).await);
         }
-        let limit = turn.state.shared.config.limit(slot.timeout());
+        let limit = turn.state.shared.config.limit(slot.entry.definition.timeout());
         let tool = if let Some(live) = slot.live() {
             Instance::shared(live)?
         } else {
-            rare();
             Box::pin(Instance::own(&slot.entry.body, context, limit)).await?
         };
         let own = OwnCheck { tool: tool.tool().as_ref(), context, limit };
-        if slot.manner.checks {
-            rare();
+        if slot.may_validate() {
             own.passes(&checked.arguments).await?;
         }
         if self.needs_consent(slot) {
-            rare();
             Box::pin(self.consent(slot, &mut checked, Some(own))).await?;
         }
-        let asked = match &checked.question {
+        let asked = match &checked.key {
             None => None,
-            Some(question) => {
-                rare();
-                Some(self.ask(slot, question).await?)
-            }
+            Some(key) => Some(self.ask(slot, key).await?),
         };
         Ok(Ready { checked, hosted, tool, asked })
     }
 
     /// Whether the call was answered before or is being answered.
-    async fn ask(&self, slot: &Slot, question: &Question) -> Result<Asked, ToolError> {
+    async fn ask(&self, slot: &Slot, key: &Key) -> Result<Asked, ToolError> {
         let state = &self.turn.state;
-        let mut ask = pin!(state.shared.answers.ask(question, self.scope()));
+        let mut ask = pin!(state.shared.answers.ask(key, self.scope()));
         // An answer that is there, or is nowhere under way, needs no timer.
         if let Poll::Ready(asked) = poll_once(ask.as_mut()).await {
             return Ok(asked);
         }
-        let Some(limit) = state.shared.config.limit(slot.timeout()) else {
+        let Some(limit) = state.shared.config.limit(slot.entry.definition.timeout()) else {
             return Ok(ask.await);
         };
         match tokio::time::timeout(limit, ask).await {
@@ -139,21 +129,30 @@ pub(super) struct Checked<'t> {
     pub(super) arguments: Arguments,
     pub(super) mending: Mending,
     /// Which call it is; `None` for tools whose calls always run.
-    pub(super) question: Option<Question>,
+    pub(super) key: Option<Key>,
 }
 
-/// `known` is what is known of the text, if anything is.
+/// Reads and checks the arguments of a call.
 pub(super) fn checked<'t>(
     turn: &Turn,
     slot: &'t Slot,
     raw: RawArguments,
-    known: Option<Arc<Kept>>,
 ) -> Result<Checked<'t>, ToolError> {
     let compiled = slot.compiled();
-    let checked = accepted(turn, slot, compiled, raw, known)?;
+    let definition = &slot.entry.definition;
+    let may_close = definition.annotations().read_only;
+    let schemas = turn.state.shared.registry.schemas();
+    let (arguments, mending) = checked_arguments(slot, schemas, raw, may_close)?;
+    let may_be_spared = definition.cache().is_some() || definition.dedupe() != Dedupe::None;
+    let key = may_be_spared
+        .then(|| {
+            let (values, context) = (&turn.state.values, &turn.state.context);
+            Ok::<_, ToolError>(Key::of(&compiled.callee, arguments.tape()?.root(), values, context))
+        })
+        .transpose()?;
+    let checked = Checked { compiled, arguments, mending, key };
     require_context(turn, slot)?;
     if let Some(constraint) = &slot.entry.constraint {
-        rare();
         // Whatever it calls its refusal, and if it panics: what cannot be checked does not hold.
         let arguments = &checked.arguments;
         let checked = AssertUnwindSafe(|| constraint.check(arguments, &turn.state.values));
@@ -164,44 +163,6 @@ pub(super) fn checked<'t>(
         checked.map_err(|error| error.with_kind(ErrorKind::Constraint))?;
     }
     Ok(checked)
-}
-
-/// What the text says: read and validated, or known from when its answer was kept.
-fn accepted<'t>(
-    turn: &Turn,
-    slot: &Slot,
-    compiled: &'t Compiled,
-    raw: RawArguments,
-    known: Option<Arc<Kept>>,
-) -> Result<Checked<'t>, ToolError> {
-    let may_close = slot.manner.reads_only;
-    if !slot.manner.spared {
-        let (arguments, mending) =
-            checked_arguments(slot, turn.state.shared.registry.schemas(), raw, may_close)?;
-        return Ok(Checked { compiled, arguments, mending, question: None });
-    }
-    let (answers, callee) = (&turn.state.shared.answers, &compiled.callee);
-    let (values, context) = (&turn.state.values, &turn.state.context);
-    rare();
-    if let Some(known) = known
-        && let Some(arguments) = known.spelt().map(|spelt| spelt.arguments().clone())
-    {
-        let question = Some(Question::Known(known));
-        return Ok(Checked { compiled, arguments, mending: Mending::default(), question });
-    }
-    let text =
-        answers.keeps_text(&slot.entry.definition, raw.as_str()).then(|| Box::from(raw.as_str()));
-    let (arguments, mending) =
-        checked_arguments(slot, turn.state.shared.registry.schemas(), raw, may_close)?;
-    let key = Key::of(callee, arguments.tape()?.root(), values, context);
-    let question = match text {
-        // What was mended is said in every result.
-        Some(text) if mending.is_none() => {
-            Question::Spelt(Arc::new(Spelt::of(text, context, &arguments, key)))
-        }
-        _ => Question::Key(key),
-    };
-    Ok(Checked { compiled, arguments, mending, question: Some(question) })
 }
 
 /// The definition of a tool, or what a call of it would fail with.
@@ -238,9 +199,6 @@ pub(super) fn available(slot: &Slot) -> Result<(), ToolError> {
 
 /// Fails if the host has not supplied what the tool needs.
 fn require_context(turn: &Turn, slot: &Slot) -> Result<(), ToolError> {
-    if !slot.manner.injected {
-        return Ok(());
-    }
     let missing = slot.entry.definition.injections().iter().find(|injection| {
         injection.required() && turn.state.values.get(injection.context_key()).is_none()
     });
@@ -256,7 +214,7 @@ fn require_context(turn: &Turn, slot: &Slot) -> Result<(), ToolError> {
 }
 
 pub(super) fn context(turn: &Turn, slot: &Arc<Slot>, id: &CallId) -> CallContextBuilder {
-    let output_chars = slot.output_chars().unwrap_or(turn.state.shared.config.output_chars);
+    let output_chars = slot.entry.definition.output_chars().unwrap_or(turn.state.shared.config.output_chars);
     CallContext::builder_of(id.clone(), Arc::clone(slot) as Arc<dyn Defines>)
         .values(turn.state.values.clone())
         .output_chars(output_chars)

@@ -9,7 +9,6 @@ use toolcrib_tool::{ErrorKind, ToolError};
 
 use crate::execution::{cut_short, poll_once};
 use crate::lifecycle::withdrawn;
-use crate::rare::rare;
 use crate::registry::Slot;
 use crate::turn::State;
 
@@ -23,7 +22,7 @@ pub(super) enum Withdrawn {
 
 impl Withdrawn {
     pub(super) fn error(self, started: Instant, slot: Option<&Slot>) -> ToolError {
-        let read_only = slot.is_none_or(|slot| slot.manner.reads_only);
+        let read_only = slot.is_none_or(|slot| slot.entry.definition.annotations().read_only);
         match self {
             Self::ByShutdown => withdrawn(read_only),
             Self::ByCaller => {
@@ -46,7 +45,6 @@ pub(super) async fn unless_cancelled<F: Future>(
     if let Poll::Ready(output) = poll_once(work.as_mut()).await {
         return Ok(output);
     }
-    rare();
     let turn = pin!(state.cancellation.cancelled());
     let executor = pin!(state.shared.shutdown.cancelled());
     match select(work, select(turn, executor)).await {

@@ -2,12 +2,10 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use toolcrib_fuzzy::search::Document;
 use toolcrib_tool::{Body, Defines, Layer, ToolDefinition, ToolEntry};
 
-use super::manner::Manner;
 use super::rules::Rules;
 use super::unit::Place;
 use crate::answers::Callee;
@@ -15,20 +13,13 @@ use crate::arguments::prepare::Preparation;
 use crate::finding;
 use crate::fingerprint::Fingerprint;
 use crate::lifecycle::LiveBody;
-use crate::prefetch::prefetch;
-use crate::statistics::{Counter, Statistics};
 
 /// An entry, whether it owns its name or waits for it.
 ///
 /// Snapshots share the slots that do not change between them, so that what was compiled stays.
 #[derive(Debug)]
-// In this order, because a call reads from the top: the count of references, which is in front,
-// and all a call needs lie side by side. Where the entry comes from is read by nobody in a hurry.
-#[repr(C)]
 pub(crate) struct Slot {
-    counter: OnceLock<Counter>,
     live: Option<Arc<LiveBody>>,
-    pub(crate) manner: Manner,
     compiled: OnceLock<Compiled>,
     pub(crate) entry: ToolEntry,
     pub(super) place: Place,
@@ -53,47 +44,8 @@ impl Slot {
             Body::Shared(tool) => Some(LiveBody::of(tool, entry.definition.tool_name())),
             _ => None,
         };
-        let (counter, compiled, fingerprint, document) = Default::default();
-        let manner = Manner::of(&entry);
-        Self { counter, live, manner, compiled, entry, place, fingerprint, document }
-    }
-
-    /// Asks for the lines of memory in which a call reads what lies here.
-    #[inline]
-    pub(crate) fn prefetch(&self) {
-        prefetch(&self.counter);
-        prefetch(&self.compiled);
-        prefetch(&self.entry.constraint);
-    }
-
-    /// Asks for what a call of this tool will need beyond the slot. To be called before whatever of a
-    /// call needs none of it.
-    #[inline]
-    pub(crate) fn prefetch_parts(&self) {
-        self.prefetch_answered();
-        if let Some(counter) = self.counter.get() {
-            counter.prefetch_durations();
-        }
-        if let Some(compiled) = self.compiled_before() {
-            prefetch(&compiled.preparation);
-        }
-    }
-
-    /// The same for a call that may be answered at once: only what that needs.
-    #[inline]
-    pub(crate) fn prefetch_answered(&self) {
-        if let Some(counter) = self.counter.get() {
-            counter.prefetch();
-        }
-        if let Some(live) = &self.live {
-            prefetch(&**live);
-        }
-    }
-
-    /// What an earlier call derived from the definition.
-    #[inline]
-    pub(crate) fn compiled_before(&self) -> Option<&Compiled> {
-        self.compiled.get()
+        let (compiled, fingerprint, document) = Default::default();
+        Self { live, compiled, entry, place, fingerprint, document }
     }
 
     /// The instance that answers the tool's calls, where all calls share one.
@@ -101,19 +53,9 @@ impl Slot {
         self.live.as_ref()
     }
 
-    /// Where the tool's calls are counted.
-    pub(crate) fn counter(&self, statistics: &Statistics) -> &Counter {
-        self.counter.get_or_init(|| statistics.counter(&self.entry.definition))
-    }
-
-    /// The tool's own time limit.
-    pub(crate) fn timeout(&self) -> Option<Duration> {
-        self.manner.timeout(&self.entry.definition)
-    }
-
-    /// The tool's own text budget, in characters.
-    pub(crate) fn output_chars(&self) -> Option<usize> {
-        self.manner.output_chars(&self.entry.definition)
+    /// Whether the tool has a check of its own, as far as can be told without an instance.
+    pub(crate) fn may_validate(&self) -> bool {
+        !matches!(&self.entry.body, Body::Shared(tool) if !tool.validates())
     }
 
     /// What the first call derives from the definition, for all that follow.
@@ -144,7 +86,7 @@ impl Slot {
     }
 
     pub(crate) fn is_available(&self) -> bool {
-        !self.manner.unavailable
+        self.entry.unavailable_reason().is_none()
     }
 
     /// Its place among all that declare its name: the least is the owner of a fresh registry.

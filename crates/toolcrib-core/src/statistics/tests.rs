@@ -6,10 +6,8 @@ fn definition(name: &str) -> ToolDefinition {
     ToolDefinition::builder(name).description("A demo.").build().unwrap()
 }
 
-/// Leaks the counter, so that a call can outlive the statement it begins in.
-fn begin(statistics: &Statistics, name: &str) -> InFlight<'static> {
-    let counter: &'static Counter = Box::leak(Box::new(statistics.counter(&definition(name))));
-    counter.begin(Instant::now())
+fn begin(statistics: &Statistics, name: &str) -> InFlight {
+    statistics.begin(&definition(name), Instant::now())
 }
 
 fn only(statistics: &Statistics) -> ToolStatistics {
@@ -125,8 +123,7 @@ fn totals_are_exact_under_eight_threads() {
                 let tools = ["a", "b", "c"].map(definition);
                 for _ in 0..ROUNDS {
                     for tool in &tools {
-                        let counter = statistics.counter(tool);
-                        let begin = || counter.begin(Instant::now());
+                        let begin = || statistics.begin(tool, Instant::now());
                         begin().finish(Ending::Success, Duration::from_millis(1));
                         begin().finish(Ending::Failure(ErrorKind::Timeout), SECOND);
                         begin().cache_hit();

@@ -1,7 +1,6 @@
 //! What a host sees of the core, capability by capability.
 #![expect(clippy::expect_used, reason = "a test that cannot be set up fails")]
 
-mod answered_at_once;
 mod approval;
 mod batches;
 mod bound_consent;
@@ -18,5 +17,4 @@ mod registry;
 mod running;
 mod spilling;
 mod suspending;
-mod texts_known_again;
 mod toolsets;

@@ -31,7 +31,7 @@ fn turn(size: usize) -> Turn {
         let _ = builder.register(ToolEntry::new(definition, Arc::new(body), source));
     }
     let mut config = ExecutorConfig::default();
-    // Room for every answer with its text, which has a quarter of the bytes at most.
+    // Room for every answer.
     config.cache_entries = config.cache_entries.max(2 * size);
     config.cache_bytes = config.cache_bytes.max(8 * 1024 * size);
     Executor::new(Registry::new(builder.build()), config).turn(TurnOptions::default())

@@ -28,8 +28,7 @@ pub struct ExecutorConfig {
     pub cache_ttl: Duration,
     /// Answers kept in the cache. Default 10,000; 0 switches the cache and session replay off.
     pub cache_entries: usize,
-    /// Bytes of answers kept in the cache, a quarter of them at most for the texts that were answered.
-    /// Default 64 MiB.
+    /// Bytes of answers kept in the cache. Default 64 MiB.
     pub cache_bytes: usize,
     /// Characters of text that reach the model, for tools that declare no budget. Default 24,000.
     pub output_chars: usize,

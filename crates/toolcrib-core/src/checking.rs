@@ -94,9 +94,7 @@ pub(crate) fn checked_arguments(
 fn prepared(preparation: &Preparation, tape: Tape<'static>) -> Result<Tape<'static>, ToolError> {
     match preparation.rewrite(&tape) {
         None => Ok(tape),
-        Some(text) => {
-            rewritten(text)
-        }
+        Some(text) => rewritten(text),
     }
 }
 

@@ -421,7 +421,8 @@ impl<'a> Way<'a> {
             lease: work.tool.lease(),
         };
         let Work { tool, context, deadline, .. } = *work;
-        let running = execute(tool.tool(), arguments, context, definition.blocking(), deadline, held);
+        let running =
+            execute(tool.tool(), arguments, context, definition.blocking(), deadline, held);
         let running = pin!(running);
         let outcome = if self.origin.batch.is_some() {
             shared.polls.watch(self.name, running).await?

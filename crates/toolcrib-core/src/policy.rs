@@ -129,8 +129,7 @@ impl Policy {
     /// Whether [`decide`](Self::decide) could say anything but yes to a call of this tool, so that
     /// a call which nothing concerns pays two comparisons.
     pub fn needs_look(&self, definition: &ToolDefinition) -> bool {
-        !self.rules.is_empty()
-            || self.mode == PolicyMode::Guarded && asks_by_itself(definition)
+        !self.rules.is_empty() || self.mode == PolicyMode::Guarded && asks_by_itself(definition)
     }
 
     /// Decides a call. `arguments` are those the tool would get.

@@ -12,7 +12,6 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use toolcrib_tool::{ErrorKind, ToolDefinition, ToolError, ToolName, ToolOutput};
 
-
 /// The label under which calls of unknown names are counted together: a model can make up any
 /// number of names. No tool can have it.
 pub const UNKNOWN_TOOLS: &str = "(unknown)";
@@ -247,7 +246,6 @@ impl Tool {
             p99_seconds: quantile(0.99),
         }
     }
-
 }
 
 impl Counts {

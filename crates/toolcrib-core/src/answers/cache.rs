@@ -84,13 +84,8 @@ impl AnswerCache {
         limits: CacheLimits,
         clock: impl Fn() -> Instant + Send + Sync + 'static,
     ) -> Self {
-        let state = State {
-            entries: Lru::new(),
-            ledger: Ledger::default(),
-            bytes: 0,
-            hits: 0,
-            misses: 0,
-        };
+        let state =
+            State { entries: Lru::new(), ledger: Ledger::default(), bytes: 0, hits: 0, misses: 0 };
         Self { limits, clock: Box::new(clock), state: Mutex::new(state) }
     }
 

@@ -18,8 +18,7 @@ use toolcrib_tool::{
 };
 
 use super::{
-    AnswerCache, Answers, Asked, CacheLimits, Callee, Flights, HistoryLimits, Key, Outcome,
-    Scope,
+    AnswerCache, Answers, Asked, CacheLimits, Callee, Flights, HistoryLimits, Key, Outcome, Scope,
 };
 
 /// A tool that only its policies tell from others.
@@ -256,9 +255,7 @@ async fn failures_are_shared_with_who_waits_and_never_kept() {
 async fn a_nested_call_does_not_wait_for_the_call_it_came_from() {
     let (answers, runs) = (answers(), AtomicUsize::new(0));
     let key = Policies::cached().key("{}");
-    let Asked::Run(outer) = answers.ask(&key, Scope::default()).await else {
-        panic!("no run")
-    };
+    let Asked::Run(outer) = answers.ask(&key, Scope::default()).await else { panic!("no run") };
     let nested = Scope { nested: true, ..Scope::default() };
     let follower = answers.ask(&key, Scope::default());
     let mut follower = std::pin::pin!(follower);

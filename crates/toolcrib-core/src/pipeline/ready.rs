@@ -7,8 +7,8 @@ use std::task::Poll;
 use std::time::Duration;
 
 use toolcrib_tool::{
-    Arguments, CallContext, CallContextBuilder, CallId, Dedupe, Defines, ErrorKind, HostedContext, Plan,
-    RawArguments, Tool, ToolDefinition, ToolError,
+    Arguments, CallContext, CallContextBuilder, CallId, Dedupe, Defines, ErrorKind, HostedContext,
+    Plan, RawArguments, Tool, ToolDefinition, ToolError,
 };
 
 use super::{Leave, Way};
@@ -214,7 +214,8 @@ fn require_context(turn: &Turn, slot: &Slot) -> Result<(), ToolError> {
 }
 
 pub(super) fn context(turn: &Turn, slot: &Arc<Slot>, id: &CallId) -> CallContextBuilder {
-    let output_chars = slot.entry.definition.output_chars().unwrap_or(turn.state.shared.config.output_chars);
+    let output_chars =
+        slot.entry.definition.output_chars().unwrap_or(turn.state.shared.config.output_chars);
     CallContext::builder_of(id.clone(), Arc::clone(slot) as Arc<dyn Defines>)
         .values(turn.state.values.clone())
         .output_chars(output_chars)

@@ -153,10 +153,7 @@ fn writes_are_remembered_in_bounded_space() {
     }
     let known = cache.known_resources();
     assert!(known < 64, "{known} names are known");
-    assert!(
-        !cache.insert(&key, started, &text("old")),
-        "the forgotten write still counts"
-    );
+    assert!(!cache.insert(&key, started, &text("old")), "the forgotten write still counts");
 }
 
 #[derive(Debug, Clone)]

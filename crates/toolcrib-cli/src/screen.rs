@@ -101,12 +101,24 @@ pub(crate) fn absent(directories: &[&PathBuf]) {
     }
 }
 
+/// The width of the terminal, where standard output is one.
+pub(crate) fn terminal_width() -> Option<usize> {
+    let size = io::stdout().is_terminal().then(terminal_size::terminal_size).flatten();
+    size.map(|(terminal_size::Width(columns), _)| columns.into())
+}
+
+/// How wide lines may be: as the terminal, or [`PLAIN_WIDTH`] where there is none.
+pub(crate) fn width() -> usize {
+    terminal_width().unwrap_or(PLAIN_WIDTH)
+}
+
+/// The width of a listing in a file or a pipe.
+const PLAIN_WIDTH: usize = 120;
+
 /// The text folded at blanks to fit a terminal, where standard output is one; further lines begin
 /// with `indent` blanks, and the first is taken to stand behind `before` characters.
 pub(crate) fn folded(text: &str, before: usize, indent: usize) -> String {
-    let width = io::stdout().is_terminal().then(terminal_size::terminal_size).flatten();
-    let width = width.map_or(usize::MAX, |(terminal_size::Width(columns), _)| columns.into());
-    fold(text, before, indent, width)
+    fold(text, before, indent, terminal_width().unwrap_or(usize::MAX))
 }
 
 fn fold(text: &str, before: usize, indent: usize, width: usize) -> String {

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow, bail};
 use serde_json::Value;
-use toolcrib::config::{Config, ConfigLayers, LoadedConfig, SandboxRequire, SetupError};
+use toolcrib::config::{Config, ConfigError, ConfigLayers, LoadedConfig, SandboxRequire, SetupError};
 use toolcrib::control::{ControlPlace, NoControlPlace};
 use toolcrib::core::suspension::MemorySuspensions;
 use toolcrib::manifest::Severity;
@@ -16,10 +17,12 @@ use toolcrib::manifest::lock::{Lock, LockMode};
 use toolcrib::manifests::Manifests;
 use toolcrib::runners::{SecretSources, Secrets};
 use toolcrib::stores::StateDir;
+use toolcrib::tool::fully_visible;
 use toolcrib::{Toolcrib, ToolcribBuilder};
 use toolcrib_sandbox::{close_to_others, jail, sweep_scratch, take_variables};
 
 use crate::options::Options;
+use crate::screen::WARNING;
 use crate::{arguments, screen};
 
 /// The names under which a config is read if none is named.
@@ -71,11 +74,41 @@ pub(crate) fn serve(options: &Options) -> anyhow::Result<Started> {
         Ok(loaded.into_config())
     });
     say_that_nothing_is_pinned(&started);
+    say_what_is_unavailable(&started);
+    for text in started.crib.unmatched_names(&started.config) {
+        tracing::warn!("the config: {text}");
+    }
     screen::diagnostics(started.manifests.files(), |problem| problem.severity == Severity::Error);
     tell_shortfalls(&started.config);
     // What servers of this user left behind that were killed; it may take a while.
     std::thread::spawn(sweep_scratch);
     Ok(started)
+}
+
+/// Unavailable tools that are named at the start.
+const NAMED_AT_START: usize = 5;
+
+/// Says in the log which tools cannot be called, and why.
+fn say_what_is_unavailable(started: &Started) {
+    let snapshot = started.crib.executor().registry().snapshot();
+    let reasons = snapshot.entries().filter_map(|entry| {
+        let reason = fully_visible(entry.unavailable_reason()?);
+        Some(format!("`{}`: {reason}", entry.name()))
+    });
+    let reasons: Vec<_> = reasons.collect();
+    if reasons.is_empty() {
+        return;
+    }
+    let named = &reasons[..reasons.len().min(NAMED_AT_START)];
+    let rest = match reasons.len() - named.len() {
+        0 => String::new(),
+        more => format!("; {more} more: see `toolcrib list --all`"),
+    };
+    tracing::warn!(
+        "{} unavailable: {}{rest}",
+        screen::count(reasons.len(), "tool"),
+        named.join("; ")
+    );
 }
 
 /// A lock that only warns has nothing to say before it was written: this says it once per start.
@@ -268,7 +301,7 @@ pub(crate) fn config(options: &Options) -> anyhow::Result<LoadedConfig> {
     load(layers(options)?)
 }
 
-fn layers(options: &Options) -> anyhow::Result<ConfigLayers> {
+pub(crate) fn layers(options: &Options) -> anyhow::Result<ConfigLayers> {
     let mut layers = ConfigLayers::new().variables(std::env::vars_os());
     let here = match &options.config {
         Some(_) => None,
@@ -300,9 +333,33 @@ fn layers(options: &Options) -> anyhow::Result<ConfigLayers> {
     Ok(layers)
 }
 
+/// What is under this name, if anything is; a link counts as what it leads to.
+fn kind_of(path: &'static Path) -> Option<(&'static Path, &'static str)> {
+    path.symlink_metadata().ok()?;
+    let kind = match path.metadata().map(|found| found.file_type()) {
+        Ok(kind) if kind.is_file() => "file",
+        Ok(kind) if kind.is_dir() => "directory",
+        Ok(kind) if kind.is_fifo() => "FIFO",
+        Ok(kind) if kind.is_socket() => "socket",
+        Ok(_) => "device",
+        Err(_) => "link that leads nowhere",
+    };
+    Some((path, kind))
+}
+
 /// The config file of the current folder. Two are a mistake: neither may take the other's place.
 fn default_config() -> anyhow::Result<Option<&'static Path>> {
-    let mut found = DEFAULT_CONFIGS.map(Path::new).into_iter().filter(|path| path.is_file());
+    let there: Vec<_> = DEFAULT_CONFIGS.map(Path::new).into_iter().filter_map(kind_of).collect();
+    if let Some((path, kind)) = there.iter().find(|(_, kind)| *kind != "file") {
+        let folder = std::env::current_dir().unwrap_or_default();
+        bail!(
+            "{} in {} is a {kind}, not a file with settings: replace or rename it, or name the config with \
+             --config",
+            path.display(),
+            folder.display()
+        );
+    }
+    let mut found = there.into_iter().map(|(path, _)| path);
     let first = found.next();
     match first.zip(found.next()) {
         None => Ok(first),
@@ -316,12 +373,28 @@ fn default_config() -> anyhow::Result<Option<&'static Path>> {
 
 /// Reads the layers, and shows every mistake in them.
 fn load(layers: ConfigLayers) -> anyhow::Result<LoadedConfig> {
-    layers.load().map_err(|error| {
-        let problems = error.problems(screen::colour());
-        if problems.is_empty() {
-            return error.into();
-        }
-        problems.iter().for_each(screen::note);
-        anyhow!("the settings cannot be used: {}", screen::count(problems.len(), "mistake"))
-    })
+    layers.load().map_err(refused)
+}
+
+/// Shows every mistake, and says how many there are.
+fn refused(error: ConfigError) -> anyhow::Error {
+    let problems = error.problems(screen::colour());
+    if problems.is_empty() {
+        return error.into();
+    }
+    problems.iter().for_each(screen::note);
+    anyhow!("the settings cannot be used: {}", screen::count(problems.len(), "mistake"))
+}
+
+/// Where the servers of this config are found, also where the config is broken: that is shown, and the
+/// servers go on with the settings they have.
+pub(crate) fn control(options: &Options) -> anyhow::Result<Result<ControlPlace, NoControlPlace>> {
+    let (place, problem) = ControlPlace::find(&layers(options)?);
+    if let Some(error) = problem {
+        let error = refused(error);
+        screen::note(format!(
+            "{WARNING}warning{WARNING:#}: {error:#}. Running servers keep the settings they have"
+        ));
+    }
+    Ok(place)
 }

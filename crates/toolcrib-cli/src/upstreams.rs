@@ -6,7 +6,9 @@ use std::time::Duration;
 use serde_json::Value;
 use toolcrib::Toolcrib;
 use toolcrib::mcp::upstream::{PinStore as _, UpstreamState, UpstreamStatus};
+use toolcrib::manifest::declaration::UpstreamDeclaration;
 use toolcrib::stores::FilePins;
+use toolcrib::tool::fully_visible;
 
 use crate::screen::{FAINT, STRONG, WARNING, note};
 use crate::startup::{self, Started};
@@ -75,19 +77,50 @@ pub(crate) fn records(crib: &Toolcrib) -> Value {
     crib.upstreams().status().iter().map(UpstreamStatus::to_value).collect()
 }
 
+/// The tools of an MCP server that was not asked, as they are pinned.
+pub(crate) struct PinnedTools {
+    pub(crate) upstream: String,
+    pub(crate) tools: Vec<String>,
+    age: String,
+}
+
+impl PinnedTools {
+    /// Names them on standard error.
+    pub(crate) fn say(&self) {
+        let tools: Vec<_> = self.tools.iter().map(|tool| fully_visible(tool)).collect();
+        say_not_asked(
+            &self.upstream,
+            &format!("its tools, as pinned {} ago: {}", self.age, tools.join(", ")),
+        );
+    }
+}
+
+fn say_not_asked(upstream: &str, line: &str) {
+    note(format!(
+        "{FAINT}not asked{FAINT:#} upstream {STRONG}{upstream}{STRONG:#}: {line}; `--connect` asks it"
+    ));
+}
+
+/// The pinned tools that are `wanted`, by the server that has them.
+pub(crate) fn pinned_tools(started: &Started, wanted: impl Fn(&str) -> bool) -> Vec<PinnedTools> {
+    let upstreams = started.manifests.files().upstreams();
+    let of = |upstream: &UpstreamDeclaration| {
+        let (mut tools, age) = pinned(started, &upstream.name)?;
+        tools.retain(|tool| wanted(tool));
+        let upstream = upstream.name.clone();
+        (!tools.is_empty()).then_some(PinnedTools { upstream, tools, age })
+    };
+    upstreams.filter_map(of).collect()
+}
+
 /// Says of each server that was not asked which of its tools are pinned, and since when.
 pub(crate) fn say_what_is_pinned(started: &Started) {
+    let pinned = pinned_tools(started, |_| true);
     for upstream in started.manifests.files().upstreams() {
-        let name = &upstream.name;
-        let line = match pinned(started, name) {
-            Some((tools, age)) => {
-                format!("its tools, as pinned {age} ago: {}", tools.join(", "))
-            }
-            None => "none of its tools is pinned".to_owned(),
-        };
-        note(format!(
-            "{FAINT}not asked{FAINT:#} upstream {STRONG}{name}{STRONG:#}: {line}; `--connect` asks it"
-        ));
+        match pinned.iter().find(|own| own.upstream == upstream.name) {
+            Some(own) => own.say(),
+            None => say_not_asked(&upstream.name, "none of its tools is pinned"),
+        }
     }
 }
 

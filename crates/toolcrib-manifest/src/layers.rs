@@ -183,6 +183,7 @@ pub fn decode_layers<T: DeserializeOwned + JsonSchema>(
     if let Some(node) = &node {
         if !matches!(node.value, NodeValue::Null) {
             value = node.to_value();
+            empty_sections(&checker.schema, &mut Vec::new(), &mut value);
         }
         checker.check(node, &value, "", &mut findings);
     }
@@ -206,6 +207,37 @@ pub fn decode_layers<T: DeserializeOwned + JsonSchema>(
             Ok(Layered { value, node, text, settings })
         }
         Err(error) => Err(vec![layered.refusal(&error)]),
+    }
+}
+
+/// The value at a path of a file, whatever else is wrong with the file; `None` where it is not there, or
+/// where the file's syntax is broken.
+pub fn value_at(file: (&str, &str), path: &[&str]) -> Option<Value> {
+    let (name, text) = file;
+    let mut findings = Findings::new(without_bom(text));
+    let node = parse(Format::of(name), &mut findings)?;
+    let found = path.iter().try_fold(&node, |node, key| Some(&node.entry(key)?.node))?;
+    Some(found.to_value())
+}
+
+/// Reads a section, mapping or list whose content is commented out, and that is therefore null, as empty.
+fn empty_sections(schema: &Value, path: &mut Vec<String>, value: &mut Value) {
+    match value {
+        Value::Object(entries) => {
+            for (key, value) in entries {
+                path.push(key.clone());
+                empty_sections(schema, path, value);
+                path.pop();
+            }
+        }
+        Value::Null => {
+            if let Ok(place) = Place::find(schema, path)
+                && let Some(empty) = place.empty()
+            {
+                *value = empty;
+            }
+        }
+        _ => {}
     }
 }
 

@@ -8,5 +8,5 @@ mod place;
 mod servers;
 
 pub use place::{ControlPlace, NoControlPlace};
-pub use servers::{RunningServer, running_servers};
+pub use servers::{Announcement, RunningServer, running_servers};
 pub use toolcrib_http::{OwnerClient, OwnerError, OwnerSocket, path_segment};

@@ -30,6 +30,8 @@ mod served;
 pub mod stores;
 #[cfg(feature = "manifests")]
 pub mod trust;
+#[cfg(all(unix, feature = "manifests"))]
+mod unmatched;
 #[cfg(feature = "mcp")]
 pub mod upstreams;
 

@@ -148,7 +148,9 @@ fn untrusted(files: &mut DirectoryLoad, config: &Config) {
             let place = file.scalar_at(origin.line, origin.column);
             let message = format!("`{name}` is unavailable: it {remedy}");
             let diagnostic = Diagnostic::about("needs-trust", place, message).help(
-                "or ask for less (a narrower profile, grants and files), so that it needs no word",
+                "`manifests.trusted` in the config holds wherever the config is used, in CI as well; what \
+                 `toolcrib trust` records holds on this machine only. A tool that asks for less (a narrower \
+                 profile, fewer grants and files) needs neither",
             );
             Some(if is_loaded { diagnostic } else { diagnostic.as_hint() })
         });

@@ -53,6 +53,8 @@ struct Followed {
     read: Box<dyn Fn() -> Result<Config, String> + Send + Sync>,
     /// What the program runs with, by key. Keys that need a restart keep their value of the start.
     running: BTreeMap<String, Value>,
+    /// The config that was read last and could be used.
+    read_last: Config,
     /// The operator's token, which is hidden in `running`.
     #[cfg(feature = "http")]
     token: Option<toolcrib_http::Token>,
@@ -91,6 +93,7 @@ impl Toolcrib {
         *lock(&self.live_config().0.followed) = Some(Followed {
             read: Box::new(read),
             running: leaves(config),
+            read_last: config.clone(),
             #[cfg(feature = "http")]
             token: config.server.token.clone(),
             #[cfg(feature = "http")]
@@ -130,6 +133,16 @@ impl Toolcrib {
                 Err(reason)
             }
         }
+    }
+}
+
+impl Toolcrib {
+    /// The names in the config that was read last that match nothing
+    /// ([`unmatched_names`](Self::unmatched_names)); none where no config is followed.
+    #[cfg(feature = "http")]
+    pub(crate) fn unmatched_in_config(&self) -> Vec<String> {
+        let followed = lock(&self.live_config().0.followed);
+        followed.as_ref().map(|own| self.unmatched_names(&own.read_last)).unwrap_or_default()
     }
 }
 
@@ -179,6 +192,7 @@ impl Followed {
             ended_clients.extend(ended.map(|name| name.to_string()));
             self.token.clone_from(&config.server.token);
         }
+        self.read_last = config.clone();
         self.running.retain(|key, _| !changed.contains(key));
         self.running.extend(next.into_iter().filter(|(key, _)| changed.contains(key)));
         Ok(ConfigReload { changed, needs_restart, ended_clients })

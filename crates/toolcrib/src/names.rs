@@ -49,8 +49,20 @@ pub struct DeclaredName {
 pub enum Withheld {
     /// The host, or another file, had the name first.
     Shadowed(Source),
-    /// The lock has not accepted it, or it needs the operator's word.
+    /// The lock has not accepted it.
     Blocked(String),
+    /// It needs the operator's trust: this says what to do.
+    Untrusted(String),
+}
+
+impl Withheld {
+    /// Why nobody is offered it, where that is not for another owner of the name.
+    fn reason(&self) -> Option<&str> {
+        match self {
+            Self::Blocked(reason) | Self::Untrusted(reason) => Some(reason),
+            Self::Shadowed(_) => None,
+        }
+    }
 }
 
 impl DeclaredName {
@@ -218,16 +230,17 @@ fn declared<T>(
             said => (None, said.map(|said| said.text)),
         };
         let word = host.and_then(|host| one.word(host));
-        let blocked = blocked.or_else(|| match &word {
-            Some(Word::Missing { remedy }) => Some(format!("it {remedy}")),
+        let blocked = blocked.map(Withheld::Blocked).or_else(|| match &word {
+            Some(Word::Missing { remedy }) => Some(Withheld::Untrusted(format!("it {remedy}"))),
             _ => None,
         });
+        let reason = blocked.as_ref().and_then(Withheld::reason);
         Declared {
             kind: one.kind(),
             name: one.name().to_owned(),
             description: one.description().map(str::to_owned),
             origin: one.origin().clone(),
-            what: what(one, blocked.as_deref(), word.as_ref()),
+            what: what(one, reason, word.as_ref()),
             blocked,
             remark,
         }
@@ -238,7 +251,7 @@ fn declared<T>(
 /// Logs the conflicts that were not known before, and what is blocked since.
 fn log(names: &[DeclaredName], known: &[DeclaredName]) {
     for one in names {
-        if let Some(Withheld::Blocked(reason)) = &one.withheld
+        if let Some(reason) = one.withheld.as_ref().and_then(Withheld::reason)
             && !known.contains(one)
         {
             let (kind, name, source) = (one.kind.as_str(), &one.name, &one.source);

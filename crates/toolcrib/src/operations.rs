@@ -14,14 +14,19 @@ use crate::Toolcrib;
 /// The state of files, upstream servers and names.
 pub(crate) fn status(crib: &Toolcrib) -> Value {
     let snapshot = crib.executor().registry().snapshot();
-    let unavailable =
-        snapshot.entries().filter(|entry| entry.unavailable_reason().is_some()).count();
+    let unavailable: Vec<_> = snapshot
+        .entries()
+        .filter_map(|entry| {
+            Some(json!({"name": entry.name(), "reason": entry.unavailable_reason()?}))
+        })
+        .collect();
     json!({
         "pid": std::process::id(),
         "version": env!("CARGO_PKG_VERSION"),
         "generation": snapshot.generation(),
-        "tools": snapshot.entries().len() - unavailable,
-        "unavailable": unavailable,
+        "tools": snapshot.entries().len() - unavailable.len(),
+        "unavailable": unavailable.len(),
+        "unavailable_tools": unavailable,
         "shadowed": snapshot.conflicts().len() + names::shadowed(crib),
         "reserved": snapshot.reserved().iter().map(|own| own.name.as_str()).collect::<Vec<_>>(),
         "after_restart": divergences(crib, &snapshot),
@@ -82,6 +87,11 @@ impl Toolcrib {
         if let Some(config) = config {
             report["config"] = json!(config);
         }
+        let unmatched = self.unmatched_in_config();
+        for text in &unmatched {
+            tracing::warn!("the config: {text}");
+        }
+        report["unmatched"] = json!(unmatched);
         Ok(report)
     }
 }

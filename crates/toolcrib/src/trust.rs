@@ -153,7 +153,7 @@ pub fn trusted(kind: Kind, file: &str, name: &str, digest: &str) -> Trusted {
 }
 
 /// The path as one absolute text without `.` and `..`.
-fn plain(path: &Path) -> String {
+pub(crate) fn plain(path: &Path) -> String {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let mut plain = PathBuf::new();
     for part in absolute.components() {

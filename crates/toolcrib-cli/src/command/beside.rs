@@ -2,7 +2,7 @@
 
 use tokio::task::JoinHandle;
 use toolcrib::Toolcrib;
-use toolcrib::control::OwnerSocket;
+use toolcrib::control::{Announcement, OwnerSocket};
 use toolcrib::http::HttpServer;
 use toolcrib::mcp::McpServer;
 
@@ -10,11 +10,15 @@ use crate::startup::Started;
 
 /// Tasks beside a server, which end when this is dropped.
 #[derive(Debug, Default)]
-pub(super) struct Beside(Vec<JoinHandle<()>>);
+pub(super) struct Beside {
+    tasks: Vec<JoinHandle<()>>,
+    /// How commands find the server.
+    announcement: Announcement,
+}
 
 impl Drop for Beside {
     fn drop(&mut self) {
-        self.0.iter().for_each(JoinHandle::abort);
+        self.tasks.iter().for_each(JoinHandle::abort);
     }
 }
 
@@ -29,7 +33,7 @@ impl Beside {
         {
             manifests.watch()?;
         }
-        beside.0.push(tokio::spawn(reload_on_hangup(started.crib.clone())));
+        beside.tasks.push(tokio::spawn(reload_on_hangup(started.crib.clone())));
         Ok(beside)
     }
 
@@ -40,9 +44,10 @@ impl Beside {
         started: &Started,
         mcp: McpServer,
     ) -> anyhow::Result<()> {
-        let Some(socket) = owner_socket(started).await else { return Ok(()) };
+        let Some((socket, announcement)) = owner_socket(started).await else { return Ok(()) };
+        self.announcement = announcement;
         let server = HttpServer::for_owner(socket, started.crib.clone(), mcp)?;
-        self.0.push(tokio::spawn(async move {
+        self.tasks.push(tokio::spawn(async move {
             if let Err(error) = server.serve(std::future::pending()).await {
                 tracing::warn!("the owner's socket is no longer served: {error}");
             }
@@ -52,15 +57,15 @@ impl Beside {
 
     /// Ends the tasks, and waits until they have: then the owner's socket is gone.
     pub(super) async fn end(mut self) {
-        for task in self.0.drain(..) {
+        for task in self.tasks.drain(..) {
             task.abort();
             let _ = task.await;
         }
     }
 }
 
-/// The private socket of this server, if there is a place for one. A server without it serves as well.
-pub(super) async fn owner_socket(started: &Started) -> Option<OwnerSocket> {
+/// The private socket of this server with the links to it, if there is a place for one. A server without it serves as well.
+pub(super) async fn owner_socket(started: &Started) -> Option<(OwnerSocket, Announcement)> {
     let place = match &started.control {
         Ok(place) => place,
         // Nobody has asked for it.
@@ -70,11 +75,12 @@ pub(super) async fn owner_socket(started: &Started) -> Option<OwnerSocket> {
         }
     };
     let opened = place.open_socket().await;
-    opened
-        .inspect_err(|error| {
-            tracing::warn!("commands like `toolcrib status` will not reach this server: {error}");
-        })
-        .ok()
+    let opened = opened.inspect_err(|error| {
+        tracing::warn!("commands like `toolcrib status` will not reach this server: {error}");
+    });
+    let socket = opened.ok()?;
+    let announcement = place.announce(&socket);
+    Some((socket, announcement))
 }
 
 /// Reads the config and the manifests again whenever the process gets SIGHUP.

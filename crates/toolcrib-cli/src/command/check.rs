@@ -78,7 +78,12 @@ pub(super) fn run(options: &Options, own: &CheckOptions) -> anyhow::Result<Exit>
     } else {
         Vec::new()
     };
-    let report = report::Report::new(&found, own.strict, own.quiet, mended);
+    // Other files than the config's say nothing of its names.
+    let unmatched = match own.paths.is_empty() {
+        true => startup::without_state(options)?.crib.unmatched_names(&config),
+        false => Vec::new(),
+    };
+    let report = report::Report::new(&found, own.strict, own.quiet, mended).with_config(unmatched);
     match own.format {
         Format::Sarif => screen::json(&sarif::log(&report))?,
         Format::Json => screen::json(&report.to_value())?,

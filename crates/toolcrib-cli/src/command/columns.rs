@@ -1,38 +1,75 @@
-//! How a listing is laid out.
-
-use std::io::IsTerminal as _;
+//! Lays out tables.
 
 use comfy_table::{ContentArrangement, Table, presets};
+use toolcrib::tool::fully_visible;
+
+use crate::screen;
+
+/// The fewest characters to which a cell is shortened.
+const SHORTEST: usize = 24;
+/// Blanks between two columns.
+const GAP: usize = 2;
 
 /// A table without lines.
-pub(super) struct Columns(Table);
+pub(super) struct Columns {
+    heads: Vec<String>,
+    shortened: Option<usize>,
+}
 
 impl Columns {
     pub(super) fn new<const N: usize>(heads: [&str; N]) -> Self {
-        let mut table = Table::new();
-        table.load_style(presets::NOTHING).set_header(heads);
-        Self(table)
+        Self { heads: heads.map(str::to_owned).to_vec(), shortened: None }
     }
 
-    /// The table with these rows, as text.
-    pub(super) fn rows<T: Into<String>, const N: usize>(
+    /// Shortens the cells of this column where lines would be wider than the screen, unless everything is
+    /// wanted.
+    pub(super) fn shorten(mut self, column: usize, wide: bool) -> Self {
+        self.shortened = Some(column).filter(|_| !wide);
+        self
+    }
+
+    /// The table with these rows, as text. Characters that a terminal obeys or that nobody sees are
+    /// escaped.
+    pub(super) fn rows<T: AsRef<str>, const N: usize>(
         self,
         rows: impl Iterator<Item = [T; N]>,
     ) -> String {
-        let Self(mut table) = self;
-        for row in rows {
-            table.add_row(row.map(Into::into));
+        let cell = |text: T| fully_visible(text.as_ref()).into_owned();
+        let mut rows: Vec<Vec<String>> = rows.map(|row| row.map(cell).to_vec()).collect();
+        if let Some(column) = self.shortened {
+            fit(&self.heads, &mut rows, column, screen::width());
         }
+        let mut table = Table::new();
+        table.load_style(presets::NOTHING).set_header(self.heads);
+        table.add_rows(rows);
         for column in table.column_iter_mut() {
             column.set_padding((0, 2));
         }
-        // On a terminal lines are folded to fit; in a file or a pipe each tool keeps its own line.
-        if std::io::stdout().is_terminal()
-            && let Some((terminal_size::Width(columns), _)) = terminal_size::terminal_size()
+        // In a file or a pipe each row keeps its own line.
+        if self.shortened.is_none()
+            && let Some(columns) = screen::terminal_width()
         {
+            let columns = u16::try_from(columns).unwrap_or(u16::MAX);
             table.set_content_arrangement(ContentArrangement::Dynamic).set_width(columns);
         }
         table.to_string().lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// Shortens the cells of a column so that lines fit into `width`, as far as that column can help.
+fn fit(heads: &[String], rows: &mut [Vec<String>], column: usize, width: usize) {
+    let length = |text: &String| text.chars().count();
+    let widest = |at: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(at));
+        cells.chain(heads.get(at)).map(length).max().unwrap_or_default()
+    };
+    let others: usize = (0..heads.len()).filter(|at| *at != column).map(|at| widest(at) + GAP).sum();
+    let room = width.saturating_sub(others).max(SHORTEST);
+    for cell in rows.iter_mut().filter_map(|row| row.get_mut(column)) {
+        if length(cell) > room {
+            let kept: String = cell.chars().take(room - 1).collect();
+            *cell = format!("{}\u{2026}", kept.trim_end());
+        }
     }
 }
 
@@ -40,4 +77,30 @@ impl Columns {
 pub(super) fn gist(description: &str) -> &str {
     let line = description.lines().next().unwrap_or_default();
     line.find(". ").map_or(line, |end| &line[..=end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_description_is_shortened_to_the_width_and_other_cells_stay_whole() {
+        let heads = ["NAME", "DESCRIPTION", "SOURCE"].map(str::to_owned);
+        let mut rows = vec![
+            ["a", &"word ".repeat(20), "tools.d/a.yaml:1"].map(str::to_owned).to_vec(),
+            ["b", "Short.", "tools.d/b.yaml:1"].map(str::to_owned).to_vec(),
+        ];
+        fit(&heads, &mut rows, 1, 60);
+        assert_eq!(rows[0][1], "word word word word word word wor\u{2026}");
+        assert_eq!(rows[1][1], "Short.");
+        let line = rows[0].iter().map(|cell| cell.chars().count() + GAP).sum::<usize>();
+        assert!(line - GAP <= 60, "{line}");
+    }
+
+    #[test]
+    fn cells_hold_nothing_that_a_terminal_obeys() {
+        let rows = [["a\u{1b}[2K\u{9b}0m\u{202e}b\nc"]].into_iter();
+        let table = Columns::new(["NAME"]).rows(rows);
+        assert_eq!(table.lines().nth(1), Some(r"a\u{1b}[2K\u{9b}0m\u{202e}b\nc"));
+    }
 }

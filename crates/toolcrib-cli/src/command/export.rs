@@ -1,6 +1,7 @@
 //! `toolcrib export`: the tools as a provider wants them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
@@ -8,9 +9,10 @@ use serde_json::Value;
 use toolcrib::ToolDefinition;
 use toolcrib::wire::{Target, export, prompt_text};
 
-use crate::options::{Options, ToolsetChoice};
+use crate::options::{ConnectChoice, Options, ToolsetChoice};
 use crate::screen::{self, ERROR, WARNING};
-use crate::{Exit, startup};
+use crate::startup::Started;
+use crate::{Exit, runtime, startup, upstreams};
 
 /// The format that is text, not JSON.
 const PROMPT: &str = "prompt";
@@ -22,7 +24,8 @@ const PROMPT: &str = "prompt";
   toolcrib export --format prompt calculator
 
 A tool that a format cannot express without a change of meaning is left out and named on standard
-error; then the exit code is 1.")]
+error; then the exit code is 1. Nothing is started: the tools of other MCP servers are named on standard
+error, as they are pinned, and exported with --connect.")]
 pub(crate) struct ExportOptions {
     /// The tools [default: all that can be called]
     #[arg(value_name = "NAME")]
@@ -34,6 +37,8 @@ pub(crate) struct ExportOptions {
     #[arg(long)]
     notes: bool,
     #[command(flatten)]
+    connect: ConnectChoice,
+    #[command(flatten)]
     toolset: ToolsetChoice,
 }
 
@@ -43,7 +48,26 @@ fn formats() -> PossibleValuesParser {
 }
 
 pub(super) fn run(options: &Options, own: &ExportOptions) -> anyhow::Result<Exit> {
-    let started = startup::look(options, false)?;
+    let connect = own.connect.connect;
+    let started = startup::look(options, connect)?;
+    if !connect || started.manifests.files().upstreams().next().is_none() {
+        let outcome = exported(&started, own);
+        // They cannot be exported: what is pinned of them is a digest.
+        upstreams::say_what_is_pinned(&started);
+        return outcome;
+    }
+    runtime::block_on(async {
+        upstreams::connect(&started).await;
+        let outcome = exported(&started, own);
+        for line in upstreams::absent(&started.crib) {
+            screen::note(line);
+        }
+        started.crib.shutdown(Duration::ZERO).await;
+        outcome
+    })?
+}
+
+fn exported(started: &Started, own: &ExportOptions) -> anyhow::Result<Exit> {
     let crib = &started.crib;
     let turn = crib.executor().turn(own.toolset.turn_options(crib)?);
     let mut chosen: Vec<&Arc<ToolDefinition>> = Vec::new();

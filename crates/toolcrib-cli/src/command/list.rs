@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::{Value, json};
 use toolcrib::core::{Conflict, RegistrySnapshot, Reservation};
-use toolcrib::tool::ToolEntry;
+use toolcrib::tool::{ToolEntry, fully_visible};
 
 mod catalogue;
 mod names;
@@ -22,6 +22,7 @@ use crate::{Exit, runtime, upstreams};
   toolcrib list
   toolcrib list --all                  also what cannot be called, and why
   toolcrib list --toolset reader       what `serve --toolset reader` would offer
+  toolcrib list --wide                 with whole descriptions
   toolcrib list --json | jq '.tools[].name'
 
 Nothing is started: of other MCP servers it names the tools that are pinned. With --connect they are
@@ -31,6 +32,9 @@ pub(crate) struct ListOptions {
     /// to be known of the others, with the reason
     #[arg(long)]
     all: bool,
+    /// Show descriptions and sources whole, however wide the lines become
+    #[arg(long)]
+    wide: bool,
     #[command(flatten)]
     toolset: ToolsetChoice,
     #[command(flatten)]
@@ -89,9 +93,9 @@ fn listed(started: &Started, own: &ListOptions) -> anyhow::Result<Exit> {
     if available.is_empty() {
         screen::note("no tools can be called");
     } else {
-        screen::out(table(&available))?;
+        screen::out(table(&available, own.wide))?;
     }
-    for table in names.tables() {
+    for table in names.tables(own.wide) {
         screen::out(format!("\n{table}"))?;
     }
     if own.all {
@@ -109,7 +113,7 @@ fn listed(started: &Started, own: &ListOptions) -> anyhow::Result<Exit> {
     } else {
         let blocked = unavailable.iter().filter(|tool| tool.is_blocked()).count();
         let counts = [
-            (unavailable.len() - blocked, "unavailable"),
+            (unavailable.len() - blocked + names.untrusted(), "unavailable"),
             (blocked + names.blocked(), "blocked"),
             (snapshot.conflicts().len() + names.shadowed(), "shadowed"),
             (remarks(&available).count() + names.remarks(), "with a remark"),
@@ -140,6 +144,7 @@ fn remarks(available: &[&ToolEntry]) -> impl Iterator<Item = String> {
     available.iter().filter_map(|tool| {
         let (name, remark) = (tool.name(), tool.remark.as_deref()?);
         let source = &tool.source;
+        let (remark, source) = (fully_visible(remark), fully_visible(&source.to_string()).into_owned());
         Some(format!(
             "{WARNING}remark{WARNING:#} {STRONG}{name}{STRONG:#}: {remark} {FAINT}({source}){FAINT:#}"
         ))
@@ -149,17 +154,18 @@ fn remarks(available: &[&ToolEntry]) -> impl Iterator<Item = String> {
 /// What cannot be called, a line each, with the reason.
 fn withheld(unavailable: &[&ToolEntry], snapshot: &RegistrySnapshot) -> Vec<String> {
     let unavailable = unavailable.iter().map(|tool| {
-        let reason = tool.unavailable_reason().unwrap_or_default();
+        let reason = fully_visible(tool.unavailable_reason().unwrap_or_default());
         let word = if tool.is_blocked() { "blocked" } else { "unavailable" };
         format!(
             "{WARNING}{word}{WARNING:#} {STRONG}{}{STRONG:#}: {reason} {FAINT}({}){FAINT:#}",
             tool.name(),
-            tool.source
+            fully_visible(&tool.source.to_string())
         )
     });
     let shadowed = snapshot.conflicts().iter().map(|conflict| {
-        let (name, loser, winner) =
-            (conflict.loser.name(), &conflict.loser.source, &conflict.winner);
+        let name = conflict.loser.name();
+        let (loser, winner) = (conflict.loser.source.to_string(), conflict.winner.to_string());
+        let (loser, winner) = (fully_visible(&loser), fully_visible(&winner));
         let why = if conflict.reserved {
             format!("the name is reserved since {winner} gave it up")
         } else {
@@ -172,7 +178,7 @@ fn withheld(unavailable: &[&ToolEntry], snapshot: &RegistrySnapshot) -> Vec<Stri
             "{WARNING}reserved{WARNING:#} {STRONG}{}{STRONG:#}: {} gave it up, and only another \
              {} can have it before a restart",
             reservation.name,
-            reservation.owner,
+            fully_visible(&reservation.owner.to_string()),
             reservation.owner.layer.as_str()
         )
     });
@@ -204,11 +210,14 @@ fn reserved(snapshot: &RegistrySnapshot) -> Value {
     snapshot.reserved().iter().map(record).collect()
 }
 
-fn table(tools: &[&ToolEntry]) -> String {
-    Columns::new(["NAME", "DESCRIPTION", "SOURCE"]).rows(tools.iter().map(|tool| {
+fn table(tools: &[&ToolEntry], wide: bool) -> String {
+    let columns = Columns::new(["NAME", "DESCRIPTION", "SOURCE"]).shorten(1, wide);
+    columns.rows(tools.iter().map(|tool| {
         let source = tool.source.origin.as_ref().map_or_else(
             || tool.source.to_string(),
             |origin| match tool.source.layer {
+                // Where in the program's source it is matters to few.
+                toolcrib::tool::Layer::Native if !wide => tool.source.unit.to_string(),
                 toolcrib::tool::Layer::Native => format!("{} {origin}", tool.source.unit),
                 _ => origin.to_string(),
             },

@@ -10,14 +10,21 @@ use toolcrib::control::{
     ControlPlace, OwnerClient, OwnerError, RunningServer, path_segment, running_servers,
 };
 
+use toolcrib::tool::fully_visible;
+
 use crate::options::{JsonOutput, Options};
 use crate::screen::{self, FAINT, STRONG, WARNING, count};
 use crate::startup::{self, Started};
 use crate::{Exit, runtime};
 
 pub(super) const WHICH: &str = "Servers are found by the config: each has a private socket for its owner in the state folder \
-     (`state.dir`), or with `state.dir: none`, in $XDG_RUNTIME_DIR/toolcrib.\n\nExit code 1: no server runs, or one \
+     (`state.dir`), or with `state.dir: none`, in $XDG_RUNTIME_DIR/toolcrib. A server with another state folder \
+     leaves a link there and in the default state folder; otherwise name its folder with --set \
+     state.dir=FOLDER. A broken config does not matter.\n\nExit code 1: no server runs, or one \
      refused.";
+
+/// Unavailable tools that `status` names.
+const UNAVAILABLE_SHOWN: usize = 5;
 
 const RELOADED: &str = "Takes effect: `policy`, `toolsets`, `manifests.trusted`, and of `server` the tokens, `toolset`, \
      `rate` and `concurrent`; a revoked token's requests and sessions end. Other settings need a \
@@ -107,7 +114,7 @@ fn each(
     ask: &impl AsyncFn(&OwnerClient) -> Result<Value, OwnerError>,
     page: impl Fn(&Value) -> String,
 ) -> anyhow::Result<Exit> {
-    let servers = servers(options)?;
+    let (place, servers) = place_and_servers(options)?;
     let mut records = Vec::new();
     let mut has_failed = servers.is_empty();
     for server in &servers {
@@ -137,27 +144,38 @@ fn each(
     if output.json {
         screen::json(&json!({"servers": records}))?;
     } else if servers.is_empty() {
-        screen::note("no server runs with this config");
+        let searched: Vec<_> = place.searched().map(|folder| folder.display().to_string()).collect();
+        screen::note(format!(
+            "no server runs with this config: there is no socket of one in {}. For a server with another \
+             state folder, name that: `--set state.dir=FOLDER`",
+            searched.join(" or ")
+        ));
     }
     Ok(if has_failed { Exit::Failure } else { Exit::Success })
 }
 
 /// The servers that run with this config.
 pub(super) fn servers(options: &Options) -> anyhow::Result<Vec<RunningServer>> {
-    let place = match ControlPlace::of(&startup::config(options)?) {
+    Ok(place_and_servers(options)?.1)
+}
+
+/// Where servers of this config are looked for, and those that are found.
+fn place_and_servers(options: &Options) -> anyhow::Result<(ControlPlace, Vec<RunningServer>)> {
+    let place = match startup::control(options)? {
         Ok(place) => place,
         Err(why) => bail!(
             "running servers cannot be found: {why}. Name a `state.dir` for them and this command (a \
              server that cannot be found reads its config and manifests again on SIGHUP)"
         ),
     };
-    running_servers(&place).map_err(|error| {
+    let servers = running_servers(&place).map_err(|error| {
         let hint = match error.kind() {
             ErrorKind::PermissionDenied => ": only the user of the servers can ask them",
             _ => "",
         };
         anyhow!("looking for servers in {}: {error}{hint}", place.path().display())
-    })
+    })?;
+    Ok((place, servers))
 }
 
 fn status_page(answer: &Value) -> String {
@@ -170,6 +188,14 @@ fn status_page(answer: &Value) -> String {
         number("shadowed"),
         number("generation")
     );
+    let unavailable = list(answer, "unavailable_tools");
+    for tool in unavailable.iter().take(UNAVAILABLE_SHOWN) {
+        let (name, reason) = (text(&tool["name"]), fully_visible(text(&tool["reason"])));
+        let _ = writeln!(page, "  {WARNING}unavailable{WARNING:#} {name}: {reason}");
+    }
+    if let Some(more @ 1..) = unavailable.len().checked_sub(UNAVAILABLE_SHOWN) {
+        let _ = writeln!(page, "  {more} more unavailable: see `toolcrib list --all`");
+    }
     for name in list(answer, "reserved") {
         let _ = writeln!(page, "  {WARNING}reserved{WARNING:#} {}", text(name));
     }
@@ -295,6 +321,9 @@ fn reload_page(answer: &Value) -> String {
     }
     let files = list(answer, "files").len();
     page += &config_page(&answer["config"]);
+    for unmatched in list(answer, "unmatched") {
+        let _ = writeln!(page, "  {WARNING}config{WARNING:#}: {}", fully_visible(text(unmatched)));
+    }
     page += &files_page(answer, false);
     page += &upstreams_page(answer, false);
     page + &format!("  {} read; generation {}\n", count(files, "file"), answer["generation"])

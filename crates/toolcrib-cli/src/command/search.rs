@@ -1,13 +1,17 @@
 //! `toolcrib search WORDS`: tools by what they say about themselves.
 
+use std::time::Duration;
+
 use clap::Args;
 use serde_json::{Map, Value, json};
 use toolcrib::core::{FoundTool, Match};
 
 use super::columns::{Columns, gist};
-use crate::options::{JsonOutput, Options, ToolsetChoice};
+use crate::options::{ConnectChoice, JsonOutput, Options, ToolsetChoice};
 use crate::screen::{self, FAINT};
-use crate::{Exit, startup};
+use crate::startup::Started;
+use crate::upstreams::PinnedTools;
+use crate::{Exit, runtime, startup, upstreams};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -15,7 +19,8 @@ use crate::{Exit, startup};
   toolcrib search --toolset reader log
 
 Words are looked for in names, titles, categories, tags, descriptions and parameters, in any form and
-order; a whole sentence will do. The best tool comes first. Exit code 1: nothing was found.")]
+order; a whole sentence will do. The best tool comes first. Nothing is started: of other MCP servers the
+pinned tools are searched by their names alone; --connect asks the servers. Exit code 1: nothing was found.")]
 pub(crate) struct SearchOptions {
     /// What the tool is for
     #[arg(required = true)]
@@ -23,6 +28,11 @@ pub(crate) struct SearchOptions {
     /// How many tools to show at most
     #[arg(long, value_name = "NUMBER", default_value_t = 10)]
     limit: usize,
+    /// Show descriptions whole, however wide the lines become
+    #[arg(long)]
+    wide: bool,
+    #[command(flatten)]
+    connect: ConnectChoice,
     #[command(flatten)]
     toolset: ToolsetChoice,
     #[command(flatten)]
@@ -30,7 +40,32 @@ pub(crate) struct SearchOptions {
 }
 
 pub(super) fn run(options: &Options, own: &SearchOptions) -> anyhow::Result<Exit> {
-    let started = startup::look(options, false)?;
+    let connect = own.connect.connect;
+    let started = startup::look(options, connect)?;
+    if !connect || started.manifests.files().upstreams().next().is_none() {
+        let pinned = upstreams::pinned_tools(&started, |name| is_meant(name, &own.words));
+        return searched(&started, own, &pinned);
+    }
+    runtime::block_on(async {
+        upstreams::connect(&started).await;
+        let outcome = searched(&started, own, &[]);
+        for line in upstreams::absent(&started.crib) {
+            screen::note(line);
+        }
+        started.crib.shutdown(Duration::ZERO).await;
+        outcome
+    })?
+}
+
+/// Whether a tool of which only the name is known is looked for.
+fn is_meant(name: &str, words: &[String]) -> bool {
+    let name = name.to_lowercase();
+    let words = words.iter().flat_map(|word| word.split_whitespace());
+    words.map(str::to_lowercase).any(|word| word.len() > 1 && name.contains(&word))
+}
+
+/// Searches the tools that are there; `pinned` are those of MCP servers that were not asked.
+fn searched(started: &Started, own: &SearchOptions, pinned: &[PinnedTools]) -> anyhow::Result<Exit> {
     let crib = &started.crib;
     let turn = crib.executor().turn(own.toolset.turn_options(crib)?);
     let question = own.words.join(" ");
@@ -53,9 +88,15 @@ pub(super) fn run(options: &Options, own: &SearchOptions) -> anyhow::Result<Exit
                 })
             })
             .collect();
-        screen::json(&json!({"found": found.len(), "tools": tools}))?;
+        let pinned: Vec<_> = pinned
+            .iter()
+            .map(|own| json!({"upstream": own.upstream, "tools": own.tools}))
+            .collect();
+        screen::json(&json!({"found": found.len(), "tools": tools, "pinned": pinned}))?;
     } else if found.is_empty() {
-        screen::note(format!("no tool fits {question:?}: `toolcrib list` shows all"));
+        if pinned.is_empty() {
+            screen::note(format!("no tool fits {question:?}: `toolcrib list` shows all"));
+        }
     } else {
         let why = |tool: &FoundTool<'_>| why(&turn.matches(&question, tool.definition.name()));
         let reasons: Vec<String> = shown.iter().map(why).collect();
@@ -63,13 +104,18 @@ pub(super) fn run(options: &Options, own: &SearchOptions) -> anyhow::Result<Exit
             .iter()
             .zip(&reasons)
             .map(|(tool, why)| [tool.definition.name(), why, gist(tool.definition.description())]);
-        screen::out(Columns::new(["NAME", "MATCHED", "DESCRIPTION"]).rows(rows))?;
+        let columns = Columns::new(["NAME", "MATCHED", "DESCRIPTION"]).shorten(2, own.wide);
+        screen::out(columns.rows(rows))?;
         if found.len() > shown.len() {
             let more = found.len() - shown.len();
             screen::note(format!("{FAINT}{more} more: see --limit{FAINT:#}"));
         }
     }
-    Ok(if found.is_empty() { Exit::Failure } else { Exit::Success })
+    if !own.output.json {
+        pinned.iter().for_each(PinnedTools::say);
+    }
+    let is_found = !found.is_empty() || !pinned.is_empty();
+    Ok(if is_found { Exit::Success } else { Exit::Failure })
 }
 
 /// The words that stand in a tool, by where they stand: `disk (name), space (description)`.

@@ -53,10 +53,13 @@ pub(super) fn run(options: &Options, own: &ServeOptions) -> anyhow::Result<Exit>
         if let Some(settings) = server.settings() {
             started.crib.follow_server(settings);
         }
-        if let Some(socket) = owner_socket(&started).await {
+        let mut _announcement = None;
+        if let Some((socket, announcement)) = owner_socket(&started).await {
             server = server.with_owner_socket(socket)?;
+            _announcement = Some(announcement);
         }
         let _beside = Beside::begin(&started)?;
+        warn_of_network(&server);
         announce(tools, &server, own.output.json)?;
         let ended = server.serve(stop::drained(&started.crib)).await;
         started.crib.shutdown(stop::GRACE).await;
@@ -68,12 +71,27 @@ pub(super) fn run(options: &Options, own: &ServeOptions) -> anyhow::Result<Exit>
     })?
 }
 
+/// Warns of a listener that other machines reach.
+fn warn_of_network(server: &HttpServer) {
+    let Some(address) = server.local_addr().filter(|address| !address.ip().is_loopback()) else {
+        return;
+    };
+    tracing::warn!(
+        "the server is bound to {address}, which other machines can reach, and has no TLS: tokens, calls \
+         and results cross the network in clear text. Put a TLS proxy in front of it, or listen on \
+         127.0.0.1; clients have to use a host name that `server.allowed_hosts` lists"
+    );
+}
+
 /// Says where the server is and how to get in; the token only if nobody can know it yet.
 fn announce(tools: usize, server: &HttpServer, json: bool) -> anyhow::Result<()> {
     let token = server.token().filter(|_| server.token_is_new()).map(Token::reveal);
     let (url, mcp) = (server.url(), server.mcp_url());
     if json {
         let mut record = json!({"url": mcp, "api": url});
+        if let Some(address) = server.local_addr() {
+            record["bound"] = address.to_string().into();
+        }
         if let Some(socket) = server.socket() {
             record["socket"] = socket.to_string_lossy().into();
         }
@@ -87,6 +105,9 @@ fn announce(tools: usize, server: &HttpServer, json: bool) -> anyhow::Result<()>
         env!("CARGO_PKG_VERSION"),
         count(tools, "tool")
     ))?;
+    if let Some(address) = server.local_addr().filter(|address| !address.ip().is_loopback()) {
+        screen::out(format!("{STRONG}Bound{STRONG:#}  {address}"))?;
+    }
     if let Some(socket) = server.socket() {
         screen::out(format!(
             "{STRONG}Socket{STRONG:#} {0}, for this user alone\n{FAINT}       curl --unix-socket {0} {url}/health{FAINT:#}",

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::{Value, json};
-use toolcrib::tool::{ToolCall, ToolEntry, canonical_json};
+use toolcrib::tool::{ToolCall, ToolEntry, canonical_json, fully_visible, visible};
 use toolcrib::{Annotations, ErrorKind, Toolcrib};
 
 use crate::options::{ConnectChoice, JsonOutput, Options};
@@ -83,14 +83,14 @@ fn page(tool: &ToolEntry) -> String {
     let definition = &tool.definition;
     let mut page = format!("{STRONG}{}{STRONG:#}", definition.name());
     if let Some(title) = definition.title() {
-        let _ = write!(page, "  {title}");
+        let _ = write!(page, "  {}", fully_visible(title));
     }
-    let _ = writeln!(page, "\n{}\n", definition.description().trim());
+    let _ = writeln!(page, "\n{}\n", visible(definition.description().trim()));
     if let Some(reason) = tool.unavailable_reason() {
         let word = if tool.is_blocked() { "blocked" } else { "unavailable" };
-        let _ = writeln!(page, "{WARNING}{word}{WARNING:#}: {reason}\n");
+        let _ = writeln!(page, "{WARNING}{word}{WARNING:#}: {}\n", visible(reason));
     } else if let Some(remark) = &tool.remark {
-        let _ = writeln!(page, "{WARNING}remark{WARNING:#}: {remark}\n");
+        let _ = writeln!(page, "{WARNING}remark{WARNING:#}: {}\n", visible(remark));
     }
     let schema = definition.input_schema();
     let properties = schema.get("properties").and_then(Value::as_object);
@@ -112,12 +112,13 @@ fn page(tool: &ToolEntry) -> String {
                 page,
                 "  toolcrib call {} --json '{}'",
                 definition.name(),
-                canonical_json(example)
+                fully_visible(&canonical_json(example))
             );
         }
     }
     let effects = effects(definition.annotations());
-    let _ = writeln!(page, "\n{FAINT}{effects}; from {}{FAINT:#}", tool.source);
+    let source = tool.source.to_string();
+    let _ = writeln!(page, "\n{FAINT}{effects}; from {}{FAINT:#}", fully_visible(&source));
     if let Some(digest) = &tool.digest {
         let _ = writeln!(page, "{FAINT}digest {digest}{FAINT:#}");
     }
@@ -152,14 +153,15 @@ fn argument(name: &str, property: &Value, required: bool, page: &mut String) {
             None => "any".to_owned(),
         },
     };
+    let (name, kind) = (fully_visible(name), fully_visible(&kind));
     let need = if required { "required" } else { "optional" };
     let _ = write!(page, "  {STRONG}{name}{STRONG:#} ({kind}, {need}");
     if let Some(default) = property.get("default") {
-        let _ = write!(page, ", default {}", canonical_json(default));
+        let _ = write!(page, ", default {}", fully_visible(&canonical_json(default)));
     }
     page.push(')');
     if let Some(description) = property.get("description").and_then(Value::as_str) {
-        let _ = write!(page, "  {}", description.trim());
+        let _ = write!(page, "  {}", visible(description.trim()));
     }
     page.push('\n');
 }

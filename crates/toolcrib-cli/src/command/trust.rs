@@ -2,12 +2,14 @@
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
 use clap::Args;
 use serde_json::{Value, json};
 use toolcrib::config::Config;
+use toolcrib::control::{ControlPlace, running_servers};
 use toolcrib::manifest::declaration::{
     Declaration, PromptDeclaration, ResourceDeclaration, UpstreamDeclaration, UpstreamTransport,
 };
@@ -66,7 +68,9 @@ struct Candidate {
 }
 
 pub(super) fn run(options: &Options, own: &TrustOptions) -> anyhow::Result<Exit> {
-    let config = startup::config(options)?.into_config();
+    let loaded = startup::config(options)?;
+    let place = ControlPlace::of(&loaded);
+    let config = loaded.into_config();
     let keeper = TrustKeeper::of(&config);
     let record = keeper.record().context(
         "there is no state folder (`state.dir: none`), so nothing can be recorded: name the tools in \
@@ -74,6 +78,9 @@ pub(super) fn run(options: &Options, own: &TrustOptions) -> anyhow::Result<Exit>
     )?;
     if own.list {
         return list(&keeper, record, own.output.json);
+    }
+    if let Ok(place) = &place {
+        servers_have_this_state(place, config.state.dir.as_deref())?;
     }
     let unit = own.unit.as_deref().unwrap_or_default();
     if own.revoke {
@@ -102,6 +109,7 @@ pub(super) fn run(options: &Options, own: &TrustOptions) -> anyhow::Result<Exit>
         return Ok(Exit::Failure);
     }
     let state = config.state.dir.as_deref().unwrap_or(Path::new(""));
+    state_belongs_to_the_server(&config, state)?;
     StateDir::open(state).context("state.dir")?;
     let records: Vec<Trusted> = open.iter().map(|one| one.record.clone()).collect();
     record.add(&records)?;
@@ -114,6 +122,50 @@ pub(super) fn run(options: &Options, own: &TrustOptions) -> anyhow::Result<Exit>
         }
     }
     Ok(Exit::Success)
+}
+
+/// Fails if servers run with this config, and all of them have another state folder: they would not see the
+/// record.
+fn servers_have_this_state(place: &ControlPlace, state: Option<&Path>) -> anyhow::Result<()> {
+    let canonical = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let own = canonical(&state.unwrap_or(Path::new("")).join("control"));
+    let servers = running_servers(place).unwrap_or_default();
+    let folders: Vec<_> = servers.iter().filter_map(|one| one.socket.parent()).collect();
+    match (folders.first(), state) {
+        (Some(other), Some(state)) if !folders.contains(&own.as_path()) => {
+            let remedy = match other.parent().filter(|_| other.ends_with("control")) {
+                Some(state) => format!("repeat with `--set state.dir={}`", state.display()),
+                None => "it has none: name the tools in `manifests.trusted` of the config".to_owned(),
+            };
+            bail!(
+                "the server {} runs with this config but not with the state folder {}, so it would not see \
+                 the record: {remedy}",
+                servers.first().map(|one| one.pid).unwrap_or_default(),
+                state.display()
+            )
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Fails where the administrator would make the state folder of a server that runs as another user, who
+/// could not use it then.
+fn state_belongs_to_the_server(config: &Config, state: &Path) -> anyhow::Result<()> {
+    let here = Path::new(".");
+    let folder = Some(config.folder.as_path()).filter(|folder| !folder.as_os_str().is_empty());
+    let (Ok(own), Ok(folder)) = (Path::new("/proc/self").metadata(), folder.unwrap_or(here).metadata())
+    else {
+        return Ok(());
+    };
+    if own.uid() == 0 && folder.uid() != 0 && !state.exists() {
+        bail!(
+            "the state folder {} does not exist, and made now it would belong to the administrator, not to \
+             the user of the config: start the server first, run this command as its user, or name its \
+             folder with `--set state.dir=FOLDER`",
+            state.display()
+        );
+    }
+    Ok(())
 }
 
 /// Asks on the terminal; without one there is nobody to ask.

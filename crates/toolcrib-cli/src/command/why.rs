@@ -3,12 +3,13 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use anstyle::Style;
 use clap::Args;
 use serde_json::{Value, json};
 use toolcrib::core::{Conflict, Divergence, RegistrySnapshot, Reservation};
 use toolcrib::manifest::lock::Kind;
 use toolcrib::names::{DeclaredName, Withheld};
-use toolcrib::tool::{Source, ToolEntry};
+use toolcrib::tool::{Source, ToolEntry, fully_visible};
 
 use super::running;
 use crate::options::{ConnectChoice, JsonOutput, Options};
@@ -125,6 +126,7 @@ fn server_line(pid: u32, answer: &Value) -> String {
             let _ = write!(text, "; a restart would give it to {fresh}");
         }
     }
+    let text = fully_visible(&text);
     format!("  {:<13} {}\n", format!("server {pid}"), screen::folded(&text, 16, 16))
 }
 
@@ -206,78 +208,85 @@ impl<'a> Facts<'a> {
     }
 
     fn page(&self) -> String {
-        let name = self.name;
+        let name = fully_visible(self.name);
         let mut page = format!("{STRONG}{name}{STRONG:#}\n");
-        let mut line = |head: &str, text: String| {
+        let plain = Style::new();
+        let mut line = |head: &str, style: Style, text: &str| {
+            let text = fully_visible(text);
             let text = screen::folded(&text, 16, 16);
-            let _ = writeln!(page, "  {head:<13} {text}");
+            let _ = writeln!(page, "  {head:<13} {style}{text}{style:#}");
         };
         match (self.owner, self.reserved) {
             (Some(owner), _) => {
                 let team = self.team.map(|team| format!(", owned by {team}")).unwrap_or_default();
-                line("declared by", format!("{}{team}", owner.source));
+                line("declared by", plain, &format!("{}{team}", owner.source));
                 if let Some(reason) = owner.unavailable_reason() {
                     let state = if owner.is_blocked() { "blocked" } else { "unavailable" };
-                    line(state, format!("{WARNING}{reason}{WARNING:#}"));
+                    line(state, WARNING, reason);
                 } else {
-                    line("state", "it can be called".to_owned());
+                    line("state", plain, "it can be called");
                 }
                 if let Some(remark) = &owner.remark {
-                    line("remark", format!("{WARNING}{remark}{WARNING:#}"));
+                    line("remark", WARNING, remark);
                 }
             }
             (None, Some(own)) => line(
                 "reserved",
-                format!(
+                plain,
+                &format!(
                     "{} gave it up; only another {} can have it before a restart",
                     own.owner,
                     own.owner.layer.as_str()
                 ),
             ),
             (None, None) if self.besides.is_empty() => {
-                line("unknown", format!("{ERROR}no source declares it{ERROR:#}"));
+                line("unknown", ERROR, "no source declares it");
             }
             (None, None) => {}
         }
         for own in &self.besides {
-            let state = match (&own.withheld, &own.remark) {
+            let (style, state) = match (&own.withheld, &own.remark) {
                 (Some(Withheld::Blocked(reason)), _) => {
-                    format!("{WARNING}blocked: {reason}{WARNING:#}")
+                    (WARNING, format!("blocked: {reason}"))
+                }
+                (Some(Withheld::Untrusted(reason)), _) => {
+                    (WARNING, format!("unavailable: {reason}"))
                 }
                 (Some(Withheld::Shadowed(by)), _) => {
-                    format!("{WARNING}not offered: the name belongs to {by}{WARNING:#}")
+                    (WARNING, format!("not offered: the name belongs to {by}"))
                 }
-                (None, Some(remark)) => format!("{WARNING}{remark}{WARNING:#}"),
+                (None, Some(remark)) => (WARNING, remark.clone()),
                 (None, None) if own.kind == Kind::Upstream => {
-                    format!("its tools are called {}_…", own.name)
+                    (plain, format!("its tools are called {}_…", own.name))
                 }
-                (None, None) => "MCP clients are offered it".to_owned(),
+                (None, None) => (plain, "MCP clients are offered it".to_owned()),
             };
-            line(own.kind.as_str(), format!("declared by {}; {state}", own.source));
+            line(own.kind.as_str(), style, &format!("declared by {}; {state}", own.source));
         }
         for own in &self.waiting {
-            line("waiting", format!("{}, which came later", own.loser.source));
+            line("waiting", plain, &format!("{}, which came later", own.loser.source));
         }
         if let Some(replaced) = self.replaced {
-            line("replaces", format!("{}, as it may", replaced.source));
+            line("replaces", plain, &format!("{}, as it may", replaced.source));
         }
         if let Some(own) = &self.restart {
-            line("a restart", format!("would give it to {}", own.fresh));
+            line("a restart", plain, &format!("would give it to {}", own.fresh));
         }
         if !self.toolsets.is_empty() {
-            line("in toolsets", self.toolsets.join(", "));
+            line("in toolsets", plain, &self.toolsets.join(", "));
         }
         if self.owner.is_some() && !self.not_in.is_empty() {
-            line("not in", self.not_in.join(", "));
+            line("not in", plain, &self.not_in.join(", "));
         }
         for place in &self.broken {
             line(
                 "left out",
-                format!("{place} names it, but cannot be used (see `toolcrib check`)"),
+                plain,
+                &format!("{place} names it, but cannot be used (see `toolcrib check`)"),
             );
         }
         if !self.near.is_empty() {
-            line("did you mean", self.near.join(", "));
+            line("did you mean", plain, &self.near.join(", "));
         }
         page
     }
@@ -295,6 +304,7 @@ fn besides(own: &DeclaredName) -> Value {
     let mut record = json!({"kind": own.kind.as_str(), "declared_by": source(&own.source)});
     match &own.withheld {
         Some(Withheld::Blocked(reason)) => record["blocked"] = json!(reason),
+        Some(Withheld::Untrusted(reason)) => record["untrusted"] = json!(reason),
         Some(Withheld::Shadowed(by)) => record["kept_by"] = source(by),
         None => {}
     }

@@ -245,6 +245,17 @@ fn a_listing_names_what_is_pinned_of_servers_that_it_does_not_ask() {
     let run = crib.run(&["list"]);
     assert!(run.stderr.contains("not asked upstream notes: its tools, as pinned"), "{run:?}");
     assert!(run.stderr.contains(" ago: notes_get; `--connect` asks it"), "{run:?}");
+    let found = crib.run(&["search", "notes"]);
+    assert_eq!(found.code, Some(0), "a pinned name is found: {found:?}");
+    assert!(found.stderr.contains(" ago: notes_get; `--connect` asks it"), "{found:?}");
+    let none = crib.run(&["search", "xylophone"]);
+    assert!(none.code == Some(1) && !none.stderr.contains("notes_get"), "{none:?}");
+    let record = crib.run(&["search", "notes", "--json"]).json();
+    assert_eq!(record["pinned"][0]["tools"][0], "notes_get");
+    let exported = crib.run(&["export", "--format", "openai"]);
+    assert!(exported.stderr.contains("its tools, as pinned"), "{exported:?}");
+    let exported = crib.run(&["export", "--format", "openai", "--connect"]);
+    assert!(exported.stdout.contains("notes_get"), "{exported:?}");
     let run = crib.run(&["show", "notes_get"]);
     assert!(run.stderr.contains("the MCP server notes has it, as pinned"), "{run:?}");
 }

@@ -84,6 +84,17 @@ impl<'s> Place<'s> {
         })
     }
 
+    /// What nothing is read as where a mapping or a list has to stand.
+    pub(super) fn empty(&self) -> Option<Value> {
+        if self.allows_anything() || self.allows("null") {
+            None
+        } else if self.allows("object") {
+            Some(Value::Object(Map::new()))
+        } else {
+            self.allows("array").then(|| Value::Array(Vec::new()))
+        }
+    }
+
     /// Whether the schema leaves the type open.
     fn allows_anything(&self) -> bool {
         let says = ["type", "const", "enum", "properties"];

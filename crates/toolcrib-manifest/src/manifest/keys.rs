@@ -406,6 +406,10 @@ pub(super) const RUN: Keys = Keys {
     instead: &[
         ("command", "the program and its arguments are one list: `argv: [program, argument]`"),
         ("cwd", "`cwd` stands beside `run`, in the tool"),
+        ("profile", "it belongs to `sandbox`, beside `run`: `sandbox: {profile: workspace}`"),
+        ("read", "it belongs to `sandbox`, beside `run`: `sandbox: {read: [/srv/data]}`"),
+        ("sandbox", "`sandbox` stands beside `run`, in the tool"),
+        ("write", "it belongs to `sandbox`, beside `run`: `sandbox: {write: [/srv/data]}`"),
         ("timeout", "the time limit stands beside `run`: `limits: {timeout: 30s}`"),
     ],
 };

@@ -12,15 +12,26 @@ use super::json_text::{JsonText, MAX_BYTES, Problem};
 /// The longest formatted text, in bytes.
 const MAX_PRETTY_BYTES: usize = 16 << 20;
 
+/// What to do about a text that becomes too long.
+#[cfg(feature = "jq")]
+const SMALLER: &str = "Use `minify`, or `query` a part of it.";
+#[cfg(not(feature = "jq"))]
+const SMALLER: &str = "Use `minify`.";
+
 #[derive(Deserialize, JsonSchema)]
 struct JsonArgs {
     /// The JSON text, at most 4 MiB.
     json_string: String,
     /// What to do: `parse` it into structured data, `format` it with two blanks per level,
-    /// `minify` it, list its `keys`, `validate` it, or `query` it with jq.
+    #[cfg_attr(
+        feature = "jq",
+        doc = " `minify` it, list its `keys`, `validate` it, or `query` it with jq."
+    )]
+    #[cfg_attr(not(feature = "jq"), doc = " `minify` it, list its `keys`, or `validate` it.")]
     operation: Operation,
     /// For `query` (required there): a jq program, for example `.items[] | select(.price > 10) |
     /// .name`.
+    #[cfg(feature = "jq")]
     #[schemars(length(min = 1, max = 4000))]
     query: Option<String>,
     /// For `keys`: the JSON pointer of the object to look at, for example `/items/0`. Default:
@@ -36,11 +47,13 @@ enum Operation {
     Minify,
     Keys,
     Validate,
+    #[cfg(feature = "jq")]
     Query,
 }
 
 /// Work on JSON text: parse, format or minify it (key order is kept), list keys, validate it with
 /// line and column of the first mistake and with repeated keys, or query it with jq.
+#[cfg(feature = "jq")]
 #[tool(
     category = "data",
     tags("json", "jq"),
@@ -56,13 +69,38 @@ enum Operation {
     )
 )]
 fn json_process(args: JsonArgs, cx: &CallContext) -> Result<ToolOutput, ToolError> {
+    process(&args, cx)
+}
+
+/// Work on JSON text: parse, format or minify it (key order is kept), list keys, or validate it
+/// with line and column of the first mistake and with repeated keys.
+#[cfg(not(feature = "jq"))]
+#[tool(
+    category = "data",
+    tags("json"),
+    read_only,
+    destructive = false,
+    idempotent,
+    open_world = false,
+    timeout = "10s",
+    examples(
+        r#"{"json_string": "{\"b\":1,\"a\":[2,3]}", "operation": "format"}"#,
+        r#"{"json_string": "{\"a\": 1,}", "operation": "validate"}"#
+    )
+)]
+fn json_process(args: JsonArgs, cx: &CallContext) -> Result<ToolOutput, ToolError> {
+    process(&args, cx)
+}
+
+#[cfg_attr(not(feature = "jq"), expect(unused_variables, reason = "only queries watch the call"))]
+fn process(args: &JsonArgs, cx: &CallContext) -> Result<ToolOutput, ToolError> {
     if args.json_string.len() > MAX_BYTES {
         return Err(ToolError::invalid_args(format!(
             "`json_string` has {} bytes; at most {MAX_BYTES} are read",
             args.json_string.len()
         )));
     }
-    check_parameters(&args)?;
+    check_parameters(args)?;
     let text = match JsonText::check(&args.json_string) {
         Ok(text) => text,
         Err(problem) if args.operation == Operation::Validate => return Ok(invalid(&problem)),
@@ -74,19 +112,27 @@ fn json_process(args: JsonArgs, cx: &CallContext) -> Result<ToolOutput, ToolErro
         Operation::Minify => Ok(text.minified().into()),
         Operation::Keys => keys(text, args.pointer.as_deref().unwrap_or_default()),
         Operation::Validate => Ok(valid(text)),
+        #[cfg(feature = "jq")]
         Operation::Query => query(text, args.query.as_deref().unwrap_or_default(), cx),
     }
 }
 
 /// Refuses parameters that the operation would silently ignore, and asks for those it needs.
 fn check_parameters(args: &JsonArgs) -> Result<(), ToolError> {
-    if args.query.is_some() && args.operation != Operation::Query {
-        return Err(ToolError::invalid_args("`query` belongs to the operation `query` only")
-            .with_hint("Leave it out, or set `operation` to `query`."));
-    }
+    #[cfg(feature = "jq")]
+    check_query(args)?;
     if args.pointer.is_some() && args.operation != Operation::Keys {
         return Err(ToolError::invalid_args("`pointer` belongs to the operation `keys` only")
             .with_hint("Leave it out, or set `operation` to `keys`."));
+    }
+    Ok(())
+}
+
+#[cfg(feature = "jq")]
+fn check_query(args: &JsonArgs) -> Result<(), ToolError> {
+    if args.query.is_some() && args.operation != Operation::Query {
+        return Err(ToolError::invalid_args("`query` belongs to the operation `query` only")
+            .with_hint("Leave it out, or set `operation` to `query`."));
     }
     if args.operation == Operation::Query && args.query.as_deref().unwrap_or_default().is_empty() {
         return Err(ToolError::invalid_args("the operation `query` needs `query`")
@@ -106,7 +152,7 @@ fn parse(text: &str) -> Result<ToolOutput, ToolError> {
 fn format(text: JsonText<'_>) -> Result<ToolOutput, ToolError> {
     text.pretty(MAX_PRETTY_BYTES).map(ToolOutput::from).ok_or_else(|| {
         ToolError::execution(format!("formatted, it has more than {MAX_PRETTY_BYTES} bytes"))
-            .with_hint("Use `minify`, or `query` a part of it.")
+            .with_hint(SMALLER)
     })
 }
 
@@ -151,9 +197,4 @@ fn invalid(problem: &Problem) -> ToolOutput {
 #[cfg(feature = "jq")]
 fn query(text: JsonText<'_>, program: &str, cx: &CallContext) -> Result<ToolOutput, ToolError> {
     super::jq::query(text, program, cx)
-}
-
-#[cfg(not(feature = "jq"))]
-fn query(_: JsonText<'_>, _: &str, _: &CallContext) -> Result<ToolOutput, ToolError> {
-    Err(ToolError::unavailable("this build has no jq (cargo feature `jq`)"))
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use toolcrib_core::masking::Mask;
-use toolcrib_manifest::layers::{LayerProblem, Layered, Origin, Setting, decode_layers};
+use toolcrib_manifest::layers::{LayerProblem, Layered, Origin, Setting, decode_layers, value_at};
 
 use super::Config;
 use super::places::StateHome;
@@ -17,6 +17,8 @@ pub const VARIABLE_PREFIX: &str = "TOOLCRIB__";
 #[cfg(feature = "http")]
 const TOKEN_VARIABLE: &str = "TOOLCRIB_TOKEN";
 
+/// The key of the state folder, as one text.
+const STATE_KEY: &str = "state.dir";
 /// The key of the token, as one text.
 const TOKEN_KEY: &str = "server.token";
 
@@ -108,6 +110,8 @@ pub struct LoadedConfig {
     file: Option<PathBuf>,
     /// The variables that set a token, also where a flag said another.
     token_variables: Vec<String>,
+    /// The variable that decided the default of `state.dir`.
+    state_variable: Option<&'static str>,
 }
 
 /// One value of a config.
@@ -206,15 +210,46 @@ impl ConfigLayers {
             // Nobody named it.
             config.manifests.may_be_missing = true;
         }
+        let mut state_variable = None;
+        if config.state.says_none() {
+            config.state.dir = None;
+        } else if config.state.dir.is_none() {
+            config.state.dir = state_home.folder(path.as_deref());
+            config.state.is_default = true;
+            state_variable = state_home.variable();
+        }
+        config.state.users_default = state_home.users_folder(path.as_deref());
+        config.own_files.extend(path.clone());
+        layered.value = config;
+        Ok(LoadedConfig { layered, file: path, token_variables, state_variable })
+    }
+
+    /// What it takes to find the servers of a config that [`load`](Self::load) refuses: its file, and of
+    /// its values `state` alone, as far as that can be read.
+    pub(crate) fn salvage(self) -> (Config, Option<PathBuf>) {
+        let Self { file: path, variables, flags, state_home, .. } = self;
+        let settings = variables.into_iter().chain(flags);
+        let settings: Vec<_> = settings.filter(|one| one.key() == STATE_KEY).collect();
+        let set = decode_layers::<Config>(None, &settings).ok();
+        let mut config = Config::default();
+        config.state.dir = set.and_then(|set| set.value.state.dir);
+        if config.state.dir.is_none()
+            && let Some(path) = &path
+            && let Ok(text) = std::fs::read_to_string(path)
+            && let Some(Value::String(dir)) =
+                value_at((&path.to_string_lossy(), &text), &["state", "dir"])
+        {
+            config.state.dir = Some(dir.into());
+            config = config.rebased(path.parent().unwrap_or(Path::new("")), |_| true);
+        }
+        config.state.users_default = state_home.users_folder(path.as_deref());
         if config.state.says_none() {
             config.state.dir = None;
         } else if config.state.dir.is_none() {
             config.state.dir = state_home.folder(path.as_deref());
             config.state.is_default = true;
         }
-        config.own_files.extend(path.clone());
-        layered.value = config;
-        Ok(LoadedConfig { layered, file: path, token_variables })
+        (config, path)
     }
 }
 
@@ -246,6 +281,11 @@ impl LoadedConfig {
 
     /// Where the value of a key is from.
     pub fn origin<P: AsRef<str>>(&self, path: &[P]) -> Origin {
+        if let Some(variable) = self.state_variable
+            && path.iter().map(AsRef::as_ref).eq(STATE_KEY.split('.'))
+        {
+            return Origin::Setting(variable.to_owned());
+        }
         self.layered.origin(path)
     }
 
@@ -287,7 +327,7 @@ impl LoadedConfig {
                 }
             }
             value => values.push(EffectiveValue {
-                origin: self.layered.origin(path),
+                origin: self.origin(path),
                 path: path.clone(),
                 value,
             }),

@@ -80,6 +80,11 @@ pub struct State {
     #[serde(skip)]
     #[schemars(skip)]
     pub is_default: bool,
+    /// The folder that this config has by default where no service manager names one. A server with another
+    /// folder leaves a link to its socket in it, by which commands find the server.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub users_default: Option<PathBuf>,
 }
 
 /// The word for no folder.
@@ -120,9 +125,20 @@ impl StateHome {
 
     /// The default state folder of a config; none where the environment names no place.
     pub(super) fn folder(&self, config: Option<&Path>) -> Option<PathBuf> {
-        if let Some(service) = &self.service {
-            return Some(service.clone());
+        self.service.clone().or_else(|| self.users_folder(config))
+    }
+
+    /// The variable that decides the default folder; none where that is the home folder.
+    pub(super) fn variable(&self) -> Option<&'static str> {
+        match (&self.service, &self.user) {
+            (Some(_), _) => Some("STATE_DIRECTORY"),
+            (None, Some(_)) => Some("XDG_STATE_HOME"),
+            (None, None) => None,
         }
+    }
+
+    /// The default state folder of a config, whatever a service manager says.
+    pub(super) fn users_folder(&self, config: Option<&Path>) -> Option<PathBuf> {
         let user = self.user.clone();
         let user = user.or_else(|| Some(self.home.as_ref()?.join(".local/state")))?;
         // Without a file, that of the first one that could come to be here.

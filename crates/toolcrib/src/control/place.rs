@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use toolcrib_core::fingerprint::Fingerprint;
 
-use crate::config::{Config, LoadedConfig};
+use crate::config::{Config, ConfigError, ConfigLayers, LoadedConfig};
 
 /// The variable that names the user's own directory of what runs.
 const RUNTIME_DIR: &str = "XDG_RUNTIME_DIR";
@@ -34,6 +34,9 @@ const DIGITS: usize = 16;
 pub struct ControlPlace {
     /// Outermost first: those that are made where they are not there.
     pub(super) folders: Vec<PathBuf>,
+    /// Other folders that belong to the config, outermost first each. Servers whose sockets are elsewhere,
+    /// since they have another state folder, leave a link in them.
+    pub(super) links: Vec<Vec<PathBuf>>,
 }
 
 /// Why the servers of a config have no place for their sockets.
@@ -57,16 +60,45 @@ impl ControlPlace {
         Self::of_config(loaded.config(), loaded.file(), std::env::var_os(RUNTIME_DIR))
     }
 
+    /// The place of a config that may be broken: servers that run have an earlier state of it. Then the
+    /// error says what is wrong with it.
+    pub fn find(layers: &ConfigLayers) -> (Result<Self, NoControlPlace>, Option<ConfigError>) {
+        match layers.clone().load() {
+            Ok(loaded) => (Self::of(&loaded), None),
+            Err(error) => {
+                let (config, file) = layers.clone().salvage();
+                let runtime_dir = std::env::var_os(RUNTIME_DIR);
+                (Self::of_config(&config, file.as_deref(), runtime_dir), Some(error))
+            }
+        }
+    }
+
     fn of_config(
         config: &Config,
         file: Option<&Path>,
         runtime_dir: Option<OsString>,
     ) -> Result<Self, NoControlPlace> {
+        let runtime = Self::in_runtime_dir(file, runtime_dir);
         // A default folder that is not there is none that a server could make.
         let state = config.state.dir.as_ref();
         if let Some(state) = state.filter(|dir| !config.state.is_default || dir.is_dir()) {
-            return Ok(Self { folders: vec![state.join("control")] });
+            let users = config.state.users_default.as_ref().filter(|folder| *folder != state);
+            let users = users.map(|folder| vec![folder.clone(), folder.join("control")]);
+            let links = runtime.ok().into_iter().chain(users).collect();
+            return Ok(Self { folders: vec![state.join("control")], links });
         }
+        let users = config.state.users_default.as_ref();
+        // What is kept in memory alone leaves nothing there.
+        let users = users.filter(|folder| folder.is_dir());
+        let links = users.map(|folder| vec![folder.clone(), folder.join("control")]);
+        Ok(Self { folders: runtime?, links: links.into_iter().collect() })
+    }
+
+    /// The config's folder, and the one around it, in the user's own directory of what runs.
+    fn in_runtime_dir(
+        file: Option<&Path>,
+        runtime_dir: Option<OsString>,
+    ) -> Result<Vec<PathBuf>, NoControlPlace> {
         let Some(dir) = runtime_dir.filter(|dir| !dir.is_empty()) else {
             return Err(NoControlPlace(format!(
                 "the config names no `state.dir`, and {RUNTIME_DIR} is not set"
@@ -84,13 +116,28 @@ impl ControlPlace {
         })?;
         let name = Fingerprint::of_json(&json!(config.to_string_lossy())).to_string();
         let servers = own.join(name.get(..DIGITS).unwrap_or(&name));
-        Ok(Self { folders: vec![own, servers] })
+        Ok(vec![own, servers])
     }
 
     /// The directory, which need not be there.
     pub fn path(&self) -> &Path {
         self.folders.last().map_or(Path::new(""), PathBuf::as_path)
     }
+
+    /// All directories in which servers of the config are looked for, the [`path`](Self::path) first.
+    pub fn searched(&self) -> impl Iterator<Item = &Path> {
+        let links = self.links.iter().filter_map(|folders| folders.last());
+        std::iter::once(self.path()).chain(links.map(PathBuf::as_path))
+    }
+}
+
+/// Whether only this user can change what is in the directory. The system's administrator, who can change
+/// everything, may look into those of others.
+pub(super) fn is_private(dir: &Path) -> bool {
+    let own = rustix::process::geteuid().as_raw();
+    fs::symlink_metadata(dir).is_ok_and(|found| {
+        found.is_dir() && (own == 0 || found.uid() == own) && found.mode() & 0o022 == 0
+    })
 }
 
 /// The directory itself, if it is this user's alone; else why not, as a clause about it. Whoever

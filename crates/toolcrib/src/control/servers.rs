@@ -3,11 +3,13 @@
 use std::fs;
 use std::io;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
 
 use toolcrib_http::{HttpError, OwnerClient, OwnerSocket};
 
 use super::ControlPlace;
+use super::place::is_private;
 use crate::stores::private_dir;
 
 /// Servers of one process number, in containers that share a directory.
@@ -18,6 +20,8 @@ const SAME_NUMBER: u32 = 16;
 pub struct RunningServer {
     /// Its process.
     pub pid: u32,
+    /// Its socket.
+    pub socket: PathBuf,
     /// Asks it, with every right.
     pub client: OwnerClient,
 }
@@ -45,29 +49,83 @@ impl ControlPlace {
         }
         opened
     }
+
+    /// Leaves links to this server's socket where commands with the same config but another state folder
+    /// look. They are removed when the answer is dropped. A folder that cannot be used gets none.
+    pub fn announce(&self, socket: &OwnerSocket) -> Announcement {
+        let mut links = Vec::new();
+        let Ok(socket) = fs::canonicalize(socket.path()) else { return Announcement(links) };
+        let Some(name) = socket.file_name() else { return Announcement(links) };
+        for folders in &self.links {
+            let made = folders.iter().try_for_each(|folder| private_dir(folder));
+            let Some(link) = folders.last().map(|folder| folder.join(name)) else { continue };
+            let _ = fs::remove_file(&link);
+            match made.and_then(|()| symlink(&socket, &link)) {
+                Ok(()) => links.push(link),
+                Err(error) => tracing::debug!(
+                    link = %link.display(), %error,
+                    "no link to the owner's socket: commands with another state folder do not find this \
+                     server here"
+                ),
+            }
+        }
+        Announcement(links)
+    }
 }
 
-/// The servers of a place, by process number. A socket that a server left behind is removed. Where the
-/// directory does not exist, no server runs.
+/// Links to a server's socket, which last as long as this.
+#[derive(Debug, Default)]
+#[must_use = "the links are removed when this is dropped"]
+pub struct Announcement(Vec<PathBuf>);
+
+impl Drop for Announcement {
+    fn drop(&mut self) {
+        for link in &self.0 {
+            let _ = fs::remove_file(link);
+        }
+    }
+}
+
+/// The servers of a place, by process number: also those with another state folder, by the links that they
+/// leave. A socket or link that a server left behind is removed. Where no directory exists, no server runs.
 pub fn running_servers(place: &ControlPlace) -> io::Result<Vec<RunningServer>> {
-    let entries = match fs::read_dir(place.path()) {
+    let mut servers = servers_in(place.path())?;
+    for folder in place.searched().skip(1).filter(|folder| is_private(folder)) {
+        // Nobody has named it: one that cannot be read has nothing to say.
+        for server in servers_in(folder).unwrap_or_default() {
+            if !servers.iter().any(|known| known.socket == server.socket) {
+                servers.push(server);
+            }
+        }
+    }
+    servers.sort_by_key(|server| server.pid);
+    Ok(servers)
+}
+
+fn servers_in(folder: &Path) -> io::Result<Vec<RunningServer>> {
+    let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(error),
     };
     let mut servers = Vec::new();
     for entry in entries {
-        let socket = entry?.path();
-        let Some(pid) = process_of(&socket) else { continue };
-        match UnixStream::connect(&socket) {
-            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                // Nobody listens, and nobody ever will: the name is of a process that is gone.
-                let _ = fs::remove_file(&socket);
-            }
-            _ => servers.push(RunningServer { pid, client: OwnerClient::new(socket) }),
+        let found = entry?.path();
+        let Some(pid) = process_of(&found) else { continue };
+        let socket = fs::canonicalize(&found);
+        let gone = match &socket {
+            // Nobody listens, and nobody ever will: the name is of a process that is gone.
+            Ok(socket) => UnixStream::connect(socket).is_err_and(|error| {
+                matches!(error.kind(), io::ErrorKind::ConnectionRefused)
+            }),
+            Err(error) => error.kind() == io::ErrorKind::NotFound,
+        };
+        if gone {
+            let _ = fs::remove_file(&found);
+        } else if let Ok(socket) = socket {
+            servers.push(RunningServer { pid, client: OwnerClient::new(socket.clone()), socket });
         }
     }
-    servers.sort_by_key(|server| server.pid);
     Ok(servers)
 }
 

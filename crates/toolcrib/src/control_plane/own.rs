@@ -69,6 +69,7 @@ impl Config {
             own.hidden.extend(CONFIG_NAMES.map(|name| folder.join(name)));
         }
         own.hidden.extend(self.state.dir.clone());
+        own.hidden.extend(self.state.users_default.clone());
         if let Some(log) = &self.audit.file {
             own.hidden.push(log.clone());
             own.hidden.extend(self.audit_folder().filter(|folder| !self.holds_work(folder)));

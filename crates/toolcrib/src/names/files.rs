@@ -23,8 +23,8 @@ pub(crate) struct Declared<T> {
     pub(crate) name: String,
     pub(crate) description: Option<String>,
     pub(crate) origin: Origin,
-    /// Why the lock blocks it.
-    pub(crate) blocked: Option<String>,
+    /// Why the lock blocks it, or that it needs trust.
+    pub(crate) blocked: Option<Withheld>,
     /// What the lock says of it otherwise.
     pub(crate) remark: Option<String>,
     /// What is behind the name.
@@ -176,7 +176,7 @@ impl<T> FileNames<T> {
                     None => Source::new(Layer::Host, one.name.as_str()),
                 };
                 let withheld = match &one.blocked {
-                    Some(reason) => Some(Withheld::Blocked(reason.clone())),
+                    Some(withheld) => Some(withheld.clone()),
                     None => (!owns).then(|| Withheld::Shadowed(winner())),
                 };
                 let other = fresh.get(&key).filter(|other| owns && *other != file);

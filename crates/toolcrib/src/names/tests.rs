@@ -138,7 +138,7 @@ fn files_without_such_names_concern_nobody() {
 #[test]
 fn what_the_lock_blocks_gets_a_name_only_where_nobody_else_wants_it_and_keeps_one_it_had() {
     let blocked = |name| {
-        let reason = Some("not accepted".to_owned());
+        let reason = Some(Withheld::Blocked("not accepted".to_owned()));
         let one = Declared { blocked: reason, ..declared(name, (Kind::Prompt, "notes")) };
         FileChange::Replace(file(name), vec![one])
     };

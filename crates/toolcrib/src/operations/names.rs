@@ -34,6 +34,7 @@ fn record(one: &DeclaredName) -> Value {
     let mut record = json!({"kind": one.kind.as_str(), "declared_by": one.source.to_string()});
     match &one.withheld {
         Some(Withheld::Blocked(reason)) => record["blocked"] = json!(reason),
+        Some(Withheld::Untrusted(reason)) => record["untrusted"] = json!(reason),
         Some(Withheld::Shadowed(by)) => record["kept_by"] = json!(by.to_string()),
         None => {}
     }

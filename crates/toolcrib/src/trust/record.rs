@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+#[cfg(unix)]
+use crate::stores::give_to_owner;
+
 /// A declaration that the operator trusts, as it was then.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -115,6 +118,10 @@ impl TrustRecord {
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let lock = options.open(self.path.with_extension("lock"))?;
+        #[cfg(unix)]
+        let folder = self.path.parent().unwrap_or(Path::new("."));
+        #[cfg(unix)]
+        give_to_owner(&lock, folder)?;
         lock.lock()?;
         let mut trusted = self.read()?;
         change(&mut trusted);
@@ -124,6 +131,8 @@ impl TrustRecord {
         let unfinished = self.path.with_extension("part");
         let mut file = options.truncate(true).open(&unfinished)?;
         file.write_all(&serde_json::to_vec_pretty(&Document { version: VERSION, trusted })?)?;
+        #[cfg(unix)]
+        give_to_owner(&file, folder)?;
         file.sync_all()?;
         fs::rename(&unfinished, &self.path)
     }
@@ -135,7 +144,8 @@ fn is_private(found: &fs::Metadata) -> bool {
     use std::os::unix::fs::MetadataExt as _;
 
     let own = rustix::process::geteuid().as_raw();
-    (found.uid() == own || found.uid() == 0) && found.mode() & 0o022 == 0
+    // The administrator looks into the folders of servers that run as another user.
+    (own == 0 || found.uid() == own || found.uid() == 0) && found.mode() & 0o022 == 0
 }
 
 #[cfg(not(unix))]
@@ -168,6 +178,26 @@ mod tests {
         assert_eq!(record.trusted(), [trusted("a", "1"), trusted("b", "2")]);
         assert_eq!(record.remove(|own| own.name == "a").unwrap(), 1);
         assert_eq!(record.trusted(), [trusted("b", "2")]);
+    }
+
+    #[test]
+    fn what_the_administrator_records_belongs_to_the_user_of_the_state_folder() {
+        use std::os::unix::fs::{MetadataExt as _, chown};
+
+        let dir = tempfile::tempdir().unwrap();
+        let (user, group) = (12_345, 12_346);
+        if chown(dir.path(), Some(user), Some(group)).is_err() {
+            // Only the administrator can give files away.
+            return;
+        }
+        let record = TrustRecord::in_state(dir.path());
+        record.add(&[trusted("a", "1")]).unwrap();
+        record.add(&[trusted("b", "1")]).unwrap();
+        for entry in fs::read_dir(dir.path()).unwrap() {
+            let found = entry.unwrap().metadata().unwrap();
+            assert_eq!((found.uid(), found.gid()), (user, group));
+        }
+        assert_eq!(record.read().unwrap().len(), 2);
     }
 
     #[test]

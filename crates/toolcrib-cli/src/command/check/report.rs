@@ -5,16 +5,19 @@ use toolcrib::lint::Checked;
 use toolcrib::manifest::directory::{DirectoryLoad, FileLoad};
 use toolcrib::manifest::lock::Kind;
 use toolcrib::manifest::{Diagnostic, Severity};
-use toolcrib::tool::Source;
+use toolcrib::tool::{Source, fully_visible};
 
 use super::mend::Mended;
-use crate::screen::{self, FAINT, STRONG, count};
+use crate::screen::{self, FAINT, STRONG, WARNING, count};
 
 /// Everything a check says.
 pub(super) struct Report<'c> {
     files: &'c DirectoryLoad,
     shadowed: Vec<Value>,
     mended: Vec<Mended>,
+    /// Names in the config that match nothing.
+    unmatched: Vec<String>,
+    strict: bool,
     /// Whether hints are left out.
     quiet: bool,
     /// Whether the check fails.
@@ -51,7 +54,15 @@ impl<'c> Report<'c> {
     ) -> Self {
         let failed = checked.files.problems().any(|(_, found)| fails(found.severity, strict))
             || mended.iter().any(|file| file.failure.is_some());
-        Self { files: &checked.files, shadowed: shadowed(checked), mended, quiet, failed }
+        let (files, shadowed) = (&checked.files, shadowed(checked));
+        Self { files, shadowed, mended, unmatched: Vec::new(), strict, quiet, failed }
+    }
+
+    /// Takes names in the config that match nothing, as warnings.
+    pub(super) fn with_config(mut self, unmatched: Vec<String>) -> Self {
+        self.failed |= self.strict && !unmatched.is_empty();
+        self.unmatched = unmatched;
+        self
     }
 
     /// The problems that are told, in the order of the files and of their texts.
@@ -75,7 +86,8 @@ impl<'c> Report<'c> {
             "files": self.files.files.len(),
             "tools": self.files.declarations().count(),
             "errors": self.count(Severity::Error),
-            "warnings": self.count(Severity::Warning),
+            "warnings": self.count(Severity::Warning) + self.unmatched.len(),
+            "config": self.unmatched,
             "hints": self.count(Severity::Hint),
             "diagnostics": diagnostics,
             "shadowed": self.shadowed,
@@ -107,6 +119,9 @@ impl<'c> Report<'c> {
                 count(all - limit, "more problem")
             ));
         }
+        for text in &self.unmatched {
+            screen::note(format!("{WARNING}warning[unmatched-name]{WARNING:#}: {}\n", fully_visible(text)));
+        }
         let fixable = self.problems().filter(|(_, problem)| problem.fix.is_some()).count();
         if fixable > 0 && self.mended.is_empty() {
             screen::note(format!("{FAINT}`--fix` mends up to {fixable} of them{FAINT:#}\n"));
@@ -120,7 +135,7 @@ impl<'c> Report<'c> {
             count(self.files.declarations().count(), "tool"),
             count(self.files.files.len(), "file"),
             count(self.count(Severity::Error), "error"),
-            count(self.count(Severity::Warning), "warning"),
+            count(self.count(Severity::Warning) + self.unmatched.len(), "warning"),
         ))
     }
 }

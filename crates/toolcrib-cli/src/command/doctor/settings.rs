@@ -10,6 +10,7 @@ use toolcrib::control::ControlPlace;
 use toolcrib::core::policy::PolicyMode;
 use toolcrib::manifest::layers::Origin;
 use toolcrib::runners::Secrets;
+use toolcrib::stores::foreign_entry;
 
 use super::findings::{Findings, Verdict};
 
@@ -120,6 +121,12 @@ fn state(state: &State, findings: &mut Findings) {
             ),
             "use a directory of its own, or run chmod 700 on it",
         ),
+        Ok(_) if matches!(foreign_entry(dir), Ok(Some(_))) => findings.trouble(
+            trouble,
+            "state",
+            format!("{shown} holds files, and none of them is state of toolcrib"),
+            "name an empty folder in state.dir, or one that does not exist yet",
+        ),
         Ok(_) => match writable(dir) {
             Ok(()) => findings.good("state", format!("{shown} is private and can be written to")),
             Err(error) => findings.trouble(
@@ -159,8 +166,10 @@ fn state(state: &State, findings: &mut Findings) {
 fn control(loaded: &LoadedConfig, findings: &mut Findings) {
     match ControlPlace::of(loaded) {
         Ok(place) => {
-            let place = place.path().display();
-            findings.good("control", format!("running servers are found in {place}"));
+            let searched: Vec<_> =
+                place.searched().map(|folder| folder.display().to_string()).collect();
+            let searched = searched.join(" or ");
+            findings.good("control", format!("running servers are found in {searched}"));
         }
         Err(why) => {
             findings.note("control", format!("{why}: status, reload and stats find no server"));

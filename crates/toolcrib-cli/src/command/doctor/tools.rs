@@ -67,6 +67,9 @@ pub(super) fn look(options: &Options, config: &Config, findings: &mut Findings) 
             );
         }
     }
+    for text in started.crib.unmatched_names(config) {
+        findings.warn("config", text, "correct the name, or remove the entry");
+    }
     for conflict in snapshot.conflicts() {
         findings.warn("names", conflict.to_string(), "rename one of them");
     }

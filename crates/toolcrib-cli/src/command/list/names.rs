@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use toolcrib::manifest::lock::Kind;
 use toolcrib::names::{DeclaredName, Withheld};
+use toolcrib::tool::fully_visible;
 
 use crate::command::columns::{Columns, gist};
 use crate::options::ToolsetChoice;
@@ -27,11 +28,11 @@ impl Names {
     }
 
     /// What clients are offered, a table for each kind that there is.
-    pub(super) fn tables(&self) -> Vec<String> {
+    pub(super) fn tables(&self, wide: bool) -> Vec<String> {
         let table = |(kind, head): (Kind, &str)| {
             let mut offered = self.offered(kind).peekable();
             offered.peek()?;
-            let columns = Columns::new([head, "DESCRIPTION", "SOURCE"]);
+            let columns = Columns::new([head, "DESCRIPTION", "SOURCE"]).shorten(1, wide);
             Some(columns.rows(offered.map(|one| {
                 let description = one.description.as_deref().unwrap_or_default();
                 let source =
@@ -54,13 +55,16 @@ impl Names {
         let line = |one: &DeclaredName| {
             let (word, reason) = match (&one.withheld, &one.remark) {
                 (Some(Withheld::Blocked(reason)), _) => ("blocked", reason.clone()),
+                (Some(Withheld::Untrusted(reason)), _) => ("unavailable", reason.clone()),
                 (Some(Withheld::Shadowed(by)), _) => {
                     ("shadowed", format!("the name belongs to {by}"))
                 }
                 (None, Some(remark)) => ("remark", remark.clone()),
                 (None, None) => return None,
             };
-            let (kind, name, source) = (one.kind.as_str(), &one.name, &one.source);
+            let (kind, source) = (one.kind.as_str(), one.source.to_string());
+            let (name, reason) = (fully_visible(&one.name), fully_visible(&reason));
+            let source = fully_visible(&source);
             Some(format!(
                 "{WARNING}{word}{WARNING:#} {kind} {STRONG}{name}{STRONG:#}: {reason} \
                  {FAINT}({source}){FAINT:#}"
@@ -83,6 +87,11 @@ impl Names {
         if all && !withheld.is_empty() {
             document["withheld"] = withheld.into();
         }
+    }
+
+    /// How many nobody is offered until the operator trusts them.
+    pub(super) fn untrusted(&self) -> usize {
+        self.0.iter().filter(|one| matches!(one.withheld, Some(Withheld::Untrusted(_)))).count()
     }
 
     pub(super) fn blocked(&self) -> usize {
@@ -113,6 +122,7 @@ fn record(one: &DeclaredName) -> Value {
     });
     match &one.withheld {
         Some(Withheld::Blocked(reason)) => record["blocked"] = json!(reason),
+        Some(Withheld::Untrusted(reason)) => record["untrusted"] = json!(reason),
         Some(Withheld::Shadowed(by)) => record["kept_by"] = json!(by.to_string()),
         None => {}
     }

@@ -1,0 +1,153 @@
+//! Commands find the servers of their config, with whatever state folder and however broken the config is.
+
+use std::fs;
+use std::process::Command;
+
+use crate::crib::{Crib, run};
+use crate::running::until;
+use crate::stopping::{Server, command};
+
+const TOOL: &str = "toolcrib: 1
+tools:
+  - name: restart
+    description: Restart the service that answers on port 80. Not for other services.
+    run: {argv: [echo, restarted]}
+    sandbox: {profile: trusted}
+";
+
+fn serve() -> Command {
+    let mut command = command(env!("CARGO_BIN_EXE_toolcrib"));
+    command.args(["serve", "--listen", "127.0.0.1:0", "--json"]).env_remove("TOOLCRIB_TOKEN");
+    command
+}
+
+/// A crib whose server keeps its state where a command finds it only by the config.
+fn crib_with_a_server_elsewhere() -> (Crib, Server) {
+    let crib = Crib::new(&[("services.yaml", TOOL)]);
+    crib.config("policy: {}\n");
+    let mut serve = serve();
+    serve.args(["--set", &format!("state.dir={}", crib.data().join("other").display())]);
+    let server = Server::spawn(&crib, serve);
+    until(&crib, &["status"], |run| run.code == Some(0));
+    (crib, server)
+}
+
+#[test]
+fn a_server_with_another_state_folder_is_found_by_its_config() {
+    let (crib, server) = crib_with_a_server_elsewhere();
+    for look in [&["status"][..], &["stats"], &["reload"], &["approvals"]] {
+        let found = crib.run(look);
+        assert_eq!(found.code, Some(0), "{look:?}: {found:?}");
+    }
+    let pid = crib.run(&["status", "--json"]).json()["servers"][0]["pid"].clone();
+    assert_eq!(pid, server.id());
+    // A server has one entry, however many ways lead to it.
+    let own = format!("state.dir={}", crib.data().join("other").display());
+    let named = crib.run(&["status", "--json", "--set", &own]).json();
+    assert_eq!(named["servers"].as_array().map(Vec::len), Some(1));
+    drop(server);
+    let gone = crib.run(&["status"]);
+    assert_eq!(gone.code, Some(1));
+    for said in ["no server runs with this config", "/state/toolcrib/", "--set state.dir=FOLDER"] {
+        assert!(gone.stderr.contains(said), "{gone:?}");
+    }
+}
+
+#[test]
+fn trust_is_not_recorded_where_the_server_does_not_look() {
+    let (crib, _server) = crib_with_a_server_elsewhere();
+    let refused = crib.run(&["trust", "tools.d/services.yaml:restart", "--yes"]);
+    let remedy = format!("repeat with `--set state.dir={}`", crib.data().join("other").display());
+    assert!(refused.code == Some(2) && refused.stderr.contains(&remedy), "{refused:?}");
+    let own = format!("state.dir={}", crib.data().join("other").display());
+    let done = crib.run(&["trust", "tools.d/services.yaml:restart", "--yes", "--set", &own]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    until(&crib, &["status"], |run| run.stdout.contains("0 unavailable"));
+}
+
+#[test]
+fn servers_are_found_and_asked_with_a_broken_config() {
+    let crib = Crib::new(&[]);
+    for (state, broken) in [
+        ("policy: {}\n", "policy: {mode: guraded}\n"),
+        ("policy: {}\n", "policy: {mode: [\n"),
+        ("state: {dir: own}\n", "state: {dir: own}\npolicy: {mode: guraded}\n"),
+        ("state: {dir: own}\n", "state: {dir: own}\npolicy: {mode: [\n"),
+    ] {
+        crib.config(state);
+        let server = Server::spawn(&crib, serve());
+        until(&crib, &["status"], |run| run.code == Some(0));
+        crib.config(broken);
+        for look in [&["status"][..], &["approvals"], &["stats"]] {
+            let found = crib.run(look);
+            assert_eq!(found.code, Some(0), "{broken}: {found:?}");
+            let warning = "warning: the settings cannot be used: 1 mistake. Running servers keep";
+            assert!(found.stderr.contains(warning) && found.stderr.contains("-->"), "{found:?}");
+        }
+        let refused = crib.run(&["reload"]);
+        assert!(refused.code == Some(1) && refused.stderr.contains("nothing was changed"), "{refused:?}");
+        crib.config(state);
+        assert_eq!(crib.run(&["reload"]).code, Some(0));
+        drop(server);
+    }
+}
+
+#[test]
+fn a_start_and_the_status_name_what_is_unavailable_and_names_that_match_nothing() {
+    let crib = Crib::new(&[]);
+    let tools: String = (0..7)
+        .map(|at| {
+            format!(
+                "  - name: tool_{at}\n    description: Restart number {at}.\n    run: {{argv: [echo]}}\n    \
+                 sandbox: {{profile: trusted}}\n"
+            )
+        })
+        .collect();
+    crib.write("services.yaml", &format!("toolcrib: 1\ntools:\n{tools}"));
+    crib.config(
+        "state: {dir: state}\nmanifests: {trusted: [tools.d/servcies.yaml]}\npolicy: {rules: [{tool: tool_9, \
+         action: deny}]}\n",
+    );
+    let mut start = crib.command(&["mcp"]);
+    let said = run(start.env_remove("RUST_LOG").write_stdin("")).stderr;
+    assert!(said.contains("7 tools unavailable: `tool_0`: needs the operator's word"), "{said}");
+    assert!(said.contains("2 more: see `toolcrib list --all`"), "{said}");
+    let unmatched = ["tools.d/servcies.yaml`, but no manifest", "`policy.rules[0]` is about `tool_9`"];
+    for own in unmatched {
+        assert!(said.contains(own), "{own}: {said}");
+        let doctor = crib.run(&["doctor"]).stdout.replace("\n           ", " ");
+        assert!(doctor.contains(own), "{own}: {doctor}");
+    }
+    let check = crib.run(&["check", "--strict"]);
+    assert!(check.code == Some(1) && check.stderr.contains("warning[unmatched-name]"), "{check:?}");
+    assert_eq!(crib.run(&["check", "--json"]).json()["config"].as_array().map(Vec::len), Some(2));
+
+    let _server = Server::mcp(&crib);
+    let status = until(&crib, &["status"], |run| run.code == Some(0)).stdout;
+    assert!(status.contains("7 unavailable") && status.contains("unavailable tool_4: "), "{status}");
+    assert!(status.contains("2 more unavailable: see `toolcrib list --all`"), "{status}");
+    assert!(!status.contains("tool_5"), "{status}");
+    let reload = crib.run(&["reload"]).stdout;
+    assert!(unmatched.iter().all(|own| reload.contains(own)), "{reload}");
+}
+
+#[test]
+fn a_server_for_the_network_says_what_it_is_bound_to_and_that_there_is_no_tls() {
+    let crib = Crib::new(&[]);
+    let errors = crib.data().join("stderr");
+    let mut server = Server::spawn(&crib, {
+        let mut shell = command("sh");
+        shell.arg("-c").arg(format!(
+            "exec {} serve --listen 0.0.0.0:0 --token 0123456789abcdef --json 2> {}",
+            env!("CARGO_BIN_EXE_toolcrib"),
+            errors.display()
+        ));
+        shell
+    });
+    let started = server.receive();
+    assert!(started["bound"].as_str().is_some_and(|bound| bound.starts_with("0.0.0.0:")), "{started}");
+    let said = fs::read_to_string(errors).expect("it is written");
+    for part in ["0.0.0.0:", "has no TLS", "`server.allowed_hosts`"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+}

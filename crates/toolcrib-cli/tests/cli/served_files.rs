@@ -91,6 +91,8 @@ fn no_word_makes_a_resource_of_what_only_the_server_may_know() {
     fs::create_dir(crib.path().join("state")).expect("a folder");
     let private = fs::Permissions::from_mode(0o700);
     fs::set_permissions(crib.path().join("state"), private).expect("a private folder");
+    // By this it is known as a state folder.
+    fs::create_dir(crib.path().join("state/control")).expect("a folder");
     fs::write(crib.path().join("state/notes.json"), "{}").expect("a file");
     assert_eq!(read(&crib, 4), ["-32603"; 4]);
 }

@@ -3,7 +3,7 @@
 use toolcrib_manifest::Loaded;
 use toolcrib_manifest::declaration::{PromptDeclaration, ResourceDeclaration, UpstreamDeclaration};
 use toolcrib_manifest::lock::Kind;
-use toolcrib_runners::{RunnerHost, Word, prompt_word, resource_word};
+use toolcrib_runners::{RunnerHost, Word, prompt_word, resource_word, upstream_word};
 use toolcrib_tool::Origin;
 
 /// A declaration of a file that is no tool's.
@@ -42,7 +42,7 @@ impl<'a> Declaration<'a> {
     /// What is said of it.
     pub(crate) fn description(self) -> Option<&'a str> {
         match self {
-            Self::Upstream(_) => None,
+            Self::Upstream(one) => upstream_word(one, &self.digest(), host),
             Self::Prompt(one) => Some(&one.description),
             Self::Resource(one) => one.description.as_deref().or(one.title.as_deref()),
         }
@@ -57,8 +57,7 @@ impl<'a> Declaration<'a> {
         }
     }
 
-    /// What the operator says of a prompt or resource, if it needs that. Of an MCP server it is asked
-    /// when it is made ready to be connected to.
+    /// What the operator says of it, if it needs that.
     pub(crate) fn word(self, host: &RunnerHost) -> Option<Word> {
         match self {
             Self::Upstream(_) => None,

@@ -166,10 +166,8 @@ fn state(state: &State, findings: &mut Findings) {
 fn control(loaded: &LoadedConfig, findings: &mut Findings) {
     match ControlPlace::of(loaded) {
         Ok(place) => {
-            let searched: Vec<_> =
-                place.searched().map(|folder| folder.display().to_string()).collect();
-            let searched = searched.join(" or ");
-            findings.good("control", format!("running servers are found in {searched}"));
+            let place = place.path().display();
+            findings.good("control", format!("running servers are found in {place}"));
         }
         Err(why) => {
             findings.note("control", format!("{why}: status, reload and stats find no server"));

@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use anyhow::{Context, anyhow, bail};
 use serde_json::Value;
-use toolcrib::config::{Config, ConfigError, ConfigLayers, LoadedConfig, SandboxRequire, SetupError};
+use toolcrib::config::{
+    Config, ConfigError, ConfigLayers, LoadedConfig, SandboxRequire, SetupError,
+};
 use toolcrib::control::{ControlPlace, NoControlPlace};
 use toolcrib::core::suspension::MemorySuspensions;
 use toolcrib::manifest::Severity;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 use toolcrib::Toolcrib;
-use toolcrib::mcp::upstream::{PinStore as _, UpstreamState, UpstreamStatus};
 use toolcrib::manifest::declaration::UpstreamDeclaration;
+use toolcrib::mcp::upstream::{PinStore as _, UpstreamState, UpstreamStatus};
 use toolcrib::stores::FilePins;
 use toolcrib::tool::fully_visible;
 

@@ -21,7 +21,9 @@ pub use audit::{FileAudit, Rotation};
 #[cfg(feature = "mcp")]
 pub use pins::FilePins;
 #[cfg(feature = "manifests")]
-pub(crate) use private_dir::{give_to_owner, private_dir};
+pub(crate) use private_dir::give_to_owner;
+#[cfg(feature = "http")]
+pub(crate) use private_dir::private_dir;
 pub use runs::FileRuns;
 pub use spill::FileSpill;
 pub use state_dir::{StateDir, foreign_entry};

@@ -25,14 +25,22 @@ impl Toolcrib {
         let policy = serde_json::to_value(&config.policy).unwrap_or_default();
         for (at, rule) in items(&policy["rules"]).enumerate() {
             if let Some(tool) = rule["tool"].as_str().filter(|tool| known.lacks_tool(tool)) {
-                said.push(format!("`policy.rules[{at}]` is about `{tool}`, but there is no such tool"));
+                said.push(format!(
+                    "`policy.rules[{at}]` is about `{tool}`, but there is no such tool"
+                ));
             }
         }
         for (name, toolset) in &config.toolsets {
             let rules = serde_json::to_value(toolset).unwrap_or_default();
             for (key, names) in [
-                ("include", items(&rules["include"]).flat_map(|rule| items(&rule["names"])).collect()),
-                ("exclude", items(&rules["exclude"]).flat_map(|rule| items(&rule["names"])).collect()),
+                (
+                    "include",
+                    items(&rules["include"]).flat_map(|rule| items(&rule["names"])).collect(),
+                ),
+                (
+                    "exclude",
+                    items(&rules["exclude"]).flat_map(|rule| items(&rule["names"])).collect(),
+                ),
             ] as [(&str, Vec<&Value>); 2]
             {
                 for tool in names.into_iter().filter_map(Value::as_str) {
@@ -43,6 +51,8 @@ impl Toolcrib {
                     }
                 }
             }
+            // Without MCP nobody is offered either.
+            #[cfg(feature = "mcp")]
             for (key, kind) in [("prompts", "prompt"), ("resources", "resource")] {
                 for other in items(&rules[key]).filter_map(Value::as_str) {
                     if is_exact(other) && !known.others.contains(&(kind, other.to_owned())) {
@@ -74,6 +84,7 @@ struct Known {
     /// Tools as `unit:name`.
     overrides: BTreeSet<String>,
     /// Prompts and resources.
+    #[cfg(feature = "mcp")]
     others: BTreeSet<(&'static str, String)>,
     #[cfg(feature = "mcp")]
     upstreams: Vec<toolcrib_mcp::upstream::Upstream>,
@@ -87,6 +98,7 @@ impl Known {
             declared: BTreeSet::new(),
             files: BTreeSet::new(),
             overrides: BTreeSet::new(),
+            #[cfg(feature = "mcp")]
             others: BTreeSet::new(),
             #[cfg(feature = "mcp")]
             upstreams: crib.declared_upstreams(),
@@ -173,7 +185,7 @@ fn items(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().map(Vec::as_slice).unwrap_or_default().iter()
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "mcp"))]
 mod tests {
     use super::*;
     use crate::manifests::Manifests;
@@ -200,7 +212,8 @@ mod tests {
         let manifests = Manifests::load(&[folder.path().to_owned()], host);
         let crib = Toolcrib::builder().settings(&config).manifests(&manifests).build().unwrap();
         let said = crib.unmatched_names(&config);
-        let about = ["pong`", "/nowhere.yaml`", "`pnig`", "`pign`", "`gone`", "`rewiev`", "`b.yaml:ping`"];
+        let about =
+            ["pong`", "/nowhere.yaml`", "`pnig`", "`pign`", "`gone`", "`rewiev`", "`b.yaml:ping`"];
         assert_eq!(said.len(), about.len(), "{said:#?}");
         for (said, about) in said.iter().zip(about) {
             assert!(said.contains(about), "{about}: {said}");

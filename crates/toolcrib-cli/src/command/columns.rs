@@ -63,7 +63,8 @@ fn fit(heads: &[String], rows: &mut [Vec<String>], column: usize, width: usize) 
         let cells = rows.iter().filter_map(|row| row.get(at));
         cells.chain(heads.get(at)).map(length).max().unwrap_or_default()
     };
-    let others: usize = (0..heads.len()).filter(|at| *at != column).map(|at| widest(at) + GAP).sum();
+    let others: usize =
+        (0..heads.len()).filter(|at| *at != column).map(|at| widest(at) + GAP).sum();
     let room = width.saturating_sub(others).max(SHORTEST);
     for cell in rows.iter_mut().filter_map(|row| row.get_mut(column)) {
         if length(cell) > room {

@@ -144,7 +144,8 @@ fn each(
     if output.json {
         screen::json(&json!({"servers": records}))?;
     } else if servers.is_empty() {
-        let searched: Vec<_> = place.searched().map(|folder| folder.display().to_string()).collect();
+        let searched: Vec<_> =
+            place.searched().map(|folder| folder.display().to_string()).collect();
         screen::note(format!(
             "no server runs with this config: there is no socket of one in {}. For a server with another \
              state folder, name that: `--set state.dir=FOLDER`",

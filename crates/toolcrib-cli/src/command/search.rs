@@ -65,7 +65,11 @@ fn is_meant(name: &str, words: &[String]) -> bool {
 }
 
 /// Searches the tools that are there; `pinned` are those of MCP servers that were not asked.
-fn searched(started: &Started, own: &SearchOptions, pinned: &[PinnedTools]) -> anyhow::Result<Exit> {
+fn searched(
+    started: &Started,
+    own: &SearchOptions,
+    pinned: &[PinnedTools],
+) -> anyhow::Result<Exit> {
     let crib = &started.crib;
     let turn = crib.executor().turn(own.toolset.turn_options(crib)?);
     let question = own.words.join(" ");

@@ -135,7 +135,9 @@ fn servers_have_this_state(place: &ControlPlace, state: Option<&Path>) -> anyhow
         (Some(other), Some(state)) if !folders.contains(&own.as_path()) => {
             let remedy = match other.parent().filter(|_| other.ends_with("control")) {
                 Some(state) => format!("repeat with `--set state.dir={}`", state.display()),
-                None => "it has none: name the tools in `manifests.trusted` of the config".to_owned(),
+                None => {
+                    "it has none: name the tools in `manifests.trusted` of the config".to_owned()
+                }
             };
             bail!(
                 "the server {} runs with this config but not with the state folder {}, so it would not see \
@@ -153,7 +155,8 @@ fn servers_have_this_state(place: &ControlPlace, state: Option<&Path>) -> anyhow
 fn state_belongs_to_the_server(config: &Config, state: &Path) -> anyhow::Result<()> {
     let here = Path::new(".");
     let folder = Some(config.folder.as_path()).filter(|folder| !folder.as_os_str().is_empty());
-    let (Ok(own), Ok(folder)) = (Path::new("/proc/self").metadata(), folder.unwrap_or(here).metadata())
+    let (Ok(own), Ok(folder)) =
+        (Path::new("/proc/self").metadata(), folder.unwrap_or(here).metadata())
     else {
         return Ok(());
     };

@@ -246,9 +246,7 @@ impl<'a> Facts<'a> {
         }
         for own in &self.besides {
             let (style, state) = match (&own.withheld, &own.remark) {
-                (Some(Withheld::Blocked(reason)), _) => {
-                    (WARNING, format!("blocked: {reason}"))
-                }
+                (Some(Withheld::Blocked(reason)), _) => (WARNING, format!("blocked: {reason}")),
                 (Some(Withheld::Untrusted(reason)), _) => {
                     (WARNING, format!("unavailable: {reason}"))
                 }

@@ -85,7 +85,10 @@ fn servers_are_found_and_asked_with_a_broken_config() {
             assert!(found.stderr.contains(warning) && found.stderr.contains("-->"), "{found:?}");
         }
         let refused = crib.run(&["reload"]);
-        assert!(refused.code == Some(1) && refused.stderr.contains("nothing was changed"), "{refused:?}");
+        assert!(
+            refused.code == Some(1) && refused.stderr.contains("nothing was changed"),
+            "{refused:?}"
+        );
         crib.config(state);
         assert_eq!(crib.run(&["reload"]).code, Some(0));
         drop(server);
@@ -112,7 +115,8 @@ fn a_start_and_the_status_name_what_is_unavailable_and_names_that_match_nothing(
     let said = run(start.env_remove("RUST_LOG").write_stdin("")).stderr;
     assert!(said.contains("7 tools unavailable: `tool_0`: needs the operator's word"), "{said}");
     assert!(said.contains("2 more: see `toolcrib list --all`"), "{said}");
-    let unmatched = ["tools.d/servcies.yaml`, but no manifest", "`policy.rules[0]` is about `tool_9`"];
+    let unmatched =
+        ["tools.d/servcies.yaml`, but no manifest", "`policy.rules[0]` is about `tool_9`"];
     for own in unmatched {
         assert!(said.contains(own), "{own}: {said}");
         let doctor = crib.run(&["doctor"]).stdout.replace("\n           ", " ");
@@ -124,7 +128,10 @@ fn a_start_and_the_status_name_what_is_unavailable_and_names_that_match_nothing(
 
     let _server = Server::mcp(&crib);
     let status = until(&crib, &["status"], |run| run.code == Some(0)).stdout;
-    assert!(status.contains("7 unavailable") && status.contains("unavailable tool_4: "), "{status}");
+    assert!(
+        status.contains("7 unavailable") && status.contains("unavailable tool_4: "),
+        "{status}"
+    );
     assert!(status.contains("2 more unavailable: see `toolcrib list --all`"), "{status}");
     assert!(!status.contains("tool_5"), "{status}");
     let reload = crib.run(&["reload"]).stdout;
@@ -145,7 +152,10 @@ fn a_server_for_the_network_says_what_it_is_bound_to_and_that_there_is_no_tls() 
         shell
     });
     let started = server.receive();
-    assert!(started["bound"].as_str().is_some_and(|bound| bound.starts_with("0.0.0.0:")), "{started}");
+    assert!(
+        started["bound"].as_str().is_some_and(|bound| bound.starts_with("0.0.0.0:")),
+        "{started}"
+    );
     let said = fs::read_to_string(errors).expect("it is written");
     for part in ["0.0.0.0:", "has no TLS", "`server.allowed_hosts`"] {
         assert!(said.contains(part), "{part}: {said}");

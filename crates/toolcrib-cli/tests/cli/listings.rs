@@ -35,9 +35,19 @@ fn a_listing_fits_the_width_unless_it_is_to_be_wide() {
 #[test]
 fn what_a_manifest_says_cannot_turn_a_screen_around() {
     let crib = Crib::new(&[("tricky.yaml", TRICKY)]);
-    for look in [&["list"][..], &["list", "--wide"], &["show", "tricky"], &["search", "backwards"], &["why", "tricky"]] {
+    for look in [
+        &["list"][..],
+        &["list", "--wide"],
+        &["show", "tricky"],
+        &["search", "backwards"],
+        &["why", "tricky"],
+    ] {
         let shown = crib.run(look).stdout;
-        let obeyed = |c: char| c != '\n' && (c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'));
+        let obeyed = |c: char| {
+            c != '\n'
+                && (c.is_control()
+                    || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'))
+        };
         assert!(!shown.contains(obeyed), "{look:?}: {shown:?}");
     }
     let shown = crib.run(&["show", "tricky"]).stdout;
@@ -48,7 +58,10 @@ fn what_a_manifest_says_cannot_turn_a_screen_around() {
 fn what_lacks_only_trust_is_told_to_be_trusted_and_not_to_be_compared_with_a_lock() {
     let crib = Crib::new(&[("tricky.yaml", TRICKY)]);
     let all = crib.run(&["list", "--all"]);
-    assert!(all.stdout.contains("unavailable upstream far: it needs the operator's word"), "{all:?}");
+    assert!(
+        all.stdout.contains("unavailable upstream far: it needs the operator's word"),
+        "{all:?}"
+    );
     assert!(all.stdout.contains("`toolcrib trust tools.d/tricky.yaml:far`"), "{all:?}");
     assert!(!all.stderr.contains("lock --diff"), "{all:?}");
 }

@@ -40,7 +40,8 @@ fn a_section_that_is_commented_out_is_empty() {
     assert_eq!(shown.code, Some(0), "{shown:?}");
     assert_eq!(shown.json()["config"]["executor"]["max_concurrency"].as_u64(), {
         fs::remove_file(crib.path().join("config.yml")).expect("removed");
-        crib.run(&["config", "show", "--json"]).json()["config"]["executor"]["max_concurrency"].as_u64()
+        crib.run(&["config", "show", "--json"]).json()["config"]["executor"]["max_concurrency"]
+            .as_u64()
     });
     crib.config("executor: {max_concurrency: null}\n");
     assert_eq!(crib.run(&["list"]).code, Some(2), "a number is not nothing");
@@ -76,7 +77,10 @@ fn a_folder_with_files_of_others_is_refused_as_a_state_folder() {
     crib.config(&format!("state: {{dir: '{}'}}\n", keys.display()));
     let refused = crib.run(&["call", "calculator", "expression=1"]);
     assert_eq!(refused.code, Some(2), "{refused:?}");
-    assert!(refused.stderr.contains("state.dir: ") && refused.stderr.contains("an empty folder"), "{refused:?}");
+    assert!(
+        refused.stderr.contains("state.dir: ") && refused.stderr.contains("an empty folder"),
+        "{refused:?}"
+    );
     assert_eq!(fs::read_dir(&keys).expect("read").count(), 1);
     let doctor = crib.run(&["doctor"]);
     assert!(doctor.stdout.contains("none of them is state of toolcrib"), "{doctor:?}");

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use toolcrib_core::masking::Mask;
-use toolcrib_manifest::layers::{LayerProblem, Layered, Origin, Setting, decode_layers, value_at};
+#[cfg(feature = "http")]
+use toolcrib_manifest::layers::value_at;
+use toolcrib_manifest::layers::{LayerProblem, Layered, Origin, Setting, decode_layers};
 
 use super::Config;
 use super::places::StateHome;
@@ -226,6 +228,7 @@ impl ConfigLayers {
 
     /// What it takes to find the servers of a config that [`load`](Self::load) refuses: its file, and of
     /// its values `state` alone, as far as that can be read.
+    #[cfg(feature = "http")]
     pub(crate) fn salvage(self) -> (Config, Option<PathBuf>) {
         let Self { file: path, variables, flags, state_home, .. } = self;
         let settings = variables.into_iter().chain(flags);
@@ -326,11 +329,9 @@ impl LoadedConfig {
                     path.pop();
                 }
             }
-            value => values.push(EffectiveValue {
-                origin: self.origin(path),
-                path: path.clone(),
-                value,
-            }),
+            value => {
+                values.push(EffectiveValue { origin: self.origin(path), path: path.clone(), value })
+            }
         }
     }
 }

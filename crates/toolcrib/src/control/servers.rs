@@ -2,8 +2,8 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::net::UnixStream;
 use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use toolcrib_http::{HttpError, OwnerClient, OwnerSocket};
@@ -115,9 +115,8 @@ fn servers_in(folder: &Path) -> io::Result<Vec<RunningServer>> {
         let socket = fs::canonicalize(&found);
         let gone = match &socket {
             // Nobody listens, and nobody ever will: the name is of a process that is gone.
-            Ok(socket) => UnixStream::connect(socket).is_err_and(|error| {
-                matches!(error.kind(), io::ErrorKind::ConnectionRefused)
-            }),
+            Ok(socket) => UnixStream::connect(socket)
+                .is_err_and(|error| matches!(error.kind(), io::ErrorKind::ConnectionRefused)),
             Err(error) => error.kind() == io::ErrorKind::NotFound,
         };
         if gone {

@@ -132,6 +132,10 @@ impl Config {
 
     /// The folders that programs work in.
     pub(crate) fn working_folders(&self) -> Vec<PathBuf> {
+        #[cfg_attr(
+            not(feature = "builtins"),
+            expect(unused_mut, reason = "only the built-in tools have projects")
+        )]
         let mut folders = vec![self.workspace.root.clone()];
         #[cfg(feature = "builtins")]
         folders.extend(self.projects.values().cloned());

@@ -245,6 +245,7 @@ fn what_a_turn_can_still_run_stays_read_only_after_a_reload() {
     assert!(place.read_only(&crib, "ws/b.sh"));
 }
 
+#[cfg(feature = "builtins")]
 #[tokio::test]
 async fn file_tools_change_nothing_that_a_manifest_runs_and_do_not_see_the_config() {
     let place = Place::new();

@@ -542,6 +542,10 @@ impl ToolcribBuilder {
             Some(manifests) => manifests.host(self.lock.as_ref()),
             None => RunnerHost::new("."),
         };
+        #[cfg_attr(
+            not(feature = "builtins"),
+            expect(unused_mut, reason = "only the built-in tools have projects")
+        )]
         let mut roots = self.working_folders.clone();
         #[cfg(feature = "builtins")]
         if let Some(projects) = self.builtins.lent_projects() {

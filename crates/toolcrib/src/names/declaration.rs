@@ -42,7 +42,7 @@ impl<'a> Declaration<'a> {
     /// What is said of it.
     pub(crate) fn description(self) -> Option<&'a str> {
         match self {
-            Self::Upstream(one) => upstream_word(one, &self.digest(), host),
+            Self::Upstream(_) => None,
             Self::Prompt(one) => Some(&one.description),
             Self::Resource(one) => one.description.as_deref().or(one.title.as_deref()),
         }
@@ -60,7 +60,7 @@ impl<'a> Declaration<'a> {
     /// What the operator says of it, if it needs that.
     pub(crate) fn word(self, host: &RunnerHost) -> Option<Word> {
         match self {
-            Self::Upstream(_) => None,
+            Self::Upstream(one) => upstream_word(one, &self.digest(), host),
             Self::Prompt(one) => prompt_word(one, &self.digest(), host),
             Self::Resource(one) => resource_word(one, &self.digest(), host),
         }

@@ -137,7 +137,10 @@ mod tests {
         StateDir::open(&keys).expect("an empty folder is one");
         fs::write(keys.join("id_ed25519"), "").unwrap();
         let refused = StateDir::open(&keys).unwrap_err().to_string();
-        assert!(refused.contains("holds `id_ed25519`") && refused.contains("an empty folder"), "{refused}");
+        assert!(
+            refused.contains("holds `id_ed25519`") && refused.contains("an empty folder"),
+            "{refused}"
+        );
         assert_eq!(fs::read_dir(&keys).unwrap().count(), 1, "nothing is made in it");
     }
 

@@ -120,7 +120,10 @@ impl<'c> Report<'c> {
             ));
         }
         for text in &self.unmatched {
-            screen::note(format!("{WARNING}warning[unmatched-name]{WARNING:#}: {}\n", fully_visible(text)));
+            screen::note(format!(
+                "{WARNING}warning[unmatched-name]{WARNING:#}: {}\n",
+                fully_visible(text)
+            ));
         }
         let fixable = self.problems().filter(|(_, problem)| problem.fix.is_some()).count();
         if fixable > 0 && self.mended.is_empty() {

@@ -1,137 +1,127 @@
 //! From a model's text to arguments a tool may rely on: parse or repair, strip, fill in, validate or
 //! coerce and validate again.
 
-use serde_json::Value;
 use toolcrib_json::{ParseError, Tape, parse_owned};
-use toolcrib_tool::{Arguments, ErrorKind, RawArguments, ToolError, ToolOutput};
+use toolcrib_tool::{Arguments, ErrorKind, RawArguments, ToolError};
 
 use crate::arguments::coerce::{Coercion, coerce};
+use crate::arguments::mending::Mending;
 use crate::arguments::prepare::Preparation;
-use crate::arguments::repair::{Repair, Unrepairable, repair};
+use crate::arguments::refusal::{Coerced, refusal};
+use crate::arguments::repair::{Unrepairable, repair};
+use crate::excerpt::shorten;
 use crate::registry::Slot;
-use crate::schema::{InputValidator, SchemaCache};
-use crate::violation::{SHOWN_VIOLATIONS, Violation};
+use crate::schema::{Problems, SchemaCache, SchemaValidator};
+use crate::violation::Violations;
 
 /// Coercing an outer value may bring an inner one to light: text that holds a list of texts that
 /// should be numbers takes two rounds.
 const COERCION_ROUNDS: usize = 4;
 
-/// What was done to a model's text before it was accepted; mostly nothing.
-#[derive(Debug, Default)]
-pub(crate) struct Mending(Option<Box<Mended>>);
+/// Arguments of more bytes are coerced in one round: each round costs as much as reading them.
+const LARGE: usize = 1024 * 1024;
 
-#[derive(Debug, Default)]
-struct Mended {
-    repairs: Vec<Repair>,
-    coercions: Vec<Coercion>,
-}
-
-impl Mending {
-    fn mended(&mut self) -> &mut Mended {
-        self.0.get_or_insert_default()
-    }
-
-    /// What was mended, one clause each.
-    pub(crate) fn clauses(&self) -> Vec<String> {
-        let Self(Some(mended)) = self else { return Vec::new() };
-        let repairs = mended.repairs.iter().map(ToString::to_string);
-        repairs.chain(mended.coercions.iter().map(ToString::to_string)).collect()
-    }
-
-    /// Says it in the result: the model meant something else than it wrote.
-    pub(crate) fn noted_in(&self, mut output: ToolOutput) -> ToolOutput {
-        let Self(Some(mended)) = self else { return output };
-        let list = |items: Vec<String>| Value::from(items);
-        if !mended.repairs.is_empty() {
-            let repairs = mended.repairs.iter().map(ToString::to_string).collect();
-            output = output.with_meta("repaired", list(repairs));
-        }
-        if !mended.coercions.is_empty() {
-            let coercions = mended.coercions.iter().map(ToString::to_string).collect();
-            output = output.with_meta("coerced", list(coercions));
-        }
-        output
-    }
-}
+/// How much of a parser's complaint a message shows, in characters. It may quote a name.
+const SHOWN_PROBLEM: usize = 200;
 
 /// Text → arguments. `may_close` lets text that was cut off be closed.
 ///
 /// A text that is accepted as it came is parsed once and never copied: the tool gets the tape that
-/// was validated.
+/// was validated. What had to be mended is noted in `mending`, also where the arguments are refused.
+/// However wrong they are, it takes time in proportion to their size.
 pub(crate) fn checked_arguments(
     slot: &Slot,
     schemas: &SchemaCache,
     raw: RawArguments,
     may_close: bool,
-) -> Result<(Arguments, Mending), ToolError> {
-    let mut mending = Mending::default();
+    mending: &mut Mending,
+) -> Result<Arguments, ToolError> {
     let raw = if raw.as_str().trim_start().is_empty() { "{}".into() } else { raw };
     let tape = match raw.into_tape() {
         Ok(tape) => tape,
         Err((error, text)) => {
             let (mended, repairs) = repair(&text, may_close)
                 .map_err(|unrepairable| invalid_json(&text, &error, unrepairable))?;
-            mending.mended().repairs = repairs;
+            mending.repaired(repairs);
             rewritten(mended)?
         }
     };
     let preparation = &slot.compiled().preparation;
     let validator = schemas.input(&slot.entry.definition)?;
-    let tape = prepared(preparation, tape)?;
-    if validator.is_valid(&tape) {
-        return Ok((Arguments::from_tape(tape), mending));
+    let tape = prepared(preparation, tape, mending)?;
+    if validator.is_valid(&tape)? {
+        return Ok(Arguments::from_tape(tape));
     }
-    match coerced(preparation, &validator, &tape)? {
-        Some((tape, coercions)) => {
-            mending.mended().coercions = coercions;
-            Ok((Arguments::from_tape(tape), mending))
-        }
-        None => Err(refused(&validator, &tape)),
-    }
+    coerced(preparation, &validator, &tape, mending).map(Arguments::from_tape)
 }
 
 /// The arguments after stripping and filling in.
-fn prepared(preparation: &Preparation, tape: Tape<'static>) -> Result<Tape<'static>, ToolError> {
+fn prepared(
+    preparation: &Preparation,
+    tape: Tape<'static>,
+    mending: &mut Mending,
+) -> Result<Tape<'static>, ToolError> {
     match preparation.rewrite(&tape) {
         None => Ok(tape),
-        Some(text) => rewritten(text),
+        Some(text) => {
+            mending.stripped(preparation.stripped(&tape));
+            rewritten(text)
+        }
     }
 }
 
-/// The arguments with the types the schema asks for, if they are valid then.
+/// The arguments with the types the schema asks for, or why they are refused.
 fn coerced(
     preparation: &Preparation,
-    validator: &InputValidator,
-    tape: &Tape<'_>,
-) -> Result<Option<(Tape<'static>, Vec<Coercion>)>, ToolError> {
-    let mut all: Vec<Coercion> = Vec::new();
-    let mut last = None;
-    for _ in 0..COERCION_ROUNDS {
-        let tape = last.as_ref().unwrap_or(tape);
-        let Some((next, coercions)) = coerce(tape, validator.errors(tape)) else {
-            return Ok(None);
-        };
-        for coercion in coercions {
-            all.retain(|earlier| earlier.pointer != coercion.pointer);
-            all.push(coercion);
+    validator: &SchemaValidator,
+    original: &Tape<'_>,
+    mending: &mut Mending,
+) -> Result<Tape<'static>, ToolError> {
+    let bounds = SchemaValidator::bounds(original);
+    let first = validator.problems(original, &bounds)?;
+    let rounds = if original.text().len() > LARGE { 1 } else { COERCION_ROUNDS };
+    let mut done = Coerced::default();
+    let mut next = next_round(original, &first, validator);
+    for round in 1.. {
+        let Some((text, coercions)) = next else { break };
+        done.add(coercions);
+        let tape = prepared(preparation, rewritten(text)?, mending)?;
+        let bounds = SchemaValidator::bounds(&tape);
+        let found = validator.problems(&tape, &bounds)?;
+        if found.errors.is_empty() && !found.stopped {
+            mending.coerced(done.into_list());
+            drop(found);
+            return Ok(tape);
         }
-        let next = prepared(preparation, rewritten(next)?)?;
-        if validator.is_valid(&next) {
-            return Ok(Some((next, all)));
+        next = (round < rounds).then(|| next_round(&tape, &found, validator)).flatten();
+        if next.is_none() {
+            let (violations, helped) =
+                refusal(original, &first, &tape, &found, &done, validator.schema());
+            mending.coerced(helped);
+            return Err(refused(&violations));
         }
-        last = Some(next);
     }
-    Ok(None)
+    Err(refused(&Violations::of(&first.errors, original, validator.schema(), first.stopped)))
+}
+
+/// What the next round of coercion makes of the arguments. Where there are more problems than were
+/// looked for, it could not solve them all.
+fn next_round(
+    tape: &Tape<'_>,
+    found: &Problems<'_>,
+    validator: &SchemaValidator,
+) -> Option<(String, Vec<Coercion>)> {
+    if found.stopped { None } else { coerce(tape, &found.errors, validator.schema()) }
 }
 
 /// Everything that is wrong with what the model sent.
-fn refused(validator: &InputValidator, tape: &Tape<'_>) -> ToolError {
-    let violations = validator.violations(tape);
-    let message = match violations.len() {
-        1 => "the arguments do not fit the tool's schema".to_owned(),
-        count => format!("the arguments do not fit the tool's schema in {count} places"),
+fn refused(violations: &Violations) -> ToolError {
+    let more_than = if violations.stopped { "more than " } else { "" };
+    let message = match violations.count() {
+        0 | 1 => "the arguments do not fit the tool's schema".to_owned(),
+        count => format!("the arguments do not fit the tool's schema in {more_than}{count} places"),
     };
-    listed(ToolError::invalid_args(message), &violations)
+    listed(ToolError::invalid_args(message), violations)
         .with_hint("Nothing was run. Correct the arguments and call again.")
 }
 
@@ -153,20 +143,22 @@ fn invalid_json(text: &str, error: &ParseError, unrepairable: Unrepairable) -> T
         ErrorKind::InvalidJson,
         format!(
             "the arguments are not valid JSON: {} at character {}{cut_off}",
-            error.problem,
+            shorten(&error.problem, SHOWN_PROBLEM),
             character + 1
         ),
     )
     .with_hint("Nothing was run. Send one complete JSON object.")
 }
 
-/// Adds a line per violation.
-pub(crate) fn listed(mut error: ToolError, violations: &[Violation]) -> ToolError {
-    for violation in violations.iter().take(SHOWN_VIOLATIONS) {
+/// Adds a line per violation, and how many more there are.
+pub(crate) fn listed(mut error: ToolError, violations: &Violations) -> ToolError {
+    for violation in &violations.kept {
         error = error.with_hint(format!("- {violation}"));
     }
-    match violations.len().checked_sub(SHOWN_VIOLATIONS) {
-        None | Some(0) => error,
-        Some(more) => error.with_hint(format!("- and {more} more")),
+    match (violations.more, violations.stopped) {
+        (0, false) => error,
+        (0, true) => error.with_hint("- and more"),
+        (more, false) => error.with_hint(format!("- and {more} more")),
+        (more, true) => error.with_hint(format!("- and at least {more} more")),
     }
 }

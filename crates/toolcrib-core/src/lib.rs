@@ -22,6 +22,7 @@ pub mod clock;
 mod config;
 pub mod content_json;
 pub mod events;
+mod excerpt;
 mod execution;
 mod executor;
 mod finding;

@@ -31,11 +31,11 @@ pub(crate) use self::ready::describe;
 use self::ready::{Checked, Ready};
 use self::record::Record;
 use self::withdrawal::unless_cancelled;
+use crate::arguments::mending::Mending;
 use crate::admission::{Lineage, Permit};
 use crate::answers::{Asked, Flights, Run, Scope};
 use crate::audit::Decision;
 use crate::audit::trail::{AuditedArguments, End};
-use crate::checking::Mending;
 use crate::events::Voice;
 use crate::execution::{Deadline, Held, execute};
 use crate::host::Host;
@@ -133,6 +133,7 @@ async fn answer(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answered {
         started,
         spent: None,
         source: Source::Own,
+        mending: Mending::default(),
         decision: Decision::Undecided,
         changed: None,
     };
@@ -145,7 +146,7 @@ async fn answer(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answered {
             Err(by) => Err(by.error(started, slot.map(|slot| &**slot)).into()),
         }
     };
-    let (source, spent) = (way.source, way.spent);
+    let (source, spent, mending) = (way.source, way.spent, way.mending);
     record.decision = way.decision;
     if let Some(changed) = way.changed {
         record.arguments = Some(changed);
@@ -159,7 +160,7 @@ async fn answer(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answered {
             error
         }
     });
-    let mut outcome = state.shared.mask.outcome(outcome);
+    let mut outcome = state.shared.mask.outcome(mending.noted(outcome));
     let own_chars = slot.and_then(|slot| slot.entry.definition.output_chars());
     let limits = OutputLimits {
         chars: own_chars.unwrap_or(state.shared.config.output_chars),
@@ -249,6 +250,8 @@ struct Way<'a> {
     /// How long it took until the tool had done its work: one look at the clock serves all who ask.
     spent: Option<Duration>,
     source: Source,
+    /// What was done to the model's text.
+    mending: Mending,
     /// What was decided, for the audit log.
     decision: Decision,
     /// What the audit log says of arguments that whoever approved has put in place of the model's.
@@ -277,7 +280,7 @@ impl<'a> Way<'a> {
             }
         }
         let counted = begin();
-        let checked = ready::available(slot).and_then(|()| ready::checked(turn, slot, raw));
+        let checked = ready::available(slot).and_then(|()| ready::checked(turn, slot, raw, &mut self.mending));
         let ready = match checked {
             Ok(checked) => self.ready(slot, checked).await,
             Err(error) => Err(error.into()),
@@ -286,15 +289,15 @@ impl<'a> Way<'a> {
             Ok(ready) => ready,
             Err(leave) => return Err(not_run(counted, leave)),
         };
-        let Checked { compiled, arguments, mending, key: _ } = checked;
+        let Checked { compiled, arguments, key: _ } = checked;
         let kept = match asked {
             None => None,
             Some(Asked::Run(run)) => Some(run),
             Some(Asked::Kept(output)) => {
-                return self.spared(Source::Kept, counted, &mending, Ok(output));
+                return self.spared(Source::Kept, counted, Ok(output));
             }
             Some(Asked::Shared(outcome)) => {
-                return self.spared(Source::Shared, counted, &mending, outcome);
+                return self.spared(Source::Shared, counted, outcome);
             }
         };
 
@@ -343,7 +346,7 @@ impl<'a> Way<'a> {
             Some(run) => self.publish(run, outcome),
             None => outcome,
         };
-        Ok(mending.noted_in(outcome?))
+        Ok(outcome?)
     }
 
     /// The answer of another call, in place of this one's own.
@@ -352,13 +355,12 @@ impl<'a> Way<'a> {
         &mut self,
         source: Source,
         counted: InFlight,
-        mending: &Mending,
         outcome: Result<Arc<ToolOutput>, Arc<ToolError>>,
     ) -> Result<ToolOutput, Leave> {
         self.source = source;
         counted.cache_hit();
         outcome
-            .map(|output| mending.noted_in(Arc::unwrap_or_clone(output)))
+            .map(Arc::unwrap_or_clone)
             .map_err(|error| Arc::unwrap_or_clone(error).into())
     }
 

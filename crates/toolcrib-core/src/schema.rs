@@ -1,31 +1,50 @@
 //! Compiled JSON Schemas: built at the first call, shared by equal schemas, and bounded in number.
 
-use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use jsonschema::{PatternOptions, Validator};
+use jsonschema::error::ValidationErrorKind;
+use jsonschema::{PatternOptions, ValidationError, Validator};
 use serde_json::Value;
-use toolcrib_json::Tape;
+use toolcrib_json::{Cursor, Kind, Tape, parse_owned};
 use toolcrib_tool::{ToolDefinition, ToolError};
 
 use crate::answers::lru::Lru;
-use crate::arguments::json_view::{TapeJson, View};
-use crate::violation::Violation;
+use crate::arguments::json_view::{Bounds, Reported, TapeJson, View, reported};
+use crate::violation::{KEPT_VIOLATIONS, Violations};
 
-/// How many compiled schemas of each direction (arguments, data) are kept. A schema that was
-/// evicted is compiled again when it is next needed.
+/// How many compiled schemas are kept. One that was evicted is compiled again when it is next needed.
 const CAPACITY: usize = 1_000;
 
-/// A compiled input schema. Regular expressions run in linear time, nothing is fetched, and
-/// `format` annotates unless the definition says that it asserts.
+/// How many problems a validator looks for. More than that are not worth mending one by one, and each
+/// costs far more than a value that is right.
+const MAX_PROBLEMS: u32 = 10_000;
+
+/// How many bytes the paths of all problems may take together, as far as that leaves a few problems:
+/// each problem has its whole path, whose names may be of any length.
+const PATH_BYTES: usize = 8 * 1024 * 1024;
+
+/// A compiled schema. Regular expressions run in linear time and nothing is fetched.
 #[derive(Debug)]
-pub(crate) struct InputValidator {
+pub(crate) struct SchemaValidator {
     validator: Validator<TapeJson>,
     schema: Arc<Value>,
 }
 
-impl InputValidator {
-    fn compile(schema: &Arc<Value>, assert_formats: bool) -> Result<Self, ToolError> {
+/// What a validator has found wrong with a tape.
+#[derive(Debug)]
+pub(crate) struct Problems<'a> {
+    pub(crate) errors: Vec<ValidationError<'a>>,
+    /// Whether the validator stopped before it had found all.
+    pub(crate) stopped: bool,
+}
+
+impl SchemaValidator {
+    /// Compiles a schema; `format` annotates unless `assert_formats` says otherwise.
+    ///
+    /// # Errors
+    ///
+    /// If the schema cannot be compiled.
+    pub(crate) fn compile(schema: &Arc<Value>, assert_formats: bool) -> Result<Self, ToolError> {
         let validator = jsonschema::options_for::<TapeJson>()
             .with_pattern_options(PatternOptions::regex())
             .should_validate_formats(assert_formats)
@@ -35,47 +54,95 @@ impl InputValidator {
         Ok(Self { validator, schema: Arc::clone(schema) })
     }
 
-    /// Whether the arguments fit; builds no message.
-    pub(crate) fn is_valid(&self, tape: &Tape<'_>) -> bool {
-        self.validator.is_valid(View::At(tape.root()))
+    /// The schema itself.
+    pub(crate) fn schema(&self) -> &Value {
+        &self.schema
     }
 
-    /// Everything that is wrong, in the order of the arguments.
-    pub(crate) fn violations(&self, tape: &Tape<'_>) -> Vec<Violation> {
-        Violation::collect(self.errors(tape), &self.schema)
+    /// Whether the value fits; builds no message.
+    ///
+    /// # Errors
+    ///
+    /// If the validator takes more steps than the value's size allows.
+    pub(crate) fn is_valid(&self, tape: &Tape<'_>) -> Result<bool, ToolError> {
+        let bounds = Bounds::of(tape, MAX_PROBLEMS);
+        let valid = self.validator.is_valid(View::At(tape.root(), &bounds));
+        if bounds.ran_out() { Err(too_many_steps()) } else { Ok(valid) }
     }
 
-    /// The validator's own errors.
-    pub(crate) fn errors<'a>(&'a self, tape: &'a Tape<'a>) -> jsonschema::ErrorIterator<'a> {
-        self.validator.iter_errors(View::At(tape.root()))
-    }
-}
-
-/// Checks a tool's `data` against its output schema.
-#[derive(Debug)]
-pub(crate) struct OutputValidator {
-    validator: Validator,
-    schema: Arc<Value>,
-}
-
-impl OutputValidator {
-    pub(crate) fn compile(schema: &Arc<Value>) -> Result<Self, ToolError> {
-        let validator = jsonschema::options()
-            .with_pattern_options(PatternOptions::regex())
-            .should_validate_formats(false)
-            .offline()
-            .build(schema)
-            .map_err(|error| unusable(&error))?;
-        Ok(Self { validator, schema: Arc::clone(schema) })
-    }
-
-    /// Everything that is wrong with the data.
-    pub(crate) fn violations(&self, data: &Value) -> Vec<Violation> {
-        if self.validator.is_valid(data) {
-            return Vec::new();
+    /// The validator's own errors, as far as it looks for them. `bounds` are those of the tape
+    /// ([`bounds`](Self::bounds)).
+    ///
+    /// # Errors
+    ///
+    /// If the validator takes more steps than the value's size allows.
+    pub(crate) fn problems<'a>(
+        &'a self,
+        tape: &'a Tape<'_>,
+        bounds: &'a Bounds,
+    ) -> Result<Problems<'a>, ToolError> {
+        let mut errors: Vec<_> =
+            self.validator.iter_errors(View::At(tape.root(), bounds)).collect();
+        if bounds.ran_out() {
+            return Err(too_many_steps());
         }
-        Violation::collect(self.validator.iter_errors(data), &self.schema)
+        if bounds.is_full() {
+            // Late ones may come of the end of the search. Those that hold earlier ones do not.
+            errors.retain(|error| match error.kind() {
+                ValidationErrorKind::AnyOf { .. } | ValidationErrorKind::OneOfNotValid { .. } => {
+                    true
+                }
+                _ => !matches!(reported(tape, error.instance()), Reported::Late(_)),
+            });
+        }
+        Ok(Problems { errors, stopped: bounds.is_full() })
     }
+
+    /// What one search for problems in a tape may take.
+    pub(crate) fn bounds(tape: &Tape<'_>) -> Bounds {
+        let fitting = PATH_BYTES / longest_path(tape.root()).max(1);
+        let fitting = u32::try_from(fitting).unwrap_or(MAX_PROBLEMS);
+        let kept = u32::try_from(KEPT_VIOLATIONS).unwrap_or(MAX_PROBLEMS);
+        Bounds::of(tape, fitting.clamp(kept + 1, MAX_PROBLEMS))
+    }
+
+    /// Everything that is wrong with a tool's data, or with another value that is no argument.
+    pub(crate) fn violations(&self, data: &Value) -> Violations {
+        let tape = match parse_owned(data.to_string()) {
+            Ok(tape) => tape,
+            Err((error, _)) => return Violations::one("", &error.problem),
+        };
+        let bounds = Self::bounds(&tape);
+        let found = self.is_valid(&tape).and_then(|valid| {
+            if valid {
+                return Ok(Violations::default());
+            }
+            let Problems { errors, stopped } = self.problems(&tape, &bounds)?;
+            Ok(Violations::of(&errors, &tape, &self.schema, stopped))
+        });
+        found.unwrap_or_else(|error| Violations::one("", error.message()))
+    }
+}
+
+/// The most bytes that names take on the way from the outermost value to one inside it. Arrays count
+/// a few bytes for the position.
+fn longest_path(value: Cursor<'_>) -> usize {
+    const POSITION: usize = 4;
+    let members = value.members().map(|(name, value)| name.raw_bytes().len() + below(value));
+    let items = value.items().map(|item| POSITION + below(item));
+    return members.chain(items).max().unwrap_or(0);
+
+    fn below(value: Cursor<'_>) -> usize {
+        if matches!(value.kind(), Kind::Object | Kind::Array) { longest_path(value) } else { 0 }
+    }
+}
+
+#[cold]
+fn too_many_steps() -> ToolError {
+    ToolError::invalid_args(
+        "checking this value against the tool's schema takes too long for its size",
+    )
+    .with_hint("Nest it less deeply, or send less at a time.")
 }
 
 fn unusable(error: &jsonschema::ValidationError<'_>) -> ToolError {
@@ -89,8 +156,16 @@ fn unusable(error: &jsonschema::ValidationError<'_>) -> ToolError {
 #[derive(Debug)]
 pub(crate) struct SchemaCache {
     /// By schema, and by whether formats assert.
-    inputs: ValidatorLru<(usize, bool), InputValidator>,
-    outputs: ValidatorLru<usize, OutputValidator>,
+    entries: Mutex<Lru<(usize, bool), Compiled>>,
+    capacity: usize,
+}
+
+#[derive(Debug)]
+struct Compiled {
+    /// A schema that cannot be compiled fails every call alike.
+    validator: Result<Arc<SchemaValidator>, ToolError>,
+    /// Held so that no other schema can be allocated at the same address.
+    _schema: Arc<Value>,
 }
 
 impl Default for SchemaCache {
@@ -101,7 +176,7 @@ impl Default for SchemaCache {
 
 impl SchemaCache {
     fn with_capacity(capacity: usize) -> Self {
-        Self { inputs: ValidatorLru::new(capacity), outputs: ValidatorLru::new(capacity) }
+        Self { entries: Mutex::new(Lru::new()), capacity }
     }
 
     /// The validator of a definition's arguments.
@@ -112,11 +187,8 @@ impl SchemaCache {
     pub(crate) fn input(
         &self,
         definition: &ToolDefinition,
-    ) -> Result<Arc<InputValidator>, ToolError> {
-        let (schema, assert_formats) =
-            (definition.shared_input_schema(), definition.assert_formats());
-        let compile = || InputValidator::compile(schema, assert_formats);
-        self.inputs.get_or_compile((address(schema), assert_formats), schema, compile)
+    ) -> Result<Arc<SchemaValidator>, ToolError> {
+        self.get_or_compile(definition.shared_input_schema(), definition.assert_formats())
     }
 
     /// The validator of a definition's data, if it declares an output schema.
@@ -127,55 +199,24 @@ impl SchemaCache {
     pub(crate) fn output(
         &self,
         definition: &ToolDefinition,
-    ) -> Result<Option<Arc<OutputValidator>>, ToolError> {
+    ) -> Result<Option<Arc<SchemaValidator>>, ToolError> {
         let schema = definition.shared_output_schema();
-        schema
-            .map(|schema| {
-                let compile = || OutputValidator::compile(schema);
-                self.outputs.get_or_compile(address(schema), schema, compile)
-            })
-            .transpose()
-    }
-}
-
-/// Definitions with equal schemas share one, so its address identifies it.
-fn address(schema: &Arc<Value>) -> usize {
-    Arc::as_ptr(schema).addr()
-}
-
-/// The most recently used validators. Each entry holds its schema, so that no other schema can be
-/// allocated at the same address.
-#[derive(Debug)]
-struct ValidatorLru<K, V> {
-    entries: Mutex<Lru<K, Compiled<V>>>,
-    capacity: usize,
-}
-
-#[derive(Debug)]
-struct Compiled<V> {
-    /// A schema that cannot be compiled fails every call alike.
-    validator: Result<Arc<V>, ToolError>,
-    _schema: Arc<Value>,
-}
-
-impl<K: Copy + Eq + Hash, V> ValidatorLru<K, V> {
-    fn new(capacity: usize) -> Self {
-        Self { entries: Mutex::new(Lru::new()), capacity }
+        schema.map(|schema| self.get_or_compile(schema, false)).transpose()
     }
 
     fn get_or_compile(
         &self,
-        key: K,
         schema: &Arc<Value>,
-        compile: impl FnOnce() -> Result<V, ToolError>,
-    ) -> Result<Arc<V>, ToolError> {
+        assert_formats: bool,
+    ) -> Result<Arc<SchemaValidator>, ToolError> {
         let lock = || self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (address(schema), assert_formats);
         if let Some(known) = lock().get(&key) {
             return known.validator.clone();
         }
         // Compiled outside the lock: a slow schema must not hold up the calls of other tools. Two
         // first calls at once may both compile it; the later result replaces the equal earlier one.
-        let validator = compile().map(Arc::new);
+        let validator = SchemaValidator::compile(schema, assert_formats).map(Arc::new);
         let mut entries = lock();
         let compiled = Compiled { validator: validator.clone(), _schema: Arc::clone(schema) };
         let mut evicted = vec![entries.insert(key, compiled)];
@@ -187,6 +228,11 @@ impl<K: Copy + Eq + Hash, V> ValidatorLru<K, V> {
         drop(evicted);
         validator
     }
+}
+
+/// Definitions with equal schemas share one, so its address identifies it.
+fn address(schema: &Arc<Value>) -> usize {
+    Arc::as_ptr(schema).addr()
 }
 
 #[cfg(test)]
@@ -225,8 +271,7 @@ mod tests {
             schemas.output(definition).unwrap();
             assert!(Arc::ptr_eq(&schemas.input(&definitions[0]).unwrap(), &first));
         }
-        assert_eq!(schemas.inputs.entries.lock().unwrap().len(), 3);
-        assert_eq!(schemas.outputs.entries.lock().unwrap().len(), 3);
+        assert_eq!(schemas.entries.lock().unwrap().len(), 3);
     }
 
     #[test]
@@ -234,8 +279,67 @@ mod tests {
         let schemas = SchemaCache::with_capacity(1);
         let (one, other) = (definition("one", "path"), definition("other", "query"));
         let tape = toolcrib_json::parse(r#"{"path": 1}"#).unwrap();
-        assert!(!schemas.input(&one).unwrap().is_valid(&tape));
-        assert!(schemas.input(&other).unwrap().is_valid(&tape));
-        assert!(!schemas.input(&one).unwrap().is_valid(&tape));
+        assert!(!schemas.input(&one).unwrap().is_valid(&tape).unwrap());
+        assert!(schemas.input(&other).unwrap().is_valid(&tape).unwrap());
+        assert!(!schemas.input(&one).unwrap().is_valid(&tape).unwrap());
+    }
+
+    #[test]
+    fn alternatives_that_multiply_are_given_up() {
+        // Each level is looked at twice by each alternative of the level above.
+        let either = json!({"anyOf": [
+            {"properties": {"a": {"$ref": "#/$defs/either"}}, "required": ["b"]},
+            {"properties": {"a": {"$ref": "#/$defs/either"}}, "required": ["c"]},
+        ]});
+        let schema = json!({"$defs": {"either": either}, "$ref": "#/$defs/either"});
+        let validator = SchemaValidator::compile(&Arc::new(schema), false).unwrap();
+        let nested = |depth| format!("{}{{}}{}", r#"{"a":"#.repeat(depth), "}".repeat(depth));
+        let valid = nested(3).replace("{}", r#"{"b":1}"#);
+        assert!(!validator.is_valid(&toolcrib_json::parse(&valid).unwrap()).unwrap());
+
+        let text = nested(100);
+        let tape = toolcrib_json::parse(&text).unwrap();
+        let bounds = SchemaValidator::bounds(&tape);
+        let found = validator.problems(&tape, &bounds);
+        assert!(found.is_err() || found.is_ok_and(|found| found.stopped));
+    }
+
+    #[test]
+    fn a_validator_takes_no_more_steps_than_the_size_of_the_value_allows() {
+        let each = json!({"items": {"type": "integer"}});
+        let schema = json!({"allOf": vec![each; 300]});
+        let validator = SchemaValidator::compile(&Arc::new(schema), false).unwrap();
+        let items = |count: usize| format!("[{}1]", "1,".repeat(count - 1));
+        assert!(validator.is_valid(&toolcrib_json::parse(&items(100)).unwrap()).unwrap());
+        let refused = validator.is_valid(&toolcrib_json::parse(&items(10_000)).unwrap());
+        assert_eq!(refused.unwrap_err().kind(), toolcrib_tool::ErrorKind::InvalidArgs);
+    }
+
+    #[test]
+    fn problems_are_looked_for_up_to_a_number() {
+        let schema = json!({"items": {"type": "string"}});
+        let validator = SchemaValidator::compile(&Arc::new(schema), false).unwrap();
+        for (text, expected) in [
+            (format!("[{}1]", "1,".repeat(99)), (100, false)),
+            (format!("[{}1]", "1,".repeat(19_999)), (10_000, true)),
+            // Each path holds the long name.
+            (format!(r#"{{"{}":1}}"#, "x".repeat(1_000_000)), (0, false)),
+        ] {
+            let tape = toolcrib_json::parse(&text).unwrap();
+            let bounds = SchemaValidator::bounds(&tape);
+            let Problems { errors, stopped } = validator.problems(&tape, &bounds).unwrap();
+            assert_eq!((errors.len(), stopped), expected);
+        }
+    }
+
+    #[test]
+    fn fewer_problems_are_looked_for_under_long_names() {
+        let schema = json!({"additionalProperties": {"items": {"type": "string"}}});
+        let validator = SchemaValidator::compile(&Arc::new(schema), false).unwrap();
+        let text = format!(r#"{{"{}":[{}1]}}"#, "x".repeat(1 << 20), "1,".repeat(9_999));
+        let tape = toolcrib_json::parse(&text).unwrap();
+        let bounds = SchemaValidator::bounds(&tape);
+        let Problems { errors, stopped } = validator.problems(&tape, &bounds).unwrap();
+        assert_eq!((errors.len(), stopped), (21, true));
     }
 }

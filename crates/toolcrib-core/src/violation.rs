@@ -7,13 +7,21 @@ use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::{JsonType, ValidationError};
 use serde_json::{Map, Value, json};
 use toolcrib_fuzzy::near_names;
+use toolcrib_json::{Cursor, Kind, Tape};
 use toolcrib_tool::canonical_json;
+
+use crate::arguments::json_view::{Reported, reported};
+use crate::excerpt::{excerpt, shorten};
 
 /// How much of a given value a message shows, in characters.
 const SHOWN_VALUE: usize = 80;
 
-/// How many violations a message lists before it only counts them.
-pub(crate) const SHOWN_VIOLATIONS: usize = 20;
+/// How much of a place's JSON pointer a message shows, in characters. It is made of names that the
+/// model chose.
+const SHOWN_POINTER: usize = 200;
+
+/// How many violations are kept; the rest are only counted.
+pub(crate) const KEPT_VIOLATIONS: usize = 20;
 
 /// One thing that is wrong with a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,31 +67,85 @@ impl Violation {
         Value::Object(object)
     }
 
-    /// Turns the validator's errors into violations, each said once, sorted by place.
-    pub(crate) fn collect<'e>(
-        errors: impl Iterator<Item = ValidationError<'e>>,
-        schema: &Value,
-    ) -> Vec<Self> {
-        let mut found = Vec::new();
-        for error in errors {
-            push(&error, schema, &mut found);
-        }
-        let mut unique: Vec<Self> = Vec::with_capacity(found.len());
-        found.sort_by(|a, b| a.pointer.cmp(&b.pointer));
-        for violation in found {
-            if !unique.contains(&violation) {
-                unique.push(violation);
-            }
-        }
-        unique
-    }
-
-    fn new(error: &ValidationError<'_>, expected: impl Into<String>) -> Self {
+    /// What an error says, and what stands where it is.
+    fn new(error: &ValidationError<'_>, tape: &Tape<'_>, expected: impl Into<String>) -> Self {
+        let given = match reported(tape, error.instance()) {
+            Reported::At(place) | Reported::Late(place) => excerpt(place, SHOWN_VALUE),
+            Reported::Name => shorten(&canonical_json(error.instance()), SHOWN_VALUE).into_owned(),
+        };
         Self {
             pointer: error.instance_path().as_str().to_owned(),
             expected: expected.into(),
-            given: Some(shorten(&canonical_json(error.instance()))),
+            given: Some(given),
             suggestion: None,
+        }
+    }
+}
+
+/// What is wrong with a value: the first violations, and how many more there are.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Violations {
+    /// At most [`KEPT_VIOLATIONS`], each once, sorted by place.
+    pub(crate) kept: Vec<Violation>,
+    /// How many there are beyond those.
+    pub(crate) more: usize,
+    /// Whether the validator stopped before it had found all.
+    pub(crate) stopped: bool,
+}
+
+impl Violations {
+    /// Turns a validator's errors about a tape into violations. The work does not grow with the number
+    /// of errors beyond what it takes to count them.
+    pub(crate) fn of<'e>(
+        errors: impl IntoIterator<Item = &'e ValidationError<'e>>,
+        tape: &Tape<'_>,
+        schema: &Value,
+        stopped: bool,
+    ) -> Self {
+        let mut found = Collector { tape, schema, violations: Self { stopped, ..Self::default() } };
+        for error in errors {
+            found.error(error);
+        }
+        let mut violations = found.violations;
+        violations.kept.sort_by(|one, other| one.pointer.cmp(&other.pointer));
+        violations
+    }
+
+    /// One violation that no validator has found.
+    pub(crate) fn one(pointer: &str, expected: &str) -> Self {
+        let (pointer, expected) = (pointer.to_owned(), expected.to_owned());
+        let violation = Violation { pointer, expected, given: None, suggestion: None };
+        Self { kept: vec![violation], ..Self::default() }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.kept.is_empty()
+    }
+
+    /// How many there are, as far as they were counted.
+    pub(crate) fn count(&self) -> usize {
+        self.kept.len() + self.more
+    }
+
+    /// Joins others to these, which keep their places.
+    pub(crate) fn and(mut self, others: Self) -> Self {
+        for violation in others.kept {
+            self.add(|| violation);
+        }
+        self.more += others.more;
+        self.stopped |= others.stopped;
+        self.kept.sort_by(|one, other| one.pointer.cmp(&other.pointer));
+        self
+    }
+
+    fn add(&mut self, violation: impl FnOnce() -> Violation) {
+        if self.kept.len() == KEPT_VIOLATIONS {
+            self.more += 1;
+            return;
+        }
+        let violation = violation();
+        if !self.kept.contains(&violation) {
+            self.kept.push(violation);
         }
     }
 }
@@ -93,7 +155,7 @@ impl fmt::Display for Violation {
         if self.pointer.is_empty() {
             f.write_str("the arguments: ")?;
         } else {
-            write!(f, "{}: ", self.pointer)?;
+            write!(f, "{}: ", shorten(&self.pointer, SHOWN_POINTER))?;
         }
         f.write_str(&self.expected)?;
         if let Some(given) = &self.given {
@@ -106,63 +168,99 @@ impl fmt::Display for Violation {
     }
 }
 
-fn push(error: &ValidationError<'_>, schema: &Value, out: &mut Vec<Violation>) {
-    match error.kind() {
-        ValidationErrorKind::AdditionalProperties { unexpected }
-        | ValidationErrorKind::UnevaluatedProperties { unexpected } => {
-            for name in unexpected {
-                out.push(unknown_property(error, name, schema));
+/// Turns errors into violations until enough are kept.
+struct Collector<'c> {
+    tape: &'c Tape<'c>,
+    schema: &'c Value,
+    violations: Violations,
+}
+
+impl Collector<'_> {
+    fn error(&mut self, error: &ValidationError<'_>) {
+        let (tape, schema) = (self.tape, self.schema);
+        match error.kind() {
+            ValidationErrorKind::AdditionalProperties { unexpected }
+            | ValidationErrorKind::UnevaluatedProperties { unexpected } => {
+                self.unknown_properties(error, unexpected);
             }
+            ValidationErrorKind::Required { property } => self.violations.add(|| {
+                let name = property.as_str().unwrap_or_default();
+                Violation {
+                    pointer: child(error.instance_path().as_str(), name),
+                    expected: required(error, name, schema),
+                    given: None,
+                    suggestion: None,
+                }
+            }),
+            ValidationErrorKind::AnyOf { context }
+            | ValidationErrorKind::OneOfNotValid { context } => match telling_branch(context) {
+                Some(branch) => branch.iter().for_each(|inner| self.error(inner)),
+                None => {
+                    self.violations.add(|| Violation::new(error, tape, alternatives(context)));
+                }
+            },
+            ValidationErrorKind::PropertyNames { error: inner } => self.violations.add(|| {
+                let expected = format!("expected property names to fit: {}", expectation(inner));
+                let mut violation = Violation::new(inner, tape, expected);
+                error.instance_path().as_str().clone_into(&mut violation.pointer);
+                violation
+            }),
+            ValidationErrorKind::Enum { options } => self.violations.add(|| {
+                let mut violation = Violation::new(error, tape, expectation(error));
+                let place = match reported(tape, error.instance()) {
+                    Reported::At(place) | Reported::Late(place) => place.as_str(),
+                    Reported::Name => None,
+                };
+                if let (Some(given), Some(options)) = (place, options.as_array()) {
+                    let known = options.iter().filter_map(Value::as_str);
+                    violation.suggestion =
+                        near_names(&given, known).first().map(|&near| near.to_owned());
+                }
+                violation
+            }),
+            _ => self.violations.add(|| Violation::new(error, tape, expectation(error))),
         }
-        ValidationErrorKind::Required { property } => {
-            let name = property.as_str().unwrap_or_default();
-            let mut violation = Violation::new(error, required(error, name, schema));
-            violation.pointer = child(&violation.pointer, name);
-            violation.given = None;
-            out.push(violation);
+    }
+
+    /// One violation for each name, with the value that stands there.
+    fn unknown_properties(&mut self, error: &ValidationError<'_>, names: &[String]) {
+        let room = KEPT_VIOLATIONS - self.violations.kept.len();
+        let (shown, counted) = names.split_at(room.min(names.len()));
+        self.violations.more += counted.len();
+        let object = match reported(self.tape, error.instance()) {
+            Reported::At(place) | Reported::Late(place) if place.kind() == Kind::Object => place,
+            _ => self.tape.root(),
+        };
+        // The names are in the order of the members, so that one pass finds all that are shown.
+        let mut members = object.members();
+        for name in shown {
+            let value = members.find(|(key, _)| key.equals(name)).map(|(_, value)| value);
+            self.violations.add(|| unknown_property(error, name, value, self.schema));
         }
-        ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
-            match telling_branch(context) {
-                Some(branch) => branch.iter().for_each(|inner| push(inner, schema, out)),
-                None => out.push(Violation::new(error, alternatives(context))),
-            }
-        }
-        ValidationErrorKind::PropertyNames { error: inner } => {
-            let mut violation = Violation::new(inner, expectation(inner));
-            error.instance_path().as_str().clone_into(&mut violation.pointer);
-            violation.expected = format!("expected property names to fit: {}", violation.expected);
-            out.push(violation);
-        }
-        ValidationErrorKind::Enum { options } => {
-            let mut violation = Violation::new(error, expectation(error));
-            if let (Some(given), Some(options)) = (error.instance().as_str(), options.as_array()) {
-                let known = options.iter().filter_map(Value::as_str);
-                violation.suggestion =
-                    near_names(given, known).first().map(|&near| near.to_owned());
-            }
-            out.push(violation);
-        }
-        _ => out.push(Violation::new(error, expectation(error))),
     }
 }
 
-fn unknown_property(error: &ValidationError<'_>, name: &str, schema: &Value) -> Violation {
+fn unknown_property(
+    error: &ValidationError<'_>,
+    name: &str,
+    value: Option<Cursor<'_>>,
+    schema: &Value,
+) -> Violation {
     let known: Vec<&str> = properties_beside(error, schema).collect();
-    let mut violation = Violation::new(error, "there is no such property");
-    violation.pointer = child(&violation.pointer, name);
-    violation.given = error.instance().get(name).map(|value| shorten(&canonical_json(value)));
-    violation.suggestion =
-        near_names(name, known.iter().copied()).first().map(|&near| near.to_owned());
-    if violation.suggestion.is_none() {
-        violation.expected = match known.as_slice() {
-            [] => "there is no such property: none are allowed here".to_owned(),
-            names if names.len() <= 12 => {
-                format!("there is no such property (there are: {})", names.join(", "))
-            }
-            _ => violation.expected,
-        };
+    let suggestion = near_names(name, known.iter().copied()).first().map(|&near| near.to_owned());
+    let expected = match known.as_slice() {
+        [] => "there is no such property: none are allowed here".to_owned(),
+        names if suggestion.is_none() && names.len() <= 12 => {
+            format!("there is no such property (there are: {})", names.join(", "))
+        }
+        _ => "there is no such property".to_owned(),
+    };
+    Violation {
+        pointer: child(error.instance_path().as_str(), name),
+        expected,
+        given: value.map(|value| excerpt(value, SHOWN_VALUE)),
+        suggestion,
     }
-    violation
 }
 
 /// The names in `properties` of the schema object that holds the failing keyword.
@@ -222,7 +320,7 @@ fn alternatives(context: &[Vec<ValidationError<'static>>]) -> String {
             parts.push(part);
         }
     }
-    format!("expected {}", parts.join(", or "))
+    format!("expected {}", shorten_list(&parts, parts.len(), ", or "))
 }
 
 /// What a keyword asks for, as "expected …".
@@ -238,12 +336,12 @@ fn expectation(error: &ValidationError<'_>) -> String {
         }
         Kind::Enum { options } => match options.as_array() {
             Some(options) => {
-                let options: Vec<_> = options.iter().map(canonical_json).collect();
-                format!("expected one of {}", shorten_list(&options))
+                let shown: Vec<_> = options.iter().take(SHOWN_OPTIONS).map(constant).collect();
+                format!("expected one of {}", shorten_list(&shown, options.len(), ", "))
             }
             None => "expected one of the listed values".to_owned(),
         },
-        Kind::Constant { expected_value } => format!("expected {}", canonical_json(expected_value)),
+        Kind::Constant { expected_value } => format!("expected {}", constant(expected_value)),
         Kind::Minimum { limit } => format!("expected at least {limit}"),
         Kind::Maximum { limit } => format!("expected at most {limit}"),
         Kind::ExclusiveMinimum { limit } => format!("expected more than {limit}"),
@@ -264,7 +362,10 @@ fn expectation(error: &ValidationError<'_>) -> String {
         Kind::FalseSchema => "nothing is allowed here".to_owned(),
         Kind::Not { .. } => "this value is ruled out".to_owned(),
         Kind::Contains => "expected at least one item of the required kind".to_owned(),
-        _ => error.to_string(),
+        Kind::AdditionalItems { limit } => format!("expected at most {limit} items"),
+        Kind::UnevaluatedItems { .. } => "expected no items beyond those described".to_owned(),
+        // The error knows the instance by its number only.
+        _ => error.masked_with("the value").to_string(),
     }
 }
 
@@ -279,21 +380,22 @@ fn article(kind: &str) -> String {
 }
 
 /// One more step of a JSON pointer.
-fn child(pointer: &str, name: &str) -> String {
+pub(crate) fn child(pointer: &str, name: &str) -> String {
     format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1"))
 }
 
-fn shorten(text: &str) -> String {
-    match text.char_indices().nth(SHOWN_VALUE) {
-        Some((cut, _)) => format!("{}… ({} characters)", &text[..cut], text.chars().count()),
-        None => text.to_owned(),
-    }
+/// A value of the schema. It is shown in full where it is no longer than a value may well be.
+fn constant(value: &Value) -> String {
+    shorten(&canonical_json(value), SHOWN_CONSTANT).into_owned()
 }
 
-fn shorten_list(options: &[String]) -> String {
-    const SHOWN: usize = 20;
-    if options.len() <= SHOWN {
-        return options.join(", ");
-    }
-    format!("{}, … ({} in all)", options[..SHOWN].join(", "), options.len())
+/// How many of the values that a schema lists a message shows.
+const SHOWN_OPTIONS: usize = 20;
+
+/// How much of each it shows, in characters.
+const SHOWN_CONSTANT: usize = 200;
+
+fn shorten_list(options: &[String], count: usize, separator: &str) -> String {
+    let shown = options[..options.len().min(SHOWN_OPTIONS)].join(separator);
+    if count <= SHOWN_OPTIONS { shown } else { format!("{shown}, … ({count} in all)") }
 }

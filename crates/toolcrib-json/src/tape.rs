@@ -201,6 +201,16 @@ impl<'t> Tape<'t> {
         Cursor { tape: self, index: 0 }
     }
 
+    /// The place with an [index](Cursor::index) of this tape; `None` beyond its end.
+    pub fn at(&self, index: u32) -> Option<Cursor<'_>> {
+        ((index as usize) < self.nodes.len()).then_some(Cursor { tape: self, index })
+    }
+
+    /// How many places there are: values and keys.
+    pub fn places(&self) -> usize {
+        self.nodes.len()
+    }
+
     /// Whether some whole number is written as a float.
     #[inline]
     pub fn has_integral_float(&self) -> bool {
@@ -375,6 +385,19 @@ impl<'a> Cursor<'a> {
             Kind::EscapedString => self.as_str().is_some_and(|own| own == text),
             _ => false,
         }
+    }
+
+    /// The place as a number: places are numbered from 0 in the order of the text, so that those
+    /// inside a container are in [`places`](Self::places) of it.
+    #[inline]
+    pub fn index(self) -> u32 {
+        self.index
+    }
+
+    /// The numbers of this place and of all places inside it.
+    #[inline]
+    pub fn places(self) -> Range<u32> {
+        self.index..self.node().after(self.index)
     }
 
     /// Two numbers that are together the same for the same place of the same tape only.

@@ -5,6 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::ToolOutput;
 
 /// What to do about a call whose outcome is not known.
@@ -200,6 +202,22 @@ impl ToolError {
         self
     }
 
+    /// Adds a note for programs, for example how the arguments were read. It is kept with what had
+    /// been produced, which may be nothing else then.
+    ///
+    /// ```
+    /// use toolcrib_tool::ToolError;
+    ///
+    /// let error = ToolError::execution("no such file").with_note("attempts", 3);
+    /// assert_eq!(error.partial().unwrap().meta()["attempts"], 3);
+    /// ```
+    #[must_use]
+    pub fn with_note(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+        let partial = self.0.partial.take().unwrap_or_default();
+        self.0.partial = Some(partial.with_meta(key, value));
+        self
+    }
+
     /// Adds the cause, for the operator's log.
     #[must_use]
     pub fn with_source(mut self, source: impl Error + Send + Sync + 'static) -> Self {
@@ -232,7 +250,7 @@ impl ToolError {
         self.0.retry_after
     }
 
-    /// What was produced before the failure.
+    /// What was produced before the failure, and [notes](Self::with_note).
     pub fn partial(&self) -> Option<&ToolOutput> {
         self.0.partial.as_ref()
     }

@@ -3,7 +3,6 @@
 //! Runs only on arguments that failed validation, and touches only the places the validator
 //! complained about: a string where a string is wanted stays a string, whatever it spells.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use jsonschema::JsonType;
@@ -12,13 +11,15 @@ use jsonschema::error::{TypeKind, ValidationErrorKind};
 use serde_json::Value;
 use toolcrib_json::{Cursor, Kind, Tape, parse};
 
+use super::json_view::{Reported, reported};
+
 /// One value that was given another type.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Coercion {
+pub(crate) struct Coercion {
     /// Where: a JSON pointer.
-    pub pointer: String,
+    pub(crate) pointer: String,
     /// What it became: a type's name, or `absent`.
-    pub to: &'static str,
+    pub(crate) to: &'static str,
 }
 
 impl fmt::Display for Coercion {
@@ -28,188 +29,254 @@ impl fmt::Display for Coercion {
     }
 }
 
-/// What to write in place of a value.
-enum Change {
-    Text(String),
-    Remove,
-}
-
 /// Rewrites what the validator complained about, as far as that is plainly possible. `None` if
 /// nothing is. The result may still be invalid: in other places, or one level deeper.
-pub fn coerce<'e>(
+///
+/// One pass over the errors and one over the tape, however many errors there are.
+pub(crate) fn coerce(
     tape: &Tape<'_>,
-    errors: impl Iterator<Item = ValidationError<'e>>,
+    errors: &[ValidationError<'_>],
+    schema: &Value,
 ) -> Option<(String, Vec<Coercion>)> {
-    let mut changes = BTreeMap::new();
-    let mut coercions = Vec::new();
-    for error in errors {
-        let pointer = error.instance_path().as_str().to_owned();
-        let mut wanted = Vec::new();
-        wants(&error, &pointer, &mut wanted);
-        if changes.contains_key(&pointer) {
-            continue;
-        }
-        let Some(place) = find(tape.root(), &pointer) else { continue };
-        let in_object = parent(&pointer)
-            .and_then(|parent| find(tape.root(), parent))
-            .is_some_and(|parent| parent.kind() == Kind::Object);
-        let found = if place.kind() == Kind::Null {
-            // Only a member can be left out; an item's place cannot.
-            (in_object && !wanted.is_empty()).then_some((Change::Remove, "absent"))
-        } else {
-            wanted.iter().find_map(|want| change(place, want))
-        };
-        if let Some((change, to)) = found {
-            coercions.push(Coercion { pointer: pointer.clone(), to });
-            changes.insert(pointer, change);
-        }
-    }
-    if changes.is_empty() {
-        return None;
-    }
-    let mut out = String::with_capacity(tape.text().len());
-    write(tape.root(), &mut String::new(), &changes, &mut out);
-    Some((out, coercions))
+    let mut complaints: Vec<_> = errors
+        .iter()
+        .filter_map(|error| match reported(tape, error.instance()) {
+            Reported::At(place) => Some((place.index(), error)),
+            Reported::Late(_) | Reported::Name => None,
+        })
+        .collect();
+    complaints.sort_by_key(|(index, _)| *index);
+    let demands: Vec<_> = complaints
+        .chunk_by(|(one, _), (other, _)| one == other)
+        .map(|complaints| Demand::of(tape, complaints, schema))
+        .filter(|demand| !demand.wants.is_empty())
+        .collect();
+    let out = String::with_capacity(tape.text().len());
+    let mut writer = Writer { demands: &demands, out, coercions: Vec::new() };
+    writer.value(tape.root());
+    (!writer.coercions.is_empty()).then_some((writer.out, writer.coercions))
+}
+
+/// What is wanted in one place.
+struct Demand<'e> {
+    index: u32,
+    pointer: &'e str,
+    wants: Vec<Want<'e>>,
+    /// Whether the schema that complains lets the property be absent.
+    optional: bool,
 }
 
 /// What would satisfy a complaint.
-enum Want {
+#[derive(Clone, Copy)]
+enum Want<'e> {
     Type(JsonType),
-    Integer,
-    OneOf(Vec<Value>),
+    OneOf(&'e [Value]),
 }
 
-fn wants(error: &ValidationError<'_>, pointer: &str, out: &mut Vec<Want>) {
-    if error.instance_path().as_str() != pointer {
-        return;
+impl<'e> Demand<'e> {
+    fn of(
+        tape: &Tape<'_>,
+        complaints: &[(u32, &'e ValidationError<'e>)],
+        schema: &Value,
+    ) -> Self {
+        let mut demand = Self {
+            index: complaints.first().map_or(0, |(index, _)| *index),
+            pointer: complaints.first().map_or("", |(_, error)| error.instance_path().as_str()),
+            wants: Vec::new(),
+            optional: complaints.iter().all(|(_, error)| is_optional(error, schema)),
+        };
+        for (_, error) in complaints {
+            demand.add(tape, error);
+        }
+        demand
     }
-    let mut kind = |kind: JsonType| {
-        out.push(if kind == JsonType::Integer { Want::Integer } else { Want::Type(kind) });
-    };
-    match error.kind() {
-        ValidationErrorKind::Type { kind: TypeKind::Single(one) } => kind(*one),
-        ValidationErrorKind::Type { kind: TypeKind::Multiple(several) } => {
-            several.iter().for_each(kind);
-        }
-        ValidationErrorKind::Enum { options } => {
-            out.push(Want::OneOf(options.as_array().cloned().unwrap_or_default()));
-        }
-        ValidationErrorKind::Constant { expected_value } => {
-            out.push(Want::OneOf(vec![expected_value.as_ref().clone()]));
-        }
-        ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
-            for inner in context.iter().flatten() {
-                wants(inner, pointer, out);
+
+    fn add(&mut self, tape: &Tape<'_>, error: &'e ValidationError<'_>) {
+        match error.kind() {
+            ValidationErrorKind::Type { kind: TypeKind::Single(one) } => {
+                self.wants.push(Want::Type(*one));
             }
+            ValidationErrorKind::Type { kind: TypeKind::Multiple(several) } => {
+                self.wants.extend(several.iter().map(Want::Type));
+            }
+            ValidationErrorKind::Enum { options } => {
+                self.wants.push(Want::OneOf(options.as_array().map_or(&[], Vec::as_slice)));
+            }
+            ValidationErrorKind::Constant { expected_value } => {
+                self.wants.push(Want::OneOf(std::slice::from_ref(expected_value)));
+            }
+            ValidationErrorKind::AnyOf { context }
+            | ValidationErrorKind::OneOfNotValid { context } => {
+                for inner in context.iter().flatten() {
+                    if let Reported::At(place) = reported(tape, inner.instance())
+                        && place.index() == self.index
+                    {
+                        self.add(tape, inner);
+                    }
+                }
+            }
+            _ => {}
         }
-        _ => {}
+    }
+
+    /// The text to write for what stands there, and what it became.
+    fn change(&self, place: Cursor<'_>) -> Option<(String, &'static str)> {
+        let text = Text::of(place);
+        self.wants.iter().find_map(|want| change(place, &text, *want))
+    }
+}
+
+/// Whether the object that holds the place may do without it, as far as the schema beside the
+/// complaint says.
+fn is_optional(error: &ValidationError<'_>, schema: &Value) -> bool {
+    let mut steps = error.schema_path().as_str().rsplitn(4, '/');
+    let name = error.instance_path().as_str().rsplit_once('/').map(|(_, name)| name);
+    let (_keyword, property, keyword, object) =
+        (steps.next(), steps.next(), steps.next(), steps.next());
+    if keyword != Some("properties") || property.is_none() || name.is_none() {
+        return true;
+    }
+    let required = schema.pointer(object.unwrap_or_default()).and_then(|it| it.get("required"));
+    let name = name.unwrap_or_default().replace("~1", "/").replace("~0", "~");
+    !required.and_then(Value::as_array).is_some_and(|names| names.iter().any(|it| *it == name))
+}
+
+/// A text in place of a value, and what JSON it spells; read once for all that is wanted.
+struct Text<'a> {
+    text: Option<std::borrow::Cow<'a, str>>,
+    spells: Option<Kind>,
+}
+
+impl<'a> Text<'a> {
+    fn of(place: Cursor<'a>) -> Self {
+        let text = place.as_str();
+        let spells = text.as_ref().and_then(|text| Some(parse(text.trim()).ok()?.root().kind()));
+        Self { text, spells }
+    }
+
+    /// The JSON, if it is of a kind that is wanted.
+    fn json(&self, wanted: impl Fn(Kind) -> bool) -> Option<String> {
+        let kind = self.spells.filter(|kind| wanted(*kind));
+        kind.and(self.text.as_ref()).map(|text| text.trim().to_owned())
     }
 }
 
 /// The one table of coercions.
-fn change(place: Cursor<'_>, want: &Want) -> Option<(Change, &'static str)> {
-    let text = || place.as_str();
-    let parsed = |wanted: fn(Kind) -> bool| {
-        let text = text()?;
-        let text = text.trim();
-        let tape = parse(text).ok()?;
-        wanted(tape.root().kind()).then(|| Change::Text(text.to_owned()))
-    };
+fn change(place: Cursor<'_>, text: &Text<'_>, want: Want<'_>) -> Option<(String, &'static str)> {
+    let is_whole = |kind: Kind| kind.is_integer() || kind == Kind::IntegralFloat;
     match (want, place.kind()) {
         (Want::Type(JsonType::Boolean), Kind::String) => {
-            Some((parsed(|kind| matches!(kind, Kind::True | Kind::False))?, "boolean"))
+            Some((text.json(|kind| matches!(kind, Kind::True | Kind::False))?, "boolean"))
         }
-        (Want::Integer, Kind::String) => {
-            Some((parsed(|kind| kind.is_integer() || kind == Kind::IntegralFloat)?, "integer"))
+        (Want::Type(JsonType::Integer), Kind::String) => Some((text.json(is_whole)?, "integer")),
+        (Want::Type(JsonType::Number), Kind::String) => {
+            Some((text.json(Kind::is_number)?, "number"))
         }
-        (Want::Type(JsonType::Number), Kind::String) => Some((parsed(Kind::is_number)?, "number")),
         (Want::Type(JsonType::String), kind) if kind.is_number() => {
-            Some((Change::Text(format!("\"{}\"", place.source())), "string"))
+            Some((format!("\"{}\"", place.source()), "string"))
         }
         (Want::Type(JsonType::Object), Kind::String | Kind::EscapedString) => {
-            Some((parsed(|kind| kind == Kind::Object)?, "object"))
+            Some((text.json(|kind| kind == Kind::Object)?, "object"))
         }
         (Want::Type(JsonType::Array), Kind::String | Kind::EscapedString) => {
-            let change = parsed(|kind| kind == Kind::Array).unwrap_or_else(|| wrapped(place));
-            Some((change, "array"))
+            Some((text.json(|kind| kind == Kind::Array).unwrap_or_else(|| wrapped(place)), "array"))
         }
         (Want::Type(JsonType::Array), kind) if !matches!(kind, Kind::Array | Kind::Object) => {
             Some((wrapped(place), "array"))
         }
         (Want::OneOf(options), Kind::String) => {
-            let value: Value = serde_json::from_str(text()?.trim()).ok()?;
+            let value: Value = serde_json::from_str(&text.json(|_| true)?).ok()?;
             let found = options.iter().find(|option| **option == value && !option.is_string())?;
-            Some((Change::Text(found.to_string()), "the listed value"))
+            Some((found.to_string(), "the listed value"))
         }
         (Want::OneOf(options), kind) if kind.is_integer() || kind == Kind::Float => {
             let spelt = Value::from(place.source());
-            options.contains(&spelt).then(|| (Change::Text(spelt.to_string()), "the listed value"))
+            options.contains(&spelt).then(|| (spelt.to_string(), "the listed value"))
         }
         _ => None,
     }
 }
 
-fn wrapped(place: Cursor<'_>) -> Change {
-    Change::Text(format!("[{}]", place.source()))
+fn wrapped(place: Cursor<'_>) -> String {
+    format!("[{}]", place.source())
 }
 
-fn parent(pointer: &str) -> Option<&str> {
-    pointer.rsplit_once('/').map(|(parent, _)| parent)
+/// Copies a value with the demands met. Values in which nothing is demanded are copied whole.
+struct Writer<'w> {
+    /// Those that are still ahead, by place.
+    demands: &'w [Demand<'w>],
+    out: String,
+    coercions: Vec<Coercion>,
 }
 
-fn find<'a>(root: Cursor<'a>, pointer: &str) -> Option<Cursor<'a>> {
-    pointer.split('/').skip(1).try_fold(root, |place, step| match place.kind() {
-        Kind::Object => place.get(&step.replace("~1", "/").replace("~0", "~")),
-        Kind::Array => place.items().nth(step.parse().ok()?),
-        _ => None,
-    })
-}
-
-/// Copies a value with the changes applied; `pointer` is where it stands.
-fn write(
-    place: Cursor<'_>,
-    pointer: &mut String,
-    changes: &BTreeMap<String, Change>,
-    out: &mut String,
-) {
-    if let Some(Change::Text(text)) = changes.get(pointer.as_str()) {
-        out.push_str(text);
-        return;
+impl<'w> Writer<'w> {
+    fn value(&mut self, place: Cursor<'_>) {
+        let places = place.places();
+        if let Some(demand) = self.demand_at(place) {
+            if let Some((text, to)) = demand.change(place) {
+                self.out.push_str(&text);
+                self.coerced(demand.pointer, to);
+                self.skip_to(places.end);
+                return;
+            }
+            self.skip_to(places.start + 1);
+        }
+        if self.demands.first().is_none_or(|demand| demand.index >= places.end) {
+            self.out.push_str(place.source());
+            return;
+        }
+        if place.kind() == Kind::Object {
+            self.object(place);
+        } else {
+            self.array(place);
+        }
     }
-    let depth = pointer.len();
-    match place.kind() {
-        Kind::Object => {
-            out.push('{');
-            let mut first = true;
-            for (name, value) in place.members() {
-                let step = name.as_str().unwrap_or_default();
-                pointer.push('/');
-                pointer.push_str(&step.replace('~', "~0").replace('/', "~1"));
-                if !matches!(changes.get(pointer.as_str()), Some(Change::Remove)) {
-                    if !std::mem::take(&mut first) {
-                        out.push(',');
-                    }
-                    out.push_str(name.source());
-                    out.push(':');
-                    write(value, pointer, changes, out);
-                }
-                pointer.truncate(depth);
+
+    fn object(&mut self, object: Cursor<'_>) {
+        self.out.push('{');
+        let mut first = true;
+        for (name, value) in object.members() {
+            if value.kind() == Kind::Null
+                && let Some(demand) = self.demand_at(value)
+                && demand.optional
+            {
+                self.coerced(demand.pointer, "absent");
+                self.skip_to(value.index() + 1);
+                continue;
             }
-            out.push('}');
-        }
-        Kind::Array => {
-            out.push('[');
-            for (index, item) in place.items().enumerate() {
-                if index > 0 {
-                    out.push(',');
-                }
-                pointer.push('/');
-                pointer.push_str(&index.to_string());
-                write(item, pointer, changes, out);
-                pointer.truncate(depth);
+            if !std::mem::take(&mut first) {
+                self.out.push(',');
             }
-            out.push(']');
+            self.out.push_str(name.source());
+            self.out.push(':');
+            self.value(value);
         }
-        _ => out.push_str(place.source()),
+        self.out.push('}');
+    }
+
+    fn array(&mut self, array: Cursor<'_>) {
+        self.out.push('[');
+        for (position, item) in array.items().enumerate() {
+            if position > 0 {
+                self.out.push(',');
+            }
+            self.value(item);
+        }
+        self.out.push(']');
+    }
+
+    fn demand_at(&mut self, place: Cursor<'_>) -> Option<&'w Demand<'w>> {
+        // A key may have been passed that nothing can be demanded of.
+        self.skip_to(place.index());
+        self.demands.first().filter(|demand| demand.index == place.index())
+    }
+
+    fn skip_to(&mut self, index: u32) {
+        let passed = self.demands.iter().take_while(|demand| demand.index < index).count();
+        self.demands = &self.demands[passed..];
+    }
+
+    fn coerced(&mut self, pointer: &str, to: &'static str) {
+        self.coercions.push(Coercion { pointer: pointer.to_owned(), to });
     }
 }

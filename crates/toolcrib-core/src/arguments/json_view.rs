@@ -1,24 +1,108 @@
 //! Lets the JSON Schema validator read a tape in place.
 
 use std::borrow::Cow;
+use std::cell::Cell;
+use std::collections::HashSet;
 
 use jsonschema::JsonType;
 use jsonschema::json::{Array, Json, JsonNumber, Node, NodeIdentity, Object, cmp};
+use jsonschema_value::LazyInstance;
 use serde::Deserialize as _;
 use serde_json::Value;
-use toolcrib_json::{Cursor, Items, Kind, Members, Number};
+use toolcrib_json::{Cursor, Items, Kind, Members, Number, Tape};
+
+use crate::answers::canonical;
 
 /// The representation: instances are places in a tape.
 #[derive(Debug)]
 pub struct TapeJson;
 
+/// How much work one validation may do, and how much it has done.
+///
+/// A schema can make a validator look at the same place again and again: alternatives within
+/// alternatives do so exponentially. Each look at a place costs a step here. When the steps are
+/// used up, or enough problems have been found, arrays and objects appear to be empty and the
+/// validator comes to its end. Its verdict then means nothing, and [`ran_out`](Self::ran_out) says so.
+#[derive(Debug)]
+pub struct Bounds {
+    steps: Cell<u64>,
+    problems: Cell<u32>,
+}
+
+/// Steps for each place of a tape. Every keyword of a schema that looks at a place takes about one.
+const STEPS_PER_PLACE: u64 = 100;
+/// Steps that any tape has.
+const STEPS: u64 = 100_000;
+
+impl Bounds {
+    /// Bounds in proportion to the size of a tape; `problems` is how many may be found.
+    pub fn of(tape: &Tape<'_>, problems: u32) -> Self {
+        let places = u64::try_from(tape.places()).unwrap_or(u64::MAX);
+        let steps = places.saturating_mul(STEPS_PER_PLACE).saturating_add(STEPS);
+        Self { steps: Cell::new(steps), problems: Cell::new(problems) }
+    }
+
+    /// Whether the steps were used up.
+    pub fn ran_out(&self) -> bool {
+        self.steps.get() == 0
+    }
+
+    /// Whether as many problems were found as may be.
+    pub fn is_full(&self) -> bool {
+        self.problems.get() == 0
+    }
+
+    #[inline]
+    fn is_over(&self) -> bool {
+        self.ran_out() || self.is_full()
+    }
+
+    /// Takes steps; `false` if the validator is to come to its end.
+    #[inline]
+    fn take(&self, steps: u32) -> bool {
+        self.steps.set(self.steps.get().saturating_sub(u64::from(steps)));
+        !self.is_over()
+    }
+}
+
 /// A place in a tape, or a property's name on its own (for `propertyNames`).
 #[derive(Debug, Clone, Copy)]
 pub enum View<'a> {
     /// A place in a tape.
-    At(Cursor<'a>),
+    At(Cursor<'a>, &'a Bounds),
     /// A property's name.
     Name(&'a str),
+}
+
+/// The instance that a problem reports: not the value, which could be large and would be copied for
+/// each problem, but the number of its place, from which [`reported`] finds it.
+fn report(place: Cursor<'_>, bounds: &Bounds) -> Value {
+    let left = bounds.problems.get();
+    bounds.problems.set(left.saturating_sub(1));
+    let index = Value::from(place.index());
+    if left == 0 || bounds.ran_out() { Value::Array(vec![index]) } else { index }
+}
+
+/// Where a problem is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Reported<'a> {
+    /// At this place.
+    At(Cursor<'a>),
+    /// At this place, but the [`Bounds`] had been reached: the problem may not be one.
+    Late(Cursor<'a>),
+    /// In a property's name.
+    Name,
+}
+
+/// Finds the place that a problem reports.
+pub(crate) fn reported<'a>(tape: &'a Tape<'_>, instance: &Value) -> Reported<'a> {
+    let index = |value: &Value| tape.at(value.as_u64()?.try_into().ok()?);
+    let late = || index(instance.as_array()?.first()?);
+    match (index(instance), late()) {
+        (Some(place), _) => Reported::At(place),
+        (None, Some(place)) => Reported::Late(place),
+        (None, None) => Reported::Name,
+    }
 }
 
 impl Json for TapeJson {
@@ -45,28 +129,32 @@ impl<'a> Node<'a, TapeJson> for View<'a> {
 
     fn as_object(&self) -> Option<ObjectView<'a>> {
         match self {
-            Self::At(cursor) if cursor.kind() == Kind::Object => Some(ObjectView(*cursor)),
+            Self::At(cursor, bounds) if cursor.kind() == Kind::Object => {
+                bounds.take(1).then_some(ObjectView(*cursor, bounds))
+            }
             _ => None,
         }
     }
 
     fn as_array(&self) -> Option<ArrayView<'a>> {
         match self {
-            Self::At(cursor) if cursor.kind() == Kind::Array => Some(ArrayView(*cursor)),
+            Self::At(cursor, bounds) if cursor.kind() == Kind::Array => {
+                bounds.take(1).then_some(ArrayView(*cursor, bounds))
+            }
             _ => None,
         }
     }
 
     fn as_string(&self) -> Option<Cow<'a, str>> {
         match self {
-            Self::At(cursor) => cursor.as_str(),
+            Self::At(cursor, _) => cursor.as_str(),
             Self::Name(name) => Some(Cow::Borrowed(name)),
         }
     }
 
     fn as_number(&self) -> Option<NumberView<'a>> {
         match self {
-            Self::At(cursor) => {
+            Self::At(cursor, _) => {
                 cursor.number().map(|number| NumberView { number, cursor: *cursor })
             }
             Self::Name(_) => None,
@@ -75,29 +163,29 @@ impl<'a> Node<'a, TapeJson> for View<'a> {
 
     fn as_boolean(&self) -> Option<bool> {
         match self {
-            Self::At(cursor) if cursor.kind() == Kind::True => Some(true),
-            Self::At(cursor) if cursor.kind() == Kind::False => Some(false),
+            Self::At(cursor, _) if cursor.kind() == Kind::True => Some(true),
+            Self::At(cursor, _) if cursor.kind() == Kind::False => Some(false),
             _ => None,
         }
     }
 
     fn is_null(&self) -> bool {
-        matches!(self, Self::At(cursor) if cursor.kind() == Kind::Null)
+        matches!(self, Self::At(cursor, _) if cursor.kind() == Kind::Null)
     }
 
     fn is_number(&self) -> bool {
-        matches!(self, Self::At(cursor) if cursor.kind().is_number())
+        matches!(self, Self::At(cursor, _) if cursor.kind().is_number())
     }
 
     fn is_string(&self) -> bool {
         match self {
-            Self::At(cursor) => cursor.kind().is_string(),
+            Self::At(cursor, _) => cursor.kind().is_string(),
             Self::Name(_) => true,
         }
     }
 
     fn json_type(&self) -> JsonType {
-        let Self::At(cursor) = self else { return JsonType::String };
+        let Self::At(cursor, _) = self else { return JsonType::String };
         match cursor.kind() {
             Kind::Null => JsonType::Null,
             Kind::True | Kind::False => JsonType::Boolean,
@@ -110,26 +198,48 @@ impl<'a> Node<'a, TapeJson> for View<'a> {
 
     fn equals_value(&self, expected: &Value) -> bool {
         match (self, expected) {
-            (Self::At(cursor), Value::String(text)) => cursor.equals(text),
+            (Self::At(cursor, _), Value::String(text)) => cursor.equals(text),
             (Self::Name(name), Value::String(text)) => name == text,
             (_, Value::Null) => self.is_null(),
             (_, Value::Bool(truth)) => self.as_boolean() == Some(*truth),
             (_, Value::Number(_)) if !self.is_number() => false,
+            // Nothing is built where the kind and the size tell already.
+            (Self::At(cursor, _), Value::Array(items)) => {
+                cursor.kind() == Kind::Array
+                    && cursor.len() == items.len()
+                    && cmp::equal(&self.to_value(), expected)
+            }
+            (Self::At(cursor, _), Value::Object(members)) => {
+                cursor.kind() == Kind::Object
+                    && cursor.len() == members.len()
+                    && cmp::equal(&self.to_value(), expected)
+            }
             _ => cmp::equal(&self.to_value(), expected),
         }
     }
 
     fn to_value(&self) -> Cow<'a, Value> {
         Cow::Owned(match self {
-            // The tape is read without a type's demands, so that nothing can fail.
-            Self::At(cursor) => Value::deserialize(*cursor).unwrap_or_default(),
+            Self::At(cursor, bounds) => {
+                let places = cursor.places();
+                bounds.take(places.end - places.start);
+                // The tape is read without a type's demands, so that nothing can fail.
+                Value::deserialize(*cursor).unwrap_or_default()
+            }
             Self::Name(name) => Value::from(*name),
         })
     }
 
+    fn lazy_value(&self) -> LazyInstance<'a> {
+        LazyInstance::Ready(Cow::Owned(match self {
+            Self::At(cursor, bounds) => report(*cursor, bounds),
+            Self::Name(name) => Value::from(*name),
+        }))
+    }
+
     fn identity(&self) -> Option<NodeIdentity> {
         match self {
-            Self::At(cursor) => {
+            Self::At(cursor, _) => {
                 let (address, tag) = cursor.identity();
                 Some(NodeIdentity::tagged(address, tag))
             }
@@ -140,7 +250,7 @@ impl<'a> Node<'a, TapeJson> for View<'a> {
 
 /// An object in a tape.
 #[derive(Debug, Clone, Copy)]
-pub struct ObjectView<'a>(Cursor<'a>);
+pub struct ObjectView<'a>(Cursor<'a>, &'a Bounds);
 
 impl<'a> Object<'a, TapeJson> for ObjectView<'a> {
     type Node = View<'a>;
@@ -152,17 +262,17 @@ impl<'a> Object<'a, TapeJson> for ObjectView<'a> {
     }
 
     fn get(&self, key: &Box<str>) -> Option<View<'a>> {
-        self.0.get(key).map(View::At)
+        self.0.get(key).map(|value| View::At(value, self.1))
     }
 
     fn members(&self) -> MemberViews<'a> {
-        MemberViews(self.0.members())
+        MemberViews(self.0.members(), self.1)
     }
 }
 
 /// The members of an object in a tape.
 #[derive(Debug, Clone)]
-pub struct MemberViews<'a>(Members<'a>);
+pub struct MemberViews<'a>(Members<'a>, &'a Bounds);
 
 impl<'a> Iterator for MemberViews<'a> {
     type Item = (Cow<'a, str>, View<'a>);
@@ -170,24 +280,52 @@ impl<'a> Iterator for MemberViews<'a> {
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         let (key, value) = self.0.next()?;
-        Some((key.key_text(), View::At(value)))
+        self.1.take(1).then(|| (key.key_text(), View::At(value, self.1)))
     }
 }
 
 /// An array in a tape.
 #[derive(Debug, Clone, Copy)]
-pub struct ArrayView<'a>(Cursor<'a>);
+pub struct ArrayView<'a>(Cursor<'a>, &'a Bounds);
 
 impl<'a> Array<'a, TapeJson> for ArrayView<'a> {
     type Node = View<'a>;
-    type ElementsIter = std::iter::Map<Items<'a>, fn(Cursor<'a>) -> View<'a>>;
+    type ElementsIter = ItemViews<'a>;
 
     fn len(&self) -> usize {
         self.0.len()
     }
 
-    fn elements(&self) -> Self::ElementsIter {
-        self.0.items().map(View::At)
+    fn elements(&self) -> ItemViews<'a> {
+        ItemViews(self.0.items(), self.1)
+    }
+
+    /// Compares the items in their canonical spelling, in one pass whatever they are.
+    fn is_unique(&self) -> bool {
+        let places = self.0.places();
+        if self.0.len() < 2 || !self.1.take(places.end - places.start) {
+            return true;
+        }
+        let mut seen = HashSet::with_capacity(self.0.len());
+        self.0.items().all(|item| {
+            let mut spelling = Vec::new();
+            canonical::write(item, &mut spelling);
+            seen.insert(spelling)
+        })
+    }
+}
+
+/// The items of an array in a tape.
+#[derive(Debug, Clone)]
+pub struct ItemViews<'a>(Items<'a>, &'a Bounds);
+
+impl<'a> Iterator for ItemViews<'a> {
+    type Item = View<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<View<'a>> {
+        let item = self.0.next()?;
+        self.1.take(1).then_some(View::At(item, self.1))
     }
 }
 
@@ -258,6 +396,9 @@ mod tests {
     fn the_tape_keeps_the_validators_contract() {
         let text = jsonschema::json::conformance::document().to_string();
         let tape = parse(&text).expect("the document parses");
-        jsonschema::json::conformance::assert_conformance::<TapeJson>(&View::At(tape.root()));
+        jsonschema::json::conformance::assert_conformance::<TapeJson>(&View::At(
+            tape.root(),
+            &Bounds::of(&tape, 1),
+        ));
     }
 }

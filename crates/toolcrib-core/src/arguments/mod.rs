@@ -1,7 +1,9 @@
 //! Arguments from text to a validated value: parsed once, checked where they lie. The parser and its
 //! tape are `toolcrib-json`.
 
-pub mod coerce;
+pub(crate) mod coerce;
 pub mod json_view;
+pub(crate) mod mending;
 pub mod prepare;
-pub mod repair;
+pub(crate) mod refusal;
+pub(crate) mod repair;

@@ -113,6 +113,17 @@ impl Preparation {
         Some(out)
     }
 
+    /// The names among the members that a model may not set, and that [`rewrite`](Self::rewrite)
+    /// therefore takes out.
+    pub(crate) fn stripped(&self, tape: &Tape<'_>) -> Vec<String> {
+        let root = tape.root();
+        if root.kind() != Kind::Object || !self.may_drop(root) {
+            return Vec::new();
+        }
+        let names = root.members().map(|(name, _)| name).filter(|name| self.strips(*name));
+        names.map(|name| name.key_text().into_owned()).collect()
+    }
+
     /// Whether a closer look at each member is called for: mostly no name is removed by its own, and
     /// none begins like a private one.
     fn may_drop(&self, root: Cursor<'_>) -> bool {
@@ -123,21 +134,29 @@ impl Preparation {
             || root.members().any(|(name, _)| may_be_private(name))
     }
 
-    fn drops(&self, name: Cursor<'_>, value: Cursor<'_>) -> bool {
+    /// Whether a member is taken out because of its name.
+    fn strips(&self, name: Cursor<'_>) -> bool {
         // An escape may spell an underscore; anything else is told by its first byte.
         let is_private = match name.raw_bytes().first() {
             Some(b'_') => true,
             Some(b'\\') => name.key_text().starts_with('_'),
             _ => false,
         };
-        let names = |known: &[String]| known.iter().any(|known| name.equals(known));
-        is_private && !names(&self.declared_private)
-            || names(&self.injected)
+        is_private && !is_among(name, &self.declared_private) || is_among(name, &self.injected)
+    }
+
+    /// Whether a member is taken out.
+    fn drops(&self, name: Cursor<'_>, value: Cursor<'_>) -> bool {
+        self.strips(name)
             || !self.empty_as_absent.is_empty()
                 && value.kind() == Kind::String
                 && value.raw_bytes().is_empty()
-                && names(&self.empty_as_absent)
+                && is_among(name, &self.empty_as_absent)
     }
+}
+
+fn is_among(name: Cursor<'_>, known: &[String]) -> bool {
+    known.iter().any(|known| name.equals(known))
 }
 
 /// Writes an object with its defaults filled in, keeping the members `keep` accepts.

@@ -11,8 +11,7 @@ use toolcrib_json::parse;
 
 /// One kind of mending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum Repair {
+pub(crate) enum Repair {
     /// A code fence round the text was taken off.
     CodeFence,
     /// Braces were put round bare pairs.
@@ -42,7 +41,7 @@ impl fmt::Display for Repair {
 
 /// Why a text could not be mended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unrepairable {
+pub(crate) enum Unrepairable {
     /// It ends inside a string or bracket, and closing it was not allowed.
     CutOff,
     /// It is wrong in another way.
@@ -50,7 +49,7 @@ pub enum Unrepairable {
 }
 
 /// Mends a text that does not parse. `may_close` allows closing what was left open.
-pub fn repair(text: &str, may_close: bool) -> Result<(String, Vec<Repair>), Unrepairable> {
+pub(crate) fn repair(text: &str, may_close: bool) -> Result<(String, Vec<Repair>), Unrepairable> {
     let mut repairs = Vec::new();
     let mut text = text.trim();
     if let Some(inner) = without_fence(text) {
@@ -73,7 +72,6 @@ pub fn repair(text: &str, may_close: bool) -> Result<(String, Vec<Repair>), Unre
     }
     let Scan { out, mut repairs, .. } = scan;
     repairs.sort_unstable();
-    repairs.dedup();
     if repairs.is_empty() || parse(&out).is_err() {
         return Err(Unrepairable::Other);
     }
@@ -88,7 +86,7 @@ fn without_fence(text: &str) -> Option<&str> {
     language.trim().chars().all(|c| c.is_ascii_alphanumeric()).then(|| body.trim())
 }
 
-/// One pass over the text that copies it with the small mendings.
+/// One pass over the text that copies it with the small mendings. What needs none is copied in runs.
 struct Scan {
     out: String,
     open: Vec<char>,
@@ -98,63 +96,83 @@ struct Scan {
 impl Scan {
     /// Returns whether the text ended inside a string.
     fn run(&mut self, text: &str) -> bool {
+        let mut rest = text;
         let mut in_string = false;
-        let mut chars = text.chars().peekable();
-        while let Some(c) = chars.next() {
-            if !in_string {
-                self.outside(c);
-                in_string = c == '"';
-                continue;
-            }
-            match c {
-                '"' => {
-                    in_string = false;
-                    self.out.push(c);
+        loop {
+            let marks: fn(&u8) -> bool = if in_string {
+                |byte| matches!(byte, b'"' | b'\\' | ..b' ')
+            } else {
+                |byte| matches!(byte, b'"' | b'{' | b'}' | b'[' | b']')
+            };
+            let Some(at) = rest.as_bytes().iter().position(marks) else {
+                self.out.push_str(rest);
+                return in_string;
+            };
+            // All marks are ASCII, so that the text can be cut around them.
+            self.out.push_str(&rest[..at]);
+            let mark = rest.as_bytes()[at];
+            rest = &rest[at + 1..];
+            match mark {
+                b'"' => {
+                    in_string = !in_string;
+                    self.out.push('"');
                 }
-                '\\' => match chars.peek().copied() {
-                    Some('u') if hex4(chars.clone().skip(1)) => self.out.push(c),
-                    Some('"' | '\\' | '/' | 'b' | 'f' | 'n' | 'r' | 't') => {
-                        self.out.push(c);
-                        self.out.extend(chars.next());
-                    }
-                    // Cut off in the middle of an escape: the backslash says nothing.
-                    None => {}
-                    Some(_) => {
-                        self.out.push_str("\\\\");
-                        self.repairs.push(Repair::IllegalEscape);
-                    }
-                },
-                control if control < ' ' => {
+                b'\\' => rest = self.escape(rest),
+                control @ ..b' ' => {
                     // Writing to a String cannot fail.
-                    let _ = write!(self.out, "\\u{:04x}", u32::from(control));
-                    self.repairs.push(Repair::RawControl);
+                    let _ = write!(self.out, "\\u{control:04x}");
+                    self.mended(Repair::RawControl);
                 }
-                other => self.out.push(other),
+                bracket => self.bracket(char::from(bracket)),
             }
         }
-        in_string
     }
 
-    fn outside(&mut self, c: char) {
-        match c {
+    /// Copies an escape, of which `rest` is what follows its backslash; returns what is left.
+    fn escape<'t>(&mut self, rest: &'t str) -> &'t str {
+        let bytes = rest.as_bytes();
+        match bytes.first() {
+            Some(b'u') if is_hex4(&bytes[1..]) => self.out.push('\\'),
+            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => {
+                self.out.push('\\');
+                self.out.push_str(&rest[..1]);
+                return &rest[1..];
+            }
+            // Cut off in the middle of an escape: the backslash says nothing.
+            None => {}
+            Some(_) => {
+                self.out.push_str("\\\\");
+                self.mended(Repair::IllegalEscape);
+            }
+        }
+        rest
+    }
+
+    fn mended(&mut self, repair: Repair) {
+        if !self.repairs.contains(&repair) {
+            self.repairs.push(repair);
+        }
+    }
+
+    fn bracket(&mut self, bracket: char) {
+        match bracket {
             '{' => self.open.push('}'),
             '[' => self.open.push(']'),
-            '}' | ']' => {
+            _ => {
                 self.drop_trailing_comma();
-                if self.open.last() == Some(&c) {
+                if self.open.last() == Some(&bracket) {
                     self.open.pop();
                 }
             }
-            _ => {}
         }
-        self.out.push(c);
+        self.out.push(bracket);
     }
 
     fn drop_trailing_comma(&mut self) {
         let kept = self.out.trim_end();
         if let Some(before) = kept.strip_suffix(',') {
             self.out.truncate(before.len());
-            self.repairs.push(Repair::TrailingComma);
+            self.mended(Repair::TrailingComma);
         }
     }
 
@@ -168,12 +186,12 @@ impl Scan {
             }
             self.out.push(bracket);
         }
-        self.repairs.push(Repair::Unclosed);
+        self.mended(Repair::Unclosed);
     }
 }
 
-fn hex4(digits: impl Iterator<Item = char>) -> bool {
-    digits.take(4).filter(char::is_ascii_hexdigit).count() == 4
+fn is_hex4(bytes: &[u8]) -> bool {
+    bytes.get(..4).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
 }
 
 #[cfg(test)]

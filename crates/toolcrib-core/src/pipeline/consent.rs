@@ -7,6 +7,7 @@ use toolcrib_tool::{Arguments, ErrorKind, RawArguments, ToolError, ToolOutput};
 use super::finish::check_data;
 use super::ready::{Checked, OwnCheck, checked};
 use super::{Leave, Way};
+use crate::arguments::mending::Mending;
 use crate::approval::{
     self, ApprovalRequest, Approved, Asker, Decision as Decided, Remember, ShownCall,
 };
@@ -91,7 +92,9 @@ impl<'a> Way<'a> {
                     let definition = &slot.entry.definition;
                     audit.arguments(Some(definition), &arguments, &state.shared.mask.load())
                 });
-                *checked = self::checked(self.turn, slot, RawArguments::from(arguments))?;
+                self.mending = Mending::default();
+                let arguments = RawArguments::from(arguments);
+                *checked = self::checked(self.turn, slot, arguments, &mut self.mending)?;
                 if let Some(own) = own {
                     own.passes(&checked.arguments).await?;
                 }

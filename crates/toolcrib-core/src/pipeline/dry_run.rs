@@ -9,6 +9,7 @@ use toolcrib_tool::{Arguments, Body, CallContext, Plan, ToolCall, ToolError};
 
 use super::ready::{available, checked, context, unknown};
 use crate::admission::Lineage;
+use crate::arguments::mending::Mending;
 use crate::execution::validate;
 use crate::fingerprint::Fingerprint;
 use crate::host::Host;
@@ -100,7 +101,8 @@ pub(crate) async fn dry_run(turn: &Turn, call: ToolCall) -> Result<DryRun, ToolE
     let slot = state.slot(&name).ok_or_else(|| unknown(turn, &name))?;
     available(slot)?;
     let definition = Arc::clone(&slot.entry.definition);
-    let checked = checked(turn, slot, raw)?;
+    let mut mending = Mending::default();
+    let checked = checked(turn, slot, raw, &mut mending)?;
     let host = Host::new(turn, Instant::now(), &Lineage::root(), None);
     let hosted = context(turn, slot, &id).host(host).build_hosted();
     let cx = hosted.context().clone();
@@ -129,7 +131,7 @@ pub(crate) async fn dry_run(turn: &Turn, call: ToolCall) -> Result<DryRun, ToolE
     Ok(DryRun {
         shown_arguments: redact(&definition, checked.arguments.value(), &mask),
         shown_plan: plan.clone().map(|plan| plan.map(shown)),
-        mended: checked.mending.clauses(),
+        mended: mending.clauses(),
         arguments: checked.arguments,
         context: cx,
         verdict,

@@ -13,7 +13,8 @@ use toolcrib_tool::{
 
 use super::{Leave, Way};
 use crate::answers::{Asked, Key};
-use crate::checking::{Mending, checked_arguments};
+use crate::arguments::mending::Mending;
+use crate::checking::checked_arguments;
 use crate::events::Voice;
 use crate::execution::{poll_once, timed_out, validate};
 use crate::host::Host;
@@ -127,22 +128,23 @@ impl OwnCheck<'_> {
 pub(super) struct Checked<'t> {
     pub(super) compiled: &'t Compiled,
     pub(super) arguments: Arguments,
-    pub(super) mending: Mending,
     /// Which call it is; `None` for tools whose calls always run.
     pub(super) key: Option<Key>,
 }
 
-/// Reads and checks the arguments of a call.
+/// Reads and checks the arguments of a call. What had to be mended is noted in `mending`, also where
+/// the call is refused.
 pub(super) fn checked<'t>(
     turn: &Turn,
     slot: &'t Slot,
     raw: RawArguments,
+    mending: &mut Mending,
 ) -> Result<Checked<'t>, ToolError> {
     let compiled = slot.compiled();
     let definition = &slot.entry.definition;
     let may_close = definition.annotations().read_only;
     let schemas = turn.state.shared.registry.schemas();
-    let (arguments, mending) = checked_arguments(slot, schemas, raw, may_close)?;
+    let arguments = checked_arguments(slot, schemas, raw, may_close, mending)?;
     let may_be_spared = definition.cache().is_some() || definition.dedupe() != Dedupe::None;
     let key = may_be_spared
         .then(|| {
@@ -150,7 +152,7 @@ pub(super) fn checked<'t>(
             Ok::<_, ToolError>(Key::of(&compiled.callee, arguments.tape()?.root(), values, context))
         })
         .transpose()?;
-    let checked = Checked { compiled, arguments, mending, key };
+    let checked = Checked { compiled, arguments, key };
     require_context(turn, slot)?;
     if let Some(constraint) = &slot.entry.constraint {
         // Whatever it calls its refusal, and if it panics: what cannot be checked does not hold.

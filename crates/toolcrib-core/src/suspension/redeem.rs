@@ -10,7 +10,7 @@ use super::{Grant, Granted, StoreError, Suspension, SuspensionId, SuspensionStor
 use crate::approval::{Decision, Remember};
 use crate::checking::listed;
 use crate::clock::Timestamp;
-use crate::schema::OutputValidator;
+use crate::schema::SchemaValidator;
 
 /// How a suspended call is resolved.
 #[derive(Debug, Clone, PartialEq)]
@@ -176,7 +176,7 @@ fn granted(
 
 /// A question is asked once: its schema is compiled for its one answer.
 fn check_answer(schema: &Value, answer: &Value) -> Result<(), ToolError> {
-    let violations = OutputValidator::compile(&Arc::new(schema.clone()))?.violations(answer);
+    let violations = SchemaValidator::compile(&Arc::new(schema.clone()), false)?.violations(answer);
     if violations.is_empty() {
         return Ok(());
     }

@@ -13,6 +13,7 @@ mod harness;
 mod listening;
 mod mending;
 mod names;
+mod refusals;
 mod registry;
 mod running;
 mod spilling;

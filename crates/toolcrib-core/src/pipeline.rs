@@ -31,9 +31,9 @@ pub(crate) use self::ready::describe;
 use self::ready::{Checked, Ready};
 use self::record::Record;
 use self::withdrawal::unless_cancelled;
-use crate::arguments::mending::Mending;
 use crate::admission::{Lineage, Permit};
 use crate::answers::{Asked, Flights, Run, Scope};
+use crate::arguments::mending::Mending;
 use crate::audit::Decision;
 use crate::audit::trail::{AuditedArguments, End};
 use crate::events::Voice;
@@ -280,7 +280,8 @@ impl<'a> Way<'a> {
             }
         }
         let counted = begin();
-        let checked = ready::available(slot).and_then(|()| ready::checked(turn, slot, raw, &mut self.mending));
+        let checked = ready::available(slot)
+            .and_then(|()| ready::checked(turn, slot, raw, &mut self.mending));
         let ready = match checked {
             Ok(checked) => self.ready(slot, checked).await,
             Err(error) => Err(error.into()),
@@ -359,9 +360,7 @@ impl<'a> Way<'a> {
     ) -> Result<ToolOutput, Leave> {
         self.source = source;
         counted.cache_hit();
-        outcome
-            .map(Arc::unwrap_or_clone)
-            .map_err(|error| Arc::unwrap_or_clone(error).into())
+        outcome.map(Arc::unwrap_or_clone).map_err(|error| Arc::unwrap_or_clone(error).into())
     }
 
     /// What became of a call that was suspended, where that needs no other look at it.

@@ -74,11 +74,7 @@ enum Want<'e> {
 }
 
 impl<'e> Demand<'e> {
-    fn of(
-        tape: &Tape<'_>,
-        complaints: &[(u32, &'e ValidationError<'e>)],
-        schema: &Value,
-    ) -> Self {
+    fn of(tape: &Tape<'_>, complaints: &[(u32, &'e ValidationError<'e>)], schema: &Value) -> Self {
         let mut demand = Self {
             index: complaints.first().map_or(0, |(index, _)| *index),
             pointer: complaints.first().map_or("", |(_, error)| error.instance_path().as_str()),

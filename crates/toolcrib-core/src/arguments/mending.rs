@@ -65,9 +65,8 @@ impl Mending {
     ) -> Result<ToolOutput, ToolError> {
         match outcome {
             Ok(output) => {
-                let with = |output: ToolOutput, (key, note): (&str, Value)| {
-                    output.with_meta(key, note)
-                };
+                let with =
+                    |output: ToolOutput, (key, note): (&str, Value)| output.with_meta(key, note);
                 Ok(self.notes().fold(output, with))
             }
             Err(error) => Err(self.noted_in(error)),

@@ -71,8 +71,12 @@ pub(crate) fn refusal(
         }
     }
     let first_complaints = first.errors.iter().filter(|error| failed.contains(&place(error)));
-    let violations = Violations::of(first_complaints, original, schema, false)
-        .and(Violations::of(left, last, schema, found.stopped));
+    let violations = Violations::of(first_complaints, original, schema, false).and(Violations::of(
+        left,
+        last,
+        schema,
+        found.stopped,
+    ));
     let helped = done.list.iter().filter(|coercion| {
         done.holder(&coercion.pointer).is_none_or(|holder| !failed.contains(holder))
     });

@@ -7,10 +7,10 @@ use toolcrib_tool::{Arguments, ErrorKind, RawArguments, ToolError, ToolOutput};
 use super::finish::check_data;
 use super::ready::{Checked, OwnCheck, checked};
 use super::{Leave, Way};
-use crate::arguments::mending::Mending;
 use crate::approval::{
     self, ApprovalRequest, Approved, Asker, Decision as Decided, Remember, ShownCall,
 };
+use crate::arguments::mending::Mending;
 use crate::audit::Decision;
 use crate::bounds::Full;
 use crate::fingerprint::Fingerprint;

@@ -53,7 +53,8 @@ async fn twenty_problems_are_shown_and_the_rest_counted() {
 
 #[tokio::test]
 async fn a_long_name_or_value_is_shortened_in_a_refusal() {
-    let turn = echo(json!({"properties": {"n": {"type": "integer"}}, "additionalProperties": false}));
+    let turn =
+        echo(json!({"properties": {"n": {"type": "integer"}}, "additionalProperties": false}));
     let long = "x".repeat(100_000);
     for text in [
         format!(r#"{{"{long}": 1}}"#),
@@ -248,9 +249,7 @@ fn wrong(bytes: usize) -> Vec<(&'static str, Value, String)> {
         ),
         ("no JSON", json!({}), format!(r#"{{"a": {}"#, "\\d".repeat(bytes / 2))),
         ("open brackets", json!({}), format!(r#"{{"a": {}"#, "[ ] , ".repeat(bytes / 6))),
-        ("trailing commas", json!({}), {
-            format!(r#"{{"a": {}"#, "[1,   ],".repeat(bytes / 8))
-        }),
+        ("trailing commas", json!({}), { format!(r#"{{"a": {}"#, "[1,   ],".repeat(bytes / 8)) }),
     ]
 }
 
@@ -272,7 +271,8 @@ async fn half_a_mebibyte_of_wrong_arguments_is_refused_in_no_time() {
 
 #[tokio::test]
 async fn a_failing_constraint_repeats_nothing_of_the_arguments() {
-    let tool = entry(define("echo").input_schema(json!({})), tool_fn(|args: Value, _| async { args }));
+    let tool =
+        entry(define("echo").input_schema(json!({})), tool_fn(|args: Value, _| async { args }));
     let turn = turn([tool.with_constraint(Arc::new(Never))]);
     let result = send(&turn, list("1", 512 * 1024)).await;
     assert_eq!(result.error_kind(), Some(ErrorKind::Constraint));

@@ -11,7 +11,7 @@ use crate::screen::{self, STRONG, WARNING};
 /// Who decides for `toolcrib call`. `approved` is the operator's word on the command line.
 pub(crate) fn operator(approved: bool) -> Arc<dyn Approver> {
     if approved {
-        return Arc::new(|_: &ApprovalRequest| Decision::approve());
+        return Arc::new(Flag);
     }
     // Whoever reads the question must be able to answer it.
     if io::stdin().is_terminal() && io::stderr().is_terminal() {
@@ -24,6 +24,20 @@ pub(crate) fn operator(approved: bool) -> Arc<dyn Approver> {
                 request.reason
             ))
         })
+    }
+}
+
+/// The operator's word on the command line: `--yes`.
+#[derive(Debug)]
+struct Flag;
+
+impl Approver for Flag {
+    fn decide<'a>(&'a self, _: &'a ApprovalRequest) -> BoxFuture<'a, Decision> {
+        Box::pin(async { Decision::approve() })
+    }
+
+    fn name(&self) -> &'static str {
+        "--yes"
     }
 }
 
@@ -45,6 +59,10 @@ impl Approver for Terminal {
                 Err(error) => Decision::deny(format!("the terminal cannot be read: {error}")),
             }
         })
+    }
+
+    fn name(&self) -> &'static str {
+        "the terminal"
     }
 }
 

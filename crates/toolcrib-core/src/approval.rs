@@ -11,8 +11,9 @@ use toolcrib_tool::{BoxFuture, ToolError};
 pub use ask::{APPROVAL_TIMEOUT, ask};
 pub(crate) use caller_rights::CallerTables;
 pub use caller_rights::{CallerRights, Standing};
-pub use pending::{Approvals, DecideError};
+pub use pending::{Approvals, DecideError, Decided};
 pub use remembered::{Approved, SessionApprovals};
+pub(crate) use request::question_digest;
 pub use request::{ApprovalRequest, Asker, ShownCall};
 
 /// Decides on calls that wait for approval, while the caller waits.
@@ -37,6 +38,11 @@ pub use request::{ApprovalRequest, Asker, ShownCall};
 pub trait Approver: Send + Sync {
     /// Decides. Its time is limited by [`ask`]; dropped, it must take its question back.
     fn decide<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, Decision>;
+
+    /// Who decides, as the audit log names it. Default: `the host`.
+    fn name(&self) -> &str {
+        THE_HOST
+    }
 }
 
 impl<F: Fn(&ApprovalRequest) -> Decision + Send + Sync> Approver for F {
@@ -44,6 +50,9 @@ impl<F: Fn(&ApprovalRequest) -> Decision + Send + Sync> Approver for F {
         Box::pin(async move { self(request) })
     }
 }
+
+/// Who has decided, where the host named nobody.
+pub(crate) const THE_HOST: &str = "the host";
 
 /// What was decided on a call.
 ///

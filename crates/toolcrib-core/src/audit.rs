@@ -78,17 +78,30 @@ pub enum Decision {
     },
     /// It was asked about and approved.
     Approved {
-        /// Who or what approved it.
+        /// Who approved it: the name of a client, `operator`, `owner` (of the server's socket),
+        /// `the terminal`, or whatever the host calls its approver.
         by: String,
+        /// Which rule asked; absent where an earlier approval in the session held.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        rule: Option<String>,
         /// Whether the arguments were changed with the approval.
         changed: bool,
+        /// The [digest](crate::approval::ApprovalRequest::digest) of what the approver was shown.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        shown: Option<String>,
     },
     /// It was asked about, and waits.
     Waiting,
     /// It was denied.
     Denied {
-        /// By whom or what, and why.
+        /// By which rule, and why.
         reason: String,
+        /// Who denied it, named as in [`Approved`](Self::Approved); absent where a rule alone did.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
+        /// The [digest](crate::approval::ApprovalRequest::digest) of what whoever denied it was shown.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        shown: Option<String>,
     },
     /// It was refused before anything was decided: unknown, invalid, paused.
     Undecided,
@@ -242,7 +255,8 @@ mod tests {
         record.definition = Some("abc".into());
         record.arguments_hash = Some("def".into());
         record.arguments = Some(json!({"command": "ls"}));
-        record.decision = Decision::Denied { reason: "policy rule 3".into() };
+        record.decision =
+            Decision::Denied { reason: "policy rule 3".into(), by: None, shown: None };
         record.outcome = AuditOutcome::Failure(ErrorKind::Denied);
         record.duration = Duration::from_micros(1500);
         assert_eq!(
@@ -261,7 +275,8 @@ mod tests {
     #[test]
     fn a_record_is_one_line_whatever_is_in_it() {
         let mut record = AuditRecord::new(SystemTime::UNIX_EPOCH, "a\nb\u{2028}", "t");
-        record.decision = Decision::Approved { by: "ada\r\n".into(), changed: true };
+        record.decision =
+            Decision::Approved { by: "ada\r\n".into(), rule: None, changed: true, shown: None };
         let line = record.to_json();
         assert!(!line.contains(['\n', '\r']));
         let read: Value = serde_json::from_str(&line).unwrap();

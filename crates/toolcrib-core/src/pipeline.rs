@@ -370,6 +370,10 @@ impl<'a> Way<'a> {
         grant: &Grant,
         begin: impl FnOnce() -> InFlight,
     ) -> Option<Result<ToolOutput, ToolError>> {
+        if grant.is_approved() {
+            // The audit log names who approved a call that is refused after all.
+            self.decision = consent::approved_by(grant);
+        }
         // What was decided on must still be what it was, before anything else is said about it.
         if let Err(error) = grant.check_definition(slot.fingerprint()) {
             begin().refuse(error.kind());

@@ -144,7 +144,7 @@ impl Run {
         let now = door.now();
         let store = door.store().ok_or(RedeemError::Unknown)?;
         let grant = redeem(store, id, door.identity(), now, resolution).await?;
-        let answer = door.resume(grant).await;
+        let answer = door.resume(grant.decided_by(door.name())).await;
         self.record.slots[position] = answer.into();
         Ok(())
     }

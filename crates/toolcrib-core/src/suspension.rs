@@ -24,6 +24,7 @@ use crate::clock::Timestamp;
 use crate::fingerprint::Fingerprint;
 
 pub use caller::Caller;
+pub(crate) use grant::readable;
 pub use grant::{Grant, Granted};
 pub use id::SuspensionId;
 pub use memory::MemorySuspensions;

@@ -12,7 +12,7 @@ use toolcrib_tool::{
 };
 
 use crate::admission::Lineage;
-use crate::approval::{Approvals, Approver};
+use crate::approval::{Approvals, Approver, THE_HOST};
 use crate::cancel::Cancellation;
 use crate::events::{Listeners, Payload};
 use crate::executor::Shared;
@@ -399,6 +399,11 @@ impl Turn {
         self.state.may_approve
     }
 
+    /// Whoever this turn acts for, as the audit log names them: the client, or the host.
+    pub(crate) fn name(&self) -> &str {
+        self.state.client.as_deref().unwrap_or(THE_HOST)
+    }
+
     /// Answers a call. Never fails otherwise: whatever goes wrong is a failed result, and so is a
     /// call that waits (`requires_approval`); [`start`](Self::start) tells the two apart.
     ///
@@ -611,7 +616,7 @@ impl Turn {
         resolution.check_right(self.may_approve())?;
         let identity = &self.state.identity;
         let grant = redeem(store.as_ref(), id, identity, shared.now(), resolution).await?;
-        Ok(self.resume(grant).await)
+        Ok(self.resume(grant.decided_by(self.name())).await)
     }
 
     /// Withdraws the calls of this turn and all its clones, those to come too: their work is ended,

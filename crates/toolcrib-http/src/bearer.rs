@@ -14,6 +14,7 @@ use axum::response::{IntoResponse as _, Response};
 
 use crate::Right;
 use crate::client::{Client, Clients};
+use crate::entitlement::{Ended, Entered};
 use crate::gate::{Counted, Pass, TooMuch};
 use crate::live_clients::LiveClients;
 use crate::observe::Caller;
@@ -38,11 +39,12 @@ pub(crate) async fn require(
             return response;
         }
     };
+    let entered = client.let_in(right, called_tool(request.uri().path()));
     request.extensions_mut().insert(Arc::clone(client));
     let pass = Arc::new(pass);
     let answered = Arc::clone(&pass).during(next.run(request));
-    let mut response = unless_revoked(client, answered).await;
-    response = response.map(|body| while_good(client, Counted::new(body, pass)));
+    let mut response = unless_ended(entered.clone(), answered).await;
+    response = response.map(|body| while_good(entered, Counted::new(body, pass)));
     response.extensions_mut().insert(Caller(Arc::clone(&client.name)));
     response
 }
@@ -63,28 +65,44 @@ pub(crate) fn enter<'c>(
     }
 }
 
-/// Waits for an answer as long as the client's token is good.
-pub(crate) async fn unless_revoked(
-    client: &Client,
+/// Waits for an answer as long as the client may have it.
+pub(crate) async fn unless_ended(
+    entered: Entered,
     answered: impl Future<Output = Response>,
 ) -> Response {
     tokio::select! {
         biased;
-        () = client.revoked().cancelled() => Challenge::WrongToken.into_response(),
+        ended = entered.ended() => refusal(ended),
         response = answered => response,
     }
 }
 
-/// The body of an answer that breaks off once the client's token is revoked. One that is whole already
-/// is sent as it is.
-pub(crate) fn while_good<B>(client: &Client, body: B) -> Body
+/// The answer to a request that may not go on.
+fn refusal(ended: Ended) -> Response {
+    match ended {
+        Ended::Revoked => challenge(WRONG_TOKEN, &ended.to_string()),
+        Ended::Right(_) | Ended::Calls => {
+            Problem::new(StatusCode::FORBIDDEN, ended.to_string()).into_response()
+        }
+    }
+}
+
+/// The tool that a request with this path calls, if it calls just one and the path names it plainly.
+fn called_tool(path: &str) -> Option<Arc<str>> {
+    let name = path.strip_prefix("/v1/tools/")?.strip_suffix("/call")?;
+    (!name.contains(['/', '%'])).then(|| name.into())
+}
+
+/// The body of an answer that breaks off once the client may not have it any more. One that is whole
+/// already is sent as it is.
+pub(crate) fn while_good<B>(entered: Entered, body: B) -> Body
 where
     B: HttpBody<Data = Bytes, Error: Into<BoxError>> + Send + Unpin + 'static,
 {
     if body.size_hint().exact().is_some() {
         Body::new(body)
     } else {
-        Body::new(UntilRevoked::new(body, client.revoked().clone()))
+        Body::new(UntilRevoked::new(body, entered))
     }
 }
 
@@ -147,15 +165,19 @@ impl Challenge {
                 r#"Bearer realm="toolcrib""#,
                 "a token is needed: send the header `Authorization: Bearer TOKEN`",
             ),
-            Self::WrongToken => (
-                r#"Bearer realm="toolcrib", error="invalid_token""#,
-                "the token is wrong: use one that the server knows",
-            ),
+            Self::WrongToken => (WRONG_TOKEN, "the token is wrong: use one that the server knows"),
         };
-        let mut response = Problem::new(StatusCode::UNAUTHORIZED, detail).into_response();
-        response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
-        response
+        self::challenge(challenge, detail)
     }
+}
+
+/// What RFC 6750 has an answer say to a token that is not good.
+const WRONG_TOKEN: &str = r#"Bearer realm="toolcrib", error="invalid_token""#;
+
+fn challenge(challenge: &'static str, detail: &str) -> Response {
+    let mut response = Problem::new(StatusCode::UNAUTHORIZED, detail).into_response();
+    response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+    response
 }
 
 fn too_much(limit: TooMuch) -> Problem {

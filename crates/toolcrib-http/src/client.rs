@@ -5,7 +5,6 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
 use toolcrib_core::approval::Standing;
 use toolcrib_core::fingerprint::Fingerprint;
 use toolcrib_core::suspension::Caller;
@@ -14,6 +13,7 @@ use toolcrib_mcp::{McpHttpOptions, McpHttpService, McpServer};
 use toolcrib_tool::ContextValues;
 
 use crate::config::ClientConfig;
+use crate::entitlement::{Authority, Entered, Entitlement};
 use crate::gate::Gate;
 use crate::{Backend, HttpError, Right, ServerConfig, Token, TokenHash};
 
@@ -30,11 +30,12 @@ pub(crate) struct Client {
     pub(crate) name: Arc<str>,
     /// Whose idempotency keys it uses: never those of a client that only has the same name.
     pub(crate) keys: Arc<str>,
-    rights: Vec<Right>,
     /// All that the settings say of it, to tell after a reload whether it is still the same.
     described: Value,
-    /// Cancelled once its token is no longer good.
-    revoked: CancellationToken,
+    /// What it may do, for as long as its entry does not change.
+    entitlement: Arc<Entitlement>,
+    /// Tells what it let in of changes; shared with all clients that this token had before.
+    authority: Arc<Authority>,
     /// Its own MCP server, which ends its sessions.
     server: McpServer,
     turn: TurnOptions,
@@ -47,7 +48,7 @@ pub(crate) struct Client {
     /// The toolset beyond which it sees nothing.
     bound: Option<Arc<str>>,
     /// The same over one toolset each, made when they are first asked for.
-    narrowed: Mutex<HashMap<String, Narrowed>>,
+    narrowed: Arc<Mutex<HashMap<String, Narrowed>>>,
     make: Arc<Make>,
 }
 
@@ -108,17 +109,36 @@ impl Client {
 
     /// Ends what its token let it begin: requests that are being answered, streams and sessions.
     fn revoke(&self) {
-        self.revoked.cancel();
+        self.authority.revoke();
         self.server.close();
     }
 
-    /// Cancelled once its token is no longer good.
-    pub(crate) fn revoked(&self) -> &CancellationToken {
-        &self.revoked
+    /// Lets in a request that needs this right; `tool` is the one tool that it calls, if it is known to
+    /// call no other.
+    pub(crate) fn let_in(&self, right: Right, tool: Option<Arc<str>>) -> Entered {
+        self.authority.enter(&self.entitlement, right, tool)
     }
 
     pub(crate) fn may(&self, right: Right) -> bool {
-        self.rights.contains(&right)
+        self.entitlement.has(right)
+    }
+
+    /// Whose token it is, and which.
+    fn holder(&self) -> (&str, &Value) {
+        let own = &self.described["own"]["hash"];
+        (&self.keys, if own.is_null() { &self.described["hash"] } else { own })
+    }
+
+    /// The same client in place of one that had this token before. Once it is in its place, it is told to
+    /// what that one let in; where calls are made as before, it has its sessions.
+    fn in_place_of(mut self, before: &Self) -> Self {
+        self.authority = Arc::clone(&before.authority);
+        if self.entitlement.has_same_calls(&before.entitlement) {
+            self.server = before.server.clone();
+            self.mcp = before.mcp.clone();
+            self.narrowed = Arc::clone(&before.narrowed);
+        }
+        self
     }
 
     /// Whether it is the operator, or the owner of the server's socket.
@@ -196,14 +216,32 @@ impl Clients {
         }
     }
 
-    /// Revokes the clients that are not in `next`, and gives their names.
-    pub(crate) fn revoke_without(&self, next: &Self) -> Vec<Arc<str>> {
-        let stays = |client: &Arc<Client>| next.all().any(|other| Arc::ptr_eq(other, client));
-        let gone: Vec<_> = self.all().filter(|client| !stays(client)).collect();
-        for client in &gone {
-            client.revoke();
+    /// Ends what `next` does not allow any more. Gives the names of the clients that were revoked or
+    /// whose rights have changed.
+    pub(crate) fn give_way_to(&self, next: &Self) -> Vec<Arc<str>> {
+        let mut ended = Vec::new();
+        for client in self.all() {
+            let same = |other: &&Arc<Client>| Arc::ptr_eq(&other.authority, &client.authority);
+            let is_told = match next.all().find(same) {
+                None => {
+                    client.revoke();
+                    true
+                }
+                Some(other) => {
+                    // Before its sessions end, so that whoever is cut off is told why.
+                    other.authority.set(&other.entitlement);
+                    let has_sessions = client.entitlement.has_same_calls(&other.entitlement);
+                    if !has_sessions {
+                        client.server.close();
+                    }
+                    !has_sessions || !client.entitlement.is_covered_by(&other.entitlement)
+                }
+            };
+            if is_told {
+                ended.push(Arc::clone(&client.name));
+            }
         }
-        gone.into_iter().map(|client| Arc::clone(&client.name)).collect()
+        ended
     }
 }
 
@@ -246,10 +284,13 @@ impl Roster {
         before: Option<&Clients>,
     ) -> Result<Clients, HttpError> {
         let kept = |client: Client| {
-            let same = before.and_then(|clients| {
-                clients.all().find(|other| other.described == client.described)
-            });
-            same.map_or_else(|| Arc::new(client), Arc::clone)
+            let known = before
+                .and_then(|clients| clients.all().find(|other| other.holder() == client.holder()));
+            match known {
+                Some(other) if other.described == client.described => Arc::clone(other),
+                Some(other) => Arc::new(client.in_place_of(other)),
+                None => Arc::new(client),
+            }
         };
         let host_turn = || {
             let turn = self.make.backend.turn_options(ContextValues::new());
@@ -327,19 +368,22 @@ impl Roster {
             "tools": turn.own_toolset(),
         });
         let server = self.make.mcp.for_client(turn.clone());
+        let executor = self.make.backend.executor().clone();
+        let entitlement = Entitlement::new(who.rights, turn.clone(), own, executor.clone());
+        let entitlement = Arc::new(entitlement);
         Client {
             name: who.name.into(),
             keys: who.keys.into(),
-            rights: who.rights,
             described,
-            revoked: CancellationToken::new(),
+            authority: Arc::new(Authority::new(&entitlement)),
+            entitlement,
             gate: Gate::new(rate.map(|rate| rate.0), concurrent),
             mcp: server.http_service(self.make.options.clone()),
             server,
             bound: bound.map(Arc::from),
-            narrowed: Mutex::default(),
+            narrowed: Arc::default(),
             make: Arc::clone(&self.make),
-            executor: self.make.backend.executor().clone(),
+            executor,
             turn,
             token_key,
         }

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::authority::{HostRule, OriginRule};
 use crate::{HttpError, Listen, Token};
@@ -27,6 +28,7 @@ pub struct ServerConfig {
     /// `tokens` either, a random one is made at every start.
     pub token: Option<Token>,
     /// Clients with tokens of their own, by name. Default: none.
+    #[serde(deserialize_with = "named")]
     pub tokens: BTreeMap<String, ClientConfig>,
     /// Asks for no token: whoever reaches the server may call tools and observe. Refused unless the
     /// listener is on a loopback address or a socket. Default `false`.
@@ -69,8 +71,18 @@ pub struct ServerConfig {
     pub body_limit: usize,
 }
 
-/// Names that the server's own clients have in logs and approvals.
-const RESERVED_NAMES: [&str; 3] = ["operator", "owner", "anyone"];
+/// Names that the server's own clients have in logs and approvals. No client in
+/// [`ServerConfig::tokens`] can have one.
+pub const RESERVED_NAMES: [&str; 3] = ["operator", "owner", "anyone"];
+
+/// Clients by name. Reserved names are refused where a config is read, so that checks tell it too.
+fn named<'de, D: Deserializer<'de>>(config: D) -> Result<BTreeMap<String, ClientConfig>, D::Error> {
+    let tokens = BTreeMap::<String, ClientConfig>::deserialize(config)?;
+    match tokens.keys().find(|name| RESERVED_NAMES.contains(&name.as_str())) {
+        Some(name) => Err(D::Error::custom(HttpError::ReservedName { name: name.clone() })),
+        None => Ok(tokens),
+    }
+}
 
 impl Default for ServerConfig {
     fn default() -> Self {

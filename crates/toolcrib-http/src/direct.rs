@@ -100,14 +100,15 @@ impl Checks {
             }
         };
         let caller = Some(Arc::clone(&client.name));
+        let entered = client.let_in(Right::Call, None);
         // The token first: of a stranger no body is read.
         match body::read(body, self.limits).await {
             Ok(body) => {
                 let answered = client.mcp().respond(&mut parts, body);
                 let answered = answered.map(|response| response.map(Body::new));
-                let response = bearer::unless_revoked(client, answered).await;
+                let response = bearer::unless_ended(entered.clone(), answered).await;
                 let response =
-                    response.map(|body| bearer::while_good(client, Counted::new(body, pass)));
+                    response.map(|body| bearer::while_good(entered, Counted::new(body, pass)));
                 Answered { response, route: PATH, caller }
             }
             Err(problem) => refused(problem.into_response(), caller),

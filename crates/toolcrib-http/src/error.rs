@@ -24,7 +24,7 @@ pub enum HttpError {
     #[error("both tokens and no_auth are set, which contradict each other: remove one of them")]
     TokenAndNoAuth,
     /// A client has a name that belongs to the server's own clients.
-    #[error("tokens.{name}: `{name}` is a name of the server's own; give the client another one")]
+    #[error("tokens.{name}: the server itself uses the name `{name}`: give the client another one")]
     ReservedName {
         /// The name.
         name: String,

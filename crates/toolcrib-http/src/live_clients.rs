@@ -21,14 +21,15 @@ impl LiveClients {
         Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Lets `next` in from now on, and revokes those that are not among them. Gives the names of these.
+    /// Lets `next` in from now on, and ends what they may not do. Gives the names of those that were
+    /// revoked or whose rights have changed.
     pub(crate) fn replace(&self, next: Clients) -> Vec<Arc<str>> {
         let next = Arc::new(next);
         let before = {
             let mut current = self.0.write().unwrap_or_else(PoisonError::into_inner);
             std::mem::replace(&mut *current, Arc::clone(&next))
         };
-        before.revoke_without(&next)
+        before.give_way_to(&next)
     }
 }
 

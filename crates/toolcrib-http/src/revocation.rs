@@ -1,4 +1,4 @@
-//! Bodies of answers that end with the token they were given to.
+//! Bodies of answers that break off once their client may not have them any more.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -6,23 +6,19 @@ use std::task::{Context, Poll};
 use axum::BoxError;
 use axum::body::HttpBody;
 use hyper::body::{Frame, SizeHint};
-use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-/// A body that breaks off, and its connection with it, once a token is revoked.
+use crate::entitlement::{Ended, Entered};
+
+/// A body that breaks off, and its connection with it, once the request may not go on.
 pub(crate) struct UntilRevoked<B> {
     body: B,
-    revoked: Pin<Box<WaitForCancellationFutureOwned>>,
+    ended: Pin<Box<dyn Future<Output = Ended> + Send>>,
     is_over: bool,
 }
 
-/// Why such a body broke off.
-#[derive(Debug, thiserror::Error)]
-#[error("the token of this client was revoked")]
-struct Revoked;
-
 impl<B> UntilRevoked<B> {
-    pub(crate) fn new(body: B, revoked: CancellationToken) -> Self {
-        Self { body, revoked: Box::pin(revoked.cancelled_owned()), is_over: false }
+    pub(crate) fn new(body: B, entered: Entered) -> Self {
+        Self { body, ended: Box::pin(entered.ended()), is_over: false }
     }
 }
 
@@ -40,9 +36,9 @@ where
         if self.is_over {
             return Poll::Ready(None);
         }
-        if self.revoked.as_mut().poll(cx).is_ready() {
+        if let Poll::Ready(ended) = self.ended.as_mut().poll(cx) {
             self.is_over = true;
-            return Poll::Ready(Some(Err(Revoked.into())));
+            return Poll::Ready(Some(Err(ended.into())));
         }
         let polled = Pin::new(&mut self.body).poll_frame(cx);
         polled.map(|frame| frame.map(|frame| frame.map_err(Into::into)))

@@ -77,10 +77,14 @@ impl ServerSettings {
 
 impl ChangedSettings {
     /// Puts the settings into effect and gives the names of the clients whose tokens are no longer good
-    /// or whose entry has changed. Their requests are answered with 401 or end, and so do their streams
-    /// and MCP sessions. Their calls that wait for approval and that they may no longer make are denied,
-    /// now where there is a tokio runtime, else when somebody approves them. Clients of which nothing has
-    /// changed notice nothing.
+    /// or whose rights, tools, rules or context have changed.
+    ///
+    /// Everything ends that a token let in which is no longer good: requests with 401, streams and MCP
+    /// sessions. Where a client may do less than before, its requests end with 403 that may need what it
+    /// lost, and the others go on; its MCP sessions end where it calls with other tools, rules or values.
+    /// Calls that wait for approval and that their client may no longer make are denied, now where there
+    /// is a tokio runtime, else when somebody approves them. Clients of which nothing or only limits have
+    /// changed keep everything that runs.
     pub fn apply(self) -> Vec<Arc<str>> {
         let ended = self.next.map(|next| self.clients.replace(next)).unwrap_or_default();
         if let (false, Ok(runtime)) = (ended.is_empty(), Handle::try_current()) {

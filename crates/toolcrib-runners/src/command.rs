@@ -175,6 +175,10 @@ impl Tool for CommandRunner {
         false
     }
 
+    fn code(&self) -> Option<String> {
+        Some(deciding::contents(&Deciding::of_tool(&self.declaration, &self.host).places))
+    }
+
     fn plan(&self, arguments: &Arguments, cx: &CallContext) -> Result<Option<Plan>, ToolError> {
         self.compiled()?.checks.check(cx)?;
         let invocation = expand(&self.declaration, arguments.value(), cx, &LookedAt(&self.host))?;

@@ -9,8 +9,8 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use toolcrib_manifest::declaration::{
-    ArgvEntry, Declaration, DeclaredBody, ResourceContent, ResourceDeclaration, SandboxSpec,
-    StdioUpstream,
+    ArgvEntry, Declaration, DeclaredBody, NamedFile, ResourceContent, ResourceDeclaration,
+    SandboxSpec, StdioUpstream,
 };
 use toolcrib_manifest::template::{Piece, Reference, Template};
 use toolcrib_sandbox::ControlPlane;
@@ -161,6 +161,18 @@ pub(crate) fn check<P: AsRef<Path>>(
         file.display()
     ))
     .with_hint("Tell the user: look at the file, then run `toolcrib reload`."))
+}
+
+/// The files among these places with their digests, a line for each: another text, other code. What
+/// folders hold is not in it.
+pub(crate) fn contents(places: &[PathBuf]) -> String {
+    let mut contents = String::new();
+    for place in places.iter().filter(|place| !place.is_dir()) {
+        let digest = NamedFile::read(place).digest;
+        let digest = digest.as_deref().unwrap_or("unreadable");
+        contents.extend([digest, " ", &*place.to_string_lossy(), "\n"]);
+    }
+    contents
 }
 
 /// Where a declaration stands, and what it is given.

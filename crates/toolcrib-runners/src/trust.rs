@@ -1,25 +1,32 @@
 //! The operator's word: what a declaration asks for that a manifest cannot grant itself.
 //!
 //! A manifest describes a program; it does not decide how far the program is trusted. Profile
-//! `trusted`, and grants that reach the home folder or a place of credentials, hold only where the
-//! host's [`Trust`] says so. Everything else about a sandbox is the manifest's own choice.
+//! `trusted`, and grants that reach the home folder, a place of credentials, a folder of the system
+//! that is not for everybody to read, or any folder of the system to write, hold only where the host's
+//! [`Trust`] says so. Everything else about a sandbox is the manifest's own choice.
 //!
 //! Files of resources and prompts are read by the server itself, without a jail. Without the operator's
 //! word they have to be in the manifest's folder or in the workspace.
 
+mod places;
+
 use std::fmt;
-use std::path::{Component, Path, PathBuf};
-use std::sync::LazyLock;
+use std::path::{Path, PathBuf};
 
 use toolcrib_manifest::declaration::{
     Declaration, MessageContent, PromptDeclaration, ResourceContent, ResourceDeclaration,
     SandboxProfile, SandboxSpec, UpstreamDeclaration, UpstreamTransport,
 };
 use toolcrib_manifest::lock::Kind;
-use toolcrib_sandbox::{ServedFile, sensitive_places};
+use toolcrib_sandbox::ServedFile;
 
 use crate::RunnerHost;
 use crate::confinement::resolved;
+use places::{
+    contains_home, contains_private, credentials, reaches_exposed, reaches_private, reaches_system,
+};
+
+pub(crate) use places::spellings;
 
 /// A declaration that needs the operator's word.
 #[derive(Debug, Clone, Copy)]
@@ -262,20 +269,22 @@ fn wants(
     if sandbox.profile == SandboxProfile::Trusted {
         return vec!["profile `trusted`".to_owned()];
     }
-    let written = |path: &Path| path.display().to_string();
-    let reads = sandbox.read.iter().map(|path| ("to read", written(path), resolved(path, host)));
-    let writes = sandbox.write.iter().map(|path| ("to write", written(path), resolved(path, host)));
-    let cwd = cwd.map(|cwd| ("to work in", written(cwd), host.directory(Some(cwd))));
-    let writes = writes.map(|(verb, written, path)| {
-        let needs = reaches_system(&path, host);
-        (verb, written, path, needs)
+    let reads = sandbox.read.iter().map(|path| ("to read", path.as_path(), resolved(path, host)));
+    let cwd = cwd.map(|cwd| ("to work in", cwd, host.directory(Some(cwd))));
+    let reads = reads.chain(cwd).map(|(verb, written, path)| {
+        let needs = reaches_private(&path, host) || reaches_exposed(&path, host);
+        (verb, written, needs)
     });
-    let others = reads.chain(cwd).map(|(verb, written, path)| (verb, written, path, false));
-    let granted = others
+    let writes = sandbox.write.iter().map(|written| {
+        let path = resolved(written, host);
+        let needs = reaches_private(&path, host) || reaches_system(&path, host);
+        ("to write", written.as_path(), needs)
+    });
+    let mut wants: Vec<_> = reads
         .chain(writes)
-        .filter(|(_, _, path, needs)| *needs || reaches_private(path, host))
-        .map(|(verb, written, path, _)| (verb, written, path));
-    let mut wants: Vec<_> = granted.map(|(verb, path, _)| format!("{verb} `{path}`")).collect();
+        .filter(|(_, _, needs)| *needs)
+        .map(|(verb, written, _)| format!("{verb} `{}`", written.display()))
+        .collect();
     if let Some(folder) = implied.filter(|folder| {
         let beside = manifest_folder.is_some_and(|own| {
             spellings(folder)
@@ -288,89 +297,4 @@ fn wants(
         wants.push(format!("to read `{}`, where its file is", folder.display()));
     }
     wants
-}
-
-/// Folders of the system: what is written there decides what others run, as a crontab, a unit or a program.
-const SYSTEM: [&str; 15] = [
-    "/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/opt", "/proc", "/root", "/run",
-    "/sbin", "/sys", "/usr", "/var",
-];
-
-/// Whether this path is in a folder of the system, or contains one, outside the workspace.
-fn reaches_system(path: &Path, host: &RunnerHost) -> bool {
-    let meets = |path: &PathBuf| {
-        SYSTEM.iter().any(|system| path.starts_with(system) || Path::new(system).starts_with(path))
-    };
-    !is_in_workspace(path, host) && spellings(path).iter().any(meets)
-}
-
-/// Whether this path is in the workspace, however it is spelled.
-fn is_in_workspace(path: &Path, host: &RunnerHost) -> bool {
-    let roots = spellings(&host.workspace_root);
-    spellings(path).iter().all(|path| roots.iter().any(|root| path.starts_with(root)))
-}
-
-/// Whether a grant of this path reaches the home folder outside the workspace, or a place of
-/// credentials anywhere.
-fn reaches_private(path: &Path, host: &RunnerHost) -> bool {
-    let paths = spellings(path);
-    let in_workspace = is_in_workspace(path, host);
-    let is_in = |place: &Path| paths.iter().any(|path| path.starts_with(place));
-    credentials(host).any(|place| is_in(&place) || contains_credentials(&paths, &place))
-        || (!in_workspace && HOME.iter().any(|home| is_in(home)))
-        || contains_home(&paths)
-}
-
-/// Whether this folder contains the home folder, or contains or is in a place of credentials.
-fn contains_private(folder: &Path, host: &RunnerHost) -> bool {
-    let paths = spellings(folder);
-    let is_in = |place: &Path| paths.iter().any(|path| path.starts_with(place));
-    credentials(host).any(|place| is_in(&place) || contains_credentials(&paths, &place))
-        || contains_home(&paths)
-}
-
-/// Whether one of these folders is or contains the home folder. `/` contains everything.
-fn contains_home(paths: &[PathBuf]) -> bool {
-    let places = HOME.iter().map(PathBuf::as_path).chain([Path::new("/")]);
-    places.into_iter().any(|place| paths.iter().any(|path| place.starts_with(path)))
-}
-
-/// Whether one of these folders contains credentials that are there: `/etc/passwd` names homes of
-/// services, such as `/usr/sbin`, in which there never are any.
-fn contains_credentials(paths: &[PathBuf], place: &Path) -> bool {
-    paths.iter().any(|path| place.starts_with(path)) && place.symlink_metadata().is_ok()
-}
-
-/// The home folder of the server's user, in all spellings. A service whose home is `/` has none.
-static HOME: LazyLock<Vec<PathBuf>> = LazyLock::new(|| {
-    let home = std::env::home_dir().filter(|home| home.is_absolute() && home != Path::new("/"));
-    home.map(|home| spellings(&home)).unwrap_or_default()
-});
-
-static CREDENTIALS: LazyLock<Vec<PathBuf>> =
-    LazyLock::new(|| sensitive_places().iter().flat_map(|place| spellings(place)).collect());
-
-fn credentials(host: &RunnerHost) -> impl Iterator<Item = PathBuf> {
-    let own = host.sensitive.iter().flat_map(|place| spellings(place));
-    CREDENTIALS.iter().cloned().chain(own)
-}
-
-/// The path as it is written, without `.` and `..`, and the path that it leads to, where that is
-/// another.
-pub(crate) fn spellings(path: &Path) -> Vec<PathBuf> {
-    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let mut plain = PathBuf::new();
-    for part in absolute.components() {
-        match part {
-            Component::ParentDir => drop(plain.pop()),
-            part => plain.push(part),
-        }
-    }
-    // What is not there yet will be where its folder really is.
-    let real = absolute.ancestors().find_map(|there| {
-        let rest = absolute.strip_prefix(there).ok()?;
-        Some(std::fs::canonicalize(there).ok()?.join(rest))
-    });
-    let real = real.filter(|real| *real != plain);
-    std::iter::once(plain).chain(real).collect()
 }

@@ -160,6 +160,10 @@ impl Tool for WorkerRunner {
         false
     }
 
+    fn code(&self) -> Option<String> {
+        self.supervisor.as_ref().map(|supervisor| supervisor.code())
+    }
+
     fn close(&self) -> BoxFuture<'_, ()> {
         if let Some(supervisor) = &self.supervisor {
             supervisor.close();

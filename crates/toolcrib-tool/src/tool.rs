@@ -81,6 +81,17 @@ pub trait Tool: Send + Sync + 'static {
         Ok(None)
     }
 
+    /// A text that changes whenever the code changes that a call would run, where that can happen
+    /// behind the definition's back: for a program the files that it is, with their digests. A call that
+    /// waits for approval is refused if this has changed when it is approved. Default: `None`, for code
+    /// that cannot change while the host runs.
+    ///
+    /// Asked only for calls that somebody is asked about. It may read files, and must not wait for
+    /// anything else.
+    fn code(&self) -> Option<String> {
+        None
+    }
+
     /// The definition as it should be now, for tools whose description or schema depends on
     /// something that changes (a database's tables, a directory of models). `None`: as it is.
     ///

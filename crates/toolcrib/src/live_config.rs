@@ -1,7 +1,7 @@
 //! The config of a crib that runs: read again when a reload is asked for, and put into effect as far as
 //! it can change without a restart.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -29,12 +29,16 @@ const LIVE_KEYS: [&str; 8] = [
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ConfigReload {
-    /// Keys whose new value is in effect now.
+    /// Keys whose new value is in effect now, without those of clients that came or went.
     pub changed: Vec<String>,
+    /// Clients of the HTTP API (`server.tokens`) that are new.
+    pub added_clients: Vec<String>,
+    /// Clients of the HTTP API whose entry is gone.
+    pub removed_clients: Vec<String>,
     /// Keys that differ from what the program runs with, and need a restart.
     pub needs_restart: Vec<String>,
-    /// Clients of the HTTP API whose token is no longer good, or whose entry has changed: their requests,
-    /// streams and sessions have ended.
+    /// Clients of the HTTP API whose token is no longer good or whose rights have changed. What they may
+    /// no longer do has ended: their requests, streams and sessions.
     pub ended_clients: Vec<String>,
 }
 
@@ -197,10 +201,32 @@ impl Followed {
             self.token.clone_from(&config.server.token);
             self.read_last = config.clone();
         }
+        let (added_clients, removed_clients) =
+            (clients_only_in(&next, &self.running), clients_only_in(&self.running, &next));
         self.running.retain(|key, _| !changed.contains(key));
         self.running.extend(next.into_iter().filter(|(key, _)| changed.contains(key)));
-        Ok(ConfigReload { changed, needs_restart, ended_clients })
+        let is_told = |key: &String| {
+            let of = |name: &String| client_of(key) == Some(name.as_str());
+            !added_clients.iter().chain(&removed_clients).any(of)
+        };
+        let mut changed = changed;
+        changed.retain(is_told);
+        Ok(ConfigReload { changed, added_clients, removed_clients, needs_restart, ended_clients })
     }
+}
+
+/// The client that a key is about.
+fn client_of(key: &str) -> Option<&str> {
+    // The names of clients have no points.
+    key.strip_prefix("server.tokens.")?.split('.').next()
+}
+
+/// The clients that have keys in the first of two configs and none in the other.
+fn clients_only_in(one: &BTreeMap<String, Value>, other: &BTreeMap<String, Value>) -> Vec<String> {
+    let clients = |config: &'_ BTreeMap<String, Value>| -> BTreeSet<String> {
+        config.keys().filter_map(|key| client_of(key)).map(str::to_owned).collect()
+    };
+    clients(one).difference(&clients(other)).cloned().collect()
 }
 
 /// Whether the value of a key takes effect without a restart.
@@ -245,7 +271,14 @@ fn differing(before: &BTreeMap<String, Value>, after: &BTreeMap<String, Value>) 
 }
 
 fn log(report: &ConfigReload) {
-    let ConfigReload { changed, needs_restart, ended_clients } = report;
+    let ConfigReload { changed, added_clients, removed_clients, needs_restart, ended_clients } =
+        report;
+    for name in added_clients {
+        tracing::info!("client {name} added");
+    }
+    for name in removed_clients {
+        tracing::info!("client {name} removed");
+    }
     if !changed.is_empty() {
         let (keys, ended) = (changed.join(", "), ended_clients.join(", "));
         tracing::info!(keys, ended_clients = ended, "settings of the config have changed");

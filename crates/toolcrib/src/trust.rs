@@ -149,6 +149,7 @@ pub fn trusted(kind: Kind, file: &str, name: &str, digest: &str) -> Trusted {
         unit: plain(Path::new(file)),
         name: name.to_owned(),
         digest: digest.to_owned(),
+        shown: None,
     }
 }
 

@@ -17,19 +17,22 @@ use crate::{Exit, runtime};
 
 /// The status of an id of which a server knows no call.
 const NOT_FOUND: u16 = 404;
+/// The length of an id.
+const ID_DIGITS: usize = 32;
 /// Characters of the arguments that a listing shows.
 const GIST: usize = 60;
 
 #[derive(Debug, Args)]
 #[command(after_help = format!("Examples:
   toolcrib approvals
-  toolcrib approvals show 7f3a…
-  toolcrib approvals approve 7f3a…
-  toolcrib approvals approve 7f3a… --arguments '{{\"path\": \"notes.txt\"}}'
-  toolcrib approvals deny 7f3a… --message 'use the staging host'
+  toolcrib approvals show 7f3a
+  toolcrib approvals approve 7f3a
+  toolcrib approvals approve 7f3a --arguments '{{\"path\": \"notes.txt\"}}'
+  toolcrib approvals deny 7f3a --message 'use the staging host'
 
 A call that is approved runs as whoever made it. Secrets in arguments are masked.\n\n{WHICH} `show`, \
-`approve` and `deny` also exit with 1 where no call waits under the id."))]
+`approve` and `deny` also exit with 1 where no call waits under the id, and `approve` where the call was \
+refused after all or has failed: its rule, its tool or its client may have changed."))]
 pub(crate) struct ApprovalsOptions {
     #[command(subcommand)]
     command: Option<ApprovalsCommand>,
@@ -57,7 +60,7 @@ struct ListOptions {
 
 #[derive(Debug, Args)]
 struct ShowOptions {
-    /// The id, as `toolcrib approvals` lists it
+    /// The id, as `toolcrib approvals` lists it, or its beginning where that is unique
     id: String,
     #[command(flatten)]
     output: JsonOutput,
@@ -65,7 +68,7 @@ struct ShowOptions {
 
 #[derive(Debug, Args)]
 struct ApproveOptions {
-    /// The id, as `toolcrib approvals` lists it
+    /// The id, as `toolcrib approvals` lists it, or its beginning where that is unique
     id: String,
     /// Run the call with these arguments instead: a JSON object, checked like any
     #[arg(long, value_name = "JSON", value_parser = object)]
@@ -76,7 +79,7 @@ struct ApproveOptions {
 
 #[derive(Debug, Args)]
 struct DenyOptions {
-    /// The id, as `toolcrib approvals` lists it
+    /// The id, as `toolcrib approvals` lists it, or its beginning where that is unique
     id: String,
     /// Why, for the model that made the call
     #[arg(long, value_name = "TEXT")]
@@ -132,20 +135,30 @@ pub(super) fn run(options: &Options, own: &ApprovalsOptions) -> anyhow::Result<E
     }
 }
 
-fn list(servers: &[RunningServer], output: JsonOutput) -> anyhow::Result<Exit> {
-    let mut waiting = Vec::new();
-    let mut exit = Exit::Success;
+/// The calls that wait in these servers, each once, and why some could not be asked. Servers that
+/// share a state folder have the same calls.
+fn waiting(servers: &[RunningServer]) -> anyhow::Result<(Vec<Value>, Vec<String>)> {
+    let (mut waiting, mut problems) = (Vec::<Value>::new(), Vec::new());
     for server in servers {
         match runtime::block_on(server.client.get("/v1/approvals"))? {
             Ok(answer) => {
-                let calls = answer["approvals"].as_array().cloned().unwrap_or_default();
-                waiting.extend(calls.into_iter().map(|call| of_server(server, call)));
+                for call in answer["approvals"].as_array().into_iter().flatten() {
+                    if !waiting.iter().any(|known| known["id"] == call["id"]) {
+                        waiting.push(of_server(server, call.clone()));
+                    }
+                }
             }
-            Err(error) => {
-                screen::note(format!("server {}: {error}", server.pid));
-                exit = Exit::Failure;
-            }
+            Err(error) => problems.push(format!("server {}: {error}", server.pid)),
         }
+    }
+    Ok((waiting, problems))
+}
+
+fn list(servers: &[RunningServer], output: JsonOutput) -> anyhow::Result<Exit> {
+    let (waiting, problems) = waiting(servers)?;
+    let exit = if problems.is_empty() { Exit::Success } else { Exit::Failure };
+    for problem in problems {
+        screen::note(problem);
     }
     if output.json {
         let servers: Vec<_> = servers.iter().map(|server| server.pid).collect();
@@ -186,9 +199,10 @@ fn for_terminal(value: &Value) -> Value {
 }
 
 fn show(servers: &[RunningServer], own: &ShowOptions) -> anyhow::Result<Exit> {
-    let path = format!("/v1/approvals/{}", path_segment(&own.id));
+    let Some(id) = whole_id(servers, &own.id)? else { return Ok(Exit::Failure) };
+    let path = format!("/v1/approvals/{}", path_segment(&id));
     let found =
-        first(servers, &own.id, &async |server: &RunningServer| server.client.get(&path).await)?;
+        first(servers, &id, &async |server: &RunningServer| server.client.get(&path).await)?;
     let Some((server, call)) = found else { return Ok(Exit::Failure) };
     let call = of_server(server, call);
     if own.output.json {
@@ -201,20 +215,81 @@ fn show(servers: &[RunningServer], own: &ShowOptions) -> anyhow::Result<Exit> {
 
 fn decide(
     servers: &[RunningServer],
-    id: &str,
+    given: &str,
     decision: &Value,
     output: JsonOutput,
 ) -> anyhow::Result<Exit> {
-    let path = format!("/v1/approvals/{}", path_segment(id));
+    let Some(id) = whole_id(servers, given)? else { return Ok(Exit::Failure) };
+    let path = format!("/v1/approvals/{}", path_segment(&id));
     let post = async |server: &RunningServer| server.client.post(&path, Some(decision)).await;
-    let Some((server, answer)) = first(servers, id, &post)? else { return Ok(Exit::Failure) };
+    let Some((server, answer)) = first(servers, &id, &post)? else { return Ok(Exit::Failure) };
+    let approves = decision["decision"] == "approve";
+    // A denied call is refused, as it should be.
+    let is_bad = |outcome: &Value| matches!(text(&outcome["status"]), "failed" | "refused");
+    let exit = if approves && is_bad(&answer["outcome"]) { Exit::Failure } else { Exit::Success };
     if output.json {
         screen::json(&of_server(server, answer))?;
+    } else if approves {
+        let said = approved(&for_terminal(&answer["outcome"]));
+        screen::out(format!("approved {STRONG}{id}{STRONG:#}{said}"))?;
     } else {
-        let done = if decision["decision"] == "approve" { "approved" } else { "denied" };
-        screen::out(format!("{done} {STRONG}{id}{STRONG:#}"))?;
+        screen::out(format!("denied {STRONG}{id}{STRONG:#}"))?;
     }
-    Ok(Exit::Success)
+    Ok(exit)
+}
+
+/// What became of an approved call, as the rest of a sentence.
+fn approved(outcome: &Value) -> String {
+    let why = format!("{} ({})", text(&outcome["message"]), text(&outcome["kind"]));
+    match text(&outcome["status"]) {
+        "succeeded" => ": the call succeeded".to_owned(),
+        "refused" => format!(", but the call was refused: {why}"),
+        "failed" => format!(", and the call failed: {why}"),
+        "waiting" => ": the call waits again, for something else".to_owned(),
+        _ => ": the call is still running".to_owned(),
+    }
+}
+
+/// The whole id of a waiting call of which a unique beginning was given. A text that no id begins
+/// with is said not to be known; one that several begin with, with these.
+fn whole_id(servers: &[RunningServer], given: &str) -> anyhow::Result<Option<String>> {
+    // A call that was decided just now waits no more: the server answers for it.
+    if given.len() >= ID_DIGITS {
+        return Ok(Some(given.to_owned()));
+    }
+    let (waiting, problems) = waiting(servers)?;
+    for problem in problems {
+        screen::note(problem);
+    }
+    let fits =
+        waiting.iter().filter(|call| !given.is_empty() && text(&call["id"]).starts_with(given));
+    let fits: Vec<_> = fits.collect();
+    match fits.as_slice() {
+        [] => {
+            unknown(given);
+            Ok(None)
+        }
+        [call] => Ok(Some(text(&call["id"]).to_owned())),
+        several => {
+            let ids = several.iter().map(|call| {
+                let call = for_terminal(call);
+                format!("\n  {}  {}", text(&call["id"]), text(&call["tool"]))
+            });
+            screen::note(format!(
+                "{} calls wait whose id begins with {given}; give more of the id:{}",
+                several.len(),
+                ids.collect::<String>()
+            ));
+            Ok(None)
+        }
+    }
+}
+
+fn unknown(id: &str) {
+    screen::note(format!(
+        "no call waits under the id {id}: it was decided, has expired or never waited; `toolcrib \
+         approvals` lists those that wait"
+    ));
 }
 
 /// The answer of the first server that knows the call. Where none does, or it refuses, that is said.
@@ -233,10 +308,7 @@ fn first<'s>(
             }
         }
     }
-    screen::note(format!(
-        "no call waits under the id {id}: it was decided, has expired or never waited; `toolcrib \
-         approvals` lists those that wait"
-    ));
+    unknown(id);
     Ok(None)
 }
 
@@ -258,6 +330,7 @@ fn page(call: &Value) -> String {
     line("reason", text(&call["reason"]));
     line("waits", &remaining(&call["expires_at"]));
     line("server", &call["pid"].to_string());
+    line("digest", text(&call["digest"]));
     for (key, head) in
         [("arguments", "arguments"), ("injected", "injected values"), ("plan", "plan")]
     {

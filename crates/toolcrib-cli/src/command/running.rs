@@ -227,9 +227,14 @@ fn config_page(config: &Value) -> String {
             "  {WARNING}config refused{WARNING:#}, the one before is in effect: {problem}"
         );
     }
+    for (key, says) in [("added_clients", "added"), ("removed_clients", "removed")] {
+        for name in list(config, key) {
+            let _ = writeln!(page, "  config: client {} {says}", text(name));
+        }
+    }
     for (key, says) in [
         ("changed", "in effect now"),
-        ("ended_clients", "clients whose requests and sessions have ended"),
+        ("ended_clients", "ended what these clients may no longer do"),
         ("needs_restart", "changed, and needs a restart"),
     ] {
         let keys = keys(key);

@@ -5,7 +5,7 @@ use std::io::Read as _;
 use anyhow::{Context, bail};
 use clap::Args;
 use serde_json::json;
-use toolcrib::http::Token;
+use toolcrib::http::{RESERVED_NAMES, Token};
 
 use crate::Exit;
 use crate::options::JsonOutput;
@@ -33,6 +33,9 @@ pub(crate) struct TokenOptions {
 
 fn name(text: &str) -> Result<String, String> {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    if RESERVED_NAMES.contains(&text) {
+        return Err(format!("the server itself uses the name `{text}`: name the client otherwise"));
+    }
     if (1..=64).contains(&text.len()) && text.bytes().all(fits) {
         Ok(text.to_owned())
     } else {

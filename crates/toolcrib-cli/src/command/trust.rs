@@ -1,5 +1,7 @@
 //! `toolcrib trust UNIT[:TOOL]`: vouches for tools that may do more than the workspace allows.
 
+mod shown;
+
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _};
 use std::os::unix::fs::MetadataExt as _;
@@ -11,7 +13,7 @@ use serde_json::{Value, json};
 use toolcrib::config::Config;
 use toolcrib::control::{ControlPlace, running_servers};
 use toolcrib::manifest::declaration::{
-    Declaration, PromptDeclaration, ResourceDeclaration, UpstreamDeclaration, UpstreamTransport,
+    Declaration, PromptDeclaration, ResourceDeclaration, UpstreamDeclaration,
 };
 use toolcrib::manifest::lock::Kind;
 use toolcrib::runners::{
@@ -21,6 +23,7 @@ use toolcrib::runners::{
 use toolcrib::stores::StateDir;
 use toolcrib::trust::{TrustKeeper, TrustRecord, Trusted, trusted};
 
+use self::shown::Shown;
 use crate::approval::{is_yes, visible};
 use crate::options::{JsonOutput, Options};
 use crate::screen::{self, ERROR, FAINT, STRONG, WARNING};
@@ -37,7 +40,8 @@ A manifest cannot vouch for itself: a tool or MCP server with profile `trusted`,
 reach the home folder or credentials, is unavailable until you trust it; so is a resource or prompt
 whose file is outside of the manifest's folder and the workspace. What is recorded is the digest of the
 whole definition and of the files it runs: a changed definition has to be trusted again. Running servers
-with the same state folder notice at once. `manifests.trusted` in the config trusts a manifest
+with the same state folder notice at once. You are shown what it runs with the text of its scripts, its
+grants and variables, and what has changed since you trusted it last. `manifests.trusted` in the config trusts a manifest
 or a tool whatever it says.")]
 pub(crate) struct TrustOptions {
     /// The manifest, as `list --all` shows it, and optionally one tool, MCP server, prompt or resource
@@ -62,9 +66,18 @@ struct Candidate {
     /// As the config would name it.
     label: String,
     wants: Vec<String>,
-    argv: Vec<String>,
+    /// What it can do, line by line.
+    shown: String,
+    /// What it could do when it was trusted last, if that was ever so.
+    before: Option<Before>,
     /// Whether somebody vouches for it already.
     has_word: bool,
+}
+
+/// What was trusted under a name before the definition changed.
+struct Before {
+    digest: String,
+    shown: Option<String>,
 }
 
 pub(super) fn run(options: &Options, own: &TrustOptions) -> anyhow::Result<Exit> {
@@ -111,10 +124,11 @@ pub(super) fn run(options: &Options, own: &TrustOptions) -> anyhow::Result<Exit>
     let state = config.state.dir.as_deref().unwrap_or(Path::new(""));
     state_belongs_to_the_server(&config, state)?;
     StateDir::open(state).context("state.dir")?;
-    let records: Vec<Trusted> = open.iter().map(|one| one.record.clone()).collect();
+    let records = open.iter().map(|one| one.record.clone().showing(one.shown.clone()));
+    let records: Vec<Trusted> = records.collect();
     record.add(&records)?;
     if own.output.json {
-        let trusted: Vec<Value> = records.iter().map(|one| json!(one)).collect();
+        let trusted: Vec<Value> = records.iter().map(record_json).collect();
         screen::json(&json!({ "trusted": trusted }))?;
     } else {
         for candidate in &open {
@@ -183,15 +197,42 @@ fn agreed(number: usize) -> anyhow::Result<bool> {
     Ok(is_yes(&mut io::stdin().lock())?)
 }
 
-/// What will be trusted: what it asks for, what it runs, and the digest.
+/// A record without the text that was shown.
+fn record_json(record: &Trusted) -> Value {
+    let mut value = json!(record);
+    if let Some(fields) = value.as_object_mut() {
+        fields.remove("shown");
+    }
+    value
+}
+
+/// What will be trusted: what it asks for, what it can do, what has changed since it was trusted last,
+/// and the digest.
 fn page(candidate: &Candidate) -> String {
     let mut page = format!("{WARNING}to trust{WARNING:#} {STRONG}{}{STRONG:#}\n", candidate.label);
-    let _ = writeln!(page, "  wants   {}", visible(&candidate.wants.join(", ")));
-    let words: Vec<_> = candidate.argv.iter().map(|word| visible(&format!("{word:?}"))).collect();
-    if !words.is_empty() {
-        let _ = writeln!(page, "  runs    {}", words.join(" "));
+    let _ = writeln!(page, "  wants    {}", visible(&candidate.wants.join(", ")));
+    page.push_str(&candidate.shown);
+    let _ = writeln!(page, "  digest   {FAINT}{}{FAINT:#}", candidate.record.digest);
+    if let Some(Before { digest, shown }) = &candidate.before {
+        let _ = writeln!(
+            page,
+            "  {WARNING}changed{WARNING:#}  since it was trusted as {FAINT}{digest}{FAINT:#}"
+        );
+        match shown.as_deref().map(|before| shown::difference(before, &candidate.shown)) {
+            Some(difference) if !difference.is_empty() => {
+                let difference = visible(&difference);
+                let _ = writeln!(page, "{difference}");
+            }
+            Some(_) => {
+                let _ =
+                    writeln!(page, "           what is shown above is the same: see the manifest");
+            }
+            None => {
+                let _ =
+                    writeln!(page, "           what it was then is not recorded: see the manifest");
+            }
+        }
     }
-    let _ = writeln!(page, "  digest  {FAINT}{}{FAINT:#}", candidate.record.digest);
     page
 }
 
@@ -264,33 +305,24 @@ fn named<'t>(config: &Config, file: &str, text: &'t str) -> Named<'t> {
 
 fn of_tool(tool: &Declaration, keeper: &TrustKeeper, host: &RunnerHost) -> Candidate {
     let (file, name, digest) = (&tool.origin.file, tool.definition.name(), tool.digest());
-    let argv = match (tool.command(), tool.worker()) {
-        (Some(command), _) => command.argv.iter().map(|entry| shown(&json!(entry))).collect(),
-        (None, Some(worker)) => worker.argv.clone(),
-        (None, None) => Vec::new(),
-    };
     Candidate {
         record: trusted(Kind::Tool, file, name, &digest),
         label: format!("{}:{name}", keeper.unit(file)),
         wants: tool_wants(tool, host),
-        argv,
+        shown: Shown::of_tool(tool).into_text(),
+        before: before(keeper, Kind::Tool, file, name, &digest),
         has_word: has_word(tool_word(tool, &digest, host).as_ref()),
     }
 }
 
 fn of_upstream(server: &UpstreamDeclaration, keeper: &TrustKeeper, host: &RunnerHost) -> Candidate {
     let (file, name, digest) = (&server.origin.file, server.name.as_str(), server.digest());
-    let argv = match &server.transport {
-        UpstreamTransport::Stdio(stdio) => {
-            stdio.argv.iter().map(|word| shown(&json!(word))).collect()
-        }
-        UpstreamTransport::Http(_) => Vec::new(),
-    };
     Candidate {
         record: trusted(Kind::Upstream, file, name, &digest),
         label: format!("{}:{name}", keeper.unit(file)),
         wants: upstream_wants(server, host),
-        argv,
+        shown: Shown::of_upstream(server).into_text(),
+        before: before(keeper, Kind::Upstream, file, name, &digest),
         has_word: has_word(upstream_word(server, &digest, host).as_ref()),
     }
 }
@@ -302,7 +334,8 @@ fn of_prompt(prompt: &PromptDeclaration, keeper: &TrustKeeper, host: &RunnerHost
         record: trusted(Kind::Prompt, file, name, &digest),
         label: format!("{}:{name}", keeper.unit(file)),
         wants: prompt_wants(prompt, host),
-        argv: Vec::new(),
+        shown: String::new(),
+        before: before(keeper, Kind::Prompt, file, name, &digest),
         has_word: has_word(prompt_word(prompt, &digest, host).as_ref()),
     }
 }
@@ -318,9 +351,25 @@ fn of_resource(
         record: trusted(Kind::Resource, file, name, &digest),
         label: format!("{}:{name}", keeper.unit(file)),
         wants: resource_wants(resource, host),
-        argv: Vec::new(),
+        shown: String::new(),
+        before: before(keeper, Kind::Resource, file, name, &digest),
         has_word: has_word(resource_word(resource, &digest, host).as_ref()),
     }
+}
+
+/// What was trusted under this name, if its definition was another.
+fn before(
+    keeper: &TrustKeeper,
+    kind: Kind,
+    file: &str,
+    name: &str,
+    digest: &str,
+) -> Option<Before> {
+    let new = trusted(kind, file, name, digest);
+    let known = keeper.record()?.trusted();
+    let same = known.into_iter().find(|own| own.is_about_the_same(&new))?;
+    let Trusted { digest, shown, .. } = same;
+    (digest != new.digest).then_some(Before { digest, shown })
 }
 
 fn has_word(word: Option<&Word>) -> bool {
@@ -335,6 +384,7 @@ fn shown(entry: &Value) -> String {
 fn list(keeper: &TrustKeeper, record: &TrustRecord, as_json: bool) -> anyhow::Result<Exit> {
     let all = record.read()?;
     if as_json {
+        let all: Vec<Value> = all.iter().map(record_json).collect();
         screen::json(&json!({ "trusted": all }))?;
         return Ok(Exit::Success);
     }

@@ -119,3 +119,111 @@ fn what_cannot_be_decided_is_told_with_what_to_do() {
     assert_eq!(unknown.code, Some(1));
     assert!(unknown.stderr.contains("no call waits under the id"), "{unknown:?}");
 }
+
+#[test]
+fn an_approved_call_that_is_refused_after_all_is_told_with_its_reason_and_exit_code_1() {
+    let (crib, http) = serve();
+    let run = wait(&http, "a.txt");
+    let ids = waiting(&crib);
+    // The rules have changed since the call was made.
+    let config = std::fs::read_to_string(crib.path().join("config.yml")).expect("a config");
+    crib.config(&format!("{config}policy: {{rules: [{{tool: remove, action: deny}}]}}\n"));
+    let reload = crib.run(&["reload"]);
+    assert_eq!(reload.code, Some(0), "{reload:?}");
+    let approved = crib.run(&["approvals", "approve", &ids[0]]);
+    assert_eq!(approved.code, Some(1), "{approved:?}");
+    assert!(approved.stdout.contains("approved"), "{approved:?}");
+    assert!(approved.stdout.contains(", but the call was refused: "), "{approved:?}");
+    assert!(approved.stdout.contains("(denied)"), "{approved:?}");
+    assert!(!ended(&http, &run).contains("removed a.txt"));
+}
+
+#[test]
+fn the_outcome_of_an_approved_call_is_in_the_json_too() {
+    let (crib, http) = serve();
+    wait(&http, "a.txt");
+    let ids = waiting(&crib);
+    let approved = crib.run(&["approvals", "approve", &ids[0], "--json"]);
+    assert_eq!(approved.code, Some(0), "{approved:?}");
+    let said = approved.json();
+    assert_eq!(
+        (&said["decision"], &said["outcome"]["status"]),
+        (&json!("approve"), &json!("succeeded"))
+    );
+}
+
+#[test]
+fn an_id_may_be_given_by_a_unique_beginning_and_an_ambiguous_one_lists_the_ids() {
+    let (crib, http) = serve();
+    // Of 17 ids two begin with the same digit.
+    for number in 0..17 {
+        wait(&http, &format!("{number}.txt"));
+    }
+    let ids = waiting(&crib);
+    let of = |digit: &str| ids.iter().filter(|id| id.starts_with(digit)).collect::<Vec<_>>();
+    let shared = ids.iter().map(|id| of(&id[..1])).find(|same| same.len() > 1).expect("two");
+    let ambiguous = crib.run(&["approvals", "approve", &shared[0][..1]]);
+    assert_eq!(ambiguous.code, Some(1), "{ambiguous:?}");
+    assert!(shared.iter().all(|id| ambiguous.stderr.contains(*id)), "{ambiguous:?}");
+    assert_eq!(waiting(&crib).len(), 17, "nothing was decided");
+    let shown = crib.run(&["approvals", "show", &ids[0][..12]]);
+    assert!(shown.stdout.contains(&ids[0]), "{shown:?}");
+    let approved = crib.run(&["approvals", "approve", &ids[0][..12]]);
+    assert_eq!(approved.code, Some(0), "{approved:?}");
+    assert!(approved.stdout.contains(&ids[0]), "{approved:?}");
+    assert_eq!(waiting(&crib).len(), 16);
+}
+
+#[test]
+fn a_call_is_listed_once_where_two_servers_share_a_state_folder() {
+    let (crib, http) = serve();
+    let _second = Http::start(&crib, ADA);
+    wait(&http, "a.txt");
+    let run = crib.run(&["approvals", "--json"]);
+    let said = run.json();
+    assert_eq!(said["servers"].as_array().map(Vec::len), Some(2), "{run:?}");
+    assert_eq!(said["approvals"].as_array().map(Vec::len), Some(1), "{run:?}");
+}
+
+#[test]
+fn an_approver_on_the_command_line_is_shown_long_arguments_in_whole() {
+    let (crib, http) = serve();
+    let path = format!("{}; rm -rf /srv", "a".repeat(9_500));
+    wait(&http, &path);
+    let ids = waiting(&crib);
+    let shown = crib.run(&["approvals", "show", &ids[0]]);
+    assert!(shown.stdout.contains(&path), "{} characters", shown.stdout.len());
+}
+
+#[test]
+fn a_file_that_changed_since_the_call_was_made_is_not_run_by_its_approval() {
+    for (run, file) in [
+        ("{worker: [sh, ./work.sh]}", "work.sh"),
+        ("{script: ./work.sh}", "work.sh"),
+        ("{argv: [sh, ./work.sh]}", "work.sh"),
+    ] {
+        let (crib, http) = serve();
+        let path = crib.path().join("tools.d").join(file);
+        let script =
+            |mark: &str| format!("#!/bin/sh\nread -r line\necho '{{\"output\": \"{mark}\"}}'\n");
+        std::fs::write(&path, script("first")).expect("a script");
+        crib.write(
+            "work.yaml",
+            &format!(
+                "toolcrib: 1\ntools:\n  - name: work\n    description: Do the work.\n    approval: \
+                 always\n    run: {run}\n"
+            ),
+        );
+        let reload = crib.run(&["reload"]);
+        assert_eq!(reload.code, Some(0), "{reload:?}");
+        let body = json!({"calls": [{"tool": "work", "arguments": {}}]});
+        let made = http.ask("POST /v1/runs", Some(&body));
+        assert_eq!(made.status, 201, "{}", made.body);
+        let ids = waiting(&crib);
+        std::fs::write(&path, script("second")).expect("a script");
+        let approved = crib.run(&["approvals", "approve", &ids[0]]);
+        assert_eq!(approved.code, Some(1), "{run}: {approved:?}");
+        let says = "but the call was refused: the tool changed since it was approved";
+        assert!(approved.stdout.contains(says), "{run}: {approved:?}");
+    }
+}

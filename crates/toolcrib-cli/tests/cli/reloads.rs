@@ -105,7 +105,7 @@ fn a_revoked_token_is_refused_after_a_reload_and_a_new_one_is_let_in() {
     assert_eq!(call(&http, "ada"), 200, "until somebody asks for a reload");
     let run = crib.run(&["reload"]);
     assert_eq!(run.code, Some(0), "{run:?}");
-    assert!(run.stdout.contains("server.tokens.ada.hash"), "{run:?}");
+    assert!(run.stdout.contains("client ada removed"), "{run:?}");
     assert_eq!((call(&http, "ada"), call(&http, "bob"), call(&http, "eve")), (401, 200, 200));
     // The stream of the session has ended, in one way or another.
     events.set_read_timeout(Some(Duration::from_secs(10))).expect("it is open");
@@ -205,4 +205,31 @@ fn the_token_made_at_the_start_stays_good() {
     let http = Http::start(&crib, "");
     assert_eq!(http.ask("POST /v1/reload", None).status, 200);
     assert_eq!(http.ask("GET /v1/tools", None).status, 200);
+}
+
+#[test]
+fn a_client_that_is_removed_or_added_is_told_in_one_line() {
+    let (crib, http) = serve(&[("ada", ""), ("agent", ", rights: [call, observe]")]);
+    config(&crib, &[("ada", ""), ("bob", "")], "");
+    let run = crib.run(&["reload"]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(run.stdout.contains("config: client agent removed\n"), "{run:?}");
+    assert!(run.stdout.contains("config: client bob added\n"), "{run:?}");
+    assert!(!run.stdout.contains("server.tokens"), "{run:?}");
+    assert_eq!(call(&http, "bob"), 200);
+}
+
+#[test]
+fn a_client_cannot_have_a_name_that_the_server_uses_itself() {
+    let crib = Crib::new(&[("greet.yaml", TOOLS)]);
+    for name in ["operator", "owner", "anyone"] {
+        let token = crib.run(&["token", name]);
+        assert_eq!(token.code, Some(2), "{token:?}");
+        assert!(token.stderr.contains("name the client otherwise"), "{token:?}");
+        let hash = format!("blake3:{}", "0".repeat(64));
+        crib.config(&format!("server: {{tokens: {{{name}: {{hash: '{hash}'}}}}}}\n"));
+        let check = crib.run(&["check"]);
+        assert_ne!(check.code, Some(0), "{check:?}");
+        assert!(check.stderr.contains("give the client another one"), "{check:?}");
+    }
 }

@@ -252,7 +252,7 @@ fn grants_that_reach_the_home_folder_need_the_word() {
             assert!(reason.contains(&word), "{verb} {grant}: {reason}");
         }
     }
-    for grant in ["/usr", "/etc", "data", "/proc"] {
+    for grant in ["/usr", "/etc/ssl", "data", "/proc/cpuinfo"] {
         assert_eq!(listed(&format!("{{read: ['{grant}']}}"), ""), "", "{grant}");
     }
     let at_home = format!("    cwd: '{}'\n", home.display());
@@ -263,4 +263,50 @@ fn grants_that_reach_the_home_folder_need_the_word() {
     crib.config("paths: {sensitive_extra: [srv/keys]}\n");
     assert!(listed("{read: [srv]}", "").contains("to read `srv`"));
     assert!(listed("{read: [srv/keys/a]}", "").contains("to read `srv/keys/a`"));
+}
+
+#[test]
+fn whoever_trusts_a_tool_is_shown_variables_grants_the_script_and_what_changed() {
+    let crib = crib();
+    let script = crib.path().join("tools.d/restart.sh");
+    fs::write(&script, "#!/bin/sh\necho first\n").expect("a script");
+    let manifest = TRUSTED
+        .replace(
+            "{argv: [echo, restarted]}",
+            "{script: ./restart.sh, env: {MODE: soft}, pass_env: [DISPLAY]}",
+        )
+        .replace("{profile: trusted}", "{profile: workspace, read: ['~/notes']}");
+    crib.write("services.yaml", &manifest);
+    let trust = ["trust", "tools.d/services.yaml", "--yes"];
+    let first = crib.run(&trust);
+    assert_eq!(first.code, Some(0), "{first:?}");
+    for part in [
+        "env      MODE",
+        "pass_env DISPLAY",
+        "read     ~/notes",
+        "restart.sh (21 bytes)",
+        "| echo first",
+    ] {
+        assert!(first.stderr.contains(part), "{part}: {first:?}");
+    }
+    assert!(!first.stderr.contains("changed"), "{first:?}");
+    fs::write(&script, "#!/bin/sh\necho second\n").expect("a script");
+    let second = crib.run(&trust);
+    assert_eq!(second.code, Some(0), "{second:?}");
+    for part in ["since it was trusted as", "-    | echo first", "+    | echo second"] {
+        assert!(second.stderr.contains(part), "{part}: {second:?}");
+    }
+    let list = crib.run(&["trust", "--list", "--json"]);
+    assert!(!list.stdout.contains("echo second"), "{list:?}");
+}
+
+#[test]
+fn read_grants_that_expose_the_system_need_the_word() {
+    let crib = crib();
+    for grant in ["/etc", "/proc", "/run", "/var/run", "/root", "/run/docker.sock"] {
+        let text = TRUSTED.replace("{profile: trusted}", &format!("{{read: ['{grant}']}}"));
+        crib.write("services.yaml", &text);
+        let why = crib.run(&["why", "restart"]);
+        assert!(why.stdout.contains(&format!("word to read `{grant}`")), "{grant}: {why:?}");
+    }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 
 use super::{ApprovalRequest, Approver, Decision};
+use crate::suspension::readable;
 
 /// How long a call waits for a decision, where the host does not say.
 pub const APPROVAL_TIMEOUT: Duration = Duration::from_secs(600);
@@ -26,7 +27,8 @@ pub async fn ask(
             Ok(decided) => decided,
             Err(_) => {
                 return Decision::deny(format!(
-                    "nobody approved the call within {limit:?}, which counts as no"
+                    "nobody approved the call within {}, which counts as no",
+                    readable(limit)
                 ));
             }
         },
@@ -79,7 +81,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn no_decision_in_time_is_a_denial() {
         let decision = ask(&Absent, &request(), Some(APPROVAL_TIMEOUT)).await;
-        let message = "nobody approved the call within 600s, which counts as no";
+        let message = "nobody approved the call within 600 s, which counts as no";
         assert_eq!(decision, Decision::deny(message));
     }
 

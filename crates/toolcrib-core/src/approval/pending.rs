@@ -2,7 +2,9 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
+use tokio::sync::oneshot;
 use toolcrib_tool::{ToolCall, ToolError};
 
 use super::{ApprovalRequest, Decision};
@@ -36,6 +38,18 @@ pub enum DecideError {
     Revoked(String),
     /// The call could not be resolved.
     Redeem(RedeemError),
+}
+
+/// A decision that holds. The call goes on, also when this is dropped.
+#[derive(Debug)]
+pub struct Decided(oneshot::Receiver<Settled>);
+
+impl Decided {
+    /// What has become of the call, where it has an outcome or waits for something else within
+    /// `limit`; else `None`. Needs a tokio runtime with its timer.
+    pub async fn outcome(self, limit: Duration) -> Option<Settled> {
+        tokio::time::timeout(limit, self.0).await.ok()?.ok()
+    }
 }
 
 impl fmt::Display for DecideError {
@@ -101,7 +115,7 @@ impl Approvals {
     }
 
     /// Decides on a call, which then goes on as its caller, whether or not anybody waits for that.
-    /// Returns as soon as the decision holds.
+    /// Returns as soon as the decision holds; [`Decided::outcome`] tells what becomes of the call.
     ///
     /// Changed arguments are checked like a model's first; where they are refused, the call still
     /// waits. A call whose client may no longer make it is denied, whatever is decided, and an
@@ -110,7 +124,11 @@ impl Approvals {
     /// # Panics
     ///
     /// Outside a tokio runtime.
-    pub async fn decide(&self, id: &SuspensionId, decision: Decision) -> Result<(), DecideError> {
+    pub async fn decide(
+        &self,
+        id: &SuspensionId,
+        decision: Decision,
+    ) -> Result<Decided, DecideError> {
         let store = self.store().ok_or(RedeemError::Unknown)?;
         let found = self.seen(id).await?.ok_or(RedeemError::Unknown)?;
         let approves = !matches!(decision, Decision::Deny { .. });
@@ -129,14 +147,21 @@ impl Approvals {
         }
         let now = self.turn.state.shared.now();
         let grant = redeem(&**store, id, found.identity(), now, decision.into()).await?;
+        let grant = grant.decided_by(self.turn.name());
         let (store, settled) = (Arc::clone(store), Settled::running(found, now));
         keep(&*store, &settled).await;
+        let (tell, told) = oneshot::channel();
         tokio::spawn(async move {
-            let answer = caller.resume(grant).await;
-            keep(&*store, &settled.ended(answer)).await;
+            let settled = settled.ended(caller.resume(grant).await);
+            keep(&*store, &settled).await;
             caller.state.shared.settled.notify_waiters();
+            // Nobody may want to know.
+            drop(tell.send(settled));
         });
-        refused.map_or(Ok(()), |reason| Err(DecideError::Revoked(reason)))
+        match refused {
+            Some(reason) => Err(DecideError::Revoked(reason)),
+            None => Ok(Decided(told)),
+        }
     }
 
     /// Denies the calls of these clients that wait and that their client may no longer make. Hosts
@@ -155,7 +180,7 @@ impl Approvals {
             let Err(reason) = self.turn.state.caller_now(one) else { continue };
             match self.decide(one.id(), Decision::deny(reason)).await {
                 // Somebody else was faster, or its time is over.
-                Ok(())
+                Ok(_)
                 | Err(DecideError::Redeem(
                     RedeemError::Unknown | RedeemError::AlreadyResolved | RedeemError::Expired,
                 )) => {}

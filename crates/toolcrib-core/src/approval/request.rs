@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use toolcrib_tool::{Arguments, CallId, ToolDefinition, fully_visible};
 
 use crate::clock::Timestamp;
+use crate::fingerprint::Fingerprint;
 use crate::suspension::{Caller, Suspension, SuspensionId, Waiting};
 
 /// A call that waits for a decision, with all that whoever decides should know.
@@ -55,6 +56,10 @@ pub struct ShownCall {
     /// What the tool would do, as far as it can say: [`Plan::to_value`](toolcrib_tool::Plan::to_value).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<Value>,
+    /// The digest of the code that would run, where it can change behind the definition's back
+    /// ([`Tool::code`](toolcrib_tool::Tool::code)): the approval is for this code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
 }
 
 /// On whose behalf a call was made, as far as the host said it.
@@ -129,11 +134,19 @@ impl ApprovalRequest {
         text
     }
 
-    /// The question as JSON: `id`, `call_id`, `tool`, `arguments`, `injected`, `plan`, `rule`,
+    /// The digest of what whoever decides is shown: the tool, the rule and its reason, the arguments,
+    /// the injected values, the plan and the code that would run. The audit log has it beside the decision. Equal digests,
+    /// equal questions.
+    pub fn digest(&self) -> Fingerprint {
+        question_digest(&self.tool, &self.shown, &self.rule, &self.reason)
+    }
+
+    /// The question as JSON: `digest`, `id`, `call_id`, `tool`, `arguments`, `injected`, `plan`, `rule`,
     /// `reason`, `asker`, `session`, `created_at` and `expires_at` (milliseconds since 1970), and
     /// `text`.
     pub fn to_value(&self) -> Value {
         json!({
+            "digest": self.digest().to_string(),
             "id": self.id.as_ref().map(SuspensionId::as_str),
             "call_id": self.call_id.as_str(),
             "tool": self.tool,
@@ -153,6 +166,24 @@ impl ApprovalRequest {
             "text": self.text(),
         })
     }
+}
+
+/// [`ApprovalRequest::digest`], before or without a request.
+pub(crate) fn question_digest(
+    tool: &str,
+    shown: &ShownCall,
+    rule: &str,
+    reason: &str,
+) -> Fingerprint {
+    Fingerprint::of_json(&json!({
+        "tool": tool,
+        "rule": rule,
+        "reason": reason,
+        "arguments": shown.arguments,
+        "injected": shown.injected,
+        "plan": shown.plan,
+        "code": shown.code,
+    }))
 }
 
 /// A plan, line by line.

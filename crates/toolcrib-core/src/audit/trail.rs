@@ -195,7 +195,7 @@ mod tests {
             values: &ContextValues::new().with("user", "ada").with("project_id", "p"),
             session: Some("s"),
             arguments: trail.arguments(entry.map(|entry| &*entry.definition), text, &mask),
-            decision: Decision::Denied { reason: "rule 1".into() },
+            decision: Decision::Denied { reason: "rule 1".into(), by: None, shown: None },
             id: "c-hunter22",
             end,
             mask: &mask,

@@ -53,17 +53,19 @@ impl<'a> Way<'a> {
             let (identity, arguments) = (&state.identity, &checked.arguments);
             let injected = self.injected(slot);
             grant.check(self.id, slot.fingerprint(), arguments, injected, identity, now)?;
+            if matches!(grant.suspension().waiting(), Waiting::Approval { .. }) {
+                same_code(grant.suspension().shown().code.as_deref(), own)?;
+            }
             grant.spend()?;
             if let Granted::Run { remember } = grant.granted() {
                 self.remember(slot, &checked.arguments, *remember);
             }
-            let by = "a decision on the suspended call".to_owned();
-            self.decision = Decision::Approved { by, changed: grant.is_changed() };
+            self.decision = approved_by(grant);
             return Ok(());
         }
         if self.is_remembered(slot, &checked.arguments) {
             let by = "an earlier approval in this session".to_owned();
-            self.decision = Decision::Approved { by, changed: false };
+            self.decision = Decision::Approved { by, rule: None, changed: false, shown: None };
             return Ok(());
         }
         // Whoever decides sees what would run; a call that could not run is not asked about.
@@ -74,17 +76,25 @@ impl<'a> Way<'a> {
             self.decision = match &leave {
                 Leave::Suspended(_) => Decision::Waiting,
                 Leave::Failed(error) => {
-                    Decision::Denied { reason: format!("{by}: {}", error.message()) }
+                    let reason = format!("{by}: {}", error.message());
+                    Decision::Denied { reason, by: None, shown: None }
                 }
             };
             return Err(leave);
         };
         let timeout = state.shared.config.approval_timeout;
+        let code = shown.code.clone();
         let request = self.request(slot, &checked.arguments, shown, &by, reason);
+        let asked = Asked {
+            who: approver.name().to_owned(),
+            rule: by.to_string(),
+            shown: request.digest().to_string(),
+        };
         match approval::ask(approver.as_ref(), &request, timeout).await {
             Decided::Approve { remember } => {
                 self.remember(slot, &checked.arguments, remember);
-                self.decision = Decision::Approved { by: by.to_string(), changed: false };
+                self.decision = asked.approved(false);
+                same_code(code.as_deref(), own)?;
             }
             Decided::ApproveChanged { arguments } => {
                 // Recorded even if they are refused: they are what was approved.
@@ -104,9 +114,13 @@ impl<'a> Way<'a> {
                 {
                     return Err(self.denied(&by, &message).into());
                 }
-                self.decision = Decision::Approved { by: by.to_string(), changed: true };
+                self.decision = asked.approved(true);
+                same_code(code.as_deref(), own)?;
             }
-            Decided::Deny { message } => return Err(self.denied(&by, &message).into()),
+            Decided::Deny { message } => {
+                self.decision = asked.denied(&message);
+                return Err(approval::refused(&message).into());
+            }
         }
         Ok(())
     }
@@ -123,8 +137,9 @@ impl<'a> Way<'a> {
             return Some(Err(ToolError::denied("the decision was about another call")));
         }
         if let Some(refusal) = grant.refusal() {
-            let reason = "a decision on the suspended call".to_owned();
-            self.decision = Decision::Denied { reason };
+            let reason = refusal.message().to_owned();
+            let by = grant.decider().map(str::to_owned);
+            self.decision = Decision::Denied { reason, by, shown: grant.shown() };
             return Some(Err(refusal));
         }
         let Granted::Output(output) = grant.granted() else { return None };
@@ -143,7 +158,8 @@ impl<'a> Way<'a> {
     }
 
     fn denied(&mut self, by: &DecidedBy, message: &str) -> ToolError {
-        self.decision = Decision::Denied { reason: format!("{by}: {message}") };
+        self.decision =
+            Decision::Denied { reason: format!("{by}: {message}"), by: None, shown: None };
         approval::refused(message)
     }
 
@@ -237,6 +253,7 @@ impl<'a> Way<'a> {
             arguments: redact_whole(definition, arguments.value(), &mask),
             injected: injected.collect(),
             plan: plan.map(|plan| plan.map(hidden).to_value()),
+            code: own.and_then(OwnCheck::code),
         })
     }
 
@@ -309,6 +326,49 @@ fn too_many_wait(full: Full) -> ToolError {
         error = error.with_retry_after(wait);
     }
     error.with_source(full)
+}
+
+/// Fails if the code that would run is not the code that was approved.
+fn same_code(approved: Option<&str>, own: Option<OwnCheck<'_>>) -> Result<(), ToolError> {
+    if own.and_then(OwnCheck::code).as_deref() == approved {
+        return Ok(());
+    }
+    Err(ToolError::denied("the tool changed since it was approved: a file that it runs is another")
+        .with_hint("Make the call again."))
+}
+
+/// A question that was asked while the caller waited, for the audit log.
+struct Asked {
+    who: String,
+    rule: String,
+    shown: String,
+}
+
+impl Asked {
+    fn approved(self, changed: bool) -> Decision {
+        let Self { who, rule, shown } = self;
+        Decision::Approved { by: who, rule: Some(rule), changed, shown: Some(shown) }
+    }
+
+    fn denied(self, message: &str) -> Decision {
+        let Self { who, rule, shown } = self;
+        let reason = format!("{rule}: {message}");
+        Decision::Denied { reason, by: Some(who), shown: Some(shown) }
+    }
+}
+
+/// What was decided on a call that waited, for the audit log.
+pub(super) fn approved_by(grant: &Grant) -> Decision {
+    let rule = match grant.suspension().waiting() {
+        Waiting::Approval { rule, .. } => Some(rule.clone()),
+        _ => None,
+    };
+    Decision::Approved {
+        by: grant.decider().unwrap_or(approval::THE_HOST).to_owned(),
+        rule,
+        changed: grant.is_changed(),
+        shown: grant.shown(),
+    }
 }
 
 fn unkept(error: impl std::error::Error + Send + Sync + 'static) -> ToolError {

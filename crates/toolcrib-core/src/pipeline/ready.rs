@@ -17,6 +17,7 @@ use crate::arguments::mending::Mending;
 use crate::checking::checked_arguments;
 use crate::events::Voice;
 use crate::execution::{poll_once, timed_out, validate};
+use crate::fingerprint::Fingerprint;
 use crate::host::Host;
 use crate::lifecycle::Instance;
 use crate::panics::PanicMessage;
@@ -117,6 +118,11 @@ impl OwnCheck<'_> {
     /// What the tool would do, as far as it can say.
     pub(super) fn plan(self, arguments: &Arguments) -> Result<Option<Plan>, ToolError> {
         self.tool.plan(arguments, self.context)
+    }
+
+    /// The digest of the code that would run now, where it can change.
+    pub(super) fn code(self) -> Option<String> {
+        Some(Fingerprint::of_json(&self.tool.code()?.into()).to_string())
     }
 
     pub(super) async fn passes(self, arguments: &Arguments) -> Result<(), ToolError> {

@@ -36,6 +36,10 @@ pub trait Door: Sealed + Sync {
     #[doc(hidden)]
     fn identity(&self) -> &str;
 
+    /// Who decides here, as the audit log names them.
+    #[doc(hidden)]
+    fn name(&self) -> &str;
+
     /// The time.
     #[doc(hidden)]
     fn now(&self) -> Timestamp;
@@ -80,6 +84,10 @@ impl Door for Turn {
 
     fn identity(&self) -> &str {
         &self.state.identity
+    }
+
+    fn name(&self) -> &str {
+        Turn::name(self)
     }
 
     fn now(&self) -> Timestamp {

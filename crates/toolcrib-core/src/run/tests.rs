@@ -100,6 +100,10 @@ impl Door for Fake {
         true
     }
 
+    fn name(&self) -> &str {
+        "fake"
+    }
+
     fn identity(&self) -> &str {
         &self.identity
     }

@@ -48,7 +48,7 @@ fn waiting(suspension: &Suspension) -> Value {
         Waiting::Approval { reason, rule } => {
             value["reason"] = reason.as_str().into();
             value["rule"] = rule.as_str().into();
-            let ShownCall { arguments, injected, plan } = suspension.shown();
+            let ShownCall { arguments, injected, plan, .. } = suspension.shown();
             value["arguments"] = arguments.clone();
             value["injected"] = Value::Object(injected.clone());
             if let Some(plan) = plan {

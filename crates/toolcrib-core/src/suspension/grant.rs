@@ -1,5 +1,6 @@
 //! The one-shot proof that a suspended call was resolved.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use serde_json::Value;
 use toolcrib_tool::{Arguments, CallId, ErrorKind, ToolCall, ToolError, ToolOutput};
 
 use super::{Suspension, Waiting};
-use crate::approval::{Remember, refused};
+use crate::approval::{Remember, question_digest, refused};
 use crate::clock::Timestamp;
 use crate::fingerprint::Fingerprint;
 
@@ -34,6 +35,8 @@ pub struct Grant {
     /// The approver's own arguments, in place of the call's.
     changed: Option<String>,
     redeemed_at: Timestamp,
+    /// Who has decided, if anybody has.
+    decided_by: Option<Arc<str>>,
     spent: AtomicBool,
 }
 
@@ -68,7 +71,35 @@ impl Grant {
         changed: Option<String>,
         redeemed_at: Timestamp,
     ) -> Self {
-        Self { suspension, granted, changed, redeemed_at, spent: AtomicBool::new(false) }
+        Self {
+            suspension,
+            granted,
+            changed,
+            redeemed_at,
+            decided_by: None,
+            spent: AtomicBool::new(false),
+        }
+    }
+
+    /// Notes who has decided, for the audit log.
+    pub fn decided_by(mut self, who: impl Into<Arc<str>>) -> Self {
+        self.decided_by = Some(who.into());
+        self
+    }
+
+    /// Who has decided, if the host said it and it was a decision.
+    pub(crate) fn decider(&self) -> Option<&str> {
+        match self.granted {
+            Granted::Expired | Granted::Cancelled => None,
+            _ => self.decided_by.as_deref(),
+        }
+    }
+
+    /// The digest of the question that was decided on, where the call waited for approval.
+    pub(crate) fn shown(&self) -> Option<String> {
+        let kept = &self.suspension;
+        let Waiting::Approval { reason, rule } = kept.waiting() else { return None };
+        Some(question_digest(kept.tool(), kept.shown(), rule, reason).to_string())
     }
 
     /// The suspended call as it was kept.
@@ -179,6 +210,8 @@ impl Grant {
     pub fn refusal(&self) -> Option<ToolError> {
         let kept = &self.suspension;
         let waited = readable(self.redeemed_at.since(kept.created_at()));
+        // How long it could wait. When somebody noticed that its time was over is another matter.
+        let limit = readable(kept.expires_at().since(kept.created_at()));
         match &self.granted {
             Granted::Run { .. } | Granted::Answer(_) | Granted::Output(_) => None,
             Granted::Denied { message } => Some(refused(message)),
@@ -188,21 +221,21 @@ impl Grant {
             )),
             Granted::Expired => Some(match kept.waiting() {
                 Waiting::Approval { .. } => ToolError::denied(format!(
-                    "nobody approved the call within {waited}, which counts as no"
+                    "nobody approved the call within {limit}, which counts as no"
                 ))
                 .with_hint("Ask the user before you make the call again."),
                 Waiting::Client => ToolError::new(
                     ErrorKind::Timeout,
-                    format!("expired: the client has not answered within {waited}"),
+                    format!("expired: the client has not answered within {limit}"),
                 )
                 .with_hint("Whether it has done the work is unknown."),
                 Waiting::Input { .. } => ToolError::new(
                     ErrorKind::Timeout,
-                    format!("expired: nobody answered the tool's question within {waited}"),
+                    format!("expired: nobody answered the tool's question within {limit}"),
                 ),
                 Waiting::Pending { .. } => ToolError::new(
                     ErrorKind::Timeout,
-                    format!("expired: the work was not finished within {waited}"),
+                    format!("expired: the work was not finished within {limit}"),
                 )
                 .with_hint("Whether it goes on elsewhere is unknown."),
             }),
@@ -219,7 +252,7 @@ impl Grant {
 const GRANT_LIFE: Duration = Duration::from_secs(60);
 
 /// Whole seconds from one second up: nobody waits for milliseconds.
-fn readable(waited: Duration) -> String {
+pub(crate) fn readable(waited: Duration) -> String {
     if waited.as_secs() > 0 {
         format!("{} s", waited.as_secs())
     } else {

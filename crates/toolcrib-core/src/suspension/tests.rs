@@ -303,7 +303,7 @@ async fn an_expired_call_is_answered_as_what_it_waited_for() {
         let expired = redeem(&store, suspension.id(), "", at(11_000), Resolution::Expire).await;
         let error = expired.expect("it has expired").refusal().expect("it is no answer");
         assert_eq!(error.kind(), kind);
-        assert!(error.message().contains("within 10 s"), "{error}");
+        assert!(error.message().contains("within 9 s"), "{error}");
     }
 }
 

@@ -214,7 +214,7 @@ async fn waiting_for_a_person_is_no_part_of_the_tools_limit_and_has_its_own_cloc
     let late = executor.turn(within(601));
     let denied = call(&late, "remove", json!({"path": "a"})).await;
     assert_eq!(denied.error_kind(), Some(ErrorKind::Denied));
-    assert!(denied.text().contains("within 600s"), "{}", denied.text());
+    assert!(denied.text().contains("within 600 s"), "{}", denied.text());
     assert_eq!(runs.load(Ordering::SeqCst), 1);
 }
 

@@ -317,7 +317,7 @@ async fn the_rights_that_a_client_has_at_the_decision_decide() {
         let waiting = suspended(&caller).await;
         let decided = approvals.decide(waiting.id(), Decision::approve()).await;
         match (refused, decided) {
-            (None, Ok(())) => {}
+            (None, Ok(_)) => {}
             (Some(why), Err(DecideError::Revoked(reason))) => {
                 assert!(reason.contains("may no longer make it"), "{reason}");
                 assert!(reason.contains(why), "{reason}");

@@ -1,6 +1,7 @@
 //! Calls of others that wait for approval: listed, shown and decided on.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Extension;
 use axum::body::Bytes;
@@ -12,7 +13,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use toolcrib_core::approval::{ApprovalRequest, Approvals, DecideError, Decision};
 use toolcrib_core::run::RunError;
-use toolcrib_core::suspension::SuspensionId;
+use toolcrib_core::suspension::{Outcome, Settled, SuspensionId};
+use toolcrib_tool::{ErrorKind, ToolResult};
 
 use super::run_body::time;
 use super::{Api, json};
@@ -44,6 +46,8 @@ pub(crate) struct ApprovalBody {
     /// What the tool would do, as far as it can say, masked likewise: `kind` is `command`, `request`
     /// or `upstream`.
     plan: Option<Value>,
+    /// The digest of all that is shown here of the call, as the audit log has it beside the decision.
+    digest: String,
     /// Which rule asks.
     rule: String,
     /// Why it asks.
@@ -98,19 +102,99 @@ pub(crate) enum Word {
     Deny,
 }
 
-/// A decision that holds. The call goes on; its answer is its caller's.
+/// A decision that holds, and what became of the call. The call's output is its caller's and is not
+/// here.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Decided {
     /// The call's id among those that waited.
     id: String,
     /// What was decided.
     decision: Word,
+    /// What became of the call after that. An approved call can still be refused: its rules, its tool or
+    /// its client may have changed meanwhile.
+    outcome: OutcomeBody,
+}
+
+/// What became of a call after it was decided on.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ApprovalOutcome")]
+struct OutcomeBody {
+    /// How far the call has come.
+    status: OutcomeStatus,
+    /// Of a call that failed or was refused: the stable word for why, such as `denied`,
+    /// `invalid_args` or `execution`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kind: Option<String>,
+    /// Of a call that failed or was refused: why, as its caller is told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
+}
+
+/// How far a call has come after it was decided on.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "ApprovalOutcomeStatus")]
+enum OutcomeStatus {
+    /// It runs.
+    Running,
+    /// It waits again, for something else.
+    Waiting,
+    /// It succeeded.
+    Succeeded,
+    /// It ran and failed.
+    Failed,
+    /// It was refused and did not run, also where that was the decision.
+    Refused,
+}
+
+/// How long an answer waits to tell what became of the call.
+const OUTCOME_WAIT: Duration = Duration::from_secs(2);
+
+impl OutcomeBody {
+    fn of(settled: Option<&Settled>) -> Self {
+        let plain = |status| Self { status, kind: None, message: None };
+        match settled.map(Settled::outcome) {
+            Some(Outcome::Waits(_)) => plain(OutcomeStatus::Waiting),
+            Some(Outcome::Done(_)) => {
+                let result = settled.and_then(Settled::result);
+                match result.as_ref().and_then(ToolResult::error) {
+                    None => plain(OutcomeStatus::Succeeded),
+                    Some(error) => Self {
+                        status: if never_ran(error.kind()) {
+                            OutcomeStatus::Refused
+                        } else {
+                            OutcomeStatus::Failed
+                        },
+                        kind: Some(error.kind().as_str().to_owned()),
+                        message: Some(error.message().to_owned()),
+                    },
+                }
+            }
+            _ => plain(OutcomeStatus::Running),
+        }
+    }
+}
+
+/// Whether a failure of this kind says that nothing ran.
+fn never_ran(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::Constraint
+            | ErrorKind::Denied
+            | ErrorKind::InvalidArgs
+            | ErrorKind::InvalidJson
+            | ErrorKind::MissingContext
+            | ErrorKind::NotFound
+            | ErrorKind::RequiresApproval
+            | ErrorKind::Unavailable
+    )
 }
 
 impl From<ApprovalRequest> for ApprovalBody {
     fn from(request: ApprovalRequest) -> Self {
-        let text = request.text();
+        let (text, digest) = (request.text(), request.digest().to_string());
         Self {
+            digest,
             id: request.id.map(|id| id.to_string()).unwrap_or_default(),
             call_id: request.call_id.as_str().to_owned(),
             tool: request.tool,
@@ -171,9 +255,10 @@ pub(crate) async fn decide(
     let approvals = approvals(&client)?;
     // A decision is not left halfway because whoever made it has hung up.
     let decided = api.to_the_end(async move {
-        approvals.decide(&id, decision).await?;
+        let decided = approvals.decide(&id, decision).await?;
         tracing::info!(approver = &*client.name, approval = %id, "a waiting call was decided on");
-        Ok(json(StatusCode::OK, &Decided { id: id.to_string(), decision: word }))
+        let outcome = OutcomeBody::of(decided.outcome(OUTCOME_WAIT).await.as_ref());
+        Ok(json(StatusCode::OK, &Decided { id: id.to_string(), decision: word, outcome }))
     });
     decided.await?
 }

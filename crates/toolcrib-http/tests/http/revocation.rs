@@ -58,7 +58,9 @@ async fn a_revoked_token_is_refused_and_its_requests_and_streams_end() {
     let ended = timeout(Duration::from_secs(5), stream.read_to_end(&mut rest)).await;
     ended.expect("the stream ends").ok();
     server.waits.dropped.notified().await;
-    assert_eq!(Reply::read(&mut waiting).await.status, 401);
+    let ended = Reply::read(&mut waiting).await;
+    assert_eq!(ended.status, 401);
+    assert!(ended.body.contains("the token was revoked while"), "{}", ended.body);
     assert_eq!(tools(&server, "bob").await, 200);
     server.end().await;
 }
@@ -194,10 +196,148 @@ async fn a_call_that_its_client_may_still_make_waits_on_after_a_reload() {
     let run = call.send().await.json();
     let id = run["waiting"][0]["id"].as_str().unwrap();
     let hasty = with([agent(&|agent| agent.rate = Some("9/s".parse().unwrap()))]);
-    assert_eq!(prepare(&server, &hasty).unwrap().apply(), ["agent".into()]);
+    assert!(prepare(&server, &hasty).unwrap().apply().is_empty(), "nothing ends");
     tokio::time::sleep(Duration::from_millis(100)).await;
     let approve = Ask::api(server.address, &format!("POST /v1/approvals/{id}"));
     let approved = approve.json(&json!({"decision": "approve"})).send().await;
     assert_eq!(approved.status, 200, "{}", approved.body);
+    server.end().await;
+}
+
+/// Begins a call of the tool `wait` over HTTP, which never ends by itself.
+async fn begin(server: &Running, who: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    Ask::new(server.address, "POST /v1/tools/wait/call").of(who).write(&mut stream).await;
+    server.waits.begun.notified().await;
+    stream
+}
+
+/// Whether a call that was begun goes on.
+async fn goes_on(server: &Running) -> bool {
+    timeout(Duration::from_millis(200), server.waits.dropped.notified()).await.is_err()
+}
+
+fn apply(server: &Running, config: &ServerConfig) -> Vec<String> {
+    let echoes = Toolset::new().include(ToolFilter::new().name("echo*"));
+    let waits = Toolset::new().include(ToolFilter::new().name("wait"));
+    let toolsets = |name: &str| match name {
+        "echoes" => Some(echoes.clone()),
+        "waits" => Some(waits.clone()),
+        _ => None,
+    };
+    let ended = server.settings.prepare(config, &toolsets).unwrap().apply();
+    ended.into_iter().map(|name| name.to_string()).collect()
+}
+
+#[tokio::test]
+async fn a_client_whose_limits_alone_change_keeps_its_running_calls_and_sessions() {
+    let server = start(with([client("ada", |_| {})])).await;
+    let session = initialize(&server, "ada").await.header("mcp-session-id").unwrap().to_owned();
+    let _call = begin(&server, "ada").await;
+    let slower = with([client("ada", |ada| {
+        ada.rate = Some("9/s".parse().unwrap());
+        ada.concurrent = Some(5);
+    })]);
+    assert!(apply(&server, &slower).is_empty());
+    assert!(goes_on(&server).await);
+    let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    let ready = Ask::mcp(server.address, ready).of("ada").with("mcp-session-id", &session);
+    assert_eq!(ready.send().await.status, 202, "the session goes on");
+    // What was let in before follows the next change too.
+    assert_eq!(apply(&server, &with([client("bob", |_| {})])), ["ada"]);
+    assert!(!goes_on(&server).await);
+    server.end().await;
+}
+
+type Change<'a> = &'a dyn Fn(&mut ClientConfig);
+
+#[tokio::test]
+async fn narrowed_rights_end_only_the_calls_that_they_no_longer_allow_and_say_so() {
+    let deny = json!({"rules": [{"tool": "remove", "action": "deny"}]});
+    let rules = |ada: &mut ClientConfig| ada.policy = serde_json::from_value(deny.clone()).unwrap();
+    let changes: [(Change<'_>, Option<&str>); 5] = [
+        (&|ada| ada.rights = vec![Right::Call, Right::Observe], None),
+        (&|ada| ada.toolset = Some("waits".into()), None),
+        (&|ada| ada.toolset = Some("echoes".into()), Some("changed what this client may call")),
+        (&|ada| ada.rights = vec![Right::Observe], Some("lost the right `call`")),
+        (&rules, Some("changed what this client may call")),
+    ];
+    for (change, ended) in changes {
+        let server = start(with([client("ada", |_| {})])).await;
+        let mut call = begin(&server, "ada").await;
+        apply(&server, &with([client("ada", change)]));
+        if let Some(says) = ended {
+            let reply = timeout(Duration::from_secs(5), Reply::read(&mut call)).await.unwrap();
+            assert_eq!(reply.status, 403, "{}", reply.body);
+            assert!(reply.body.contains(says), "{}", reply.body);
+        } else {
+            assert!(goes_on(&server).await);
+        }
+        server.end().await;
+    }
+}
+
+#[tokio::test]
+async fn an_approval_tells_the_decision_and_the_outcome_of_the_call_apart() {
+    let server = start(with([client("ada", |_| {})])).await;
+    let call = async |tool: &str, arguments: Value| {
+        let line = format!("POST /v1/tools/{tool}/call");
+        let body = json!({"arguments": arguments});
+        let run = Ask::new(server.address, &line).of("ada").json(&body).send().await.json();
+        run["waiting"][0]["id"].as_str().unwrap().to_owned()
+    };
+    let decide = async |id: &str, decision: Value| {
+        let line = format!("POST /v1/approvals/{id}");
+        Ask::api(server.address, &line).json(&decision).send().await.json()
+    };
+    let id = call("remove", json!({"path": "a"})).await;
+    let approved = decide(&id, json!({"decision": "approve"})).await;
+    assert_eq!(approved["decision"], "approve");
+    assert_eq!(approved["outcome"], json!({"status": "succeeded"}));
+    let id = call("remove", json!({"path": "b"})).await;
+    let denied = decide(&id, json!({"decision": "deny", "message": "keep it"})).await;
+    assert_eq!(denied["decision"], "deny");
+    assert_eq!(denied["outcome"]["status"], "refused");
+    assert_eq!(denied["outcome"]["kind"], "denied");
+    assert!(denied["outcome"]["message"].as_str().unwrap().contains("keep it"), "{denied}");
+    server.end().await;
+}
+
+#[tokio::test]
+async fn the_audit_log_says_who_decided_and_what_was_shown_beside_who_asked() {
+    let bob = client("bob", |bob| bob.rights = vec![Right::Call, Right::Approve]);
+    let server = start(with([client("ada", |_| {}), bob])).await;
+    for (decision, verdict) in [("approve", "approved"), ("deny", "denied")] {
+        let call = Ask::new(server.address, "POST /v1/tools/remove/call").of("ada");
+        let run = call.json(&json!({})).send().await.json();
+        let id = run["waiting"][0]["id"].as_str().unwrap();
+        let show = Ask::new(server.address, &format!("GET /v1/approvals/{id}")).of("bob");
+        let shown = show.send().await.json();
+        let line = format!("POST /v1/approvals/{id}");
+        let decide = Ask::new(server.address, &line).of("bob");
+        let decided = decide.json(&json!({"decision": decision})).send().await;
+        assert_eq!(decided.status, 200, "{}", decided.body);
+        let audit = Ask::api(server.address, "GET /v1/audit?limit=1").send().await.json();
+        let text = audit.to_string();
+        let record = &audit["records"][0];
+        assert_eq!(record["user"], "ada", "{text}");
+        assert_eq!(record["decision"]["verdict"], verdict, "{text}");
+        assert_eq!(record["decision"]["by"], "bob", "{text}");
+        assert!(shown["digest"].is_string());
+        assert_eq!(record["decision"]["shown"], shown["digest"], "{text}");
+    }
+    server.end().await;
+}
+
+#[tokio::test]
+async fn an_approver_over_http_is_shown_long_arguments_in_whole() {
+    let server = start(with([client("ada", |_| {})])).await;
+    let path = format!("{}; rm -rf /srv", "a".repeat(20_000));
+    let call = Ask::new(server.address, "POST /v1/tools/remove/call").of("ada");
+    call.json(&json!({"arguments": {"path": path}})).send().await;
+    let list = Ask::api(server.address, "GET /v1/approvals").send().await.json();
+    let one = &list["approvals"][0];
+    assert_eq!(one["arguments"]["path"], json!(path));
+    assert!(one["text"].as_str().unwrap().contains(&path));
     server.end().await;
 }

@@ -194,7 +194,9 @@ async fn approvers_list_and_decide_on_the_calls_of_others_and_the_caller_gets_th
     }
     let changed = json!({"decision": "approve", "arguments": {"path": "b"}});
     let decided = ask("person", format!("POST {approval}"), changed).await;
-    assert_eq!(decided.json(), json!({"id": id, "decision": "approve"}));
+    let outcome = json!({"status": "succeeded"});
+    let answer = json!({"id": id, "decision": "approve", "outcome": outcome});
+    assert_eq!(decided.json(), answer);
     let over = loop {
         let run = get("agent", format!("GET {path}")).await.json();
         if run["status"] != "requires_action" {

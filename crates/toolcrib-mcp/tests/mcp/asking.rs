@@ -163,6 +163,16 @@ async fn what_is_missing_is_asked_for_again_and_what_does_not_fit_is_refused() {
 }
 
 #[tokio::test]
+async fn an_approver_over_mcp_is_shown_long_arguments_in_whole() {
+    let mut client = Stateless::new(json!({"elicitation": {"form": {}}}));
+    let path = format!("{}; rm -rf /srv", "a".repeat(20_000));
+    let asked = client.call("remove", json!({"arguments": {"path": path}})).await;
+    let message = asked["result"]["inputRequests"]["answer"]["params"]["message"].as_str();
+    let message = message.unwrap_or_else(|| panic!("{asked}"));
+    assert!(message.contains(&path), "{} characters", message.len());
+}
+
+#[tokio::test]
 async fn consent_is_asked_for_and_never_taken_from_an_answer_ahead_of_the_question() {
     let mut client = Stateless::new(json!({"elicitation": {"form": {}}}));
     let yes = json!({"answer": accept(&json!({"approve": true}))});

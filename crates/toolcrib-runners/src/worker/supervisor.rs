@@ -63,6 +63,11 @@ fn removed() -> ToolError {
 }
 
 impl Supervisor {
+    /// The files that decide what the worker is, with their digests.
+    pub(super) fn code(&self) -> String {
+        deciding::contents(&self.deciding)
+    }
+
     pub(super) fn new(
         spec: WorkerSpec,
         sandbox: SandboxSpec,

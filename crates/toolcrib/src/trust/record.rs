@@ -21,10 +21,21 @@ pub struct Trusted {
     pub name: String,
     /// The digest of its declaration.
     pub digest: String,
+    /// What the operator was shown of it, to tell later what has changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown: Option<String>,
 }
 
 impl Trusted {
-    fn is_about_the_same(&self, other: &Self) -> bool {
+    /// The same with what the operator was shown of it.
+    #[must_use]
+    pub fn showing(mut self, shown: String) -> Self {
+        self.shown = Some(shown);
+        self
+    }
+
+    /// Whether both are about the declaration of one name, whatever it says.
+    pub fn is_about_the_same(&self, other: &Self) -> bool {
         (&self.kind, &self.unit, &self.name) == (&other.kind, &other.unit, &other.name)
     }
 }
@@ -165,6 +176,7 @@ mod tests {
             unit: "/srv/a.yaml".to_owned(),
             name: name.to_owned(),
             digest: digest.to_owned(),
+            shown: None,
         }
     }
 

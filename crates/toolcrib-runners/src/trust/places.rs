@@ -1,0 +1,246 @@
+//! Which places of a machine a manifest's grants may reach without the operator's word.
+
+use std::path::{Component, Path, PathBuf};
+use std::sync::LazyLock;
+
+use toolcrib_sandbox::sensitive_places;
+
+use crate::RunnerHost;
+
+/// Folders of the system: what is written there decides what others run, as a crontab, a unit or a program.
+const SYSTEM: [&str; 15] = [
+    "/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/opt", "/proc", "/root", "/run",
+    "/sbin", "/sys", "/usr", "/var",
+];
+
+/// Whether this path is in a folder of the system, or contains one, outside the workspace.
+pub(super) fn reaches_system(path: &Path, host: &RunnerHost) -> bool {
+    let meets = |path: &PathBuf| {
+        SYSTEM.iter().any(|system| path.starts_with(system) || Path::new(system).starts_with(path))
+    };
+    !is_in_workspace(path, host) && spellings(path).iter().any(meets)
+}
+
+/// Folders that hold something secret among much that is not: a grant of the whole folder, or of
+/// a folder around it, needs the operator's word. Single files and folders in them do not, except for
+/// those in [`SECRET`].
+const SECRET_IN_PART: [&str; 5] = ["/etc", "/proc", "/root", "/run", "/var/run"];
+
+/// Secret places: a grant of one, or of anything in it, needs the operator's word.
+const SECRET: [&str; 7] = [
+    "/etc/gshadow",
+    "/etc/shadow",
+    "/etc/ssl/private",
+    "/etc/sudoers",
+    "/etc/sudoers.d",
+    "/root",
+    "/var/lib/docker",
+];
+
+/// Whether a program that reads this path outside the workspace could learn what the system keeps from
+/// most of its users, or could talk to a service through its socket: the passwords of users, the
+/// command lines of other processes, the containers of a Docker daemon.
+pub(super) fn reaches_exposed(path: &Path, host: &RunnerHost) -> bool {
+    let is_exposed = |path: &PathBuf| {
+        SECRET_IN_PART.iter().any(|folder| Path::new(folder).starts_with(path))
+            || SECRET.iter().any(|place| path.starts_with(place))
+            || is_of_another_process(path)
+            || is_control_socket(path)
+    };
+    !is_in_workspace(path, host) && spellings(path).iter().any(is_exposed)
+}
+
+/// Whether this is a path in the folder that `/proc` has for a process other than this one.
+fn is_of_another_process(path: &Path) -> bool {
+    let Ok(rest) = path.strip_prefix("/proc") else { return false };
+    let Some(Component::Normal(name)) = rest.components().next() else { return false };
+    let process = name.to_str().and_then(|name| name.parse::<u32>().ok());
+    // `/proc/self` leads to the folder of this process.
+    process.is_some_and(|process| process != std::process::id())
+}
+
+/// Whether this is a socket, or by its name the socket or the folder of sockets of a container
+/// engine, which need not run yet.
+fn is_control_socket(path: &Path) -> bool {
+    const ENGINES: [&str; 4] = ["containerd", "crio", "docker", "podman"];
+    #[cfg(unix)]
+    let is_socket = {
+        use std::os::unix::fs::FileTypeExt as _;
+        std::fs::metadata(path).is_ok_and(|found| found.file_type().is_socket())
+    };
+    #[cfg(not(unix))]
+    let is_socket = false;
+    let in_run = ["/run", "/var/run"].iter().find_map(|run| path.strip_prefix(run).ok());
+    let first = in_run.and_then(|rest| rest.components().next());
+    let name = first.and_then(|name| name.as_os_str().to_str()).unwrap_or_default();
+    is_socket || ENGINES.iter().any(|engine| name.starts_with(engine))
+}
+
+/// Whether this path is in the workspace, however it is spelled.
+fn is_in_workspace(path: &Path, host: &RunnerHost) -> bool {
+    let roots = spellings(&host.workspace_root);
+    spellings(path).iter().all(|path| roots.iter().any(|root| path.starts_with(root)))
+}
+
+/// Whether a grant of this path reaches the home folder outside the workspace, or a place of
+/// credentials anywhere.
+pub(super) fn reaches_private(path: &Path, host: &RunnerHost) -> bool {
+    let paths = spellings(path);
+    let in_workspace = is_in_workspace(path, host);
+    let is_in = |place: &Path| paths.iter().any(|path| path.starts_with(place));
+    credentials(host).any(|place| is_in(&place) || contains_credentials(&paths, &place))
+        || (!in_workspace && HOME.iter().any(|home| is_in(home)))
+        || contains_home(&paths)
+}
+
+/// Whether this folder contains the home folder, or contains or is in a place of credentials.
+pub(super) fn contains_private(folder: &Path, host: &RunnerHost) -> bool {
+    let paths = spellings(folder);
+    let is_in = |place: &Path| paths.iter().any(|path| path.starts_with(place));
+    credentials(host).any(|place| is_in(&place) || contains_credentials(&paths, &place))
+        || contains_home(&paths)
+}
+
+/// Whether one of these folders is or contains the home folder. `/` contains everything.
+pub(super) fn contains_home(paths: &[PathBuf]) -> bool {
+    let places = HOME.iter().map(PathBuf::as_path).chain([Path::new("/")]);
+    places.into_iter().any(|place| paths.iter().any(|path| place.starts_with(path)))
+}
+
+/// Whether one of these folders contains credentials that are there: `/etc/passwd` names homes of
+/// services, such as `/usr/sbin`, in which there never are any.
+fn contains_credentials(paths: &[PathBuf], place: &Path) -> bool {
+    paths.iter().any(|path| place.starts_with(path)) && place.symlink_metadata().is_ok()
+}
+
+/// The home folder of the server's user, in all spellings. A service whose home is `/` has none.
+static HOME: LazyLock<Vec<PathBuf>> = LazyLock::new(|| {
+    let home = std::env::home_dir().filter(|home| home.is_absolute() && home != Path::new("/"));
+    home.map(|home| spellings(&home)).unwrap_or_default()
+});
+
+static CREDENTIALS: LazyLock<Vec<PathBuf>> =
+    LazyLock::new(|| sensitive_places().iter().flat_map(|place| spellings(place)).collect());
+
+pub(super) fn credentials(host: &RunnerHost) -> impl Iterator<Item = PathBuf> {
+    let own = host.sensitive.iter().flat_map(|place| spellings(place));
+    CREDENTIALS.iter().cloned().chain(own)
+}
+
+/// The path as it is written, without `.` and `..`, and the path that it leads to, where that is
+/// another.
+pub(crate) fn spellings(path: &Path) -> Vec<PathBuf> {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let mut plain = PathBuf::new();
+    for part in absolute.components() {
+        match part {
+            Component::ParentDir => drop(plain.pop()),
+            part => plain.push(part),
+        }
+    }
+    // What is not there yet will be where its folder really is.
+    let real = absolute.ancestors().find_map(|there| {
+        let rest = absolute.strip_prefix(there).ok()?;
+        Some(std::fs::canonicalize(there).ok()?.join(rest))
+    });
+    let real = real.filter(|real| *real != plain);
+    std::iter::once(plain).chain(real).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host() -> (tempfile::TempDir, RunnerHost) {
+        let folder = tempfile::tempdir().unwrap();
+        let host = RunnerHost::new(folder.path());
+        (folder, host)
+    }
+
+    #[test]
+    fn write_grants_in_system_folders_need_the_operators_word() {
+        let (_folder, host) = host();
+        for path in [
+            "/",
+            "/etc/cron.d",
+            "/opt/vendor",
+            "/tmp/../etc/cron.d",
+            "/usr/local/bin",
+            "/var/spool",
+            "/var/spool/cron/crontabs/root",
+        ] {
+            assert!(reaches_system(Path::new(path), &host), "{path}");
+        }
+    }
+
+    #[test]
+    fn write_grants_in_temporary_folders_and_the_workspace_need_no_word() {
+        let (folder, host) = host();
+        let own = ["", "out", "out/../deeper/x"].map(|below| folder.path().join(below));
+        for path in own.iter().map(PathBuf::as_path).chain([Path::new("/tmp/x")]) {
+            assert!(!reaches_system(path, &host), "{}", path.display());
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_in_the_workspace_to_a_system_folder_does_not_hide_it() {
+        let (folder, host) = host();
+        let link = folder.path().join("jobs");
+        std::os::unix::fs::symlink("/etc", &link).unwrap();
+        assert!(reaches_system(&link.join("cron.d"), &host));
+        assert!(reaches_exposed(&link, &host));
+    }
+
+    #[test]
+    fn read_grants_that_expose_other_users_or_processes_need_the_operators_word() {
+        let (_folder, host) = host();
+        for path in [
+            "/etc",
+            "/etc/",
+            "/etc/shadow",
+            "/etc/ssl/private/key.pem",
+            "/etc/sudoers.d",
+            "/proc",
+            "/proc/1",
+            "/proc/1/cmdline",
+            "/root",
+            "/root/notes",
+            "/run",
+            "/run/docker.sock",
+            "/run/podman/podman.sock",
+            "/usr/../etc",
+            "/var",
+            "/var/run",
+            "/var/run/docker.sock",
+        ] {
+            assert!(reaches_exposed(Path::new(path), &host), "{path}");
+        }
+    }
+
+    #[test]
+    fn read_grants_of_single_system_files_need_no_word() {
+        let (folder, host) = host();
+        let own = folder.path().join("data");
+        for path in [
+            "/etc/hosts",
+            "/etc/localtime",
+            "/etc/passwd",
+            "/etc/ssl",
+            "/etc/ssl/certs",
+            "/proc/cpuinfo",
+            "/proc/self/mountinfo",
+            "/proc/sys/kernel",
+            "/run/udev/data",
+            "/run/utmp",
+            "/usr/share",
+            "/var/log/app",
+        ]
+        .map(Path::new)
+        .into_iter()
+        .chain([own.as_path()])
+        {
+            assert!(!reaches_exposed(path, &host), "{}", path.display());
+        }
+    }
+}

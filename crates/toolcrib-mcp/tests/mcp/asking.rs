@@ -26,7 +26,8 @@ fn server_with(may_approve: bool) -> McpServer {
 fn server_and_executor(may_approve: bool) -> (McpServer, Executor) {
     let define = |name: &str| ToolDefinition::builder(name).description(format!("Does {name}."));
     let source = || Source::new(Layer::Host, "asking");
-    let remove = define("remove").approval(Approval::Always).build().unwrap();
+    let path = json!({"properties": {"path": {"type": "string"}}});
+    let remove = define("remove").approval(Approval::Always).input_schema(path).build().unwrap();
     let remove =
         ToolEntry::new(remove, Arc::new(tool_fn(|_: Value, _| async { "removed" })), source());
     let greet = tool_fn(|_: Value, cx: CallContext| async move {

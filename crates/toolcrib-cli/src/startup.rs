@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use anyhow::{Context, anyhow, bail};
 use serde_json::Value;
@@ -12,7 +11,6 @@ use toolcrib::config::{
     Config, ConfigError, ConfigLayers, LoadedConfig, SandboxRequire, SetupError,
 };
 use toolcrib::control::{ControlPlace, NoControlPlace};
-use toolcrib::core::suspension::MemorySuspensions;
 use toolcrib::manifest::Severity;
 use toolcrib::manifest::declaration::UpstreamDeclaration;
 use toolcrib::manifest::lock::{Lock, LockMode};
@@ -60,14 +58,8 @@ pub(crate) fn serve(options: &Options) -> anyhow::Result<Started> {
     if let Some(warning) = settle_state(&mut loaded) {
         tracing::warn!("{warning}");
     }
-    let open = |builder: ToolcribBuilder, config: &Config| {
-        // Where there is no place for it, what a client is asked is kept as long as the server runs.
-        let builder = match &config.state.dir {
-            Some(_) => builder,
-            None => builder.suspensions(Arc::new(MemorySuspensions::new())),
-        };
-        builder.resources(config)
-    };
+    // Where there is no place for it, what a client is asked is kept as long as the server runs.
+    let open = ToolcribBuilder::resources;
     let as_loaded = loaded.config().clone();
     prepare(&loaded);
     let started = build_of(loaded, secrets, open)?;
@@ -138,7 +130,7 @@ fn settle_state(loaded: &mut LoadedConfig) -> Option<String> {
     let why = match &state.dir {
         None => "there is no home folder to keep state in".to_owned(),
         Some(dir) => {
-            let error = StateDir::open(dir).err()?;
+            let error = StateDir::open(dir).and_then(|state| state.database()).err()?;
             format!("the default state folder cannot be used ({error})")
         }
     };

@@ -254,7 +254,7 @@ impl From<Answer> for Slot {
 }
 
 /// The answer to a call whose waiting record is gone.
-fn lost() -> ToolError {
+pub(crate) fn lost() -> ToolError {
     ToolError::outcome_unknown(
         "the call was resolved by a process that ended before it said with what",
     )

@@ -1,4 +1,5 @@
-//! Stores in files: what outlives the process (outputs, suspended calls, runs, answers under an `Idempotency-Key`, pins of imported definitions), and the audit log.
+//! What outlives the program: a state folder with one database, and the files of answers under an `Idempotency-Key` and
+//! pins of imported definitions; and the audit log.
 //!
 //! The core keeps nothing on disk; these are what a host gives it to do so. Everything is written
 //! for its owner alone: directories have mode 0700, files 0600.
@@ -8,12 +9,10 @@ mod answers;
 mod audit;
 #[cfg(feature = "mcp")]
 mod pins;
+#[cfg(any(feature = "store", feature = "mcp"))]
 mod private_dir;
-mod records;
-mod runs;
-mod spill;
+#[cfg(feature = "store")]
 mod state_dir;
-mod suspensions;
 
 #[cfg(feature = "http")]
 pub use answers::FileAnswers;
@@ -24,7 +23,7 @@ pub use pins::FilePins;
 pub(crate) use private_dir::give_to_owner;
 #[cfg(feature = "http")]
 pub(crate) use private_dir::private_dir;
-pub use runs::FileRuns;
-pub use spill::FileSpill;
+#[cfg(feature = "store")]
 pub use state_dir::{StateDir, foreign_entry};
-pub use suspensions::FileSuspensions;
+#[cfg(feature = "store")]
+pub use toolcrib_store::{Database, DatabaseError, Runs, Spills, Suspensions};

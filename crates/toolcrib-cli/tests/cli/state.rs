@@ -93,7 +93,7 @@ fn state_directory_of_a_service_is_the_default() {
     let mut command = crib.command(&["call", "story"]);
     command.env("STATE_DIRECTORY", &folder);
     assert_eq!(run(&mut command).code, Some(0));
-    assert!(folder.join("suspensions").exists());
+    assert!(folder.join("toolcrib.db").exists());
     assert!(!crib.state_home().exists());
 }
 

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use toolcrib_tool::ToolResult;
+use toolcrib_tool::{CallId, ToolResult};
 
 use super::{Answer, Suspension};
 use crate::clock::Timestamp;
+use crate::run::lost;
 use crate::stored::StoredResult;
 
 /// How long an outcome waits for its caller.
@@ -48,6 +49,15 @@ impl Settled {
             Answer::Suspended(next) => Outcome::Waits(next),
         };
         self
+    }
+
+    /// The same call, of which nobody can say what became of it: the process that worked on it ended
+    /// before it said so. For stores.
+    #[must_use]
+    pub fn lost(self) -> Self {
+        let call = CallId::new(self.suspension.call_id());
+        let result = ToolResult::failure(call, self.suspension.tool(), lost(), Duration::ZERO);
+        self.ended(Answer::Done(result))
     }
 
     /// The call as it was suspended.

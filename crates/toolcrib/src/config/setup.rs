@@ -112,11 +112,9 @@ impl ToolcribBuilder {
     pub fn resources(self, config: &Config) -> Result<Self, SetupError> {
         use std::sync::Arc;
 
-        use toolcrib_core::run::MemoryRuns;
-        use toolcrib_core::suspension::MemorySuspensions;
         use toolcrib_manifest::units::ByteSize;
 
-        use crate::stores::{FileAudit, Rotation, StateDir};
+        use crate::stores::{Database, FileAudit, Rotation, Runs, Spills, StateDir, Suspensions};
 
         let open = |key| move |source: io::Error| SetupError::Open { key, source };
         if let Err(error) = config.make_workspace() {
@@ -150,9 +148,13 @@ impl ToolcribBuilder {
             }
         } else {
             // The same code as with a directory; nothing of it survives the program.
+            let database = Database::in_memory();
+            let database = database.map_err(io::Error::other).map_err(open("state.dir"))?;
+            let limits = toolcrib_core::spill::SpillLimits::default();
             builder = builder
-                .suspensions(Arc::new(MemorySuspensions::new()))
-                .runs(Arc::new(MemoryRuns::new()));
+                .spill(Arc::new(Spills::new(&database, limits)))
+                .suspensions(Arc::new(Suspensions::new(&database)))
+                .runs(Arc::new(Runs::new(&database)));
         }
         if let Some(why) = config.misplaced_audit_log() {
             return Err(open("audit.file")(io::Error::new(io::ErrorKind::InvalidInput, why)));

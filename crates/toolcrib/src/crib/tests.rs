@@ -223,7 +223,7 @@ async fn the_first_middleware_is_the_outermost() {
     assert_eq!(*seen.lock().expect("nobody panicked"), ["outer", "inner", "last"]);
 }
 
-#[cfg(unix)]
+#[cfg(all(unix, feature = "store"))]
 mod waiting {
     use toolcrib_core::clock::{Clock, Timestamp};
     use toolcrib_core::run::{Run, RunState};

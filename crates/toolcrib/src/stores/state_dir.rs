@@ -3,13 +3,18 @@
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use toolcrib_store::{Database, Runs, Spills, Suspensions};
 
 #[cfg(feature = "http")]
 use super::FileAnswers;
 #[cfg(feature = "mcp")]
 use super::FilePins;
 use super::private_dir::private_dir;
-use super::{FileRuns, FileSpill, FileSuspensions};
+
+/// What earlier versions kept in files of their own. It is left as it is and not read.
+const FORMER: [&str; 3] = ["runs", "spill", "suspensions"];
 
 /// Names that only a state folder has: one of them is enough.
 const OWN_NAMES: [&str; 8] = [
@@ -24,7 +29,7 @@ const OWN_NAMES: [&str; 8] = [
 ];
 /// Names that may stand in a folder before it is used: of a new file system, of a check of rights, and of
 /// another process that begins.
-const NEUTRAL_NAMES: [&str; 2] = ["lost+found", "runs"];
+const NEUTRAL_NAMES: [&str; 3] = ["lost+found", "runs", "servers"];
 
 /// A name in a folder that has entries, but none by which a state folder is known.
 fn foreign(dir: &Path) -> io::Result<Option<OsString>> {
@@ -47,7 +52,7 @@ pub fn foreign_entry(dir: &Path) -> io::Result<Option<String>> {
     Ok(foreign(dir)?.map(|name| name.to_string_lossy().into_owned()))
 }
 
-/// A directory of its owner's alone, with a place for each store. Several processes may share it.
+/// A directory of its owner's alone, with the database `toolcrib.db` in it. Several processes may share it.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -68,7 +73,11 @@ pub fn foreign_entry(dir: &Path) -> io::Result<Option<String>> {
 /// # }
 /// ```
 #[derive(Debug, Clone)]
-pub struct StateDir(PathBuf);
+pub struct StateDir {
+    dir: PathBuf,
+    /// Opened once, when it is first needed.
+    database: Arc<Mutex<Option<Database>>>,
+}
 
 impl StateDir {
     /// Opens it, made if it is not there. Fails if others may look into it, and if it holds files but none of
@@ -85,39 +94,65 @@ impl StateDir {
             );
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, message));
         }
-        Ok(Self(dir))
+        Ok(Self { dir, database: Arc::default() })
     }
 
     /// Where it is.
     pub fn path(&self) -> &Path {
-        &self.0
+        &self.dir
     }
 
-    /// Long outputs, in `spill`, within [`FileSpill::limits`].
-    pub fn spill(&self) -> io::Result<FileSpill> {
-        FileSpill::open(self.0.join("spill"), FileSpill::limits())
+    /// Its database, opened when this is first called and made if it is not there. Files in which
+    /// earlier versions kept the same are named in the log.
+    pub fn database(&self) -> io::Result<Database> {
+        let mut opened = self.database.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(database) = &*opened {
+            return Ok(database.clone());
+        }
+        let database = Database::open(&self.dir).map_err(io::Error::other)?;
+        self.name_former_files();
+        *opened = Some(database.clone());
+        Ok(database)
     }
 
-    /// Suspended calls, in `suspensions`.
-    pub fn suspensions(&self) -> io::Result<FileSuspensions> {
-        FileSuspensions::open(self.0.join("suspensions"))
+    fn name_former_files(&self) {
+        let found: Vec<_> =
+            FORMER.into_iter().filter(|name| self.dir.join(name).exists()).collect();
+        if !found.is_empty() {
+            let (folder, files) = (self.dir.display(), found.join(", "));
+            tracing::warn!(
+                %folder,
+                "files of an earlier version are left as they are and not read any more: {files}; \
+                 remove them when you do not need them"
+            );
+        }
+    }
+
+    /// Long outputs, in the database, within [`Spills::disk_limits`].
+    pub fn spill(&self) -> io::Result<Spills> {
+        self.database().map(|database| Spills::new(&database, Spills::disk_limits()))
+    }
+
+    /// Suspended calls, in the database.
+    pub fn suspensions(&self) -> io::Result<Suspensions> {
+        self.database().map(|database| Suspensions::new(&database))
     }
 
     /// What imported definitions were when they were first seen, in `pins`.
     #[cfg(feature = "mcp")]
     pub fn pins(&self) -> io::Result<FilePins> {
-        FilePins::open(self.0.join("pins"))
+        FilePins::open(self.dir.join("pins"))
     }
 
     /// Answers to requests with an `Idempotency-Key`, in `answers`.
     #[cfg(feature = "http")]
     pub fn answers(&self) -> io::Result<FileAnswers> {
-        FileAnswers::open(self.0.join("answers"))
+        FileAnswers::open(self.dir.join("answers"))
     }
 
-    /// Runs, in `runs`.
-    pub fn runs(&self) -> io::Result<FileRuns> {
-        FileRuns::open(self.0.join("runs"))
+    /// Runs, in the database.
+    pub fn runs(&self) -> io::Result<Runs> {
+        self.database().map(|database| Runs::new(&database))
     }
 }
 

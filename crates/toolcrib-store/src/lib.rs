@@ -1,0 +1,34 @@
+//! toolcrib's state in one SQLite database, on disk or in memory.
+//!
+//! A [`Database`] is opened once by each server; several servers of one machine may share the file.
+//! [`Suspensions`], [`Runs`] and [`Spills`] are the core's stores over it. What each server works on is claimed
+//! under its number; what a server that died had claimed is free at once, and its late writes are
+//! refused.
+//!
+//! This is the only crate that knows SQLite.
+
+mod database;
+mod error;
+mod owner;
+mod place;
+mod record;
+mod runs;
+mod schema;
+mod servers;
+mod spills;
+mod suspensions;
+mod tx;
+mod worker;
+
+use toolcrib_core::clock::Timestamp;
+
+pub use database::Database;
+pub use error::DatabaseError;
+pub use runs::Runs;
+pub use spills::Spills;
+pub use suspensions::Suspensions;
+
+/// A moment as it is stored; the end of all time for what is beyond SQLite's numbers.
+fn millis(time: Timestamp) -> i64 {
+    i64::try_from(time.unix_millis()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,25 @@
+//! Whose a row is.
+
+use rusqlite::ToSql;
+use rusqlite::types::{ToSqlOutput, ValueRef};
+
+/// The digest of an identity, by which rows are found and counted. All rows of one identity have the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Owner([u8; 16]);
+
+impl Owner {
+    /// The owner that an identity stands for.
+    pub(crate) fn of(identity: &str) -> Self {
+        let mut digest = [0; 16];
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(b"toolcrib owner 1\0").update(identity.as_bytes());
+        hasher.finalize_xof().fill(&mut digest);
+        Self(digest)
+    }
+}
+
+impl ToSql for Owner {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(ValueRef::Blob(&self.0)))
+    }
+}

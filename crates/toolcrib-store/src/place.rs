@@ -1,0 +1,202 @@
+//! Where a database is, and whether that place can hold one.
+
+use std::fmt;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rusqlite::ErrorCode;
+
+use crate::error::DatabaseError;
+
+/// How long is waited for another process that has the database locked.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The name of the database's file in its folder.
+const FILE: &str = "toolcrib.db";
+/// Held while the database is opened, so that two processes do not make it at once.
+const OPENING: &str = "toolcrib.db-open";
+/// The folder of the locks that show which servers are alive.
+const SERVERS: &str = "servers";
+
+/// A folder on disk, or memory.
+#[derive(Debug, Clone)]
+pub(crate) enum Place {
+    Folder(PathBuf),
+    Memory,
+}
+
+impl Place {
+    pub(crate) fn file(&self) -> Option<PathBuf> {
+        match self {
+            Self::Folder(dir) => Some(dir.join(FILE)),
+            Self::Memory => None,
+        }
+    }
+
+    /// The file whose lock a server holds as long as it lives.
+    pub(crate) fn lock_of(&self, server: &str) -> Option<PathBuf> {
+        match self {
+            Self::Folder(dir) => Some(dir.join(SERVERS).join(format!("{server}.lock"))),
+            Self::Memory => None,
+        }
+    }
+
+    /// What an error of SQLite means for whoever runs the server.
+    #[expect(clippy::needless_pass_by_value, reason = "the shape `map_err` wants")]
+    pub(crate) fn failure(&self, error: rusqlite::Error) -> DatabaseError {
+        let place = self.to_string();
+        let problem = error.to_string();
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => DatabaseError::DiskFull { place },
+            Some(ErrorCode::ReadOnly) => DatabaseError::ReadOnly { place },
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+                DatabaseError::Locked { place, seconds: PATIENCE.as_secs() }
+            }
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+                DatabaseError::Corrupt { place, problem }
+            }
+            _ => DatabaseError::Failed { place, problem },
+        }
+    }
+
+    pub(crate) fn io(&self, what: &Path, error: &io::Error) -> DatabaseError {
+        let place = what.display().to_string();
+        match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                DatabaseError::DiskFull { place }
+            }
+            io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => {
+                DatabaseError::ReadOnly { place }
+            }
+            _ => DatabaseError::Failed { place, problem: error.to_string() },
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.file() {
+            Some(file) => write!(f, "the database {}", file.display()),
+            None => f.write_str("the database in memory"),
+        }
+    }
+}
+
+/// Makes the folders and the file (modes 0700 and 0600), and holds the lock under which the database
+/// is opened. Fails if the file system cannot hold a database that processes share.
+pub(crate) fn prepare(dir: &Path) -> Result<File, DatabaseError> {
+    let place = Place::Folder(dir.to_owned());
+    if let Some(kind) = network_file_system(dir) {
+        let problem = format!(
+            "it is {kind}, a network file system, on which SQLite's write-ahead log does not work"
+        );
+        return Err(DatabaseError::Unfit { dir: dir.display().to_string(), problem });
+    }
+    let opening = locked(dir, &dir.join(OPENING))?;
+    let servers = dir.join(SERVERS);
+    let file = dir.join(FILE);
+    make_folder(&servers).map_err(|error| place.io(&servers, &error))?;
+    if file.is_symlink() {
+        let problem = "it is a link; put the database itself there".to_owned();
+        return Err(DatabaseError::Failed { place: place.to_string(), problem });
+    }
+    private_file(&file).map_err(|error| place.io(&file, &error))?;
+    Ok(opening)
+}
+
+/// Locks a file, and makes sure that a lock keeps others out.
+fn locked(dir: &Path, path: &Path) -> Result<File, DatabaseError> {
+    let place = Place::Folder(dir.to_owned());
+    let unfit = |problem: String| DatabaseError::Unfit { dir: dir.display().to_string(), problem };
+    let file = private_file(path).map_err(|error| place.io(path, &error))?;
+    let until = Instant::now() + PATIENCE;
+    loop {
+        match file.try_lock() {
+            Ok(()) => break,
+            Err(TryLockError::WouldBlock) if Instant::now() < until => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            Err(TryLockError::WouldBlock) => {
+                let place = path.display().to_string();
+                return Err(DatabaseError::Locked { place, seconds: PATIENCE.as_secs() });
+            }
+            Err(TryLockError::Error(error)) => {
+                return Err(unfit(format!("it has no file locks ({error})")));
+            }
+        }
+    }
+    let second = private_file(path).map_err(|error| place.io(path, &error))?;
+    match second.try_lock() {
+        Err(TryLockError::WouldBlock) => Ok(file),
+        Ok(()) | Err(TryLockError::Error(_)) => {
+            Err(unfit("its file locks keep nobody out".to_owned()))
+        }
+    }
+}
+
+/// Opens a file of its owner's alone, made if it is not there.
+pub(crate) fn private_file(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let file = options.open(path)?;
+    give_to_owner(path)?;
+    Ok(file)
+}
+
+fn make_folder(path: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)?;
+    give_to_owner(path)
+}
+
+/// Gives what the system's administrator has made in the folder of another user to that user, whose
+/// server has to use it.
+#[cfg(unix)]
+fn give_to_owner(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::{MetadataExt as _, lchown};
+
+    let Some(folder) = path.parent() else { return Ok(()) };
+    let (made, owner) = (fs::symlink_metadata(path)?, fs::metadata(folder)?);
+    if made.uid() == 0 && (made.uid(), made.gid()) != (owner.uid(), owner.gid()) {
+        lchown(path, Some(owner.uid()), Some(owner.gid()))?;
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn give_to_owner(_: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+/// The kind of network file system that a folder is on, of those on which a write-ahead log is known to fail.
+#[cfg(target_os = "linux")]
+fn network_file_system(dir: &Path) -> Option<&'static str> {
+    let found = rustix::fs::statfs(dir).ok()?;
+    // The numbers of `statfs(2)`; how wide the field is differs between machines.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "32 bits of a number")]
+    network_kind(found.f_type as u32)
+}
+
+#[cfg(target_os = "linux")]
+fn network_kind(number: u32) -> Option<&'static str> {
+    match number {
+        0x6969 => Some("NFS"),
+        0x517B => Some("SMB"),
+        0xFF53_4D42 => Some("CIFS"),
+        0xFE53_4D42 => Some("SMB2"),
+        0x5346_414F => Some("AFS"),
+        _ => None,
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn network_file_system(_: &Path) -> Option<&'static str> {
+    None
+}

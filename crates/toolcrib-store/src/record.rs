@@ -1,0 +1,45 @@
+//! Records as text in a column.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use toolcrib_core::suspension::StoreError;
+
+use crate::error::DatabaseError;
+
+/// A record as it is stored.
+pub(crate) fn text_of(record: &impl Serialize) -> Result<String, StoreError> {
+    serde_json::to_string(record).map_err(|error| StoreError::Failed {
+        action: "write a record as JSON".to_owned(),
+        source: Box::new(error),
+    })
+}
+
+/// A record as it was. One that cannot be read is left as it is.
+pub(crate) fn parse<T: DeserializeOwned>(
+    text: &str,
+    place: impl FnOnce() -> String,
+) -> Result<T, StoreError> {
+    serde_json::from_str(text)
+        .map_err(|error| StoreError::Corrupt { place: place(), problem: error.to_string() })
+}
+
+/// Those records of a list that can be read; the others are named in the log.
+pub(crate) fn readable<T: DeserializeOwned>(
+    rows: Vec<(String, String)>,
+    place: impl Fn(&str) -> String,
+) -> Vec<T> {
+    let read = |(id, text): (String, String)| {
+        parse(&text, || place(&id))
+            .inspect_err(|error| tracing::warn!(%error, "a record was passed over"))
+            .ok()
+    };
+    rows.into_iter().filter_map(read).collect()
+}
+
+/// The size of a text, as it is counted.
+pub(crate) fn size(text: &str) -> Result<i64, DatabaseError> {
+    i64::try_from(text.len()).map_err(|error| DatabaseError::Failed {
+        place: "a record".to_owned(),
+        problem: error.to_string(),
+    })
+}

@@ -1,0 +1,126 @@
+//! The tables, and how an older database becomes one of today's.
+
+use rusqlite::{Connection, TransactionBehavior};
+
+use crate::error::DatabaseError;
+use crate::place::Place;
+
+/// One step for each version of the schema, in their order. A step that was released never changes:
+/// what is new is a step of its own.
+const MIGRATIONS: &[Step] = &[
+    Step {
+        tables: include_str!("schema/001_servers_suspensions_runs.sql"),
+        counted: &["suspensions", "settled", "taken", "runs"],
+    },
+    Step { tables: include_str!("schema/002_spills.sql"), counted: &["spills"] },
+];
+
+/// `toolcrib` databases say so in their header, so that no other program's file is changed by mistake.
+const APPLICATION_ID: i32 = 0x7463_7262;
+
+struct Step {
+    tables: &'static str,
+    /// The new tables whose rows are counted for each owner, in the table `usage`.
+    counted: &'static [&'static str],
+}
+
+/// Brings the database to the newest schema. Refuses one that a newer toolcrib has made.
+pub(crate) fn migrate(connection: &mut Connection, place: &Place) -> Result<(), DatabaseError> {
+    let failed = |error| place.failure(error);
+    let transaction =
+        connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
+    let pragma = |name| transaction.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
+    let application = pragma("application_id").map_err(failed)?;
+    let found = pragma("user_version").map_err(failed)?;
+    let tables: i64 = transaction
+        .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
+        .map_err(failed)?;
+    if application != APPLICATION_ID && (tables > 0 || application != 0) {
+        return Err(DatabaseError::Foreign { place: place.to_string() });
+    }
+    let known = MIGRATIONS.len();
+    let done = usize::try_from(found).unwrap_or(usize::MAX);
+    if done > known {
+        return Err(DatabaseError::Newer { place: place.to_string(), found, known });
+    }
+    for (step, version) in MIGRATIONS.iter().zip(1_i32..).skip(done) {
+        transaction.execute_batch(step.tables).map_err(failed)?;
+        for table in step.counted {
+            transaction.execute_batch(&counting(table)).map_err(failed)?;
+        }
+        transaction.pragma_update(None, "user_version", version).map_err(failed)?;
+    }
+    if application != APPLICATION_ID {
+        transaction.pragma_update(None, "application_id", APPLICATION_ID).map_err(failed)?;
+    }
+    transaction.commit().map_err(failed)
+}
+
+/// Triggers that keep count of a table's rows, for each owner and in all.
+fn counting(table: &str) -> String {
+    let add = |row: &str, sign: &str| {
+        format!(
+            "INSERT INTO usage (kind, owner, entries, bytes)
+                VALUES ('{table}', {row}.owner, {sign}1, {sign}{row}.bytes),
+                       ('{table}', x'', {sign}1, {sign}{row}.bytes)
+                ON CONFLICT (kind, owner) DO UPDATE SET
+                    entries = entries + excluded.entries, bytes = bytes + excluded.bytes;
+             DELETE FROM usage WHERE kind = '{table}' AND owner = {row}.owner AND entries = 0;"
+        )
+    };
+    format!(
+        "CREATE TRIGGER {table}_added AFTER INSERT ON {table} BEGIN {added} END;
+         CREATE TRIGGER {table}_removed AFTER DELETE ON {table} BEGIN {removed} END;
+         CREATE TRIGGER {table}_resized AFTER UPDATE OF bytes, owner ON {table}
+             BEGIN {removed} {added} END;",
+        added = add("new", ""),
+        removed = add("old", "-"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn usage(connection: &Connection) -> Vec<(String, i64, i64)> {
+        let mut query = connection
+            .prepare("SELECT hex(owner), entries, bytes FROM usage WHERE kind = 'runs' ORDER BY 1")
+            .unwrap();
+        let rows = query.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).unwrap();
+        rows.map(Result::unwrap).collect()
+    }
+
+    #[test]
+    fn the_count_of_rows_follows_every_insert_update_replace_and_delete() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        connection.pragma_update(None, "recursive_triggers", true).unwrap();
+        migrate(&mut connection, &Place::Memory).unwrap();
+        let run = |sql: &str| connection.execute(sql, []).unwrap();
+        let columns = "(id, owner, created_at, expires_at, bytes, version, record)";
+        run(&format!("INSERT INTO runs {columns} VALUES ('1', x'aa', 0, 0, 10, 1, '')"));
+        run(&format!("INSERT INTO runs {columns} VALUES ('2', x'aa', 0, 0, 5, 1, '')"));
+        run(&format!("INSERT INTO runs {columns} VALUES ('3', x'bb', 0, 0, 1, 1, '')"));
+        let owned = |owner: &str, entries, bytes| (owner.to_owned(), entries, bytes);
+        let all = [owned("", 3, 16), owned("AA", 2, 15), owned("BB", 1, 1)];
+        assert_eq!(usage(&connection), all);
+        run("UPDATE runs SET bytes = 7 WHERE id = '2'");
+        run(&format!("REPLACE INTO runs {columns} VALUES ('1', x'aa', 0, 0, 20, 1, '')"));
+        run("DELETE FROM runs WHERE id = '3'");
+        assert_eq!(usage(&connection), [owned("", 2, 27), owned("AA", 2, 27)]);
+    }
+
+    #[test]
+    fn a_newer_database_and_one_of_another_program_are_refused_and_left() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        migrate(&mut connection, &Place::Memory).unwrap();
+        migrate(&mut connection, &Place::Memory).unwrap();
+        connection.pragma_update(None, "user_version", 1_000).unwrap();
+        let error = migrate(&mut connection, &Place::Memory).unwrap_err();
+        assert!(matches!(error, DatabaseError::Newer { found: 1_000, .. }), "{error}");
+
+        let mut other = Connection::open_in_memory().unwrap();
+        other.execute_batch("CREATE TABLE theirs (x)").unwrap();
+        let error = migrate(&mut other, &Place::Memory).unwrap_err();
+        assert!(matches!(error, DatabaseError::Foreign { .. }), "{error}");
+    }
+}

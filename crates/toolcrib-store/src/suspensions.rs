@@ -1,0 +1,402 @@
+//! Suspended calls as rows: those that wait, those that were taken, and what became of them.
+
+use std::time::Duration;
+
+use rusqlite::Row;
+use toolcrib_core::bounds::{Bounds, Whose};
+use toolcrib_core::clock::Timestamp;
+use toolcrib_core::suspension::{
+    Outcome, Settled, StoreError, Suspension, SuspensionId, SuspensionStore,
+};
+use toolcrib_tool::BoxFuture;
+
+use crate::database::Database;
+use crate::error::DatabaseError;
+use crate::millis;
+use crate::owner::Owner;
+use crate::record::{parse, readable, size, text_of};
+use crate::servers::Epoch;
+use crate::tx::Tx;
+
+/// What there may be too many of.
+const WHAT: &str = "calls that wait";
+
+/// How long an outcome waits for its caller, and a call that was taken for what became of it.
+const KEPT_MILLIS: i64 = 24 * 60 * 60 * 1_000;
+
+/// Rows that a change removes beside its own work, of those whose time is long over.
+const SWEPT: i64 = 16;
+
+/// Keeps suspended calls. A call is taken by exactly one of all processes.
+///
+/// Each identity has a share of its own. When it is full, calls that have expired make room. What became of a
+/// call that somebody else has decided on is kept for a day. If the server that had taken a call dies
+/// before it says what became of it, that is known at once: the call's outcome is that nobody knows
+/// whether it ran. Records hold arguments in plain text.
+#[derive(Debug, Clone)]
+pub struct Suspensions {
+    database: Database,
+    place: String,
+    bounds: Bounds,
+}
+
+impl Suspensions {
+    /// The suspended calls of a database, within [the default bounds](Bounds::default).
+    pub fn new(database: &Database) -> Self {
+        Self::within(database, Bounds::default())
+    }
+
+    /// The suspended calls of a database, within other bounds: so many calls may wait, and as many
+    /// outcomes wait for their callers.
+    pub fn within(database: &Database, bounds: Bounds) -> Self {
+        Self { database: database.clone(), place: database.name(), bounds }
+    }
+
+    fn place(&self) -> impl Fn(&str) -> String + Send + 'static {
+        let place = self.place.clone();
+        move |id| format!("the suspended call {id} in {place}")
+    }
+}
+
+impl SuspensionStore for Suspensions {
+    fn put<'a>(&'a self, suspension: &'a Suspension) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async move {
+            let (row, bounds) = (Waiting::of(suspension)?, self.bounds);
+            self.database.write(move |tx| row.put(tx, bounds)).await
+        })
+    }
+
+    fn find<'a>(
+        &'a self,
+        id: &'a SuspensionId,
+    ) -> BoxFuture<'a, Result<Option<Suspension>, StoreError>> {
+        Box::pin(async move {
+            let (key, place) = (id.to_string(), self.place());
+            let find = move |tx: &Tx<'_>| {
+                let sql = "SELECT record FROM suspensions WHERE id = ?1";
+                let found = tx.one(sql, [&key], |row| row.get::<_, String>(0))?;
+                found.map(|text| parse(&text, || place(&key))).transpose()
+            };
+            self.database.read(find).await
+        })
+    }
+
+    fn take<'a>(
+        &'a self,
+        id: &'a SuspensionId,
+    ) -> BoxFuture<'a, Result<Option<Suspension>, StoreError>> {
+        Box::pin(async move {
+            let (key, place) = (id.to_string(), self.place());
+            self.database.write(move |tx| take(tx, &key, place)).await
+        })
+    }
+
+    fn list<'a>(&'a self, identity: &'a str) -> BoxFuture<'a, Result<Vec<Suspension>, StoreError>> {
+        Box::pin(async move {
+            let (owner, place) = (Owner::of(identity), self.place());
+            let list = move |tx: &Tx<'_>| -> Result<_, StoreError> {
+                let sql =
+                    "SELECT id, record FROM suspensions WHERE owner = ?1 ORDER BY created_at, id";
+                let rows = tx.all(sql, [owner], |row| Ok((row.get(0)?, row.get(1)?)))?;
+                Ok(readable(rows, place))
+            };
+            self.database.read(list).await
+        })
+    }
+
+    fn all(&self) -> BoxFuture<'_, Result<Vec<Suspension>, StoreError>> {
+        Box::pin(async move {
+            let place = self.place();
+            let all = move |tx: &Tx<'_>| -> Result<_, StoreError> {
+                let sql = "SELECT id, record FROM suspensions ORDER BY created_at, id";
+                let rows = tx.all(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+                Ok(readable(rows, place))
+            };
+            self.database.read(all).await
+        })
+    }
+
+    fn settle<'a>(&'a self, settled: &'a Settled) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async move {
+            let (row, bounds) = (Ended::of(settled)?, self.bounds);
+            self.database.write(move |tx| row.settle(tx, bounds)).await
+        })
+    }
+
+    fn settled<'a>(
+        &'a self,
+        id: &'a SuspensionId,
+    ) -> BoxFuture<'a, Result<Option<Settled>, StoreError>> {
+        Box::pin(async move {
+            let (key, place) = (id.to_string(), self.place());
+            let look = move |tx: &Tx<'_>| Found::look(tx, &key, &place);
+            match self.database.read(look).await? {
+                Found::Nothing => Ok(None),
+                Found::Known(settled) => Ok(Some(*settled)),
+                Found::Lost => {
+                    let (key, place) = (id.to_string(), self.place());
+                    self.database.write(move |tx| take_over(tx, &key, &place)).await
+                }
+            }
+        })
+    }
+
+    fn take_settled<'a>(
+        &'a self,
+        id: &'a SuspensionId,
+    ) -> BoxFuture<'a, Result<Option<Settled>, StoreError>> {
+        Box::pin(async move {
+            let (key, place) = (id.to_string(), self.place());
+            let take = move |tx: &Tx<'_>| {
+                let sql = "DELETE FROM settled WHERE id = ?1 RETURNING record";
+                let found = tx.one(sql, [&key], |row| row.get::<_, String>(0))?;
+                // One that cannot be read is an error, so nothing is removed.
+                found.map(|text| parse(&text, || place(&key))).transpose()
+            };
+            self.database.write(take).await
+        })
+    }
+
+    fn list_settled<'a>(
+        &'a self,
+        identity: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<Settled>, StoreError>> {
+        Box::pin(async move {
+            let (owner, place) = (Owner::of(identity), self.place());
+            let list = move |tx: &Tx<'_>| -> Result<_, StoreError> {
+                let sql = "SELECT id, record FROM settled WHERE owner = ?1 ORDER BY decided_at, id";
+                let rows = tx.all(sql, [owner], |row| Ok((row.get(0)?, row.get(1)?)))?;
+                Ok(readable(rows, place))
+            };
+            self.database.read(list).await
+        })
+    }
+}
+
+/// A call that waits, as a row.
+struct Waiting {
+    id: String,
+    owner: Owner,
+    created_at: i64,
+    expires_at: i64,
+    text: String,
+}
+
+impl Waiting {
+    fn of(suspension: &Suspension) -> Result<Self, StoreError> {
+        Ok(Self {
+            id: suspension.id().to_string(),
+            owner: Owner::of(suspension.identity()),
+            created_at: millis(suspension.created_at()),
+            expires_at: millis(suspension.expires_at()),
+            text: text_of(suspension)?,
+        })
+    }
+
+    fn put(self, tx: &Tx<'_>, bounds: Bounds) -> Result<(), StoreError> {
+        self.make_room(tx, bounds)?;
+        let Self { id, owner, created_at, expires_at, text } = self;
+        let bytes = size(&text)?;
+        tx.execute(
+            "INSERT INTO suspensions (id, owner, created_at, expires_at, bytes, record)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+             ON CONFLICT (id) DO UPDATE SET bytes = ?5, record = ?6",
+            (id, owner, created_at, expires_at, bytes, text),
+        )?;
+        Ok(())
+    }
+}
+
+impl Waiting {
+    fn make_room(&self, tx: &Tx<'_>, bounds: Bounds) -> Result<(), StoreError> {
+        let admit = || -> Result<_, StoreError> {
+            let own = tx.usage("suspensions", Some(self.owner))?.entries;
+            Ok(bounds.admit(WHAT, own, tx.usage("suspensions", None)?.entries))
+        };
+        let Err(full) = admit()? else { return Ok(()) };
+        // The newest one knows what time it is.
+        let now = self.created_at;
+        match full.whose {
+            Whose::All => tx.execute("DELETE FROM suspensions WHERE expires_at <= ?1", [now])?,
+            _ => {
+                let sql = "DELETE FROM suspensions WHERE owner = ?1 AND expires_at <= ?2";
+                tx.execute(sql, (self.owner, now))?
+            }
+        };
+        let Err(full) = admit()? else { return Ok(()) };
+        let read = |row: &Row<'_>| row.get::<_, Option<i64>>(0);
+        let next = match full.whose {
+            Whose::All => tx.one("SELECT min(expires_at) FROM suspensions", [], read)?,
+            _ => {
+                let sql = "SELECT min(expires_at) FROM suspensions WHERE owner = ?1";
+                tx.one(sql, [self.owner], read)?
+            }
+        };
+        let never = millis(Timestamp::NEVER);
+        let wait = next.flatten().filter(|at| *at != never).map(|at| at.saturating_sub(now));
+        Err(match wait.and_then(|wait| u64::try_from(wait).ok()) {
+            Some(wait) => full.with_retry_after(Duration::from_millis(wait)).into(),
+            None => full.into(),
+        })
+    }
+}
+
+/// Takes a call out, and remembers that this server has it.
+fn take(
+    tx: &Tx<'_>,
+    id: &str,
+    place: impl Fn(&str) -> String,
+) -> Result<Option<Suspension>, StoreError> {
+    let sql = "DELETE FROM suspensions WHERE id = ?1 RETURNING record";
+    let Some(text) = tx.one(sql, [id], |row| row.get::<_, String>(0))? else { return Ok(None) };
+    // One that cannot be read is an error, so nothing is removed.
+    let taken: Suspension = parse(&text, || place(id))?;
+    let now = tx.now();
+    let forgotten = "DELETE FROM taken WHERE id IN
+                     (SELECT id FROM taken WHERE expires_at <= ?1 LIMIT ?2)";
+    tx.execute(forgotten, (now, SWEPT))?;
+    let (owner, bytes) = (Owner::of(taken.identity()), size(&text)?);
+    let expires_at = now.saturating_add(KEPT_MILLIS);
+    tx.execute(
+        "INSERT OR REPLACE INTO taken (id, owner, taken_at, expires_at, bytes, claimed_by, record)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        (id, owner, now, expires_at, bytes, tx.server, text),
+    )?;
+    Ok(Some(taken))
+}
+
+/// What became of a call, as a row.
+struct Ended {
+    id: String,
+    owner: Owner,
+    decided_at: i64,
+    text: String,
+}
+
+impl Ended {
+    fn of(settled: &Settled) -> Result<Self, StoreError> {
+        let suspension = settled.suspension();
+        Ok(Self {
+            id: suspension.id().to_string(),
+            owner: Owner::of(suspension.identity()),
+            decided_at: millis(settled.decided_at()),
+            text: text_of(settled)?,
+        })
+    }
+
+    /// Keeps it, unless another server has taken the call over since.
+    fn settle(self, tx: &Tx<'_>, bounds: Bounds) -> Result<(), StoreError> {
+        let claims = "SELECT claimed_by FROM settled WHERE id = ?1
+                      UNION ALL SELECT claimed_by FROM taken WHERE id = ?1";
+        let claims = tx.all(claims, [&self.id], |row| row.get::<_, Epoch>(0))?;
+        if claims.iter().any(|claimed_by| *claimed_by != tx.server) {
+            return Err(StoreError::Conflict);
+        }
+        tx.execute("DELETE FROM taken WHERE id = ?1", [&self.id])?;
+        tx.execute("DELETE FROM settled WHERE id = ?1", [&self.id])?;
+        self.make_room(tx, bounds)?;
+        self.keep(tx)?;
+        Ok(())
+    }
+
+    fn make_room(&self, tx: &Tx<'_>, bounds: Bounds) -> Result<(), DatabaseError> {
+        let old = "DELETE FROM settled WHERE id IN
+                   (SELECT id FROM settled WHERE expires_at < ?1 LIMIT ?2)";
+        tx.execute(old, (self.decided_at, SWEPT))?;
+        loop {
+            let own = tx.usage("settled", Some(self.owner))?.entries;
+            let all = tx.usage("settled", None)?.entries;
+            let Err(full) = bounds.admit(WHAT, own, all) else { return Ok(()) };
+            // An outcome that nobody fetched is the identity's own to lose.
+            let removed = match full.whose {
+                Whose::All => {
+                    let sql = "DELETE FROM settled WHERE id =
+                               (SELECT id FROM settled ORDER BY decided_at, id LIMIT 1)";
+                    tx.execute(sql, [])?
+                }
+                _ => {
+                    let sql = "DELETE FROM settled WHERE id = (SELECT id FROM settled
+                               WHERE owner = ?1 ORDER BY decided_at, id LIMIT 1)";
+                    tx.execute(sql, [self.owner])?
+                }
+            };
+            if removed == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    fn keep(self, tx: &Tx<'_>) -> Result<(), DatabaseError> {
+        let Self { id, owner, decided_at, text } = self;
+        let (expires_at, bytes) = (decided_at.saturating_add(KEPT_MILLIS), size(&text)?);
+        tx.execute(
+            "INSERT OR REPLACE INTO settled
+                 (id, owner, decided_at, expires_at, bytes, claimed_by, record)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            (id, owner, decided_at, expires_at, bytes, tx.server, text),
+        )?;
+        Ok(())
+    }
+}
+
+/// What is known of a call that does not wait.
+enum Found {
+    Nothing,
+    Known(Box<Settled>),
+    /// The server that had taken it died before it said what became of it.
+    Lost,
+}
+
+impl Found {
+    fn look(
+        tx: &Tx<'_>,
+        id: &str,
+        place: &impl Fn(&str) -> String,
+    ) -> Result<Self, StoreError> {
+        let row = |row: &Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, Epoch>(1)?));
+        let sql = "SELECT record, claimed_by FROM settled WHERE id = ?1";
+        if let Some((text, claimed_by)) = tx.one(sql, [id], row)? {
+            let settled: Settled = parse(&text, || place(id))?;
+            let is_lost = *settled.outcome() == Outcome::Running && !tx.is_alive(claimed_by)?;
+            return Ok(if is_lost { Self::Lost } else { Self::Known(Box::new(settled)) });
+        }
+        let sql = "SELECT claimed_by FROM taken WHERE id = ?1";
+        let Some(claimed_by) = tx.one(sql, [id], |row| row.get(0))? else {
+            return Ok(Self::Nothing);
+        };
+        // While its taker lives, that one says what becomes of it.
+        Ok(if tx.is_alive(claimed_by)? { Self::Nothing } else { Self::Lost })
+    }
+}
+
+/// Takes over a call whose server died: what became of it is that nobody knows.
+fn take_over(
+    tx: &Tx<'_>,
+    id: &str,
+    place: &impl Fn(&str) -> String,
+) -> Result<Option<Settled>, StoreError> {
+    // Another server may have been faster.
+    match Found::look(tx, id, place)? {
+        Found::Nothing => return Ok(None),
+        Found::Known(settled) => return Ok(Some(*settled)),
+        Found::Lost => {}
+    }
+    let sql = "DELETE FROM taken WHERE id = ?1 RETURNING record, taken_at";
+    let taken = tx.one(sql, [id], |row| Ok((row.get::<_, String>(0)?, row.get::<_, u64>(1)?)))?;
+    let settled = match taken {
+        Some((text, at)) => {
+            let suspension: Suspension = parse(&text, || place(id))?;
+            Settled::running(suspension, Timestamp::from_unix_millis(at))
+        }
+        None => {
+            let sql = "SELECT record FROM settled WHERE id = ?1";
+            match tx.one(sql, [id], |row| row.get::<_, String>(0))? {
+                Some(text) => parse(&text, || place(id))?,
+                None => return Ok(None),
+            }
+        }
+    };
+    let lost = settled.lost();
+    Ended::of(&lost)?.keep(tx)?;
+    Ok(Some(lost))
+}

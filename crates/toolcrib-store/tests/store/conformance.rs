@@ -1,0 +1,221 @@
+//! One suite for all implementations of a store.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use toolcrib_core::Answer;
+use toolcrib_core::bounds::Bounds;
+use toolcrib_core::clock::Timestamp;
+use toolcrib_core::run::{MemoryRuns, RunStore};
+use toolcrib_core::suspension::{
+    MemorySuspensions, Outcome, Settled, StoreError, SuspensionId, SuspensionStore,
+};
+use toolcrib_store::{Database, Runs, Suspensions};
+use toolcrib_tool::{CallId, ToolOutput, ToolResult};
+
+use crate::fixture::{on_disk, run, suspended, waiting_run};
+
+/// How many entries one identity may have.
+const SHARE: usize = 100;
+
+fn unknown_id() -> SuspensionId {
+    SuspensionId::random().expect("there is randomness")
+}
+
+async fn suspensions_are_put_found_listed_and_taken_once(store: Arc<dyn SuspensionStore>) {
+    let (late, early) = (suspended("ada", 2, 100), suspended("ada", 1, 100));
+    let other = suspended("bob", 1, 100);
+    for one in [&late, &early, &other] {
+        store.put(one).await.expect("there is room");
+    }
+    assert_eq!(store.find(late.id()).await.expect("found"), Some(late.clone()));
+    assert_eq!(store.find(&unknown_id()).await.expect("looked"), None);
+    let ids = |all: Vec<toolcrib_core::suspension::Suspension>| {
+        all.iter().map(|one| one.id().clone()).collect::<Vec<_>>()
+    };
+    let hers = ids(store.list("ada").await.expect("listed"));
+    assert_eq!(hers, [early.id().clone(), late.id().clone()], "the oldest first, and only hers");
+    assert!(store.list("").await.expect("listed").is_empty());
+    assert_eq!(store.all().await.expect("listed").len(), 3);
+
+    for _ in 0..20 {
+        let contested = suspended("ada", 3, 100);
+        store.put(&contested).await.expect("there is room");
+        let takers: Vec<_> = (0..8)
+            .map(|_| {
+                let (store, id) = (Arc::clone(&store), contested.id().clone());
+                tokio::spawn(async move { store.take(&id).await.expect("it works") })
+            })
+            .collect();
+        let mut taken = Vec::new();
+        for taker in takers {
+            taken.extend(taker.await.expect("nobody panics"));
+        }
+        assert_eq!(taken, [contested], "exactly one of all takers has it");
+    }
+    assert_eq!(store.take(&unknown_id()).await.expect("looked"), None);
+}
+
+async fn outcomes_are_kept_for_their_identity_and_taken_once(store: Arc<dyn SuspensionStore>) {
+    let call = suspended("ada", 1, 100);
+    store.put(&call).await.expect("there is room");
+    let taken = store.take(call.id()).await.expect("it works").expect("it waits");
+    let running = Settled::running(taken, Timestamp::from_unix_millis(50));
+    store.settle(&running).await.expect("kept");
+    let found = store.settled(call.id()).await.expect("found").expect("it is known");
+    assert_eq!(found.outcome(), &Outcome::Running);
+
+    let result = ToolResult::success(
+        CallId::new("1"),
+        "t",
+        ToolOutput::from("done"),
+        std::time::Duration::ZERO,
+    );
+    store.settle(&running.ended(Answer::Done(result))).await.expect("kept");
+    let listed = store.list_settled("ada").await.expect("listed");
+    assert_eq!(listed.len(), 1);
+    assert!(store.list_settled("bob").await.expect("listed").is_empty());
+    let takers: Vec<_> = (0..8)
+        .map(|_| {
+            let (store, id) = (Arc::clone(&store), call.id().clone());
+            tokio::spawn(async move { store.take_settled(&id).await.expect("it works") })
+        })
+        .collect();
+    let mut texts = Vec::new();
+    for taker in takers {
+        let settled = taker.await.expect("nobody panics");
+        texts.extend(settled.and_then(|one| one.result()).map(|result| result.text().into_owned()));
+    }
+    assert_eq!(texts, ["done"]);
+    assert!(store.settled(call.id()).await.expect("looked").is_none());
+}
+
+async fn a_full_share_drops_what_has_expired_and_nobody_elses(store: Arc<dyn SuspensionStore>) {
+    let bobs = suspended("bob", 0, 1);
+    store.put(&bobs).await.expect("there is room");
+    for n in 0..SHARE {
+        let expires = if n == 0 { 10 } else { 1_000 };
+        store.put(&suspended("ada", 0, expires)).await.expect("there is room");
+    }
+    let refused = store.put(&suspended("ada", 9, 1_000)).await;
+    assert!(matches!(refused, Err(StoreError::Full(_))), "{refused:?}");
+    store.put(&suspended("ada", 10, 1_000)).await.expect("one has expired");
+    store.put(&suspended("bob", 10, 1_000)).await.expect("his share is his");
+    assert!(store.find(bobs.id()).await.expect("looked").is_some(), "hers made no room of his");
+}
+
+async fn runs_are_saved_by_version_and_listed_in_order(store: Arc<dyn RunStore>) {
+    let (late, early, other) = (run("ada", 2), waiting_run("ada", 1), run("bob", 1));
+    for one in [&late, &early, &other] {
+        assert_eq!(store.save(one).await.expect("it is new"), 1);
+    }
+    let again = store.save(&late).await;
+    assert!(matches!(again, Err(StoreError::Conflict)), "{again:?}");
+    let kept = late.clone().with_version(1);
+    assert_eq!(store.load(late.id()).await.expect("loaded"), Some(kept.clone()));
+    assert_eq!(store.save(&kept).await.expect("it is the version that is kept"), 2);
+    let hers: Vec<_> = store.list("ada").await.expect("listed");
+    let ids: Vec<_> = hers.iter().map(|run| run.id().clone()).collect();
+    assert_eq!(ids, [early.id().clone(), late.id().clone()]);
+    store.remove(late.id()).await.expect("removed");
+    store.remove(late.id()).await.expect("it is gone already");
+    assert_eq!(store.load(late.id()).await.expect("looked"), None);
+
+    let contested = run("ada", 3);
+    let savers: Vec<_> = (0..8)
+        .map(|_| {
+            let (store, run) = (Arc::clone(&store), contested.clone());
+            tokio::spawn(async move { store.save(&run).await })
+        })
+        .collect();
+    let mut saved = 0;
+    for saver in savers {
+        match saver.await.expect("nobody panics") {
+            Ok(version) => saved += version,
+            Err(error) => assert!(matches!(error, StoreError::Conflict), "{error}"),
+        }
+    }
+    assert_eq!(saved, 1, "of several that save one version, one succeeds");
+}
+
+async fn a_full_share_of_runs_drops_the_oldest_that_is_over(store: Arc<dyn RunStore>) {
+    let (waits, over) = (waiting_run("ada", 0), run("ada", 1));
+    let bobs = run("bob", 0);
+    for one in [&waits, &over, &bobs] {
+        store.save(one).await.expect("there is room");
+    }
+    for n in 2..SHARE {
+        store.save(&waiting_run("ada", n as u64)).await.expect("there is room");
+    }
+    store.save(&waiting_run("ada", 5)).await.expect("one that is over makes room");
+    let ids = [waits.id(), over.id(), bobs.id()];
+    let mut kept = HashSet::new();
+    for id in ids {
+        if store.load(id).await.expect("looked").is_some() {
+            kept.insert(id);
+        }
+    }
+    assert_eq!(kept, HashSet::from([waits.id(), bobs.id()]));
+    let refused = store.save(&run("ada", 6)).await;
+    assert!(matches!(refused, Err(StoreError::Full(_))), "{refused:?}");
+    store.save(&run("bob", 6)).await.expect("his share is his");
+}
+
+/// Runs a part of the suite over every implementation of suspensions.
+macro_rules! suspensions {
+    ($($name:ident),*) => { $(
+        mod $name {
+            use super::*;
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn in_a_database_on_disk() {
+                let (_home, database) = on_disk();
+                super::$name(Arc::new(Suspensions::within(&database, Bounds::per_identity(SHARE)))).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn in_a_database_in_memory() {
+                let database = Database::in_memory().expect("there is memory");
+                super::$name(Arc::new(Suspensions::within(&database, Bounds::per_identity(SHARE)))).await;
+            }
+        }
+    )* };
+}
+
+/// Runs a part of the suite over every implementation of runs.
+macro_rules! runs {
+    ($($name:ident),*) => { $(
+        mod $name {
+            use super::*;
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn in_a_database_on_disk() {
+                let (_home, database) = on_disk();
+                super::$name(Arc::new(Runs::within(&database, Bounds::per_identity(SHARE)))).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn in_a_database_in_memory() {
+                let database = Database::in_memory().expect("there is memory");
+                super::$name(Arc::new(Runs::within(&database, Bounds::per_identity(SHARE)))).await;
+            }
+        }
+    )* };
+}
+
+suspensions!(
+    suspensions_are_put_found_listed_and_taken_once,
+    outcomes_are_kept_for_their_identity_and_taken_once,
+    a_full_share_drops_what_has_expired_and_nobody_elses
+);
+runs!(
+    runs_are_saved_by_version_and_listed_in_order,
+    a_full_share_of_runs_drops_the_oldest_that_is_over
+);
+
+#[tokio::test]
+async fn the_cores_own_stores_in_memory_promise_the_same() {
+    suspensions_are_put_found_listed_and_taken_once(Arc::new(MemorySuspensions::within(Bounds::per_identity(SHARE)))).await;
+    outcomes_are_kept_for_their_identity_and_taken_once(Arc::new(MemorySuspensions::within(Bounds::per_identity(SHARE)))).await;
+    runs_are_saved_by_version_and_listed_in_order(Arc::new(MemoryRuns::within(Bounds::per_identity(SHARE)))).await;
+}

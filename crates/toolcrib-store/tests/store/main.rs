@@ -1,0 +1,6 @@
+//! What every store promises, held against the database on disk and in memory.
+
+mod conformance;
+mod fixture;
+mod opening;
+mod taking_over;

@@ -213,4 +213,3 @@ fn connect(place: &Place) -> Result<Connection, DatabaseError> {
         .map_err(failed)?;
     Ok(connection)
 }
-

@@ -180,7 +180,11 @@ fn give_to_owner(_: &Path) -> io::Result<()> {
 fn network_file_system(dir: &Path) -> Option<&'static str> {
     let found = rustix::fs::statfs(dir).ok()?;
     // The numbers of `statfs(2)`; how wide the field is differs between machines.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "32 bits of a number")]
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "32 bits of a number"
+    )]
     network_kind(found.f_type as u32)
 }
 

@@ -104,8 +104,7 @@ fn put(
 }
 
 fn read(tx: &Tx<'_>, key: &str, offset: usize, limit: usize) -> Result<Page, SpillError> {
-    let sql =
-        "SELECT text, format, omitted_bytes FROM spills WHERE key = ?1 AND expires_at > ?2";
+    let sql = "SELECT text, format, omitted_bytes FROM spills WHERE key = ?1 AND expires_at > ?2";
     let found = tx.one(sql, (key, tx.now()), |row| {
         Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?, row.get::<_, u64>(2)?))
     })?;

@@ -348,11 +348,7 @@ enum Found {
 }
 
 impl Found {
-    fn look(
-        tx: &Tx<'_>,
-        id: &str,
-        place: &impl Fn(&str) -> String,
-    ) -> Result<Self, StoreError> {
+    fn look(tx: &Tx<'_>, id: &str, place: &impl Fn(&str) -> String) -> Result<Self, StoreError> {
         let row = |row: &Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, Epoch>(1)?));
         let sql = "SELECT record, claimed_by FROM settled WHERE id = ?1";
         if let Some((text, claimed_by)) = tx.one(sql, [id], row)? {

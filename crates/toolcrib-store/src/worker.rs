@@ -124,7 +124,8 @@ pub(crate) fn write(
                 continue;
             }
             let mut batch = vec![job];
-            while batch.len() < BATCH && waiting.front().is_some_and(|next| next.kind != Kind::Read) {
+            while batch.len() < BATCH && waiting.front().is_some_and(|next| next.kind != Kind::Read)
+            {
                 batch.extend(waiting.pop_front());
             }
             writer.run(batch.into());

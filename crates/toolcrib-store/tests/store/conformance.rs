@@ -215,7 +215,16 @@ runs!(
 
 #[tokio::test]
 async fn the_cores_own_stores_in_memory_promise_the_same() {
-    suspensions_are_put_found_listed_and_taken_once(Arc::new(MemorySuspensions::within(Bounds::per_identity(SHARE)))).await;
-    outcomes_are_kept_for_their_identity_and_taken_once(Arc::new(MemorySuspensions::within(Bounds::per_identity(SHARE)))).await;
-    runs_are_saved_by_version_and_listed_in_order(Arc::new(MemoryRuns::within(Bounds::per_identity(SHARE)))).await;
+    suspensions_are_put_found_listed_and_taken_once(Arc::new(MemorySuspensions::within(
+        Bounds::per_identity(SHARE),
+    )))
+    .await;
+    outcomes_are_kept_for_their_identity_and_taken_once(Arc::new(MemorySuspensions::within(
+        Bounds::per_identity(SHARE),
+    )))
+    .await;
+    runs_are_saved_by_version_and_listed_in_order(Arc::new(MemoryRuns::within(
+        Bounds::per_identity(SHARE),
+    )))
+    .await;
 }

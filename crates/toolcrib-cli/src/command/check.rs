@@ -79,10 +79,9 @@ pub(super) fn run(options: &Options, own: &CheckOptions) -> anyhow::Result<Exit>
         Vec::new()
     };
     // Other files than the config's say nothing of its names.
-    let unmatched = match own.paths.is_empty() {
-        true => startup::without_state(options)?.crib.unmatched_names(&config),
-        false => Vec::new(),
-    };
+    let started = own.paths.is_empty().then(|| startup::without_state(options).ok()).flatten();
+    let unmatched = started.map(|started| started.crib.unmatched_names(&config));
+    let unmatched = unmatched.unwrap_or_default();
     let report = report::Report::new(&found, own.strict, own.quiet, mended).with_config(unmatched);
     match own.format {
         Format::Sarif => screen::json(&sarif::log(&report))?,

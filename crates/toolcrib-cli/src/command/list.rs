@@ -217,7 +217,7 @@ fn table(tools: &[&ToolEntry], wide: bool) -> String {
             || tool.source.to_string(),
             |origin| match tool.source.layer {
                 // Where in the program's source it is matters to few.
-                toolcrib::tool::Layer::Native if !wide => tool.source.unit.to_string(),
+                toolcrib::tool::Layer::Native if !wide => tool.source.unit.clone(),
                 toolcrib::tool::Layer::Native => format!("{} {origin}", tool.source.unit),
                 _ => origin.to_string(),
             },

@@ -1,6 +1,7 @@
 //! Commands find the servers of their config, with whatever state folder and however broken the config is.
 
 use std::fs;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::process::Command;
 
 use crate::crib::{Crib, run};
@@ -66,6 +67,27 @@ fn trust_is_not_recorded_where_the_server_does_not_look() {
 }
 
 #[test]
+fn the_administrator_makes_no_state_folder_that_the_user_of_the_config_cannot_use() {
+    let crib = Crib::new(&[("services.yaml", TOOL)]);
+    if std::os::unix::fs::chown(crib.path(), Some(12_345), Some(12_345)).is_err() {
+        // Only the administrator can give files away.
+        return;
+    }
+    crib.config("state: {dir: state}\n");
+    let trust = ["trust", "tools.d/services.yaml:restart", "--yes"];
+    let refused = crib.run(&trust);
+    assert!(refused.code == Some(2) && refused.stderr.contains("run this command as its user"), "{refused:?}");
+    let state = crib.path().join("state");
+    assert!(!state.exists());
+    fs::DirBuilder::new().mode(0o700).create(&state).expect("made");
+    std::os::unix::fs::chown(&state, Some(12_345), Some(12_345)).expect("given away");
+    assert_eq!(crib.run(&trust).code, Some(0));
+    for entry in fs::read_dir(&state).expect("read").flatten() {
+        assert_eq!(entry.metadata().expect("there").uid(), 12_345, "{entry:?}");
+    }
+}
+
+#[test]
 fn servers_are_found_and_asked_with_a_broken_config() {
     let crib = Crib::new(&[]);
     for (state, broken) in [
@@ -98,7 +120,7 @@ fn servers_are_found_and_asked_with_a_broken_config() {
 #[test]
 fn a_start_and_the_status_name_what_is_unavailable_and_names_that_match_nothing() {
     let crib = Crib::new(&[]);
-    let tools: String = (0..7)
+    let tools: Vec<String> = (0..7)
         .map(|at| {
             format!(
                 "  - name: tool_{at}\n    description: Restart number {at}.\n    run: {{argv: [echo]}}\n    \
@@ -106,6 +128,7 @@ fn a_start_and_the_status_name_what_is_unavailable_and_names_that_match_nothing(
             )
         })
         .collect();
+    let tools = tools.concat();
     crib.write("services.yaml", &format!("toolcrib: 1\ntools:\n{tools}"));
     crib.config(
         "state: {dir: state}\nmanifests: {trusted: [tools.d/servcies.yaml]}\npolicy: {rules: [{tool: tool_9, \

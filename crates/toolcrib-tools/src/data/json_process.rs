@@ -198,3 +198,14 @@ fn invalid(problem: &Problem) -> ToolOutput {
 fn query(text: JsonText<'_>, program: &str, cx: &CallContext) -> Result<ToolOutput, ToolError> {
     super::jq::query(text, program, cx)
 }
+
+#[cfg(all(test, not(feature = "jq")))]
+mod tests {
+    #[test]
+    fn without_jq_neither_schema_nor_description_nor_examples_mention_queries() {
+        let tools = toolcrib_tool::native_tools();
+        let tool = tools.iter().find(|tool| tool.name == "json_process").unwrap();
+        let definition = (tool.definition)().unwrap().to_value().to_string();
+        assert!(!definition.contains("jq") && !definition.contains("query"), "{definition}");
+    }
+}

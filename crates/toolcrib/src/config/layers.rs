@@ -330,7 +330,8 @@ impl LoadedConfig {
                 }
             }
             value => {
-                values.push(EffectiveValue { origin: self.origin(path), path: path.clone(), value })
+                let origin = self.origin(path);
+                values.push(EffectiveValue { origin, path: path.clone(), value });
             }
         }
     }

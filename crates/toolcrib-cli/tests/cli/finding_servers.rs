@@ -76,7 +76,10 @@ fn the_administrator_makes_no_state_folder_that_the_user_of_the_config_cannot_us
     crib.config("state: {dir: state}\n");
     let trust = ["trust", "tools.d/services.yaml:restart", "--yes"];
     let refused = crib.run(&trust);
-    assert!(refused.code == Some(2) && refused.stderr.contains("run this command as its user"), "{refused:?}");
+    assert!(
+        refused.code == Some(2) && refused.stderr.contains("run this command as its user"),
+        "{refused:?}"
+    );
     let state = crib.path().join("state");
     assert!(!state.exists());
     fs::DirBuilder::new().mode(0o700).create(&state).expect("made");

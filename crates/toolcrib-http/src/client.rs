@@ -45,6 +45,8 @@ pub(crate) struct Client {
     executor: Executor,
     pub(crate) gate: Gate,
     mcp: McpHttpService,
+    /// What its services of MCP are made with; their sessions have one bound.
+    options: McpHttpOptions,
     /// The toolset beyond which it sees nothing.
     bound: Option<Arc<str>>,
     /// The same over one toolset each, made when they are first asked for.
@@ -101,7 +103,7 @@ impl Client {
             known.server.close();
         }
         let server = self.server.for_client(self.turn.clone().toolset(found.clone()));
-        let service = server.http_service(self.make.options.clone());
+        let service = server.http_service(self.options.clone());
         let known = Narrowed { toolset: found, server, service: service.clone() };
         narrowed.insert(toolset.to_owned(), known);
         Ok(service)
@@ -371,6 +373,8 @@ impl Roster {
         let executor = self.make.backend.executor().clone();
         let entitlement = Entitlement::new(who.rights, turn.clone(), own, executor.clone());
         let entitlement = Arc::new(entitlement);
+        let sessions = self.make.options.own_sessions().for_another_client();
+        let options = self.make.options.clone().sessions(sessions);
         Client {
             name: who.name.into(),
             keys: who.keys.into(),
@@ -378,7 +382,8 @@ impl Roster {
             authority: Arc::new(Authority::new(&entitlement)),
             entitlement,
             gate: Gate::new(rate.map(|rate| rate.0), concurrent),
-            mcp: server.http_service(self.make.options.clone()),
+            mcp: server.http_service(options.clone()),
+            options,
             server,
             bound: bound.map(Arc::from),
             narrowed: Arc::default(),

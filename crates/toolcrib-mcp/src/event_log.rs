@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures_util::stream;
-use rmcp::model::ServerJsonRpcMessage;
+use rmcp::model::{ServerJsonRpcMessage, ServerNotification};
 use rmcp::transport::streamable_http_server::session::{
     EventId, EventStore, EventStoreError, EventStream, ServerSseMessage, StreamId,
 };
@@ -16,7 +16,7 @@ const EVENTS_MAX: usize = 256;
 /// Streams that are kept, of all sessions. Those that have ended go first.
 const STREAMS_MAX: usize = 1_024;
 /// Bytes of JSON that are kept, of all streams.
-const BYTES_MAX: usize = 16 * 1024 * 1024;
+const BYTES_MAX: usize = 8 * 1024 * 1024;
 /// How long a stream is kept that has ended.
 const KEPT: Duration = Duration::from_secs(300);
 /// How the stream of a session ends that is no request's; such a stream goes on.
@@ -53,6 +53,16 @@ struct Sent {
 impl EventLog {
     fn streams(&self) -> MutexGuard<'_, Streams> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Forgets the streams that ended long ago.
+    pub(crate) fn tidy(&self) {
+        self.streams().make_room(0, false);
+    }
+
+    /// Forgets what a session was told without being asked: it is over.
+    pub(crate) fn end_of_session(&self, session: &str) {
+        self.streams().forget(&format!("{session}{COMMON}"));
     }
 
     /// The next event of a stream behind one: `Ok(None)` while there is none, an error once there will
@@ -99,6 +109,36 @@ impl EventLog {
 /// There is nothing more of a stream.
 struct Over;
 
+impl Sent {
+    /// Where a notification of the same words is that was not handed to a connection.
+    fn untold_twin(&self, event: &ServerSseMessage) -> Option<usize> {
+        let Some(ServerJsonRpcMessage::Notification(new)) = event.message.as_deref() else {
+            return None;
+        };
+        let is_list = |notification: &ServerNotification| {
+            matches!(
+                notification,
+                ServerNotification::ToolListChangedNotification(_)
+                    | ServerNotification::PromptListChangedNotification(_)
+                    | ServerNotification::ResourceListChangedNotification(_)
+            )
+        };
+        if !is_list(&new.notification) {
+            return None;
+        }
+        let kind = std::mem::discriminant(&new.notification);
+        let told = self.delivered;
+        self.events.iter().position(|(number, event)| {
+            told.is_none_or(|last| last < *number)
+                && matches!(
+                    event.message.as_deref(),
+                    Some(ServerJsonRpcMessage::Notification(old))
+                        if std::mem::discriminant(&old.notification) == kind
+                )
+        })
+    }
+}
+
 impl Streams {
     fn note(&mut self, stream: &str, event: &ServerSseMessage) -> EventId {
         let number = self.next;
@@ -114,6 +154,15 @@ impl Streams {
             let changed = watch::Sender::new(());
             Sent { events: VecDeque::new(), bytes: 0, ended: false, delivered: None, changed }
         });
+        // What a client was not told yet it need not be told twice: that a list is another one.
+        if stream.ends_with(COMMON)
+            && let Some(at) = sent.untold_twin(&event)
+            && let Some((_, twin)) = sent.events.remove(at)
+        {
+            let twin = self::size(&twin);
+            sent.bytes -= twin;
+            self.bytes -= twin;
+        }
         if sent.events.len() == EVENTS_MAX
             && let Some((_, lost)) = sent.events.pop_front()
         {

@@ -26,7 +26,7 @@ use crate::http_sessions::session;
 use crate::known_sessions::KnownSessions;
 use crate::paging::{Page, page};
 use crate::subscriptions::Subscriptions;
-use crate::telling::Changes;
+use crate::telling::{Changes, OfSession};
 use crate::{calls, linked, offering, outputs, prompting, revision};
 
 /// Keeps `rmcp`'s trait off the public type.
@@ -130,12 +130,10 @@ impl ServerHandler for Handler {
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         let Some(connection) = &self.connection else { return };
         connection.standing.shook_hands(&context.peer);
-        if let Some(sessions) = &self.sessions
-            && let Some(parts) = context.extensions.get::<Parts>()
-            && let Some(id) = session(&parts.headers)
-        {
-            sessions.shook_hands(id, connection);
-        }
+        let listening = self.sessions.as_ref().and_then(|sessions| {
+            let parts = context.extensions.get::<Parts>()?;
+            sessions.shook_hands(session(&parts.headers)?, connection)
+        });
         let Some(changes) = connection.changes() else { return };
         let ended = connection.ended();
         // Not kept alive by the task: it ends with the connection.
@@ -143,8 +141,14 @@ impl ServerHandler for Handler {
         let followed = move || connection.upgrade().map(|one| one.followed()).unwrap_or_default();
         let peer = context.peer;
         tokio::spawn(async move {
+            let telling = async {
+                match listening {
+                    Some(listening) => changes.tell(&OfSession { peer, listening }, followed).await,
+                    None => changes.tell(&peer, followed).await,
+                }
+            };
             tokio::select! {
-                () = changes.tell(&peer, followed) => {}
+                () = telling => {}
                 () = ended.cancelled() => {}
             }
         });

@@ -22,7 +22,7 @@ use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 use toolcrib_tool::BoxFuture;
 
-use crate::McpServer;
+use crate::{McpServer, McpSessions};
 use crate::handler::Handler;
 use crate::http_sessions::{HttpSessions, RETRY, SESSION};
 use crate::plain::PlainHttp;
@@ -42,10 +42,12 @@ pub struct McpHttpOptions {
     body_limit: usize,
     open_for: Option<Duration>,
     retry: Duration,
+    sessions: McpSessions,
 }
 
 impl Default for McpHttpOptions {
-    /// Loopback names only, no origin, 4 MiB, streams until their answer, back after 3 s.
+    /// Loopback names only, no origin, 4 MiB, streams until their answer, back after 3 s, sessions of one
+    /// client.
     fn default() -> Self {
         Self {
             allowed_hosts: ["localhost", "127.0.0.1", "[::1]"].map(str::to_owned).into(),
@@ -53,6 +55,7 @@ impl Default for McpHttpOptions {
             body_limit: 4 * 1024 * 1024,
             open_for: None,
             retry: RETRY,
+            sessions: McpSessions::default(),
         }
     }
 }
@@ -90,6 +93,19 @@ impl McpHttpOptions {
         self
     }
 
+    /// Sets which sessions the service's are: give the services of one client the same, and each client
+    /// its own. Services that are made of clones of these options share their sessions' bound.
+    #[must_use]
+    pub fn sessions(mut self, sessions: McpSessions) -> Self {
+        self.sessions = sessions;
+        self
+    }
+
+    /// The sessions that [`sessions`](Self::sessions) has set.
+    pub fn own_sessions(&self) -> &McpSessions {
+        &self.sessions
+    }
+
     /// Sets the longest request body, in bytes. More is answered with status 413.
     #[must_use]
     pub fn body_limit(mut self, bytes: usize) -> Self {
@@ -102,7 +118,8 @@ impl McpHttpOptions {
 /// [`McpServer::http_service`].
 ///
 /// A client of a revision up to 2025-11-25 that begins with `initialize` gets a session, in which it
-/// can be asked and told things; the least recently used of more than 1,024 sessions ends. What needs no
+/// can be asked and told things. Sessions are bounded, and end when they are not used ([`McpSessions`]):
+/// a client that names one that has ended gets status 404. What needs no
 /// waiting is answered with JSON there, all else with a stream of events. A client whose
 /// connection breaks in a session comes back with the id of the last event it has seen (`Last-Event-ID`)
 /// and gets the rest; answers are kept for five minutes. All other
@@ -127,8 +144,8 @@ struct Inner {
 impl McpServer {
     /// A service that serves this server's tools over streamable HTTP.
     pub fn http_service(&self, options: McpHttpOptions) -> McpHttpService {
-        let McpHttpOptions { mut allowed_hosts, allowed_origins, body_limit, open_for, retry } =
-            options;
+        let McpHttpOptions { mut allowed_hosts, allowed_origins, body_limit, .. } = options;
+        let McpHttpOptions { open_for, retry, sessions, .. } = options;
         if allowed_hosts.is_empty() {
             // To the transport an empty list means everybody; this name belongs to nobody.
             allowed_hosts.push("nobody.invalid".to_owned());
@@ -144,7 +161,7 @@ impl McpServer {
             .with_max_request_body_bytes(body_limit)
             .with_cancellation_token(self.closing().clone());
         let server = self.clone();
-        let sessions = HttpSessions::new(self, config.clone(), open_for);
+        let sessions = HttpSessions::new(self, config.clone(), open_for, &sessions);
         let alone = StreamableHttpService::new(
             move || Ok(Handler::of_request(server.clone())),
             Arc::new(NeverSessionManager::default()),

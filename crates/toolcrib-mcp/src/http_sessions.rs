@@ -6,19 +6,16 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, Method, Request, Response};
-use http_body_util::Full;
-use rmcp::transport::streamable_http_server::session::SessionManager as _;
+use http_body_util::{BodyExt as _, Full};
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 
 use crate::McpServer;
 use crate::connection::Connection;
 use crate::handler::Handler;
 use crate::http_service::McpBody;
-use crate::known_sessions::KnownSessions;
+use crate::known_sessions::{KnownSessions, McpSessions};
 use crate::session_streams::SessionStreams;
 
-/// A session of which nothing is heard for so long is over.
-const IDLE: Duration = Duration::from_secs(24 * 60 * 60);
 /// The header of requests that belong to a session.
 pub(crate) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 /// When clients come back where nothing else is said.
@@ -39,10 +36,11 @@ impl HttpSessions {
         server: &McpServer,
         config: StreamableHttpServerConfig,
         open_for: Option<Duration>,
+        sessions: &McpSessions,
     ) -> Self {
         let retry = config.sse_retry.unwrap_or(RETRY);
-        let manager = Arc::new(SessionStreams::new(IDLE, retry, open_for));
-        let known = Arc::<KnownSessions>::default();
+        let manager = Arc::new(SessionStreams::new(retry, open_for));
+        let known = Arc::clone(sessions.known());
         let (server, sessions) = (server.clone(), Arc::clone(&known));
         let inner = StreamableHttpService::new(
             move || Ok(Handler::of_session(server.clone(), Arc::clone(&sessions))),
@@ -55,19 +53,29 @@ impl HttpSessions {
     pub(crate) async fn handle(&self, request: Request<Full<Bytes>>) -> Response<McpBody> {
         let named = session(request.headers()).map(str::to_owned);
         let ends = request.method() == Method::DELETE;
+        let listens = request.method() == Method::GET;
         let response = self.inner.handle(request).await;
         // What a client names is noted only where there is such a session.
-        if let Some(id) = session(response.headers()).or(named.as_deref())
-            && response.status().is_success()
-        {
-            if ends {
-                self.known.ended(id);
-            } else if let Some(oldest) = self.known.heard(id) {
-                tracing::debug!("the least recently used of too many sessions is ended");
-                let _ = self.manager.close_session(&oldest.to_string().into()).await;
-            }
+        let id = session(response.headers()).or(named.as_deref()).map(str::to_owned);
+        let Some(id) = id.filter(|_| response.status().is_success()) else { return response };
+        if ends {
+            self.known.ended(&id);
+            return response;
         }
-        response
+        if let Some(oldest) = self.known.heard(&id, &self.manager) {
+            tracing::debug!("the least recently used of too many sessions is ended");
+            oldest.close().await;
+        }
+        self.known.watch();
+        let reading = self.known.reading(&id, listens);
+        response.map(|body| {
+            body.map_frame(move |frame| {
+                // Dropped with the body.
+                let _ = &reading;
+                frame
+            })
+            .boxed()
+        })
     }
 
     /// The connection of the session that a message belongs to, if the message may be plain.

@@ -3,16 +3,17 @@
 use std::sync::Arc;
 
 use toolcrib_core::RegistryChanges;
-use toolcrib_tool::ToolDefinition;
 
 use crate::McpServer;
-use crate::tool_list::looks_the_same;
+use crate::tool_list::ToolList;
 
 /// Waits for changes that a client of this server can see.
 pub(crate) struct ListChanges {
     server: McpServer,
     changes: RegistryChanges,
-    last: Vec<Arc<ToolDefinition>>,
+    /// What the client was told of last: one list for all who see the same. `None` once it is another
+    /// one, so that a client that is not told yet keeps no old list.
+    last: Option<Arc<ToolList>>,
 }
 
 impl ListChanges {
@@ -20,22 +21,23 @@ impl ListChanges {
     pub(crate) fn new(server: &McpServer) -> Self {
         // In this order: what comes in between is told once too often rather than never.
         let changes = server.changes();
-        let last = server.turn().definitions().to_vec();
+        let last = Some(server.tools(&server.turn()));
         Self { server: server.clone(), changes, last }
+    }
+
+    /// Notes that the client is about to be told: what changes from now on is a change again.
+    pub(crate) fn tells_now(&mut self) {
+        self.last = Some(self.server.tools(&self.server.turn()));
     }
 
     /// Waits for the next change of what is listed; false once there will be none any more. A change
     /// of tools outside the server's toolset is none, nor is one that is not shown, as of a time limit.
     pub(crate) async fn next(&mut self) -> bool {
         while self.changes.next().await.is_some() {
-            let turn = self.server.turn();
-            let now = turn.definitions();
-            let is_same = |(one, two): (&Arc<_>, &Arc<_>)| {
-                Arc::ptr_eq(one, two) || one == two || looks_the_same(one, two)
-            };
-            let all_same = now.len() == self.last.len() && now.iter().zip(&self.last).all(is_same);
-            self.last = now.to_vec();
-            if !all_same {
+            let now = self.server.tools(&self.server.turn());
+            let is_known = self.last.as_ref().is_some_and(|last| now.looks_like(last));
+            self.last = is_known.then_some(now);
+            if !is_known {
                 return true;
             }
         }
@@ -49,7 +51,7 @@ mod tests {
 
     use tokio::time::timeout;
     use toolcrib_core::{Change, Executor, Mock, Registry, SourceUnit};
-    use toolcrib_tool::Layer;
+    use toolcrib_tool::{Layer, ToolDefinition};
 
     use super::*;
     use crate::McpOptions;

@@ -29,14 +29,19 @@ pub(crate) struct SessionStreams {
 }
 
 impl SessionStreams {
-    /// Sessions of which nothing is heard for `idle` are over; clients are told to come back after
-    /// `retry`.
-    pub(crate) fn new(idle: Duration, retry: Duration, open_for: Option<Duration>) -> Self {
+    /// Clients are told to come back after `retry`. Sessions end when they are closed: the library's own
+    /// limit also counts what the server says, so that it never ends a session of a busy server.
+    pub(crate) fn new(retry: Duration, open_for: Option<Duration>) -> Self {
         let mut inner = LocalSessionManager::default();
-        inner.session_config.keep_alive = Some(idle);
+        inner.session_config.keep_alive = None;
         inner.session_config.sse_retry = Some(retry);
         let log = EventLog::default();
         Self { inner: inner.with_event_store(Arc::new(log.clone())), log, open_for }
+    }
+
+    /// Forgets what was kept for clients that have had the time to come back for it.
+    pub(crate) fn tidy(&self) {
+        self.log.tidy();
     }
 
     /// How long the stream of this request is kept open: clients of older revisions take its end for
@@ -75,6 +80,7 @@ impl SessionManager for SessionStreams {
     }
 
     async fn close_session(&self, id: &SessionId) -> Result<(), Self::Error> {
+        self.log.end_of_session(id);
         self.inner.close_session(id).await
     }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use rmcp::RoleServer;
 use rmcp::model::ResourceUpdatedNotificationParam;
 use rmcp::service::{Peer, SubscriptionSendError, SubscriptionSink};
+use tokio::sync::watch;
 
 use crate::McpServer;
 use crate::catalog_changes::{CatalogChange, CatalogChanges};
@@ -12,6 +13,11 @@ use crate::list_changes::ListChanges;
 
 /// Somebody who is told.
 pub(crate) trait Told: Send + Sync {
+    /// Waits until somebody listens; false once nobody will.
+    fn is_listening(&self) -> impl Future<Output = bool> + Send {
+        std::future::ready(true)
+    }
+
     /// Tells that the list of tools is another one; false once nobody is there.
     fn tools(&self) -> impl Future<Output = bool> + Send;
 
@@ -33,6 +39,29 @@ impl Told for Peer<RoleServer> {
             }
         };
         told.is_ok()
+    }
+}
+
+/// The client of a session over HTTP, which is told while it listens to the session's own stream. What
+/// changes before that is told once, when it does: a session that its client has left costs nothing more
+/// with every change.
+pub(crate) struct OfSession {
+    pub(crate) peer: Peer<RoleServer>,
+    /// How many such streams are open; closed with the session.
+    pub(crate) listening: watch::Receiver<usize>,
+}
+
+impl Told for OfSession {
+    async fn is_listening(&self) -> bool {
+        self.listening.clone().wait_for(|streams| *streams > 0).await.is_ok()
+    }
+
+    async fn tools(&self) -> bool {
+        self.peer.tools().await
+    }
+
+    async fn catalog(&self, change: CatalogChange) -> bool {
+        self.peer.catalog(change).await
     }
 }
 
@@ -73,10 +102,19 @@ impl Changes {
         client: &impl Told,
         followed: impl Fn() -> BTreeSet<String>,
     ) {
-        let of_tools = async { while self.tools.next().await && client.tools().await {} };
+        let of_tools = async {
+            while self.tools.next().await && client.is_listening().await {
+                self.tools.tells_now();
+                if !client.tools().await {
+                    return;
+                }
+            }
+        };
         let Some(catalog) = &mut self.catalog else { return of_tools.await };
         let of_catalog = async {
-            while let Some(changes) = catalog.next(&followed).await {
+            while let Some(changes) = catalog.next(&followed).await
+                && client.is_listening().await
+            {
                 for change in changes {
                     if !client.catalog(change).await {
                         return;

@@ -61,6 +61,16 @@ impl ToolList {
         self.shape(takes).written.get(takes, || self.page(takes, None).ok())
     }
 
+    /// Whether clients are shown the same of both.
+    pub(crate) fn looks_like(&self, other: &Self) -> bool {
+        let is_same = |(one, two): (&Arc<ToolDefinition>, &Arc<ToolDefinition>)| {
+            Arc::ptr_eq(one, two) || one == two || looks_the_same(one, two)
+        };
+        std::ptr::eq(self, other)
+            || (self.definitions.len() == other.definitions.len()
+                && self.definitions.iter().zip(&other.definitions).all(is_same))
+    }
+
     /// Whether a tool wants some of its arguments repeated in headers over HTTP.
     pub(crate) fn repeats_arguments(&self, name: &str) -> bool {
         let find = || {
@@ -138,7 +148,7 @@ impl ToolListCache {
 }
 
 /// Whether clients are shown the same of two definitions.
-pub(crate) fn looks_the_same(one: &ToolDefinition, other: &ToolDefinition) -> bool {
+fn looks_the_same(one: &ToolDefinition, other: &ToolDefinition) -> bool {
     // Whatever is shown is in here.
     tool(one, McpData::Any) == tool(other, McpData::Any)
 }

@@ -9,7 +9,9 @@ use http_body_util::{BodyExt as _, Full};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use toolcrib_core::{Executor, Registry};
-use toolcrib_mcp::{McpBody, McpHttpOptions, McpHttpService, McpOptions, McpServer};
+use toolcrib_mcp::{
+    McpBody, McpHttpOptions, McpHttpService, McpOptions, McpServer, McpSessions,
+};
 use toolcrib_tool::{Layer, Source, ToolDefinition, ToolEntry, tool_fn};
 use tower::Service as _;
 
@@ -209,4 +211,43 @@ async fn what_is_told_before_a_client_listens_is_told_when_it_does_and_once() {
     // There is nothing else: the next thing told is the next change.
     let nothing = tokio::time::timeout(Duration::ZERO, next_message(&mut second)).await;
     assert!(nothing.is_err(), "{nothing:?}");
+}
+
+#[tokio::test]
+async fn a_session_that_is_not_used_ends_although_the_server_has_news_and_its_client_begins_anew() {
+    let idle = Duration::from_millis(200);
+    let options = McpHttpOptions::default().sessions(McpSessions::default().idle(idle));
+    let mut client = Client::new(options, "2025-11-25").await;
+    let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
+    // Used again and again, it goes on.
+    for _ in 0..8 {
+        tokio::time::sleep(idle / 4).await;
+        assert_eq!(client.post(&list).await.status(), StatusCode::OK);
+    }
+    // So does one to which its client listens.
+    let listening = client.listen().await;
+    tokio::time::sleep(idle * 3).await;
+    assert_eq!(client.post(&list).await.status(), StatusCode::OK);
+    drop(listening);
+    for number in 0..12 {
+        client.add(&format!("news_{number}"));
+        tokio::time::sleep(idle / 4).await;
+    }
+    assert_eq!(client.post(&list).await.status(), StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn a_client_that_begins_too_many_sessions_loses_its_own_oldest_and_gets_404_for_it() {
+    let sessions = McpSessions::of_at_most(2);
+    let options = McpHttpOptions::default().sessions(sessions.clone());
+    let mut first = Client::new(options.clone(), "2025-11-25").await;
+    // Services of one client share their bound; another client has its own.
+    let mut second = Client::new(options.clone(), "2025-11-25").await;
+    let other = McpHttpOptions::default().sessions(sessions.for_another_client());
+    let mut other = Client::new(other, "2025-11-25").await;
+    let _third = Client::new(options, "2025-11-25").await;
+    let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
+    assert_eq!(first.post(&list).await.status(), StatusCode::NOT_FOUND);
+    assert_eq!(second.post(&list).await.status(), StatusCode::OK);
+    assert_eq!(other.post(&list).await.status(), StatusCode::OK);
 }

@@ -22,12 +22,12 @@ use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 use toolcrib_tool::BoxFuture;
 
-use crate::{McpServer, McpSessions};
 use crate::handler::Handler;
 use crate::http_sessions::{HttpSessions, RETRY, SESSION};
 use crate::plain::PlainHttp;
 use crate::telling_stream::TellingStream;
 use crate::unreadable::{Unreadable, unreadable};
+use crate::{McpServer, McpSessions};
 
 const JSON: &str = "application/json";
 

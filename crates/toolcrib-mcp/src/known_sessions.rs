@@ -73,7 +73,10 @@ impl McpSessions {
 impl std::fmt::Debug for McpSessions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let KnownSessions { most, idle, .. } = &*self.0;
-        f.debug_struct("McpSessions").field("most", most).field("idle", idle).finish_non_exhaustive()
+        f.debug_struct("McpSessions")
+            .field("most", most)
+            .field("idle", idle)
+            .finish_non_exhaustive()
     }
 }
 
@@ -218,9 +221,10 @@ impl KnownSessions {
         }
         let managers = state.sessions.values().filter_map(|session| session.manager.upgrade());
         let managers: Vec<_> = managers.collect();
-        let idle = state.sessions.iter().filter(|(_, session)| {
-            session.open == 0 && session.used.elapsed() >= self.idle
-        });
+        let idle = state
+            .sessions
+            .iter()
+            .filter(|(_, session)| session.open == 0 && session.used.elapsed() >= self.idle);
         let ids: Vec<_> = idle.map(|(id, _)| id.clone()).collect();
         let ended = ids.iter().filter_map(|id| state.end(id)).collect();
         drop(state);

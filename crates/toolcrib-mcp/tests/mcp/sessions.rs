@@ -9,9 +9,7 @@ use http_body_util::{BodyExt as _, Full};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use toolcrib_core::{Executor, Registry};
-use toolcrib_mcp::{
-    McpBody, McpHttpOptions, McpHttpService, McpOptions, McpServer, McpSessions,
-};
+use toolcrib_mcp::{McpBody, McpHttpOptions, McpHttpService, McpOptions, McpServer, McpSessions};
 use toolcrib_tool::{Layer, Source, ToolDefinition, ToolEntry, tool_fn};
 use tower::Service as _;
 

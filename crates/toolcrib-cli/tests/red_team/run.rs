@@ -45,7 +45,7 @@ pub(crate) fn run(rows: &[Row], limit: Duration) -> Vec<(Row, Verdict)> {
         .collect();
     // Scattered: where the time does not do for all, each kind of server has had its share.
     portions.sort_by_key(|(kind, rows)| (rows[0].tool as usize * 7 + kind.user as usize * 3) % 11);
-    let portions: Mutex<VecDeque<Portion>> = Mutex::new(portions.into());
+    let portions: Mutex<VecDeque<Portion>> = Mutex::new(chosen_part(portions).into());
     let verdicts = Mutex::new(Vec::new());
     let begun = Instant::now();
     let loud = std::env::var_os("TOOLCRIB_RED_TEAM_TALK").is_some() || rows.len() > 2_000;
@@ -70,6 +70,20 @@ pub(crate) fn run(rows: &[Row], limit: Duration) -> Vec<(Row, Verdict)> {
         }
     });
     verdicts.into_inner().unwrap()
+}
+
+/// The part that `TOOLCRIB_RED_TEAM_PART` asks for, such as `2/3`: consecutive portions, so that all
+/// parts together try each row once.
+fn chosen_part(mut portions: Vec<Portion>) -> Vec<Portion> {
+    let Ok(asked) = std::env::var("TOOLCRIB_RED_TEAM_PART") else { return portions };
+    let (part, parts) = asked
+        .split_once('/')
+        .and_then(|(part, parts)| Some((part.parse().ok()?, parts.parse().ok()?)))
+        .filter(|(part, parts): &(usize, usize)| (1..=*parts).contains(part))
+        .unwrap_or_else(|| panic!("`{asked}` is no part: write K/N, such as 2/3"));
+    let (start, end) = (portions.len() * (part - 1) / parts, portions.len() * part / parts);
+    portions.truncate(end);
+    portions.split_off(start)
 }
 
 fn portion(kind: Kind, rows: &[Row], end: Instant) -> Vec<(Row, Verdict)> {

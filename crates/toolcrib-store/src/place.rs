@@ -50,6 +50,7 @@ impl Place {
         let problem = error.to_string();
         match error.sqlite_error_code() {
             Some(ErrorCode::DiskFull) => DatabaseError::DiskFull { place },
+            Some(ErrorCode::SystemIoFailure) => DatabaseError::Disk { place, problem },
             Some(ErrorCode::ReadOnly) => DatabaseError::ReadOnly { place },
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
                 DatabaseError::Locked { place, seconds: PATIENCE.as_secs() }
@@ -203,4 +204,28 @@ fn network_kind(number: u32) -> Option<&'static str> {
 #[cfg(not(target_os = "linux"))]
 fn network_file_system(_: &Path) -> Option<&'static str> {
     None
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn network_file_systems_are_known_by_their_numbers_and_local_ones_are_not() {
+        assert_eq!(network_kind(0x6969), Some("NFS"));
+        assert_eq!(network_kind(0xFE53_4D42), Some("SMB2"));
+        for local in [0xEF53, 0x0102_1994, 0x9123_683E, 0x794C_7630] {
+            assert_eq!(network_kind(local), None, "{local:x}");
+        }
+        let home = tempfile::tempdir().unwrap();
+        assert_eq!(network_file_system(home.path()), None);
+    }
+
+    #[test]
+    fn the_refusal_of_a_file_system_names_the_setting_and_a_way_out() {
+        let error = DatabaseError::Unfit { dir: "/net/state".to_owned(), problem: "x".to_owned() };
+        let text = error.to_string();
+        assert!(text.contains("/net/state") && text.contains("`state.dir`"), "{text}");
+        assert!(text.contains("local disk") && text.contains("none"), "{text}");
+    }
 }

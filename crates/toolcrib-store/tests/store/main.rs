@@ -2,5 +2,8 @@
 
 mod conformance;
 mod fixture;
+mod full_disk;
 mod opening;
+mod processes;
+mod spills;
 mod taking_over;

@@ -61,18 +61,19 @@ impl Place {
             _ => DatabaseError::Failed { place, problem },
         }
     }
+}
 
-    pub(crate) fn io(&self, what: &Path, error: &io::Error) -> DatabaseError {
-        let place = what.display().to_string();
-        match error.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                DatabaseError::DiskFull { place }
-            }
-            io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => {
-                DatabaseError::ReadOnly { place }
-            }
-            _ => DatabaseError::Failed { place, problem: error.to_string() },
+/// What an error of the file system means for whoever runs the server.
+pub(crate) fn file_failure(path: &Path, error: &io::Error) -> DatabaseError {
+    let place = path.display().to_string();
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            DatabaseError::DiskFull { place }
         }
+        io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => {
+            DatabaseError::ReadOnly { place }
+        }
+        _ => DatabaseError::Failed { place, problem: error.to_string() },
     }
 }
 
@@ -98,20 +99,19 @@ pub(crate) fn prepare(dir: &Path) -> Result<File, DatabaseError> {
     let opening = locked(dir, &dir.join(OPENING))?;
     let servers = dir.join(SERVERS);
     let file = dir.join(FILE);
-    make_folder(&servers).map_err(|error| place.io(&servers, &error))?;
+    make_folder(&servers).map_err(|error| file_failure(&servers, &error))?;
     if file.is_symlink() {
         let problem = "it is a link; put the database itself there".to_owned();
         return Err(DatabaseError::Failed { place: place.to_string(), problem });
     }
-    private_file(&file).map_err(|error| place.io(&file, &error))?;
+    private_file(&file).map_err(|error| file_failure(&file, &error))?;
     Ok(opening)
 }
 
 /// Locks a file, and makes sure that a lock keeps others out.
 fn locked(dir: &Path, path: &Path) -> Result<File, DatabaseError> {
-    let place = Place::Folder(dir.to_owned());
     let unfit = |problem: String| DatabaseError::Unfit { dir: dir.display().to_string(), problem };
-    let file = private_file(path).map_err(|error| place.io(path, &error))?;
+    let file = private_file(path).map_err(|error| file_failure(path, &error))?;
     let until = Instant::now() + PATIENCE;
     loop {
         match file.try_lock() {
@@ -128,7 +128,7 @@ fn locked(dir: &Path, path: &Path) -> Result<File, DatabaseError> {
             }
         }
     }
-    let second = private_file(path).map_err(|error| place.io(path, &error))?;
+    let second = private_file(path).map_err(|error| file_failure(path, &error))?;
     match second.try_lock() {
         Err(TryLockError::WouldBlock) => Ok(file),
         Ok(()) | Err(TryLockError::Error(_)) => {

@@ -70,9 +70,8 @@ async fn child() {
 
 /// Runs the child under a shell, which has made its disk small.
 fn child_after(shell: &mut Command, folder: &Path, script: &str) -> Output {
-    let script = format!(
-        "{script} && exec \"$0\" full_disk::child --exact --nocapture --test-threads=1"
-    );
+    let script =
+        format!("{script} && exec \"$0\" full_disk::child --exact --nocapture --test-threads=1");
     let own = std::env::current_exe().expect("it runs");
     shell.args(["sh", "-c", &script]).arg(own).env(FOLDER, folder).env("DISK", folder);
     shell.output().expect("there is a shell")

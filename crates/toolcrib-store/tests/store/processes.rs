@@ -124,10 +124,17 @@ async fn four_processes_that_are_killed_lose_double_and_take_nothing_twice() {
         workers.push(start(home.path()));
     }
     tokio::time::sleep(Duration::from_millis(300)).await;
-    workers.into_iter().for_each(|worker| kill(worker, &mut told));
+    for worker in workers {
+        kill(worker, &mut told);
+    }
 
     // A worker writes nothing before it has registered, so that all did something is worth knowing.
-    assert!(told.put.len() > 100 && told.taken.len() > 20, "{}, {}", told.put.len(), told.taken.len());
+    assert!(
+        told.put.len() > 100 && told.taken.len() > 20,
+        "{}, {}",
+        told.put.len(),
+        told.taken.len()
+    );
     let taken: HashSet<&String> = told.taken.iter().collect();
     assert_eq!(taken.len(), told.taken.len(), "no call was taken twice");
 

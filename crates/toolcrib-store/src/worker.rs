@@ -176,9 +176,7 @@ impl Writer {
                 // If even this fails, the next transaction cannot begin and says so.
                 let _ = self.connection.execute_batch("ROLLBACK");
             }
-            for reply in replies {
-                reply(done.clone());
-            }
+            replies.into_iter().for_each(|reply| reply(done.clone()));
         }
     }
 

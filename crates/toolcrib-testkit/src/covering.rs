@@ -115,6 +115,10 @@ impl<P: Fn(&[Option<usize>]) -> bool> Search<'_, P> {
         if open.is_empty() {
             return row.iter().copied().collect();
         }
+        // A dimension without a value left ends the search here, however late it would be its turn.
+        if open.iter().any(|place| !self.has_value(row, *place)) {
+            return None;
+        }
         let place = open[self.roll(open.len())];
         let first = self.roll(self.sizes[place]);
         for step in 0..self.sizes[place] {
@@ -125,6 +129,15 @@ impl<P: Fn(&[Option<usize>]) -> bool> Search<'_, P> {
         }
         row[place] = None;
         None
+    }
+
+    fn has_value(&self, row: &mut [Option<usize>], place: usize) -> bool {
+        let has = (0..self.sizes[place]).any(|value| {
+            row[place] = Some(value);
+            (self.possible)(row)
+        });
+        row[place] = None;
+        has
     }
 
     fn roll(&mut self, sides: usize) -> usize {

@@ -1,0 +1,449 @@
+//! What must hold of every row, whatever it is about; and what the model says of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use toolcrib_core::audit::AuditOutcome;
+use toolcrib_tool::{ErrorKind, ToolError};
+
+use crate::bodies::{BUDGET, LIMIT, RETRY_AFTER, SECRET, WIND_DOWN};
+use crate::factors::{
+    Barrier, Body, Consent, Ending, Injected, Interruption, Looks, Pool, Row, Secret, Slots, Twin,
+    WindDown,
+};
+use crate::model::{self, Kind};
+use crate::scenario::{End, Log, Story, Told};
+use crate::witness::{Deed, Seen};
+
+/// Milliseconds by which the steps of a row are coarser than its clock.
+const COARSE: u64 = 150;
+
+/// Everything that is wrong with a row.
+pub(crate) fn problems(row: &Row, story: &Story) -> Vec<String> {
+    let expected = model::expected(row);
+    let mut problems = Vec::new();
+    answered_once(row, story, &expected, &mut problems);
+    ran_as_often_as_it_should(row, story, &expected, &mut problems);
+    asked_when_it_should(row, story, &expected, &mut problems);
+    answers_are_their_callers(row, story, &mut problems);
+    within_its_time(row, story, &mut problems);
+    nothing_is_left(row, story, &mut problems);
+    only_what_was_approved_ran(row, story, &mut problems);
+    nothing_ran_beside_what_runs_alone(row, story, &mut problems);
+    counts_are_what_happened(row, story, &mut problems);
+    secrets_are_masked(row, story, &mut problems);
+    outputs_fit_their_budget(story, &mut problems);
+    failures_are_whole(row, story, &mut problems);
+    problems
+}
+
+/// The id of the call of the tool itself.
+fn subject_id(row: &Row, id: &str) -> String {
+    if row.is_nested() { format!("{id}.1") } else { id.to_owned() }
+}
+
+fn kind_of(end: &End) -> Option<Kind> {
+    match end {
+        End::Done(result) => Some(result.error_kind().map_or(Kind::Success, Kind::Failure)),
+        End::Dropped => Some(Kind::Dropped),
+        End::Lost(_) => None,
+    }
+}
+
+fn answered_once(_: &Row, story: &Story, expected: &model::Expected, problems: &mut Vec<String>) {
+    for (id, forecast) in &expected.calls {
+        let told = story.told.get(id).map_or(&[][..], Vec::as_slice);
+        let [Told { end, .. }] = told else {
+            problems.push(format!("{id}: answered {} times", told.len()));
+            continue;
+        };
+        match (kind_of(end), end) {
+            (Some(kind), _) if forecast.ends.contains(&kind) => {}
+            (_, End::Lost(problem)) => problems.push(format!("{id}: {problem}")),
+            (kind, End::Done(result)) => problems.push(format!(
+                "{id}: expected {:?}, got {kind:?}: {:.200}",
+                forecast.ends,
+                result.text()
+            )),
+            (kind, _) => problems.push(format!("{id}: expected {:?}, got {kind:?}", forecast.ends)),
+        }
+        if let End::Done(result) = end
+            && let Some(reused) = forecast.reused
+            && (result.cached() || result.skipped()) != reused
+            && result.is_success()
+            && forecast.ends == [Kind::Success]
+        {
+            problems.push(format!("{id}: expected reused: {reused}, got {}", !reused));
+        }
+    }
+}
+
+fn runs_of(row: &Row, story: &Story, id: &str) -> usize {
+    let wanted = subject_id(row, id);
+    let is_of = |seen: &Seen| matches!(seen, Seen::Began { call, .. } if *call == wanted);
+    story.moments.iter().filter(|moment| is_of(&moment.seen)).count()
+}
+
+fn ran_as_often_as_it_should(
+    row: &Row,
+    story: &Story,
+    expected: &model::Expected,
+    problems: &mut Vec<String>,
+) {
+    for (id, forecast) in &expected.calls {
+        let runs = runs_of(row, story, id);
+        if !forecast.runs.contains(&runs) {
+            problems.push(format!("{id}: ran {runs} times, expected {:?}", forecast.runs));
+        }
+    }
+    let together = runs_of(row, story, "first") + runs_of(row, story, "twin");
+    if let Some(wanted) = expected.together
+        && together != wanted
+    {
+        problems.push(format!("first and twin ran {together} times, expected {wanted}"));
+    }
+}
+
+fn asked_when_it_should(
+    row: &Row,
+    story: &Story,
+    expected: &model::Expected,
+    problems: &mut Vec<String>,
+) {
+    for (id, forecast) in &expected.calls {
+        let wanted = subject_id(row, id);
+        let is_of = |seen: &Seen| matches!(seen, Seen::Asked { call, .. } if *call == wanted);
+        let asked = story.moments.iter().filter(|moment| is_of(&moment.seen)).count();
+        // The answer about the call may have been remembered before its twin is asked about, or the
+        // call may have been interrupted before.
+        let may_be_spared = *id == "twin"
+            && (row.consent == Consent::Remembers || row.interruption != Interruption::Nothing);
+        if asked != usize::from(forecast.asked) && !(may_be_spared && asked == 0) {
+            problems.push(format!("{id}: asked about {asked} times"));
+        }
+    }
+}
+
+fn answers_are_their_callers(row: &Row, story: &Story, problems: &mut Vec<String>) {
+    if row.body == Body::Client {
+        return;
+    }
+    for (id, told) in &story.told {
+        for Told { caller, end, .. } in told {
+            let End::Done(result) = end else { continue };
+            if !result.is_success() {
+                continue;
+            }
+            let mut wanted = vec![format!("user={} ", caller.user)];
+            if row.injected == Injected::Project {
+                wanted.push(format!("project={} ", caller.project));
+            }
+            if row.looks == Looks::Session {
+                wanted.push(format!("session={} ", caller.session));
+            }
+            let text = result.text();
+            for part in wanted.iter().filter(|part| !text.contains(part.as_str())) {
+                problems.push(format!("{id}: the answer is not of {part}: {text:.150}"));
+            }
+        }
+    }
+}
+
+/// The latest time at which something of a call was seen that `is_it` knows.
+fn last(story: &Story, is_it: impl Fn(&Seen) -> bool) -> Option<u64> {
+    story.moments.iter().filter(|moment| is_it(&moment.seen)).map(|moment| moment.at).last()
+}
+
+fn within_its_time(row: &Row, story: &Story, problems: &mut Vec<String>) {
+    let winding = if row.wind_down == WindDown::Some { WIND_DOWN } else { 0 };
+    for (id, told) in &story.told {
+        let wanted = subject_id(row, id);
+        let began = last(story, |seen| matches!(seen, Seen::Began { call, .. } if *call == wanted));
+        for Told { end, at, .. } in told {
+            let End::Done(result) = end else { continue };
+            if let Some(began) = began
+                && *at > began + LIMIT + winding + COARSE
+                && *id != "twin"
+            {
+                problems.push(format!("{id}: answered {} ms after it began", at - began));
+            }
+            let hung = result.error_kind() == Some(ErrorKind::Timeout);
+            if let Some(began) = began
+                && hung
+                && row.pool == Pool::Free
+                && row.ending == Ending::Hangs
+                && *at + COARSE < began + LIMIT
+            {
+                problems.push(format!("{id}: its limit was {} ms", at - began));
+            }
+        }
+    }
+    let interrupted = last(story, |seen| *seen == Seen::Interrupted);
+    if let Some(interrupted) = interrupted
+        && let Some([Told { end: End::Done(_), at, .. }]) =
+            story.told.get("first").map(Vec::as_slice)
+        && *at > interrupted + winding + COARSE
+    {
+        problems.push(format!("first: answered {} ms after it was ended", at - interrupted));
+    }
+    winds_down_in_peace(row, story, problems);
+}
+
+/// A tool with time to wind down gets it, except where its future is dropped.
+fn winds_down_in_peace(row: &Row, story: &Story, problems: &mut Vec<String>) {
+    let cancelled =
+        matches!(row.interruption, Interruption::CancelRunning | Interruption::ShutdownRunning);
+    let id = subject_id(row, "first");
+    let is_first = |seen: &Seen| matches!(seen, Seen::Began { call, .. } if *call == id);
+    let Some(first) = story.moments.iter().find(|moment| is_first(&moment.seen)) else { return };
+    let Seen::Began { run, .. } = first.seen else { return };
+    let hangs = row.ending == Ending::Hangs && row.interruption == Interruption::Nothing;
+    let wound_down = story.moments.iter().any(|moment| moment.seen == Seen::WoundDown { run });
+    if row.wind_down == WindDown::Some && (cancelled || hangs) && !wound_down {
+        problems.push("first: it had no time to wind down".into());
+    }
+}
+
+fn nothing_is_left(row: &Row, story: &Story, problems: &mut Vec<String>) {
+    let mut running = BTreeSet::new();
+    let mut made = 0;
+    for moment in &story.moments {
+        match &moment.seen {
+            Seen::Began { run, call, tool, .. } => {
+                running.insert(*run);
+                let label = call.trim_end_matches(".1");
+                let ended = story.told.get(label).and_then(|told| told.last());
+                if let Some(Told { at, .. }) = ended
+                    && moment.at > *at
+                    && *tool == "subject"
+                {
+                    problems.push(format!("{call}: ran after its answer"));
+                }
+            }
+            Seen::Left { run } => {
+                running.remove(run);
+            }
+            Seen::Made => made += 1,
+            Seen::Charged => {
+                problems.push("a cancelled call has called another tool".into());
+            }
+            _ => {}
+        }
+    }
+    if !running.is_empty() {
+        problems.push(format!("still running: {running:?}"));
+    }
+    if story.open != 0 {
+        problems.push(format!("{} instances are not closed", story.open));
+    }
+    // Answers of other calls need no instance.
+    let begun: BTreeSet<_> = story
+        .moments
+        .iter()
+        .filter_map(|moment| match &moment.seen {
+            Seen::Began { call, tool, .. } if *tool == "subject" => Some(call.clone()),
+            _ => None,
+        })
+        .collect();
+    let spared = story.told.values().flatten().filter(|told| match &told.end {
+        End::Done(result) => result.cached() || result.skipped(),
+        _ => false,
+    });
+    let passes: usize = story.passes.values().sum();
+    let most = passes + usize::from(row.slots == Slots::Contended) - spared.count();
+    if made > most.max(begun.len()) {
+        problems.push(format!("{made} instances were made for {most} calls that ran"));
+    }
+    if story.waiting != 0 {
+        problems.push(format!("{} calls wait that nobody knows of", story.waiting));
+    }
+    for report in &story.report {
+        let interrupted = row.is_shut_down();
+        if report.abandoned > 0 || report.cancelled > 0 && !interrupted {
+            problems.push(format!("at the end: {report:?}"));
+        }
+    }
+}
+
+fn only_what_was_approved_ran(row: &Row, story: &Story, problems: &mut Vec<String>) {
+    if row.consent == Consent::Free {
+        return;
+    }
+    let mut approved: Vec<(&str, &Deed, bool)> = Vec::new();
+    for moment in &story.moments {
+        match &moment.seen {
+            Seen::Approved { call, deed, remembered } => approved.push((call, deed, *remembered)),
+            Seen::Began { call, deed, tool: "subject", .. } if call != "holder" => {
+                let fits = |(of, shown, remembered): &(&str, &Deed, bool)| {
+                    same(deed, shown) && (*of == call || *remembered)
+                };
+                if !approved.iter().any(fits) {
+                    problems.push(format!("{call}: ran unapproved: {deed:?} of {approved:?}"));
+                }
+            }
+            Seen::Made if approved.is_empty() && row.slots == Slots::Unlimited => {
+                problems.push("an instance was made for a call that may not run yet".into());
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Whether what ran is what was shown.
+fn same(deed: &Deed, shown: &Deed) -> bool {
+    let json = |text: &str| serde_json::from_str::<serde_json::Value>(text).ok();
+    deed.version == shown.version
+        && deed.user == shown.user
+        && deed.project == shown.project
+        && json(&deed.arguments) == json(&shown.arguments)
+}
+
+fn nothing_ran_beside_what_runs_alone(row: &Row, story: &Story, problems: &mut Vec<String>) {
+    let mut running: BTreeMap<usize, (&str, &str)> = BTreeMap::new();
+    for moment in &story.moments {
+        match &moment.seen {
+            Seen::Began { run, tool, call, .. } => {
+                running.insert(*run, (tool, call));
+                let subjects = running.values().filter(|(tool, _)| *tool == "subject").count();
+                if row.slots == Slots::Contended && subjects > 1 {
+                    problems.push(format!("{call}: {subjects} runs in one slot"));
+                }
+                let of_batch = |call: &str| {
+                    ["first", "first.1", "left", "right"].contains(&call)
+                        || call == "twin" && row.twin == Twin::SameBatch
+                };
+                let beside = running.values().filter(|(_, call)| of_batch(call)).count();
+                let is_alone = row.barrier == Barrier::Barrier
+                    && running.values().any(|(tool, call)| *tool == "subject" && of_batch(call));
+                if is_alone && beside > 1 {
+                    problems.push(format!("{call}: ran beside a call that runs alone"));
+                }
+            }
+            Seen::Left { run } => {
+                running.remove(run);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn counts_are_what_happened(row: &Row, story: &Story, problems: &mut Vec<String>) {
+    for (id, passes) in &story.passes {
+        let all = story.logs.iter().flat_map(|log| &log.audit);
+        let records: Vec<_> = all.filter(|record| record.call_id == **id).collect();
+        // Of a batch that is dropped, calls that have not begun leave nothing.
+        let may_miss = *id == "twin" && row.barrier == Barrier::Barrier && records.is_empty();
+        let is_dropped = matches!(
+            story.told.get(id).and_then(|told| told.last()),
+            Some(Told { end: End::Dropped, .. })
+        );
+        if records.len() != *passes && !(may_miss && is_dropped) {
+            problems.push(format!("{id}: {passes} passes, {} audit records", records.len()));
+        }
+        let (Some(record), Some(told)) =
+            (records.last(), story.told.get(id).and_then(|told| told.last()))
+        else {
+            continue;
+        };
+        match &told.end {
+            End::Done(result) => {
+                let outcome =
+                    result.error_kind().map_or(AuditOutcome::Success, AuditOutcome::Failure);
+                let said = (record.outcome, record.cached, record.skipped);
+                if said != (outcome, result.cached(), result.skipped()) {
+                    problems.push(format!("{id}: the audit log says {said:?}"));
+                }
+                let user = record.user.as_ref().and_then(|user| user.as_str());
+                if user != Some(told.caller.user) {
+                    problems.push(format!("{id}: the audit log names {user:?}"));
+                }
+            }
+            End::Dropped => {
+                if record.outcome != AuditOutcome::Failure(ErrorKind::Cancelled) {
+                    problems.push(format!("{id}: the audit log says {:?}", record.outcome));
+                }
+            }
+            End::Lost(_) => {}
+        }
+    }
+    for log in &story.logs {
+        statistics_are_the_audit_log(log, problems);
+    }
+}
+
+/// The log has a record for everything that the statistics count.
+fn statistics_are_the_audit_log(log: &Log, problems: &mut Vec<String>) {
+    let (mut successes, mut failures, mut cache_hits, mut timeouts) = (0, 0, 0, 0);
+    for record in log.audit.iter().filter(|record| record.tool == "subject") {
+        match record.outcome {
+            _ if record.cached || record.skipped => cache_hits += 1,
+            AuditOutcome::Success => successes += 1,
+            // It waits, and is counted when it goes on.
+            AuditOutcome::Failure(ErrorKind::RequiresApproval)
+                if record.decision == toolcrib_core::audit::Decision::Waiting => {}
+            AuditOutcome::Failure(ErrorKind::Timeout) => {
+                failures += 1;
+                timeouts += 1;
+            }
+            AuditOutcome::Failure(_) => failures += 1,
+        }
+    }
+    let counted = &log.counted;
+    if counted.successes != successes || counted.cache_hits != cache_hits {
+        problems.push(format!(
+            "counted {counted:?}, logged {successes} successes and {cache_hits} cache hits"
+        ));
+    }
+    if counted.timeouts != timeouts {
+        problems.push(format!("counted {counted:?}, logged {timeouts} timeouts"));
+    }
+    // Calls that waited for a client or an answer, and those that were not let in, are not counted.
+    if counted.failures > failures {
+        problems.push(format!("counted {counted:?}, logged {failures} failures"));
+    }
+    if log.in_flight != 0 {
+        problems.push(format!("{} calls count as under way", log.in_flight));
+    }
+}
+
+fn secrets_are_masked(row: &Row, story: &Story, problems: &mut Vec<String>) {
+    if row.secret == Secret::Nowhere {
+        return;
+    }
+    // A piece of it tells as much.
+    let pieces: Vec<_> = SECRET.as_bytes().windows(10).map(String::from_utf8_lossy).collect();
+    let leaks = |text: &str| pieces.iter().any(|piece| text.contains(piece.as_ref()));
+    let audit =
+        story.logs.iter().flat_map(|log| &log.audit).map(|record| ("audit", record.to_json()));
+    for (place, text) in story.texts.iter().cloned().chain(audit) {
+        if leaks(&text) {
+            problems.push(format!("the secret is in: {place} {text:.300}"));
+        }
+    }
+}
+
+fn outputs_fit_their_budget(story: &Story, problems: &mut Vec<String>) {
+    for (id, told) in &story.told {
+        for Told { end, .. } in told {
+            let End::Done(result) = end else { continue };
+            let chars = result.text().chars().count();
+            // The marker and what to do next come on top.
+            if chars > BUDGET + 600 {
+                problems.push(format!("{id}: {chars} characters of text"));
+            }
+        }
+    }
+}
+
+/// Nothing on the way takes from a failure what the caller needs.
+fn failures_are_whole(row: &Row, story: &Story, problems: &mut Vec<String>) {
+    for (id, told) in &story.told {
+        for Told { end, .. } in told {
+            let End::Done(result) = end else { continue };
+            let is_the_tools = result.error_kind() == Some(ErrorKind::Execution);
+            let retry_after = result.error().and_then(ToolError::retry_after);
+            if row.ending == Ending::Fails && is_the_tools && retry_after != Some(RETRY_AFTER) {
+                problems.push(format!("{id}: to be called again after {retry_after:?}"));
+            }
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Which combinations of options mean anything. A rule forbids a combination; it speaks as soon as
+//! the dimensions it is about are known.
+
+use crate::factors::{
+    Body, Breaker, Consent, Door, Ending, Instance, Interruption, Looks, Meanwhile, Output, Part,
+    Pool, Rate, Retry, Reuse, Rights, Row, Secret, Sent, Slots, Twin, WindDown,
+};
+
+/// Whether a row, of which dimensions may still be open, can be completed as far as the rules know.
+pub(crate) fn possible(part: &Part) -> bool {
+    let rules = [
+        client_tools_have_no_body,
+        bodies_take_time,
+        consent_fits_rights,
+        twins_fit_doors,
+        what_is_interrupted_waits,
+        what_is_interrupted_runs,
+        outputs_fit_secrets,
+        a_restart_is_no_shutdown,
+        what_is_refused_at_once_is_not_interrupted,
+    ];
+    !rules.iter().any(|forbids| forbids(part))
+}
+
+/// Whether a value is known and is one of these.
+fn is<T: PartialEq>(value: Option<T>, any: &[T]) -> bool {
+    value.is_some_and(|value| any.contains(&value))
+}
+
+/// Whether a value is known and is none of these.
+fn is_not<T: PartialEq>(value: Option<T>, any: &[T]) -> bool {
+    value.is_some_and(|value| !any.contains(&value))
+}
+
+fn client_tools_have_no_body(part: &Part) -> bool {
+    is(part.body, &[Body::Client])
+        && (is_not(part.ending, &[Ending::Succeeds])
+            || is_not(part.instance, &[Instance::Shared])
+            || is_not(part.slots, &[Slots::Unlimited])
+            || is_not(part.rate, &[Rate::Unlimited])
+            || is_not(part.breaker, &[Breaker::Closed])
+            || is_not(part.wind_down, &[WindDown::Nothing])
+            || is_not(part.retry, &[Retry::Never])
+            || is_not(part.looks, &[Looks::Nothing])
+            || is_not(part.reuse, &[Reuse::Nothing]))
+}
+
+fn bodies_take_time(part: &Part) -> bool {
+    is(part.body, &[Body::Ready]) && is(part.ending, &[Ending::Hangs])
+        || is(part.pool, &[Pool::Full])
+            && (is_not(part.body, &[Body::Blocking]) || is(part.slots, &[Slots::Contended]))
+}
+
+/// Consent that comes from an approver while the call waits.
+pub(crate) const APPROVER: &[Consent] =
+    &[Consent::Approves, Consent::Changes, Consent::Denies, Consent::Remembers];
+
+/// Consent for which the call is put into the store.
+pub(crate) const STORED: &[Consent] = &[Consent::Resolved, Consent::Decided, Consent::Expires];
+
+fn consent_fits_rights(part: &Part) -> bool {
+    is(part.rights, &[Rights::MayNot])
+        && (is(part.consent, APPROVER) || is(part.consent, &[Consent::Resolved]))
+}
+
+fn twins_fit_doors(part: &Part) -> bool {
+    is(part.twin, &[Twin::SameBatch]) && is_not(part.door, &[Door::Batch])
+}
+
+/// What ends a call while it waits.
+const WAITING: &[Interruption] =
+    &[Interruption::CancelWaiting, Interruption::DropWaiting, Interruption::ShutdownWaiting];
+
+/// What ends a call while its body runs.
+const RUNNING: &[Interruption] =
+    &[Interruption::CancelRunning, Interruption::DropRunning, Interruption::ShutdownRunning];
+
+/// A call that is interrupted while it waits has to wait: for an approver, or else for an instance, a
+/// slot or a thread, which it only comes to where the breaker and the rate let it pass.
+fn what_is_interrupted_waits(part: &Part) -> bool {
+    if !is(part.interruption, WAITING) || is(part.consent, APPROVER) {
+        return false;
+    }
+    let waits_for_nothing = is(part.instance, &[Instance::Shared])
+        && is(part.slots, &[Slots::Unlimited])
+        && is(part.pool, &[Pool::Free]);
+    is_not(part.consent, &[Consent::Free])
+        || part.consent.is_some()
+            && (waits_for_nothing
+                || is(part.body, &[Body::Client])
+                || is(part.breaker, &[Breaker::Open])
+                || is(part.rate, &[Rate::Exhausted]))
+}
+
+fn what_is_interrupted_runs(part: &Part) -> bool {
+    is(part.interruption, RUNNING)
+        && (is_not(part.body, &[Body::Pending, Body::Blocking])
+            || is(part.consent, &[Consent::Denies, Consent::Expires])
+            || is(part.breaker, &[Breaker::Open])
+            || is(part.rate, &[Rate::Exhausted])
+            || is(part.pool, &[Pool::Full])
+            // A call that somebody else decided on goes on by itself.
+            || is(part.consent, &[Consent::Decided])
+                && is_not(part.interruption, &[Interruption::ShutdownRunning])
+            || is(part.consent, STORED)
+                && is_not(
+                    part.meanwhile,
+                    &[Meanwhile::Nothing, Meanwhile::Reloaded, Meanwhile::Restarted],
+                )
+            // A nested call that is put into the store does not run at once.
+            || is(part.consent, STORED) && is(part.door, &[Door::Nested, Door::Meta]))
+}
+
+fn outputs_fit_secrets(part: &Part) -> bool {
+    is(part.secret, &[Secret::AtCut]) && is_not(part.output, &[Output::Long])
+}
+
+fn a_restart_is_no_shutdown(part: &Part) -> bool {
+    is(part.meanwhile, &[Meanwhile::Restarted])
+        && is(part.interruption, &[Interruption::ShutdownWaiting, Interruption::ShutdownRunning])
+}
+
+fn what_is_refused_at_once_is_not_interrupted(part: &Part) -> bool {
+    is(part.sent, &[Sent::Wrong]) && is_not(part.interruption, &[Interruption::Nothing])
+}
+
+impl Row {
+    /// Whether the call is interrupted before its body begins.
+    pub(crate) fn is_interrupted_waiting(&self) -> bool {
+        WAITING.contains(&self.interruption)
+    }
+
+    /// Whether the call is interrupted while its body runs.
+    pub(crate) fn is_interrupted_running(&self) -> bool {
+        RUNNING.contains(&self.interruption)
+    }
+
+    /// Whether the executor is shut down while the call waits or runs.
+    pub(crate) fn is_shut_down(&self) -> bool {
+        matches!(self.interruption, Interruption::ShutdownWaiting | Interruption::ShutdownRunning)
+    }
+
+    /// Whether an approver is asked while the call waits.
+    pub(crate) fn has_approver(&self) -> bool {
+        APPROVER.contains(&self.consent)
+    }
+
+    /// Whether the call waits for consent in the store.
+    pub(crate) fn is_stored(&self) -> bool {
+        STORED.contains(&self.consent)
+    }
+
+    /// Whether the call is made by another call.
+    pub(crate) fn is_nested(&self) -> bool {
+        matches!(self.door, Door::Nested | Door::Meta)
+    }
+}

@@ -1,0 +1,411 @@
+//! What each call of a row must come to, told station by station in the order of the pipeline.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
+use toolcrib_tool::ErrorKind;
+
+use crate::factors::{
+    Body, Breaker, Consent, Ending, Injected, Interruption, Looks, Meanwhile, Output, Pool, Rate,
+    Retry, Reuse, Row, Second, Sent, Twin,
+};
+
+/// How a call may end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Success,
+    Failure(ErrorKind),
+    Dropped,
+}
+
+/// What is certain of a call.
+#[derive(Clone, Debug)]
+pub(crate) struct Forecast {
+    /// Ends that are right.
+    pub(crate) ends: Vec<Kind>,
+    /// How often the body runs for it.
+    pub(crate) runs: RangeInclusive<usize>,
+    /// Whether the answer is that of another call, where that is certain.
+    pub(crate) reused: Option<bool>,
+    /// Whether an approver is asked about it.
+    pub(crate) asked: bool,
+}
+
+impl Forecast {
+    fn of(end: Kind, runs: usize) -> Self {
+        Self { ends: vec![end], runs: runs..=runs, reused: Some(false), asked: false }
+    }
+
+    fn failed(kind: ErrorKind) -> Self {
+        Self::of(Kind::Failure(kind), 0)
+    }
+
+    fn or(mut self, other: &Self) -> Self {
+        self.ends.extend(&other.ends);
+        let (least, most) =
+            (*self.runs.start().min(other.runs.start()), *self.runs.end().max(other.runs.end()));
+        self.runs = least..=most;
+        if self.reused != other.reused {
+            self.reused = None;
+        }
+        self
+    }
+
+    fn asked(mut self, asked: bool) -> Self {
+        self.asked = asked;
+        self
+    }
+
+    fn is_success(&self) -> bool {
+        self.ends == [Kind::Success]
+    }
+}
+
+/// The calls of a row.
+pub(crate) struct Expected {
+    pub(crate) calls: BTreeMap<&'static str, Forecast>,
+    /// How often the body runs for the call and its twin together, where they share an answer.
+    pub(crate) together: Option<usize>,
+}
+
+/// Which calls a model is asked about.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Call {
+    First,
+    Twin,
+    Again,
+    Second,
+}
+
+/// Looks at a row and knows what came before.
+struct Model<'r> {
+    row: &'r Row,
+    /// Whether an answer is kept that a later equal call must get; `None` where that is open.
+    kept: Option<bool>,
+    /// Calls of ada that ran into the time limit since the tool is as it is.
+    timeouts: usize,
+}
+
+pub(crate) fn expected(row: &Row) -> Expected {
+    let mut model = Model { row, kept: Some(false), timeouts: 0 };
+    let mut calls = BTreeMap::new();
+    let first = model.call(Call::First);
+    model.came_to(&first);
+    let mut together = None;
+    if row.twin != Twin::Alone {
+        let mut twin = model.call(Call::Twin);
+        if model.shares() {
+            let alone = model.alone();
+            let certain = model.shares_for_certain() && alone.is_success();
+            together = certain.then(|| *alone.runs.end());
+            for forecast in [&mut twin] {
+                forecast.runs = 0..=*forecast.runs.end();
+                forecast.reused = None;
+            }
+        }
+        model.came_to(&twin);
+        calls.insert("twin", twin);
+    }
+    let mut first = first;
+    if model.shares() && row.twin != Twin::Alone {
+        first.runs = 0..=*first.runs.end();
+        first.reused = None;
+    }
+    calls.insert("first", first);
+    model.after_the_change();
+    let again = model.call(Call::Again);
+    model.came_to(&again);
+    calls.insert("again", again);
+    if row.second != Second::Nobody {
+        calls.insert("second", model.call(Call::Second));
+    }
+    Expected { calls, together }
+}
+
+impl Model<'_> {
+    /// What a call comes to, on its way through the pipeline.
+    fn call(&self, call: Call) -> Forecast {
+        let row = self.row;
+        let is_later = matches!(call, Call::Again | Call::Second);
+        if is_later && let Some(refused) = self.refused_now() {
+            return refused;
+        }
+        if row.sent == Sent::Wrong {
+            return Forecast::failed(ErrorKind::InvalidArgs);
+        }
+        let is_remembered = is_later && self.is_remembered(call);
+        let is_asked = row.has_approver() && !is_remembered;
+        if self.is_interrupted_waiting(call) {
+            return self.interrupted(call, 0).asked(is_asked);
+        }
+        match row.consent {
+            Consent::Denies => return Forecast::failed(ErrorKind::Denied).asked(true),
+            _ if row.is_stored() && row.is_nested() => return cannot_wait(0),
+            Consent::Expires if row.meanwhile == Meanwhile::Removed => {
+                return Forecast::failed(ErrorKind::NotFound);
+            }
+            Consent::Expires => return Forecast::failed(ErrorKind::Denied),
+            _ if row.is_stored() => {
+                if let Some(refused) = self.refused_on_return(call) {
+                    return refused;
+                }
+            }
+            _ => {}
+        }
+        if row.body == Body::Client {
+            return self.delivered(call).asked(is_asked);
+        }
+        let kept = if is_later { self.kept_for(call) } else { Some(false) };
+        let reused = Forecast { reused: Some(true), ..Forecast::of(Kind::Success, 0) };
+        let runs = self.admitted(call);
+        match kept {
+            Some(true) => reused,
+            Some(false) => runs,
+            None => runs.or(&reused),
+        }
+        .asked(is_asked)
+    }
+
+    /// Calls that come after the change and the shutdown.
+    fn refused_now(&self) -> Option<Forecast> {
+        if self.row.is_shut_down() {
+            return Some(Forecast::failed(ErrorKind::Unavailable));
+        }
+        let is_wrong = self.row.sent == Sent::Wrong;
+        Some(Forecast::failed(match self.row.meanwhile {
+            Meanwhile::Removed => ErrorKind::NotFound,
+            Meanwhile::Blocked => ErrorKind::Unavailable,
+            Meanwhile::Constrained if !is_wrong => ErrorKind::Constraint,
+            _ => return None,
+        }))
+    }
+
+    /// Calls that waited in the store while something changed.
+    fn refused_on_return(&self, call: Call) -> Option<Forecast> {
+        let is_later = matches!(call, Call::Again | Call::Second);
+        let denied = Forecast::failed(ErrorKind::Denied);
+        match self.row.meanwhile {
+            Meanwhile::Revoked => Some(denied),
+            _ if is_later => None,
+            Meanwhile::Changed => Some(denied),
+            Meanwhile::Removed => Some(Forecast::failed(ErrorKind::NotFound)),
+            Meanwhile::Blocked => Some(Forecast::failed(ErrorKind::Unavailable).or(&denied)),
+            Meanwhile::Constrained => Some(Forecast::failed(ErrorKind::Constraint)),
+            _ => None,
+        }
+    }
+
+    /// The output of a client: it is taken over, though the tool could not be called any more.
+    fn delivered(&self, call: Call) -> Forecast {
+        if self.row.is_nested() {
+            return cannot_wait(0);
+        }
+        let success = Forecast::of(Kind::Success, 0);
+        match (self.refused_on_return(call), self.row.meanwhile) {
+            (Some(refused), Meanwhile::Blocked | Meanwhile::Constrained) => success.or(&refused),
+            (Some(refused), _) => refused,
+            (None, _) => success,
+        }
+    }
+
+    /// Breaker, rate, and then the body.
+    fn admitted(&self, call: Call) -> Forecast {
+        let row = self.row;
+        let open = match (call, row.second) {
+            (Call::Second, Second::OtherUser) => row.breaker == Breaker::OpenForOther,
+            _ => row.breaker == Breaker::Open,
+        };
+        if open && !self.is_fresh(call) && !self.is_changed(call) || self.has_opened(call) {
+            return Forecast::failed(ErrorKind::Paused);
+        }
+        let exhausted = Forecast::failed(ErrorKind::RateLimited);
+        if row.rate == Rate::Exhausted && !self.is_fresh(call) {
+            return exhausted;
+        }
+        let runs = self.run(call);
+        // A process that was started again lets as many pass as the first did before the row.
+        if row.rate == Rate::Exhausted { runs.or(&exhausted) } else { runs }
+    }
+
+    /// The body's own end.
+    fn run(&self, call: Call) -> Forecast {
+        let row = self.row;
+        if self.is_interrupted_running(call) {
+            let least = usize::from(call == Call::First);
+            let mut forecast = self.interrupted(call, 1);
+            forecast.runs = least..=1;
+            return forecast;
+        }
+        let tried_again = row.retry == Retry::Once;
+        let success = match row.output {
+            Output::LargeData => Kind::Failure(ErrorKind::InvalidOutput),
+            _ => Kind::Success,
+        };
+        let failure = Kind::Failure(ErrorKind::Execution);
+        let mut forecast = match row.ending {
+            Ending::Succeeds => Forecast::of(success, 1),
+            Ending::Fails => Forecast::of(failure, 1),
+            Ending::Recovers if tried_again => Forecast::of(success, 2),
+            Ending::LeavesHalf if tried_again => Forecast::of(failure, 2),
+            Ending::Recovers | Ending::LeavesHalf => Forecast::of(failure, 1),
+            Ending::Panics => Forecast::of(Kind::Failure(ErrorKind::Panic), 1),
+            Ending::Hangs => Forecast::of(Kind::Failure(ErrorKind::Timeout), 1),
+            Ending::Asks if row.is_nested() => cannot_wait(1),
+            Ending::Asks => match self.refused_on_return(call) {
+                Some(refused) if !row.is_stored() || row.meanwhile == Meanwhile::Revoked => {
+                    Forecast { runs: 1..=1, ..refused }
+                }
+                _ => Forecast::of(success, 2),
+            },
+        };
+        // Calls that wait in the store go on one after the other, before the shutdown or after it.
+        if row.is_stored() && row.is_shut_down() && call == Call::Twin {
+            forecast = forecast.or(&self.interrupted(call, 0));
+        }
+        if row.pool == Pool::Full && matches!(call, Call::First | Call::Twin) {
+            // Whether waiting for a thread counts against the limit is open. What was not begun by
+            // then never begins.
+            let late = Forecast::of(Kind::Failure(ErrorKind::Timeout), 0);
+            return forecast.or(&late);
+        }
+        forecast
+    }
+
+    /// The call and its twin may have one answer.
+    fn shares(&self) -> bool {
+        self.row.reuse != Reuse::Nothing
+    }
+
+    /// The call and its twin are made so that one of them gets the other's answer.
+    fn shares_for_certain(&self) -> bool {
+        let row = self.row;
+        let joined = match row.twin {
+            Twin::Alone => false,
+            Twin::SameBatch => true,
+            Twin::Beside => row.reuse == Reuse::Cache && !row.is_nested(),
+        };
+        joined
+            && !row.is_stored()
+            && row.ending != Ending::Asks
+            && row.interruption == Interruption::Nothing
+            && row.looks == Looks::Nothing
+            && row.pool == Pool::Free
+    }
+
+    /// The call if it had no twin.
+    fn alone(&self) -> Forecast {
+        self.call(Call::First)
+    }
+
+    fn interrupted(&self, call: Call, runs: usize) -> Forecast {
+        let dropped =
+            matches!(self.row.interruption, Interruption::DropWaiting | Interruption::DropRunning);
+        if dropped {
+            return Forecast::of(Kind::Dropped, runs);
+        }
+        let cancelled = Forecast::of(Kind::Failure(ErrorKind::Cancelled), runs);
+        // Calls of a batch that come after it are not let in.
+        let is_late = call == Call::Twin && self.row.is_shut_down();
+        if is_late {
+            return cancelled.or(&Forecast::failed(ErrorKind::Unavailable));
+        }
+        cancelled
+    }
+
+    fn is_interrupted(&self, call: Call) -> bool {
+        match call {
+            Call::First => true,
+            Call::Twin if self.row.is_stored() => false,
+            Call::Twin => self.row.twin == Twin::SameBatch || self.row.is_shut_down(),
+            Call::Again | Call::Second => false,
+        }
+    }
+
+    fn is_interrupted_waiting(&self, call: Call) -> bool {
+        self.row.is_interrupted_waiting() && self.is_interrupted(call)
+    }
+
+    fn is_interrupted_running(&self, call: Call) -> bool {
+        self.row.is_interrupted_running() && self.is_interrupted(call)
+    }
+
+    /// Whether the program was started again before the call came to the breaker.
+    fn is_fresh(&self, call: Call) -> bool {
+        let is_later = matches!(call, Call::Again | Call::Second);
+        self.row.meanwhile == Meanwhile::Restarted && (is_later || self.row.is_stored())
+    }
+
+    fn is_changed(&self, call: Call) -> bool {
+        let is_later = matches!(call, Call::Again | Call::Second);
+        self.row.meanwhile == Meanwhile::Changed && is_later
+    }
+
+    /// Whether calls of the row itself have opened the breaker.
+    fn has_opened(&self, call: Call) -> bool {
+        let is_ada = call != Call::Second || self.row.second != Second::OtherUser;
+        is_ada && self.timeouts >= 3
+    }
+
+    fn is_remembered(&self, call: Call) -> bool {
+        let row = self.row;
+        let is_same = match (call, row.second) {
+            (Call::Second, Second::OtherUser | Second::OtherSession) => false,
+            (Call::Second, Second::OtherProject) => row.injected == Injected::Nothing,
+            _ => true,
+        };
+        // What was approved before the change, or before the restart, or never.
+        let holds = call == Call::Second
+            || !matches!(row.meanwhile, Meanwhile::Changed | Meanwhile::Restarted)
+                && (!row.is_interrupted_waiting()
+                    || row.twin == Twin::Beside && !row.is_shut_down());
+        row.consent == Consent::Remembers && is_same && holds
+    }
+
+    /// Whether an answer is kept for this later call.
+    fn kept_for(&self, call: Call) -> Option<bool> {
+        let row = self.row;
+        let looks = row.looks == Looks::Session;
+        let fits = match (call, row.second) {
+            (Call::Second, Second::OtherUser) => false,
+            (Call::Second, Second::OtherProject) => row.injected == Injected::Nothing,
+            (Call::Second, Second::OtherSession) => row.reuse == Reuse::Cache && !looks,
+            _ => true,
+        };
+        match self.kept {
+            Some(false) => Some(false),
+            _ if !fits => Some(false),
+            // An answer that depends on the session need not be kept.
+            _ if looks => None,
+            kept => kept,
+        }
+    }
+
+    /// Notes what a call leaves behind.
+    fn came_to(&mut self, forecast: &Forecast) {
+        let row = self.row;
+        let keeps = matches!(row.reuse, Reuse::Cache | Reuse::Session) && row.body != Body::Client;
+        if keeps && forecast.ends.contains(&Kind::Success) {
+            let certain = forecast.is_success();
+            self.kept = if certain || self.kept == Some(true) { Some(true) } else { None };
+        }
+        let timeout = Kind::Failure(ErrorKind::Timeout);
+        self.timeouts += usize::from(forecast.ends.contains(&timeout));
+    }
+
+    /// What the change of the row takes away.
+    fn after_the_change(&mut self) {
+        let row = self.row;
+        let runs_after = row.is_stored() || row.ending == Ending::Asks && !row.is_nested();
+        match row.meanwhile {
+            Meanwhile::Changed => (self.kept, self.timeouts) = (Some(false), 0),
+            Meanwhile::Restarted if !runs_after => (self.kept, self.timeouts) = (Some(false), 0),
+            _ => {}
+        }
+    }
+}
+
+/// A call that another call makes and that would have to wait.
+fn cannot_wait(runs: usize) -> Forecast {
+    let unavailable = Forecast::of(Kind::Failure(ErrorKind::Unavailable), runs);
+    Forecast::of(Kind::Failure(ErrorKind::RequiresApproval), runs).or(&unavailable)
+}

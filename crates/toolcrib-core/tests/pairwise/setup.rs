@@ -1,0 +1,395 @@
+//! The executor of a row: its tools, its stores, and whoever watches it.
+
+use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+
+use serde_json::{Value, json};
+use toolcrib_core::approval::{
+    ApprovalRequest, Approver, CallerRights, Decision, Remember, Standing,
+};
+use toolcrib_core::audit::{AuditArguments, AuditRecord, AuditSink, AuditTrail};
+use toolcrib_core::clock::Timestamp;
+use toolcrib_core::events::EventBus;
+use toolcrib_core::masking::Mask;
+use toolcrib_core::meta::meta_entries;
+use toolcrib_core::policy::{ArgumentPattern, Policy, PolicyMode, PolicyRule};
+use toolcrib_core::spill::{
+    Handle, MemorySpill, Owner, Page, SpillError, SpillLimits, SpillStore, Spilled,
+    read_output_entry,
+};
+use toolcrib_core::suspension::{Caller, MemorySuspensions};
+use toolcrib_core::{
+    Change, Executor, ExecutorConfig, Registry, RegistryBuilder, RegistrySnapshot, SourceUnit,
+    after,
+};
+use toolcrib_tool::{
+    Arguments, BoxFuture, CachePolicy, CallContext, Constraint, ContextValues, Dedupe, Injection,
+    Layer, RateLimit, RetryPolicy, Source, ToolCall, ToolDefinition, ToolDefinitionBuilder,
+    ToolEntry, ToolError, ToolOutcome, ToolResult, tool_fn,
+};
+
+use crate::bodies::{BUDGET, LIMIT, Maker, Neighbor, SECRET, Subject};
+use crate::factors::{
+    Barrier, Body, Consent, Injected, Instance, Meanwhile, Middleware, Rate, Retry, Reuse, Rights,
+    Row, Secret, Slots,
+};
+use crate::witness::{Deed, Seen, Witness, lock};
+
+/// What outlives an executor, and what all of a row share.
+pub(crate) struct Setup {
+    pub(crate) row: Row,
+    pub(crate) witness: Arc<Witness>,
+    pub(crate) suspensions: Arc<MemorySuspensions>,
+    pub(crate) bus: EventBus,
+    pub(crate) clients: Arc<Clients>,
+    /// Calls that are made before the row begins, which the rate must let pass.
+    pub(crate) earlier: u32,
+    /// The body and, for bodies made per call, the factory: the same after a reload.
+    subject: ToolEntry,
+}
+
+/// The unit that declares the tool.
+fn unit() -> SourceUnit {
+    SourceUnit::new(Layer::Manifest, "subject.yaml")
+}
+
+fn source() -> Source {
+    Source::new(Layer::Manifest, "subject.yaml")
+}
+
+impl Setup {
+    pub(crate) fn new(row: Row, earlier: u32) -> Self {
+        let witness = Arc::new(Witness::default());
+        Self {
+            row,
+            subject: subject(&row, &witness, 1, earlier),
+            witness,
+            suspensions: Arc::default(),
+            bus: EventBus::new(10_000),
+            clients: Arc::default(),
+            earlier,
+        }
+    }
+
+    /// The tools as they are when the program starts.
+    pub(crate) fn tools(&self, spill: &Arc<WatchedSpill>) -> RegistrySnapshot {
+        let mut builder = RegistryBuilder::new();
+        let mut entries = vec![self.subject.clone(), outer(), neighbor(&self.witness)];
+        entries.push(charge(&self.witness));
+        entries.push(read_output_entry(Arc::clone(spill) as Arc<dyn SpillStore>));
+        entries.extend(meta_entries());
+        for entry in entries {
+            let _ = builder.register(entry);
+        }
+        builder.build()
+    }
+
+    /// An executor and its audit log: over the tools of another one, or over those at the start.
+    pub(crate) fn executor(
+        &self,
+        policy: Policy,
+        over: Option<&Executor>,
+    ) -> (Executor, Arc<Records>) {
+        let row = self.row;
+        let spill = Arc::new(WatchedSpill {
+            store: MemorySpill::new(SpillLimits::default()),
+            witness: Arc::clone(&self.witness),
+        });
+        let tools = match over {
+            None => self.tools(&spill),
+            Some(other) => other.registry().snapshot().evolve([]).expect("no change").0,
+        };
+        let audit = Arc::new(Records::default());
+        let mut config = ExecutorConfig::default();
+        config.data_bytes = 4_096;
+        let start = (tokio::time::Instant::now(), 1_000_000 + self.witness.now());
+        let now = move || {
+            let passed = u64::try_from(start.0.elapsed().as_millis()).unwrap_or(u64::MAX);
+            Timestamp::from_unix_millis(start.1.saturating_add(passed))
+        };
+        let trail = AuditTrail::new(Arc::clone(&audit) as Arc<dyn AuditSink>)
+            .with_arguments(AuditArguments::Redacted)
+            .with_clock(|| SystemTime::UNIX_EPOCH);
+        let mut executor = Executor::builder(Registry::new(tools))
+            .config(config)
+            .policy(policy)
+            .spill(spill)
+            .audit(trail)
+            .events(self.bus.clone())
+            .clock(Arc::new(now))
+            .suspensions(self.suspensions.clone());
+        if row.secret != Secret::Nowhere {
+            executor = executor.mask(Mask::new([SECRET.to_owned()]).expect("a mask"));
+        }
+        executor = match row.middleware {
+            Middleware::Nothing => executor,
+            Middleware::Passes => executor.middleware(after(|_, _| {})),
+            Middleware::Tags => executor.middleware(after(|_, result| *result = tagged(result))),
+        };
+        // Where the caller may not approve, nobody must ask on its behalf.
+        if row.has_approver() || row.is_stored() && row.rights == Rights::MayNot {
+            let person = Person { row, witness: Arc::clone(&self.witness) };
+            executor = executor.approver(Arc::new(person));
+        }
+        let executor = executor.build();
+        executor.add_caller_rights(&self.clients);
+        (executor, audit)
+    }
+
+    /// What becomes of the tool while the call waits.
+    pub(crate) fn change(&self, executor: &Executor) {
+        let replaced = |entry| Change::Replace { unit: unit(), entries: vec![entry] };
+        let change = match self.row.meanwhile {
+            Meanwhile::Nothing | Meanwhile::Restarted => return,
+            Meanwhile::Revoked => return self.clients.revoked.store(true, Ordering::SeqCst),
+            Meanwhile::Reloaded => replaced(self.subject.clone()),
+            Meanwhile::Changed => replaced(subject(&self.row, &self.witness, 2, self.earlier)),
+            Meanwhile::Constrained => {
+                replaced(self.subject.clone().with_constraint(Arc::new(Never)))
+            }
+            Meanwhile::Blocked => replaced(self.subject.clone().blocked("its trust is withdrawn")),
+            Meanwhile::Removed => Change::Remove { unit: unit() },
+        };
+        executor.registry().apply([change]).expect("a change of one unit");
+    }
+
+    /// The policy that the row is about.
+    pub(crate) fn policy(&self) -> Policy {
+        if self.row.consent == Consent::Free {
+            return Policy::default();
+        }
+        let ask =
+            PolicyRule::ask().tool("subject").argument("mode", ArgumentPattern::equals("work"));
+        Policy::new(PolicyMode::Guarded, [ask]).expect("a policy")
+    }
+}
+
+/// The tool that is called, in its first or its second version.
+fn subject(row: &Row, witness: &Arc<Witness>, version: u32, earlier: u32) -> ToolEntry {
+    let definition = definition(row, version, earlier).build().expect("a definition");
+    if row.body == Body::Client {
+        return ToolEntry::client(definition, source());
+    }
+    let (witness, row) = (Arc::clone(witness), *row);
+    match row.instance {
+        Instance::Shared => {
+            let body = Subject { witness, row, version, is_own: false };
+            ToolEntry::new(definition, Arc::new(body), source())
+        }
+        Instance::PerUse => {
+            let factory = Maker { witness, row, version };
+            ToolEntry::per_use(definition, Arc::new(factory), source())
+        }
+    }
+}
+
+fn definition(row: &Row, version: u32, earlier: u32) -> ToolDefinitionBuilder {
+    let reuses = matches!(row.reuse, Reuse::Cache | Reuse::Session);
+    let schema = json!({
+        "properties": {
+            "mode": {"type": "string"}, "n": {"type": "integer"}, "note": {"type": "string"},
+            "project": {"type": "string"},
+        },
+        "required": ["mode", "n"],
+        "additionalProperties": false,
+    });
+    let mut definition = ToolDefinition::builder("subject")
+        .description(format!("Do the work, in version {version}."))
+        .version(version.to_string())
+        .input_schema(schema)
+        .timeout(Duration::from_millis(LIMIT))
+        .output_chars(BUDGET)
+        .blocking(row.body == Body::Blocking)
+        .parallel(row.barrier == Barrier::Parallel)
+        .read_only(reuses)
+        .idempotent(reuses || row.retry == Retry::Once);
+    if row.injected == Injected::Project {
+        definition = definition.injections(vec![Injection::new("project", "project_id")]);
+    }
+    definition = match row.reuse {
+        Reuse::Nothing => definition,
+        Reuse::Cache => definition.cache(CachePolicy::new()),
+        Reuse::Session => definition.dedupe(Dedupe::Session),
+        Reuse::Batch => definition.dedupe(Dedupe::Batch),
+    };
+    if row.slots == Slots::Contended {
+        definition = definition.max_concurrent(1);
+    }
+    if row.retry == Retry::Once {
+        definition = definition.retry(RetryPolicy::new(1).with_backoff(Duration::from_millis(50)));
+    }
+    let calls = match row.rate {
+        Rate::Unlimited => return definition,
+        Rate::Enough => 1_000,
+        Rate::Exhausted => earlier,
+    };
+    // So long that none comes back during a row.
+    let per = Duration::from_secs(1_000_000_000);
+    let calls = NonZeroU32::new(calls).expect("there is an earlier call");
+    definition.rate(RateLimit::new(calls, per).expect("a time"))
+}
+
+/// A rule that lets no call pass.
+#[derive(Debug)]
+struct Never;
+
+impl Constraint for Never {
+    fn check(&self, _: &Arguments, _: &ContextValues) -> Result<(), ToolError> {
+        Err(ToolError::execution("not any more"))
+    }
+}
+
+fn host(
+    name: &str,
+    schema: Value,
+    body: impl toolcrib_tool::Tool,
+    timeout: Option<Duration>,
+) -> ToolEntry {
+    let mut definition = ToolDefinition::builder(name).description("Help.").input_schema(schema);
+    if let Some(timeout) = timeout {
+        definition = definition.timeout(timeout);
+    }
+    let definition = definition.build().expect("a definition");
+    ToolEntry::new(definition, Arc::new(body), Source::new(Layer::Host, "test"))
+}
+
+/// Calls the tool as part of its own work.
+fn outer() -> ToolEntry {
+    let body = tool_fn(|arguments: Value, cx: CallContext| async move {
+        let id = format!("{}.1", cx.call_id().as_str());
+        let call = ToolCall::new(id, "subject", arguments["arguments"].clone());
+        cx.call(call).await.into_result().map(ToolOutcome::Done)
+    });
+    let schema = json!({"properties": {"arguments": {"type": "object"}}});
+    host("outer", schema, body, Some(Duration::MAX))
+}
+
+fn neighbor(witness: &Arc<Witness>) -> ToolEntry {
+    host("neighbor", json!({"properties": {}}), Neighbor(Arc::clone(witness)), None)
+}
+
+/// What no call may reach that was cancelled.
+fn charge(witness: &Arc<Witness>) -> ToolEntry {
+    let witness = Arc::clone(witness);
+    let body = tool_fn(move |_: Value, _| {
+        witness.see(Seen::Charged);
+        async { "charged" }
+    });
+    host("charge", json!({"properties": {}}), body, None)
+}
+
+/// The same result with a part more.
+fn tagged(result: &ToolResult) -> ToolResult {
+    let Some(output) = result.output().filter(|_| result.is_success()) else {
+        return result.clone();
+    };
+    let output = output.clone().with_content("tagged");
+    let id = result.call_id().clone();
+    ToolResult::success(id, result.tool(), output, result.duration())
+        .with_cached(result.cached())
+        .with_skipped(result.skipped())
+        .with_truncated(result.truncated())
+}
+
+/// Keeps the audit log.
+#[derive(Default)]
+pub(crate) struct Records(pub(crate) Mutex<Vec<AuditRecord>>);
+
+impl AuditSink for Records {
+    fn record(&self, record: &AuditRecord) {
+        lock(&self.0).push(record.clone());
+    }
+}
+
+/// What the clients may do now.
+#[derive(Default)]
+pub(crate) struct Clients {
+    revoked: AtomicBool,
+}
+
+impl CallerRights for Clients {
+    fn standing(&self, caller: &Caller) -> Standing {
+        match caller.client_name() {
+            Some("desk") if self.revoked.load(Ordering::SeqCst) => {
+                Standing::Revoked { reason: "its token was revoked".into() }
+            }
+            _ => Standing::Unmanaged,
+        }
+    }
+}
+
+/// Decides after two seconds, and says what it was shown.
+struct Person {
+    row: Row,
+    witness: Arc<Witness>,
+}
+
+/// How long a person thinks, in milliseconds: longer than the tool's limit.
+pub(crate) const THINKING: u64 = 2_000;
+
+/// The arguments that a person puts in place of the model's.
+pub(crate) const CHANGED: &str = r#"{"mode":"work","n":2}"#;
+
+impl Approver for Person {
+    fn decide<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, Decision> {
+        self.witness.text("question", request.text());
+        self.witness.text("question", request.to_value().to_string());
+        let (call, mut deed) = (request.call_id.as_str().to_owned(), deed_of(request));
+        self.witness.see(Seen::Asked { call: call.clone(), deed: deed.clone() });
+        Box::pin(async move {
+            tokio::time::sleep(Duration::from_millis(THINKING)).await;
+            let remembered = self.row.consent == Consent::Remembers;
+            let decision = match self.row.consent {
+                Consent::Denies => return Decision::deny("not today"),
+                Consent::Changes => {
+                    CHANGED.clone_into(&mut deed.arguments);
+                    Decision::approve_changed(CHANGED)
+                }
+                Consent::Remembers => Decision::approve().remembered(Remember::SameCall),
+                _ => Decision::approve(),
+            };
+            self.witness.see(Seen::Approved { call, deed, remembered });
+            decision
+        })
+    }
+}
+
+/// What a question says of the call. The arguments are taken from where they are not masked.
+pub(crate) fn deed_of(request: &ApprovalRequest) -> Deed {
+    let version = request.definition.as_ref().and_then(|definition| definition.version());
+    Deed {
+        version: version.and_then(|version| version.parse().ok()).unwrap_or(0),
+        arguments: request.arguments.as_str().to_owned(),
+        project: request.shown.injected.get("project").and_then(Value::as_str).map(str::to_owned),
+        user: request.asker.user.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned(),
+    }
+}
+
+/// Keeps outputs, and shows what was kept.
+pub(crate) struct WatchedSpill {
+    store: MemorySpill,
+    witness: Arc<Witness>,
+}
+
+impl SpillStore for WatchedSpill {
+    fn put<'a>(
+        &'a self,
+        owner: &'a Owner,
+        spilled: Spilled,
+    ) -> BoxFuture<'a, Result<Handle, SpillError>> {
+        self.witness.text("spill", spilled.text.clone());
+        self.store.put(owner, spilled)
+    }
+
+    fn read<'a>(
+        &'a self,
+        owner: &'a Owner,
+        handle: &'a Handle,
+        offset: usize,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Page, SpillError>> {
+        self.store.read(owner, handle, offset, limit)
+    }
+}

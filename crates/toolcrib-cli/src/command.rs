@@ -99,6 +99,8 @@ pub(crate) enum Command {
     Approvals(approvals::ApprovalsOptions),
     /// End the reservation of a name in the servers that run
     Release(running::ReleaseOptions),
+    /// End the pause of a tool that timed out repeatedly, in the servers that run
+    Reset(running::ResetOptions),
     /// Print the tools in a provider's format
     Export(export::ExportOptions),
     /// Show the settings that are in effect, and where each is from
@@ -168,6 +170,7 @@ pub(crate) fn run(options: &Options, command: &Command) -> anyhow::Result<Exit> 
         Command::Stats(own) => running::stats(options, own),
         Command::Approvals(own) => approvals::run(options, own),
         Command::Release(own) => running::release(options, own),
+        Command::Reset(own) => running::reset(options, own),
         Command::Export(own) => export::run(options, own),
         Command::Doctor(own) => doctor::run(options, own),
         Command::Schema(own) => schema::run(own),

@@ -68,5 +68,6 @@ pub fn main_with(arguments: impl IntoIterator<Item = impl Into<OsString> + Clone
     };
     // What a command tool started must not outlive us.
     toolcrib_sandbox::finish_kills(std::time::Duration::from_secs(2));
+    logging::finish();
     exit.into()
 }

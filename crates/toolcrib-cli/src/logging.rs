@@ -1,11 +1,26 @@
 //! Logs go to standard error, because standard output belongs to data and to protocols.
 
+mod lines;
+
 use std::io::IsTerminal;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use clap::ValueEnum;
 #[cfg(not(feature = "otlp"))]
 use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::fmt::writer::BoxMakeWriter;
 use tracing_subscriber::{EnvFilter, Layer as _};
+
+use lines::{Lines, Writer};
+
+/// How long the end of a server waits for its last lines to be written.
+const LAST_LINES: Duration = Duration::from_secs(1);
+
+type Stderr = anstream::AutoStream<std::io::Stderr>;
+
+/// The lines of a server, which does not wait for them to be read. Other commands have none.
+static LINES: OnceLock<Arc<Lines<Stderr>>> = OnceLock::new();
 
 /// What a line of the log looks like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -29,7 +44,14 @@ pub(crate) fn start(format: LogFormat, verbose: u8, server: bool) {
         _ => "trace",
     };
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
-    let log = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let writer = if server {
+        let lines = LINES.get_or_init(|| Arc::new(Lines::new(anstream::stderr)));
+        told_of_panics();
+        BoxMakeWriter::new(Writer(Arc::clone(lines)))
+    } else {
+        BoxMakeWriter::new(std::io::stderr)
+    };
+    let log = tracing_subscriber::fmt::layer().with_writer(writer);
     let log = match format {
         LogFormat::Text => log.with_ansi(std::io::stderr().is_terminal()).boxed(),
         LogFormat::Json => {
@@ -43,4 +65,33 @@ pub(crate) fn start(format: LogFormat, verbose: u8, server: bool) {
     let log = tracing_subscriber::registry().with(filter).with(log);
     // A host that embeds this and has a subscriber of its own keeps it.
     let _ = tracing::subscriber::set_global_default(log);
+}
+
+/// From now on a server does not wait for its log to be read. To be called once threads may be started.
+pub(crate) fn serve() {
+    if let Some(lines) = LINES.get() {
+        lines.start();
+    }
+}
+
+/// Writes a server's own line in its place among those of the log. Returns `false` where this is no
+/// server, and nothing was written.
+pub(crate) fn line(text: &str) -> bool {
+    let Some(lines) = LINES.get() else { return false };
+    lines.push(format!("{text}\n").into_bytes());
+    true
+}
+
+/// Waits a moment until what was logged is written.
+pub(crate) fn finish() {
+    if let Some(lines) = LINES.get() {
+        lines.flush(LAST_LINES);
+    }
+}
+
+/// Panics of tools are caught, and told of in the log: the usual message would wait for a reader.
+fn told_of_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        tracing::error!(panic = %panic, "a panic was caught, or ends the server");
+    }));
 }

@@ -38,6 +38,9 @@ pub(crate) fn json(value: &serde_json::Value) -> anyhow::Result<()> {
 
 /// Prints to standard error; a closed standard error stops nothing.
 pub(crate) fn note(text: impl AsRef<str>) {
+    if crate::logging::line(text.as_ref().trim_end()) {
+        return;
+    }
     let mut stderr = anstream::stderr().lock();
     let _ = writeln!(stderr, "{}", text.as_ref().trim_end());
 }

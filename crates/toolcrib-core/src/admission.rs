@@ -124,9 +124,10 @@ impl Admission {
         checked.map_err(|paused| refusal::paused(paused, self.config.consecutive_timeouts))
     }
 
-    /// Forgets the timeouts of a tool, for every identity: paused calls pass again.
-    pub(crate) fn reset_breaker(&self, tool: &str) {
-        self.breaker.reset(tool);
+    /// Forgets the timeouts of a tool, for every identity: paused calls pass again. Says for how many
+    /// identities it was paused.
+    pub(crate) fn reset_breaker(&self, tool: &str) -> usize {
+        self.breaker.reset(tool)
     }
 
     /// A slot, and whether it had to be waited for.

@@ -131,9 +131,10 @@ impl Executor {
         self.shared.answers.clear();
     }
 
-    /// Lets calls of a tool pass again that was paused after repeated timeouts.
-    pub fn resume(&self, tool: &str) {
-        self.shared.admission.reset_breaker(tool);
+    /// Lets calls of a tool pass again that was paused after repeated timeouts, for every identity;
+    /// says for how many it was paused.
+    pub fn resume(&self, tool: &str) -> usize {
+        self.shared.admission.reset_breaker(tool)
     }
 
     /// Hides these values, too, from now on: of secrets that were renewed. What was hidden stays so.

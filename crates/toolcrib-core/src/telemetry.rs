@@ -1,7 +1,7 @@
 //! Spans and events of calls, named as OpenTelemetry's conventions for generative AI name them.
 //!
 //! A call is a span `execute_tool` (`otel.name` carries the tool) with two events in it:
-//! `execute_start` at debug, and `execute_done` at error, warn or info by what became of the call.
+//! `execute_start` at info, and `execute_done` at error, warn or info by what became of the call.
 //! Where nobody listens, a call pays for a look at a flag.
 
 use std::time::Duration;
@@ -60,8 +60,8 @@ pub(crate) fn span(call: Call<'_>) -> Span {
 
 /// Says that a call has begun. The arguments, redacted, are made only if somebody reads them.
 pub(crate) fn started(call: Call<'_>, arguments: impl FnOnce() -> Value) {
-    if tracing::enabled!(tracing::Level::DEBUG) {
-        tracing::debug!(
+    if tracing::enabled!(tracing::Level::INFO) {
+        tracing::info!(
             component = COMPONENT,
             tool = call.label(),
             requested = call.requested(),

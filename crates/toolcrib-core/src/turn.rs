@@ -307,6 +307,7 @@ impl State {
 impl Turn {
     pub(crate) fn new(executor: &Executor, options: TurnOptions) -> Self {
         let snapshot = executor.shared.registry.snapshot();
+        let identity = identity(&options.values);
         let has_approver = options.approver.is_some() || executor.shared.approver.is_some();
         let state = State {
             may_approve: options.may_approve.unwrap_or(has_approver),
@@ -314,7 +315,6 @@ impl Turn {
             view: options.toolset.as_ref().map(|toolset| toolset.view(&snapshot)),
             toolset: options.toolset,
             snapshot,
-            identity: identity(&options.values),
             context: canonical_context(&options.values),
             session: options.session,
             services: options.services,
@@ -324,7 +324,9 @@ impl Turn {
             listeners: match (&executor.shared.bus, options.listeners.bus()) {
                 (Some(bus), None) => options.listeners.with_bus(bus.clone()),
                 _ => options.listeners,
-            },
+            }
+            .of_identity(&identity),
+            identity,
             cancellation: Arc::default(),
             values: options.values,
             max_concurrency: options
@@ -576,7 +578,8 @@ impl Turn {
             listeners: match &state.shared.bus {
                 Some(bus) => listeners.with_bus(bus.clone()),
                 None => listeners,
-            },
+            }
+            .of_identity(&suspension.identity().into()),
             approver: None,
             may_approve: may_approve && state.shared.approver.is_none(),
             client: caller.client_name().map(Arc::from),

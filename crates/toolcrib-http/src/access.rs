@@ -15,7 +15,8 @@ pub enum Right {
     Approve,
     /// See metrics, statistics, the state of files and servers, and the audit log.
     Observe,
-    /// Have the config and the declarations of tools read again, and end reservations of names.
+    /// Have the config and the declarations of tools read again, end reservations of names and pauses
+    /// of tools, and watch the events of everybody's calls, within its own tenant and toolset.
     Operate,
 }
 
@@ -41,4 +42,17 @@ pub(crate) enum Access {
     Open,
     /// Clients with this right.
     With(Right),
+    /// Clients with one of these rights.
+    WithOneOf(&'static [Right]),
+}
+
+impl Access {
+    /// The rights of which a client needs one; none where it is open.
+    pub(crate) fn rights(&self) -> &[Right] {
+        match self {
+            Self::Open => &[],
+            Self::With(right) => std::slice::from_ref(right),
+            Self::WithOneOf(rights) => rights,
+        }
+    }
 }

@@ -3,6 +3,7 @@
 pub(crate) mod approvals;
 pub(crate) mod calls;
 mod endpoints;
+pub(crate) mod events;
 pub(crate) mod health;
 pub(crate) mod operations;
 pub(crate) mod result;
@@ -18,6 +19,7 @@ use axum::body::Bytes;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use serde::Serialize;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{Instrument as _, Span};
 
@@ -39,6 +41,8 @@ struct Shared {
     idempotency: Idempotency,
     /// Work that goes on whether or not its client stays.
     tasks: TaskTracker,
+    /// Cancelled when the server stops.
+    closing: CancellationToken,
     /// The `OpenAPI` document, made once.
     document: Bytes,
 }
@@ -52,6 +56,7 @@ impl Api {
             traffic,
             idempotency,
             tasks: TaskTracker::new(),
+            closing: CancellationToken::new(),
             document: document.to_string().into(),
         }))
     }
@@ -82,6 +87,11 @@ impl Api {
         };
         let done = self.0.tasks.spawn(work.instrument(Span::current())).await;
         done.map_err(|error| Problem::internal("the request could not be finished", &error))
+    }
+
+    /// Cancelled when the server stops, for streams that have no end of their own.
+    pub(crate) fn closing(&self) -> &CancellationToken {
+        &self.0.closing
     }
 
     /// Waits for all that goes on without its clients.

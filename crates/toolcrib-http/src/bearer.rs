@@ -12,7 +12,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
-use crate::Right;
+use crate::access::Access;
 use crate::client::{Client, Clients};
 use crate::entitlement::{Ended, Entered};
 use crate::gate::{Counted, Pass, TooMuch};
@@ -23,12 +23,12 @@ use crate::revocation::UntilRevoked;
 
 /// Lets a request pass whose client has the right, and hands on who it is.
 pub(crate) async fn require(
-    State((clients, right)): State<(Arc<LiveClients>, Right)>,
+    State((clients, access)): State<(Arc<LiveClients>, Access)>,
     mut request: Request,
     next: Next,
 ) -> Response {
     let clients = clients.now();
-    let (client, pass) = match enter(&clients, right, request.headers()) {
+    let (client, pass) = match enter(&clients, access, request.headers()) {
         Ok(entered) => entered,
         Err(refused) => {
             let caller = refused.caller().cloned();
@@ -52,12 +52,13 @@ pub(crate) async fn require(
 /// Finds out who asks, and lets them in if they may and it is their turn.
 pub(crate) fn enter<'c>(
     clients: &'c Clients,
-    right: Right,
+    access: Access,
     headers: &HeaderMap,
 ) -> Result<(&'c Arc<Client>, Pass), Refused<'c>> {
     let client = client(clients, headers).map_err(Refused::Unknown)?;
-    if !client.may(right) {
-        return Err(Refused::Forbidden(client, right));
+    let rights = access.rights();
+    if !rights.iter().any(|right| client.may(*right)) {
+        return Err(Refused::Forbidden(client, access));
     }
     match client.gate.enter() {
         Ok(pass) => Ok((client, pass)),
@@ -110,7 +111,7 @@ where
 #[derive(Debug)]
 pub(crate) enum Refused<'c> {
     Unknown(Challenge),
-    Forbidden(&'c Client, Right),
+    Forbidden(&'c Client, Access),
     TooMuch(&'c Client, TooMuch),
 }
 
@@ -126,12 +127,14 @@ impl<'c> Refused<'c> {
     pub(crate) fn into_response(self) -> Response {
         match self {
             Self::Unknown(challenge) => challenge.into_response(),
-            Self::Forbidden(client, right) => {
+            Self::Forbidden(client, access) => {
+                let rights: Vec<_> =
+                    access.rights().iter().map(|right| format!("`{}`", right.as_str())).collect();
                 let detail = format!(
-                    "the token of `{}` lacks the right `{}`: add it to the token's `rights` in the \
+                    "the token of `{}` lacks the right {}: add it to the token's `rights` in the \
                      server's config",
                     client.name,
-                    right.as_str()
+                    rights.join(" or ")
                 );
                 Problem::new(StatusCode::FORBIDDEN, detail).into_response()
             }

@@ -160,6 +160,11 @@ impl Client {
         }
     }
 
+    /// Whether it sees only a part of the tools.
+    pub(crate) fn has_toolset(&self) -> bool {
+        self.turn.own_toolset().is_some()
+    }
+
     /// A turn over its tools, for one request.
     pub(crate) fn turn(&self, with: impl FnOnce(TurnOptions) -> TurnOptions) -> Turn {
         self.executor.turn(with(self.turn.clone()))

@@ -18,10 +18,12 @@ use tower::util::BoxCloneSyncService;
 use tracing::Instrument as _;
 
 use crate::Right;
+use crate::access::Access;
 use crate::admission::Admission;
 use crate::bearer;
 use crate::body::{self, BodyLimits};
 use crate::gate::Counted;
+use crate::lingering::Lingering;
 use crate::live_clients::LiveClients;
 use crate::observe::{NO_ROUTE, Observed};
 use crate::problem;
@@ -56,6 +58,9 @@ impl Direct {
         &self,
         request: Request<Incoming>,
     ) -> impl Future<Output = Result<Response, Infallible>> + Send {
+        let (head, body) = request.into_parts();
+        let body = Lingering::new(&head.headers, body);
+        let request = Request::from_parts(head, body);
         if request.method() == Method::POST && request.uri().path() == PATH {
             return self.checks.answer(request).map(Ok).left_future();
         }
@@ -73,7 +78,7 @@ struct Answered {
 }
 
 impl Checks {
-    async fn answer(&self, request: Request<Incoming>) -> Response {
+    async fn answer(&self, request: Request<Lingering>) -> Response {
         let observed = Observed::begin(&self.traffic, request.method(), request.headers());
         // Pinned first and lent: its state is large, and each hand-over would copy it.
         let checked = pin!(self.checked(request));
@@ -85,14 +90,14 @@ impl Checks {
         response
     }
 
-    async fn checked(&self, request: Request<Incoming>) -> Answered {
+    async fn checked(&self, request: Request<Lingering>) -> Answered {
         let refused = |response, caller| Answered { response, route: NO_ROUTE, caller };
         let (mut parts, body) = request.into_parts();
         if let Err(problem) = self.admission.check(&parts.uri, &parts.headers) {
             return refused(problem.into_response(), None);
         }
         let clients = self.clients.now();
-        let (client, pass) = match bearer::enter(&clients, Right::Call, &parts.headers) {
+        let (client, pass) = match bearer::enter(&clients, Access::With(Right::Call), &parts.headers) {
             Ok(entered) => entered,
             Err(turned_away) => {
                 let caller = turned_away.caller().cloned();

@@ -19,6 +19,7 @@ mod gate;
 mod idempotency;
 mod listen;
 mod listener;
+mod lingering;
 mod live_clients;
 mod mcp;
 mod metrics;

@@ -4,7 +4,6 @@ use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use crate::access::Access;
 use crate::endpoint::{Answer, Content, Endpoint, Parameter, schema_of};
 use crate::problem::ProblemBody;
 
@@ -49,11 +48,13 @@ fn operation(endpoint: &Endpoint, generator: &mut SchemaGenerator) -> Value {
         "summary": endpoint.summary,
         "responses": responses,
     });
-    if let Access::With(right) = endpoint.access {
-        operation["security"] = json!([{"bearer": []}]);
-        operation["description"] = json!(format!("Needs the right `{}`.", right.as_str()));
-    } else {
+    let rights: Vec<_> = endpoint.access.rights().iter().map(|right| right.as_str()).collect();
+    if rights.is_empty() {
         operation["security"] = json!([]);
+    } else {
+        operation["security"] = json!([{"bearer": []}]);
+        operation["description"] =
+            json!(format!("Needs the right `{}`.", rights.join("` or `")));
     }
     if !endpoint.parameters.is_empty() {
         let parameters = endpoint.parameters.iter().map(|own| parameter(own, generator));

@@ -187,7 +187,7 @@ impl IntoResponse for Problem {
         response.headers_mut().insert(CONTENT_TYPE, media_type());
         if let Some(wait) = self.retry_after {
             // Whole seconds, and never too early.
-            let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+            let seconds = wait.as_secs().saturating_add(u64::from(wait.subsec_nanos() > 0));
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
         }
         response

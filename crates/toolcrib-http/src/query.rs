@@ -40,6 +40,18 @@ impl Query {
         })
     }
 
+    /// `true` or `false`; `false` where it is absent.
+    pub(crate) fn switch(&mut self, key: &str) -> Result<bool, Problem> {
+        match self.0.remove(key).as_deref() {
+            None | Some("false") => Ok(false),
+            Some("true") => Ok(true),
+            Some(other) => {
+                let detail = format!("`{key}` in the query is `true` or `false`, not {other:?}");
+                Err(Problem::unfit(detail))
+            }
+        }
+    }
+
     /// Refuses what was not taken.
     pub(crate) fn finish(self) -> Result<(), Problem> {
         match self.0.into_keys().next() {

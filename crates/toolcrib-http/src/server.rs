@@ -217,6 +217,7 @@ impl HttpServer {
         let _ = stop.send(true);
         // Before anybody waits for them: they have no end of their own.
         self.mcp.end_streams();
+        api.closing().cancel();
         let drained = async {
             serving.as_mut().await;
             api.settled().await;

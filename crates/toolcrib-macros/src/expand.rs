@@ -279,6 +279,7 @@ fn body(
     let validates = settings.validate.is_some();
     let validate = settings.validate.as_ref().map(|check| validate(check, function, contract));
     let plan = settings.plan.as_ref().map(|plan| planned(plan, function, contract));
+    let refresh = settings.refresh.as_ref().map(|refresh| refreshed(refresh, contract));
     let wind_down = settings.wind_down.map(|time| {
         let time = duration(time);
         quote! {
@@ -315,6 +316,8 @@ fn body(
 
             #plan
 
+            #refresh
+
             #wind_down
         }
     }
@@ -340,6 +343,25 @@ fn planned(plan: &Path, function: &Function<'_>, contract: &TokenStream) -> Toke
         > {
             #parse
             #call.map(::core::option::Option::Some)
+        }
+    }
+}
+
+/// `Tool::refresh`, with a fn of the author's.
+fn refreshed(refresh: &Path, contract: &TokenStream) -> TokenStream {
+    let call = quote_spanned!(at(refresh)=> #refresh(__current).await);
+    quote! {
+        fn refresh<'a>(
+            &'a self,
+            __current: &'a #contract::ToolDefinition,
+        ) -> #contract::BoxFuture<
+            'a,
+            ::core::result::Result<
+                ::core::option::Option<#contract::ToolDefinition>,
+                #contract::ToolError,
+            >,
+        > {
+            ::std::boxed::Box::pin(async move { #call })
         }
     }
 }

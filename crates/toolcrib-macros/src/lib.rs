@@ -80,7 +80,8 @@ use proc_macro::TokenStream;
 /// | `reads("…", …)`, `writes("…", …)` | resources; a call that writes one makes what others read from it forgotten | none |
 /// | `approval = "always"` | calls wait for a person: `never`, `always`, or `destructive` ones | `never` |
 /// | `task = "required"` | calls may be answered with a task: `never`, `auto`: those that take long, or `required`: all | `auto` |
-/// | `refresh_every = "5m"` | how often `Tool::refresh` is asked | never |
+/// | `refresh = path` | an `async fn(&ToolDefinition) -> Result<Option<ToolDefinition>, ToolError>` that gives the definition as it should be now, or `None` if it is still right | it never changes |
+/// | `refresh_every = "5m"` | how often `refresh` is asked | when the host says so |
 /// | `validate = path` | a `fn(&Args, &CallContext) -> Result<(), ToolError>` that says what the schema cannot; it must not block | none |
 /// | `plan = path` | a `fn(&Args, &CallContext) -> Result<Plan, ToolError>` that says what a call would do, for dry runs; it starts, sends and writes nothing | it cannot say |
 /// | `available = path` | a `fn() -> Result<(), String>` that says whether the tool can run on this machine, and if not, why; asked when the registry is built | it can |

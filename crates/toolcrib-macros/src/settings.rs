@@ -40,6 +40,7 @@ const KNOWN: &[&str] = &[
     "approval",
     "task",
     "refresh_every",
+    "refresh",
     "validate",
     "plan",
     "available",
@@ -90,6 +91,8 @@ pub(crate) struct Settings {
     pub(crate) approval: Option<Ident>,
     pub(crate) task: Option<Ident>,
     pub(crate) refresh_every: Option<Duration>,
+    /// A fn that gives the definition as it should be now.
+    pub(crate) refresh: Option<Path>,
     /// A fn that checks the arguments.
     pub(crate) validate: Option<Path>,
     /// A fn that says what a call would do.
@@ -140,6 +143,10 @@ impl Parse for Settings {
         }
         if let Some(key) = key_of("retry").filter(|_| !idempotent) {
             let problem = "only an `idempotent` tool may be tried again";
+            return Err(Error::new(key.span(), problem));
+        }
+        if let Some(key) = key_of("refresh_every").filter(|_| settings.refresh.is_none()) {
+            let problem = "there is nothing to ask: name the fn that gives the definition, `refresh = FN`";
             return Err(Error::new(key.span(), problem));
         }
         Ok(settings)
@@ -193,6 +200,7 @@ impl Settings {
             }
             "reads" => self.reads = values(&texts(input)?),
             "writes" => self.writes = values(&texts(input)?),
+            "refresh" => self.refresh = Some(path(input)?),
             "validate" => self.validate = Some(path(input)?),
             "plan" => self.plan = Some(path(input)?),
             "available" => self.available = Some(path(input)?),

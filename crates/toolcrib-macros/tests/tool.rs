@@ -120,6 +120,11 @@ fn needs_a_tape_drive() -> Result<(), String> {
     Err("needs a tape drive".to_owned())
 }
 
+async fn described_anew(current: &ToolDefinition) -> Result<Option<ToolDefinition>, ToolError> {
+    let description = format!("{} Twice.", current.description());
+    Ok(Some(current.to_builder().description(description).build()?))
+}
+
 /// Has every policy and every kind of parameter.
 #[tool(
     read_only,
@@ -134,6 +139,7 @@ fn needs_a_tape_drive() -> Result<(), String> {
     approval = "destructive",
     task = "required",
     refresh_every = "5m",
+    refresh = described_anew,
     wind_down = "700ms",
     validate = even,
     plan = planned,
@@ -322,6 +328,16 @@ impl CallHost for Lender {
     fn services(&self) -> Option<&Services> {
         Some(&self.0)
     }
+}
+
+#[test]
+fn a_refresh_function_gives_the_definition() {
+    let current = definition("everything");
+    let body = (find("everything").body)();
+    let refreshed = poll_once(std::pin::pin!(body.refresh(&current))).unwrap().expect("a new definition");
+    assert_eq!(refreshed.description(), "Has every policy and every kind of parameter. Twice.");
+    assert_eq!(refreshed.input_schema(), current.input_schema());
+    assert_eq!(refreshed.rate(), current.rate());
 }
 
 #[test]

@@ -5,14 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, Method, Request, Response};
+use http::{HeaderMap, HeaderName, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
+use rmcp::transport::streamable_http_server::session::SessionManager as _;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 
 use crate::McpServer;
 use crate::connection::Connection;
 use crate::handler::Handler;
-use crate::http_service::McpBody;
+use crate::http_service::{McpBody, bare_text};
 use crate::known_sessions::{KnownSessions, McpSessions};
 use crate::session_streams::SessionStreams;
 
@@ -54,7 +55,21 @@ impl HttpSessions {
         let named = session(request.headers()).map(str::to_owned);
         let ends = request.method() == Method::DELETE;
         let listens = request.method() == Method::GET;
-        let response = self.inner.handle(request).await;
+        let is_there = match &named {
+            Some(id) if ends => self.is_there(id).await,
+            _ => false,
+        };
+        let mut response = self.inner.handle(request).await;
+        if ends && response.status().is_success() {
+            // The protocol library accepts (202) whatever id is named. Clients expect 200 or 204 of a
+            // session that has ended, and 404 where there is none.
+            if !is_there {
+                let text = "there is no such session: it has ended or was never begun";
+                return bare_text(StatusCode::NOT_FOUND, text.to_owned());
+            }
+            *response.status_mut() = StatusCode::NO_CONTENT;
+            *response.body_mut() = Full::default().boxed();
+        }
         // What a client names is noted only where there is such a session.
         let id = session(response.headers()).or(named.as_deref()).map(str::to_owned);
         let Some(id) = id.filter(|_| response.status().is_success()) else { return response };
@@ -76,6 +91,10 @@ impl HttpSessions {
             })
             .boxed()
         })
+    }
+
+    async fn is_there(&self, id: &str) -> bool {
+        self.manager.has_session(&id.to_owned().into()).await.unwrap_or(false)
     }
 
     /// The connection of the session that a message belongs to, if the message may be plain.

@@ -39,4 +39,4 @@ pub use http_service::{McpBody, McpHttpOptions, McpHttpService};
 pub use known_sessions::McpSessions;
 pub use server::{McpOptions, McpServer};
 pub use tasks::TaskOptions;
-pub use toolcrib_wire::{META_ERROR_KIND, META_NOTES, META_TRUNCATED};
+pub use toolcrib_wire::{META_ERROR_KIND, META_NOTES, META_RETRY_AFTER, META_TRUNCATED};

@@ -22,12 +22,13 @@ const PASSED_ON: usize = 64 * 1024;
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
 impl McpServer {
-    /// Serves the client at the other end of standard input and output until it closes its end
+    /// Serves the client at the other end of standard input and output until it closes one of its ends
     /// or `shutdown` completes.
     ///
     /// Standard output carries protocol messages only: log to standard error. At the end of
     /// input, calls that are running have 5 s to be answered; after `shutdown`, 2 s. Then they
-    /// are dropped.
+    /// are dropped. A client that no longer reads its answers is noticed when the next one is written:
+    /// calls that are running are cancelled, although its requests could still be read.
     ///
     /// Where standard input is not a pipe (a terminal), a read stays behind on the runtime's
     /// blocking pool: end the runtime with `shutdown_background` or by leaving the process.

@@ -95,6 +95,21 @@ impl ToolDefinition {
         ToolDefinitionBuilder::new(name.into())
     }
 
+    /// Starts a definition that says all that this one says: for
+    /// [`Tool::refresh`](crate::Tool::refresh), which changes some of it.
+    ///
+    /// ```
+    /// use toolcrib_tool::ToolDefinition;
+    ///
+    /// let search = ToolDefinition::builder("search").description("Search 3 tables.").build()?;
+    /// let grown = search.to_builder().description("Search 4 tables.").build()?;
+    /// assert_eq!((grown.name(), grown.description()), ("search", "Search 4 tables."));
+    /// # Ok::<(), toolcrib_tool::DefinitionError>(())
+    /// ```
+    pub fn to_builder(&self) -> ToolDefinitionBuilder {
+        ToolDefinitionBuilder::of(self.clone())
+    }
+
     pub(crate) fn for_client(mut self) -> Self {
         self.client = true;
         self

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::ToolOutput;
 
@@ -248,6 +248,35 @@ impl ToolError {
     /// How long to wait before the same call, if that is known.
     pub fn retry_after(&self) -> Option<Duration> {
         self.0.retry_after
+    }
+
+    /// The same in whole seconds, rounded up, as surfaces tell it.
+    pub fn retry_after_seconds(&self) -> Option<u64> {
+        let wait = self.0.retry_after?;
+        Some(wait.as_secs().saturating_add(u64::from(wait.subsec_nanos() > 0)))
+    }
+
+    /// The failure as JSON: `{kind, message, hints, retryable, retry_after?}`. `retry_after` is the
+    /// number of seconds to wait before the same call; it is absent where that is not known.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use toolcrib_tool::ToolError;
+    ///
+    /// let busy = ToolError::unavailable("busy").with_retry_after(Duration::from_millis(1_500));
+    /// assert_eq!(busy.to_value()["retry_after"], 2);
+    /// ```
+    pub fn to_value(&self) -> Value {
+        let mut failure = json!({
+            "kind": self.kind().as_str(),
+            "message": self.message(),
+            "hints": self.hints(),
+            "retryable": self.retryable(),
+        });
+        if let Some(seconds) = self.retry_after_seconds() {
+            failure["retry_after"] = seconds.into();
+        }
+        failure
     }
 
     /// What was produced before the failure, and [notes](Self::with_note).

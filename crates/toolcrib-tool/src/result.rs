@@ -203,12 +203,7 @@ impl ToolResult {
             record["meta"] = Value::Object(meta.clone());
         }
         if let Some(error) = self.error() {
-            record["error"] = json!({
-                "kind": error.kind().as_str(),
-                "message": error.message(),
-                "hints": error.hints(),
-                "retryable": error.retryable(),
-            });
+            record["error"] = error.to_value();
         }
         record
     }

@@ -2,13 +2,15 @@
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 /// The JSON Schema (draft 2020-12) of a Rust type, without the `$schema` and `title` keys.
 ///
 /// An object schema that does not say what happens to unknown properties refuses them, so that a
 /// misspelt argument is an error with a suggestion and not a silently ignored value. An optional
-/// property (`Option<T>`) has the schema of `T`: to leave it out is how to give no value.
+/// property (`Option<T>`) has the schema of `T`: to leave it out is how to give no value. Where `null`
+/// is a value of its own (in lists, for example) the schema offers both with `anyOf`: strict readers
+/// refuse a list of types.
 pub fn schema_for<T: JsonSchema>() -> Value {
     let generator = SchemaSettings::draft2020_12().into_generator();
     let mut schema = Value::from(generator.into_root_schema_for::<T>());
@@ -21,14 +23,50 @@ pub fn schema_for<T: JsonSchema>() -> Value {
             root.insert("additionalProperties".to_owned(), Value::Bool(false));
         }
     }
-    drop_null_of_optionals(&mut schema);
+    for_each_schema(&mut schema, &mut drop_null_of_optionals);
+    for_each_schema(&mut schema, &mut name_one_type);
     schema
+}
+
+/// Keywords whose value is a schema.
+const ONE: [&str; 9] = [
+    "additionalProperties",
+    "contains",
+    "else",
+    "if",
+    "items",
+    "not",
+    "propertyNames",
+    "then",
+    "unevaluatedProperties",
+];
+/// Keywords whose value is a list of schemas.
+const LISTED: [&str; 4] = ["allOf", "anyOf", "oneOf", "prefixItems"];
+/// Keywords whose value is a map of schemas.
+const NAMED: [&str; 4] = ["$defs", "dependentSchemas", "patternProperties", "properties"];
+
+/// Changes a schema and every schema in it, the outer ones first.
+fn for_each_schema(schema: &mut Value, change: &mut impl FnMut(&mut Map<String, Value>)) {
+    let Some(object) = schema.as_object_mut() else { return };
+    change(object);
+    for (keyword, value) in object {
+        let keyword = keyword.as_str();
+        match value {
+            Value::Array(several) if LISTED.contains(&keyword) => {
+                several.iter_mut().for_each(|one| for_each_schema(one, change));
+            }
+            Value::Object(named) if NAMED.contains(&keyword) => {
+                named.values_mut().for_each(|one| for_each_schema(one, change));
+            }
+            one if ONE.contains(&keyword) => for_each_schema(one, change),
+            _ => {}
+        }
+    }
 }
 
 /// An optional property is left out when it has no value, so its schema need not allow `null`,
 /// which several providers refuse.
-fn drop_null_of_optionals(schema: &mut Value) {
-    let Some(object) = schema.as_object_mut() else { return };
+fn drop_null_of_optionals(object: &mut Map<String, Value>) {
     let required = object.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
     if let Some(Value::Object(properties)) = object.get_mut("properties") {
         for (name, property) in properties {
@@ -37,13 +75,31 @@ fn drop_null_of_optionals(schema: &mut Value) {
             }
         }
     }
-    for (_, inner) in object {
-        match inner {
-            Value::Array(several) => several.iter_mut().for_each(drop_null_of_optionals),
-            Value::Object(named) => named.values_mut().for_each(drop_null_of_optionals),
-            _ => {}
-        }
+}
+
+/// Turns a list of types into `anyOf`, a branch for each. What describes the value stays outside.
+fn name_one_type(object: &mut Map<String, Value>) {
+    let Some(Value::Array(types)) = object.get("type") else { return };
+    if object.contains_key("anyOf") {
+        return;
     }
+    let types = types.clone();
+    let outside = ["$defs", "default", "deprecated", "description", "examples", "title"];
+    let (outer, inner): (Map<_, _>, Map<_, _>) =
+        std::mem::take(object).into_iter().partition(|(key, _)| outside.contains(&key.as_str()));
+    let branch = |kind: Value| {
+        if kind == "null" {
+            return json!({"type": "null"});
+        }
+        let mut branch = inner.clone();
+        if let Some(Value::Array(options)) = branch.get_mut("enum") {
+            options.retain(|option| !option.is_null());
+        }
+        branch.insert("type".to_owned(), kind);
+        Value::Object(branch)
+    };
+    *object = outer;
+    object.insert("anyOf".to_owned(), types.into_iter().map(branch).collect());
 }
 
 fn drop_null(property: &mut Value) {
@@ -78,7 +134,6 @@ fn drop_null(property: &mut Value) {
 mod tests {
     use schemars::JsonSchema;
     use serde::Deserialize;
-    use serde_json::json;
 
     use super::*;
 
@@ -91,6 +146,17 @@ mod tests {
         place: Option<Place>,
         must: Option<bool>,
         places: Vec<Option<bool>>,
+        #[serde(default)]
+        several: Vec<Inline>,
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    #[schemars(inline)]
+    #[expect(dead_code, reason = "only its schema is looked at")]
+    struct Inline {
+        /// Which line.
+        #[schemars(range(min = 1))]
+        line: Option<usize>,
     }
 
     #[derive(Deserialize, JsonSchema)]
@@ -108,7 +174,30 @@ mod tests {
             json!({"$ref": "#/$defs/Place", "description": "Where."})
         );
         assert_eq!(schema["$defs"]["Place"]["properties"]["floor"]["type"], "integer");
-        assert_eq!(schema["properties"]["places"]["items"]["type"], json!(["boolean", "null"]));
+        let line = &schema["properties"]["several"]["items"]["properties"]["line"];
+        assert_eq!((&line["type"], &line["minimum"]), (&json!("integer"), &json!(1)));
         assert_eq!(schema["required"], json!(["places"]));
+    }
+
+    #[test]
+    fn a_value_that_may_be_null_has_one_type_in_each_branch() {
+        let schema = schema_for::<Args>();
+        assert_eq!(
+            schema["properties"]["places"]["items"],
+            json!({"anyOf": [{"type": "boolean"}, {"type": "null"}]})
+        );
+        let mut bounded = json!({
+            "type": ["string", "null"],
+            "description": "Which.",
+            "enum": ["a", null],
+        });
+        for_each_schema(&mut bounded, &mut name_one_type);
+        assert_eq!(
+            bounded,
+            json!({
+                "description": "Which.",
+                "anyOf": [{"type": "string", "enum": ["a"]}, {"type": "null"}],
+            })
+        );
     }
 }

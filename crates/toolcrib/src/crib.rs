@@ -2,6 +2,7 @@
 
 mod builder;
 mod error;
+mod refreshing;
 #[cfg(test)]
 mod tests;
 
@@ -30,6 +31,8 @@ use crate::stores::FileAudit;
 #[cfg(feature = "mcp")]
 use crate::upstreams::Connections;
 
+use refreshing::Refreshing;
+
 pub use builder::ToolcribBuilder;
 pub use error::{BuildError, UnknownToolset};
 
@@ -38,9 +41,14 @@ pub use error::{BuildError, UnknownToolset};
 /// Calls go through turns: [`turn`](Self::turn), [`turn_in`](Self::turn_in) a toolset, or
 /// [`turn_options`](Self::turn_options) with more said. At the end,
 /// [`shutdown`](Self::shutdown).
+///
+/// Tools that state a period are asked for their definition whenever it is over
+/// ([`Tool::refresh`](toolcrib_tool::Tool::refresh)), by a task that starts when the crib is built or, if
+/// that is done outside a tokio runtime, with its first turn. It ends with the crib.
 #[derive(Clone)]
 pub struct Toolcrib {
     executor: Executor,
+    refreshing: Arc<Refreshing>,
     context: ContextValues,
     services: Services,
     /// Replaced when the config is read again.
@@ -99,6 +107,7 @@ impl Toolcrib {
     /// What [`turn`](Self::turn) opens turns with, to say more: a session, files, an approver, the
     /// context of one request. The turn itself is the executor's to open.
     pub fn turn_options(&self) -> TurnOptions {
+        self.refreshing.start(&self.executor);
         TurnOptions::default().values(self.context.clone()).services(self.services.clone())
     }
 
@@ -310,6 +319,7 @@ impl Toolcrib {
     /// # }
     /// ```
     pub async fn shutdown(&self, grace: Duration) -> ShutdownReport {
+        self.refreshing.end();
         let report = self.executor.shutdown(grace).await;
         #[cfg(feature = "mcp")]
         self.connections.upstreams().shutdown().await;

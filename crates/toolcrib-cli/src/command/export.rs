@@ -1,5 +1,6 @@
 //! `toolcrib export`: the tools as a provider wants them.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,8 +8,9 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use serde_json::Value;
 use toolcrib::ToolDefinition;
-use toolcrib::wire::{Target, export, prompt_text};
+use toolcrib::wire::{Target, export, prompt_text_with_notes};
 
+use super::running;
 use crate::options::{ConnectChoice, Options, ToolsetChoice};
 use crate::screen::{self, ERROR, WARNING};
 use crate::startup::Started;
@@ -33,7 +35,8 @@ pub(crate) struct ExportOptions {
     /// The format
     #[arg(long, value_parser = formats())]
     format: String,
-    /// Say on standard error what the format tells differently
+    /// Say on standard error what the format tells differently; with the format `prompt`, say of tools that
+    /// they fail often, as the servers that run have seen it
     #[arg(long)]
     notes: bool,
     #[command(flatten)]
@@ -87,7 +90,8 @@ fn exported(started: &Started, own: &ExportOptions) -> anyhow::Result<Exit> {
     }
     let definitions = chosen.iter().map(|definition| &***definition);
     let Some(target) = Target::from_name(&own.format) else {
-        screen::out(prompt_text(definitions))?;
+        let notes = if own.notes { failing(options)? } else { BTreeMap::new() };
+        screen::out(prompt_text_with_notes(definitions, |tool| notes.get(tool.name()).cloned()))?;
         return Ok(exit);
     };
     let exported = export(definitions, target);
@@ -102,6 +106,24 @@ fn exported(started: &Started, own: &ExportOptions) -> anyhow::Result<Exit> {
     }
     screen::json(&Value::Array(exported.tools))?;
     Ok(exit)
+}
+
+/// What the servers that run say of tools that fail often, by name.
+fn failing(options: &Options) -> anyhow::Result<BTreeMap<String, String>> {
+    let servers = running::servers(options)?;
+    if servers.is_empty() {
+        screen::note("no server runs with this config: nothing is known of failures");
+    }
+    let mut notes = BTreeMap::new();
+    for server in servers {
+        let stats = runtime::block_on(server.client.get("/v1/stats"))??;
+        for tool in stats["tools"].as_array().into_iter().flatten() {
+            if let (Some(name), Some(note)) = (tool["tool"].as_str(), tool["often_fails"].as_str()) {
+                notes.insert(name.to_owned(), note.to_owned());
+            }
+        }
+    }
+    Ok(notes)
 }
 
 /// A place in a tool's schema, behind its name.

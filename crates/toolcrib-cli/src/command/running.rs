@@ -1,4 +1,4 @@
-//! Commands for servers that run: `status`, `reload`, `stats` and `release`.
+//! Commands for servers that run: `status`, `reload`, `stats`, `release` and `reset`.
 
 use anyhow::{anyhow, bail};
 use clap::Args;
@@ -60,6 +60,15 @@ pub(crate) struct ReleaseOptions {
     output: JsonOutput,
 }
 
+#[derive(Debug, Args)]
+#[command(after_help = WHICH)]
+pub(crate) struct ResetOptions {
+    /// The tool that is paused
+    name: String,
+    #[command(flatten)]
+    output: JsonOutput,
+}
+
 pub(super) fn status(options: &Options, own: &StatusOptions) -> anyhow::Result<Exit> {
     each(
         options,
@@ -91,6 +100,12 @@ pub(super) fn release(options: &Options, own: &ReleaseOptions) -> anyhow::Result
     let path = format!("/v1/names/{}/release", path_segment(&own.name));
     let released = async |server: &OwnerClient| server.post(&path, None).await;
     each(options, own.output, &released, |answer| release_page(&own.name, answer))
+}
+
+pub(super) fn reset(options: &Options, own: &ResetOptions) -> anyhow::Result<Exit> {
+    let path = format!("/v1/tools/{}/reset", path_segment(&own.name));
+    let reset = async |server: &OwnerClient| server.post(&path, None).await;
+    each(options, own.output, &reset, |answer| reset_page(&own.name, answer))
 }
 
 /// What running servers say of a name: those that could be asked.
@@ -341,6 +356,14 @@ fn release_page(name: &str, answer: &Value) -> String {
         (Some(true), None) => format!("  `{name}` is for whoever declares it first"),
         (_, Some(owner)) => format!("  `{name}` was not reserved: it belongs to {owner}"),
         (_, None) => format!("  `{name}` was not reserved"),
+    }
+}
+
+fn reset_page(name: &str, answer: &Value) -> String {
+    match answer["paused"].as_u64().unwrap_or_default() {
+        0 => format!("  `{name}` was not paused"),
+        1 => format!("  `{name}` was paused for one identity: its calls pass again"),
+        several => format!("  `{name}` was paused for {several} identities: its calls pass again"),
     }
 }
 

@@ -33,7 +33,22 @@ pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
 pub(crate) struct Server {
     child: Child,
     input: Option<ChildStdin>,
-    output: BufReader<ChildStdout>,
+    output: BufReader<Output>,
+}
+
+/// What a server's answers are read from.
+enum Output {
+    Own(ChildStdout),
+    Other(std::io::PipeReader),
+}
+
+impl Read for Output {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        match self {
+            Self::Own(output) => output.read(buffer),
+            Self::Other(output) => output.read(buffer),
+        }
+    }
 }
 
 fn call(id: u64, name: &str, arguments: &Value) -> Value {
@@ -49,15 +64,19 @@ impl Server {
     }
 
     /// A server that is started by a command of its own.
-    pub(crate) fn spawn(crib: &Crib, mut command: Command) -> Self {
+    pub(crate) fn spawn(crib: &Crib, command: Command) -> Self {
+        Self::spawn_with_log(crib, command, Stdio::null())
+    }
+
+    fn spawn_with_log(crib: &Crib, mut command: Command, log: Stdio) -> Self {
         command.current_dir(crib.path()).env("TOOLCRIB__WORKSPACE__ROOT", ".");
         command.env("XDG_RUNTIME_DIR", crib.runtime_dir());
         command.env("HOME", crib.home()).env("XDG_STATE_HOME", crib.state_home());
         command.env_remove("STATE_DIRECTORY");
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log);
         let mut child = command.spawn().expect("built");
         let input = child.stdin.take();
-        let output = BufReader::new(child.stdout.take().expect("it is piped"));
+        let output = BufReader::new(Output::Own(child.stdout.take().expect("it is piped")));
         Self { child, input, output }
     }
 
@@ -175,6 +194,35 @@ fn answer(mut stream: TcpStream) -> String {
     let mut text = String::new();
     stream.read_to_string(&mut text).expect("it answers");
     text
+}
+
+#[test]
+fn a_server_whose_answers_nobody_reads_any_more_ends() {
+    let crib = Crib::new(&[("sleep.yaml", SLEEP)]);
+    let mut server = Server::mcp(&crib);
+    server.nap(&crib, 600);
+    // Another pipe takes the place of the one that is closed.
+    let (output, _) = std::io::pipe().expect("a pipe");
+    drop(std::mem::replace(&mut server.output, BufReader::new(Output::Other(output))));
+    server.send(&json!({"jsonrpc": "2.0", "id": 7, "method": "ping"}));
+    let closed = Instant::now();
+    assert_eq!(server.ended(), Some(0));
+    assert!(closed.elapsed() < Duration::from_secs(8), "{:?}", closed.elapsed());
+}
+
+#[test]
+fn a_log_that_nobody_reads_holds_up_no_answer() {
+    let crib = Crib::new(&[("sleep.yaml", SLEEP)]);
+    let mut command = command(env!("CARGO_BIN_EXE_toolcrib"));
+    command.arg("mcp").env_remove("TOOLCRIB_TOKEN");
+    let mut server = Server::spawn_with_log(&crib, command, Stdio::piped()).greeted();
+    // Each is refused with a line of the log: together several times what a pipe holds.
+    for _ in 0..1_500 {
+        let refused = server.call("nap", &json!({"minutes": 3}));
+        assert_eq!(refused["result"]["isError"], true);
+    }
+    server.input = None;
+    assert_eq!(server.ended(), Some(0));
 }
 
 #[test]

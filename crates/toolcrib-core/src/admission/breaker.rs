@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use hashbrown::{Equivalent, HashMap};
+use hashbrown::{Equivalent, HashMap, HashSet};
 use tokio::time::Instant;
 use toolcrib_tool::ToolName;
 
@@ -120,10 +120,18 @@ impl Breaker {
     }
 
     /// Forgets the timeouts of a tool, for everyone.
-    pub(super) fn reset(&self, tool: &str) {
+    pub(super) fn reset(&self, tool: &str) -> usize {
         let mut table = self.lock();
-        table.map.retain(|key, _| *key.tool != *tool);
+        let mut paused = HashSet::new();
+        table.map.retain(|key, entry| {
+            let is_reset = *key.tool == *tool;
+            if is_reset && !matches!(entry.state, State::Closed { .. }) {
+                paused.insert(key.identity.clone());
+            }
+            !is_reset
+        });
         self.entries.store(table.map.len(), Ordering::Relaxed);
+        paused.len()
     }
 
     /// Whether this opens it.

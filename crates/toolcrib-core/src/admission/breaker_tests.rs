@@ -40,7 +40,9 @@ async fn story(threshold: u32, story: &str) {
             }
             'O' => trial.take().unwrap().ended(),
             '.' => advance(COOLDOWN / 2).await,
-            'r' => breaker.reset("slow"),
+            'r' => {
+                breaker.reset("slow");
+            }
             'c' => edition += 1,
             other => panic!("no such step: {other}"),
         }

@@ -23,12 +23,11 @@ pub(super) fn paused(paused: Paused, timeouts: u32) -> ToolError {
             ("is paused until a call that tries it out has ended".to_owned(), Duration::ZERO)
         }
     };
-    ToolError::new(
+    let error = ToolError::new(
         ErrorKind::Paused,
         format!("the tool ran into its time limit {times} and {rest}"),
-    )
-    .with_retryable(true)
-    .with_hint(format!("Use another tool, or call again in {}.", seconds(wait)))
+    );
+    later(error, wait, format!("Use another tool, or call again in {}.", seconds(wait)))
 }
 
 /// Within the queue's own time limit, everyone who waits now has been answered.
@@ -57,18 +56,28 @@ pub(super) fn rate_limited(limit: RateLimit, wait: Duration) -> ToolError {
         _ => format!("{per:?}"),
     };
     let calls = if calls.get() == 1 { "once".to_owned() } else { format!("{calls} times") };
-    ToolError::new(ErrorKind::RateLimited, format!("the tool may be called {calls} per {per}"))
-        .with_hint(format!("Nothing was run. Call again in {}.", seconds(wait)))
+    let error =
+        ToolError::new(ErrorKind::RateLimited, format!("the tool may be called {calls} per {per}"));
+    later(error, wait, format!("Nothing was run. Call again in {}.", seconds(wait)))
 }
 
 fn busy(message: &str, wait: Duration) -> ToolError {
-    ToolError::unavailable(message)
-        .with_retryable(true)
-        .with_hint(format!("Nothing was run. Call again in {}.", seconds(wait)))
+    let hint = format!("Nothing was run. Call again in {}.", seconds(wait));
+    later(ToolError::unavailable(message), wait, hint)
 }
 
-/// Whole seconds, rounded up: a call that comes too early is refused again.
+/// The same call may succeed after `wait`. The hint tells a model, `retry_after` tells programs.
+fn later(error: ToolError, wait: Duration, hint: String) -> ToolError {
+    let wait = Duration::from_secs(whole_seconds(wait));
+    error.with_retryable(true).with_retry_after(wait).with_hint(hint)
+}
+
+/// At least one second, rounded up: a call that comes too early is refused again.
+fn whole_seconds(wait: Duration) -> u64 {
+    wait.as_secs().saturating_add(u64::from(wait.subsec_nanos() > 0)).max(1)
+}
+
 fn seconds(wait: Duration) -> String {
-    let whole = wait.as_secs().saturating_add(u64::from(wait.subsec_nanos() > 0)).max(1);
+    let whole = whole_seconds(wait);
     if whole == 1 { "1 second".to_owned() } else { format!("{whole} seconds") }
 }

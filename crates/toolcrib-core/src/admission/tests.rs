@@ -80,6 +80,7 @@ async fn a_full_queue_refuses_and_says_when_to_come_back() {
     let error = admission.of(&tool, &ROOT).await.unwrap_err();
     assert_eq!((error.kind(), error.retryable()), (ErrorKind::Unavailable, true));
     assert_eq!(error.hints(), ["Nothing was run. Call again in 30 seconds."]);
+    assert_eq!(error.retry_after(), Some(Duration::from_secs(30)));
     drop((running, waiting));
     assert_eq!(admission.load(), (0, 0));
 }
@@ -93,6 +94,7 @@ async fn a_call_waits_so_long_and_no_longer() {
     assert_eq!(started.elapsed().as_secs(), 30);
     assert_eq!((error.kind(), error.retryable()), (ErrorKind::Unavailable, true));
     assert_eq!(error.message(), "the tool is busy, and the call waited 30 seconds in vain");
+    assert_eq!(error.retry_after(), Some(Duration::from_secs(30)));
     assert_eq!(admission.load(), (1, 0));
 }
 
@@ -236,7 +238,8 @@ async fn a_queue_does_not_follow_those_in_front_into_their_timeouts() {
         "the tool ran into its time limit 3 times in a row and is paused for 60 seconds"
     );
     assert_eq!(error.hints(), ["Use another tool, or call again in 60 seconds."]);
-    admission.reset_breaker("slow");
+    assert_eq!(error.retry_after(), Some(Duration::from_secs(60)));
+    assert_eq!((admission.reset_breaker("slow"), admission.reset_breaker("slow")), (1, 0));
     assert!(admission.of(&tool, &ROOT).await.is_ok());
 }
 

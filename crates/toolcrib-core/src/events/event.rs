@@ -8,6 +8,7 @@ use toolcrib_tool::{
     CallId, Content, ErrorKind, StatusUpdate, ToolDefinition, ToolName, ToolResult,
 };
 
+use super::outcome;
 use crate::answers::size;
 
 /// How far the call was.
@@ -36,7 +37,7 @@ impl Stage {
 }
 
 /// How a call ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 #[expect(clippy::struct_excessive_bools, reason = "the flags of a result, under their names")]
 pub struct Completion {
     /// Whether it succeeded.
@@ -51,6 +52,10 @@ pub struct Completion {
     pub skipped: bool,
     /// Whether the content was cut to fit its budget.
     pub truncated: bool,
+    /// The result, masked and bounded: `{output?, data?, error?, cut?}`. `cut` is true where a text was
+    /// shortened to 4,096 characters or data of more than 16 KiB left out. `None` for hidden tools, and
+    /// for calls that were dropped.
+    pub result: Option<Arc<Value>>,
 }
 
 impl From<&ToolResult> for Completion {
@@ -62,6 +67,7 @@ impl From<&ToolResult> for Completion {
             cached: result.cached(),
             skipped: result.skipped(),
             truncated: result.truncated(),
+            result: Some(Arc::new(outcome::shown(result))),
         }
     }
 }
@@ -112,11 +118,18 @@ pub(crate) struct Subject {
     pub(crate) tool: ToolName,
     pub(crate) hidden: bool,
     pub(crate) final_output: bool,
+    /// Whose call it is: tenant and user as one text.
+    pub(crate) identity: Arc<str>,
 }
 
 impl Subject {
-    pub(crate) fn new(call_id: &CallId, definition: &ToolDefinition) -> Arc<Self> {
+    pub(crate) fn new(
+        call_id: &CallId,
+        definition: &ToolDefinition,
+        identity: &Arc<str>,
+    ) -> Arc<Self> {
         Arc::new(Self {
+            identity: Arc::clone(identity),
             call_id: call_id.clone(),
             tool: definition.tool_name().clone(),
             hidden: definition.hidden(),
@@ -154,7 +167,10 @@ impl Occurrence {
                 Payload::Suspended { reason } => reason.len(),
                 Payload::Output(part) => size::of_part(part),
                 Payload::Paused { tool, identity } => tool.len() + identity.len(),
-                Payload::Completed(_) | Payload::Lagged { .. } | Payload::Detached { .. } => 0,
+                Payload::Completed(completion) => {
+                    completion.result.as_deref().map_or(0, size::of_value)
+                }
+                Payload::Lagged { .. } | Payload::Detached { .. } => 0,
             }
     }
 }
@@ -188,6 +204,16 @@ impl Event {
     /// The tool that was called.
     pub fn tool(&self) -> Option<&str> {
         self.occurrence.subject.as_ref().map(|subject| subject.tool.as_str())
+    }
+
+    /// Whose call it is, or for whom a tool is paused: tenant and user as one text, empty where the host
+    /// names neither, as [`Owner::identity`](crate::spill::Owner::identity) has it. `None` where nobody
+    /// in particular is concerned.
+    pub fn identity(&self) -> Option<&str> {
+        match self.payload() {
+            Payload::Paused { identity, .. } => Some(identity),
+            _ => self.occurrence.subject.as_ref().map(|subject| &*subject.identity),
+        }
     }
 
     /// Whether the call is kept out of what people are shown. Such events are on the bus only.

@@ -44,7 +44,11 @@ impl Event {
 
 /// The bytes under which an overflow keeps an event.
 pub(crate) fn encode(occurrence: &Arc<Occurrence>) -> Vec<u8> {
-    Event::new(0, Arc::clone(occurrence)).to_value().to_string().into_bytes()
+    let mut value = Event::new(0, Arc::clone(occurrence)).to_value();
+    if let Some(subject) = &occurrence.subject {
+        value["identity"] = (&*subject.identity).into();
+    }
+    value.to_string().into_bytes()
 }
 
 /// What [`encode`] was given. `None` for anything else.
@@ -58,6 +62,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Arc<Occurrence>> {
             tool: ToolName::new(value.get("tool")?.as_str()?).ok()?,
             hidden: flag("hidden"),
             final_output: flag("final_output"),
+            identity: value.get("identity")?.as_str()?.into(),
         })),
     };
     let payload = payload_from_value(value.get("event")?.as_str()?, value.get("payload")?)?;
@@ -75,7 +80,8 @@ fn payload_to_value(payload: &Payload) -> Value {
         Payload::Suspended { reason } => json!({ "reason": reason }),
         Payload::Output(part) => content_json::to_value(part),
         Payload::Completed(completion) => {
-            let Completion { success, error, duration, cached, skipped, truncated } = completion;
+            let Completion { success, error, duration, cached, skipped, truncated, result } =
+                completion;
             let mut object = Map::new();
             object.insert("success".into(), (*success).into());
             put(&mut object, "error", error.map(|kind| kind.as_str().into()));
@@ -84,6 +90,7 @@ fn payload_to_value(payload: &Payload) -> Value {
             {
                 object.insert(name.into(), (*flag).into());
             }
+            put(&mut object, "result", result.as_deref().cloned());
             Value::Object(object)
         }
         Payload::Paused { tool, identity } => json!({ "tool": tool, "identity": identity }),
@@ -112,6 +119,7 @@ fn payload_from_value(event: &str, value: &Value) -> Option<Payload> {
             cached: flag("cached")?,
             skipped: flag("skipped")?,
             truncated: flag("truncated")?,
+            result: value.get("result").cloned().map(Arc::new),
         }),
         "task.paused" => Payload::Paused { tool: text("tool")?, identity: text("identity")? },
         "stream.lagged" => Payload::Lagged { lost: value.get("lost")?.as_u64()? },
@@ -165,7 +173,7 @@ mod tests {
 
     fn subject(hidden: bool, final_output: bool) -> Arc<Subject> {
         let (call_id, tool) = (CallId::new("call \"1\""), ToolName::new("bash").unwrap());
-        Arc::new(Subject { call_id, tool, hidden, final_output })
+        Arc::new(Subject { call_id, tool, hidden, final_output, identity: "ada".into() })
     }
 
     fn every_payload() -> Vec<Payload> {
@@ -176,6 +184,7 @@ mod tests {
             cached: false,
             skipped: true,
             truncated: true,
+            result: Some(Arc::new(json!({"output": "x", "cut": true}))),
         };
         let mime_type = "image/png".to_owned();
         let uri = "file:a".to_owned();
@@ -201,8 +210,8 @@ mod tests {
                 mime_type: None,
             }),
             Payload::Output(Content::Blob { uri, data: vec![1], mime_type }),
-            Payload::Completed(completion),
-            Payload::Completed(Completion { success: true, error: None, ..completion }),
+            Payload::Completed(completion.clone()),
+            Payload::Completed(Completion { success: true, error: None, result: None, ..completion }),
             Payload::Paused { tool: "bash".to_owned(), identity: "ada".to_owned() },
             Payload::Lagged { lost: 7 },
             Payload::Detached { unread: 3 },
@@ -247,6 +256,7 @@ mod tests {
             cached: false,
             skipped: false,
             truncated: true,
+            result: Some(Arc::new(json!({"output": "half"}))),
         };
         assert_eq!(
             event(Some(subject(true, false)), Payload::Completed(completion)),
@@ -256,6 +266,7 @@ mod tests {
                 "payload": {
                     "success": false, "error": "timeout", "duration_seconds": 1.5,
                     "cached": false, "skipped": false, "truncated": true,
+                    "result": {"output": "half"},
                 },
             })
         );

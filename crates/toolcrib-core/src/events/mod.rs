@@ -4,6 +4,7 @@ mod bus;
 mod channel;
 mod event;
 mod json;
+mod outcome;
 mod status;
 mod stream;
 #[cfg(test)]

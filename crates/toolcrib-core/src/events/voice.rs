@@ -21,6 +21,8 @@ pub struct Listeners {
     bus: Option<EventBus>,
     channel: Option<OutputChannel>,
     stream: Option<CallStream>,
+    /// Whose calls they are told of.
+    identity: Arc<str>,
 }
 
 impl Listeners {
@@ -50,6 +52,13 @@ impl Listeners {
         self
     }
 
+    /// Says whose calls they are told of.
+    #[must_use]
+    pub(crate) fn of_identity(mut self, identity: &Arc<str>) -> Self {
+        self.identity = Arc::clone(identity);
+        self
+    }
+
     /// The bus, for what happens to no call in particular.
     pub fn bus(&self) -> Option<&EventBus> {
         self.bus.as_ref()
@@ -66,7 +75,7 @@ impl Listeners {
     ///
     /// Of hidden tools, only the bus is told that they began and how they ended.
     pub fn voice(&self, position: usize, call_id: &CallId, definition: &ToolDefinition) -> Voice {
-        let subject = Subject::new(call_id, definition);
+        let subject = Subject::new(call_id, definition, &self.identity);
         let channel = self.channel.as_ref();
         let sinks = Sinks {
             speaker: channel.and_then(|channel| channel.join(position, &subject)).map(Arc::new),
@@ -160,6 +169,7 @@ impl Drop for Voice {
             cached: false,
             skipped: false,
             truncated: false,
+            result: None,
         };
         self.call.end(Closing::Error("the call was cancelled"), completion);
     }
@@ -204,7 +214,10 @@ impl VoiceHandle {
 }
 
 impl Call {
-    fn end(&self, closing: Closing<'_>, completion: Completion) {
+    fn end(&self, closing: Closing<'_>, mut completion: Completion) {
+        if self.subject.hidden {
+            completion.result = None;
+        }
         let mut progress = self.lock();
         let Some(sinks) = progress.sinks.take() else { return };
         if let Some(last) = progress.status.close(closing) {

@@ -77,6 +77,9 @@ impl Mask {
         }
         let mut masked = ToolError::new(error.kind(), self.text(error.message()).into_owned())
             .with_retryable(error.retryable());
+        if let Some(wait) = error.retry_after() {
+            masked = masked.with_retry_after(wait);
+        }
         for hint in error.hints() {
             masked = masked.with_hint(self.text(hint).into_owned());
         }

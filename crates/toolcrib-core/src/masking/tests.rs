@@ -102,9 +102,11 @@ fn outputs_failures_and_status_are_masked_everywhere() {
     let error = ToolError::new(ErrorKind::RateLimited, "no hunter22")
         .with_hint("not hunter22")
         .with_partial(output)
+        .with_retry_after(std::time::Duration::from_secs(7))
         .with_source(std::io::Error::other("hunter22 refused"));
     let masked = mask.error(error);
     assert_eq!((masked.kind(), masked.retryable()), (ErrorKind::RateLimited, true));
+    assert_eq!(masked.retry_after(), Some(std::time::Duration::from_secs(7)));
     assert_eq!(masked.message(), "no [masked]");
     assert_eq!(masked.source().unwrap().to_string(), "[masked] refused");
     assert!(!leaks(format!("{masked:?} {:?}", masked.partial())));

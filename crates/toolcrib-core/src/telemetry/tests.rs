@@ -98,7 +98,7 @@ fn a_call_has_the_names_of_the_convention() {
         assert_eq!(span[field], value, "{field}");
     }
     assert!(!span.contains_key("error.type"));
-    assert_eq!((start_level.as_str(), done_level.as_str()), ("DEBUG", "INFO"));
+    assert_eq!((start_level.as_str(), done_level.as_str()), ("INFO", "INFO"));
     assert_eq!(start["message"], "execute_start");
     assert_eq!((start["component"].as_str(), start["tool"].as_str()), ("AgentTool", "bash"));
     assert_eq!(start["arguments"], r#"{"command":"ls"}"#);

@@ -5,8 +5,8 @@ use axum::http::StatusCode;
 use axum::routing::{delete, get, post};
 use schemars::{Schema, SchemaGenerator, json_schema};
 
-use super::{EVENTS, approvals, calls, health, operations, result, run_body, runs, tools};
-use crate::access::Access::{Open, With};
+use super::{EVENTS, approvals, calls, events, health, operations, result, run_body, runs, tools};
+use crate::access::Access::{Open, With, WithOneOf};
 use crate::endpoint::{Endpoint, schema_of};
 use crate::{Right, mcp, metrics};
 
@@ -18,6 +18,10 @@ const KEY_HELP: &str = "The same key with the same request gets the same answer 
 
 fn count(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "integer", "minimum": 1})
+}
+
+fn switch(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "boolean"})
 }
 
 fn anything(_: &mut SchemaGenerator) -> Schema {
@@ -106,6 +110,10 @@ fn called() -> Vec<Endpoint> {
             )
             .query("limit", "At most so many. Default: all.", count)
             .answers::<tools::ToolList>(OK, "The tools."),
+        Endpoint::new("get", "/v1/prompt", "promptText", call, get(tools::prompt))
+            .summary("The tools as a text for models that know no tools")
+            .query("notes", "Whether tools that fail often say so. Default: false.", switch)
+            .answers_as(OK, tools::PROMPT_MEDIA_TYPE, "The text; empty for no tools.", None),
         Endpoint::new("get", "/v1/tools/{name}", "describeTool", call, get(tools::describe))
             .summary("One tool")
             .path_parameter("name", "The tool's name.")
@@ -266,6 +274,32 @@ fn operated() -> Vec<Endpoint> {
             "application/json",
             "As `toolcrib release --json` has it.",
             Some(anything),
+        ),
+        Endpoint::new(
+            "post",
+            "/v1/tools/{name}/reset",
+            "resetTool",
+            operate,
+            post(operations::reset_tool),
+        )
+        .summary("End the pause of a tool whose calls timed out repeatedly, for everybody")
+        .path_parameter("name", "The tool's name.")
+        .answers::<operations::Reset>(OK, "Its calls pass again."),
+        Endpoint::new(
+            "get",
+            "/v1/events",
+            "watchEvents",
+            WithOneOf(&[Right::Operate, Right::Call]),
+            get(events::events),
+        )
+        .summary("What happens in the server: calls as they begin, speak and end; tools that pause")
+        .answers_as(
+            OK,
+            EVENTS,
+            "Events from now on: with the right `operate` of everybody within this client's tenant \
+             and toolset, else of this client's identity. Whoever reads too slowly is told by \
+             `stream.lagged` how many were lost.",
+            None,
         ),
         Endpoint::new("post", "/v1/reload", "reload", operate, post(operations::reload))
             .summary("Read the config and the declarations of tools again")

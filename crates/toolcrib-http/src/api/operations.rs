@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use toolcrib_core::ToolStatistics;
+use toolcrib_tool::visible;
 
 use super::{Api, json};
 use crate::Backend;
@@ -20,7 +21,17 @@ const AUDIT_MAX: usize = 1000;
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Stats {
     /// A tool each, sorted by name; those that were never called are absent.
-    tools: Vec<ToolStatistics>,
+    tools: Vec<ToolStats>,
+}
+
+/// What has become of the calls of a tool.
+#[derive(Serialize, JsonSchema)]
+struct ToolStats {
+    #[serde(flatten)]
+    counts: ToolStatistics,
+    /// A line for models, where the tool fails often.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    often_fails: Option<String>,
 }
 
 /// The end of the audit log.
@@ -41,7 +52,10 @@ pub(crate) async fn status(State(api): State<Api>) -> Result<Response, Problem> 
 }
 
 pub(crate) async fn stats(State(api): State<Api>) -> Response {
-    json(StatusCode::OK, &Stats { tools: api.backend().executor().statistics().snapshot() })
+    let tools = api.backend().executor().statistics().snapshot().into_iter();
+    let tools =
+        tools.map(|counts| ToolStats { often_fails: counts.often_fails(), counts }).collect();
+    json(StatusCode::OK, &Stats { tools })
 }
 
 pub(crate) async fn audit(State(api): State<Api>, uri: Uri) -> Result<Response, Problem> {
@@ -61,6 +75,29 @@ pub(crate) async fn reload(State(api): State<Api>) -> Result<Response, Problem> 
     let reloaded = api.blocking(Backend::reload).await?;
     let report = reloaded.map_err(|why| Problem::new(StatusCode::CONFLICT, why))?;
     Ok(json(StatusCode::OK, &report))
+}
+
+/// What a reset has changed.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Reset {
+    /// The tool.
+    tool: String,
+    /// How many identities the tool was paused for.
+    paused: usize,
+}
+
+/// Lets calls of a tool pass again that was paused.
+pub(crate) async fn reset_tool(
+    State(api): State<Api>,
+    Path(name): Path<String>,
+) -> Result<Response, Problem> {
+    let executor = api.backend().executor();
+    if executor.registry().snapshot().get(&name).is_none() {
+        let detail = format!("no tool is called `{}`", visible(&name));
+        return Err(Problem::not_found(detail));
+    }
+    let paused = executor.resume(&name);
+    Ok(json(StatusCode::OK, &Reset { tool: name, paused }))
 }
 
 /// Who owns a name.

@@ -53,6 +53,10 @@ pub(crate) struct CallFailure {
     hints: Vec<String>,
     /// Whether the same call may succeed later.
     retryable: bool,
+    /// How long to wait before the same call, in seconds, where that is known. The header `Retry-After`
+    /// of a single call says the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_after: Option<u64>,
 }
 
 impl From<&ToolResult> for CallResult {
@@ -77,6 +81,7 @@ impl From<&ToolResult> for CallResult {
                 message: error.message().to_owned(),
                 hints: error.hints().to_vec(),
                 retryable: error.retryable(),
+                retry_after: error.retry_after_seconds(),
             }),
             truncated: result.truncated(),
             cached: result.cached(),
@@ -103,6 +108,7 @@ mod tests {
     fn it_says_what_every_surface_says_of_a_result() {
         let done = ToolOutput::from("done").with_data(json!([1]));
         let failed = ToolError::execution("disk full").with_hint("Make room.");
+        let failed = failed.with_retry_after(Duration::from_millis(1_500));
         let spent = Duration::from_millis(5);
         for result in [
             ToolResult::success(CallId::new("a"), "t", done, spent),

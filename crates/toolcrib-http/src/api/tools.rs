@@ -3,19 +3,23 @@
 use std::sync::Arc;
 
 use axum::Extension;
-use axum::extract::Path;
+use axum::extract::{Path, State};
 use axum::http::{StatusCode, Uri};
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde_json::{Map, Value};
-use toolcrib_core::Turn;
+use toolcrib_core::{ToolStatistics, Turn};
 use toolcrib_tool::ToolDefinition;
+use toolcrib_wire::prompt_text_with_notes;
 
-use super::json;
+use super::{Api, json};
 use crate::client::Client;
 use crate::problem::Problem;
 use crate::query::Query;
+
+/// The media type of the tools as a text.
+pub(crate) const PROMPT_MEDIA_TYPE: &str = "text/plain; charset=utf-8";
 
 /// A page of tools.
 #[derive(Serialize, JsonSchema)]
@@ -125,6 +129,29 @@ pub(crate) async fn list(
         next: next.map(|last| last.name().to_owned()),
     };
     Ok(json(StatusCode::OK, &list))
+}
+
+/// The tools as a text for models that know no tools.
+pub(crate) async fn prompt(
+    State(api): State<Api>,
+    Extension(client): Extension<Arc<Client>>,
+    uri: Uri,
+) -> Result<Response, Problem> {
+    let mut query = Query::of(&uri)?;
+    let notes = query.switch("notes")?;
+    query.finish()?;
+    let statistics = if notes {
+        api.backend().executor().statistics().snapshot()
+    } else {
+        Vec::new()
+    };
+    let note = |tool: &ToolDefinition| {
+        let known = statistics.iter().find(|known| known.tool == tool.name());
+        known.and_then(ToolStatistics::often_fails)
+    };
+    let turn = turn(&client);
+    let text = prompt_text_with_notes(turn.definitions().iter().map(|tool| &**tool), note);
+    Ok(([("content-type", PROMPT_MEDIA_TYPE)], text).into_response())
 }
 
 pub(crate) async fn describe(

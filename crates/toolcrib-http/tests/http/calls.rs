@@ -1,6 +1,8 @@
 //! Calls and batches over HTTP.
 
 use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
 use toolcrib_http::ServerConfig;
 
 use crate::fixture::{Running, config, start};
@@ -127,6 +129,31 @@ async fn a_body_over_the_limit_is_refused_by_every_route() {
         let ask = Ask::api(server.address, &format!("POST {path}"));
         let refused = ask.json(&json!({"x": "x".repeat(64)})).send().await;
         assert_eq!((refused.status, refused.kind().as_str()), (413, "too_large"), "{path}");
+    }
+    server.end().await;
+}
+
+#[tokio::test]
+async fn a_refusal_reaches_a_client_that_is_still_writing() {
+    let server = start(ServerConfig { body_limit: 1024, ..config() }).await;
+    for (line, token, status) in [
+        ("POST /v1/batch", true, 413),
+        ("POST /mcp", true, 413),
+        ("POST /v1/batch", false, 401),
+        ("POST /nowhere", true, 404),
+    ] {
+        // More than the sockets between them hold.
+        let mut stream = TcpStream::connect(server.address).await.unwrap();
+        let ask = Ask::api(server.address, line).with("content-type", "application/json");
+        let ask = if token { ask } else { ask.without("authorization") };
+        ask.with("content-length", "33554432").write(&mut stream).await;
+        for _ in 0..512 {
+            stream.write_all(&[b' '; 65_536]).await.expect("the client can finish writing");
+        }
+        assert_eq!(Reply::read(&mut stream).await.status, status, "{line}");
+        // The rest was read, so that the connection goes on.
+        Ask::api(server.address, "GET /health").write(&mut stream).await;
+        assert_eq!(Reply::read(&mut stream).await.status, 200, "{line}");
     }
     server.end().await;
 }

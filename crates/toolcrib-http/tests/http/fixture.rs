@@ -12,6 +12,7 @@ use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use toolcrib_core::audit::{AuditRecord, AuditSink, AuditTrail};
+use toolcrib_core::events::EventBus;
 use toolcrib_core::run::{MemoryRuns, RunStore};
 use toolcrib_core::suspension::MemorySuspensions;
 use toolcrib_core::{Executor, Registration, Registry, RegistryBuilder, ToolFilter, Toolset};
@@ -164,6 +165,11 @@ pub(crate) fn served(waits: Arc<Waits>) -> (Crib, McpServer) {
     let tools = [
         entry(define("echo"), tool_fn(|args: Value, _| async move { args })),
         entry(define("wait"), wait),
+        entry(
+            define("stuck").timeout(Duration::from_millis(20)),
+            tool_fn(|_: Value, _| pending::<String>()),
+        ),
+        entry(define("rated").rate("1/h".parse().unwrap()), tool_fn(|_: Value, _| async { "once" })),
         entry(define("count"), count),
         entry(define("speak"), speak),
         entry(define("whoami"), whoami),
@@ -187,6 +193,7 @@ pub(crate) fn served(waits: Arc<Waits>) -> (Crib, McpServer) {
     let executor = Executor::builder(Registry::new(registry.build()))
         .suspensions(Arc::new(MemorySuspensions::new()))
         .audit(AuditTrail::new(Arc::clone(&audit) as _))
+        .events(EventBus::new(64))
         .build();
     let mcp = McpServer::new(executor.clone(), McpOptions::default());
     (Crib { executor, runs: Arc::default(), audit }, mcp)

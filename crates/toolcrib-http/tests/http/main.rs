@@ -6,6 +6,7 @@ mod calls;
 mod checks;
 mod clients;
 mod direct;
+mod events;
 mod fixture;
 mod idempotency;
 mod lifetime;

@@ -75,6 +75,7 @@ async fn every_answer_is_as_the_document_says() {
         ("get", "/v1/audit", "/v1/audit".into(), &none),
         ("get", "/v1/names/{name}", "/v1/names/greet".into(), &none),
         ("post", "/v1/names/{name}/release", "/v1/names/greet/release".into(), &none),
+        ("post", "/v1/tools/{name}/reset", "/v1/tools/greet/reset".into(), &none),
         ("post", "/v1/reload", "/v1/reload".into(), &none),
         ("get", "/openapi.json", "/openapi.json".into(), &none),
         ("post", "/mcp", "/mcp".into(), &list),
@@ -85,7 +86,7 @@ async fn every_answer_is_as_the_document_says() {
         ("get", "/mcp/{toolset}", "/mcp/echoes".into(), &none),
         ("delete", "/mcp/{toolset}", "/mcp/echoes".into(), &none),
     ];
-    let mut seen = HashSet::from([("post", "/v1/runs"), ("get", "/metrics")]);
+    let mut seen = HashSet::from([("post", "/v1/runs"), ("get", "/metrics"), ("get", "/v1/events"), ("get", "/v1/prompt")]);
     for (method, path, real, body) in rows {
         let ask = Ask::mcp(server.address, "").with("content-length", "0");
         let line = format!("{} {real}", method.to_uppercase());

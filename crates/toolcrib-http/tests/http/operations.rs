@@ -63,3 +63,22 @@ async fn metrics_count_calls_and_requests() {
     assert_eq!(families.len(), all);
     server.end().await;
 }
+
+#[tokio::test]
+async fn the_prompt_says_on_request_which_tools_fail_often() {
+    let server = start(config()).await;
+    for _ in 0..10 {
+        let ask = Ask::api(server.address, "POST /v1/tools/fail/call").json(&json!({}));
+        assert_eq!(ask.send().await.status, 424);
+    }
+    let ask = |query: &str| Ask::api(server.address, &format!("GET /v1/prompt{query}"));
+    let plain = ask("").send().await;
+    assert!(plain.body.starts_with("# Available Tools"), "{}", plain.body);
+    assert!(!plain.body.contains("fails often"), "{}", plain.body);
+    let noted = ask("?notes=true").send().await;
+    assert!(noted.body.contains("Note: fails often: 10 of 10 runs"), "{}", noted.body);
+    assert_eq!(ask("?notes=yes").send().await.status, 422);
+    let stats = Ask::api(server.address, "GET /v1/stats").send().await.json();
+    assert_eq!(stats["tools"][0]["often_fails"], "fails often: 10 of 10 runs");
+    server.end().await;
+}

@@ -191,10 +191,13 @@ where
         match self.to_client.write(client, cx) {
             Ok(moved) => moved,
             Err(error) => {
-                // The library hears the end of what it says, too, and need not wait for a reader.
-                tracing::error!(%error, "a client cannot be told any more");
+                // Nobody reads answers any more: what was asked for ends, and nothing more is heard.
+                tracing::info!(%error, "the client closed the stream of answers");
                 self.client = None;
                 self.to_client.clear();
+                self.from_client = None;
+                self.lines = Lines::default();
+                self.ended.cancel();
                 true
             }
         }

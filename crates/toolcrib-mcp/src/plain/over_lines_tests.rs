@@ -303,3 +303,27 @@ async fn no_answer_comes_in_the_middle_of_a_long_one() {
     client = Client { lines, writer: writing.await.unwrap(), serving };
     client.close().await;
 }
+
+#[tokio::test]
+async fn a_client_that_closes_the_stream_of_answers_ends_the_connection() {
+    let server = server();
+    let (mut to_server, read) = tokio::io::duplex(4 * 1024);
+    let (write, from_server) = tokio::io::duplex(4 * 1024);
+    let serving =
+        tokio::spawn(async move { server.serve_io(read, write, std::future::pending()).await });
+    let hello = json!({
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "0"},
+    });
+    let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello});
+    to_server.write_all(format!("{hello}\n").as_bytes()).await.unwrap();
+    let mut answers = BufReader::new(from_server).lines();
+    timeout(PATIENCE, answers.next_line()).await.expect("a greeting").unwrap();
+    drop(answers);
+    // Its requests could still be heard.
+    to_server.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n").await.unwrap();
+    let ended = timeout(PATIENCE, serving).await.expect("an end in time").unwrap();
+    assert!(ended.is_ok(), "{ended:?}");
+    drop(to_server);
+}

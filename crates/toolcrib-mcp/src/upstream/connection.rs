@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::model::{
-    ClientCapabilities, Implementation, InitializeRequestParams, ProgressNotificationParam,
-    ProtocolVersion,
+    ClientCapabilities, Implementation, InitializeRequestParams, ProtocolVersion,
 };
 use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, NotificationContext, QuitReason, RunningService,
     serve_client_with_lifecycle_and_ct,
 };
+use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 use rmcp::{ClientHandler, RoleClient};
 use tokio::sync::Notify;
@@ -27,7 +27,7 @@ use super::http::{self, HttpServer};
 use super::link::Live;
 use super::listening::{has_to_be_asked, listen};
 use super::long_lines::LongLines;
-use super::progress::Progress;
+use super::progress::{InOrder, Progress};
 use super::settings::{StdioServer, Transport, Upstream};
 
 /// How long a program may take to end once its input is closed, before it gets SIGTERM. With the
@@ -168,12 +168,12 @@ async fn start(
     let process = kept.process;
     let closing = CancellationToken::new();
     let (problem, has_ended) = {
-        let mut opening = pin!(serve_client_with_lifecycle_and_ct(
-            Client::default(),
-            (LongLines::new(kept.output), kept.input),
-            mode,
-            closing.clone(),
-        ));
+        let client = Client::default();
+        let transport =
+            AsyncRwTransport::new_client(LongLines::new(kept.output), kept.input);
+        let transport = InOrder { inner: transport, progress: Arc::clone(&client.progress) };
+        let mut opening =
+            pin!(serve_client_with_lifecycle_and_ct(client, transport, mode, closing.clone()));
         let problem = match timeout(upstream.connect_timeout, &mut opening).await {
             Ok(Ok(session)) => {
                 return Ok(Connection::of(session, closing, Some(process), before));
@@ -213,7 +213,8 @@ async fn dial(
     };
     let closing = CancellationToken::new();
     let opening = async {
-        let (client, transport) = (Client::default(), server.transport(confidential).await?);
+        let (client, inner) = (Client::default(), server.transport(confidential).await?);
+        let transport = InOrder { inner, progress: Arc::clone(&client.progress) };
         let opened = serve_client_with_lifecycle_and_ct(client, transport, mode, closing.clone());
         opened.await.map_err(|error| {
             let failure = Failure::new("it does not open an MCP session");
@@ -259,6 +260,7 @@ fn how_it_ended(status: Status) -> String {
 #[derive(Debug, Default)]
 struct Client {
     changed: Arc<Notify>,
+    /// Filled by the transport ([`InOrder`]).
     progress: Arc<Progress>,
 }
 
@@ -272,13 +274,5 @@ impl ClientHandler for Client {
 
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
         self.changed.notify_one();
-    }
-
-    async fn on_progress(
-        &self,
-        progress: ProgressNotificationParam,
-        _: NotificationContext<RoleClient>,
-    ) {
-        self.progress.deliver(&progress);
     }
 }

@@ -42,8 +42,8 @@ impl Tool for UpstreamTool {
             let mut pending = Pending::ask(&self.link, &live, request)
                 .await
                 .map_err(|error| self.not_sent(&error))?;
-            let _following = live.progress.follow(pending.progress_token(), cx.clone());
-            let answer = pending.answer().await;
+            let following = live.progress.follow(pending.progress_token(), cx.clone());
+            let answer = following.beside(pending.answer()).await;
             match answer.map_err(|error| self.failed(&error))? {
                 ServerResult::CallToolResult(answer) => outcome(&self.link.upstream, answer),
                 ServerResult::InputRequiredResult(_) => Err(ToolError::execution(format!(

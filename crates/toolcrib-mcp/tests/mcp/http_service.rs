@@ -1,7 +1,7 @@
 //! The HTTP service by itself, without a listener or authentication.
 
 use bytes::Bytes;
-use http::{Request, Response, StatusCode};
+use http::{HeaderValue, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use serde_json::{Value, json};
 use toolcrib_mcp::{McpBody, McpHttpOptions, McpHttpService};
@@ -157,12 +157,38 @@ async fn a_handshake_opens_a_session_in_which_the_client_can_be_told_things() {
     let listed = answer(service.clone(), in_session(message("tools/list", &json!({})))).await;
     assert_eq!(listed.headers()["content-type"], "text/event-stream");
 
-    let mut end = Request::delete("/mcp").header("host", "localhost");
-    end = end.header("mcp-session-id", session.clone());
-    let ended = answer(service.clone(), end.body(Full::default()).unwrap()).await;
-    assert!(ended.status().is_success(), "{}", ended.status());
+    let ended = answer(service.clone(), delete(&session)).await;
+    assert_eq!(ended.status(), StatusCode::NO_CONTENT);
     let gone = answer(service, in_session(message("tools/list", &json!({})))).await;
     assert_eq!(gone.status(), StatusCode::NOT_FOUND);
+}
+
+fn delete(session: &HeaderValue) -> Request<Full<Bytes>> {
+    let request = Request::delete("/mcp").header("host", "localhost");
+    request.header("mcp-session-id", session).body(Full::default()).unwrap()
+}
+
+#[tokio::test]
+async fn a_session_is_ended_once_and_then_is_not_found() {
+    let service = service();
+    let hello = json!({
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "0"},
+    });
+    let opened = answer(service.clone(), post(message("initialize", &hello))).await;
+    let session = opened.headers()["mcp-session-id"].clone();
+    let ended = answer(service.clone(), delete(&session)).await;
+    assert_eq!(ended.status(), StatusCode::NO_CONTENT);
+    let Ok(body) = ended.into_body().collect().await;
+    assert!(body.to_bytes().is_empty());
+    for unknown in [session, HeaderValue::from_static("made-up")] {
+        let refused = answer(service.clone(), delete(&unknown)).await;
+        assert_eq!(refused.status(), StatusCode::NOT_FOUND);
+    }
+    let mut foreign = delete(&HeaderValue::from_static("made-up"));
+    foreign.headers_mut().insert("host", HeaderValue::from_static("evil.example"));
+    assert_eq!(answer(service, foreign).await.status(), StatusCode::FORBIDDEN);
 }
 
 #[tokio::test]

@@ -77,6 +77,12 @@ impl ToolDefinitionBuilder {
         }
     }
 
+    /// A builder that has been told all that a definition says.
+    pub(super) fn of(definition: ToolDefinition) -> Self {
+        let input_schema = definition.input_schema().clone();
+        Self { name: definition.name().to_owned(), draft: definition, input_schema }
+    }
+
     setters! {
         /// Sets all four annotations at once.
         annotations: Annotations => annotations;

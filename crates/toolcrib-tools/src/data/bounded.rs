@@ -1,11 +1,12 @@
 //! Bounds for work whose cost its input decides: a limit of time, and a stack of its own.
 
+#[cfg(feature = "jq")]
 use std::thread;
 use std::time::{Duration, Instant};
 
 use toolcrib_tool::{CallContext, ErrorKind, ToolError};
 
-/// The stack of [`on_own_stack`], in bytes. Address space; only what is used becomes memory.
+/// The stack for recursive work, in bytes. Address space; only what is used becomes memory.
 pub(super) const STACK_BYTES: usize = 64 << 20;
 
 /// Why work was stopped.
@@ -59,6 +60,7 @@ impl Stop {
 /// Runs recursive work on a thread whose stack is large enough for every input within the caps.
 ///
 /// `Err` holds what the work panicked with.
+#[cfg(feature = "jq")]
 pub(super) fn on_own_stack<T: Send>(
     work: impl FnOnce() -> T + Send,
 ) -> Result<thread::Result<T>, ToolError> {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use toolcrib_macros::tool;
 use toolcrib_tool::{CallContext, IntoOutcome, ToolError, ToolOutcome, ToolOutput, schema_for};
 
-use super::bounded::{Stop, Watch, on_own_stack};
+use super::bounded::{STACK_BYTES, Stop, Watch};
 
 /// The longest expression, in characters.
 const MAX_CHARS: usize = 1_000;
@@ -18,6 +18,11 @@ const MAX_CHARS: usize = 1_000;
 const MAX_DEPTH: usize = 100;
 /// The longest result, in characters: more digits help nobody.
 const MAX_RESULT_CHARS: usize = 10_000;
+/// Stack that every expression needs, in bytes.
+const STACK_BASE: usize = 256 << 10;
+/// Stack for each byte of an expression. Unoptimised code needs the most; the test
+/// `no_expression_takes_more_stack_than_is_reckoned_for_it_nor_much_time` holds this figure.
+const STACK_PER_BYTE: usize = 32 << 10;
 /// How long one expression may take. Everyday ones take less than a millisecond.
 const TIME_LIMIT: Duration = Duration::from_millis(500);
 /// Digits that an approximate value can be asked for: it is computed in double precision.
@@ -74,15 +79,55 @@ fn calculator(args: CalculatorArgs, cx: &CallContext) -> Result<Answer, ToolErro
     let expression = args.expression.trim();
     check(expression)?;
     let watch = Watch::new(cx, TIME_LIMIT);
-    let evaluated = on_own_stack(|| {
-        fend_core::evaluate_with_interrupt(expression, &mut Context::new(), &Interrupted(&watch))
-            .map(|result| result.get_main_result().to_owned())
-    })?;
+    let evaluated = stacker::maybe_grow(stack_needed(expression), STACK_BYTES, || {
+        evaluate(expression, &Interrupted(&watch))
+    });
     match evaluated {
-        Ok(Ok(result)) => answer(expression, &result),
-        Ok(Err(message)) => Err(failure(&message, watch.stop())),
-        Err(panic) => std::panic::resume_unwind(panic),
+        Ok(result) => answer(expression, &result),
+        Err(message) => Err(failure(&message, watch.stop())),
     }
+}
+
+/// Evaluates an expression in which all parentheses are closed.
+///
+/// The engine's parser takes twice as long for every level of `1+(1+(…`, and nothing interrupts it while
+/// it parses. So a group with groups in it is evaluated by itself, from the inside out, and stands as a
+/// variable in what is around it: the engine never sees more than two levels.
+fn evaluate(expression: &str, interrupt: &impl Interrupt) -> Result<String, String> {
+    let mut context = Context::new();
+    let mut groups = 0_usize;
+    // What has been read of each group that is open, the outermost first.
+    let mut open = Vec::new();
+    let mut text = String::new();
+    for symbol in expression.chars() {
+        match symbol {
+            '(' => open.push(std::mem::take(&mut text)),
+            ')' => {
+                let inside = std::mem::replace(&mut text, open.pop().unwrap_or_default());
+                text.push('(');
+                if inside.contains('(') {
+                    groups += 1;
+                    let name = format!("group_{groups}");
+                    let assigned = format!("{name} = {inside}");
+                    fend_core::evaluate_with_interrupt(&assigned, &mut context, interrupt)?;
+                    text.push_str(&name);
+                } else {
+                    text.push_str(&inside);
+                }
+                text.push(')');
+            }
+            other => text.push(other),
+        }
+    }
+    let result = fend_core::evaluate_with_interrupt(&text, &mut context, interrupt)?;
+    Ok(result.get_main_result().to_owned())
+}
+
+/// An upper bound of the stack that the engine takes for an expression, in bytes: every character may
+/// open another level of its recursive parser and evaluator. Short expressions fit the stack of the
+/// thread that makes the call; for others a larger one is mapped while they are evaluated.
+fn stack_needed(expression: &str) -> usize {
+    STACK_BASE + expression.len() * STACK_PER_BYTE
 }
 
 struct Interrupted<'a>(&'a Watch);
@@ -223,4 +268,66 @@ fn failure(message: &str, stopped: Option<Stop>) -> ToolError {
         return ToolError::execution(message);
     }
     malformed(message)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+
+    struct Until(Instant);
+
+    impl Interrupt for Until {
+        fn should_interrupt(&self) -> bool {
+            Instant::now() > self.0
+        }
+    }
+
+    /// Expressions within the limits that lead the engine deep, or into trying again and again.
+    fn hostile() -> impl Iterator<Item = String> {
+        let chains = [("-", "1"), ("1^", "2"), ("1+", "1"), ("1 ", "1"), ("1!+", "1"), ("(1)", "1")];
+        let chains = chains.into_iter().flat_map(|(link, end)| {
+            [1, 10, 30, 100, 300, 999].map(|links| format!("{}{end}", link.repeat(links)))
+        });
+        let levels = ["(", "1+(", "1+1+(", "(1+", "1 (", "sin(1+", "5% of (", "1 km + (", "1*1+1*("];
+        let nested = levels.into_iter().flat_map(|level| {
+            let open = |levels: usize| level.repeat(levels) + "1" + &")".repeat(levels);
+            [2, 5, 20, 50, 100].map(open)
+        });
+        let wide = format!("{0}({0}({0}(1)))", "1+".repeat(150));
+        let within = |expression: &String| check(expression).is_ok();
+        chains.chain(nested).chain([wide]).filter(within)
+    }
+
+    /// Overflowing a stack ends the process, and this test with it.
+    #[test]
+    fn no_expression_takes_more_stack_than_is_reckoned_for_it_nor_much_time() {
+        for expression in hostile() {
+            let until = Until(Instant::now() + TIME_LIMIT);
+            let (shown, stack) = (expression.clone(), stack_needed(&expression));
+            let started = Instant::now();
+            let thread = std::thread::Builder::new().stack_size(stack);
+            let thread = thread.spawn(move || drop(evaluate(&expression, &until)));
+            thread.unwrap().join().unwrap();
+            let spent = started.elapsed();
+            assert!(spent < Duration::from_secs(3), "{spent:?} for {shown}");
+        }
+    }
+
+    #[test]
+    fn groups_within_groups_mean_what_they_mean_at_once() {
+        let never = Until(Instant::now() + Duration::from_secs(60));
+        for (expression, result) in [
+            ("((1+2)*(3+4))^2", "441"),
+            ("sqrt((3^2)+(4^2))", "5"),
+            ("2((1+(2)))", "6"),
+            ("((5 km) + (300 m)) to m", "5300 m"),
+            ("((1/3)+(1/3)) * 3", "2"),
+            ("(20% of (50)) + ((1))", "11"),
+            ("1+(1+(1+(1+(1+(1+(1+(1+(1+(1)))))))))", "10"),
+        ] {
+            assert_eq!(evaluate(expression, &never).as_deref(), Ok(result), "{expression}");
+        }
+    }
 }

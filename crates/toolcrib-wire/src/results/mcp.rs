@@ -5,13 +5,17 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde::ser::{SerializeMap as _, Serializer};
 use serde_json::{Map, Value};
-use toolcrib_tool::{Content, ErrorKind, KEPT_OUTPUT, Link, ToolOutput, ToolResult};
+use toolcrib_tool::{Content, ErrorKind, KEPT_OUTPUT, Link, ToolError, ToolOutput, ToolResult};
 
 use super::{base64, parts};
 use crate::mcp::{McpData, structured_content};
 
 /// The `_meta` key of a failed result that holds its kind, for example `"invalid_args"`.
 pub const META_ERROR_KIND: &str = "toolcrib/error_kind";
+
+/// The `_meta` key of a failed result that holds the seconds to wait before the same call; absent where
+/// that is not known.
+pub const META_RETRY_AFTER: &str = "toolcrib/retry_after";
 
 /// The `_meta` key that is `true` where the content was cut to fit its budget; absent otherwise.
 pub const META_TRUNCATED: &str = "toolcrib/truncated";
@@ -178,6 +182,8 @@ impl<'a> Block<'a> {
 struct Meta<'a> {
     #[serde(rename = "toolcrib/error_kind", skip_serializing_if = "Option::is_none")]
     error_kind: Option<&'static str>,
+    #[serde(rename = "toolcrib/retry_after", skip_serializing_if = "Option::is_none")]
+    retry_after: Option<u64>,
     #[serde(rename = "toolcrib/truncated", skip_serializing_if = "std::ops::Not::not")]
     truncated: bool,
     #[serde(rename = "toolcrib/notes", skip_serializing_if = "Option::is_none")]
@@ -188,14 +194,15 @@ impl<'a> Meta<'a> {
     fn of(result: &'a ToolResult) -> Self {
         Self {
             error_kind: result.error_kind().map(ErrorKind::as_str),
+            retry_after: result.error().and_then(ToolError::retry_after_seconds),
             truncated: result.truncated(),
             notes: result.output().map(ToolOutput::meta).filter(|notes| !notes.is_empty()),
         }
     }
 
     fn is_empty(&self) -> bool {
-        let Self { error_kind, truncated, notes } = self;
-        error_kind.is_none() && !truncated && notes.is_none()
+        let Self { error_kind, retry_after, truncated, notes } = self;
+        error_kind.is_none() && retry_after.is_none() && !truncated && notes.is_none()
     }
 }
 
@@ -206,10 +213,15 @@ mod tests {
     #[test]
     fn notes_stand_under_the_keys_that_are_told() {
         let notes = Map::new();
-        let meta = Meta { error_kind: Some("timeout"), truncated: true, notes: Some(&notes) };
+        let meta = Meta {
+            error_kind: Some("timeout"),
+            retry_after: Some(1),
+            truncated: true,
+            notes: Some(&notes),
+        };
         let meta = serde_json::to_value(meta).unwrap();
         let keys: Vec<_> = meta.as_object().unwrap().keys().map(String::as_str).collect();
-        let mut told = [META_ERROR_KIND, META_TRUNCATED, META_NOTES];
+        let mut told = [META_ERROR_KIND, META_RETRY_AFTER, META_TRUNCATED, META_NOTES];
         told.sort_unstable();
         assert_eq!(keys, told);
     }

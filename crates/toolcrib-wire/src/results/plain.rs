@@ -5,10 +5,12 @@ use toolcrib_tool::{ToolOutput, ToolResult};
 
 use super::base64;
 use toolcrib_tool::Content;
+#[cfg(doc)]
+use toolcrib_tool::ToolError;
 
 /// The record `{success, output, data?, error?, content?}`.
 ///
-/// `output` is the text; `error` is `{kind, message, hints, retryable}`; `content` holds the parts
+/// `output` is the text; `error` is what [`ToolError::to_value`] says; `content` holds the parts
 /// where there is more than one text. What is absent has no key.
 ///
 /// ```
@@ -30,12 +32,7 @@ pub fn plain_result(result: &ToolResult) -> Value {
         record["data"] = data.clone();
     }
     if let Some(error) = result.error() {
-        record["error"] = json!({
-            "kind": error.kind().as_str(),
-            "message": error.message(),
-            "hints": error.hints(),
-            "retryable": error.retryable(),
-        });
+        record["error"] = error.to_value();
     }
     let parts = result.output().map(ToolOutput::content).unwrap_or_default();
     if !matches!(parts, [] | [Content::Text(_)]) {

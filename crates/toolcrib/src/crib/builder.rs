@@ -11,6 +11,7 @@ use toolcrib_core::approval::Approver;
 use toolcrib_core::audit::AuditArguments;
 use toolcrib_core::audit::AuditTrail;
 use toolcrib_core::clock::Clock;
+use toolcrib_core::events::EventBus;
 use toolcrib_core::masking::Mask;
 use toolcrib_core::meta::meta_entries;
 use toolcrib_core::policy::Policy;
@@ -27,6 +28,7 @@ use toolcrib_mcp::upstream::{MemoryPins, PinStore, Review, Upstream, Upstreams};
 use toolcrib_runners::RunnerHost;
 use toolcrib_tool::{ContextValues, Layer, NativeTool, Services, ToolEntry, native_tools};
 
+use super::refreshing::Refreshing;
 use super::{BuildError, Toolcrib};
 #[cfg(feature = "manifests")]
 use crate::control_plane::{Keeper, OwnPlaces};
@@ -87,6 +89,7 @@ pub struct ToolcribBuilder {
     #[cfg(feature = "manifests")]
     lock: Option<Arc<LockKeeper>>,
     pub(crate) executor: ExecutorBuilder,
+    events: Option<EventBus>,
     context: ContextValues,
     services: Services,
     #[cfg(feature = "builtins")]
@@ -109,6 +112,9 @@ pub struct ToolcribBuilder {
     #[cfg(unix)]
     audit_file: Option<Arc<FileAudit>>,
 }
+
+/// Events that the crib's own bus keeps for its slowest subscriber.
+const EVENTS: usize = 1_024;
 
 /// Where outputs that are cut are kept.
 #[derive(Default)]
@@ -383,6 +389,31 @@ impl ToolcribBuilder {
         self
     }
 
+    /// Sets the bus that is told of all calls: what they say while they run, how they end, and tools
+    /// that pause. Default: a bus of the crib's own, which keeps 1,024 events for its slowest
+    /// subscriber ([`Executor::events`](toolcrib_core::Executor::events)).
+    ///
+    /// ```
+    /// use toolcrib::core::events::EventBus;
+    /// use toolcrib::{ToolCall, Toolcrib};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), toolcrib::BuildError> {
+    /// let bus = EventBus::new(16);
+    /// let crib = Toolcrib::builder().events(bus.clone()).build()?;
+    /// let mut events = bus.subscribe();
+    /// crib.turn().call(ToolCall::new("1", "read_output", r#"{"handle": "00"}"#)).await;
+    /// let first = events.next().await.map(|event| event.name());
+    /// assert_eq!(first, Some("call.prepare"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn events(mut self, bus: EventBus) -> Self {
+        self.events = Some(bus);
+        self
+    }
+
     /// Sets the time of day, for what expires. Default: the system's.
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
@@ -432,7 +463,9 @@ impl ToolcribBuilder {
         if let Some(store) = spill {
             executor = executor.spill(store);
         }
-        let executor = executor.build();
+        let executor = executor.events(self.events.unwrap_or_else(|| EventBus::new(EVENTS))).build();
+        let refreshing = Arc::<Refreshing>::default();
+        refreshing.start(&executor);
         #[cfg(feature = "mcp")]
         let wanted = {
             #[cfg(feature = "manifests")]
@@ -472,6 +505,7 @@ impl ToolcribBuilder {
                 Connections::new(upstreams(executor.clone(), pins, review), wanted)
             },
             executor,
+            refreshing,
             context: self.context,
             #[cfg(feature = "builtins")]
             services: builtins.lend(self.services),

@@ -328,3 +328,105 @@ mod waiting {
         assert_eq!(run.results().expect("all are answered")[0].text(), "removed");
     }
 }
+
+/// Says in its description how often it was asked for it.
+struct Counting(Arc<AtomicUsize>);
+
+impl Tool for Counting {
+    fn call<'a>(
+        &'a self,
+        _: toolcrib_tool::Arguments,
+        _: &'a CallContext,
+    ) -> toolcrib_tool::BoxFuture<'a, Result<toolcrib_tool::ToolOutcome, toolcrib_tool::ToolError>>
+    {
+        Box::pin(async { Ok("done".into()) })
+    }
+
+    fn refresh<'a>(
+        &'a self,
+        current: &'a ToolDefinition,
+    ) -> toolcrib_tool::BoxFuture<
+        'a,
+        Result<Option<ToolDefinition>, toolcrib_tool::ToolError>,
+    > {
+        let asked = self.0.fetch_add(1, Ordering::SeqCst) + 1;
+        Box::pin(async move {
+            let description = format!("Asked {asked} times.");
+            Ok(Some(current.to_builder().description(description).build()?))
+        })
+    }
+}
+
+fn counting() -> (Arc<AtomicUsize>, ToolEntry) {
+    let asked = Arc::<AtomicUsize>::default();
+    let definition = ToolDefinition::builder("counting")
+        .description("Never asked.")
+        .refresh_every(std::time::Duration::from_millis(200))
+        .build()
+        .expect("valid");
+    let body = Arc::new(Counting(Arc::clone(&asked)));
+    (asked, ToolEntry::new(definition, body, Source::new(Layer::Host, "test")))
+}
+
+#[tokio::test(start_paused = true)]
+async fn tools_are_refreshed_from_the_first_moment_to_the_end_of_the_crib() {
+    let (asked, entry) = counting();
+    let crib = Toolcrib::builder().entry(entry).build().expect("a crib");
+    tokio::time::sleep(std::time::Duration::from_millis(1_500)).await;
+    let so_far = asked.load(Ordering::SeqCst);
+    assert!((5..=8).contains(&so_far), "{so_far}");
+    let described = crib.turn().describe("counting").expect("it is there").description().to_owned();
+    assert_eq!(described, format!("Asked {so_far} times."));
+
+    crib.shutdown(std::time::Duration::ZERO).await;
+    drop(crib.turn_options());
+    tokio::time::sleep(std::time::Duration::from_secs(5)).await;
+    assert_eq!(asked.load(Ordering::SeqCst), so_far);
+}
+
+#[test]
+fn a_crib_that_was_built_outside_a_runtime_refreshes_from_its_first_turn_on() {
+    let (asked, entry) = counting();
+    let crib = Toolcrib::builder().entry(entry).build().expect("a crib");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .expect("a runtime");
+    runtime.block_on(async {
+        drop(crib.turn());
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        assert!(asked.load(Ordering::SeqCst) > 2);
+        drop(crib);
+        let so_far = asked.load(Ordering::SeqCst);
+        tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+        assert_eq!(asked.load(Ordering::SeqCst), so_far);
+    });
+}
+
+#[tokio::test(start_paused = true)]
+async fn watchers_hear_of_calls_and_of_tools_that_pause() {
+    use toolcrib_core::events::Payload;
+
+    let slow = tool_fn(|_: Value, _| std::future::pending::<String>());
+    let crib = Toolcrib::builder()
+        .entry(host("quick", says("done")))
+        .entry(host("slow", slow))
+        .build()
+        .expect("a crib");
+    let mut events = crib.executor().events().expect("a bus").subscribe();
+    call(&crib, "quick").await;
+    for _ in 0..3 {
+        call(&crib, "slow").await;
+    }
+    let mut results = Vec::new();
+    let paused = loop {
+        match events.next().await.expect("an event").payload() {
+            Payload::Completed(completion) => results.push(completion.result.clone()),
+            Payload::Paused { tool, .. } => break tool.clone(),
+            _ => {}
+        }
+    };
+    assert_eq!(paused, "slow");
+    assert_eq!(results[0].as_deref(), Some(&serde_json::json!({"output": "done"})));
+}

@@ -5,6 +5,7 @@ mod definitions;
 mod http;
 mod lifetime;
 mod links;
+mod progress;
 
 use std::fs;
 use std::path::PathBuf;

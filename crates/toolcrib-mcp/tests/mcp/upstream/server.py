@@ -44,6 +44,13 @@ def call(request, name, arguments, meta):
             send(method="notifications/progress", params={
                 "progressToken": token, "progress": step, "total": 3, "message": f"step {step}"})
             time.sleep(0.1)
+    if name == "brief":
+        lines = [{"jsonrpc": "2.0", "method": "notifications/progress", "params": {
+            "progressToken": token, "progress": step, "total": 4, "message": f"step {step}"}}
+            for step in range(1, 5)]
+        lines.append({"jsonrpc": "2.0", "id": request, "result": text("done")})
+        sys.stdout.write("".join(json.dumps(line) + "\n" for line in lines))
+        return sys.stdout.flush()
     if name == "flood":
         for _ in range(2000):
             sys.stdout.write("this is no message " * 50 + "\n")

@@ -1,0 +1,203 @@
+//! Lines for a standard error that may not be read: a server never waits for it.
+//!
+//! An MCP client may start a server and ignore its standard error. Once that pipe is full, whoever
+//! writes to it waits forever. So a thread of its own writes, and what it is too slow for is dropped,
+//! counted, and told of as soon as somebody reads again.
+
+use std::collections::VecDeque;
+use std::io::{self, Write};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tracing_subscriber::fmt::MakeWriter;
+
+/// Bytes that wait to be written. More lines are dropped.
+const WAITING_MAX: usize = 1024 * 1024;
+
+/// Where lines wait.
+pub(super) struct Lines<W> {
+    state: Mutex<State>,
+    changed: Condvar,
+    /// Opens what is written to.
+    target: fn() -> W,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: VecDeque<Vec<u8>>,
+    bytes: usize,
+    dropped: u64,
+    /// Whether a thread writes. Until then lines are written at once.
+    has_thread: bool,
+    is_writing: bool,
+}
+
+impl<W: Write + 'static> Lines<W> {
+    pub(super) fn new(target: fn() -> W) -> Self {
+        Self { state: Mutex::default(), changed: Condvar::new(), target }
+    }
+
+    /// Has a thread write from now on. To be called once threads may be started. If none can be,
+    /// lines are written at once, as before.
+    pub(super) fn start(self: &Arc<Self>) {
+        let mut state = self.lock();
+        if state.has_thread {
+            return;
+        }
+        let lines = Arc::clone(self);
+        let thread = std::thread::Builder::new().name("toolcrib-log".to_owned());
+        state.has_thread = thread.spawn(move || lines.write_all()).is_ok();
+    }
+
+    /// Takes a line in; never waits once a thread writes.
+    pub(super) fn push(&self, line: Vec<u8>) {
+        let mut state = self.lock();
+        if !state.has_thread {
+            drop(state);
+            let _ = (self.target)().write_all(&line);
+        } else if state.bytes + line.len() > WAITING_MAX {
+            state.dropped += 1;
+        } else {
+            state.bytes += line.len();
+            state.waiting.push_back(line);
+            drop(state);
+            self.changed.notify_all();
+        }
+    }
+
+    /// Waits until all lines are written, but no longer than `patience`.
+    pub(super) fn flush(&self, patience: Duration) {
+        let end = Instant::now() + patience;
+        let mut state = self.lock();
+        while state.is_writing || !state.waiting.is_empty() {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            let waited = self.changed.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// The thread's work. It ends with the process.
+    fn write_all(&self) {
+        let mut target = (self.target)();
+        loop {
+            let (lines, dropped) = self.next();
+            for line in &lines {
+                // A standard error that is closed stops nothing.
+                let _ = target.write_all(line);
+            }
+            if dropped > 0 {
+                let _ = writeln!(
+                    target,
+                    "{dropped} lines of the log were dropped: nobody read standard error"
+                );
+            }
+            let _ = target.flush();
+        }
+    }
+
+    /// Waits for lines.
+    fn next(&self) -> (VecDeque<Vec<u8>>, u64) {
+        let mut state = self.lock();
+        state.is_writing = false;
+        self.changed.notify_all();
+        while state.waiting.is_empty() && state.dropped == 0 {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.is_writing = true;
+        state.bytes = 0;
+        (std::mem::take(&mut state.waiting), std::mem::take(&mut state.dropped))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A line in the making; it is taken in when it is dropped.
+pub(super) struct Line<W: Write + 'static> {
+    text: Vec<u8>,
+    lines: Arc<Lines<W>>,
+}
+
+impl<W: Write + 'static> Write for Line<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.text.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<W: Write + 'static> Drop for Line<W> {
+    fn drop(&mut self) {
+        if !self.text.is_empty() {
+            self.lines.push(std::mem::take(&mut self.text));
+        }
+    }
+}
+
+/// Makes lines for the log.
+pub(super) struct Writer<W>(pub(super) Arc<Lines<W>>);
+
+impl<'a, W: Write + 'static> MakeWriter<'a> for Writer<W> {
+    type Writer = Line<W>;
+
+    fn make_writer(&'a self) -> Line<W> {
+        Line { text: Vec::new(), lines: Arc::clone(&self.0) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+
+    static WRITTEN: Mutex<Vec<u8>> = Mutex::new(Vec::new());
+    static IS_READ: AtomicBool = AtomicBool::new(false);
+
+    /// A pipe that nobody reads until somebody does.
+    struct Pipe;
+
+    impl Write for Pipe {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            while !IS_READ.load(Ordering::SeqCst) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            WRITTEN.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn nobody_waits_for_a_log_that_is_not_read_and_what_is_dropped_is_counted() {
+        let lines = Arc::new(Lines::new(|| Pipe));
+        lines.start();
+        let started = Instant::now();
+        let line = vec![b'x'; 1024];
+        for _ in 0..5_000 {
+            lines.push(line.clone());
+        }
+        lines.flush(Duration::from_millis(10));
+        assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+        IS_READ.store(true, Ordering::SeqCst);
+        lines.flush(Duration::from_secs(10));
+        let told = || String::from_utf8(WRITTEN.lock().unwrap().clone()).unwrap();
+        while !told().contains("lines of the log were dropped") {
+            assert!(started.elapsed() < Duration::from_secs(20), "nobody was told");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        lines.push(b"last\n".to_vec());
+        lines.flush(Duration::from_secs(10));
+        assert!(told().ends_with("last\n"));
+    }
+}

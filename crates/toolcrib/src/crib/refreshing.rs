@@ -1,0 +1,53 @@
+//! Refreshing tools for as long as a crib lives.
+
+use std::sync::{Mutex, PoisonError};
+
+use tokio::runtime::Handle;
+use tokio::task::AbortHandle;
+use toolcrib_core::Executor;
+
+/// The task that asks tools for their definitions whenever their period is over
+/// ([`Refresher::run`](toolcrib_core::lifecycle::Refresher::run)).
+///
+/// A crib may be built outside a runtime; then the task starts with the first turn.
+#[derive(Debug, Default)]
+pub(super) struct Refreshing(Mutex<State>);
+
+#[derive(Debug, Default)]
+enum State {
+    #[default]
+    NotStarted,
+    Running(AbortHandle),
+    Ended,
+}
+
+impl Refreshing {
+    /// Starts it, if it is not running and there is a runtime with a clock to run it.
+    pub(super) fn start(&self, executor: &Executor) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_lost = match &*state {
+            State::NotStarted => true,
+            // The runtime that it ran in may have ended, and another one go on with the crib.
+            State::Running(task) => task.is_finished(),
+            State::Ended => false,
+        };
+        if is_lost && let Ok(runtime) = Handle::try_current() {
+            let refreshing = executor.refresher().run();
+            *state = State::Running(runtime.spawn(refreshing).abort_handle());
+        }
+    }
+
+    /// Ends it for good.
+    pub(super) fn end(&self) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let State::Running(task) = std::mem::replace(&mut *state, State::Ended) {
+            task.abort();
+        }
+    }
+}
+
+impl Drop for Refreshing {
+    fn drop(&mut self) {
+        self.end();
+    }
+}

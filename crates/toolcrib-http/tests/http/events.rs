@@ -112,7 +112,8 @@ async fn a_tool_that_pauses_is_told_and_an_operator_ends_the_pause() {
         assert_eq!(call(&server, "ada", "stuck", json!({})).await, 504);
     }
     let paused = ada.until("task.paused").await;
-    assert_eq!(paused.last().unwrap()["payload"]["tool"], "stuck");
+    let paused = paused.iter().find(|event| event["event"] == "task.paused").unwrap();
+    assert_eq!((&paused["payload"]["tool"], &paused["user"]), (&json!("stuck"), &json!("ada")));
     let ask = Ask::api(server.address, "POST /v1/tools/stuck/call").of("ada");
     let refused = ask.json(&json!({})).send().await;
     assert_eq!((refused.status, refused.kind().as_str()), (503, "paused"));

@@ -44,7 +44,7 @@ async fn a_client_with_a_handshake_initialises_lists_and_calls() {
 
     let list = Ask::mcp(server.address, message("tools/list", &json!({}))).send().await.json();
     let names: Vec<_> = list["result"]["tools"].as_array().unwrap().iter().collect();
-    assert_eq!(names.len(), 9);
+    assert_eq!(names.len(), 11);
 
     let call = json!({"name": "echo", "arguments": {"x": [1, "é"]}});
     let answer = Ask::mcp(server.address, message("tools/call", &call)).send().await.json();
@@ -148,7 +148,7 @@ fn names(list: &Reply) -> Vec<String> {
 async fn each_toolset_has_an_endpoint_beyond_which_nothing_is_listed_or_called() {
     let server = start(config()).await;
     assert_eq!(names(&listed(&server, None, "/mcp/echoes").await), ["echo"]);
-    assert_eq!(names(&listed(&server, None, "/mcp").await).len(), 9);
+    assert_eq!(names(&listed(&server, None, "/mcp").await).len(), 11);
     let call = |name: &str| {
         let call = message("tools/call", &json!({"name": name, "arguments": {"x": 1}}));
         Ask::mcp(server.address, call).on("POST /mcp/echoes").send()

@@ -11,7 +11,7 @@ async fn tools_are_listed_in_pages_that_miss_none() {
         let tools = list["tools"].as_array().unwrap().iter();
         tools.map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
     };
-    assert_eq!(names(&all).len(), 9);
+    assert_eq!(names(&all).len(), 11);
     assert!(names(&all).is_sorted() && all["next"].is_null());
     let mut paged = Vec::new();
     let mut line = "GET /v1/tools?limit=4".to_owned();

@@ -52,16 +52,20 @@ fn formats() -> PossibleValuesParser {
 
 pub(super) fn run(options: &Options, own: &ExportOptions) -> anyhow::Result<Exit> {
     let connect = own.connect.connect;
+    let notes = match own.format.as_str() {
+        PROMPT if own.notes => failing(options)?,
+        _ => BTreeMap::new(),
+    };
     let started = startup::look(options, connect)?;
     if !connect || started.manifests.files().upstreams().next().is_none() {
-        let outcome = exported(&started, own);
+        let outcome = exported(&started, own, &notes);
         // They cannot be exported: what is pinned of them is a digest.
         upstreams::say_what_is_pinned(&started);
         return outcome;
     }
     runtime::block_on(async {
         upstreams::connect(&started).await;
-        let outcome = exported(&started, own);
+        let outcome = exported(&started, own, &notes);
         for line in upstreams::absent(&started.crib) {
             screen::note(line);
         }
@@ -70,7 +74,11 @@ pub(super) fn run(options: &Options, own: &ExportOptions) -> anyhow::Result<Exit
     })?
 }
 
-fn exported(started: &Started, own: &ExportOptions) -> anyhow::Result<Exit> {
+fn exported(
+    started: &Started,
+    own: &ExportOptions,
+    notes: &BTreeMap<String, String>,
+) -> anyhow::Result<Exit> {
     let crib = &started.crib;
     let turn = crib.executor().turn(own.toolset.turn_options(crib)?);
     let mut chosen: Vec<&Arc<ToolDefinition>> = Vec::new();
@@ -90,7 +98,6 @@ fn exported(started: &Started, own: &ExportOptions) -> anyhow::Result<Exit> {
     }
     let definitions = chosen.iter().map(|definition| &***definition);
     let Some(target) = Target::from_name(&own.format) else {
-        let notes = if own.notes { failing(options)? } else { BTreeMap::new() };
         screen::out(prompt_text_with_notes(definitions, |tool| notes.get(tool.name()).cloned()))?;
         return Ok(exit);
     };

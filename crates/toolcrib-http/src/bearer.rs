@@ -12,6 +12,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
+use crate::Right;
 use crate::access::Access;
 use crate::client::{Client, Clients};
 use crate::entitlement::{Ended, Entered};
@@ -39,7 +40,9 @@ pub(crate) async fn require(
             return response;
         }
     };
-    let entered = client.let_in(right, called_tool(request.uri().path()));
+    // Where one of several rights is enough, the request goes on as long as the client has that one.
+    let right = access.rights().iter().copied().find(|right| client.may(*right));
+    let entered = client.let_in(right.unwrap_or(Right::Call), called_tool(request.uri().path()));
     request.extensions_mut().insert(Arc::clone(client));
     let pass = Arc::new(pass);
     let answered = Arc::clone(&pass).during(next.run(request));

@@ -7,9 +7,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use clap::ValueEnum;
+use tracing_subscriber::fmt::writer::BoxMakeWriter;
 #[cfg(not(feature = "otlp"))]
 use tracing_subscriber::layer::SubscriberExt as _;
-use tracing_subscriber::fmt::writer::BoxMakeWriter;
 use tracing_subscriber::{EnvFilter, Layer as _};
 
 use lines::{Lines, Writer};

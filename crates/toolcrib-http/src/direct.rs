@@ -97,13 +97,14 @@ impl Checks {
             return refused(problem.into_response(), None);
         }
         let clients = self.clients.now();
-        let (client, pass) = match bearer::enter(&clients, Access::With(Right::Call), &parts.headers) {
-            Ok(entered) => entered,
-            Err(turned_away) => {
-                let caller = turned_away.caller().cloned();
-                return refused(turned_away.into_response(), caller);
-            }
-        };
+        let (client, pass) =
+            match bearer::enter(&clients, Access::With(Right::Call), &parts.headers) {
+                Ok(entered) => entered,
+                Err(turned_away) => {
+                    let caller = turned_away.caller().cloned();
+                    return refused(turned_away.into_response(), caller);
+                }
+            };
         let caller = Some(Arc::clone(&client.name));
         let entered = client.let_in(Right::Call, None);
         // The token first: of a stranger no body is read.

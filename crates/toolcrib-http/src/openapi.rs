@@ -53,8 +53,7 @@ fn operation(endpoint: &Endpoint, generator: &mut SchemaGenerator) -> Value {
         operation["security"] = json!([]);
     } else {
         operation["security"] = json!([{"bearer": []}]);
-        operation["description"] =
-            json!(format!("Needs the right `{}`.", rights.join("` or `")));
+        operation["description"] = json!(format!("Needs the right `{}`.", rights.join("` or `")));
     }
     if !endpoint.parameters.is_empty() {
         let parameters = endpoint.parameters.iter().map(|own| parameter(own, generator));

@@ -146,7 +146,8 @@ impl Parse for Settings {
             return Err(Error::new(key.span(), problem));
         }
         if let Some(key) = key_of("refresh_every").filter(|_| settings.refresh.is_none()) {
-            let problem = "there is nothing to ask: name the fn that gives the definition, `refresh = FN`";
+            let problem =
+                "there is nothing to ask: name the fn that gives the definition, `refresh = FN`";
             return Err(Error::new(key.span(), problem));
         }
         Ok(settings)

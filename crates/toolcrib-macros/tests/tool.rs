@@ -334,7 +334,8 @@ impl CallHost for Lender {
 fn a_refresh_function_gives_the_definition() {
     let current = definition("everything");
     let body = (find("everything").body)();
-    let refreshed = poll_once(std::pin::pin!(body.refresh(&current))).unwrap().expect("a new definition");
+    let refreshed =
+        poll_once(std::pin::pin!(body.refresh(&current))).unwrap().expect("a new definition");
     assert_eq!(refreshed.description(), "Has every policy and every kind of parameter. Twice.");
     assert_eq!(refreshed.input_schema(), current.input_schema());
     assert_eq!(refreshed.rate(), current.rate());

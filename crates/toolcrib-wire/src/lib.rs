@@ -28,8 +28,8 @@ pub use report::{Note, Reason, Refusal};
 pub use results::anthropic::anthropic_tool_result;
 pub use results::gemini::gemini_function_response;
 pub use results::mcp::{
-    MCP_OUTPUT_URI, META_ERROR_KIND, META_NOTES, META_RETRY_AFTER, META_TRUNCATED, McpCallToolResult,
-    mcp_call_tool_result,
+    MCP_OUTPUT_URI, META_ERROR_KIND, META_NOTES, META_RETRY_AFTER, META_TRUNCATED,
+    McpCallToolResult, mcp_call_tool_result,
 };
 pub use results::openai::{openai_call_record, openai_tool_message, responses_call_output};
 pub use results::plain::plain_result;

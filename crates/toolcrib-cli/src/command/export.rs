@@ -125,7 +125,8 @@ fn failing(options: &Options) -> anyhow::Result<BTreeMap<String, String>> {
     for server in servers {
         let stats = runtime::block_on(server.client.get("/v1/stats"))??;
         for tool in stats["tools"].as_array().into_iter().flatten() {
-            if let (Some(name), Some(note)) = (tool["tool"].as_str(), tool["often_fails"].as_str()) {
+            if let (Some(name), Some(note)) = (tool["tool"].as_str(), tool["often_fails"].as_str())
+            {
                 notes.insert(name.to_owned(), note.to_owned());
             }
         }

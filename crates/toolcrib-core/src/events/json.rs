@@ -211,7 +211,12 @@ mod tests {
             }),
             Payload::Output(Content::Blob { uri, data: vec![1], mime_type }),
             Payload::Completed(completion.clone()),
-            Payload::Completed(Completion { success: true, error: None, result: None, ..completion }),
+            Payload::Completed(Completion {
+                success: true,
+                error: None,
+                result: None,
+                ..completion
+            }),
             Payload::Paused { tool: "bash".to_owned(), identity: "ada".to_owned() },
             Payload::Lagged { lost: 7 },
             Payload::Detached { unread: 3 },

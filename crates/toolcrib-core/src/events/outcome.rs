@@ -75,13 +75,17 @@ mod tests {
         let error = ToolError::execution("disk full").with_partial("half");
         let failed = ToolResult::failure(CallId::new("c"), "t", error, Duration::ZERO);
         let shown = shown(&failed);
-        assert_eq!((&shown["output"], &shown["error"]["kind"]), (&json!("half"), &json!("execution")));
+        assert_eq!(
+            (&shown["output"], &shown["error"]["kind"]),
+            (&json!("half"), &json!("execution"))
+        );
         assert!(shown.get("cut").is_none());
     }
 
     #[test]
     fn a_long_result_is_cut_and_says_so() {
-        let long = success(ToolOutput::from("é".repeat(TEXT_MAX + 1)).with_data("x".repeat(DATA_MAX)));
+        let long =
+            success(ToolOutput::from("é".repeat(TEXT_MAX + 1)).with_data("x".repeat(DATA_MAX)));
         assert_eq!(long["output"].as_str().unwrap().chars().count(), TEXT_MAX);
         assert_eq!((&long["cut"], long.get("data")), (&json!(true), None));
     }

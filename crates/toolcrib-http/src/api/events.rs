@@ -106,9 +106,9 @@ impl Scope {
                 };
                 let of_tenant = || names(identity).and_then(|[tenant, _]| tenant);
                 (tenant.is_none() || of_tenant() == *tenant)
-                    && tools.as_ref().is_none_or(|turn| {
-                        tool.is_some_and(|tool| turn.describe(tool).is_some())
-                    })
+                    && tools
+                        .as_ref()
+                        .is_none_or(|turn| tool.is_some_and(|tool| turn.describe(tool).is_some()))
             }
         }
     }
@@ -129,8 +129,5 @@ fn sent(event: &Event) -> Sent {
             }
         }
     }
-    Sent::default()
-        .event(event.name())
-        .id(event.sequence().to_string())
-        .data(value.to_string())
+    Sent::default().event(event.name()).id(event.sequence().to_string()).data(value.to_string())
 }

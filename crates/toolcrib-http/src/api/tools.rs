@@ -140,11 +140,8 @@ pub(crate) async fn prompt(
     let mut query = Query::of(&uri)?;
     let notes = query.switch("notes")?;
     query.finish()?;
-    let statistics = if notes {
-        api.backend().executor().statistics().snapshot()
-    } else {
-        Vec::new()
-    };
+    let statistics =
+        if notes { api.backend().executor().statistics().snapshot() } else { Vec::new() };
     let note = |tool: &ToolDefinition| {
         let known = statistics.iter().find(|known| known.tool == tool.name());
         known.and_then(ToolStatistics::often_fails)

@@ -169,7 +169,10 @@ pub(crate) fn served(waits: Arc<Waits>) -> (Crib, McpServer) {
             define("stuck").timeout(Duration::from_millis(20)),
             tool_fn(|_: Value, _| pending::<String>()),
         ),
-        entry(define("rated").rate("1/h".parse().unwrap()), tool_fn(|_: Value, _| async { "once" })),
+        entry(
+            define("rated").rate("1/h".parse().unwrap()),
+            tool_fn(|_: Value, _| async { "once" }),
+        ),
         entry(define("count"), count),
         entry(define("speak"), speak),
         entry(define("whoami"), whoami),

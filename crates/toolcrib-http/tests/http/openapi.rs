@@ -86,7 +86,12 @@ async fn every_answer_is_as_the_document_says() {
         ("get", "/mcp/{toolset}", "/mcp/echoes".into(), &none),
         ("delete", "/mcp/{toolset}", "/mcp/echoes".into(), &none),
     ];
-    let mut seen = HashSet::from([("post", "/v1/runs"), ("get", "/metrics"), ("get", "/v1/events"), ("get", "/v1/prompt")]);
+    let mut seen = HashSet::from([
+        ("post", "/v1/runs"),
+        ("get", "/metrics"),
+        ("get", "/v1/events"),
+        ("get", "/v1/prompt"),
+    ]);
     for (method, path, real, body) in rows {
         let ask = Ask::mcp(server.address, "").with("content-length", "0");
         let line = format!("{} {real}", method.to_uppercase());

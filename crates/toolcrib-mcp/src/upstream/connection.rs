@@ -4,9 +4,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rmcp::model::{
-    ClientCapabilities, Implementation, InitializeRequestParams, ProtocolVersion,
-};
+use rmcp::model::{ClientCapabilities, Implementation, InitializeRequestParams, ProtocolVersion};
 use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, NotificationContext, QuitReason, RunningService,
     serve_client_with_lifecycle_and_ct,
@@ -169,8 +167,7 @@ async fn start(
     let closing = CancellationToken::new();
     let (problem, has_ended) = {
         let client = Client::default();
-        let transport =
-            AsyncRwTransport::new_client(LongLines::new(kept.output), kept.input);
+        let transport = AsyncRwTransport::new_client(LongLines::new(kept.output), kept.input);
         let transport = InOrder { inner: transport, progress: Arc::clone(&client.progress) };
         let mut opening =
             pin!(serve_client_with_lifecycle_and_ct(client, transport, mode, closing.clone()));

@@ -264,7 +264,10 @@ mod tests {
         assert_eq!(progress.calls().early.len(), EARLY_MAX, "what is kept is bounded");
     }
 
-    fn followed(progress: &Arc<Progress>, token: &ProgressToken) -> (Following, Arc<Mutex<Vec<String>>>) {
+    fn followed(
+        progress: &Arc<Progress>,
+        token: &ProgressToken,
+    ) -> (Following, Arc<Mutex<Vec<String>>>) {
         let heard = Heard::default();
         let all = Arc::clone(&heard.0);
         let definition = ToolDefinition::builder("t").description("d").build().unwrap();

@@ -286,11 +286,13 @@ mod tests {
 
     /// Expressions within the limits that lead the engine deep, or into trying again and again.
     fn hostile() -> impl Iterator<Item = String> {
-        let chains = [("-", "1"), ("1^", "2"), ("1+", "1"), ("1 ", "1"), ("1!+", "1"), ("(1)", "1")];
+        let chains =
+            [("-", "1"), ("1^", "2"), ("1+", "1"), ("1 ", "1"), ("1!+", "1"), ("(1)", "1")];
         let chains = chains.into_iter().flat_map(|(link, end)| {
             [1, 10, 30, 100, 300, 999].map(|links| format!("{}{end}", link.repeat(links)))
         });
-        let levels = ["(", "1+(", "1+1+(", "(1+", "1 (", "sin(1+", "5% of (", "1 km + (", "1*1+1*("];
+        let levels =
+            ["(", "1+(", "1+1+(", "(1+", "1 (", "sin(1+", "5% of (", "1 km + (", "1*1+1*("];
         let nested = levels.into_iter().flat_map(|level| {
             let open = |levels: usize| level.repeat(levels) + "1" + &")".repeat(levels);
             [2, 5, 20, 50, 100].map(open)

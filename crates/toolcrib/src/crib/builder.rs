@@ -463,7 +463,8 @@ impl ToolcribBuilder {
         if let Some(store) = spill {
             executor = executor.spill(store);
         }
-        let executor = executor.events(self.events.unwrap_or_else(|| EventBus::new(EVENTS))).build();
+        let executor =
+            executor.events(self.events.unwrap_or_else(|| EventBus::new(EVENTS))).build();
         let refreshing = Arc::<Refreshing>::default();
         refreshing.start(&executor);
         #[cfg(feature = "mcp")]

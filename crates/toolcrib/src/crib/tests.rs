@@ -345,10 +345,8 @@ impl Tool for Counting {
     fn refresh<'a>(
         &'a self,
         current: &'a ToolDefinition,
-    ) -> toolcrib_tool::BoxFuture<
-        'a,
-        Result<Option<ToolDefinition>, toolcrib_tool::ToolError>,
-    > {
+    ) -> toolcrib_tool::BoxFuture<'a, Result<Option<ToolDefinition>, toolcrib_tool::ToolError>>
+    {
         let asked = self.0.fetch_add(1, Ordering::SeqCst) + 1;
         Box::pin(async move {
             let description = format!("Asked {asked} times.");

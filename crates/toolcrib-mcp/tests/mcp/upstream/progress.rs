@@ -60,12 +60,17 @@ async fn no_progress_is_lost_on_the_way_in() {
 }
 
 /// The messages of an answer, whether it is JSON or a stream of events.
-async fn post(service: &mut McpHttpService, request: http::request::Builder, body: &Value) -> Vec<Value> {
+async fn post(
+    service: &mut McpHttpService,
+    request: http::request::Builder,
+    body: &Value,
+) -> Vec<Value> {
     let request = request
         .header("host", "localhost")
         .header("accept", "application/json, text/event-stream")
         .header("content-type", "application/json");
-    let Ok(response) = service.call(request.body(Full::<Bytes>::from(body.to_string())).unwrap()).await;
+    let Ok(response) =
+        service.call(request.body(Full::<Bytes>::from(body.to_string())).unwrap()).await;
     let Ok(body) = response.into_body().collect().await;
     let body: Bytes = body.to_bytes();
     let text = std::str::from_utf8(&body).unwrap();
@@ -90,7 +95,8 @@ async fn no_progress_is_lost_in_a_session_over_http() {
         .header("host", "localhost")
         .header("accept", "application/json, text/event-stream")
         .header("content-type", "application/json");
-    let Ok(opened) = service.call(request.body(Full::<Bytes>::from(hello.to_string())).unwrap()).await;
+    let Ok(opened) =
+        service.call(request.body(Full::<Bytes>::from(hello.to_string())).unwrap()).await;
     let session = opened.headers()["mcp-session-id"].clone();
     let Ok(_) = opened.into_body().collect().await;
     let own = || {
@@ -98,7 +104,8 @@ async fn no_progress_is_lost_in_a_session_over_http() {
             .header("mcp-session-id", &session)
             .header("mcp-protocol-version", "2025-11-25")
     };
-    post(&mut service, own(), &json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+    post(&mut service, own(), &json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))
+        .await;
     let mut incomplete = 0;
     for number in 0..CALLS {
         let message = call(number, &json!({"progressToken": number}));

@@ -101,7 +101,7 @@ impl Database {
     fn start(
         place: Place,
         clock: Arc<dyn Clock>,
-        writer: Connection,
+        connection: Connection,
         server: Server,
         readers: Vec<Connection>,
     ) -> Result<Self, DatabaseError> {
@@ -120,7 +120,7 @@ impl Database {
             }
             Some(sender)
         };
-        let writes = worker::write(writer, shared, server).map_err(failed)?;
+        let writes = worker::write(connection, shared, server).map_err(failed)?;
         let reads = reads.unwrap_or_else(|| writes.clone());
         Ok(Self(Arc::new(Inner { place, writes, reads })))
     }

@@ -25,6 +25,17 @@ pub enum DatabaseError {
         /// The database.
         place: String,
     },
+    /// The disk, or a limit on the size of files, has refused a read or write.
+    #[error(
+        "{place} could not be read or written ({problem}), and nothing of the change is kept: look \
+         whether the disk is in order, and whether a limit on the size of files holds for this process"
+    )]
+    Disk {
+        /// The database.
+        place: String,
+        /// What SQLite says.
+        problem: String,
+    },
     /// Another process has held it for too long.
     #[error(
         "{place} has been locked by another process for {seconds} s: try again; if it stays locked, \

@@ -50,6 +50,7 @@ impl Place {
         let problem = error.to_string();
         match error.sqlite_error_code() {
             Some(ErrorCode::DiskFull) => DatabaseError::DiskFull { place },
+            Some(ErrorCode::SystemIoFailure) => DatabaseError::Disk { place, problem },
             Some(ErrorCode::ReadOnly) => DatabaseError::ReadOnly { place },
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
                 DatabaseError::Locked { place, seconds: PATIENCE.as_secs() }
@@ -60,18 +61,19 @@ impl Place {
             _ => DatabaseError::Failed { place, problem },
         }
     }
+}
 
-    pub(crate) fn io(&self, what: &Path, error: &io::Error) -> DatabaseError {
-        let place = what.display().to_string();
-        match error.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                DatabaseError::DiskFull { place }
-            }
-            io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => {
-                DatabaseError::ReadOnly { place }
-            }
-            _ => DatabaseError::Failed { place, problem: error.to_string() },
+/// What an error of the file system means for whoever runs the server.
+pub(crate) fn file_failure(path: &Path, error: &io::Error) -> DatabaseError {
+    let place = path.display().to_string();
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            DatabaseError::DiskFull { place }
         }
+        io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => {
+            DatabaseError::ReadOnly { place }
+        }
+        _ => DatabaseError::Failed { place, problem: error.to_string() },
     }
 }
 
@@ -97,20 +99,19 @@ pub(crate) fn prepare(dir: &Path) -> Result<File, DatabaseError> {
     let opening = locked(dir, &dir.join(OPENING))?;
     let servers = dir.join(SERVERS);
     let file = dir.join(FILE);
-    make_folder(&servers).map_err(|error| place.io(&servers, &error))?;
+    make_folder(&servers).map_err(|error| file_failure(&servers, &error))?;
     if file.is_symlink() {
         let problem = "it is a link; put the database itself there".to_owned();
         return Err(DatabaseError::Failed { place: place.to_string(), problem });
     }
-    private_file(&file).map_err(|error| place.io(&file, &error))?;
+    private_file(&file).map_err(|error| file_failure(&file, &error))?;
     Ok(opening)
 }
 
 /// Locks a file, and makes sure that a lock keeps others out.
 fn locked(dir: &Path, path: &Path) -> Result<File, DatabaseError> {
-    let place = Place::Folder(dir.to_owned());
     let unfit = |problem: String| DatabaseError::Unfit { dir: dir.display().to_string(), problem };
-    let file = private_file(path).map_err(|error| place.io(path, &error))?;
+    let file = private_file(path).map_err(|error| file_failure(path, &error))?;
     let until = Instant::now() + PATIENCE;
     loop {
         match file.try_lock() {
@@ -127,7 +128,7 @@ fn locked(dir: &Path, path: &Path) -> Result<File, DatabaseError> {
             }
         }
     }
-    let second = private_file(path).map_err(|error| place.io(path, &error))?;
+    let second = private_file(path).map_err(|error| file_failure(path, &error))?;
     match second.try_lock() {
         Err(TryLockError::WouldBlock) => Ok(file),
         Ok(()) | Err(TryLockError::Error(_)) => {
@@ -203,4 +204,28 @@ fn network_kind(number: u32) -> Option<&'static str> {
 #[cfg(not(target_os = "linux"))]
 fn network_file_system(_: &Path) -> Option<&'static str> {
     None
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn network_file_systems_are_known_by_their_numbers_and_local_ones_are_not() {
+        assert_eq!(network_kind(0x6969), Some("NFS"));
+        assert_eq!(network_kind(0xFE53_4D42), Some("SMB2"));
+        for local in [0xEF53, 0x0102_1994, 0x9123_683E, 0x794C_7630] {
+            assert_eq!(network_kind(local), None, "{local:x}");
+        }
+        let home = tempfile::tempdir().unwrap();
+        assert_eq!(network_file_system(home.path()), None);
+    }
+
+    #[test]
+    fn the_refusal_of_a_file_system_names_the_setting_and_a_way_out() {
+        let error = DatabaseError::Unfit { dir: "/net/state".to_owned(), problem: "x".to_owned() };
+        let text = error.to_string();
+        assert!(text.contains("/net/state") && text.contains("`state.dir`"), "{text}");
+        assert!(text.contains("local disk") && text.contains("none"), "{text}");
+    }
 }

@@ -139,17 +139,14 @@ impl Row {
             let Err(full) = bounds.admit(WHAT, own, all) else { return Ok(()) };
             // The newest one knows what time it is.
             let now = self.created_at;
-            let removed = match full.whose {
-                Whose::All => {
-                    let sql = "DELETE FROM runs WHERE id = (SELECT id FROM runs
+            let removed = if full.whose == Whose::All {
+                let sql = "DELETE FROM runs WHERE id = (SELECT id FROM runs
                                WHERE expires_at <= ?1 ORDER BY expires_at LIMIT 1)";
-                    tx.execute(sql, [now])?
-                }
-                _ => {
-                    let sql = "DELETE FROM runs WHERE id = (SELECT id FROM runs
+                tx.execute(sql, [now])?
+            } else {
+                let sql = "DELETE FROM runs WHERE id = (SELECT id FROM runs
                                WHERE owner = ?2 AND expires_at <= ?1 ORDER BY expires_at LIMIT 1)";
-                    tx.execute(sql, (now, self.owner))?
-                }
+                tx.execute(sql, (now, self.owner))?
             };
             if removed == 0 {
                 return Err(full.into());

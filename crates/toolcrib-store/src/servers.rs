@@ -9,7 +9,7 @@ use toolcrib_core::unguessable;
 
 use crate::error::DatabaseError;
 use crate::millis;
-use crate::place::{Place, private_file};
+use crate::place::{Place, file_failure, private_file};
 
 /// The number of a server among all that ever opened a database. A later one has a higher number, and
 /// none is used again, so a row that names it can be taken over without its late writes being believed.
@@ -44,8 +44,8 @@ impl Server {
         let lock = match place.lock_of(&id) {
             None => None,
             Some(path) => {
-                let file = private_file(&path).map_err(|error| place.io(&path, &error))?;
-                file.lock().map_err(|error| place.io(&path, &error))?;
+                let file = private_file(&path).map_err(|error| file_failure(&path, &error))?;
+                file.lock().map_err(|error| file_failure(&path, &error))?;
                 Some(file)
             }
         };

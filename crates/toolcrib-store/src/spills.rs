@@ -14,7 +14,8 @@ use crate::owner::Owner;
 use crate::record::size;
 use crate::tx::Tx;
 
-/// Keeps outputs, bounded by bytes, number and age; the oldest make room.
+/// Keeps outputs, bounded by bytes, number and age. Where there is no room, the oldest goes of the
+/// identity that holds most.
 ///
 /// An output is kept under a digest of its handle and its owner ([`SpillKey`]), so that somebody else's
 /// handle finds nothing. What the tools wrote is kept in plain text. The last outputs may be lost when
@@ -86,8 +87,12 @@ fn put(
         if all.entries < limits.max_entries && all.bytes.saturating_add(bytes) <= limits.max_bytes {
             break;
         }
-        let oldest = "DELETE FROM spills WHERE rowid =
-                      (SELECT rowid FROM spills ORDER BY created_at, rowid LIMIT 1)";
+        // Of the one that holds most, so that nobody's outputs are pushed out by another's.
+        let oldest = "DELETE FROM spills WHERE rowid = (
+                SELECT rowid FROM spills WHERE owner = (
+                    SELECT owner FROM usage WHERE kind = 'spills' AND owner <> x''
+                    ORDER BY bytes DESC, entries DESC LIMIT 1)
+                ORDER BY created_at, rowid LIMIT 1)";
         if tx.execute(oldest, [])? == 0 {
             break;
         }

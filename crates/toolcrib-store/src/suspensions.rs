@@ -216,21 +216,19 @@ impl Waiting {
         let Err(full) = admit()? else { return Ok(()) };
         // The newest one knows what time it is.
         let now = self.created_at;
-        match full.whose {
-            Whose::All => tx.execute("DELETE FROM suspensions WHERE expires_at <= ?1", [now])?,
-            _ => {
-                let sql = "DELETE FROM suspensions WHERE owner = ?1 AND expires_at <= ?2";
-                tx.execute(sql, (self.owner, now))?
-            }
+        if full.whose == Whose::All {
+            tx.execute("DELETE FROM suspensions WHERE expires_at <= ?1", [now])?
+        } else {
+            let sql = "DELETE FROM suspensions WHERE owner = ?1 AND expires_at <= ?2";
+            tx.execute(sql, (self.owner, now))?
         };
         let Err(full) = admit()? else { return Ok(()) };
         let read = |row: &Row<'_>| row.get::<_, Option<i64>>(0);
-        let next = match full.whose {
-            Whose::All => tx.one("SELECT min(expires_at) FROM suspensions", [], read)?,
-            _ => {
-                let sql = "SELECT min(expires_at) FROM suspensions WHERE owner = ?1";
-                tx.one(sql, [self.owner], read)?
-            }
+        let next = if full.whose == Whose::All {
+            tx.one("SELECT min(expires_at) FROM suspensions", [], read)?
+        } else {
+            let sql = "SELECT min(expires_at) FROM suspensions WHERE owner = ?1";
+            tx.one(sql, [self.owner], read)?
         };
         let never = millis(Timestamp::NEVER);
         let wait = next.flatten().filter(|at| *at != never).map(|at| at.saturating_sub(now));
@@ -308,17 +306,14 @@ impl Ended {
             let all = tx.usage("settled", None)?.entries;
             let Err(full) = bounds.admit(WHAT, own, all) else { return Ok(()) };
             // An outcome that nobody fetched is the identity's own to lose.
-            let removed = match full.whose {
-                Whose::All => {
-                    let sql = "DELETE FROM settled WHERE id =
+            let removed = if full.whose == Whose::All {
+                let sql = "DELETE FROM settled WHERE id =
                                (SELECT id FROM settled ORDER BY decided_at, id LIMIT 1)";
-                    tx.execute(sql, [])?
-                }
-                _ => {
-                    let sql = "DELETE FROM settled WHERE id = (SELECT id FROM settled
+                tx.execute(sql, [])?
+            } else {
+                let sql = "DELETE FROM settled WHERE id = (SELECT id FROM settled
                                WHERE owner = ?1 ORDER BY decided_at, id LIMIT 1)";
-                    tx.execute(sql, [self.owner])?
-                }
+                tx.execute(sql, [self.owner])?
             };
             if removed == 0 {
                 return Ok(());
@@ -379,17 +374,14 @@ fn take_over(
     }
     let sql = "DELETE FROM taken WHERE id = ?1 RETURNING record, taken_at";
     let taken = tx.one(sql, [id], |row| Ok((row.get::<_, String>(0)?, row.get::<_, u64>(1)?)))?;
-    let settled = match taken {
-        Some((text, at)) => {
-            let suspension: Suspension = parse(&text, || place(id))?;
-            Settled::running(suspension, Timestamp::from_unix_millis(at))
-        }
-        None => {
-            let sql = "SELECT record FROM settled WHERE id = ?1";
-            match tx.one(sql, [id], |row| row.get::<_, String>(0))? {
-                Some(text) => parse(&text, || place(id))?,
-                None => return Ok(None),
-            }
+    let settled = if let Some((text, at)) = taken {
+        let suspension: Suspension = parse(&text, || place(id))?;
+        Settled::running(suspension, Timestamp::from_unix_millis(at))
+    } else {
+        let sql = "SELECT record FROM settled WHERE id = ?1";
+        match tx.one(sql, [id], |row| row.get::<_, String>(0))? {
+            Some(text) => parse(&text, || place(id))?,
+            None => return Ok(None),
         }
     };
     let lost = settled.lost();

@@ -176,7 +176,9 @@ impl Writer {
                 // If even this fails, the next transaction cannot begin and says so.
                 let _ = self.connection.execute_batch("ROLLBACK");
             }
-            replies.into_iter().for_each(|reply| reply(done.clone()));
+            for reply in replies {
+                reply(done.clone());
+            }
         }
     }
 

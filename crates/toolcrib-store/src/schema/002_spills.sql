@@ -10,5 +10,4 @@ CREATE TABLE spills (
     text TEXT NOT NULL
 ) STRICT;
 CREATE INDEX spills_by_owner ON spills (owner, created_at);
-CREATE INDEX spills_by_age ON spills (created_at);
 CREATE INDEX spills_by_expiry ON spills (expires_at);

@@ -1,6 +1,11 @@
 //! What every store promises, held against the database on disk and in memory.
+#![expect(clippy::expect_used, reason = "tests stop where something is not as they need it")]
+#![expect(clippy::disallowed_methods, reason = "the tests start processes to kill them")]
 
 mod conformance;
 mod fixture;
+mod full_disk;
 mod opening;
+mod processes;
+mod spills;
 mod taking_over;

@@ -23,8 +23,12 @@ async fn a_call_that_a_living_server_has_taken_is_its_own() {
     one.settle(&running).await.expect("it is the taker");
     let seen = two.settled(call.id()).await.expect("looked").expect("it is known");
     assert_eq!(seen.outcome(), &Outcome::Running);
-    let result =
-        ToolResult::success(CallId::new("1"), "t", ToolOutput::from("done"), Default::default());
+    let result = ToolResult::success(
+        CallId::new("1"),
+        "t",
+        ToolOutput::from("done"),
+        std::time::Duration::ZERO,
+    );
     one.settle(&running.ended(Answer::Done(result))).await.expect("it is the taker");
     let seen = two.settled(call.id()).await.expect("looked").expect("it is known");
     assert_eq!(seen.result().map(|result| result.text().into_owned()).as_deref(), Some("done"));

@@ -1,0 +1,104 @@
+//! A disk without room: every change that fails says so, and what was kept before is whole.
+//!
+//! The disk is one of a megabyte in memory, mounted for a child of this test program alone. Where the
+//! machine does not let users mount, a limit on the size of files stands for it.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use toolcrib_core::run::RunStore as _;
+use toolcrib_core::suspension::{StoreError, SuspensionStore as _};
+use toolcrib_store::{Database, DatabaseError, Runs, Suspensions};
+
+use crate::fixture::{run, suspended};
+
+/// Names the folder of the small disk, for the child.
+const FOLDER: &str = "TOOLCRIB_STORE_FULL_DISK";
+
+/// What a change failed with.
+fn cause(error: &StoreError) -> &DatabaseError {
+    let StoreError::Failed { source, .. } = error else { panic!("{error}") };
+    source.downcast_ref().unwrap_or_else(|| panic!("{error}"))
+}
+
+/// Not a test unless the variable is set: fills the disk, and makes room again.
+#[tokio::test]
+async fn child() {
+    let Some(folder) = std::env::var_os(FOLDER) else { return };
+    let folder = Path::new(&folder);
+    let ballast = folder.join("ballast");
+    std::fs::write(&ballast, vec![0; 300 * 1024]).expect("there is room for it");
+    let database = Database::open(folder).expect("there is room for it");
+    let (suspensions, runs) = (Suspensions::new(&database), Runs::new(&database));
+    let mut kept = Vec::new();
+    let error = loop {
+        let call = suspended("ada", 1, u64::MAX);
+        match suspensions.put(&call).await {
+            Ok(()) => kept.push(call),
+            Err(error) => break error,
+        }
+        assert!(kept.len() < 5_000, "the disk is never full");
+    };
+    let text = error.to_string();
+    match cause(&error) {
+        DatabaseError::DiskFull { .. } => assert!(text.contains("free some space"), "{text}"),
+        DatabaseError::Disk { .. } => assert!(text.contains("size of files"), "{text}"),
+        other => panic!("{other}"),
+    }
+    assert!(text.contains("toolcrib.db"), "{text}");
+    // What is there can be read, and one failure is not the last word.
+    assert_eq!(suspensions.all().await.expect("it can be read").len(), kept.len());
+    let mut failed = 0;
+    for created in 0..5 {
+        failed += usize::from(runs.save(&run("ada", created)).await.is_err());
+    }
+    assert!(failed > 0);
+    std::fs::remove_file(&ballast).expect("it is ours");
+    if matches!(cause(&error), DatabaseError::DiskFull { .. }) {
+        suspensions.put(&suspended("ada", 1, u64::MAX)).await.expect("there is room again");
+        let taken = suspensions.take(kept[0].id()).await.expect("there is room again");
+        assert_eq!(taken.as_ref(), Some(&kept[0]));
+    }
+    drop(database);
+    let file = rusqlite::Connection::open(folder.join("toolcrib.db")).expect("it is ours");
+    let sound: String =
+        file.query_row("PRAGMA integrity_check", [], |row| row.get(0)).expect("it can be read");
+    assert_eq!(sound, "ok");
+    std::io::stdout().write_all(b"whole\n").expect("the test listens");
+}
+
+/// Runs the child under a shell, which has made its disk small.
+fn child_after(shell: &mut Command, folder: &Path, script: &str) -> Output {
+    let script =
+        format!("{script} && exec \"$0\" full_disk::child --exact --nocapture --test-threads=1");
+    let own = std::env::current_exe().expect("it runs");
+    shell.args(["sh", "-c", &script]).arg(own).env(FOLDER, folder).env("DISK", folder);
+    shell.output().expect("there is a shell")
+}
+
+#[test]
+fn a_full_disk_is_said_tears_nothing_and_ends_when_there_is_room() {
+    let home = tempfile::tempdir().expect("there is room");
+    let mut shell = Command::new("unshare");
+    shell.arg("-Urm");
+    let mount = "mount -t tmpfs -o size=1m,mode=0700 none \"$DISK\"";
+    let mut output = child_after(&mut shell, home.path(), mount);
+    if String::from_utf8_lossy(&output.stderr).contains("unshare failed")
+        || String::from_utf8_lossy(&output.stderr).contains("mount:")
+    {
+        let limit = "trap '' XFSZ; ulimit -f 1024";
+        output = child_after(&mut Command::new("env"), home.path(), limit);
+    }
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains("whole"), "{output:?}");
+}
+
+#[test]
+fn a_limit_on_the_size_of_files_is_said_and_tears_nothing() {
+    let home = tempfile::tempdir().expect("there is room");
+    let limit = "trap '' XFSZ; ulimit -f 1024";
+    let output = child_after(&mut Command::new("env"), home.path(), limit);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains("whole"), "{output:?}");
+}

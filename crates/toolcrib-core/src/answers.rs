@@ -4,7 +4,7 @@
 //! that is on its way, or tells the caller to run the tool and, when it has,
 //! [`publish`](Answers::publish) what came of it. In the order it looks:
 //!
-//! 1. the batch: the same call in one batch runs once (`dedupe: batch` and `session`);
+//! 1. the batch: the same call in one batch runs once (`dedupe: batch` and `session`, and `cache`);
 //! 2. the session: it has had this answer (`dedupe: session`);
 //! 3. the cache: somebody has, not long ago (`cache`);
 //! 4. calls under way anywhere in the process (`cache`).
@@ -19,18 +19,20 @@ mod key;
 mod ledger;
 pub(crate) mod lru;
 pub(crate) mod size;
+mod spill_memo;
 
 use std::sync::Arc;
 
-use toolcrib_tool::{Dedupe, Resources, ToolDefinition, ToolOutput};
+use toolcrib_tool::{Dedupe, Resources, ToolDefinition};
 
 pub use cache::CacheStats;
-pub(crate) use cache::{AnswerCache, CacheLimits, Writing};
+pub(crate) use cache::{AnswerCache, CacheLimits, Kept, Writing};
 pub(crate) use flights::{Flights, Outcome};
 use flights::{Landing, Leader, Role};
 pub(crate) use history::{HistoryLimits, SessionHistory};
 pub(crate) use key::{Callee, Key};
 use ledger::Version;
+pub(crate) use spill_memo::SpillMemo;
 
 #[cfg(test)]
 mod tests;
@@ -59,7 +61,7 @@ pub(crate) struct Scope<'a> {
 #[derive(Debug)]
 pub(crate) enum Asked {
     /// Nothing: this is the answer to an earlier call (`cached`).
-    Kept(Arc<ToolOutput>),
+    Kept(Kept),
     /// Nothing: the same call ran for this one too (`skipped`).
     Shared(Outcome),
     /// To run it, and to publish what comes of it.
@@ -93,7 +95,9 @@ impl Answers {
     /// The wait is part of the caller's time: it sets the limit and drops the future.
     pub(crate) async fn ask(&self, key: &Key, scope: Scope<'_>) -> Asked {
         let definition = key.definition();
-        let batch = scope.batch.filter(|_| definition.dedupe() != Dedupe::None);
+        // Switching the cache off does not end this: within a batch nothing grows old.
+        let once = definition.dedupe() != Dedupe::None || definition.cache().is_some();
+        let batch = scope.batch.filter(|_| once);
         let session = self.session(definition, scope.session);
         let is_cached = definition.cache().is_some() && self.cache.is_enabled();
         let version = self.cache.version(key);
@@ -103,16 +107,17 @@ impl Answers {
             match lead_or_wait(batch.join(key, version)).await {
                 Landing::Answer(outcome) => return Asked::Shared(outcome),
                 Landing::Lead(leader) => run.in_batch = Some(leader),
+                Landing::Alone => {}
             }
         }
         if let Some(session) = session
-            && let Some(output) = self.history.get(session, key, version)
+            && let Some(kept) = self.history.get(session, key, version, self.cache.now())
         {
-            return run.kept(output);
+            return run.kept(kept);
         }
-        let kept = |run: Run, output: Arc<ToolOutput>| {
-            self.remember(&run, scope, &Ok(Arc::clone(&output)));
-            run.kept(output)
+        let kept = |run: Run, kept: Kept| {
+            self.remember(&run, scope, &kept);
+            run.kept(kept)
         };
         if is_cached {
             if let Some(found) = self.cache.get(key) {
@@ -121,11 +126,14 @@ impl Answers {
             if !scope.nested {
                 match lead_or_wait(self.flights.join(key, version)).await {
                     Landing::Answer(outcome) => {
-                        self.remember(&run, scope, &outcome);
+                        if let Ok(output) = &outcome {
+                            self.remember(&run, scope, &Kept::new(Arc::clone(output)));
+                        }
                         run.publish(&outcome);
                         return Asked::Shared(outcome);
                     }
                     Landing::Lead(leader) => run.in_process = Some(leader),
+                    Landing::Alone => return Asked::Run(run),
                 }
                 // The one before may have landed between the look and the join.
                 if let Some(found) = self.cache.get_again(key) {
@@ -142,19 +150,37 @@ impl Answers {
         let version = self.cache.version(key);
         let told = self
             .session(definition, session)
-            .is_some_and(|session| self.history.get(session, key, version).is_some());
+            .is_some_and(|session| self.history.get(session, key, version, self.cache.now()).is_some());
         told || definition.cache().is_some() && self.cache.is_enabled() && self.cache.holds(key)
     }
 
-    /// Gives the outcome of a call to whoever waits for it, and keeps it if it is a success. The
-    /// output is the whole one, before any budget has cut it.
-    pub(crate) fn publish(&self, run: Run, scope: Scope<'_>, outcome: &Outcome) {
-        // Before those who wait are told, so that whoever comes after them finds it.
-        if let Ok(output) = outcome {
-            self.cache.insert(&run.key, run.version, output);
+    /// Gives the outcome of a call to whoever waits for it, and keeps it if it is a success: then
+    /// says where to remember that it was spilled. The output is the whole one, before any budget has
+    /// cut it.
+    ///
+    /// An outcome that depends on more than its key (`shareable` is false) is neither kept nor given
+    /// to other turns, unless the definition says that it may be; the calls of one batch share it.
+    pub(crate) fn publish(
+        &self,
+        run: Run,
+        scope: Scope<'_>,
+        outcome: &Outcome,
+        shareable: bool,
+    ) -> Option<Arc<SpillMemo>> {
+        let policy = run.key.definition().cache();
+        let shareable = shareable || policy.is_some_and(|policy| policy.is_shared());
+        if !shareable {
+            run.publish_in_batch(outcome);
+            return None;
         }
-        self.remember(&run, scope, outcome);
+        // Before those who wait are told, so that whoever comes after them finds it.
+        let kept = outcome.as_ref().ok().map(|output| Kept::new(Arc::clone(output)));
+        if let Some(kept) = &kept {
+            self.cache.insert(&run.key, run.version, kept);
+            self.remember(&run, scope, kept);
+        }
         run.publish(outcome);
+        kept.map(|kept| kept.spilled)
     }
 
     /// To be held while a tool runs, by the call and by whatever may outlive it; see
@@ -185,11 +211,11 @@ impl Answers {
     }
 
     /// Keeps a success for the session, from wherever it came.
-    fn remember(&self, run: &Run, scope: Scope<'_>, outcome: &Outcome) {
-        if let Ok(output) = outcome
-            && let Some(session) = self.session(run.key.definition(), scope.session)
+    fn remember(&self, run: &Run, scope: Scope<'_>, kept: &Kept) {
+        if let Some(session) = self.session(run.key.definition(), scope.session)
+            && let Some(expires) = self.cache.expiry(&run.key)
         {
-            self.history.insert(session, &run.key, run.version, Arc::clone(output));
+            self.history.insert(session, &run.key, run.version, kept.clone(), expires);
         }
     }
 
@@ -210,9 +236,19 @@ impl Run {
         }
     }
 
-    fn kept(self, output: Arc<ToolOutput>) -> Asked {
-        self.publish(&Ok(Arc::clone(&output)));
-        Asked::Kept(output)
+    /// Shares the outcome with calls of the same batch; others that wait run for themselves.
+    fn publish_in_batch(self, outcome: &Outcome) {
+        if let Some(leader) = self.in_process {
+            leader.keep_to_itself();
+        }
+        if let Some(leader) = self.in_batch {
+            leader.publish(outcome);
+        }
+    }
+
+    fn kept(self, kept: Kept) -> Asked {
+        self.publish(&Ok(Arc::clone(&kept.output)));
+        Asked::Kept(kept)
     }
 }
 

@@ -1,33 +1,55 @@
 //! Several calls at once: run side by side, answered in their order, within one budget.
 
-use std::pin::{Pin, pin};
-use std::task::Poll;
+mod barrier;
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use toolcrib_tool::ToolCall;
 
+pub(crate) use self::barrier::{Barrier, Presence};
 use crate::admission::Lineage;
 use crate::answers::Flights;
-use crate::execution::poll_once;
 use crate::output_budget::Place;
 use crate::output_budget::batch::{BatchAnswer, batch_budget, bytes_at_most, fit_batch};
-use crate::pipeline::{Answered, Aside, Origin};
+use crate::pipeline::{Answered, Origin, SideOutput};
 use crate::spill::Owner;
 use crate::{Turn, pipeline};
 
-/// Runs the calls, at most `max_concurrency` at once (0: all). A tool with `parallel: false` runs
-/// alone, after what came before it and before what comes after.
+/// How one batch of calls is run.
+///
+/// ```
+/// use toolcrib_core::BatchOptions;
+///
+/// let one_after_another = BatchOptions::default().max_concurrency(1);
+/// # let _ = one_after_another;
+/// ```
+#[derive(Debug, Clone, Copy, Default)]
+pub struct BatchOptions {
+    max_concurrency: Option<usize>,
+}
+
+impl BatchOptions {
+    /// Sets how many calls of the batch run at once: 1 = one after another, 0 = all. Default: the
+    /// turn's setting, or else the executor's.
+    #[must_use]
+    pub fn max_concurrency(mut self, max_concurrency: usize) -> Self {
+        self.max_concurrency = Some(max_concurrency);
+        self
+    }
+}
+
+/// Runs the calls. A tool with `parallel: false` runs alone, after what came before it and before what
+/// comes after.
 pub(crate) async fn run(
     turn: &Turn,
     calls: Vec<ToolCall>,
-    max_concurrency: usize,
+    options: BatchOptions,
 ) -> Vec<Answered> {
+    let max_concurrency = options.max_concurrency.unwrap_or(turn.state.max_concurrency);
     let batch = Batch { turn, flights: Flights::for_batch(), lineage: Lineage::root() };
     let mut answers = Vec::with_capacity(calls.len());
     let mut group = Vec::new();
     for (position, call) in calls.into_iter().enumerate() {
-        let slot = turn.state.slot(call.name());
-        if slot.is_some_and(|slot| !slot.entry.definition.parallel()) {
+        if batch.runs_alone(&call) {
             let before = std::mem::take(&mut group);
             answers.extend(batch.side_by_side(before, max_concurrency).await);
             answers.push(batch.one(position, call).await);
@@ -46,9 +68,18 @@ struct Batch<'a> {
 }
 
 impl Batch<'_> {
-    /// Polled inside the caller's task: a batch of quick calls pays for no task switch. A call that is
-    /// answered at its first poll needs no place among those that run, and leaves its memory to the
-    /// next.
+    /// Whether the tool that is called, or the one that the call is handed on to, runs alone.
+    fn runs_alone(&self, call: &ToolCall) -> bool {
+        let state = &self.turn.state;
+        let Some(slot) = state.slot(call.name()) else { return false };
+        let delegate =
+            slot.live().and_then(|live| live.tool().delegates_to(call.arguments().as_str()));
+        let delegate = delegate.and_then(|name| state.slot(&name));
+        let alone = |slot: &crate::registry::Slot| !slot.entry.definition.parallel();
+        alone(slot) || delegate.is_some_and(|slot| alone(slot))
+    }
+
+    /// Polled inside the caller's task: a batch of quick calls pays for no task switch.
     async fn side_by_side(
         &self,
         calls: Vec<(usize, ToolCall)>,
@@ -59,30 +90,14 @@ impl Batch<'_> {
         let mut answers = Vec::with_capacity(calls.len());
         let mut waiting = calls.into_iter();
         let mut running = FuturesUnordered::new();
-        let mut free = None;
         loop {
-            if running.len() < at_once
+            while running.len() < at_once
                 && let Some(call) = waiting.next()
             {
-                let mut work = in_place_of(free.take(), numbered(call));
-                match poll_once(work.as_mut()).await {
-                    Poll::Ready(answer) => {
-                        answers.push(answer);
-                        free = Some(work);
-                    }
-                    Poll::Pending => running.push(work),
-                }
-                // Those that run are heard between any two that begin.
-                while !running.is_empty()
-                    && let Poll::Ready(Some(answer)) = poll_once(pin!(running.next())).await
-                {
-                    answers.push(answer);
-                }
-            } else if let Some(answer) = running.next().await {
-                answers.push(answer);
-            } else {
-                break;
+                running.push(numbered(call));
             }
+            let Some(answer) = running.next().await else { break };
+            answers.push(answer);
         }
         answers.sort_unstable_by_key(|(position, _)| *position);
         answers.into_iter().map(|(_, answered)| answered).collect()
@@ -106,32 +121,18 @@ impl Batch<'_> {
             return answers;
         }
         let owner = Owner::known(&state.identity, state.session.as_ref());
-        let place = state.spill().map(|store| Place { store, owner: &owner });
-        let mut asides = Vec::with_capacity(answers.len());
+        let place = state.spill().map(|store| Place { store, owner: &owner, memo: None });
+        let mut sides = Vec::with_capacity(answers.len());
         let mut texts = Vec::with_capacity(answers.len());
-        for Answered { result, limit, aside } in answers {
-            let (whole, suspension) =
-                aside.map(|aside| (aside.whole, aside.suspension)).unwrap_or_default();
-            asides.push((limit, suspension));
-            texts.push(BatchAnswer { result, whole, limit });
+        for Answered { result, limit, side } in answers {
+            sides.push((limit, side.suspension));
+            texts.push(BatchAnswer { result, whole: side.whole, limit });
         }
-        let results = fit_batch(texts, budget, place).await.into_iter().zip(asides);
+        let results = fit_batch(texts, budget, place).await.into_iter().zip(sides);
         results
             .map(|(result, (limit, suspension))| {
-                let aside = Aside::of(None, suspension);
-                Answered { result, limit, aside }
+                Answered { result, limit, side: SideOutput { whole: None, suspension } }
             })
             .collect()
-    }
-}
-
-/// A future in memory that another one has left, or else in its own.
-fn in_place_of<F>(free: Option<Pin<Box<F>>>, future: F) -> Pin<Box<F>> {
-    match free {
-        None => Box::pin(future),
-        Some(mut place) => {
-            place.set(future);
-            place
-        }
     }
 }

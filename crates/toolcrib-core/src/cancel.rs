@@ -1,35 +1,83 @@
-//! Cancellation: set once, seen by everything that waits for it.
+//! Cancellation: set once, seen by everything that waits for it, and by everything below it.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use futures_util::future::select_all;
 use tokio::sync::Notify;
 
-/// The cancellation of a call, of a turn or of everything an executor runs.
+/// A cancellation token in a tree: of a turn, of its calls, and of the calls that these make.
+///
+/// A token is cancelled as soon as it or any token above it is. Clones are the same token.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Cancellation(Arc<Node>);
+
 #[derive(Debug, Default)]
-pub(crate) struct Cancellation {
+struct Node {
     set: AtomicBool,
     changed: Notify,
+    parent: Option<Cancellation>,
 }
 
 impl Cancellation {
-    pub(crate) fn set(&self) {
-        self.set.store(true, Ordering::Release);
-        self.changed.notify_waiters();
+    /// A token below this one.
+    pub(crate) fn child(&self) -> Self {
+        Self(Arc::new(Node { parent: Some(self.clone()), ..Node::default() }))
     }
 
-    /// Completes when it is set.
+    /// Cancels this token and all below it.
+    pub(crate) fn set(&self) {
+        self.0.set.store(true, Ordering::Release);
+        self.0.changed.notify_waiters();
+    }
+
+    /// Completes when this token or one above it is cancelled.
     pub(crate) async fn cancelled(&self) {
+        let chain = self.chain().map(|node| Box::pin(node.wait()));
+        select_all(chain).await;
+    }
+
+    /// Whether this token or one above it is cancelled.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.chain().any(|node| node.set.load(Ordering::Acquire))
+    }
+
+    /// This token and those above it.
+    fn chain(&self) -> impl Iterator<Item = &Node> {
+        std::iter::successors(Some(&*self.0), |node| Some(&*node.parent.as_ref()?.0))
+    }
+}
+
+impl Node {
+    async fn wait(&self) {
         let changed = self.changed.notified();
         tokio::pin!(changed);
-        // Registered before the flag is read, so that a set between the two is not missed.
+        // Registered before the flag is read, so that a change between the two is not missed.
         changed.as_mut().enable();
-        if !self.is_cancelled() {
+        if !self.set.load(Ordering::Acquire) {
             changed.await;
         }
     }
+}
 
-    /// Whether it has been.
-    pub(crate) fn is_cancelled(&self) -> bool {
-        self.set.load(Ordering::Acquire)
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::Cancellation;
+
+    #[tokio::test]
+    async fn cancelling_reaches_everything_below_and_nothing_above() {
+        let turn = Cancellation::default();
+        let call = turn.child();
+        let (nested, sibling) = (call.child(), turn.child());
+        let mut waits = std::pin::pin!(nested.cancelled());
+        assert!(waits.as_mut().now_or_never().is_none());
+        call.set();
+        waits.await;
+        assert!(nested.is_cancelled() && call.is_cancelled());
+        assert!(!turn.is_cancelled() && !sibling.is_cancelled());
+        turn.set();
+        sibling.cancelled().await;
     }
 }

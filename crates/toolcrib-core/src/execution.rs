@@ -1,28 +1,24 @@
-//! Running a tool within the call's limit, whatever it does.
+//! Running a tool until it ends or is interrupted, whatever it does.
 
 use std::panic::AssertUnwindSafe;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt;
+use futures_util::future::{Either, select};
+use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use toolcrib_tool::{
-    Arguments, CallContext, ErrorKind, Tool, ToolDefinition, ToolError, ToolOutcome,
+    Arguments, BoxFuture, CallContext, ErrorKind, Tool, ToolError, ToolOutcome,
 };
 
 use crate::admission;
 use crate::answers::Writing;
 use crate::lifecycle::Lease;
 use crate::panics::PanicMessage;
-
-/// When a call ends at the latest, and how long that was from its start.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Deadline {
-    pub(crate) limit: Duration,
-    pub(crate) at: Instant,
-}
+use crate::pipeline::{Interruption, Interrupts, Reached};
 
 /// What a call keeps as long as its work goes on, answered or not: a thread cannot be stopped.
 #[expect(dead_code, reason = "kept for what their drop does")]
@@ -33,6 +29,13 @@ pub(crate) struct Held {
     pub(crate) writing: Option<Writing>,
     /// The instance, if it is the call's own.
     pub(crate) lease: Option<Lease>,
+}
+
+/// How one run of a tool ended.
+pub(crate) struct Executed {
+    pub(crate) outcome: Result<ToolOutcome, ToolError>,
+    /// What ended it, if it did not end by itself, and whether the tool was at work by then.
+    pub(crate) interrupted: Option<(Interruption, Reached)>,
 }
 
 /// Cancels a call when dropped: one that nobody waits for any more must not go on unseen, and a
@@ -47,74 +50,138 @@ impl Drop for CancelOnDrop<'_> {
     }
 }
 
-/// Runs the tool within the deadline; `blocking`: on the pool for that.
-pub(crate) async fn execute(
+/// Runs the tool until it ends; `blocking`: on the pool for that. `started` is when the call came
+/// in, for messages.
+///
+/// Whatever interrupts it, the tool is told first ([`CallContext::cancelled`]) and has its wind-down
+/// to hand over what it has; then its future is dropped.
+pub(crate) fn execute<'a>(
+    tool: &'a Arc<dyn Tool>,
+    arguments: Arguments,
+    cx: &'a CallContext,
+    blocking: bool,
+    interrupts: &'a Interrupts<'a>,
+    started: Instant,
+    held: Held,
+) -> BoxFuture<'a, Executed> {
+    // Boxed here, because calls nest: the parts of each level would add up on the stack.
+    Box::pin(executed(tool, arguments, cx, blocking, interrupts, started, held))
+}
+
+async fn executed(
     tool: &Arc<dyn Tool>,
     arguments: Arguments,
     cx: &CallContext,
     blocking: bool,
-    deadline: Option<Deadline>,
+    interrupts: &Interrupts<'_>,
+    started: Instant,
     held: Held,
-) -> Result<ToolOutcome, ToolError> {
+) -> Executed {
     let mut cancel_when_dropped = CancelOnDrop(Some(cx));
-    let mut work = pin!(work(tool, arguments, cx, blocking, held));
-    // A tool that is ready at once needs no timer.
-    if let Poll::Ready(outcome) = poll_once(work.as_mut()).await {
-        cancel_when_dropped.0 = None;
-        return outcome;
-    }
-    let Some(deadline) = deadline else {
-        let outcome = work.await;
-        cancel_when_dropped.0 = None;
-        return outcome;
+    let begin = Begin::default();
+    let mut work = pin!(work(tool, arguments, cx, blocking.then_some(&begin), held));
+    let interruption = match select(work.as_mut(), pin!(interrupts.next())).await {
+        Either::Left((outcome, _)) => {
+            cancel_when_dropped.0 = None;
+            return Executed { outcome, interrupted: None };
+        }
+        Either::Right((interruption, _)) => interruption,
     };
-    if let Ok(outcome) = tokio::time::timeout_at(deadline.at, &mut work).await {
-        cancel_when_dropped.0 = None;
-        return outcome;
-    }
     cx.host().cancel();
-    let error = timed_out(cx.definition(), deadline.limit);
+    let reached = if blocking && begin.withdraw() { Reached::Nothing } else { Reached::Work };
+    let interrupted = Some((interruption, reached));
+    let error = interruption.error(reached, started, Some(cx.definition()));
     let wind_down = tool.wind_down();
-    if wind_down.is_zero() {
-        return Err(error);
+    if reached == Reached::Nothing || wind_down.is_zero() {
+        return Executed { outcome: Err(error), interrupted };
     }
+    let is_limit = matches!(interruption, Interruption::Limit(_));
     let partial = match tokio::time::timeout(wind_down, work).await {
         // A tool whose output is of use however far it came.
-        Ok(Ok(ToolOutcome::Done(output))) if output.timed_out() => return Ok(output.into()),
+        Ok(Ok(ToolOutcome::Done(output))) if output.timed_out() && is_limit => {
+            return Executed { outcome: Ok(output.into()), interrupted };
+        }
         Ok(Ok(ToolOutcome::Done(output))) => Some(output),
         Ok(Err(mut late)) => late.take_partial(),
         Ok(Ok(_)) | Err(_) => None,
     };
-    Err(match partial {
+    let error = match partial {
         Some(partial) => error.with_partial(partial),
         None => error,
-    })
+    };
+    Executed { outcome: Err(error), interrupted }
 }
 
-/// The tool's work with panics caught, on the pool its definition asks for.
+/// Whether work that was handed to the blocking pool has begun. It begins once or is withdrawn, never
+/// both: a queued call that has been answered does not run afterwards.
+#[derive(Debug, Clone, Default)]
+struct Begin(Arc<AtomicU8>);
+
+impl Begin {
+    const QUEUED: u8 = 0;
+    const BEGUN: u8 = 1;
+    const WITHDRAWN: u8 = 2;
+
+    /// Whether the work may begin now.
+    fn begin(&self) -> bool {
+        self.0.swap_from_queued(Self::BEGUN)
+    }
+
+    /// Whether the work had not begun; from now on it cannot.
+    fn withdraw(&self) -> bool {
+        self.0.swap_from_queued(Self::WITHDRAWN)
+            || self.0.load(Ordering::Acquire) == Self::WITHDRAWN
+    }
+}
+
+trait SwapFromQueued {
+    fn swap_from_queued(&self, to: u8) -> bool;
+}
+
+impl SwapFromQueued for AtomicU8 {
+    fn swap_from_queued(&self, to: u8) -> bool {
+        self.compare_exchange(Begin::QUEUED, to, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+}
+
+/// Takes queued work back when dropped.
+struct TakeBack<'b>(&'b Begin, AbortHandle);
+
+impl Drop for TakeBack<'_> {
+    fn drop(&mut self) {
+        self.0.withdraw();
+        // Leaves the queue of the pool; without effect on work that has begun.
+        self.1.abort();
+    }
+}
+
+/// The tool's work with panics caught; with a `begin`, on the blocking pool.
 async fn work(
     tool: &Arc<dyn Tool>,
     arguments: Arguments,
     cx: &CallContext,
-    blocking: bool,
+    begin: Option<&Begin>,
     held: Held,
 ) -> Result<ToolOutcome, ToolError> {
-    if blocking {
-        let (tool, cx) = (Arc::clone(tool), cx.clone());
-        let runtime = tokio::runtime::Handle::current();
-        let joined = tokio::task::spawn_blocking(move || {
-            let _held = held;
-            runtime.block_on(tool.call(arguments, &cx))
-        })
-        .await;
-        return joined.unwrap_or_else(|error| match error.try_into_panic() {
-            Ok(panic) => Err(panicked(panic.as_ref())),
-            Err(error) => Err(ToolError::internal(format!("the blocking pool is closed: {error}"))),
-        });
-    }
-    let outcome = caught(async { tool.call(arguments, cx).await }).await;
-    drop(held);
-    outcome
+    let Some(begin) = begin else {
+        let outcome = caught(async { tool.call(arguments, cx).await }).await;
+        drop(held);
+        return outcome;
+    };
+    let (tool, cx, may_begin) = (Arc::clone(tool), cx.clone(), begin.clone());
+    let runtime = tokio::runtime::Handle::current();
+    let task = tokio::task::spawn_blocking(move || {
+        let _held = held;
+        if !may_begin.begin() {
+            return Err(ToolError::new(ErrorKind::Cancelled, "it was withdrawn before it began"));
+        }
+        runtime.block_on(tool.call(arguments, &cx))
+    });
+    let _take_back = TakeBack(begin, task.abort_handle());
+    task.await.unwrap_or_else(|error| match error.try_into_panic() {
+        Ok(panic) => Err(panicked(panic.as_ref())),
+        Err(error) => Err(ToolError::internal(format!("the blocking pool is closed: {error}"))),
+    })
 }
 
 /// The tool's own check of its arguments, within `limit`.
@@ -129,22 +196,15 @@ pub(crate) async fn validate(
     }
     // Whatever the tool calls it, a check that fails is a rule of the tool's own.
     let refused = |error: ToolError| error.with_kind(ErrorKind::Constraint);
-    let mut check = pin!(caught(async { tool.validate(arguments, cx).await.map_err(refused) }));
-    if let Poll::Ready(outcome) = poll_once(check.as_mut()).await {
-        return outcome;
-    }
+    let check = caught(async { tool.validate(arguments, cx).await.map_err(refused) });
     match limit {
         None => check.await,
-        Some(limit) => match tokio::time::timeout(limit, check).await {
-            Ok(outcome) => outcome,
-            Err(_) => Err(timed_out(cx.definition(), limit)),
-        },
+        Some(limit) => tokio::time::timeout(limit, check).await.unwrap_or_else(|_| {
+            let message = format!("its own check took longer than its limit of {limit:?}");
+            Err(ToolError::new(ErrorKind::Timeout, message)
+                .with_hint("Nothing was run. Call again later."))
+        }),
     }
-}
-
-/// Polls a future once: most are ready then, and what waiting takes need not be set up for them.
-pub(crate) async fn poll_once<F: Future>(mut future: Pin<&mut F>) -> Poll<F::Output> {
-    std::future::poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx))).await
 }
 
 /// A tool that panicked is asked again only through its own `&self`; what it left half done behind
@@ -158,18 +218,6 @@ fn panicked(panic: &(dyn std::any::Any + Send)) -> ToolError {
     PanicMessage::of(panic)
         .into_error(ErrorKind::Panic, "the tool crashed on this input")
         .with_hint("Try other arguments or another tool.")
-}
-
-pub(crate) fn timed_out(definition: &ToolDefinition, limit: Duration) -> ToolError {
-    let error = ToolError::new(
-        ErrorKind::Timeout,
-        format!("it ran longer than its limit of {limit:?} and was ended"),
-    );
-    if definition.annotations().read_only {
-        error.with_hint("Ask for less at a time, or call again later.")
-    } else {
-        cut_short(error, false)
-    }
 }
 
 /// The error of a call that was ended while it ran: what it had done by then is unknown, unless its

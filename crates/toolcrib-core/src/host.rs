@@ -1,9 +1,8 @@
 //! What a running call can ask of its executor: whether it is cancelled, services, and calls of its
 //! own.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tokio::time::Instant;
 use toolcrib_tool::{
@@ -11,70 +10,89 @@ use toolcrib_tool::{
     ToolDefinition, ToolError, ToolFile, ToolOutput, ToolResult,
 };
 
-use crate::admission::{Descent, Lineage, Permit};
+use crate::admission::{Descent, Permit};
+use crate::batch::Presence;
 use crate::cancel::Cancellation;
 use crate::events::VoiceHandle;
 use crate::masking::Mask;
-use crate::pipeline::Origin;
+use crate::pipeline::{Maker, Origin};
 use crate::speech::Speech;
-use crate::suspension::Waiting;
+use crate::suspension::{Delegation, Grant, Suspension, Waiting};
 use crate::{Turn, pipeline};
 
 /// The host of one call.
 pub(crate) struct Host {
+    /// Below that of the turn, or of the call that made this one.
     cancellation: Cancellation,
     turn: Turn,
     descent: Descent,
-    started: Instant,
-    /// Nanoseconds from then to the deadline: known once the work begins, if there is a limit; 0
-    /// until then.
-    deadline: AtomicU64,
+    /// The call has ended: what its tool left behind may not act for it any more.
+    over: AtomicBool,
+    /// Known once the work begins, if there is a limit.
+    deadline: OnceLock<Instant>,
     /// The result the tool set before it returned.
-    result: Mutex<Option<Box<ToolOutput>>>,
+    result: Mutex<Option<ToolOutput>>,
     /// What the tool waits for, if it returned without an end.
-    waiting: Mutex<Option<Box<Waiting>>>,
+    waiting: Mutex<Option<Waiting>>,
+    /// Whether the tool has asked for anything that is no part of an answer's key.
+    left_key: AtomicBool,
+    /// Where the call stands among those of its batch, while it is at work.
+    presence: Mutex<Option<Arc<Presence>>>,
+    /// The call that the tool hands this one on to, if it does nothing else.
+    delegation: OnceLock<Delegation>,
+    /// That call, if it waits.
+    suspended: Mutex<Option<Box<Suspension>>>,
+    /// What was decided on that call, when this one goes on.
+    nested_grant: Option<Arc<Grant>>,
     /// Where somebody listens.
-    speech: Option<Box<Speech>>,
+    speech: Option<Speech>,
 }
 
 impl Host {
-    /// Of a call that came in at `started`, made from the calls of `parent`.
+    /// Of a call of this definition.
     pub(crate) fn new(
         turn: &Turn,
-        started: Instant,
-        parent: &Lineage,
+        origin: &Origin<'_>,
+        definition: &ToolDefinition,
         voice: Option<VoiceHandle>,
     ) -> Self {
         let mask = || Mask::clone(&turn.state.shared.mask.load());
-        let speech = voice.map(|voice| Box::new(Speech::new(voice, mask())));
         Self {
-            speech,
-            cancellation: Cancellation::default(),
+            cancellation: origin.cancellation(turn).child(),
             turn: turn.clone(),
-            descent: Descent::new(parent),
-            started,
-            deadline: AtomicU64::new(0),
-            result: Mutex::new(None),
-            waiting: Mutex::new(None),
+            descent: Descent::new(origin.lineage, definition),
+            over: AtomicBool::new(false),
+            deadline: OnceLock::new(),
+            result: Mutex::default(),
+            waiting: Mutex::default(),
+            left_key: AtomicBool::new(false),
+            presence: Mutex::default(),
+            delegation: OnceLock::new(),
+            suspended: Mutex::default(),
+            nested_grant: origin.nested_grant.cloned(),
+            speech: voice.map(|voice| Speech::new(voice, mask())),
         }
     }
 
     /// The tool cannot end yet. The error only ends this run of it.
     pub(crate) fn wait_for(&self, waiting: Waiting) -> ToolError {
-        *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(waiting));
+        *lock(&self.waiting) = Some(waiting);
         ToolError::new(ErrorKind::RequiresApproval, "the tool waits for an answer")
     }
 
     /// What the tool waits for, if it has not ended.
     pub(crate) fn take_waiting(&self) -> Option<Waiting> {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.take().map(|waiting| *waiting)
+        lock(&self.waiting).take()
+    }
+
+    /// The call that this one was handed on to, if that waits.
+    pub(crate) fn take_suspended(&self) -> Option<Box<Suspension>> {
+        lock(&self.suspended).take()
     }
 
     /// The result the tool has set, if any.
     pub(crate) fn take_result(&self) -> Option<ToolOutput> {
-        let mut result = self.result.lock().unwrap_or_else(PoisonError::into_inner);
-        result.take().map(|output| *output)
+        lock(&self.result).take()
     }
 
     /// Says what masking has held back of a stream: the work is over.
@@ -84,17 +102,88 @@ impl Host {
         }
     }
 
-    /// The call has its permit, and has to end so long after it came in, if there is a limit. A call
-    /// begins once: tried again, it keeps both.
-    pub(crate) fn begin(&self, permit: &Permit<'_>, latest: Option<Duration>) {
+    /// The call has its permit and its place among those at work, and has to end by `latest`, if
+    /// there is a limit. A call begins once: tried again, it keeps all of it.
+    pub(crate) fn begin(&self, permit: &Permit<'_>, presence: Presence, latest: Option<Instant>) {
         if let Some(slot) = permit.slot() {
             self.descent.hold(slot);
         }
+        *lock(&self.presence) = Some(Arc::new(presence));
         if let Some(latest) = latest {
-            let nanos = u64::try_from(latest.as_nanos()).unwrap_or(u64::MAX).max(1);
-            self.deadline.store(nanos, Ordering::Relaxed);
+            // A call begins once.
+            let _ = self.deadline.set(latest);
         }
     }
+
+    /// The tool hands this call on to another one: whoever decides on that one lets both go on.
+    pub(crate) fn delegate(&self, delegation: Delegation) {
+        // A call begins once.
+        let _ = self.delegation.set(delegation);
+    }
+
+    /// The tool's work is over; `goes_on`: somewhere else, where it may still act for the call.
+    pub(crate) fn end(&self, goes_on: bool) {
+        lock(&self.presence).take();
+        if !goes_on {
+            self.over.store(true, Ordering::Release);
+            self.cancellation.set();
+        }
+    }
+
+    /// Whether the tool has asked for its session, services, files, other tools, or values that it
+    /// does not declare: its answer depends on more than its key says.
+    pub(crate) fn has_left_key(&self) -> bool {
+        self.left_key.load(Ordering::Acquire)
+    }
+
+    /// Why a call from within this one would not be made.
+    fn refusal(&self) -> Option<ToolError> {
+        let over = self.over.load(Ordering::Acquire);
+        (over || self.cancellation.is_cancelled()).then(|| {
+            ToolError::new(ErrorKind::Cancelled, "the call that would make this one is over")
+                .with_hint("Nothing was run.")
+        })
+    }
+
+    /// A call from within this one.
+    async fn nested(&self, from: &ToolDefinition, call: ToolCall) -> ToolResult {
+        if let Some(error) = self.refusal() {
+            let (id, name, _) = call.into_parts();
+            return ToolResult::failure(id, name, error, std::time::Duration::ZERO);
+        }
+        let presence = lock(&self.presence).clone();
+        let aside = presence.as_ref().map(|presence| presence.step_aside());
+        let lineage = self.descent.lineage(from.tool_name());
+        let delegation = self.delegation.get().filter(|to| to.target == call.name());
+        let grant = self.nested_grant.as_ref().filter(|grant| {
+            delegation.is_some() && grant.suspension().tool() == call.name()
+        });
+        // Decided on with the arguments that were kept, or with the approver's own.
+        let call = grant.map_or(call, |grant| grant.call());
+        let maker = Maker {
+            cancellation: &self.cancellation,
+            deadline: self.deadline.get().copied(),
+            delegation,
+        };
+        let origin = Origin {
+            maker: Some(maker),
+            grant: grant.map(|grant| &**grant),
+            ..Origin::alone(&lineage)
+        };
+        let answered = pipeline::run_boxed(&self.turn, call, origin).await;
+        if let Some(suspension) = answered.side.suspension {
+            *lock(&self.suspended) = Some(suspension);
+        }
+        if let Some(aside) = aside {
+            aside.end().await;
+        }
+        answered.result
+    }
+}
+
+/// Nothing of the caller's runs under any of these locks.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl CallHost for Host {
@@ -111,10 +200,7 @@ impl CallHost for Host {
     }
 
     fn call<'a>(&'a self, from: &'a ToolDefinition, call: ToolCall) -> BoxFuture<'a, ToolResult> {
-        Box::pin(async move {
-            let lineage = self.descent.lineage(from.tool_name());
-            pipeline::run(&self.turn, call, Origin::alone(&lineage)).await.result
-        })
+        Box::pin(self.nested(from, call))
     }
 
     fn search(&self, question: &str, limit: usize) -> Vec<Arc<ToolDefinition>> {
@@ -126,10 +212,12 @@ impl CallHost for Host {
         pipeline::describe(&self.turn, name).map(Arc::clone)
     }
 
+    fn read_beyond_key(&self) {
+        self.left_key.store(true, Ordering::Release);
+    }
+
     fn deadline(&self) -> Option<std::time::Instant> {
-        let nanos = Duration::from_nanos(self.deadline.load(Ordering::Relaxed));
-        let deadline = (!nanos.is_zero()).then(|| self.started.checked_add(nanos))?;
-        deadline.map(Instant::into_std)
+        self.deadline.get().copied().map(Instant::into_std)
     }
 
     fn status(&self, update: StatusUpdate) {
@@ -146,7 +234,7 @@ impl CallHost for Host {
     }
 
     fn set_result(&self, output: ToolOutput) {
-        *self.result.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(output));
+        *lock(&self.result) = Some(output);
     }
 
     fn services(&self) -> Option<&Services> {

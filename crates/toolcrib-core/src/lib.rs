@@ -62,6 +62,7 @@ mod violation;
 
 pub use admission::TokenBucket;
 pub use answers::CacheStats;
+pub use batch::BatchOptions;
 pub use config::ExecutorConfig;
 pub use executor::{Executor, ExecutorBuilder};
 pub use finding::{Field, FoundTool, Match};
@@ -84,5 +85,5 @@ pub use suspension::Answer;
 pub use toolset::{ToolFilter, Toolset, ToolsetView};
 #[cfg(feature = "tower")]
 pub use tower_service::ExecutorService;
-pub use turn::{Turn, TurnOptions};
+pub use turn::{Deadline, Turn, TurnOptions};
 pub use violation::Violation;

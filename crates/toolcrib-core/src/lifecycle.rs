@@ -29,4 +29,3 @@ pub(crate) use self::poll_watch::PollWatch;
 pub use self::refresh::{RefreshReport, Refreshed, Refresher};
 pub(crate) use self::shutdown::Shutdown;
 pub use self::shutdown::ShutdownReport;
-pub(crate) use self::shutdown::withdrawn;

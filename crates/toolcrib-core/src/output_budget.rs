@@ -16,6 +16,7 @@ use std::io;
 use serde_json::Value;
 use toolcrib_tool::{Content, ErrorKind, KEPT_OUTPUT, ToolError, ToolOutput};
 
+use crate::answers::SpillMemo;
 use crate::spill::{Owner, READ_OUTPUT, SpillStore, Spilled};
 pub(crate) use whole::Whole;
 
@@ -33,6 +34,8 @@ pub(crate) struct OutputLimits {
 pub(crate) struct Place<'a> {
     pub(crate) store: &'a dyn SpillStore,
     pub(crate) owner: &'a Owner,
+    /// Where it is remembered that the text of a kept answer was spilled already.
+    pub(crate) memo: Option<&'a SpillMemo>,
 }
 
 /// A call's outcome within its limits.

@@ -1,55 +1,58 @@
-//! The one way a call takes, top to bottom: resolve → parse (or repair) → strip → defaults →
-//! validate (or coerce) → context → constraints → the tool's own check → policy and approval →
-//! client tools leave → answered before? → breaker, permits and rate → run within its limit → check
-//! the output → mask → fit the budget → record.
+//! The path of a call, top to bottom: resolve → parse (or repair) → strip → defaults → validate (or
+//! coerce) → context → constraints → the tool's own check → policy and approval → client tools leave
+//! → answered before? → breaker, permits and rate → run within its limit → check the output → mask →
+//! fit the budget → record.
 
 mod answered;
+mod checks;
 mod consent;
 mod dry_run;
 mod finish;
-mod ready;
+mod interruption;
 mod record;
-mod withdrawal;
+mod suspend;
 
 use std::panic::AssertUnwindSafe;
-use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt;
 use tokio::time::Instant;
 use toolcrib_tool::{
-    Arguments, BoxFuture, CallContext, CallId, ErrorKind, RawArguments, RetryPolicy, ToolCall,
-    ToolError, ToolOutput, ToolResult,
+    Arguments, BoxFuture, CallId, ErrorKind, HostedContext, RawArguments, ToolCall, ToolError,
+    ToolOutput, ToolResult,
 };
 use tracing::Instrument;
 
-use self::consent::waits;
+pub(crate) use self::checks::describe;
+use self::checks::{Checked, OwnCheck};
 pub(crate) use self::finish::check_data;
 use self::finish::finished;
-pub(crate) use self::ready::describe;
-use self::ready::{Checked, Ready};
+pub(crate) use self::interruption::{Interruption, Interrupts, Reached};
 use self::record::Record;
-use self::withdrawal::unless_cancelled;
+use self::suspend::waits;
 use crate::admission::{Lineage, Permit};
-use crate::answers::{Asked, Flights, Run, Scope};
+use crate::answers::{Asked, Flights, Key, Run, Scope, SpillMemo};
 use crate::arguments::mending::Mending;
 use crate::audit::Decision;
 use crate::audit::trail::{AuditedArguments, End};
+use crate::batch::Presence;
+use crate::cancel::Cancellation;
 use crate::events::Voice;
-use crate::execution::{Deadline, Held, execute};
+use crate::execution::{Executed, Held, execute};
 use crate::host::Host;
 use crate::lifecycle::Instance;
 use crate::output_budget::{OutputLimits, Place, allows, fit_outcome};
 use crate::panics::PanicMessage;
+use crate::redaction::redact;
 use crate::registry::Slot;
 use crate::retry;
 use crate::spill::Owner;
 use crate::statistics::{Ending, InFlight};
-use crate::suspension::{Grant, Suspension};
-use crate::turn::Turn;
+use crate::suspension::{Delegation, Grant, Granted, Suspension, Waiting};
+use crate::turn::{State, Turn};
 
-pub(crate) use self::answered::{Answered, Aside};
+pub(crate) use self::answered::{Answered, SideOutput};
 pub(crate) use self::dry_run::dry_run;
 pub use self::dry_run::{DryRun, KeptAnswer};
 
@@ -58,18 +61,43 @@ pub use self::dry_run::{DryRun, KeptAnswer};
 pub(crate) struct Origin<'a> {
     /// The calls it was made from.
     pub(crate) lineage: &'a Lineage,
+    /// The call that made it.
+    pub(crate) maker: Option<Maker<'a>>,
     /// The flights of the batch it is part of.
     pub(crate) batch: Option<&'a Flights>,
     /// Its place in that batch, from 0.
     pub(crate) position: usize,
-    /// It was suspended, and this is what has come of that.
+    /// It was suspended, and this is what was decided on it.
     pub(crate) grant: Option<&'a Grant>,
+    /// The call it hands itself on to was suspended, and this is what was decided on that one.
+    pub(crate) nested_grant: Option<&'a Arc<Grant>>,
+}
+
+/// The call that makes another one, which ends with it.
+#[derive(Clone, Copy)]
+pub(crate) struct Maker<'a> {
+    pub(crate) cancellation: &'a Cancellation,
+    pub(crate) deadline: Option<Instant>,
+    /// Set if the call that is made may wait, because the maker does nothing but hand itself on.
+    pub(crate) delegation: Option<&'a Delegation>,
 }
 
 impl<'a> Origin<'a> {
     /// Of a call made by `lineage`, which is no part of a batch.
     pub(crate) fn alone(lineage: &'a Lineage) -> Self {
-        Self { lineage, batch: None, position: 0, grant: None }
+        let (maker, batch, grant, nested_grant) = (None, None, None, None);
+        Self { lineage, maker, batch, position: 0, grant, nested_grant }
+    }
+
+    /// What cancels the call.
+    pub(crate) fn cancellation(&self, turn: &'a Turn) -> &'a Cancellation {
+        self.maker.map_or(&turn.state.cancellation, |maker| maker.cancellation)
+    }
+
+    /// The caller's deadline: that of the turn or of the call that makes this one.
+    fn deadline(&self, turn: &Turn) -> Option<Instant> {
+        let of_maker = self.maker.and_then(|maker| maker.deadline);
+        of_maker.into_iter().chain(turn.state.deadline).min()
     }
 }
 
@@ -89,19 +117,26 @@ pub(crate) async fn run(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answ
     let innermost = |call| -> BoxFuture<'_, ToolResult> {
         let inner = &inner;
         Box::pin(async move {
-            let answered = answer(turn, call, origin).await;
-            let (result, apart) = answered.apart();
-            *inner.lock().unwrap_or_else(PoisonError::into_inner) = Some(apart);
+            let (result, bypass) = answer(turn, call, origin).await.split();
+            *inner.lock().unwrap_or_else(PoisonError::into_inner) = Some(bypass);
             result
         })
     };
     let result = Box::pin(shared.middleware.run(turn, call, &innermost)).await;
-    let apart = inner.into_inner().unwrap_or_else(PoisonError::into_inner);
-    Answered::together(result, apart, shared.config.output_chars)
+    let bypass = inner.into_inner().unwrap_or_else(PoisonError::into_inner);
+    Answered::join(result, bypass, shared.config.output_chars)
+}
+
+/// As [`run`], for calls from within others: the parts of each level would add up on the stack.
+pub(crate) fn run_boxed<'a>(
+    turn: &'a Turn,
+    call: ToolCall,
+    origin: Origin<'a>,
+) -> BoxFuture<'a, Answered> {
+    Box::pin(run(turn, call, origin))
 }
 
 /// The answer to a call that is not let in.
-#[cold]
 fn refused(turn: &Turn, call: ToolCall, error: ToolError) -> Answered {
     let started = Instant::now();
     let (id, name, raw) = call.into_parts();
@@ -111,7 +146,7 @@ fn refused(turn: &Turn, call: ToolCall, error: ToolError) -> Answered {
     record.end(End::failed(&error, duration));
     let result = ToolResult::failure(id, name, error, duration);
     let limit = turn.state.shared.config.output_chars;
-    Answered { result, limit, aside: None }
+    Answered { result, limit, side: SideOutput::default() }
 }
 
 /// Answers one call, whatever happens.
@@ -124,39 +159,26 @@ async fn answer(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answered {
     let voice = slot
         .filter(|_| !state.listeners.is_silent())
         .map(|slot| state.listeners.voice(origin.position, &id, &slot.entry.definition));
-    let mut way = Way {
-        turn,
-        voice: voice.as_ref(),
-        origin,
-        id: &id,
-        name: &name,
-        started,
-        spent: None,
-        source: Source::Own,
-        mending: Mending::default(),
-        decision: Decision::Undecided,
-        changed: None,
-    };
+    let mut run = PipelineRun::new(turn, origin, &id, &name, voice.as_ref(), started);
     let outcome = {
-        let work = AssertUnwindSafe(way.go(slot, raw)).catch_unwind();
-        let work = pin!(work.instrument(record.span().clone()));
-        match unless_cancelled(state, work).await {
-            Ok(Ok(outcome)) => outcome,
-            Ok(Err(panic)) => Err(host_failed(panic.as_ref()).into()),
-            Err(by) => Err(by.error(started, slot.map(|slot| &**slot)).into()),
+        let work = AssertUnwindSafe(run.go(slot, raw)).catch_unwind();
+        match work.instrument(record.span().clone()).await {
+            Ok(outcome) => outcome,
+            Err(panic) => Err(host_failed(panic.as_ref()).into()),
         }
     };
-    let (source, spent, mending) = (way.source, way.spent, way.mending);
-    record.decision = way.decision;
-    if let Some(changed) = way.changed {
+    run.count(&outcome);
+    let PipelineRun { source, spent, mending, decision, changed, spilled, .. } = run;
+    record.decision = decision;
+    if let Some(changed) = changed {
         record.arguments = Some(changed);
     }
-    let mut aside: Option<Box<Aside>> = None;
+    let mut side = SideOutput::default();
     let outcome = outcome.map_err(|leave| match leave {
         Leave::Failed(error) => error,
         Leave::Suspended(suspension) => {
             let error = waits(&suspension);
-            aside.get_or_insert_default().suspension = Some(suspension);
+            side.suspension = Some(suspension);
             error
         }
     });
@@ -168,16 +190,15 @@ async fn answer(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answered {
     };
     if !allows(&outcome, limits) {
         let owner = Owner::known(&state.identity, state.session.as_ref());
-        let place = state.spill().map(|store| Place { store, owner: &owner });
+        let memo = spilled.as_deref();
+        let place = state.spill().map(|store| Place { store, owner: &owner, memo });
         let fitted = Box::pin(fit_outcome(outcome, limits, place)).await;
         outcome = fitted.outcome;
-        if let Some(whole) = fitted.whole {
-            aside.get_or_insert_default().whole = Some(whole);
-        }
+        side.whole = fitted.whole;
     }
-    let truncated = aside.as_ref().is_some_and(|aside| aside.whole.is_some());
+    let truncated = side.whole.is_some();
     let duration = spent.unwrap_or_else(|| started.elapsed());
-    let (cached, skipped) = (source == Source::Kept, source == Source::Shared);
+    let (cached, skipped) = (source == Source::Cache, source == Source::SameCall);
     record.end(End { error: outcome.as_ref().err(), cached, skipped, duration });
     let result = match outcome {
         Ok(output) => ToolResult::success(id, name, output, duration),
@@ -188,12 +209,12 @@ async fn answer(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answered {
     .with_skipped(skipped);
     // Recorded first: whoever hears of the end finds it written down.
     if let Some(voice) = &voice {
-        match aside.as_ref().and_then(|aside| aside.suspension.as_ref()) {
+        match &side.suspension {
             None => voice.record(&result),
             Some(suspension) => voice.suspend(suspension.waiting().as_str()),
         }
     }
-    Answered { result, limit: limits.chars, aside }
+    Answered { result, limit: limits.chars, side }
 }
 
 /// Why a call goes no further.
@@ -210,25 +231,15 @@ impl From<ToolError> for Leave {
     }
 }
 
-/// Counts a call that goes no further before it ran.
-#[cold]
-fn not_run(counted: InFlight, leave: Leave) -> Leave {
-    match &leave {
-        Leave::Failed(error) => counted.refuse(error.kind()),
-        Leave::Suspended(_) => counted.wait(),
-    }
-    leave
-}
-
 /// Where an answer comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Source {
     /// The tool ran, or the call was refused.
     Own,
     /// An earlier call.
-    Kept,
+    Cache,
     /// The same call, made at the same time.
-    Shared,
+    SameCall,
 }
 
 /// Tools' panics are caught where tools run; any other is a fault of the host's code, and its call
@@ -238,8 +249,8 @@ fn host_failed(panic: &(dyn std::any::Any + Send)) -> ToolError {
     PanicMessage::of(panic).into_error(ErrorKind::Internal, text)
 }
 
-/// A call on its way.
-struct Way<'a> {
+/// One call on its way through the pipeline.
+struct PipelineRun<'a> {
     turn: &'a Turn,
     /// Where somebody listens.
     voice: Option<&'a Voice>,
@@ -247,206 +258,424 @@ struct Way<'a> {
     id: &'a CallId,
     name: &'a str,
     started: Instant,
-    /// How long it took until the tool had done its work: one look at the clock serves all who ask.
+    interrupts: Interrupts<'a>,
+    /// Its place in the statistics.
+    counted: Option<InFlight>,
+    /// How long the tool was at work, if it was.
+    worked: Option<Duration>,
+    /// How long it took from when the call came in until the tool had done its work.
     spent: Option<Duration>,
     source: Source,
     /// What was done to the model's text.
     mending: Mending,
+    /// The digest of the code that was approved, if somebody was asked.
+    approved_code: Option<Option<String>>,
     /// What was decided, for the audit log.
     decision: Decision,
     /// What the audit log says of arguments that whoever approved has put in place of the model's.
     changed: Option<AuditedArguments>,
+    /// Where the text of an answer that is kept was spilled, if it was.
+    spilled: Option<Arc<SpillMemo>>,
 }
 
-impl<'a> Way<'a> {
-    /// The whole way, and its place in the statistics.
+/// A call that only has to run.
+struct Ready<'a> {
+    checked: Checked<'a>,
+    hosted: HostedContext<Host>,
+    instance: Instance<'a>,
+    permit: Permit<'a>,
+    presence: Presence,
+    /// Whoever waits for its answer.
+    run: Option<Run>,
+}
+
+/// What is left to do for a call that has passed every check.
+enum Prepared<'a> {
+    /// To run it.
+    Ready(Box<Ready<'a>>),
+    /// Nothing: the answer is there.
+    Answered(Result<ToolOutput, ToolError>),
+}
+
+impl<'a> PipelineRun<'a> {
+    fn new(
+        turn: &'a Turn,
+        origin: Origin<'a>,
+        id: &'a CallId,
+        name: &'a str,
+        voice: Option<&'a Voice>,
+        started: Instant,
+    ) -> Self {
+        let interrupts = Interrupts {
+            cancellation: origin.cancellation(turn),
+            shutdown: &turn.state.shared.shutdown,
+            deadline: origin.deadline(turn),
+            limit: None,
+        };
+        Self {
+            turn,
+            voice,
+            origin,
+            id,
+            name,
+            started,
+            interrupts,
+            counted: None,
+            worked: None,
+            spent: None,
+            source: Source::Own,
+            mending: Mending::default(),
+            approved_code: None,
+            decision: Decision::Undecided,
+            changed: None,
+            spilled: None,
+        }
+    }
+
+    fn state(&self) -> &'a State {
+        &self.turn.state
+    }
+
+    /// All stations, in order.
     async fn go(
         &mut self,
         slot: Option<&'a Arc<Slot>>,
         raw: RawArguments,
     ) -> Result<ToolOutput, Leave> {
-        let shared = &self.turn.state.shared;
-        let Some(slot) = slot else {
-            shared.statistics.unknown();
-            return Err(ready::unknown(self.turn, self.name).into());
-        };
-        let raw = raw.parsed();
-        let definition = &slot.entry.definition;
-        let (turn, started) = (self.turn, self.started.into_std());
-        let begin = || turn.state.shared.statistics.begin(definition, started);
-        if let Some(grant) = self.origin.grant {
-            if let Some(outcome) = self.decided(slot, grant, begin) {
-                return Ok(outcome?);
-            }
-        }
-        let counted = begin();
-        let checked = ready::available(slot)
-            .and_then(|()| ready::checked(turn, slot, raw, &mut self.mending));
-        let ready = match checked {
-            Ok(checked) => self.ready(slot, checked).await,
-            Err(error) => Err(error.into()),
-        };
-        let Ready { checked, hosted, tool, asked } = match ready {
-            Ok(ready) => ready,
-            Err(leave) => return Err(not_run(counted, leave)),
-        };
-        let Checked { compiled, arguments, key: _ } = checked;
-        let kept = match asked {
-            None => None,
-            Some(Asked::Run(run)) => Some(run),
-            Some(Asked::Kept(output)) => {
-                return self.spared(Source::Kept, counted, Ok(output));
-            }
-            Some(Asked::Shared(outcome)) => {
-                return self.spared(Source::Shared, counted, outcome);
-            }
-        };
-
-        let (admission, edition) = (&shared.admission, compiled.edition);
-        let (identity, lineage) = (&*self.turn.state.identity, self.origin.lineage);
-        let permit = match admission.admit(definition, edition, identity, lineage).await {
-            Ok(permit) => permit,
-            Err(error) => return Err(not_run(counted, error.into())),
-        };
-        // The limit starts here: waiting for an approver, another call, a permit or an instance is
-        // no part of it.
-        let waited = self.started.elapsed();
-        let limit = shared.config.limit(definition.timeout());
-        let latest = limit.map(|limit| waited.saturating_add(limit));
-        let deadline = limit.zip(latest).and_then(|(limit, latest)| {
-            Some(Deadline { limit, at: self.started.checked_add(latest)? })
+        let interrupts = self.interrupts;
+        let (started, definition) = (self.started, slot.map(|slot| &*slot.entry.definition));
+        let prepared = interrupts.unless_interrupted(self.prepare(slot, raw)).await;
+        let prepared = prepared.unwrap_or_else(|interruption| {
+            Err(interruption.error(Reached::Nothing, started, definition).into())
         });
-        let (context, host) = (hosted.context(), hosted.host());
-        host.begin(&permit, latest);
-        let work = Work { slot, tool: &tool, context, host, permit: &permit, deadline };
-        // A tool that asks back is suspended with the arguments it was given.
-        let again = shared.suspensions.is_some().then(|| arguments.clone());
-        let outcome = if let Some(policy) = retry::policy(definition) {
-            self.run_again(policy, arguments, &work).await
-        } else {
-            self.run(arguments, &work).await
-        };
-        if self.voice.is_some() {
-            host.finish_speech().await;
+        match prepared? {
+            Prepared::Answered(outcome) => Ok(outcome?),
+            Prepared::Ready(ready) => match slot {
+                Some(slot) => self.perform(slot, ready).await,
+                None => Err(checks::unknown(self.turn, self.name).into()),
+            },
         }
-        if outcome.is_err()
-            && let Some(waiting) = host.take_waiting()
-        {
-            permit.finish(None);
-            counted.wait();
-            return Err(Box::pin(self.suspend(slot, again.as_ref(), waiting)).await);
-        }
-        let failure = outcome.as_ref().err().map(ToolError::kind);
-        if permit.finish(failure) {
-            self.turn.state.paused(self.name);
-        }
-        let spent = self.started.elapsed();
-        self.spent = Some(spent);
-        counted.finish(Ending::of(&outcome), spent.saturating_sub(waited));
-        let outcome = match kept {
-            Some(run) => self.publish(run, outcome),
-            None => outcome,
-        };
-        Ok(outcome?)
     }
 
-    /// The answer of another call, in place of this one's own.
-    #[cold]
-    fn spared(
+    /// Everything before the tool runs. Interrupted, it is dropped: nothing has run.
+    ///
+    /// Boxed here, as [`perform`](Self::perform) is, because calls nest: the parts of each level would
+    /// add up on the stack.
+    fn prepare<'s>(
+        &'s mut self,
+        slot: Option<&'a Arc<Slot>>,
+        raw: RawArguments,
+    ) -> BoxFuture<'s, Result<Prepared<'a>, Leave>>
+    where
+        'a: 's,
+    {
+        Box::pin(self.prepared(slot, raw))
+    }
+
+    async fn prepared(
         &mut self,
-        source: Source,
-        counted: InFlight,
-        outcome: Result<Arc<ToolOutput>, Arc<ToolError>>,
-    ) -> Result<ToolOutput, Leave> {
-        self.source = source;
-        counted.cache_hit();
-        outcome.map(Arc::unwrap_or_clone).map_err(|error| Arc::unwrap_or_clone(error).into())
+        slot: Option<&'a Arc<Slot>>,
+        raw: RawArguments,
+    ) -> Result<Prepared<'a>, Leave> {
+        let (turn, state) = (self.turn, self.state());
+        let Some(slot) = slot else {
+            state.shared.statistics.unknown();
+            return Err(checks::unknown(turn, self.name).into());
+        };
+        let definition = &slot.entry.definition;
+        self.counted = Some(state.shared.statistics.begin(definition, self.started.into_std()));
+        if let Some(outcome) = self.decided(slot) {
+            return Ok(Prepared::Answered(outcome));
+        }
+        checks::available(slot)?;
+        let mut checked = checks::checked(turn, slot, raw, &mut self.mending)?;
+        let hosted = self.context(slot);
+        if let Some(voice) = self.voice {
+            let arguments = checked.arguments.value();
+            voice.prepare(Some(redact(definition, arguments, &state.shared.mask.load())));
+        }
+        // Calls of a tool with an instance for each get theirs when it is certain that they run.
+        let limit = state.shared.config.limit(definition.timeout());
+        let shared = slot.live().map(|live| Instance::shared(live)).transpose()?;
+        if let Some(instance) = &shared {
+            let own = OwnCheck::new(instance.tool().as_ref(), hosted.context(), limit);
+            own.passes(&checked.arguments).await?;
+        }
+        self.consent(slot, &mut checked, shared.as_ref(), hosted.context()).await?;
+        if let Some(instance) = &shared {
+            let own = OwnCheck::new(instance.tool().as_ref(), hosted.context(), limit);
+            self.check_code(own)?;
+        }
+        if definition.client() {
+            let arguments = Some(&checked.arguments);
+            return Err(self.suspend(slot, arguments, Waiting::Client).await);
+        }
+        let run = match &checked.key {
+            None => None,
+            Some(key) => match self.answered_before(key).await {
+                Ok(run) => Some(run),
+                Err(outcome) => return Ok(Prepared::Answered(outcome)),
+            },
+        };
+        let instance = match shared {
+            Some(instance) => instance,
+            None => {
+                let own = Instance::own(&slot.entry.body, hosted.context(), limit).await?;
+                let check = OwnCheck::new(own.tool().as_ref(), hosted.context(), limit);
+                check.passes(&checked.arguments).await?;
+                self.check_code(check)?;
+                own
+            }
+        };
+        let (identity, lineage) = (&*state.identity, self.origin.lineage);
+        let edition = checked.compiled.edition;
+        let permit = state.shared.admission.admit(definition, edition, identity, lineage).await?;
+        let alone = lineage.runs_alone(definition);
+        let presence = Presence::enter(lineage.barrier(), alone).await;
+        let ready = Ready { checked, hosted, instance, permit, presence, run };
+        Ok(Prepared::Ready(Box::new(ready)))
+    }
+
+    /// What the tool sees of the call.
+    fn context(&self, slot: &'a Arc<Slot>) -> HostedContext<Host> {
+        let (definition, voice) = (&slot.entry.definition, self.voice.map(Voice::handle));
+        let host = Host::new(self.turn, &self.origin, definition, voice);
+        let mut builder = checks::context(self.turn, slot, self.id);
+        if let Some(grant) = self.origin.grant
+            && let Granted::Answer(answer) = grant.granted()
+        {
+            let remembered = grant.suspension().waiting().remembered().cloned();
+            builder = builder.answer(answer.clone()).remembered(remembered);
+        }
+        builder.host(host).build_hosted()
+    }
+
+    /// The answer that is there or on its way; if there is none, the duty to run the call.
+    async fn answered_before(&mut self, key: &Key) -> Result<Run, Result<ToolOutput, ToolError>> {
+        match self.state().shared.answers.ask(key, self.scope()).await {
+            Asked::Run(run) => Ok(run),
+            Asked::Kept(kept) => {
+                (self.source, self.spilled) = (Source::Cache, Some(kept.spilled));
+                Err(Ok(Arc::unwrap_or_clone(kept.output)))
+            }
+            Asked::Shared(outcome) => {
+                self.source = Source::SameCall;
+                Err(outcome.map(Arc::unwrap_or_clone).map_err(Arc::unwrap_or_clone))
+            }
+        }
     }
 
     /// What became of a call that was suspended, where that needs no other look at it.
-    fn decided(
-        &mut self,
-        slot: &Slot,
-        grant: &Grant,
-        begin: impl FnOnce() -> InFlight,
-    ) -> Option<Result<ToolOutput, ToolError>> {
+    fn decided(&mut self, slot: &Slot) -> Option<Result<ToolOutput, ToolError>> {
+        // What was decided on must still be what it was, before anything else is said about it.
+        let fingerprint = slot.fingerprint();
+        if let Some(grant) = self.origin.nested_grant
+            && let Err(error) = grant.check_maker(fingerprint)
+        {
+            return Some(Err(error));
+        }
+        let grant = self.origin.grant?;
         if grant.is_approved() {
             // The audit log names who approved a call that is refused after all.
             self.decision = consent::approved_by(grant);
         }
-        // What was decided on must still be what it was, before anything else is said about it.
-        if let Err(error) = grant.check_definition(slot.fingerprint()) {
-            begin().refuse(error.kind());
+        if let Err(error) = grant.check_definition(fingerprint) {
             return Some(Err(error));
         }
         let outcome = self.settled(slot, grant)?;
-        begin().finish(Ending::of(&outcome), self.started.elapsed());
+        self.worked = Some(self.started.elapsed());
         Some(outcome)
     }
 
     fn scope(&self) -> Scope<'_> {
         Scope {
-            session: self.turn.state.session.as_deref(),
+            session: self.state().session.as_deref(),
             batch: self.origin.batch,
             nested: self.origin.lineage.depth() > 0,
         }
     }
 
-    /// Hands the outcome to those who wait for the same.
+    /// Runs the tool within its limit, which begins now: whatever the call has waited for until here
+    /// (a person, another call, a permit, an instance, a store) is no part of it.
+    fn perform<'s>(
+        &'s mut self,
+        slot: &'a Arc<Slot>,
+        ready: Box<Ready<'a>>,
+    ) -> BoxFuture<'s, Result<ToolOutput, Leave>>
+    where
+        'a: 's,
+    {
+        Box::pin(self.performed(slot, ready))
+    }
+
+    async fn performed(
+        &mut self,
+        slot: &'a Arc<Slot>,
+        ready: Box<Ready<'a>>,
+    ) -> Result<ToolOutput, Leave> {
+        let Ready { checked, hosted, instance, permit, presence, run } = *ready;
+        let Checked { arguments, .. } = checked;
+        let (state, definition) = (self.state(), &slot.entry.definition);
+        let host = hosted.host();
+        let begun = Instant::now();
+        let limit = state.shared.config.limit(definition.timeout());
+        let limit = limit.and_then(|limit| Some((begun.checked_add(limit)?, limit)));
+        let interrupts = Interrupts { limit, ..self.interrupts };
+        if let Some(interruption) = interrupts.pending() {
+            return Err(interruption.error(Reached::Nothing, self.started, Some(definition)).into());
+        }
+        host.begin(&permit, presence, interrupts.latest());
+        if let Some(delegation) = self.delegation(slot, &instance, &arguments) {
+            host.delegate(delegation);
+        }
+        // A tool that asks back is suspended with the arguments it was given.
+        let again = state.shared.suspensions.is_some().then(|| arguments.clone());
+        let interrupted = OnceLock::new();
+        let work = Work {
+            slot,
+            instance: &instance,
+            hosted: &hosted,
+            permit: &permit,
+            interrupts,
+            interrupted: &interrupted,
+        };
+        let outcome = match retry::policy(definition) {
+            Some(policy) => {
+                let attempt = || self.attempt(arguments.clone(), &work);
+                let paused = || interrupts.next();
+                match retry::with_retries(policy, interrupts.latest(), paused, attempt).await {
+                    Ok((outcome, attempts)) => retry::noted(outcome, attempts),
+                    Err(interruption) => {
+                        let _ = interrupted.set((interruption, Reached::Work));
+                        Err(interruption.error(Reached::Work, self.started, Some(definition)))
+                    }
+                }
+            }
+            None => self.attempt(arguments, &work).await,
+        };
+        if self.voice.is_some() {
+            host.finish_speech().await;
+        }
+        let worked = begun.elapsed();
+        let waiting = outcome.as_ref().err().and_then(|_| host.take_waiting());
+        let suspended = host.take_suspended();
+        host.end(matches!(waiting, Some(Waiting::Pending { .. })));
+        if let Some(suspended) = suspended {
+            permit.finish(None);
+            return Err(Leave::Suspended(suspended));
+        }
+        if let Some(waiting) = waiting {
+            permit.finish(None);
+            return Err(self.suspend(slot, again.as_ref(), waiting).await);
+        }
+        // A tool that was ended by its caller, or never began, has not run into its own limit.
+        let failure = match (outcome.as_ref().err(), interrupted.get()) {
+            (None, _) => None,
+            (Some(error), None) => Some(error.kind()),
+            (Some(_), Some((Interruption::Limit(_), Reached::Work))) => Some(ErrorKind::Timeout),
+            (Some(_), Some(_)) => Some(ErrorKind::Cancelled),
+        };
+        if permit.finish(failure) {
+            state.paused(self.name);
+        }
+        self.worked = Some(worked);
+        self.spent = Some(self.started.elapsed());
+        let outcome = match run {
+            None => outcome,
+            Some(run) => self.publish(run, outcome, !host.has_left_key()),
+        };
+        Ok(outcome?)
+    }
+
+    /// Hands the outcome to those who wait for the same; `shareable`: it depends on nothing beyond
+    /// its key.
     fn publish(
-        &self,
+        &mut self,
         run: Run,
         outcome: Result<ToolOutput, ToolError>,
+        shareable: bool,
     ) -> Result<ToolOutput, ToolError> {
         let outcome = outcome.map(Arc::new).map_err(Arc::new);
-        self.turn.state.shared.answers.publish(run, self.scope(), &outcome);
+        let answers = &self.state().shared.answers;
+        self.spilled = answers.publish(run, self.scope(), &outcome, shareable);
         outcome.map(Arc::unwrap_or_clone).map_err(Arc::unwrap_or_clone)
     }
 
-    /// Runs the tool, again as often as its definition allows.
-    async fn run_again(
+    /// Runs the tool once and checks what it hands back.
+    async fn attempt(
         &self,
-        policy: RetryPolicy,
         arguments: Arguments,
         work: &Work<'_>,
     ) -> Result<ToolOutput, ToolError> {
-        let attempt = || self.run(arguments.clone(), work);
-        let latest = work.deadline.map(|deadline| deadline.at);
-        let (outcome, attempts) = retry::with_retries(policy, latest, attempt).await;
-        retry::noted(outcome, attempts)
-    }
-
-    /// Runs the tool and checks what it hands back.
-    async fn run(&self, arguments: Arguments, work: &Work<'_>) -> Result<ToolOutput, ToolError> {
-        let shared = &self.turn.state.shared;
+        let shared = &self.state().shared;
         let definition = &work.slot.entry.definition;
+        let (context, host) = (work.hosted.context(), work.hosted.host());
+        // What an earlier attempt has set is no answer to this one.
+        host.take_result();
         let held = Held {
             slot: work.permit.slot().cloned(),
             writing: shared.answers.writing(definition.resources()),
-            lease: work.tool.lease(),
+            lease: work.instance.lease(),
         };
-        let Work { tool, context, deadline, .. } = *work;
-        let running =
-            execute(tool.tool(), arguments, context, definition.blocking(), deadline, held);
-        let running = pin!(running);
-        let outcome = if self.origin.batch.is_some() {
-            shared.polls.watch(self.name, running).await?
+        let (tool, blocking) = (work.instance.tool(), definition.blocking());
+        let (interrupts, started) = (&work.interrupts, self.started);
+        let running = execute(tool, arguments, context, blocking, interrupts, started, held);
+        let Executed { outcome, interrupted } = if self.origin.batch.is_some() {
+            shared.polls.watch(self.name, running).await
         } else {
-            running.await?
+            running.await
         };
-        let output = finished(self.name, outcome, work.host)?;
+        if let Some(interrupted) = interrupted {
+            // The first one ends the call.
+            let _ = work.interrupted.set(interrupted);
+        }
+        let output = finished(self.name, outcome?, host)?;
         // Before anything keeps it, and before it is cut: half a secret is not found.
         let output = shared.mask.outcome(Ok(output))?;
         check_data(definition, shared.registry.schemas(), output, shared.config.data_bytes)
+    }
+
+    /// The call that a call of this tool is handed on to, where both may wait: a call of the host's
+    /// own, of a tool that does nothing else.
+    fn delegation(
+        &self,
+        slot: &Slot,
+        instance: &Instance<'_>,
+        arguments: &Arguments,
+    ) -> Option<Delegation> {
+        let may_wait = self.state().shared.suspensions.is_some();
+        if !may_wait || self.origin.lineage.depth() > 0 {
+            return None;
+        }
+        let target = instance.tool().delegates_to(arguments.as_str())?;
+        let tool = (slot.entry.name(), slot.fingerprint());
+        Some(Delegation::new(target, self.id, tool, arguments))
+    }
+
+    /// Counts what became of the call.
+    fn count(&mut self, outcome: &Result<ToolOutput, Leave>) {
+        let Some(counted) = self.counted.take() else { return };
+        match (outcome, self.worked) {
+            (Err(Leave::Suspended(_)), _) => counted.wait(),
+            _ if self.source != Source::Own => counted.cache_hit(),
+            (Ok(output), worked) => {
+                counted.finish(Ending::of(output), worked.unwrap_or_default());
+            }
+            (Err(Leave::Failed(error)), Some(worked)) => {
+                counted.finish(Ending::Failure(error.kind()), worked);
+            }
+            (Err(Leave::Failed(error)), None) => counted.refuse(error.kind()),
+        }
     }
 }
 
 /// What a call runs with.
 struct Work<'w> {
     slot: &'w Slot,
-    tool: &'w Instance<'w>,
-    context: &'w CallContext,
-    host: &'w Host,
+    instance: &'w Instance<'w>,
+    hosted: &'w HostedContext<Host>,
     permit: &'w Permit<'w>,
-    deadline: Option<Deadline>,
+    interrupts: Interrupts<'w>,
+    /// What interrupted the work, if anything did.
+    interrupted: &'w OnceLock<(Interruption, Reached)>,
 }

@@ -1,8 +1,10 @@
 //! Trying a failed call again: whether, and after how long.
 
 use std::future::Future;
+use std::pin::pin;
 use std::time::Duration;
 
+use futures_util::future::{Either, select};
 use tokio::time::{Instant, sleep};
 use toolcrib_tool::{ErrorKind, RetryPolicy, ToolDefinition, ToolError, ToolOutput};
 
@@ -36,27 +38,33 @@ pub(crate) fn pause(policy: RetryPolicy, error: &ToolError, attempt: u32) -> Opt
 }
 
 /// Runs attempts until one succeeds, fails for good, or the next could not begin before the
-/// deadline. Returns the last outcome and how many attempts it took.
+/// deadline. Returns the last outcome and how many attempts it took, or what interrupted the pause
+/// between two.
 ///
 /// The caller's time limit ends an attempt that runs; this only begins none too late.
-pub(crate) async fn with_retries<T, R>(
+pub(crate) async fn with_retries<T, R, I>(
     policy: RetryPolicy,
     deadline: Option<Instant>,
+    mut interrupted: impl FnMut() -> I,
     mut attempt: impl FnMut() -> R,
-) -> (Result<T, ToolError>, u32)
+) -> Result<(Result<T, ToolError>, u32), I::Output>
 where
     R: Future<Output = Result<T, ToolError>>,
+    I: Future,
 {
     let mut attempts = 1;
     loop {
         let outcome = attempt().await;
         let next = outcome.as_ref().err().and_then(|error| pause(policy, error, attempts));
-        let Some(pause) = next else { return (outcome, attempts) };
+        let Some(pause) = next else { return Ok((outcome, attempts)) };
         let begins = Instant::now().checked_add(pause);
         if deadline.is_some_and(|deadline| begins.is_none_or(|begins| begins >= deadline)) {
-            return (outcome, attempts);
+            return Ok((outcome, attempts));
         }
-        sleep(pause).await;
+        match select(pin!(sleep(pause)), pin!(interrupted())).await {
+            Either::Left(_) => {}
+            Either::Right((interruption, _)) => return Err(interruption),
+        }
         attempts += 1;
     }
 }

@@ -10,7 +10,7 @@ use hashbrown::HashMap;
 use hdrhistogram::Histogram;
 use schemars::JsonSchema;
 use serde::Serialize;
-use toolcrib_tool::{ErrorKind, ToolDefinition, ToolError, ToolName, ToolOutput};
+use toolcrib_tool::{ErrorKind, ToolDefinition, ToolName, ToolOutput};
 
 /// The label under which calls of unknown names are counted together: a model can make up any
 /// number of names. No tool can have it.
@@ -123,14 +123,10 @@ pub(crate) enum Ending {
 }
 
 impl Ending {
-    /// Reads it off an outcome: a tool says with [`ToolOutput::with_timed_out`] that the time was up
-    /// and hands over what there was.
-    pub(crate) fn of(outcome: &Result<ToolOutput, ToolError>) -> Self {
-        match outcome {
-            Err(error) => Self::Failure(error.kind()),
-            Ok(output) if output.timed_out() => Self::SuccessAtTimeLimit,
-            Ok(_) => Self::Success,
-        }
+    /// The end of a call that succeeded: a tool says with [`ToolOutput::with_timed_out`] that the time
+    /// was up and hands over what there was.
+    pub(crate) fn of(output: &ToolOutput) -> Self {
+        if output.timed_out() { Self::SuccessAtTimeLimit } else { Self::Success }
     }
 }
 

@@ -1,6 +1,7 @@
 #![doc = include_str!("docs/suspension.md")]
 
 mod caller;
+mod delegation;
 mod grant;
 mod id;
 mod memory;
@@ -24,6 +25,8 @@ use crate::clock::Timestamp;
 use crate::fingerprint::Fingerprint;
 
 pub use caller::Caller;
+pub(crate) use delegation::Delegation;
+use delegation::Maker;
 pub(crate) use grant::readable;
 pub use grant::{Grant, Granted};
 pub use id::SuspensionId;
@@ -84,6 +87,7 @@ pub struct Suspension {
     caller: Caller,
     shown: ShownCall,
     session: Option<String>,
+    maker: Option<Maker>,
     created_at: Timestamp,
     expires_at: Timestamp,
 }
@@ -190,6 +194,7 @@ impl Suspension {
             caller: Caller::default(),
             shown: ShownCall::default(),
             session: None,
+            maker: None,
             created_at,
             expires_at,
         })
@@ -223,6 +228,14 @@ impl Suspension {
         self
     }
 
+    /// Notes the call that made this one and waits with it. From now on the suspension has that
+    /// call's id, which is the one that the caller knows.
+    pub(crate) fn made_by(mut self, delegation: &Delegation) -> Self {
+        let (call_id, maker) = delegation.kept(self.call_id);
+        (self.call_id, self.maker) = (call_id, Some(maker));
+        self
+    }
+
     /// Its own id, which cannot be guessed.
     pub fn id(&self) -> &SuspensionId {
         &self.id
@@ -233,9 +246,33 @@ impl Suspension {
         &self.call_id
     }
 
+    /// The id under which the call itself is made: another than the caller's, if a call of
+    /// [`handed_on_by`](Self::handed_on_by) has made it.
+    pub(crate) fn bound_call_id(&self) -> &str {
+        self.maker.as_ref().map_or(&self.call_id, |maker| &maker.nested_call_id)
+    }
+
     /// The tool that is called.
     pub fn tool(&self) -> &str {
         &self.tool
+    }
+
+    /// The tool that the caller has called, where that only handed the call on, as `tool_call` does.
+    /// Its call waits too, and is answered with the answer to this one.
+    pub fn handed_on_by(&self) -> Option<&str> {
+        self.maker.as_ref().map(|maker| maker.tool.as_str())
+    }
+
+    /// The call that handed this one on, as it is made again.
+    pub(crate) fn maker_call(&self) -> Option<ToolCall> {
+        let maker = self.maker.as_ref()?;
+        let (tool, arguments) = (maker.tool.as_str(), maker.arguments.as_str());
+        Some(ToolCall::new(self.call_id.as_str(), tool, arguments))
+    }
+
+    /// The fingerprint, at the time of the call, of the tool that handed it on.
+    pub(crate) fn maker_hash(&self) -> Option<Fingerprint> {
+        self.maker.as_ref().map(|maker| maker.definition_hash)
     }
 
     /// The arguments, as checked: JSON text.
@@ -243,9 +280,11 @@ impl Suspension {
         &self.arguments
     }
 
-    /// The call, as it would be made again.
+    /// The call, as the caller would make it again.
     pub fn call(&self) -> ToolCall {
-        ToolCall::new(self.call_id.as_str(), self.tool.as_str(), self.arguments.as_str())
+        self.maker_call().unwrap_or_else(|| {
+            ToolCall::new(self.call_id.as_str(), self.tool.as_str(), self.arguments.as_str())
+        })
     }
 
     /// What it waits for.
@@ -284,6 +323,7 @@ impl Suspension {
         self.definition_hash == other.definition_hash
             && self.argument_hash == other.argument_hash
             && self.identity == other.identity
+            && self.handed_on_by() == other.handed_on_by()
             && self.session == other.session
             && self.caller.injected() == other.caller.injected()
             && self.caller.client_name() == other.caller.client_name()

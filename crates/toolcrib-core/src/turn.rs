@@ -1,14 +1,17 @@
-//! A turn: the only door to listing, describing and calling tools.
+//! A turn: the only way to list, describe and call tools.
+
+mod deadline;
+mod options;
 
 use std::fmt;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::json;
+use tokio::time::Instant;
 use toolcrib_tool::{
     Arguments, ContextValues, Services, ToolCall, ToolDefinition, ToolEntry, ToolError, ToolFiles,
-    ToolResult, canonical_json,
+    ToolResult,
 };
 
 use crate::admission::Lineage;
@@ -26,156 +29,16 @@ use crate::suspension::{
     Answer, Caller, Grant, Outcome, RedeemError, Resolution, Settled, StoreError, Suspension,
     SuspensionId, redeem,
 };
-use crate::{Executor, RegistrySnapshot, Toolset, ToolsetView, batch, pipeline};
+use crate::{BatchOptions, Executor, RegistrySnapshot, Toolset, ToolsetView, batch, pipeline};
+
+pub use self::deadline::Deadline;
+pub use self::options::TurnOptions;
 
 /// How often outcomes of other processes are looked for.
 const ELSEWHERE: Duration = Duration::from_secs(1);
 
 /// Longer than anybody waits.
 const FAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
-
-/// What a host attaches to a turn.
-#[derive(Clone, Default)]
-pub struct TurnOptions {
-    pub(crate) values: ContextValues,
-    session: Option<Arc<str>>,
-    services: Services,
-    files: ToolFiles,
-    approver: Option<Arc<dyn Approver>>,
-    may_approve: Option<bool>,
-    toolset: Option<Toolset>,
-    pub(crate) scope: Policy,
-    listeners: Listeners,
-    max_concurrency: Option<usize>,
-    client: Option<Arc<str>>,
-    client_key: Option<Arc<str>>,
-    joinable: bool,
-}
-
-impl TurnOptions {
-    /// Values for the calls' context: user, tenant, project, and the host's own.
-    #[must_use]
-    pub fn values(mut self, values: ContextValues) -> Self {
-        self.values = values;
-        self
-    }
-
-    /// The session the calls belong to: tools that declare `dedupe: session` answer a repeated call
-    /// from its history. Without one there is no history.
-    #[must_use]
-    pub fn session(mut self, session: impl Into<Arc<str>>) -> Self {
-        self.session = Some(session.into());
-        self
-    }
-
-    /// What the host lends to its tools: databases, clients, settings.
-    #[must_use]
-    pub fn services(mut self, services: Services) -> Self {
-        self.services = services;
-        self
-    }
-
-    /// The files the request brings for its tools.
-    #[must_use]
-    pub fn files(mut self, files: ToolFiles) -> Self {
-        self.files = files;
-        self
-    }
-
-    /// Sets who is asked about calls that need approval. Default: the executor's approver.
-    ///
-    /// An approver that the host's own code sets, here or on the executor, speaks for the host: the
-    /// turn then has the right to approve, unless [`may_approve`](Self::may_approve) takes it away.
-    #[must_use]
-    pub fn approver(mut self, approver: Arc<dyn Approver>) -> Self {
-        self.approver = Some(approver);
-        self
-    }
-
-    /// Sets whether whoever this turn acts for may approve calls. Default: only where the host has
-    /// set an approver, on the turn or on the executor.
-    ///
-    /// Without the right nobody is asked: no approver is called, no client is shown a question, and
-    /// [`Turn::resolve`] accepts no approval. A call that needs approval is suspended for somebody
-    /// else to decide on, or denied where suspended calls are not kept. Calls made by running calls
-    /// belong to the same turn, so they never have more rights than their parent.
-    ///
-    /// Servers set this for every client. What they take over from a host never carries the right
-    /// by accident.
-    #[must_use]
-    pub fn may_approve(mut self, may_approve: bool) -> Self {
-        self.may_approve = Some(may_approve);
-        self
-    }
-
-    /// Names the client that the calls come from. Whoever approves is shown the name.
-    #[must_use]
-    pub fn client(mut self, name: impl Into<Arc<str>>) -> Self {
-        self.client = Some(name.into());
-        self
-    }
-
-    /// Tells the client from another of the same name: a fingerprint of its token, for example.
-    /// Nobody is shown it; it is kept with calls that wait
-    /// ([`Caller::client_key`](crate::suspension::Caller::client_key)).
-    #[must_use]
-    pub fn client_key(mut self, key: impl Into<Arc<str>>) -> Self {
-        self.client_key = Some(key.into());
-        self
-    }
-
-    /// Sets whether a call that waits for approval can be joined by the same call made again
-    /// ([`Turn::same_call`]). For clients that can ask after a waiting call in no other way.
-    /// Default: no.
-    #[must_use]
-    pub fn joinable(mut self, joinable: bool) -> Self {
-        self.joinable = joinable;
-        self
-    }
-
-    /// Whether [`may_approve`](Self::may_approve) has granted the right in so many words. An
-    /// approver alone does not count here: it is the host's, not the caller's.
-    pub fn grants_approval(&self) -> bool {
-        self.may_approve == Some(true)
-    }
-
-    /// The tools this turn is about: no others are listed, described, suggested or called. Default:
-    /// all.
-    #[must_use]
-    pub fn toolset(mut self, toolset: Toolset) -> Self {
-        self.toolset = Some(toolset);
-        self
-    }
-
-    /// Rules for this turn's calls beside the host's policy: of the two verdicts the stricter holds, so
-    /// that they can narrow what may be called and never widen it. A call that no rule matches is the
-    /// host's policy's alone. Default: none.
-    #[must_use]
-    pub fn scope(mut self, rules: Policy) -> Self {
-        self.scope = rules;
-        self
-    }
-
-    /// The toolset that the turn is about, if it is not about everything.
-    pub fn own_toolset(&self) -> Option<&Toolset> {
-        self.toolset.as_ref()
-    }
-
-    /// Who is told of the calls while they run. The executor's bus, if it has one, is told anyway.
-    #[must_use]
-    pub fn listeners(mut self, listeners: Listeners) -> Self {
-        self.listeners = listeners;
-        self
-    }
-
-    /// Calls of a batch that run at once: 1 = one after another, 0 = all. Default: the executor's
-    /// setting.
-    #[must_use]
-    pub fn max_concurrency(mut self, max_concurrency: usize) -> Self {
-        self.max_concurrency = Some(max_concurrency);
-        self
-    }
-}
 
 /// One pinned view of the registry and everything a call needs.
 ///
@@ -220,8 +83,6 @@ pub(crate) struct State {
     /// Whose calls these are, as far as the host said: what is counted for one is not held against
     /// another.
     pub(crate) identity: Arc<str>,
-    /// All the host said, as one text: an answer may depend on any of it.
-    pub(crate) context: Arc<str>,
     pub(crate) session: Option<Arc<str>>,
     pub(crate) services: Services,
     pub(crate) files: ToolFiles,
@@ -231,8 +92,10 @@ pub(crate) struct State {
     /// Rules of this turn alone.
     scope: Policy,
     pub(crate) listeners: Listeners,
-    pub(crate) cancellation: Arc<Cancellation>,
-    max_concurrency: usize,
+    pub(crate) cancellation: Cancellation,
+    pub(crate) max_concurrency: usize,
+    /// When its calls must be answered.
+    pub(crate) deadline: Option<Instant>,
     pub(crate) client: Option<Arc<str>>,
     client_key: Option<Arc<str>>,
     joinable: bool,
@@ -315,7 +178,6 @@ impl Turn {
             view: options.toolset.as_ref().map(|toolset| toolset.view(&snapshot)),
             toolset: options.toolset,
             snapshot,
-            context: canonical_context(&options.values),
             session: options.session,
             services: options.services,
             files: options.files,
@@ -327,11 +189,12 @@ impl Turn {
             }
             .of_identity(&identity),
             identity,
-            cancellation: Arc::default(),
+            cancellation: Cancellation::default(),
             values: options.values,
             max_concurrency: options
                 .max_concurrency
                 .unwrap_or(executor.shared.config.max_concurrency),
+            deadline: options.deadline.and_then(Deadline::at),
             client: options.client,
             client_key: options.client_key,
             joinable: options.joinable,
@@ -436,9 +299,15 @@ impl Turn {
             _ => grant,
         };
         let lineage = Lineage::root();
-        let origin = Origin { grant: Some(&grant), ..Origin::alone(&lineage) };
         let turn = self.with_values(grant.suspension().caller().values());
-        pipeline::run(&turn, grant.call(), origin).await.into_answer()
+        let grant = Arc::new(grant);
+        let alone = Origin::alone(&lineage);
+        // A call that handed itself on goes on where it was: it makes the call that was decided on.
+        let (call, origin) = match grant.maker_call() {
+            Some(call) => (call, Origin { nested_grant: Some(&grant), ..alone }),
+            None => (grant.call(), Origin { grant: Some(&grant), ..alone }),
+        };
+        pipeline::run(&turn, call, origin).await.into_answer()
     }
 
     /// The calls that wait for approval and that this turn may decide on, whoever made them; `None`
@@ -522,7 +391,6 @@ impl Turn {
         }
         let state = &self.state;
         Self::of(State {
-            context: canonical_context(&values),
             values,
             identity: Arc::clone(&state.identity),
             files: state.files.clone(),
@@ -536,11 +404,12 @@ impl Turn {
             client: state.client.clone(),
             client_key: state.client_key.clone(),
             joinable: state.joinable,
-            cancellation: Arc::clone(&state.cancellation),
+            cancellation: state.cancellation.clone(),
             shared: Arc::clone(&state.shared),
             snapshot: Arc::clone(&state.snapshot),
             services: state.services.clone(),
             max_concurrency: state.max_concurrency,
+            deadline: state.deadline,
         })
     }
 
@@ -567,7 +436,6 @@ impl Turn {
         }
         let listeners = Listeners::default();
         Ok(Self::of(State {
-            context: canonical_context(&values),
             values,
             identity: suspension.identity().into(),
             files: ToolFiles::default(),
@@ -585,11 +453,12 @@ impl Turn {
             client: caller.client_name().map(Arc::from),
             client_key: caller.client_key().map(Arc::from),
             joinable: caller.is_joinable(),
-            cancellation: Arc::default(),
+            cancellation: Cancellation::default(),
             shared: Arc::clone(&state.shared),
             snapshot: Arc::clone(&state.snapshot),
             services: state.services.clone(),
             max_concurrency: state.max_concurrency,
+            deadline: None,
         }))
     }
 
@@ -640,28 +509,32 @@ impl Turn {
 
     /// Answers several calls, in their order, running them at once as far as they allow.
     pub async fn call_batch(&self, calls: Vec<ToolCall>) -> Vec<ToolResult> {
-        let answered = batch::run(self, calls, self.state.max_concurrency).await;
+        self.call_batch_with(calls, BatchOptions::default()).await
+    }
+
+    /// As [`call_batch`](Self::call_batch), with options for this batch alone.
+    pub async fn call_batch_with(
+        &self,
+        calls: Vec<ToolCall>,
+        options: BatchOptions,
+    ) -> Vec<ToolResult> {
+        let answered = batch::run(self, calls, options).await;
         answered.into_iter().map(|answered| answered.result).collect()
     }
 
     /// Answers several calls as [`call_batch`](Self::call_batch) does, and says which of them wait.
     pub async fn start_batch(&self, calls: Vec<ToolCall>) -> Vec<Answer> {
-        let answered = batch::run(self, calls, self.state.max_concurrency).await;
-        answered.into_iter().map(Answered::into_answer).collect()
+        self.start_batch_with(calls, BatchOptions::default()).await
     }
-}
 
-fn canonical_context(values: &ContextValues) -> Arc<str> {
-    let pairs: Vec<_> = values.iter().map(|(key, value)| json!([key, value])).collect();
-    if pairs.is_empty() { "".into() } else { canonical_json(&pairs.into()).into() }
-}
-
-impl fmt::Debug for TurnOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TurnOptions")
-            .field("session", &self.session)
-            .field("max_concurrency", &self.max_concurrency)
-            .finish_non_exhaustive()
+    /// As [`start_batch`](Self::start_batch), with options for this batch alone.
+    pub async fn start_batch_with(
+        &self,
+        calls: Vec<ToolCall>,
+        options: BatchOptions,
+    ) -> Vec<Answer> {
+        let answered = batch::run(self, calls, options).await;
+        answered.into_iter().map(Answered::into_answer).collect()
     }
 }
 

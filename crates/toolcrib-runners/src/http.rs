@@ -10,7 +10,7 @@ use serde_json::Value;
 use toolcrib_manifest::declaration::{Declaration, HttpSpec, RecordedAnswer};
 use toolcrib_net::{AddressPolicy, Client, Limits, Response, StatusCode};
 use toolcrib_tool::{
-    Arguments, BoxFuture, CallContext, Plan, RequestPlan, Tool, ToolError, ToolOutcome,
+    Arguments, BoxFuture, CallContext, Plan, RequestPlan, Services, Tool, ToolError, ToolOutcome,
 };
 
 use self::answer::Hidden;
@@ -94,7 +94,10 @@ impl HttpRunner {
     }
 
     async fn run(&self, arguments: Arguments, cx: &CallContext) -> Result<ToolOutcome, ToolError> {
-        if let Some(recorded) = cx.service::<RecordedAnswer>() {
+        // Asked of the host itself: a recording takes the place of the server, and whether there is one
+        // says nothing about how long an answer holds.
+        let recorded = cx.host().services().and_then(Services::get::<RecordedAnswer>);
+        if let Some(recorded) = recorded {
             // As for a plan: what is not sent needs no secret.
             let request = self.request_of(&LookedAt(&self.host), arguments.value(), cx)?;
             return self.outcome(&request.answered(&recorded)?, cx);

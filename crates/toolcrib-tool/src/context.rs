@@ -117,12 +117,22 @@ impl CallContext {
     }
 
     /// A value the host attached.
+    ///
+    /// The answer of a tool that asks for a value beside `user`, `tenant` and those that its
+    /// definition injects is not kept for later calls, unless the definition says that answers are
+    /// [shared](crate::CachePolicy::with_shared).
     pub fn value(&self, key: &str) -> Option<&Value> {
+        let injected = |known: &crate::Injection| known.context_key() == key;
+        if !matches!(key, "user" | "tenant") && !self.definition().injections().iter().any(injected) {
+            self.0.host.read_beyond_key();
+        }
         self.0.values.get(key)
     }
 
-    /// All values the host attached.
+    /// All values the host attached. The answer of a tool that asks for them is not kept, as with
+    /// [`value`](Self::value).
     pub fn values(&self) -> &ContextValues {
+        self.0.host.read_beyond_key();
         &self.0.values
     }
 
@@ -153,20 +163,26 @@ impl CallContext {
     /// Calls another tool, through the same pipeline and on the same snapshot.
     ///
     /// The nested call shares the limits this one already holds, so that a tool with one slot may
-    /// call itself; it is denied beyond 16 levels.
+    /// call itself; it is denied beyond 16 levels. It ends with this one: it has the same deadline and
+    /// cancellation, and once this call is over it is refused. It waits until it can run alone, if its
+    /// tool must. Where it would have to wait for a person or a client it fails, unless this tool does
+    /// nothing but [hand calls on](crate::Tool::delegates_to).
     pub async fn call(&self, call: ToolCall) -> ToolResult {
+        self.0.host.read_beyond_key();
         self.0.host.call(self.definition(), call).await
     }
 
     /// The tools that [`call`](Self::call) reaches and a question's words fit, the best first, at most
     /// `limit`.
     pub fn search(&self, question: &str, limit: usize) -> Vec<Arc<ToolDefinition>> {
+        self.0.host.read_beyond_key();
         self.0.host.search(question, limit)
     }
 
     /// The definition of a tool that [`call`](Self::call) reaches; or what a call of it would fail with:
     /// there is none of that name, or it cannot run here.
     pub fn describe(&self, name: &str) -> Result<Arc<ToolDefinition>, ToolError> {
+        self.0.host.read_beyond_key();
         self.0.host.describe(name)
     }
 
@@ -199,18 +215,25 @@ impl CallContext {
         self.0.host.byte_masks()
     }
 
-    /// A service the host lends, by its type.
+    /// A service the host lends, by its type. The answer of a tool that asks for one is not kept for
+    /// later calls, unless its definition says that answers are
+    /// [shared](crate::CachePolicy::with_shared).
     pub fn service<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        self.0.host.read_beyond_key();
         self.0.host.services()?.get()
     }
 
-    /// A service the host lends, by name and type.
+    /// A service the host lends, by name and type. As with [`service`](Self::service), the answer is
+    /// not kept.
     pub fn named_service<T: Any + Send + Sync>(&self, name: &str) -> Option<Arc<T>> {
+        self.0.host.read_beyond_key();
         self.0.host.services()?.named(name)
     }
 
-    /// The files the request brought for this tool: those for its name, or else for its category.
+    /// The files the request brought for this tool: those for its name, or else for its category. As
+    /// with [`service`](Self::service), the answer of a tool that asks is not kept.
     pub fn files(&self) -> &[ToolFile] {
+        self.0.host.read_beyond_key();
         let definition = self.definition();
         match self.0.host.files(definition.name()) {
             [] => self.0.host.files(definition.category()),
@@ -218,8 +241,10 @@ impl CallContext {
         }
     }
 
-    /// The session the call belongs to, if there is one.
+    /// The session the call belongs to, if there is one. As with [`service`](Self::service), the
+    /// answer of a tool that asks is not kept.
     pub fn session(&self) -> Option<&str> {
+        self.0.host.read_beyond_key();
         self.0.host.session()
     }
 

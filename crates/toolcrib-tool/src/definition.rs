@@ -372,9 +372,11 @@ impl ToolDefinition {
         optional("rate", self.rate().map(|rate| rate.to_string().into()));
         optional(
             "cache",
-            self.cache().map(|cache| match cache.ttl() {
-                None => true.into(),
-                Some(ttl) => json!({"ttl_seconds": ttl.as_secs_f64()}),
+            self.cache().map(|cache| match (cache.ttl(), cache.is_shared()) {
+                (None, false) => true.into(),
+                (None, true) => json!({"shared": true}),
+                (Some(ttl), false) => json!({"ttl_seconds": ttl.as_secs_f64()}),
+                (Some(ttl), true) => json!({"ttl_seconds": ttl.as_secs_f64(), "shared": true}),
             }),
         );
         optional("assert_formats", self.assert_formats().then_some(Value::Bool(true)));

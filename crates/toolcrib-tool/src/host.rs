@@ -27,6 +27,10 @@ pub trait CallHost: Any + Send + Sync {
     /// Whether the call has been cancelled.
     fn is_cancelled(&self) -> bool;
 
+    /// Told when the tool asks for something that is no part of the key under which its answer would
+    /// be kept: the session, services, files, other tools, values that its definition does not inject.
+    fn read_beyond_key(&self) {}
+
     /// Cancels the call: its time is over, or nobody waits for it any more. Called by the executor.
     fn cancel(&self) {}
 

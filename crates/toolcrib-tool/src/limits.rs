@@ -204,6 +204,7 @@ impl RetryPolicy {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CachePolicy {
     ttl: Option<Duration>,
+    shared: bool,
 }
 
 impl CachePolicy {
@@ -219,9 +220,24 @@ impl CachePolicy {
         self
     }
 
+    /// Says that answers serve every later call with the same arguments, injected values and identity,
+    /// even where the tool has asked for its session, services, files, other values of the host, or
+    /// other tools. Without this, such an answer is not kept, because another call might be given
+    /// another one.
+    #[must_use]
+    pub fn with_shared(mut self, shared: bool) -> Self {
+        self.shared = shared;
+        self
+    }
+
     /// How long; the executor's default where there is none.
     pub fn ttl(self) -> Option<Duration> {
         self.ttl
+    }
+
+    /// Whether answers are kept whatever the tool has asked its context for.
+    pub fn is_shared(self) -> bool {
+        self.shared
     }
 }
 

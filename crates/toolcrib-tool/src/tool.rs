@@ -92,6 +92,16 @@ pub trait Tool: Send + Sync + 'static {
         None
     }
 
+    /// The tool that a call with these arguments, a JSON text, is handed on to, for tools that do
+    /// nothing but hand a call on: no work before that call, none after it, and its answer is theirs.
+    /// Such a call may come to wait inside, for approval for example: it is suspended with the call it
+    /// has made, and is made again when that one has its answer. A call that any other tool makes
+    /// cannot wait and fails instead. Default: `None`.
+    fn delegates_to(&self, arguments: &str) -> Option<String> {
+        let _ = arguments;
+        None
+    }
+
     /// The definition as it should be now, for tools whose description or schema depends on
     /// something that changes (a database's tables, a directory of models). `None`: as it is.
     ///

@@ -2,16 +2,21 @@
 
 use std::sync::{Arc, OnceLock, Weak};
 
-use toolcrib_tool::ToolName;
+use toolcrib_tool::{ToolDefinition, ToolName};
 
 use super::gate::Slot;
+use crate::batch::Barrier;
 
 /// The calls that lead to a nested call, innermost first. Empty for a call of the host's own.
 ///
 /// It does not keep slots taken: a context that a tool keeps beyond its call must not stop the
 /// tool for good.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Lineage(Option<Arc<Node>>);
+#[derive(Debug, Clone)]
+pub(crate) struct Lineage {
+    node: Option<Arc<Node>>,
+    /// The calls of the same batch that are at work; `None` below a call that runs alone.
+    barrier: Option<Arc<Barrier>>,
+}
 
 #[derive(Debug)]
 struct Node {
@@ -28,12 +33,15 @@ pub(crate) struct Descent {
     parent: Lineage,
     /// Empty until the call has its permit, and where the tool states no limit.
     slot: OnceLock<Weak<Slot>>,
+    /// Whether the call runs alone.
+    alone: bool,
 }
 
 impl Descent {
-    /// Of a call that was made from the calls of `parent`.
-    pub(crate) fn new(parent: &Lineage) -> Self {
-        Self { parent: parent.clone(), slot: OnceLock::new() }
+    /// Of a call of this definition that was made from the calls of `parent`.
+    pub(crate) fn new(parent: &Lineage, definition: &ToolDefinition) -> Self {
+        let alone = parent.runs_alone(definition);
+        Self { parent: parent.clone(), slot: OnceLock::new(), alone }
     }
 
     /// The call holds this slot, which those it makes may share.
@@ -44,24 +52,37 @@ impl Descent {
 
     /// What calls made from this one, a call of `tool`, are admitted with.
     pub(crate) fn lineage(&self, tool: &ToolName) -> Lineage {
-        Lineage(Some(Arc::new(Node {
+        let node = Node {
             tool: tool.clone(),
             slot: self.slot.get().cloned().unwrap_or_default(),
             depth: self.parent.depth() + 1,
             parent: self.parent.clone(),
-        })))
+        };
+        let barrier = self.parent.barrier.clone().filter(|_| !self.alone);
+        Lineage { node: Some(Arc::new(node)), barrier }
     }
 }
 
 impl Lineage {
-    /// Of a call that no tool made.
+    /// Of a call that no tool made, or of the calls of one batch.
     pub(crate) fn root() -> Self {
-        Self(None)
+        Self { node: None, barrier: Some(Arc::default()) }
+    }
+
+    /// Where a call stands among those of its batch that are at work.
+    pub(crate) fn barrier(&self) -> Option<Arc<Barrier>> {
+        self.barrier.clone()
+    }
+
+    /// Whether a call of this definition that these calls lead to waits until it can run alone. Calls
+    /// of the host's own are put in order by their batch.
+    pub(crate) fn runs_alone(&self, definition: &ToolDefinition) -> bool {
+        self.depth() > 0 && !definition.parallel()
     }
 
     /// How many calls lead here: 0 for a call of the host's own.
     pub(crate) fn depth(&self) -> usize {
-        self.0.as_ref().map_or(0, |node| node.depth)
+        self.node.as_ref().map_or(0, |node| node.depth)
     }
 
     /// The slot a call of this tool holds up the line; a nested call shares it.
@@ -76,6 +97,6 @@ impl Lineage {
     }
 
     fn nodes(&self) -> impl Iterator<Item = &Node> {
-        std::iter::successors(self.0.as_deref(), |node| node.parent.0.as_deref())
+        std::iter::successors(self.node.as_deref(), |node| node.parent.node.as_deref())
     }
 }

@@ -42,7 +42,7 @@ fn is_pending<F: Future + Unpin>(future: &mut F) -> bool {
 
 /// The lineage of calls made from one that has its permit.
 fn under(permit: &Permit<'_>, tool: &ToolDefinition, parent: &Lineage) -> Lineage {
-    let descent = Descent::new(parent);
+    let descent = Descent::new(parent, tool);
     if let Some(slot) = permit.slot() {
         descent.hold(slot);
     }

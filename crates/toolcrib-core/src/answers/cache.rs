@@ -5,12 +5,13 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use toolcrib_tool::{Resources, ToolOutput};
+use toolcrib_tool::{CachePolicy, Resources, ToolOutput};
 
 use super::key::Key;
 use super::ledger::{Ledger, Version};
 use super::lru::Lru;
 use super::size;
+use super::spill_memo::SpillMemo;
 
 /// How much is kept, and how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,12 +64,36 @@ struct State {
     misses: u64,
 }
 
+/// An answer that is kept. Cloning it is cheap.
+#[derive(Debug, Clone)]
+pub(crate) struct Kept {
+    pub(crate) output: Arc<ToolOutput>,
+    /// Where its text was spilled, if it was too long for its callers.
+    pub(crate) spilled: Arc<SpillMemo>,
+}
+
+impl Kept {
+    /// An answer that was not spilled so far.
+    pub(super) fn new(output: Arc<ToolOutput>) -> Self {
+        Self { output, spilled: Arc::default() }
+    }
+}
+
+/// Until when an answer is used; `None`: later than the clock can say.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Expiry(Option<Instant>);
+
+impl Expiry {
+    pub(super) fn is_over(self, now: Instant) -> bool {
+        self.0.is_some_and(|expires| now >= expires)
+    }
+}
+
 /// One answer in the cache.
 #[derive(Debug)]
 struct CachedAnswer {
-    output: Arc<ToolOutput>,
-    /// `None`: later than the clock can say.
-    expires: Option<Instant>,
+    kept: Kept,
+    expires: Expiry,
     /// The bytes of key and output.
     size: usize,
 }
@@ -100,9 +125,9 @@ impl AnswerCache {
     }
 
     /// The answer kept for a call.
-    pub(crate) fn get(&self, key: &Key) -> Option<Arc<ToolOutput>> {
+    pub(crate) fn get(&self, key: &Key) -> Option<Kept> {
         let mut state = self.lock();
-        let found = state.find(key, (self.clock)());
+        let found = state.find(key, self.now());
         match &found {
             Some(_) => state.hits += 1,
             None => state.misses += 1,
@@ -116,9 +141,9 @@ impl AnswerCache {
     }
 
     /// Like [`get`](Self::get), for the second look of one call: its miss has been counted.
-    pub(super) fn get_again(&self, key: &Key) -> Option<Arc<ToolOutput>> {
+    pub(super) fn get_again(&self, key: &Key) -> Option<Kept> {
         let mut state = self.lock();
-        let found = state.find(key, (self.clock)());
+        let found = state.find(key, self.now());
         if found.is_some() {
             state.misses -= 1;
             state.hits += 1;
@@ -129,15 +154,13 @@ impl AnswerCache {
     /// Keeps the answer to a call that started when `started` was the version of what it reads, as
     /// long as the tool's policy says. Returns whether it is kept: not if the tool has no such
     /// policy, if key and output are over the bound, or if a writer came between.
-    pub(crate) fn insert(&self, key: &Key, started: Version, output: &Arc<ToolOutput>) -> bool {
-        let Some(policy) = key.definition().cache() else { return false };
-        let ttl = policy.ttl().unwrap_or(self.limits.ttl);
-        let size = key.size() + size::of(output);
-        if ttl.is_zero() || !self.is_enabled() || size > self.limits.max_bytes {
+    pub(crate) fn insert(&self, key: &Key, started: Version, kept: &Kept) -> bool {
+        let size = key.size() + size::of(&kept.output);
+        if key.definition().cache().is_none() || size > self.limits.max_bytes {
             return false;
         }
-        let expires = (self.clock)().checked_add(ttl);
-        let answer = CachedAnswer { output: Arc::clone(output), expires, size };
+        let Some(expires) = self.expiry(key) else { return false };
+        let answer = CachedAnswer { kept: kept.clone(), expires, size };
         let mut state = self.lock();
         if state.ledger.version(key) != started {
             return false;
@@ -149,6 +172,18 @@ impl AnswerCache {
         drop(state);
         drop((replaced, evicted));
         true
+    }
+
+    /// Until when an answer that is given now may be used again; `None`: not at all.
+    pub(super) fn expiry(&self, key: &Key) -> Option<Expiry> {
+        let own = key.definition().cache().and_then(CachePolicy::ttl);
+        let ttl = own.unwrap_or(self.limits.ttl);
+        (self.is_enabled() && !ttl.is_zero()).then(|| Expiry(self.now().checked_add(ttl)))
+    }
+
+    /// The time by the cache's clock.
+    pub(super) fn now(&self) -> Instant {
+        (self.clock)()
     }
 
     /// A resource has changed: drops what was read from it, now and from calls under way.
@@ -213,10 +248,10 @@ impl fmt::Debug for AnswerCache {
 
 impl State {
     /// The answer of a key, which is the most recently used from now on; removed if it has expired.
-    fn find(&mut self, key: &Key, now: Instant) -> Option<Arc<ToolOutput>> {
+    fn find(&mut self, key: &Key, now: Instant) -> Option<Kept> {
         let answer = self.entries.get(key)?;
-        if answer.expires.is_none_or(|expires| now < expires) {
-            return Some(Arc::clone(&answer.output));
+        if !answer.expires.is_over(now) {
+            return Some(answer.kept.clone());
         }
         self.remove(key);
         None

@@ -59,9 +59,12 @@ struct Flight {
     state: Mutex<State>,
 }
 
+#[derive(Default)]
 struct State {
     is_led: bool,
     outcome: Option<Outcome>,
+    /// The leader has an outcome that depends on more than the call: each follower runs for itself.
+    unshared: bool,
     /// Followers by their ticket, and so in the order they came; the waker of those that wait to
     /// be woken.
     followers: BTreeMap<u64, Option<Waker>>,
@@ -84,6 +87,8 @@ pub(crate) enum Landing {
     Answer(Outcome),
     /// There is none to be had: this call runs in the leader's place.
     Lead(Leader),
+    /// There is one, which is the leader's alone: this call runs for itself, beside the others.
+    Alone,
 }
 
 impl Flights {
@@ -109,7 +114,7 @@ impl Flights {
         if let Some(flight) = open.get(&key) {
             let flight = Arc::clone(flight);
             let mut state = lock(&flight.state);
-            if state.outcome.is_some() || state.is_led {
+            if state.outcome.is_some() || state.unshared || state.is_led {
                 let ticket = state.next_ticket;
                 state.next_ticket += 1;
                 state.followers.insert(ticket, None);
@@ -126,7 +131,7 @@ impl Flights {
             return Role::Leader(Leader(Some((self.clone(), flight))));
         }
         let state =
-            State { is_led: true, outcome: None, followers: BTreeMap::new(), next_ticket: 0 };
+            State { is_led: true, ..State::default() };
         let flight = Arc::new(Flight { key: key.clone(), state: Mutex::new(state) });
         open.insert(key, Arc::clone(&flight));
         Role::Leader(Leader(Some((self.clone(), flight))))
@@ -138,15 +143,17 @@ impl Flights {
         lock(&self.0.open).len()
     }
 
-    /// Ends a flight with an outcome for everybody.
-    fn land(&self, flight: &Flight, outcome: Outcome) {
+    /// Ends a flight with an outcome for everybody, or with none that could be shared.
+    fn land(&self, flight: &Flight, outcome: Option<Outcome>) {
         let mut open = lock(&self.0.open);
         let mut state = lock(&flight.state);
-        state.outcome = Some(outcome);
+        state.unshared = outcome.is_none();
+        let unshared = state.unshared;
+        state.outcome = outcome;
         state.is_led = false;
         let waiting: Vec<_> = state.followers.values_mut().filter_map(Option::take).collect();
         drop(state);
-        if !self.0.keeps_landed {
+        if !self.0.keeps_landed || unshared {
             open.remove(&flight.key);
         }
         drop(open);
@@ -161,7 +168,7 @@ impl Flights {
         let mut open = lock(&self.0.open);
         let mut state = lock(&flight.state);
         leave(&mut state);
-        if state.is_led || state.outcome.is_some() {
+        if state.is_led || state.outcome.is_some() || state.unshared {
             return;
         }
         // Those that have not been asked yet whether they are ready will see for themselves.
@@ -200,7 +207,14 @@ impl Leader {
         if is_shared(outcome)
             && let Some((flights, flight)) = self.0.take()
         {
-            flights.land(&flight, outcome.clone());
+            flights.land(&flight, Some(outcome.clone()));
+        }
+    }
+
+    /// Says that the outcome is this call's alone: those who wait run for themselves.
+    pub(crate) fn keep_to_itself(mut self) {
+        if let Some((flights, flight)) = self.0.take() {
+            flights.land(&flight, None);
         }
     }
 }
@@ -241,6 +255,10 @@ impl Future for Follower {
         if let Some(outcome) = state.outcome.clone() {
             state.followers.remove(&seat.ticket);
             return Poll::Ready(Landing::Answer(outcome));
+        }
+        if state.unshared {
+            state.followers.remove(&seat.ticket);
+            return Poll::Ready(Landing::Alone);
         }
         if !state.is_led {
             state.followers.remove(&seat.ticket);

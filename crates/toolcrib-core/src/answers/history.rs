@@ -1,9 +1,9 @@
 //! What each session has been answered already, for tools that need not be asked twice in one.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
-use toolcrib_tool::ToolOutput;
-
+use super::cache::{Expiry, Kept};
 use super::key::Key;
 use super::ledger::Version;
 use super::lru::Lru;
@@ -43,8 +43,9 @@ struct State {
 
 #[derive(Debug)]
 struct Answer {
-    output: Arc<ToolOutput>,
+    kept: Kept,
     version: Version,
+    expires: Expiry,
     size: usize,
 }
 
@@ -53,19 +54,20 @@ impl SessionHistory {
         Self { limits, state: Mutex::new(State { sessions: Lru::new(), bytes: 0 }) }
     }
 
-    /// The answer the session had to the same call, if nobody has written since what it was read
-    /// from: `version` is the state of that now.
+    /// The answer the session had to the same call, if it has not expired by `now` and nobody has
+    /// written since what it was read from: `version` is the state of that now.
     pub(crate) fn get(
         &self,
         session: &str,
         key: &Key,
         version: Version,
-    ) -> Option<Arc<ToolOutput>> {
+        now: Instant,
+    ) -> Option<Kept> {
         let mut state = self.lock();
         let answers = state.sessions.get(session)?;
         let answer = answers.get(key)?;
-        if answer.version == version {
-            return Some(Arc::clone(&answer.output));
+        if answer.version == version && !answer.expires.is_over(now) {
+            return Some(answer.kept.clone());
         }
         let outdated = answers.remove(key);
         state.bytes -= outdated.map_or(0, |(_, answer)| answer.size);
@@ -78,9 +80,10 @@ impl SessionHistory {
         session: &str,
         key: &Key,
         version: Version,
-        output: Arc<ToolOutput>,
+        kept: Kept,
+        expires: Expiry,
     ) {
-        let size = key.size() + size::of(&output);
+        let size = key.size() + size::of(&kept.output);
         if size > self.limits.bytes || self.limits.entries == 0 || self.limits.sessions == 0 {
             return;
         }
@@ -91,7 +94,7 @@ impl SessionHistory {
         }
         // The session is the newest now, and is the last to be forgotten.
         if let Some(answers) = sessions.get(session) {
-            let replaced = answers.insert(key.clone(), Answer { output, version, size });
+            let replaced = answers.insert(key.clone(), Answer { kept, version, expires, size });
             *bytes = *bytes + size - replaced.map_or(0, |answer| answer.size);
             while answers.len() > self.limits.entries {
                 *bytes -= answers.pop_oldest().map_or(0, |(_, answer)| answer.size);

@@ -18,7 +18,7 @@ use toolcrib_tool::{
 };
 
 use super::{
-    AnswerCache, Answers, Asked, CacheLimits, Callee, Flights, HistoryLimits, Key, Outcome, Scope,
+    AnswerCache, Answers, Asked, CacheLimits, Callee, Flights, HistoryLimits, Kept, Key, Outcome, Scope,
 };
 
 /// A tool that only its policies tell from others.
@@ -81,6 +81,10 @@ fn text(text: &str) -> Arc<ToolOutput> {
     Arc::new(ToolOutput::from(text))
 }
 
+fn kept(output: &str) -> Kept {
+    Kept::new(text(output))
+}
+
 fn failed(kind: ErrorKind) -> Outcome {
     Err(Arc::new(ToolError::new(kind, "it failed")))
 }
@@ -102,14 +106,14 @@ async fn call(
 ) -> (String, &'static str) {
     let said = |output: &ToolOutput| output.text().into_owned();
     match answers.ask(key, scope).await {
-        Asked::Kept(output) => (said(&output), "kept"),
+        Asked::Kept(kept) => (said(&kept.output), "kept"),
         Asked::Shared(Ok(output)) => (said(&output), "shared"),
         Asked::Shared(Err(error)) => (error.message().to_owned(), "shared"),
         Asked::Run(run) => {
             let number = runs.fetch_add(1, Ordering::SeqCst) + 1;
             tokio::time::sleep(Duration::from_millis(10)).await;
             let output = text(&format!("run {number}"));
-            answers.publish(run, scope, &Ok(Arc::clone(&output)));
+            answers.publish(run, scope, &Ok(Arc::clone(&output)), true);
             (said(&output), "ran")
         }
     }
@@ -204,13 +208,14 @@ async fn a_session_keeps_what_it_got_from_the_cache() {
     );
     assert_eq!(at_once.await.1.1, "shared");
     assert_eq!(call(&answers, &key, session("c"), &runs).await.1, "kept");
-    // The cache's time is over, the session's is not.
-    tokio::time::advance(Duration::from_secs(301)).await;
-    assert!(answers.cache.get(&key).is_none());
     for name in ["a", "b", "c"] {
         assert_eq!(call(&answers, &key, session(name), &runs).await.1, "kept", "{name}");
     }
     assert_eq!(runs.load(Ordering::SeqCst), 1);
+    // A session's answers grow as old as those of the cache, and no older.
+    tokio::time::advance(Duration::from_secs(301)).await;
+    assert!(answers.cache.get(&key).is_none());
+    assert_eq!(call(&answers, &key, session("a"), &runs).await.1, "ran");
 }
 
 #[tokio::test(start_paused = true)]
@@ -245,7 +250,7 @@ async fn failures_are_shared_with_who_waits_and_never_kept() {
     let waiting = answers.ask(&key, session("s"));
     let mut waiting = std::pin::pin!(waiting);
     assert!(waiting.as_mut().now_or_never().is_none());
-    answers.publish(run, session("s"), &failed(ErrorKind::Execution));
+    answers.publish(run, session("s"), &failed(ErrorKind::Execution), true);
     let Asked::Shared(Err(error)) = waiting.await else { panic!("the failure is not shared") };
     assert_eq!(error.message(), "it failed");
     let Asked::Run(_) = answers.ask(&key, session("s")).await else { panic!("it was kept") };

@@ -6,9 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::time::timeout;
-use toolcrib_tool::{ErrorKind, ToolError};
-
-use crate::execution::cut_short;
+use toolcrib_tool::ToolError;
 
 /// How long cancelled calls may take to hand over their answers. A call that holds its thread
 /// answers when it can.
@@ -58,8 +56,7 @@ impl Shutdown {
         self.state.load(Ordering::Acquire) & ENDING != 0
     }
 
-    /// Completes when running calls are to end, because the grace is over: they are answered with
-    /// [`withdrawn`] and their work is dropped. Not worth setting up for work that is ready at once.
+    /// Completes when running calls are to end, because the grace is over.
     pub(crate) async fn cancelled(&self) {
         let mut cancel = pin!(self.cancel.notified());
         // Registered before the flag is read, so that a cancellation between the two is not missed.
@@ -111,10 +108,4 @@ impl Drop for Entered<'_> {
 fn shutting_down() -> ToolError {
     ToolError::unavailable("the host is shutting down and takes no more calls")
         .with_hint("Nothing was run.")
-}
-
-/// The failure of a call that was withdrawn.
-pub(crate) fn withdrawn(read_only: bool) -> ToolError {
-    let message = "the host is shutting down; it was ended";
-    cut_short(ToolError::new(ErrorKind::Cancelled, message), read_only)
 }

@@ -55,6 +55,14 @@ struct Asked {
 pub(super) struct ToolCaller;
 
 impl Tool for ToolCaller {
+    fn delegates_to(&self, arguments: &str) -> Option<String> {
+        #[derive(Deserialize)]
+        struct Named {
+            name: String,
+        }
+        serde_json::from_str::<Named>(arguments).ok().map(|named| named.name)
+    }
+
     fn call<'a>(
         &'a self,
         arguments: Arguments,

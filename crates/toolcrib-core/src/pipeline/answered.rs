@@ -10,71 +10,59 @@ pub(crate) struct Answered {
     pub(crate) result: ToolResult,
     /// The call's own text budget, in characters.
     pub(crate) limit: usize,
-    /// Behind a pointer, because few answers have any of it and each is handed from hand to hand.
-    pub(crate) aside: Option<Box<Aside>>,
+    pub(crate) side: SideOutput,
 }
 
-/// What few answers have.
+/// What belongs to an answer beside the result.
 #[derive(Default)]
-pub(crate) struct Aside {
+pub(crate) struct SideOutput {
     /// What was there before the text was cut.
     pub(crate) whole: Option<Whole>,
     /// The call waits; the result only says so.
     pub(crate) suspension: Option<Box<Suspension>>,
 }
 
-impl Aside {
-    #[inline]
-    pub(crate) fn of(
-        whole: Option<Whole>,
-        suspension: Option<Box<Suspension>>,
-    ) -> Option<Box<Self>> {
-        if whole.is_none() && suspension.is_none() {
-            return None;
-        }
-        Some(Box::new(Self { whole, suspension }))
-    }
-}
-
-/// What of an answer does not pass through middleware.
-pub(super) struct Apart {
+/// The part of an answer that does not pass through middleware.
+pub(super) struct Bypass {
     limit: usize,
-    aside: Option<Box<Aside>>,
+    side: SideOutput,
     /// What the text was cut to, if it was.
     cut: Option<Vec<Content>>,
 }
 
 impl Answered {
-    pub(super) fn apart(self) -> (ToolResult, Apart) {
+    pub(super) fn split(self) -> (ToolResult, Bypass) {
         let cut = self.whole().and(self.result.output()).map(|output| output.content().to_vec());
-        let Self { result, limit, aside } = self;
-        (result, Apart { limit, aside, cut })
+        let Self { result, limit, side } = self;
+        (result, Bypass { limit, side, cut })
     }
 
-    /// With what middleware has made of the result: a text it has changed is taken as it is, and a
-    /// call that waits still does unless it was answered in another way. `limit` is for answers of
-    /// the middleware's own.
-    pub(super) fn together(result: ToolResult, apart: Option<Apart>, limit: usize) -> Self {
-        let Some(Apart { limit, aside, cut }) = apart else {
-            return Self { result, limit, aside: None };
+    /// The answer after middleware has seen the result: a text that it has changed is taken as it is,
+    /// and a call that waits still does unless it was answered in another way. `limit` is for answers
+    /// of the middleware's own.
+    pub(super) fn join(result: ToolResult, bypass: Option<Bypass>, limit: usize) -> Self {
+        let Some(Bypass { limit, side, cut }) = bypass else {
+            return Self { result, limit, side: SideOutput::default() };
         };
-        let Some(aside) = aside else { return Self { result, limit, aside: None } };
-        // Where nothing of it was left, nothing tells whose the result is.
+        // A result without content cannot be told to be the one that was cut.
         let same = cut.zip(result.output()).is_some_and(|(cut, output)| output.content() == cut);
         let waits = result.error_kind() == Some(ErrorKind::RequiresApproval);
-        let Aside { whole, suspension } = *aside;
-        let aside = Aside::of(whole.filter(|_| same), suspension.filter(|_| waits));
-        Self { result, limit, aside }
+        let SideOutput { whole, suspension } = side;
+        let side = SideOutput {
+            whole: whole.filter(|_| same),
+            suspension: suspension.filter(|_| waits),
+        };
+        Self { result, limit, side }
     }
 
     /// What was there before the text was cut, if it was.
     pub(crate) fn whole(&self) -> Option<&Whole> {
-        self.aside.as_ref()?.whole.as_ref()
+        self.side.whole.as_ref()
     }
 
     /// What has become of the call.
     pub(crate) fn into_answer(self) -> Answer {
-        match self.aside.and_then(|aside| aside.suspension) {
+        match self.side.suspension {
             Some(suspension) => Answer::Suspended(suspension),
             None => Answer::Done(self.result),
         }
@@ -100,10 +88,10 @@ mod tests {
 
     /// Whether what was cut is kept where middleware puts the second result in place of the first.
     fn keeps_whole(cut: Option<&str>, now: Option<&str>) -> bool {
-        let whole = Whole::of(&"the secret and more".into());
-        let aside = Aside::of(Some(whole), None);
-        let (_, apart) = Answered { result: failed(cut), limit: 9, aside }.apart();
-        Answered::together(failed(now), Some(apart), 9).whole().is_some()
+        let whole = Some(Whole::of(&"the secret and more".into()));
+        let side = SideOutput { whole, suspension: None };
+        let (_, bypass) = Answered { result: failed(cut), limit: 9, side }.split();
+        Answered::join(failed(now), Some(bypass), 9).whole().is_some()
     }
 
     #[test]

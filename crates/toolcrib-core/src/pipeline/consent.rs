@@ -1,44 +1,39 @@
-//! Whether a checked call may run: policy, approval, and calls that wait.
+//! Whether a checked call may run: policy and approval.
 
 use std::sync::Arc;
 
-use toolcrib_tool::{Arguments, ErrorKind, RawArguments, ToolError, ToolOutput};
+use toolcrib_tool::{Arguments, Body, CallContext, RawArguments, ToolError, ToolOutput};
 
+use super::checks::{Checked, OwnCheck, checked};
 use super::finish::check_data;
-use super::ready::{Checked, OwnCheck, checked};
-use super::{Leave, Way};
+use super::{Leave, PipelineRun};
 use crate::approval::{
     self, ApprovalRequest, Approved, Asker, Decision as Decided, Remember, ShownCall,
 };
 use crate::arguments::mending::Mending;
 use crate::audit::Decision;
-use crate::bounds::Full;
 use crate::fingerprint::Fingerprint;
+use crate::lifecycle::Instance;
 use crate::policy::{DecidedBy, Verdict};
 use crate::redaction::{REDACTED, redact_injected, redact_whole, sensitive_texts};
 use crate::registry::Slot;
-use crate::suspension::{Grant, Granted, StoreError, Suspension, Waiting, client_output};
+use crate::suspension::{Grant, Granted, Waiting, client_output};
 
-impl<'a> Way<'a> {
-    /// Whether anything but yes could be said to the call; if not, it is allowed.
-    pub(super) fn needs_consent(&mut self, slot: &Slot) -> bool {
-        let state = &self.turn.state;
-        let needed = self.origin.grant.is_some() || state.needs_look(&slot.entry.definition);
-        if !needed {
-            self.decision = Decision::Allowed;
-        }
-        needed
-    }
-
+impl<'a> PipelineRun<'a> {
     /// Passes a call that may run. Whoever approves it may change its arguments, which are checked
-    /// like any others. `own` is the tool's own check, where there is a tool here.
+    /// like any others. `shared` is the instance of a tool that all calls share.
     pub(super) async fn consent(
         &mut self,
         slot: &'a Slot,
         checked: &mut Checked<'a>,
-        own: Option<OwnCheck<'_>>,
+        shared: Option<&Instance<'_>>,
+        context: &CallContext,
     ) -> Result<(), Leave> {
-        let state = &self.turn.state;
+        let state = self.state();
+        if self.origin.grant.is_none() && !state.needs_look(&slot.entry.definition) {
+            self.decision = Decision::Allowed;
+            return Ok(());
+        }
         let (by, reason) = match state.verdict(&slot.entry, &checked.arguments) {
             Verdict::Deny { by, message } => return Err(self.denied(&by, &message).into()),
             Verdict::Allow { by } if self.origin.grant.is_none() => {
@@ -54,12 +49,17 @@ impl<'a> Way<'a> {
             let injected = self.injected(slot);
             grant.check(self.id, slot.fingerprint(), arguments, injected, identity, now)?;
             if matches!(grant.suspension().waiting(), Waiting::Approval { .. }) {
-                same_code(grant.suspension().shown().code.as_deref(), own)?;
+                self.approved_code = Some(grant.suspension().shown().code.clone());
             }
             grant.spend()?;
             if let Granted::Run { remember } = grant.granted() {
                 self.remember(slot, &checked.arguments, *remember);
             }
+            self.decision = approved_by(grant);
+            return Ok(());
+        }
+        if let Some(grant) = self.origin.nested_grant {
+            // It was let through before it came to wait for the call it makes.
             self.decision = approved_by(grant);
             return Ok(());
         }
@@ -69,7 +69,21 @@ impl<'a> Way<'a> {
             return Ok(());
         }
         // Whoever decides sees what would run; a call that could not run is not asked about.
-        let shown = self.shown(slot, &checked.arguments, own)?;
+        let limit = state.shared.config.limit(slot.entry.definition.timeout());
+        let shown = match (shared, &slot.entry.body) {
+            (Some(instance), _) => {
+                let own = OwnCheck::new(instance.tool().as_ref(), context, limit);
+                self.shown(slot, &checked.arguments, Some(own))?
+            }
+            (None, Body::PerUse(_)) => {
+                // Closed before anybody is asked: nothing is held open while a person thinks.
+                let instance = Instance::own(&slot.entry.body, context, limit).await?;
+                let own = OwnCheck::new(instance.tool().as_ref(), context, limit);
+                own.passes(&checked.arguments).await?;
+                self.shown(slot, &checked.arguments, Some(own))?
+            }
+            (None, _) => self.shown(slot, &checked.arguments, None)?,
+        };
         let Some(approver) = state.approver() else {
             let waiting = Waiting::Approval { reason, rule: by.to_string() };
             let leave = self.suspend_showing(slot, &checked.arguments, waiting, shown).await;
@@ -83,7 +97,7 @@ impl<'a> Way<'a> {
             return Err(leave);
         };
         let timeout = state.shared.config.approval_timeout;
-        let code = shown.code.clone();
+        self.approved_code = Some(shown.code.clone());
         let request = self.request(slot, &checked.arguments, shown, &by, reason);
         let asked = Asked {
             who: approver.name().to_owned(),
@@ -94,7 +108,6 @@ impl<'a> Way<'a> {
             Decided::Approve { remember } => {
                 self.remember(slot, &checked.arguments, remember);
                 self.decision = asked.approved(false);
-                same_code(code.as_deref(), own)?;
             }
             Decided::ApproveChanged { arguments } => {
                 // Recorded even if they are refused: they are what was approved.
@@ -105,17 +118,17 @@ impl<'a> Way<'a> {
                 self.mending = Mending::default();
                 let arguments = RawArguments::from(arguments);
                 *checked = self::checked(self.turn, slot, arguments, &mut self.mending)?;
-                if let Some(own) = own {
+                if let Some(instance) = shared {
+                    let own = OwnCheck::new(instance.tool().as_ref(), context, limit);
                     own.passes(&checked.arguments).await?;
                 }
-                // Who may approve may not allow what a rule denies.
+                // Whoever approves may not allow what a rule denies.
                 if let Verdict::Deny { by, message } =
                     state.verdict(&slot.entry, &checked.arguments)
                 {
                     return Err(self.denied(&by, &message).into());
                 }
                 self.decision = asked.approved(true);
-                same_code(code.as_deref(), own)?;
             }
             Decided::Deny { message } => {
                 self.decision = asked.denied(&message);
@@ -123,6 +136,16 @@ impl<'a> Way<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Fails if the code that would run is not the code that was approved.
+    pub(super) fn check_code(&self, own: OwnCheck<'_>) -> Result<(), ToolError> {
+        let Some(approved) = &self.approved_code else { return Ok(()) };
+        if own.code() == *approved {
+            return Ok(());
+        }
+        let message = "the tool changed since it was approved: a file that it runs is another";
+        Err(ToolError::denied(message).with_hint("Make the call again."))
     }
 
     /// The end of a suspended call that needs no run any more: it was refused, or somebody else has
@@ -133,7 +156,7 @@ impl<'a> Way<'a> {
         grant: &Grant,
     ) -> Option<Result<ToolOutput, ToolError>> {
         let kept = grant.suspension();
-        if kept.identity() != &*self.turn.state.identity || kept.call_id() != self.id.as_str() {
+        if kept.identity() != &*self.turn.state.identity || kept.bound_call_id() != self.id.as_str() {
             return Some(Err(ToolError::denied("the decision was about another call")));
         }
         if let Some(refusal) = grant.refusal() {
@@ -171,7 +194,7 @@ impl<'a> Way<'a> {
         by: &DecidedBy,
         reason: String,
     ) -> ApprovalRequest {
-        let state = &self.turn.state;
+        let state = self.state();
         let now = state.shared.now();
         ApprovalRequest {
             id: None,
@@ -198,7 +221,7 @@ impl<'a> Way<'a> {
     }
 
     fn remember(&self, slot: &Slot, arguments: &Arguments, scope: Remember) {
-        let state = &self.turn.state;
+        let state = self.state();
         if let Some(session) = state.session.as_deref().filter(|_| scope != Remember::Nothing) {
             let arguments = Fingerprint::of_arguments(arguments);
             let approved = self.approved(slot, session);
@@ -207,7 +230,7 @@ impl<'a> Way<'a> {
     }
 
     fn is_remembered(&self, slot: &Slot, arguments: &Arguments) -> bool {
-        let state = &self.turn.state;
+        let state = self.state();
         let Some(session) = state.session.as_deref() else { return false };
         let arguments = || Fingerprint::of_arguments(arguments);
         state.shared.approvals.holds(self.approved(slot, session), arguments)
@@ -235,7 +258,7 @@ impl<'a> Way<'a> {
         arguments: &Arguments,
         own: Option<OwnCheck<'_>>,
     ) -> Result<ShownCall, ToolError> {
-        let state = &self.turn.state;
+        let state = self.state();
         let (definition, mask) = (&slot.entry.definition, state.shared.mask.load());
         let plan = own.map(|own| own.plan(arguments)).transpose()?.flatten();
         let injected = definition.injections().iter().filter_map(|injection| {
@@ -256,85 +279,6 @@ impl<'a> Way<'a> {
             code: own.and_then(OwnCheck::code),
         })
     }
-
-    /// Puts the call away until somebody resolves it; or it fails, where nobody could.
-    pub(super) async fn suspend(
-        &self,
-        slot: &Slot,
-        arguments: Option<&Arguments>,
-        waiting: Waiting,
-    ) -> Leave {
-        match arguments {
-            Some(arguments) => {
-                self.suspend_showing(slot, arguments, waiting, ShownCall::default()).await
-            }
-            None => nobody_waits(&waiting).into(),
-        }
-    }
-
-    /// The same with what whoever decides is shown.
-    async fn suspend_showing(
-        &self,
-        slot: &Slot,
-        arguments: &Arguments,
-        waiting: Waiting,
-        shown: ShownCall,
-    ) -> Leave {
-        let state = &self.turn.state;
-        let Some(store) = &state.shared.suspensions else {
-            return nobody_waits(&waiting).into();
-        };
-        if self.origin.lineage.depth() > 0 {
-            // The call that made this one has its answer before anybody could resolve it.
-            return waits_within(&waiting, self.name).into();
-        }
-        let caller = match state.caller(&slot.entry.definition) {
-            Ok(caller) => caller,
-            Err(error) => return unkept(error).into(),
-        };
-        let config = &state.shared.config;
-        let limit = match waiting {
-            Waiting::Client => slot.entry.definition.timeout(),
-            Waiting::Approval { .. } | Waiting::Input { .. } => config.approval_timeout,
-            Waiting::Pending { .. } => None,
-        };
-        let now = state.shared.now();
-        let expires_at = limit.map_or(crate::clock::Timestamp::NEVER, |limit| now.after(limit));
-        let tool = (slot.entry.name(), slot.fingerprint());
-        let suspended = Suspension::of(self.id, tool, arguments, waiting, (now, expires_at));
-        let mut suspension = match suspended {
-            Ok(suspension) => suspension.for_identity(&*state.identity).by(caller).showing(shown),
-            Err(error) => return unkept(error).into(),
-        };
-        if let Some(session) = &state.session {
-            suspension = suspension.in_session(&**session);
-        }
-        match store.put(&suspension).await {
-            Ok(()) => Leave::Suspended(Box::new(suspension)),
-            Err(StoreError::Full(full)) => too_many_wait(full).into(),
-            Err(error) => unkept(error).into(),
-        }
-    }
-}
-
-/// The failure of a call that cannot wait because too many do.
-fn too_many_wait(full: Full) -> ToolError {
-    let mut error = ToolError::unavailable(format!("the call would have to wait, and {full}"))
-        .with_hint("Nothing was run. Resolve or cancel calls that wait, or let them expire first.")
-        .with_retryable(true);
-    if let Some(wait) = full.retry_after {
-        error = error.with_retry_after(wait);
-    }
-    error.with_source(full)
-}
-
-/// Fails if the code that would run is not the code that was approved.
-fn same_code(approved: Option<&str>, own: Option<OwnCheck<'_>>) -> Result<(), ToolError> {
-    if own.and_then(OwnCheck::code).as_deref() == approved {
-        return Ok(());
-    }
-    Err(ToolError::denied("the tool changed since it was approved: a file that it runs is another")
-        .with_hint("Make the call again."))
 }
 
 /// A question that was asked while the caller waited, for the audit log.
@@ -369,54 +313,4 @@ pub(super) fn approved_by(grant: &Grant) -> Decision {
         changed: grant.is_changed(),
         shown: grant.shown(),
     }
-}
-
-fn unkept(error: impl std::error::Error + Send + Sync + 'static) -> ToolError {
-    ToolError::unavailable("the call would have to wait for somebody, and could not be kept")
-        .with_hint("Nothing was run. Tell the user.")
-        .with_source(error)
-}
-
-/// The failure of a call that would have to wait, and was made by another call.
-fn waits_within(waiting: &Waiting, tool: &str) -> ToolError {
-    let why = match waiting {
-        Waiting::Approval { reason, .. } => format!("it needs approval: {reason}"),
-        Waiting::Client => "it runs at the client".to_owned(),
-        Waiting::Input { message, .. } => format!("it needs an answer from a person: {message}"),
-        Waiting::Pending { ticket } => format!("its work goes on elsewhere as {ticket}"),
-    };
-    let kind = match waiting {
-        Waiting::Approval { .. } => ErrorKind::RequiresApproval,
-        _ => ErrorKind::Unavailable,
-    };
-    ToolError::new(kind, format!("{why}; a call that another tool makes cannot wait for that"))
-        .with_hint(format!("Nothing was run. Call `{tool}` itself."))
-}
-
-fn nobody_waits(waiting: &Waiting) -> ToolError {
-    let why = match waiting {
-        Waiting::Approval { reason, .. } => {
-            return approval::refused(&format!("{reason}, and nobody here can approve it"));
-        }
-        Waiting::Client => "it runs at the client, which cannot be asked here".to_owned(),
-        Waiting::Input { message, .. } => format!(
-            "it needs an answer from a person, and this host keeps no waiting calls: {message}"
-        ),
-        Waiting::Pending { ticket } => {
-            format!("its work goes on elsewhere as {ticket}, and this host keeps no waiting calls")
-        }
-    };
-    ToolError::unavailable(why)
-}
-
-/// What a call that waits says to those who cannot wait with it.
-pub(super) fn waits(suspension: &Suspension) -> ToolError {
-    let why = match suspension.waiting() {
-        Waiting::Approval { reason, .. } => format!("it waits for approval: {reason}"),
-        Waiting::Client => "it waits for the client to run it".to_owned(),
-        Waiting::Input { message, .. } => format!("it waits for an answer: {message}"),
-        Waiting::Pending { ticket } => format!("its work goes on elsewhere as {ticket}"),
-    };
-    ToolError::new(ErrorKind::RequiresApproval, why)
-        .with_hint("It will be answered later; do not make the same call again.")
 }

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::time::Instant;
 use toolcrib_tool::{Arguments, Body, CallContext, Plan, ToolCall, ToolError};
 
-use super::ready::{available, checked, context, unknown};
+use super::Origin;
+use super::checks::{available, checked, context, unknown};
 use crate::admission::Lineage;
 use crate::arguments::mending::Mending;
 use crate::execution::validate;
@@ -103,7 +103,8 @@ pub(crate) async fn dry_run(turn: &Turn, call: ToolCall) -> Result<DryRun, ToolE
     let definition = Arc::clone(&slot.entry.definition);
     let mut mending = Mending::default();
     let checked = checked(turn, slot, raw, &mut mending)?;
-    let host = Host::new(turn, Instant::now(), &Lineage::root(), None);
+    let lineage = Lineage::root();
+    let host = Host::new(turn, &Origin::alone(&lineage), &definition, None);
     let hosted = context(turn, slot, &id).host(host).build_hosted();
     let cx = hosted.context().clone();
     let timeout = state.shared.config.limit(definition.timeout());

@@ -4,7 +4,7 @@ use tokio::time::Instant;
 use toolcrib_tool::{CallId, RawArguments};
 use tracing::Span;
 
-use super::withdrawal::Withdrawn;
+use super::interruption::{Interruption, Reached};
 use crate::audit::Decision;
 use crate::audit::trail::{Audited, AuditedArguments, End};
 use crate::redaction::redact_text;
@@ -81,7 +81,8 @@ impl<'a> Record<'a> {
 impl Drop for Record<'_> {
     fn drop(&mut self) {
         if !self.ended {
-            let error = &Withdrawn::ByCaller.error(self.started, self.slot);
+            let definition = self.slot.map(|slot| &*slot.entry.definition);
+            let error = &Interruption::Cancelled.error(Reached::Work, self.started, definition);
             self.write(End::failed(error, self.started.elapsed()));
         }
     }

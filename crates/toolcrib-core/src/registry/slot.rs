@@ -53,11 +53,6 @@ impl Slot {
         self.live.as_ref()
     }
 
-    /// Whether the tool has a check of its own, as far as can be told without an instance.
-    pub(crate) fn may_validate(&self) -> bool {
-        !matches!(&self.entry.body, Body::Shared(tool) if !tool.validates())
-    }
-
     /// What the first call derives from the definition, for all that follow.
     pub(crate) fn compiled(&self) -> &Compiled {
         self.compiled.get_or_init(|| Compiled {

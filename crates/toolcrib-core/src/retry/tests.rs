@@ -54,16 +54,35 @@ fn nobody_is_asked_again_before_the_time_it_named() {
     assert_eq!(after(31), None);
 }
 
+/// Interrupts no pause.
+fn never() -> std::future::Pending<std::convert::Infallible> {
+    std::future::pending()
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_interruption_ends_the_pause_between_two_attempts() {
+    let from = Instant::now();
+    let interrupted = || async {
+        tokio::time::sleep(Duration::from_millis(30)).await;
+        "interrupted"
+    };
+    let attempt = || async { Err::<ToolOutput, _>(busy()) };
+    let retried = with_retries(POLICY, None, interrupted, attempt).await;
+    assert_eq!(retried.err(), Some("interrupted"));
+    assert_eq!(from.elapsed().as_millis(), 30);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_call_succeeds_at_a_later_attempt() {
     let runs = Cell::new(0);
     let from = Instant::now();
-    let (outcome, attempts) = with_retries(POLICY, None, || {
+    let retried = with_retries(POLICY, None, never, || {
         runs.set(runs.get() + 1);
         let run = runs.get();
         async move { if run < 3 { Err(busy()) } else { Ok(ToolOutput::from("done")) } }
     })
     .await;
+    let Ok((outcome, attempts)) = retried;
     assert_eq!((runs.get(), attempts), (3, 3));
     assert_eq!(from.elapsed().as_millis(), 300);
     assert_eq!(noted(outcome, attempts).unwrap().meta()["attempts"], 3);
@@ -73,8 +92,9 @@ async fn a_call_succeeds_at_a_later_attempt() {
 async fn no_attempt_begins_after_the_deadline() {
     let from = Instant::now();
     let deadline = from + Duration::from_millis(250);
-    let (outcome, attempts) =
-        with_retries(POLICY, Some(deadline), || async { Err::<ToolOutput, _>(busy()) }).await;
+    let attempt = || async { Err::<ToolOutput, _>(busy()) };
+    let retried = with_retries(POLICY, Some(deadline), never, attempt).await;
+    let Ok((outcome, attempts)) = retried;
     // The second pause would end at 300 ms.
     assert_eq!((attempts, from.elapsed().as_millis()), (2, 100));
     let error = noted(outcome, attempts).unwrap_err();
@@ -84,7 +104,8 @@ async fn no_attempt_begins_after_the_deadline() {
 #[tokio::test]
 async fn what_fails_for_good_is_tried_once_and_not_noted() {
     let failed = || async { Err::<ToolOutput, _>(ToolError::execution("no such file")) };
-    let (outcome, attempts) = with_retries(POLICY, None, failed).await;
+    let retried = with_retries(POLICY, None, never, failed).await;
+    let Ok((outcome, attempts)) = retried;
     assert_eq!(attempts, 1);
     assert!(noted(outcome, attempts).unwrap_err().hints().is_empty());
 }

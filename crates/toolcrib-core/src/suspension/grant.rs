@@ -138,7 +138,7 @@ impl Grant {
     /// which nobody has checked yet.
     pub fn call(&self) -> ToolCall {
         let arguments = self.changed.as_deref().unwrap_or(self.suspension.arguments());
-        ToolCall::new(self.suspension.call_id(), self.suspension.tool(), arguments)
+        ToolCall::new(self.suspension.bound_call_id(), self.suspension.tool(), arguments)
     }
 
     /// Whether the grant is for this call of the tool of this fingerprint, with these arguments,
@@ -164,7 +164,7 @@ impl Grant {
             return Err(ToolError::denied("the decision on this call has expired")
                 .with_hint("Make the call again."));
         }
-        if kept.identity() != identity || kept.call_id() != call.as_str() {
+        if kept.identity() != identity || kept.bound_call_id() != call.as_str() {
             return Err(ToolError::denied("the decision was about another call"));
         }
         self.check_definition(definition)?;
@@ -181,6 +181,20 @@ impl Grant {
                 .with_hint("Make the call again."));
         }
         Ok(())
+    }
+
+    /// The call that handed this one on and that goes on with it, if there is one.
+    pub(crate) fn maker_call(&self) -> Option<ToolCall> {
+        self.suspension.maker_call()
+    }
+
+    /// Whether the tool that handed the call on is still the one that did.
+    pub(crate) fn check_maker(&self, definition: Fingerprint) -> Result<(), ToolError> {
+        if self.suspension.maker_hash() == Some(definition) {
+            return Ok(());
+        }
+        Err(ToolError::denied("the tool changed while the call waited")
+            .with_hint("Make the call again."))
     }
 
     /// Uses the grant up. A call is lent its grant, and middleware may send a call on more than

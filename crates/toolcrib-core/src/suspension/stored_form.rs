@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::delegation::Maker;
 use super::{Caller, Suspension, SuspensionId, Waiting};
 use crate::approval::ShownCall;
 use crate::clock::Timestamp;
@@ -29,6 +30,8 @@ pub(super) struct StoredForm {
     shown: ShownCall,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     session: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    maker: Option<Maker>,
     created_at: Timestamp,
     expires_at: Timestamp,
 }
@@ -37,7 +40,7 @@ impl From<Suspension> for StoredForm {
     fn from(suspension: Suspension) -> Self {
         let Suspension { id, call_id, tool, arguments, waiting, .. } = suspension;
         let Suspension { definition_hash, argument_hash, identity, caller, .. } = suspension;
-        let Suspension { shown, session, created_at, expires_at, .. } = suspension;
+        let Suspension { shown, session, maker, created_at, expires_at, .. } = suspension;
         Self {
             form: Some(FORM),
             id,
@@ -51,6 +54,7 @@ impl From<Suspension> for StoredForm {
             caller: Some(caller),
             shown,
             session,
+            maker,
             created_at,
             expires_at,
         }
@@ -77,6 +81,7 @@ impl TryFrom<StoredForm> for Suspension {
             caller,
             shown: stored.shown,
             session: stored.session,
+            maker: stored.maker,
             created_at: stored.created_at,
             expires_at: stored.expires_at,
         })

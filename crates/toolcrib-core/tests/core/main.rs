@@ -1,6 +1,7 @@
 //! What a host sees of the core, capability by capability.
 #![expect(clippy::expect_used, reason = "a test that cannot be set up fails")]
 
+mod answers;
 mod approval;
 mod batches;
 mod bound_consent;
@@ -13,9 +14,11 @@ mod harness;
 mod listening;
 mod mending;
 mod names;
+mod nested_calls;
 mod refusals;
 mod registry;
 mod running;
 mod spilling;
 mod suspending;
+mod time;
 mod toolsets;

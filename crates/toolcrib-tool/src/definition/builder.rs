@@ -237,6 +237,12 @@ impl ToolDefinitionBuilder {
         if draft.cache().is_some() && !(annotations.read_only && annotations.idempotent) {
             return fail("it is cached, which only read-only and idempotent tools may be");
         }
+        if draft.dedupe() == Dedupe::Session && !(annotations.read_only && annotations.idempotent) {
+            return fail(
+                "a session never repeats its calls (`dedupe: session`), which only read-only and \
+                 idempotent tools may ask for: the second of two equal calls would not run",
+            );
+        }
         if draft.max_concurrent() == Some(0) {
             return fail("its limit of calls at once is 0, so that none could run");
         }

@@ -9,7 +9,7 @@ use serde_json::json;
 use toolcrib_tool::{CachePolicy, Resources};
 
 use super::super::size;
-use super::{AnswerCache, CacheLimits, Policies, key, numbered, text};
+use super::{AnswerCache, CacheLimits, Policies, kept, key, numbered, text};
 
 /// A clock that goes when told to.
 #[derive(Clone)]
@@ -31,7 +31,7 @@ impl Hands {
 }
 
 fn insert(cache: &AnswerCache, key: &super::Key, output: &str) -> bool {
-    cache.insert(key, cache.version(key), &text(output))
+    cache.insert(key, cache.version(key), &kept(output))
 }
 
 #[test]
@@ -131,14 +131,14 @@ fn a_read_that_a_write_overtook_is_not_kept() {
     let writing = cache.writing(&Resources::new().writes("tickets")).unwrap();
     let outliving = writing.clone();
     drop(writing);
-    assert!(!cache.insert(&key, started, &text("old")));
+    assert!(!cache.insert(&key, started, &kept("old")));
     // Work that outlives its call writes again when it ends.
     let started = cache.version(&key);
     drop(outliving);
-    assert!(!cache.insert(&key, started, &text("half new")));
+    assert!(!cache.insert(&key, started, &kept("half new")));
     let started = cache.version(&key);
     cache.clear();
-    assert!(!cache.insert(&key, started, &text("from before the clearing")));
+    assert!(!cache.insert(&key, started, &kept("from before the clearing")));
     assert!(insert(&cache, &key, "new"));
 }
 
@@ -153,7 +153,7 @@ fn writes_are_remembered_in_bounded_space() {
     }
     let known = cache.known_resources();
     assert!(known < 64, "{known} names are known");
-    assert!(!cache.insert(&key, started, &text("old")), "the forgotten write still counts");
+    assert!(!cache.insert(&key, started, &kept("old")), "the forgotten write still counts");
 }
 
 #[derive(Debug, Clone)]
@@ -213,7 +213,7 @@ proptest! {
                 Step::Finish(reader) => {
                     if let Some((version, seen)) = started[reader].take() {
                         let is_current = seen == state(reader);
-                        let kept = cache.insert(&keys[reader], version, &text(&seen));
+                        let kept = cache.insert(&keys[reader], version, &kept(&seen));
                         prop_assert!(!kept || is_current);
                         if kept {
                             kept_at[reader] = Some(time);
@@ -221,8 +221,8 @@ proptest! {
                     }
                 }
                 Step::Get(reader) => {
-                    if let Some(output) = cache.get(&keys[reader]) {
-                        prop_assert_eq!(output.text(), state(reader));
+                    if let Some(found) = cache.get(&keys[reader]) {
+                        prop_assert_eq!(found.output.text(), state(reader));
                         prop_assert!(kept_at[reader].is_some_and(|at| time < at + 300));
                     }
                 }

@@ -49,6 +49,7 @@ async fn call<W: Future<Output = Outcome>>(flights: Flights, work: impl FnOnce()
     };
     match landing {
         Landing::Answer(outcome) => outcome,
+        Landing::Alone => work().await,
         Landing::Lead(leader) => {
             let outcome = work().await;
             leader.publish(&outcome);
@@ -68,6 +69,7 @@ fn what_the_tool_did_is_shared_and_what_befell_one_call_is_not() {
             ErrorKind::Constraint,
             ErrorKind::Panic,
             ErrorKind::Execution,
+            ErrorKind::OutcomeUnknown,
             ErrorKind::InvalidOutput
         ]
     );
@@ -282,6 +284,7 @@ impl Schedule {
             Call::Following(mut follower, flag) => match flag.poll(&mut follower) {
                 Poll::Pending => Call::Following(follower, flag),
                 Poll::Ready(Landing::Lead(leader)) => Call::Leading(leader),
+                Poll::Ready(Landing::Alone) => Call::Gone,
                 Poll::Ready(Landing::Answer(Ok(output))) => {
                     Call::Answered(output.text().into_owned())
                 }

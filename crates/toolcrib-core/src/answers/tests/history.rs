@@ -1,7 +1,7 @@
 //! What sessions remember, and how much.
 
 use super::super::history::{HistoryLimits, SessionHistory};
-use super::{AnswerCache, CacheLimits, Callee, Dedupe, Policies, numbered, text};
+use super::{AnswerCache, CacheLimits, Callee, Dedupe, Policies, kept, numbered};
 
 struct Fixture {
     history: SessionHistory,
@@ -20,12 +20,15 @@ impl Fixture {
 
     fn insert(&self, session: &str, number: usize, output: &str) {
         let key = numbered(&self.callee, number);
-        self.history.insert(session, &key, self.versions.version(&key), text(output));
+        let expires = self.versions.expiry(&key).expect("the cache is on");
+        let version = self.versions.version(&key);
+        self.history.insert(session, &key, version, kept(output), expires);
     }
 
     fn knows(&self, session: &str, number: usize) -> bool {
         let key = numbered(&self.callee, number);
-        self.history.get(session, &key, self.versions.version(&key)).is_some()
+        let version = self.versions.version(&key);
+        self.history.get(session, &key, version, self.versions.now()).is_some()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{AnswerCache, CacheLimits, Policies, numbered, text};
+use super::{AnswerCache, CacheLimits, Policies, kept, numbered};
 
 #[test]
 fn a_hit_in_a_full_cache_takes_microseconds_at_most() {
@@ -10,7 +10,7 @@ fn a_hit_in_a_full_cache_takes_microseconds_at_most() {
     let callee = Policies::cached().reading("world").callee();
     for number in 0..10_000 {
         let key = numbered(&callee, number);
-        assert!(cache.insert(&key, cache.version(&key), &text("x")));
+        assert!(cache.insert(&key, cache.version(&key), &kept("x")));
     }
     // A reload later, so that definitions are compared by value, too.
     let reloaded = Policies::cached().reading("world").callee();

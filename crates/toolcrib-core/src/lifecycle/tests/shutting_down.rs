@@ -7,7 +7,7 @@ use toolcrib_tool::ErrorKind;
 
 use super::{counted, quiet, settled, snapshot};
 use crate::Registry;
-use crate::lifecycle::{Shutdown, ShutdownReport, withdrawn};
+use crate::lifecycle::{Shutdown, ShutdownReport};
 
 /// A call as the pipeline makes it: its answer, and how it ended.
 async fn call(shutdown: Arc<Shutdown>, takes: Duration) -> Result<(), ErrorKind> {
@@ -15,7 +15,7 @@ async fn call(shutdown: Arc<Shutdown>, takes: Duration) -> Result<(), ErrorKind>
     tokio::select! {
         biased;
         () = tokio::time::sleep(takes) => Ok(()),
-        () = shutdown.cancelled() => Err(withdrawn(false).kind()),
+        () = shutdown.cancelled() => Err(ErrorKind::Cancelled),
     }
 }
 

@@ -1,110 +1,23 @@
-//! Everything before the permit: finding the tool, checking the call, and what is answered already.
+//! The checks of a call that come before anybody is asked: is there such a tool, may it run here, do
+//! its arguments, its context and its constraints hold.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 use toolcrib_tool::{
-    Arguments, CallContext, CallContextBuilder, CallId, Dedupe, Defines, ErrorKind, HostedContext,
-    Plan, RawArguments, Tool, ToolDefinition, ToolError,
+    Arguments, CallContext, CallContextBuilder, CallId, Dedupe, Defines, ErrorKind, Plan,
+    RawArguments, Tool, ToolDefinition, ToolError,
 };
 
-use super::{Leave, Way};
-use crate::answers::{Asked, Key};
+use crate::answers::Key;
 use crate::arguments::mending::Mending;
 use crate::checking::checked_arguments;
-use crate::events::Voice;
-use crate::execution::{poll_once, timed_out, validate};
+use crate::execution::validate;
 use crate::fingerprint::Fingerprint;
-use crate::host::Host;
-use crate::lifecycle::Instance;
 use crate::panics::PanicMessage;
-use crate::redaction::redact;
 use crate::registry::{Compiled, Slot};
-use crate::suspension::{Granted, Waiting};
 use crate::turn::Turn;
-
-/// A call that only needs its permit.
-pub(super) struct Ready<'t> {
-    pub(super) checked: Checked<'t>,
-    pub(super) hosted: HostedContext<Host>,
-    pub(super) tool: Instance<'t>,
-    pub(super) asked: Option<Asked>,
-}
-
-impl<'a> Way<'a> {
-    /// Finds out whether a call that was checked has to run at all, and may.
-    pub(super) async fn ready(
-        &mut self,
-        slot: &'a Arc<Slot>,
-        mut checked: Checked<'a>,
-    ) -> Result<Ready<'a>, Leave> {
-        let turn = self.turn;
-        let voice = self.voice.map(Voice::handle);
-        let host = Host::new(turn, self.started, self.origin.lineage, voice);
-        let mut builder = context(turn, slot, self.id);
-        if let Some(grant) = self.origin.grant
-            && let Granted::Answer(answer) = grant.granted()
-        {
-            let remembered = grant.suspension().waiting().remembered().cloned();
-            builder = builder.answer(answer.clone()).remembered(remembered);
-        }
-        let hosted = builder.host(host).build_hosted();
-        let context = hosted.context();
-        if let Some(voice) = self.voice {
-            let arguments = checked.arguments.value();
-            voice.prepare(Some(redact(
-                &slot.entry.definition,
-                arguments,
-                &turn.state.shared.mask.load(),
-            )));
-        }
-        if slot.entry.definition.client() {
-            if self.needs_consent(slot) {
-                Box::pin(self.consent(slot, &mut checked, None)).await?;
-            }
-            let arguments = Some(&checked.arguments);
-            return Err(Box::pin(self.suspend(slot, arguments, Waiting::Client)).await);
-        }
-        let limit = turn.state.shared.config.limit(slot.entry.definition.timeout());
-        let tool = if let Some(live) = slot.live() {
-            Instance::shared(live)?
-        } else {
-            Box::pin(Instance::own(&slot.entry.body, context, limit)).await?
-        };
-        let own = OwnCheck { tool: tool.tool().as_ref(), context, limit };
-        if slot.may_validate() {
-            own.passes(&checked.arguments).await?;
-        }
-        if self.needs_consent(slot) {
-            Box::pin(self.consent(slot, &mut checked, Some(own))).await?;
-        }
-        let asked = match &checked.key {
-            None => None,
-            Some(key) => Some(self.ask(slot, key).await?),
-        };
-        Ok(Ready { checked, hosted, tool, asked })
-    }
-
-    /// Whether the call was answered before or is being answered.
-    async fn ask(&self, slot: &Slot, key: &Key) -> Result<Asked, ToolError> {
-        let state = &self.turn.state;
-        let mut ask = pin!(state.shared.answers.ask(key, self.scope()));
-        // An answer that is there, or is nowhere under way, needs no timer.
-        if let Poll::Ready(asked) = poll_once(ask.as_mut()).await {
-            return Ok(asked);
-        }
-        let Some(limit) = state.shared.config.limit(slot.entry.definition.timeout()) else {
-            return Ok(ask.await);
-        };
-        match tokio::time::timeout(limit, ask).await {
-            Ok(asked) => Ok(asked),
-            Err(_) => Err(timed_out(&slot.entry.definition, limit)),
-        }
-    }
-}
 
 /// The tool's own check of its arguments.
 #[derive(Clone, Copy)]
@@ -114,7 +27,15 @@ pub(super) struct OwnCheck<'c> {
     limit: Option<Duration>,
 }
 
-impl OwnCheck<'_> {
+impl<'c> OwnCheck<'c> {
+    pub(super) fn new(
+        tool: &'c dyn Tool,
+        context: &'c CallContext,
+        limit: Option<Duration>,
+    ) -> Self {
+        Self { tool, context, limit }
+    }
+
     /// What the tool would do, as far as it can say.
     pub(super) fn plan(self, arguments: &Arguments) -> Result<Option<Plan>, ToolError> {
         self.tool.plan(arguments, self.context)
@@ -154,8 +75,8 @@ pub(super) fn checked<'t>(
     let may_be_spared = definition.cache().is_some() || definition.dedupe() != Dedupe::None;
     let key = may_be_spared
         .then(|| {
-            let (values, context) = (&turn.state.values, &turn.state.context);
-            Ok::<_, ToolError>(Key::of(&compiled.callee, arguments.tape()?.root(), values, context))
+            let (values, identity) = (&turn.state.values, &turn.state.identity);
+            Ok::<_, ToolError>(Key::of(&compiled.callee, arguments.tape()?.root(), values, identity))
         })
         .transpose()?;
     let checked = Checked { compiled, arguments, key };

@@ -1,0 +1,151 @@
+//! What ends a call before its work is done: its caller, its executor, or time.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use futures_util::future::{Either, select};
+use tokio::time::{Instant, sleep_until};
+use toolcrib_tool::{ErrorKind, ToolDefinition, ToolError};
+
+use crate::cancel::Cancellation;
+use crate::execution::cut_short;
+use crate::lifecycle::Shutdown;
+
+/// Why a call was ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Interruption {
+    /// Its turn was cancelled, or the call that made it is over.
+    Cancelled,
+    /// The executor's grace period is over.
+    Shutdown,
+    /// The deadline that its caller set, or that of the call that made it.
+    Deadline,
+    /// The tool's own time limit.
+    Limit(Duration),
+}
+
+/// How far the work had come when a call was interrupted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reached {
+    /// The tool had not begun, and will not.
+    Nothing,
+    /// The tool was at work.
+    Work,
+}
+
+impl Interruption {
+    /// The failure of a call of this tool that began at `started`. `definition` is absent if there
+    /// is no such tool.
+    pub(crate) fn error(
+        self,
+        reached: Reached,
+        started: Instant,
+        definition: Option<&ToolDefinition>,
+    ) -> ToolError {
+        let error = match self {
+            Self::Cancelled => {
+                let spent = started.elapsed();
+                let message = format!("it was withdrawn after {spent:.1?}");
+                ToolError::new(ErrorKind::Cancelled, message)
+            }
+            Self::Shutdown => {
+                let message = "the host is shutting down; it was ended";
+                ToolError::new(ErrorKind::Cancelled, message)
+            }
+            Self::Deadline => {
+                let spent = started.elapsed();
+                let message =
+                    format!("the caller's deadline passed after {spent:.1?}, and it was ended");
+                ToolError::new(ErrorKind::Timeout, message)
+            }
+            Self::Limit(limit) if reached == Reached::Nothing => {
+                let message = format!(
+                    "no thread for blocking tools was free within its limit of {limit:?}"
+                );
+                ToolError::new(ErrorKind::Timeout, message)
+            }
+            Self::Limit(limit) => {
+                let message = format!("it ran longer than its limit of {limit:?} and was ended");
+                ToolError::new(ErrorKind::Timeout, message)
+            }
+        };
+        let read_only = definition.is_none_or(|definition| definition.annotations().read_only);
+        match (reached, self) {
+            (Reached::Nothing, _) => error.with_hint("Nothing was run."),
+            (Reached::Work, Self::Limit(_)) if read_only => {
+                error.with_hint("Ask for less at a time, or call again later.")
+            }
+            (Reached::Work, _) => cut_short(error, read_only),
+        }
+    }
+}
+
+/// Everything that can interrupt one call.
+#[derive(Clone, Copy)]
+pub(crate) struct Interrupts<'a> {
+    pub(crate) cancellation: &'a Cancellation,
+    pub(crate) shutdown: &'a Shutdown,
+    /// The caller's deadline.
+    pub(crate) deadline: Option<Instant>,
+    /// When the tool's limit ends, and how long that was from the beginning of its work.
+    pub(crate) limit: Option<(Instant, Duration)>,
+}
+
+impl Interrupts<'_> {
+    /// When time ends the call, and why.
+    fn end(&self) -> Option<(Instant, Interruption)> {
+        let limit = self.limit.map(|(at, limit)| (at, Interruption::Limit(limit)));
+        let deadline = self.deadline.map(|at| (at, Interruption::Deadline));
+        match (limit, deadline) {
+            (Some(limit), Some(deadline)) if deadline.0 < limit.0 => Some(deadline),
+            (limit, deadline) => limit.or(deadline),
+        }
+    }
+
+    /// When time ends the call at the latest, if it does.
+    pub(crate) fn latest(&self) -> Option<Instant> {
+        self.end().map(|(at, _)| at)
+    }
+
+    /// The interruption that is there already.
+    pub(crate) fn pending(&self) -> Option<Interruption> {
+        if self.cancellation.is_cancelled() {
+            return Some(Interruption::Cancelled);
+        }
+        self.end().filter(|(at, _)| *at <= Instant::now()).map(|(_, why)| why)
+    }
+
+    /// Completes with the first interruption.
+    pub(crate) async fn next(&self) -> Interruption {
+        let cancelled = pin!(self.cancellation.cancelled());
+        let shutdown = pin!(self.shutdown.cancelled());
+        let time = pin!(async {
+            match self.end() {
+                Some((at, why)) => {
+                    sleep_until(at).await;
+                    why
+                }
+                None => std::future::pending().await,
+            }
+        });
+        match select(cancelled, select(shutdown, time)).await {
+            Either::Left(_) => Interruption::Cancelled,
+            Either::Right((Either::Left(_), _)) => Interruption::Shutdown,
+            Either::Right((Either::Right((why, _)), _)) => why,
+        }
+    }
+
+    /// Runs `work` unless the call is interrupted: then `work` is dropped.
+    pub(crate) async fn unless_interrupted<T>(
+        &self,
+        work: impl Future<Output = T>,
+    ) -> Result<T, Interruption> {
+        if let Some(interruption) = self.pending() {
+            return Err(interruption);
+        }
+        match select(pin!(work), pin!(self.next())).await {
+            Either::Left((output, _)) => Ok(output),
+            Either::Right((interruption, _)) => Err(interruption),
+        }
+    }
+}

@@ -9,7 +9,7 @@ use syn::spanned::Spanned;
 use syn::{Error, Ident, Index, ItemFn, Path};
 
 use crate::function::{Function, Parameter};
-use crate::settings::{Cached, Inject, Settings, check_name};
+use crate::settings::{Inject, Settings, check_name};
 use crate::{contract, description, function};
 
 /// The fn as it was written, followed by its registration or by what is wrong.
@@ -203,14 +203,9 @@ fn policies(settings: &Settings, contract: &TokenStream) -> TokenStream {
         }
     });
     let cache = settings.cache.map(|cached| {
-        let ttl = match cached {
-            Cached::ByDefault => None,
-            Cached::For(ttl) => {
-                let ttl = duration(ttl);
-                Some(quote!(.with_ttl(#ttl)))
-            }
-        };
-        quote!(.cache(#contract::CachePolicy::new() #ttl))
+        let ttl = cached.ttl.map(duration).map(|ttl| quote!(.with_ttl(#ttl)));
+        let shared = cached.shared.then(|| quote!(.with_shared(true)));
+        quote!(.cache(#contract::CachePolicy::new() #ttl #shared))
     });
     let dedupe = settings.dedupe.as_ref().map(|word| quote!(.dedupe(#contract::Dedupe::#word)));
     let approval =

@@ -74,8 +74,8 @@ use proc_macro::TokenStream;
 /// | `output_chars = N` | characters of text a model gets | the executor's |
 /// | `max_concurrent = N` | calls that run at once in this process | no limit |
 /// | `rate = "30/min"` | calls that start per `s`, `min` or `h` | no limit |
-/// | `cache`, `cache = "60s"` | successful answers are used again; for `read_only`, `idempotent` tools | never |
-/// | `dedupe = "session"` | the same call again is answered from the first: in its `session`, or in its `batch` | `none` |
+/// | `cache`, `cache = "60s"`, `cache(ttl = "60s", shared)` | successful answers are used again; for `read_only`, `idempotent` tools. `shared`: also answers of calls that asked for their session, services or files, or called other tools | never |
+/// | `dedupe = "session"` | the same call again is answered from the first: in its `session` (for `read_only`, `idempotent` tools), or in its `batch` | `none` |
 /// | `retry = N` | after an error that says so, up to N times more; for `idempotent` tools | never |
 /// | `reads("…", …)`, `writes("…", …)` | resources; a call that writes one makes what others read from it forgotten | none |
 /// | `approval = "always"` | calls wait for a person: `never`, `always`, or `destructive` ones | `never` |

@@ -56,12 +56,13 @@ pub(crate) struct Inject {
     pub(crate) required: bool,
 }
 
-/// How long answers are used again.
-#[derive(Clone, Copy)]
-pub(crate) enum Cached {
-    /// For the executor's time.
-    ByDefault,
-    For(Duration),
+/// How long and for whom answers are used again.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Cached {
+    /// `None`: for the executor's time.
+    pub(crate) ttl: Option<Duration>,
+    /// Whatever the tool has asked its context for.
+    pub(crate) shared: bool,
 }
 
 /// The settings as written; `None` and empty mean "not said".
@@ -141,6 +142,14 @@ impl Parse for Settings {
             let problem = "only a tool that is `read_only` and `idempotent` may be cached";
             return Err(Error::new(key.span(), problem));
         }
+        if let Some(key) = key_of("dedupe")
+            && settings.dedupe.as_ref().is_some_and(|word| word == "Session")
+            && !(idempotent && settings.switch("read_only") == Some(true))
+        {
+            let problem = "only a tool that is `read_only` and `idempotent` may leave out the repeated \
+                           calls of a session: the second would not run";
+            return Err(Error::new(key.span(), problem));
+        }
         if let Some(key) = key_of("retry").filter(|_| !idempotent) {
             let problem = "only an `idempotent` tool may be tried again";
             return Err(Error::new(key.span(), problem));
@@ -179,13 +188,7 @@ impl Settings {
             "max_concurrent" => self.max_concurrent = Some(number::<NonZeroUsize>(input)?.get()),
             "retry" => self.retry = Some(number::<NonZeroU32>(input)?.get()),
             "rate" => self.rate = Some(rate(&text(input)?)?),
-            "cache" => {
-                self.cache = Some(if input.peek(Token![=]) {
-                    Cached::For(duration(&text(input)?)?)
-                } else {
-                    Cached::ByDefault
-                });
-            }
+            "cache" => self.cache = Some(cached(input)?),
             "dedupe" => {
                 let words = [("session", "Session"), ("batch", "Batch"), ("none", "None")];
                 self.dedupe = Some(word(&text(input)?, &words)?);
@@ -228,6 +231,29 @@ pub(crate) fn check_name(name: &str) -> Result<(), String> {
 fn text(input: ParseStream<'_>) -> syn::Result<LitStr> {
     input.parse::<Token![=]>()?;
     input.parse()
+}
+
+/// Nothing, `= "60s"`, or `(ttl = "60s", shared)`.
+fn cached(input: ParseStream<'_>) -> syn::Result<Cached> {
+    let mut cached = Cached::default();
+    if input.peek(Token![=]) {
+        cached.ttl = Some(duration(&text(input)?)?);
+    } else if input.peek(syn::token::Paren) {
+        let list;
+        parenthesized!(list in input);
+        while !list.is_empty() {
+            let key = Ident::parse_any(&list)?;
+            match key.to_string().as_str() {
+                "ttl" => cached.ttl = Some(duration(&text(&list)?)?),
+                "shared" => cached.shared = switch(&list)?,
+                _ => return Err(Error::new(key.span(), "write `ttl = \"60s\"` or `shared`")),
+            }
+            if !list.is_empty() {
+                list.parse::<Token![,]>()?;
+            }
+        }
+    }
+    Ok(cached)
 }
 
 /// `= path::to::a_fn`.

@@ -131,7 +131,7 @@ async fn described_anew(current: &ToolDefinition) -> Result<Option<ToolDefinitio
     idempotent,
     max_concurrent = 3,
     rate = "30/min",
-    cache = "90s",
+    cache(ttl = "90s", shared),
     dedupe = "session",
     retry = 2,
     reads("tickets", "users"),
@@ -347,6 +347,7 @@ fn policies_are_in_the_definition() {
     assert_eq!(definition.max_concurrent(), Some(3));
     assert_eq!(definition.rate().map(|rate| rate.to_string()).as_deref(), Some("30/min"));
     assert_eq!(definition.cache().and_then(CachePolicy::ttl), Some(Duration::from_secs(90)));
+    assert_eq!(definition.cache().map(CachePolicy::is_shared), Some(true));
     assert_eq!(definition.dedupe(), Dedupe::Session);
     assert_eq!(definition.retry().map(RetryPolicy::max), Some(2));
     assert_eq!(definition.resources().read(), ["tickets", "users"]);

@@ -516,8 +516,8 @@ pub const CODES: &[Code] = &[
     ),
     error(
         "uncacheable-tool",
-        "Kept answers of a tool whose calls change something.",
-        "Take the cache out, or annotate the tool as read-only and idempotent, if it is.",
+        "Answers that serve again, of a tool whose calls change something.",
+        "Take the cache or `dedupe: session` out, or annotate the tool as read-only and idempotent, if it is.",
     ),
     error(
         "undeclared-argument",

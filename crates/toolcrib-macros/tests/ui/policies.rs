@@ -18,6 +18,12 @@ fn weekly() -> String {
     String::new()
 }
 
+/// A session's second call would not run.
+#[tool(dedupe = "session", read_only)]
+fn deduped_in_a_session() -> String {
+    String::new()
+}
+
 /// A word that is none.
 #[tool(dedupe = "always")]
 fn deduped() -> String {

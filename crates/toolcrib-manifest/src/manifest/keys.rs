@@ -529,7 +529,8 @@ pub(super) const LIMITS: Keys = Keys {
 };
 
 /// How long answers are kept.
-pub(super) const CACHE: Keys = table("`cache`", &[optional("ttl", Duration)]);
+pub(super) const CACHE: Keys =
+    table("`cache`", &[optional("ttl", Duration), optional("shared", Bool)]);
 
 /// How often a failed call is tried again.
 pub(super) const RETRY: Keys = Keys {

@@ -58,6 +58,9 @@ impl Policies {
         if let (Some(_), Some(entry)) = (self.cache, fields.entry("cache")) {
             uncacheable(fields, entry, annotations, findings);
         }
+        if let (Some(Dedupe::Session), Some(entry)) = (self.dedupe, fields.entry("dedupe")) {
+            never_repeated(fields, entry, annotations, findings);
+        }
         if let (Some(_), Some(entry)) = (self.retry, fields.entry("retry"))
             && !annotations.idempotent
         {
@@ -112,7 +115,8 @@ impl Policies {
         if let Some(retry) = self.retry.or(shared.retry).filter(|_| annotations.idempotent) {
             builder = builder.retry(retry);
         }
-        if let Some(dedupe) = self.dedupe.or(shared.dedupe) {
+        let holds = |dedupe: &Dedupe| cacheable || *dedupe != Dedupe::Session;
+        if let Some(dedupe) = self.dedupe.or(shared.dedupe).filter(holds) {
             builder = builder.dedupe(dedupe);
         }
         let shared_resources = || shared.resources.as_ref().map(|named| held(named, annotations));
@@ -168,16 +172,17 @@ fn chosen<T: Copy>(
 }
 
 fn cache_policy(fields: &Fields<'_>, findings: &mut Findings<'_>) -> CachePolicy {
-    let Some(node) = fields.node("ttl") else { return CachePolicy::new() };
+    let policy = CachePolicy::new().with_shared(fields.flag("shared").unwrap_or(false));
+    let Some(node) = fields.node("ttl") else { return policy };
     if let Some(ttl) = duration(node).filter(|ttl| !ttl.is_zero()) {
-        return CachePolicy::new().with_ttl(ttl);
+        return policy.with_ttl(ttl);
     }
     let message = "an answer is kept for some time, and not for ever";
     findings.add(
         Diagnostic::error("out-of-range", &node.span, message)
             .help("write how long it stays right: 30s; without `ttl` the host decides"),
     );
-    CachePolicy::new()
+    policy
 }
 
 fn retry_policy(fields: &Fields<'_>, findings: &mut Findings<'_>) -> Option<RetryPolicy> {
@@ -231,18 +236,41 @@ fn uncacheable(
     annotations: Annotations,
     findings: &mut Findings<'_>,
 ) {
-    let lacking = match (annotations.read_only, annotations.idempotent) {
-        (true, true) => return,
-        (true, false) => "idempotent",
-        (false, true) => "read-only",
-        (false, false) => "read-only and idempotent",
-    };
+    let Some(lacking) = lacking(annotations) else { return };
     let message = format!("only answers of tools that are {lacking} may be kept");
     let diagnostic = Diagnostic::error("uncacheable-tool", &entry.key_span, message).help(
         "if a call changes nothing and calling twice is like calling once, write `annotations: \
          {read_only: true, idempotent: true}`; otherwise remove `cache`",
     );
     findings.add(beside_annotations(diagnostic, fields));
+}
+
+/// Says what keeps a session from being answered from its past.
+fn never_repeated(
+    fields: &Fields<'_>,
+    entry: &Entry,
+    annotations: Annotations,
+    findings: &mut Findings<'_>,
+) {
+    let Some(lacking) = lacking(annotations) else { return };
+    let message = format!(
+        "`dedupe: session` is for tools that are {lacking}: a session's second call would not run"
+    );
+    let diagnostic = Diagnostic::error("uncacheable-tool", &entry.key_span, message).help(
+        "if a call changes nothing and calling twice is like calling once, write `annotations: \
+         {read_only: true, idempotent: true}`; otherwise write `dedupe: batch`",
+    );
+    findings.add(beside_annotations(diagnostic, fields));
+}
+
+/// What a tool would have to be, and is not, for an answer to serve again.
+fn lacking(annotations: Annotations) -> Option<&'static str> {
+    match (annotations.read_only, annotations.idempotent) {
+        (true, true) => None,
+        (true, false) => Some("idempotent"),
+        (false, true) => Some("read-only"),
+        (false, false) => Some("read-only and idempotent"),
+    }
 }
 
 /// Points at what the tool says about itself, too.

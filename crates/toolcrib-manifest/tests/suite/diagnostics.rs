@@ -396,6 +396,7 @@ fn answers_that_must_not_be_kept_and_calls_that_must_not_be_repeated() {
         &tail("annotations: {read_only: true}\ncache: {ttl: 5s}"),
         &["uncacheable-tool"],
     );
+    yaml("session_replay_of_a_writer", &tail("dedupe: session"), &["uncacheable-tool"]);
     yaml(
         "unrepeatable",
         &tail("annotations: {idempotent: false}\nretry: {max: 2}"),

@@ -95,6 +95,7 @@ fn edits() -> Vec<(&'static str, Value)> {
         ("/output/keep", json!("head")),
         ("/output/redact", Value::Null),
         ("/cache/ttl", json!("6s")),
+        ("/cache/shared", json!(true)),
         ("/dedupe", json!("batch")),
         ("/retry/max", json!(3)),
         ("/retry/backoff", json!("300ms")),

@@ -95,6 +95,10 @@ fn allowed(
                 "Leave `strictness` out. The operator's key is code_execution.allow_lenient.",
             ));
     }
+    // With named projects a call belongs to one of them, also where its code sees no folder.
+    if let Some(projects) = projects.filter(|projects| projects.needs_project_id()) {
+        projects.root(project_id)?;
+    }
     let confinement = confinement(level, settings);
     Ok(match level {
         Strictness::Lenient => (level, confinement.workspace(workspace(projects, project_id)?)),
@@ -153,4 +157,26 @@ fn confinement(level: Strictness, settings: &PythonSettings) -> Confinement {
         limits.open_files = Some(256);
     }
     Confinement::new(profile).limits(limits).defaults(settings.confinement())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_runs_for_a_named_project_only_where_projects_are_named() {
+        let dir = tempfile::tempdir().expect("there is room");
+        let named = Projects::named([("docs", dir.path())]);
+        let one = Projects::in_folder(dir.path());
+        let args = ExecutePythonArgs { code: "1".to_owned(), strictness: None };
+        let settings = PythonSettings::default();
+        let allowed = |projects, id| allowed(&args, &settings, projects, id).map(|_| ());
+        assert!(allowed(None, None).is_ok());
+        assert!(allowed(Some(&one), None).is_ok());
+        assert!(allowed(Some(&named), Some("docs")).is_ok());
+        let unknown = allowed(Some(&named), Some("nope")).expect_err("there is no such project");
+        assert_eq!(unknown.kind(), ErrorKind::Execution);
+        let missing = allowed(Some(&named), None).expect_err("there is no project");
+        assert_eq!(missing.kind(), ErrorKind::MissingContext);
+    }
 }

@@ -58,8 +58,9 @@ pub(crate) struct Admission {
     config: AdmissionConfig,
     breaker: Breaker,
     waits: Waits,
-    /// Tools whose definitions have stated a limit, from the first such call on. The names are
-    /// those of definitions, never a model's, so that they are bounded by what a host registers.
+    /// Tools whose definitions have stated a limit, from the first such call on. The names are those
+    /// of definitions, never a model's; names that are no longer called are forgotten when the map is
+    /// full, because tools come and go.
     tools: RwLock<HashMap<ToolName, Arc<Tool>>>,
 }
 
@@ -68,6 +69,14 @@ pub(crate) struct Admission {
 struct Tool {
     gate: Arc<Gate>,
     rates: Rates,
+}
+
+impl Tool {
+    /// Whether forgetting it changes nothing: no call runs or waits, and no rate is used up.
+    fn is_idle(&self) -> bool {
+        // Slots and places in the queue hold the gate.
+        Arc::strong_count(&self.gate) == 1 && self.rates.are_full()
+    }
 }
 
 impl Admission {
@@ -173,6 +182,9 @@ impl Admission {
         let known = self.tools.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
         known.unwrap_or_else(|| {
             let mut tools = self.tools.write().unwrap_or_else(PoisonError::into_inner);
+            if tools.len() == tools.capacity() && !tools.contains_key(name) {
+                tools.retain(|_, tool| Arc::strong_count(tool) > 1 || !tool.is_idle());
+            }
             Arc::clone(tools.entry(name.clone()).or_default())
         })
     }

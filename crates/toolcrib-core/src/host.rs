@@ -121,10 +121,10 @@ impl Host {
         let _ = self.delegation.set(delegation);
     }
 
-    /// The tool's work is over; `goes_on`: somewhere else, where it may still act for the call.
-    pub(crate) fn end(&self, goes_on: bool) {
+    /// The tool has returned; `is_over`: nothing that goes on elsewhere may still act for the call.
+    pub(crate) fn end(&self, is_over: bool) {
         lock(&self.presence).take();
-        if !goes_on {
+        if is_over {
             self.over.store(true, Ordering::Release);
             self.cancellation.set();
         }

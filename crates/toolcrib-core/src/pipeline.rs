@@ -525,6 +525,7 @@ impl<'a> PipelineRun<'a> {
             return Err(interruption.error(Reached::Nothing, self.started, Some(definition)).into());
         }
         host.begin(&permit, presence, interrupts.latest());
+        let end_when_dropped = EndWhenDropped(Some(host));
         if let Some(delegation) = self.delegation(slot, &instance, &arguments) {
             host.delegate(delegation);
         }
@@ -559,7 +560,8 @@ impl<'a> PipelineRun<'a> {
         let worked = begun.elapsed();
         let waiting = outcome.as_ref().err().and_then(|_| host.take_waiting());
         let suspended = host.take_suspended();
-        host.end(matches!(waiting, Some(Waiting::Pending { .. })));
+        // Work that goes on elsewhere may still act for the call.
+        end_when_dropped.end(!matches!(waiting, Some(Waiting::Pending { .. })));
         if let Some(suspended) = suspended {
             permit.finish(None);
             return Err(Leave::Suspended(suspended));
@@ -665,6 +667,26 @@ impl<'a> PipelineRun<'a> {
                 counted.finish(Ending::Failure(error.kind()), worked);
             }
             (Err(Leave::Failed(error)), None) => counted.refuse(error.kind()),
+        }
+    }
+}
+
+/// Ends the work of a call, also where its future is dropped.
+struct EndWhenDropped<'h>(Option<&'h Host>);
+
+impl EndWhenDropped<'_> {
+    /// The tool has returned; `is_over`: nothing goes on elsewhere.
+    fn end(mut self, is_over: bool) {
+        if let Some(host) = self.0.take() {
+            host.end(is_over);
+        }
+    }
+}
+
+impl Drop for EndWhenDropped<'_> {
+    fn drop(&mut self) {
+        if let Some(host) = self.0 {
+            host.end(true);
         }
     }
 }

@@ -252,7 +252,7 @@ impl Suspension {
         self.maker.as_ref().map_or(&self.call_id, |maker| &maker.nested_call_id)
     }
 
-    /// The tool that is called.
+    /// The tool that is to run.
     pub fn tool(&self) -> &str {
         &self.tool
     }
@@ -261,6 +261,11 @@ impl Suspension {
     /// Its call waits too, and is answered with the answer to this one.
     pub fn handed_on_by(&self) -> Option<&str> {
         self.maker.as_ref().map(|maker| maker.tool.as_str())
+    }
+
+    /// The tool that the caller has called: the one whose result the caller gets.
+    pub fn called_tool(&self) -> &str {
+        self.handed_on_by().unwrap_or(&self.tool)
     }
 
     /// The call that handed this one on, as it is made again.

@@ -303,7 +303,7 @@ impl Call {
     async fn waiting(&self, name: &str, state: &str) -> Result<Suspension, ErrorData> {
         let id = state.parse::<SuspensionId>().map_err(|_| no_such_call())?;
         let found = self.turn.suspended(&id).await.map_err(|error| unreadable(&error))?;
-        found.filter(|found| found.tool() == name).ok_or_else(no_such_call)
+        found.filter(|found| found.called_tool() == name).ok_or_else(no_such_call)
     }
 
     /// The suspended call, if it has not been resolved.
@@ -374,7 +374,7 @@ fn requires_approval(suspension: &Suspension) -> ToolResult {
         "To get the answer, make the same call again with the same arguments: it waits for the \
          decision and runs nothing twice.",
     );
-    let (id, tool) = (suspension.call_id().into(), suspension.tool());
+    let (id, tool) = (suspension.call_id().into(), suspension.called_tool());
     ToolResult::failure(id, tool, error, Duration::ZERO)
 }
 

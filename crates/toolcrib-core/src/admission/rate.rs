@@ -52,7 +52,14 @@ impl TokenBucket {
 #[derive(Debug, Default)]
 pub(super) struct Rates {
     /// The most recently used is last.
-    buckets: Mutex<Vec<(RateLimit, TokenBucket)>>,
+    buckets: Mutex<Vec<Known>>,
+}
+
+#[derive(Debug)]
+struct Known {
+    limit: RateLimit,
+    bucket: TokenBucket,
+    used: Instant,
 }
 
 type Bucket = RateLimiter<NotKeyed, InMemoryState, Elapsed, NoOpMiddleware<Duration>>;
@@ -62,18 +69,26 @@ impl Rates {
     pub(super) fn take(&self, limit: RateLimit) -> Result<(), Duration> {
         // Nothing panics under the lock that could leave the list half changed.
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
-        match buckets.iter().position(|(known, _)| *known == limit) {
+        let used = Instant::now();
+        match buckets.iter().position(|known| known.limit == limit) {
             Some(last) if last + 1 == buckets.len() => {}
             Some(place) => buckets[place..].rotate_left(1),
             None => {
                 if buckets.len() == KEPT {
                     buckets.remove(0);
                 }
-                buckets.push((limit, TokenBucket::new(limit)));
+                buckets.push(Known { limit, bucket: TokenBucket::new(limit), used });
             }
         }
-        let Some((_, bucket)) = buckets.last() else { return Ok(()) };
-        bucket.take()
+        let Some(known) = buckets.last_mut() else { return Ok(()) };
+        known.used = used;
+        known.bucket.take()
+    }
+
+    /// Whether every bucket is full again, so that a new one would be no different.
+    pub(super) fn are_full(&self) -> bool {
+        let buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        buckets.iter().all(|known| known.used.elapsed() >= known.limit.per())
     }
 }
 

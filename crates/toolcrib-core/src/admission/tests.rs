@@ -361,3 +361,20 @@ async fn every_slot_comes_back_when_threads_race() {
     }
     assert_eq!(admission.load(), (0, 0));
 }
+
+#[tokio::test(start_paused = true)]
+async fn names_that_are_no_longer_called_are_forgotten_and_limits_in_use_are_not() {
+    let admission = admission();
+    let (busy, used_up) = (limited("busy", 1), definition("used_up").rate("1/h".parse().unwrap()).build().unwrap());
+    let running = admission.of(&busy, &ROOT).await.unwrap();
+    drop(admission.of(&used_up, &ROOT).await.unwrap());
+    for number in 0..10_000 {
+        drop(admission.of(&limited(&format!("tool_{number}"), 1), &ROOT).await.unwrap());
+    }
+    let known = admission.tools.read().unwrap().len();
+    assert!(known < 64, "{known} names are known");
+    assert!(is_pending(&mut std::pin::pin!(admission.of(&busy, &ROOT))), "its slot is taken");
+    let refused = admission.of(&used_up, &ROOT).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::RateLimited);
+    drop(running);
+}

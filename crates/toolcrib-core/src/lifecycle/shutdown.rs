@@ -61,9 +61,14 @@ impl Shutdown {
         let mut cancel = pin!(self.cancel.notified());
         // Registered before the flag is read, so that a cancellation between the two is not missed.
         cancel.as_mut().enable();
-        if !self.cancelled.load(Ordering::Acquire) {
+        if !self.is_cancelled() {
             cancel.await;
         }
+    }
+
+    /// Whether the grace is over.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Acquire)
     }
 
     /// Ends it: lets nobody in, waits for those who are in, cancels them when the grace is over.

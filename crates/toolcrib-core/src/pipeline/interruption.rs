@@ -112,6 +112,9 @@ impl Interrupts<'_> {
         if self.cancellation.is_cancelled() {
             return Some(Interruption::Cancelled);
         }
+        if self.shutdown.is_cancelled() {
+            return Some(Interruption::Shutdown);
+        }
         self.end().filter(|(at, _)| *at <= Instant::now()).map(|(_, why)| why)
     }
 

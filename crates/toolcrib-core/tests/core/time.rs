@@ -90,6 +90,12 @@ async fn nothing_that_comes_before_the_work_counts_against_the_limit() {
     }
 }
 
+#[test]
+fn a_time_limit_of_zero_is_no_definition() {
+    let error = define("never").timeout(Duration::ZERO).build().expect_err("none could run");
+    assert!(error.to_string().contains("its time limit is zero"), "{error}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn all_waiting_counts_against_the_callers_deadline() {
     let ran = Arc::new(AtomicUsize::new(0));

@@ -133,6 +133,14 @@ impl Backend for Crib {
 
 /// A crib with the tools of these tests, and MCP in front of it.
 pub(crate) fn served(waits: Arc<Waits>) -> (Crib, McpServer) {
+    served_with(waits, [])
+}
+
+/// The same with more tools.
+fn served_with(
+    waits: Arc<Waits>,
+    more: impl IntoIterator<Item = ToolEntry>,
+) -> (Crib, McpServer) {
     let mut registry = RegistryBuilder::new();
     let runs = Arc::new(AtomicUsize::new(0));
     let count = tool_fn(move |_: Value, _| {
@@ -189,7 +197,7 @@ pub(crate) fn served(waits: Arc<Waits>) -> (Crib, McpServer) {
         ),
         ToolEntry::client(define("pick").build().unwrap(), source()),
     ];
-    for tool in tools {
+    for tool in tools.into_iter().chain(more) {
         assert_eq!(registry.register(tool), Registration::Registered);
     }
     let audit = Arc::<Audit>::default();
@@ -227,8 +235,16 @@ pub(crate) fn token_of(name: &str) -> String {
 }
 
 pub(crate) async fn start(config: ServerConfig) -> Running {
+    start_with(config, []).await
+}
+
+/// The same with more tools.
+pub(crate) async fn start_with(
+    config: ServerConfig,
+    more: impl IntoIterator<Item = ToolEntry>,
+) -> Running {
     let waits = Arc::<Waits>::default();
-    let (crib, mcp) = served(Arc::clone(&waits));
+    let (crib, mcp) = served_with(Arc::clone(&waits), more);
     let server = HttpServer::bind(config, crib, mcp).await.unwrap();
     let address = server.local_addr().unwrap();
     let settings = server.settings().unwrap();

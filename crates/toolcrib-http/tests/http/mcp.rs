@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use toolcrib_http::{Right, ServerConfig};
 
-use crate::fixture::{Running, TOKEN, client, config, start};
+use crate::fixture::{Running, TOKEN, client, config, start, start_with};
 use crate::raw_client::{Ask, Reply};
 
 fn message(method: &str, params: &Value) -> Value {
@@ -201,9 +201,19 @@ async fn a_token_for_one_toolset_reaches_no_other() {
 /// The result of a call of `remove` by a client that can be asked, and says yes to whatever it is
 /// asked.
 async fn remove_by_an_eager_client(server: &Running, who: Option<&str>) -> Value {
+    call_by_an_eager_client(server, who, "remove", json!({})).await
+}
+
+/// The same of a call of any tool.
+async fn call_by_an_eager_client(
+    server: &Running,
+    who: Option<&str>,
+    tool: &str,
+    arguments: Value,
+) -> Value {
     let mut params = with_meta(json!({
-        "name": "remove",
-        "arguments": {},
+        "name": tool,
+        "arguments": arguments,
         "inputResponses": {"answer": {"action": "accept", "content": {"approve": true}}},
     }));
     let capabilities = "io.modelcontextprotocol/clientCapabilities";
@@ -214,7 +224,7 @@ async fn remove_by_an_eager_client(server: &Running, who: Option<&str>) -> Value
             Some(who) => ask.of(who),
             None => ask,
         };
-        let answer = stateless(ask, "tools/call", Some("remove")).send().await.json();
+        let answer = stateless(ask, "tools/call", Some(tool)).send().await.json();
         let result = answer["result"].clone();
         if result["resultType"] != "input_required" {
             return result;
@@ -222,6 +232,16 @@ async fn remove_by_an_eager_client(server: &Running, who: Option<&str>) -> Value
         params["requestState"] = result["requestState"].clone();
     }
     panic!("it is asked again and again");
+}
+
+#[tokio::test]
+async fn over_mcp_a_call_through_tool_call_asks_and_goes_on() {
+    let server = start_with(config(), toolcrib_core::meta::meta_entries()).await;
+    let arguments = json!({"name": "remove", "arguments": {"path": "a"}});
+    let removed = call_by_an_eager_client(&server, None, "tool_call", arguments).await;
+    assert_ne!(removed["isError"], true, "{removed}");
+    assert_eq!(removed["content"][0]["text"], r#"removed {"path":"a"}"#, "{removed}");
+    server.end().await;
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use toolcrib_http::{Right, ServerConfig};
 
-use crate::fixture::{Running, client, config, start};
+use crate::fixture::{Running, client, config, start, start_with};
 use crate::raw_client::{Ask, Reply};
 
 async fn ask(server: &Running, line: &str, body: &Value) -> Reply {
@@ -82,6 +82,31 @@ async fn a_call_that_needs_approval_is_a_202_and_goes_on_when_it_is_given() {
     assert_eq!(over["status"], "completed");
     assert_eq!(over["results"][0]["output"], r#"removed {"path":"b"}"#);
     assert_eq!(ask(&server, &resolve, &changed).await.status, 404, "a decision is good once");
+    server.end().await;
+}
+
+#[tokio::test]
+async fn a_call_through_tool_call_waits_once_and_is_answered_as_its_result() {
+    let server = start_with(config(), toolcrib_core::meta::meta_entries()).await;
+    let body = json!({
+        "arguments": {"name": "remove", "arguments": {"path": "a"}},
+        "call_id": "r",
+    });
+    let waits = ask(&server, "POST /v1/tools/tool_call/call", &body).await;
+    assert_eq!(waits.status, 202, "{}", waits.body);
+    let run = waits.json();
+    assert_eq!(run["waiting"].as_array().map(Vec::len), Some(1), "{run}");
+    let waiting = &run["waiting"][0];
+    assert_eq!((&waiting["type"], &waiting["tool"]), (&json!("approval"), &json!("remove")));
+    let list = Ask::api(server.address, "GET /v1/approvals").send().await.json();
+    assert_eq!(list["approvals"].as_array().map(Vec::len), Some(1), "{list}");
+    let approve = json!({"id": waiting["id"], "decision": "approve"});
+    let resolve = format!("POST /v1/runs/{}/resolve", id_of(&run));
+    let over = ask(&server, &resolve, &approve).await.json();
+    assert_eq!(over["status"], "completed", "{over}");
+    let result = &over["results"][0];
+    assert_eq!(result["output"], r#"removed {"path":"a"}"#);
+    assert_eq!((&result["call_id"], &result["tool"]), (&json!("r"), &json!("tool_call")));
     server.end().await;
 }
 

@@ -139,7 +139,7 @@ fn whatever_changes_in_a_tool_changes_its_digest() {
         let mut tool = full();
         if pointer == "/annotations/read_only" {
             // What only a read-only tool may have.
-            for key in ["cache", "retry"] {
+            for key in ["cache", "dedupe", "retry"] {
                 tool = edited(tool, &format!("/{key}"), Value::Null);
             }
         }

@@ -243,6 +243,9 @@ impl ToolDefinitionBuilder {
                  idempotent tools may ask for: the second of two equal calls would not run",
             );
         }
+        if draft.timeout.is_some_and(|limit| limit.is_zero()) {
+            return fail("its time limit is zero, so that no call could run");
+        }
         if draft.max_concurrent() == Some(0) {
             return fail("its limit of calls at once is 0, so that none could run");
         }

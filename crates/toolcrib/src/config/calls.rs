@@ -1,7 +1,7 @@
 //! Settings of calls: time, number, repetition, approval, and how much of an answer is shown.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use toolcrib_core::ExecutorConfig;
 use toolcrib_manifest::units::{ByteSize, HumanDuration};
 
@@ -10,8 +10,10 @@ use toolcrib_manifest::units::{ByteSize, HumanDuration};
 #[serde(default, deny_unknown_fields)]
 pub struct Executor {
     /// Time limit of a tool that declares none; `none` for no such limit.
+    #[serde(deserialize_with = "time_limit")]
     pub tool_timeout: HumanDuration,
     /// Time limit of every call, whatever a tool declares; `none` for no such limit.
+    #[serde(deserialize_with = "time_limit")]
     pub max_timeout: HumanDuration,
     /// Calls of one batch that run at once; 0 for all of them.
     pub max_concurrency: usize,
@@ -19,6 +21,16 @@ pub struct Executor {
     pub max_queue: usize,
     /// How long a call waits for a slot at most.
     pub queue_timeout: HumanDuration,
+}
+
+/// A limit under which a call can run at all.
+fn time_limit<'de, D: Deserializer<'de>>(from: D) -> Result<HumanDuration, D::Error> {
+    let limit = HumanDuration::deserialize(from)?;
+    if limit.0.is_some_and(|limit| limit.is_zero()) {
+        let message = "a time limit of zero would end every call: write `none` for no limit";
+        return Err(serde::de::Error::custom(message));
+    }
+    Ok(limit)
 }
 
 impl Default for Executor {

@@ -38,6 +38,15 @@ fn settings_of_calls_reach_the_executor() {
 }
 
 #[test]
+fn a_time_limit_of_zero_is_refused_where_it_is_read() {
+    for key in ["tool_timeout", "max_timeout"] {
+        let said = problems(&format!("executor:\n  {key}: 0s\n"));
+        assert!(said.contains("a time limit of zero") && said.contains("config.yml:2"), "{said}");
+        config(&format!("executor: {{{key}: none}}"));
+    }
+}
+
+#[test]
 fn a_rule_that_is_none_names_itself_and_an_unknown_key_its_place() {
     let text = "policy:\n  rules:\n    - {action: ask, arguments: {sql: {regex: '('}}}\n";
     let said = problems(text);

@@ -1,7 +1,8 @@
 //! Cancellation: set once, seen by everything that waits for it, and by everything below it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use futures_util::future::select_all;
 use tokio::sync::Notify;
@@ -16,6 +17,8 @@ pub(crate) struct Cancellation(Arc<Node>);
 struct Node {
     set: AtomicBool,
     changed: Notify,
+    /// The longest wind-down, in milliseconds, of the work of this token and of those below it.
+    wind_down: AtomicU64,
     parent: Option<Cancellation>,
 }
 
@@ -35,6 +38,19 @@ impl Cancellation {
     pub(crate) async fn cancelled(&self) {
         let chain = self.chain().map(|node| Box::pin(node.wait()));
         select_all(chain).await;
+    }
+
+    /// Notes that work of this token needs so long to wind down.
+    pub(crate) fn needs(&self, wind_down: Duration) {
+        let millis = u64::try_from(wind_down.as_millis()).unwrap_or(u64::MAX);
+        for node in self.chain() {
+            node.wind_down.fetch_max(millis, Ordering::AcqRel);
+        }
+    }
+
+    /// The longest wind-down of the work of this token and of those below it.
+    pub(crate) fn wind_down(&self) -> Duration {
+        Duration::from_millis(self.0.wind_down.load(Ordering::Acquire))
     }
 
     /// Whether this token or one above it is cancelled.

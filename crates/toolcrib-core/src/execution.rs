@@ -11,11 +11,12 @@ use futures_util::future::{Either, select};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use toolcrib_tool::{
-    Arguments, BoxFuture, CallContext, ErrorKind, Tool, ToolError, ToolOutcome,
+    Arguments, BoxFuture, CallContext, CallHost, ErrorKind, HostedContext, Tool, ToolError, ToolOutcome,
 };
 
 use crate::admission;
 use crate::answers::Writing;
+use crate::host::Host;
 use crate::lifecycle::Lease;
 use crate::panics::PanicMessage;
 use crate::pipeline::{Interruption, Interrupts, Reached};
@@ -50,33 +51,34 @@ impl Drop for CancelOnDrop<'_> {
     }
 }
 
-/// Runs the tool until it ends; `blocking`: on the pool for that. `started` is when the call came
-/// in, for messages.
+/// Runs the tool until it ends, on the blocking pool if its definition says so. `started` is when the
+/// call came in, for messages.
 ///
 /// Whatever interrupts it, the tool is told first ([`CallContext::cancelled`]) and has its wind-down
 /// to hand over what it has; then its future is dropped.
 pub(crate) fn execute<'a>(
     tool: &'a Arc<dyn Tool>,
     arguments: Arguments,
-    cx: &'a CallContext,
-    blocking: bool,
+    hosted: &'a HostedContext<Host>,
     interrupts: &'a Interrupts<'a>,
     started: Instant,
     held: Held,
 ) -> BoxFuture<'a, Executed> {
     // Boxed here, because calls nest: the parts of each level would add up on the stack.
-    Box::pin(executed(tool, arguments, cx, blocking, interrupts, started, held))
+    Box::pin(executed(tool, arguments, hosted, interrupts, started, held))
 }
 
 async fn executed(
     tool: &Arc<dyn Tool>,
     arguments: Arguments,
-    cx: &CallContext,
-    blocking: bool,
+    hosted: &HostedContext<Host>,
     interrupts: &Interrupts<'_>,
     started: Instant,
     held: Held,
 ) -> Executed {
+    let (cx, host) = (hosted.context(), hosted.host());
+    let blocking = cx.definition().blocking();
+    host.needs(tool.wind_down());
     let mut cancel_when_dropped = CancelOnDrop(Some(cx));
     let begin = Begin::default();
     let mut work = pin!(work(tool, arguments, cx, blocking.then_some(&begin), held));
@@ -87,11 +89,11 @@ async fn executed(
         }
         Either::Right((interruption, _)) => interruption,
     };
-    cx.host().cancel();
+    host.cancel();
     let reached = if blocking && begin.withdraw() { Reached::Nothing } else { Reached::Work };
     let interrupted = Some((interruption, reached));
     let error = interruption.error(reached, started, Some(cx.definition()));
-    let wind_down = tool.wind_down();
+    let wind_down = host.wind_down(tool.wind_down());
     if reached == Reached::Nothing || wind_down.is_zero() {
         return Executed { outcome: Err(error), interrupted };
     }

@@ -1,8 +1,9 @@
 //! What a running call can ask of its executor: whether it is cancelled, services, and calls of its
 //! own.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 use tokio::time::Instant;
 use toolcrib_tool::{
@@ -28,6 +29,8 @@ pub(crate) struct Host {
     descent: Descent,
     /// The call has ended: what its tool left behind may not act for it any more.
     over: AtomicBool,
+    /// Calls from within this one that are under way.
+    nested: AtomicUsize,
     /// Known once the work begins, if there is a limit.
     deadline: OnceLock<Instant>,
     /// The result the tool set before it returned.
@@ -62,6 +65,7 @@ impl Host {
             turn: turn.clone(),
             descent: Descent::new(origin.lineage, definition),
             over: AtomicBool::new(false),
+            nested: AtomicUsize::new(0),
             deadline: OnceLock::new(),
             result: Mutex::default(),
             waiting: Mutex::default(),
@@ -115,6 +119,20 @@ impl Host {
         }
     }
 
+    /// The work begins, of a tool that needs so long to wind down.
+    pub(crate) fn needs(&self, wind_down: Duration) {
+        self.cancellation.needs(wind_down);
+    }
+
+    /// How long the work may take to end after an interruption: as long as its tool says, or as the
+    /// tools of the calls that it waits for.
+    pub(crate) fn wind_down(&self, own: Duration) -> Duration {
+        if self.nested.load(Ordering::Acquire) == 0 {
+            return own;
+        }
+        self.cancellation.wind_down()
+    }
+
     /// The tool hands this call on to another one: whoever decides on that one lets both go on.
     pub(crate) fn delegate(&self, delegation: Delegation) {
         // A call begins once.
@@ -149,8 +167,9 @@ impl Host {
     async fn nested(&self, from: &ToolDefinition, call: ToolCall) -> ToolResult {
         if let Some(error) = self.refusal() {
             let (id, name, _) = call.into_parts();
-            return ToolResult::failure(id, name, error, std::time::Duration::ZERO);
+            return ToolResult::failure(id, name, error, Duration::ZERO);
         }
+        let _under_way = UnderWay::begin(&self.nested);
         let presence = lock(&self.presence).clone();
         let aside = presence.as_ref().map(|presence| presence.step_aside());
         let lineage = self.descent.lineage(from.tool_name());
@@ -178,6 +197,22 @@ impl Host {
             aside.end().await;
         }
         answered.result
+    }
+}
+
+/// A call from within another one, counted until this is dropped.
+struct UnderWay<'c>(&'c AtomicUsize);
+
+impl<'c> UnderWay<'c> {
+    fn begin(count: &'c AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::AcqRel);
+        Self(count)
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
 

@@ -611,7 +611,7 @@ impl<'a> PipelineRun<'a> {
     ) -> Result<ToolOutput, ToolError> {
         let shared = &self.state().shared;
         let definition = &work.slot.entry.definition;
-        let (context, host) = (work.hosted.context(), work.hosted.host());
+        let host = work.hosted.host();
         // What an earlier attempt has set is no answer to this one.
         host.take_result();
         let held = Held {
@@ -619,9 +619,8 @@ impl<'a> PipelineRun<'a> {
             writing: shared.answers.writing(definition.resources()),
             lease: work.instance.lease(),
         };
-        let (tool, blocking) = (work.instance.tool(), definition.blocking());
-        let (interrupts, started) = (&work.interrupts, self.started);
-        let running = execute(tool, arguments, context, blocking, interrupts, started, held);
+        let (tool, interrupts) = (work.instance.tool(), &work.interrupts);
+        let running = execute(tool, arguments, work.hosted, interrupts, self.started, held);
         let Executed { outcome, interrupted } = if self.origin.batch.is_some() {
             shared.polls.watch(self.name, running).await
         } else {

@@ -24,7 +24,15 @@ use crate::{BoxFuture, CallContext, Tool, ToolError};
 /// # Ok::<(), toolcrib_tool::DefinitionError>(())
 /// ```
 pub trait ToolFactory: Send + Sync + 'static {
-    /// Makes the instance, within the call's time limit.
+    /// Whether instances check arguments ([`Tool::validate`]) or say what they would do
+    /// ([`Tool::plan`]), so that a call that somebody is asked about needs an instance before. It is
+    /// closed before anybody is asked, and another one is made for the run. Default: `false`: what an
+    /// instance checks, it checks right before it runs.
+    fn is_asked_first(&self) -> bool {
+        false
+    }
+
+    /// Makes the instance, within a time as long as the call's limit.
     fn create<'a>(&'a self, cx: &'a CallContext)
     -> BoxFuture<'a, Result<Arc<dyn Tool>, ToolError>>;
 }

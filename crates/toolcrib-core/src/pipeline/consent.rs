@@ -75,7 +75,7 @@ impl<'a> PipelineRun<'a> {
                 let own = OwnCheck::new(instance.tool().as_ref(), context, limit);
                 self.shown(slot, &checked.arguments, Some(own))?
             }
-            (None, Body::PerUse(_)) => {
+            (None, Body::PerUse(factory)) if factory.is_asked_first() => {
                 // Closed before anybody is asked: nothing is held open while a person thinks.
                 let instance = Instance::own(&slot.entry.body, context, limit).await?;
                 let own = OwnCheck::new(instance.tool().as_ref(), context, limit);

@@ -6,7 +6,7 @@ use toolcrib_core::audit::AuditOutcome;
 use toolcrib_tool::{ErrorKind, ToolError};
 
 use crate::bodies::{BUDGET, LIMIT, RETRY_AFTER, SECRET, WIND_DOWN};
-use crate::factors::{
+use crate::factors::{Door, 
     Barrier, Body, Consent, Ending, Injected, Interruption, Looks, Pool, Row, Secret, Slots, Twin,
     WindDown,
 };
@@ -274,7 +274,9 @@ fn only_what_was_approved_ran(row: &Row, story: &Story, problems: &mut Vec<Strin
             Seen::Approved { call, deed, remembered } => approved.push((call, deed, *remembered)),
             Seen::Began { call, deed, tool: "subject", .. } if call != "holder" => {
                 let fits = |(of, shown, remembered): &(&str, &Deed, bool)| {
-                    same(deed, shown) && (*of == call || *remembered)
+                    // A call that was handed on is approved under the id that its caller knows.
+                    let of_maker = row.door == Door::Meta && subject_id(row, of) == *call;
+                    same(deed, shown) && (*of == call || of_maker || *remembered)
                 };
                 if !approved.iter().any(fits) {
                     problems.push(format!("{call}: ran unapproved: {deed:?} of {approved:?}"));

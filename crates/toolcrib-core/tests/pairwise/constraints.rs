@@ -107,8 +107,8 @@ fn what_is_interrupted_runs(part: &Part) -> bool {
                     part.meanwhile,
                     &[Meanwhile::Nothing, Meanwhile::Reloaded, Meanwhile::Restarted],
                 )
-            // A nested call that is put into the store does not run at once.
-            || is(part.consent, STORED) && is(part.door, &[Door::Nested, Door::Meta]))
+            // A nested call that cannot wait does not run.
+            || is(part.consent, STORED) && is(part.door, &[Door::Nested]))
 }
 
 fn outputs_fit_secrets(part: &Part) -> bool {
@@ -148,6 +148,11 @@ impl Row {
     /// Whether the call waits for consent in the store.
     pub(crate) fn is_stored(&self) -> bool {
         STORED.contains(&self.consent)
+    }
+
+    /// Whether the call is made by a tool that cannot wait with it.
+    pub(crate) fn cannot_wait(&self) -> bool {
+        self.door == Door::Nested
     }
 
     /// Whether the call is made by another call.

@@ -140,7 +140,7 @@ impl Model<'_> {
         }
         match row.consent {
             Consent::Denies => return Forecast::failed(ErrorKind::Denied).asked(true),
-            _ if row.is_stored() && row.is_nested() => return cannot_wait(0),
+            _ if row.is_stored() && row.cannot_wait() => return cannot_wait(0),
             Consent::Expires if row.meanwhile == Meanwhile::Removed => {
                 return Forecast::failed(ErrorKind::NotFound);
             }
@@ -197,7 +197,7 @@ impl Model<'_> {
 
     /// The output of a client: it is taken over, though the tool could not be called any more.
     fn delivered(&self, call: Call) -> Forecast {
-        if self.row.is_nested() {
+        if self.row.cannot_wait() {
             return cannot_wait(0);
         }
         let success = Forecast::of(Kind::Success, 0);
@@ -250,7 +250,7 @@ impl Model<'_> {
             Ending::Recovers | Ending::LeavesHalf => Forecast::of(failure, 1),
             Ending::Panics => Forecast::of(Kind::Failure(ErrorKind::Panic), 1),
             Ending::Hangs => Forecast::of(Kind::Failure(ErrorKind::Timeout), 1),
-            Ending::Asks if row.is_nested() => cannot_wait(1),
+            Ending::Asks if row.cannot_wait() => cannot_wait(1),
             Ending::Asks => match self.refused_on_return(call) {
                 Some(refused) if !row.is_stored() || row.meanwhile == Meanwhile::Revoked => {
                     Forecast { runs: 1..=1, ..refused }
@@ -395,7 +395,7 @@ impl Model<'_> {
     /// What the change of the row takes away.
     fn after_the_change(&mut self) {
         let row = self.row;
-        let runs_after = row.is_stored() || row.ending == Ending::Asks && !row.is_nested();
+        let runs_after = row.is_stored() || row.ending == Ending::Asks && !row.cannot_wait();
         match row.meanwhile {
             Meanwhile::Changed => (self.kept, self.timeouts) = (Some(false), 0),
             Meanwhile::Restarted if !runs_after => (self.kept, self.timeouts) = (Some(false), 0),

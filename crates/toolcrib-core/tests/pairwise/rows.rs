@@ -18,23 +18,8 @@ const LONG: Duration = Duration::from_secs(3);
 
 /// Problems that are known, by words that occur in them, and where they come from. To be emptied.
 const KNOWN: &[(&str, &str)] = &[
-    ("may not run yet", "instances are made before consent and before the cache is asked"),
-    ("asked about 0 times", "the same: the call is interrupted while its instance is made"),
-    ("instances were made for", "the same, for answers from the cache"),
-    ("no time to wind down", "cancelled calls are dropped at once"),
-    ("has called another tool", "nested calls do not end with their parent"),
-    ("half of it", "a result that a failed attempt has set is not cleared"),
-    ("ran 0 times, expected 2..=2", "the same, where the answer is kept"),
-    ("expected [Failure(Execution)], got Some(Success)", "the same"),
     ("characters of text", "failures are not held to the output budget"),
-    ("to be called again after None", "masking a failure drops its `retry_after`"),
-    ("ran after its answer", "blocking work that has not begun is not taken back"),
-    ("ran 1 times, expected 0..=0", "the same, and calls that get a slot at a shutdown"),
-    ("expected [Failure(Cancelled)", "calls that get a slot at a shutdown"),
-    ("beside a call that runs alone", "nested calls are no barriers"),
-    ("counted Counted", "calls are counted by the first executor that called the tool"),
-    ("expected 0..=0", "any value of the context is part of the cache key"),
-    ("expected reused: true", "the same"),
+    ("expected reused: true", "a result of `tool_call` does not say that the answer behind it was kept"),
 ];
 
 /// Arrays that are taken together, each of which has every pair that the candidates have left.

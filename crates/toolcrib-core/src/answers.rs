@@ -148,9 +148,9 @@ impl Answers {
     pub(crate) fn is_there(&self, key: &Key, session: Option<&str>) -> bool {
         let definition = key.definition();
         let version = self.cache.version(key);
-        let told = self
-            .session(definition, session)
-            .is_some_and(|session| self.history.get(session, key, version, self.cache.now()).is_some());
+        let told = self.session(definition, session).is_some_and(|session| {
+            self.history.get(session, key, version, self.cache.now()).is_some()
+        });
         told || definition.cache().is_some() && self.cache.is_enabled() && self.cache.holds(key)
     }
 

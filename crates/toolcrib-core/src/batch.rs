@@ -39,11 +39,7 @@ impl BatchOptions {
 
 /// Runs the calls. A tool with `parallel: false` runs alone, after what came before it and before what
 /// comes after.
-pub(crate) async fn run(
-    turn: &Turn,
-    calls: Vec<ToolCall>,
-    options: BatchOptions,
-) -> Vec<Answered> {
+pub(crate) async fn run(turn: &Turn, calls: Vec<ToolCall>, options: BatchOptions) -> Vec<Answered> {
     let max_concurrency = options.max_concurrency.unwrap_or(turn.state.max_concurrency);
     let batch = Batch { turn, flights: Flights::for_batch(), lineage: Lineage::root() };
     let mut answers = Vec::with_capacity(calls.len());
@@ -130,8 +126,10 @@ impl Batch<'_> {
         }
         let results = fit_batch(texts, budget, place).await.into_iter().zip(sides);
         results
-            .map(|(result, (limit, suspension))| {
-                Answered { result, limit, side: SideOutput { whole: None, suspension } }
+            .map(|(result, (limit, suspension))| Answered {
+                result,
+                limit,
+                side: SideOutput { whole: None, suspension },
             })
             .collect()
     }

@@ -11,7 +11,8 @@ use futures_util::future::{Either, select};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use toolcrib_tool::{
-    Arguments, BoxFuture, CallContext, CallHost, ErrorKind, HostedContext, Tool, ToolError, ToolOutcome,
+    Arguments, BoxFuture, CallContext, CallHost, ErrorKind, HostedContext, Tool, ToolError,
+    ToolOutcome,
 };
 
 use crate::admission;

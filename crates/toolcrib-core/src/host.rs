@@ -174,9 +174,10 @@ impl Host {
         let aside = presence.as_ref().map(|presence| presence.step_aside());
         let lineage = self.descent.lineage(from.tool_name());
         let delegation = self.delegation.get().filter(|to| to.target == call.name());
-        let grant = self.nested_grant.as_ref().filter(|grant| {
-            delegation.is_some() && grant.suspension().tool() == call.name()
-        });
+        let grant = self
+            .nested_grant
+            .as_ref()
+            .filter(|grant| delegation.is_some() && grant.suspension().tool() == call.name());
         // Decided on with the arguments that were kept, or with the approver's own.
         let call = grant.map_or(call, |grant| grant.call());
         let maker = Maker {

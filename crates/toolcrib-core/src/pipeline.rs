@@ -522,7 +522,9 @@ impl<'a> PipelineRun<'a> {
         let limit = limit.and_then(|limit| Some((begun.checked_add(limit)?, limit)));
         let interrupts = Interrupts { limit, ..self.interrupts };
         if let Some(interruption) = interrupts.pending() {
-            return Err(interruption.error(Reached::Nothing, self.started, Some(definition)).into());
+            return Err(interruption
+                .error(Reached::Nothing, self.started, Some(definition))
+                .into());
         }
         host.begin(&permit, presence, interrupts.latest());
         let end_when_dropped = EndWhenDropped(Some(host));

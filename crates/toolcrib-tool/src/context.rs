@@ -123,7 +123,8 @@ impl CallContext {
     /// [shared](crate::CachePolicy::with_shared).
     pub fn value(&self, key: &str) -> Option<&Value> {
         let injected = |known: &crate::Injection| known.context_key() == key;
-        if !matches!(key, "user" | "tenant") && !self.definition().injections().iter().any(injected) {
+        if !matches!(key, "user" | "tenant") && !self.definition().injections().iter().any(injected)
+        {
             self.0.host.read_beyond_key();
         }
         self.0.values.get(key)

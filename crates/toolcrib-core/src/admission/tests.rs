@@ -365,7 +365,8 @@ async fn every_slot_comes_back_when_threads_race() {
 #[tokio::test(start_paused = true)]
 async fn names_that_are_no_longer_called_are_forgotten_and_limits_in_use_are_not() {
     let admission = admission();
-    let (busy, used_up) = (limited("busy", 1), definition("used_up").rate("1/h".parse().unwrap()).build().unwrap());
+    let (busy, used_up) =
+        (limited("busy", 1), definition("used_up").rate("1/h".parse().unwrap()).build().unwrap());
     let running = admission.of(&busy, &ROOT).await.unwrap();
     drop(admission.of(&used_up, &ROOT).await.unwrap());
     for number in 0..10_000 {

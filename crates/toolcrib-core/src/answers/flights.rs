@@ -130,8 +130,7 @@ impl Flights {
             drop(state);
             return Role::Leader(Leader(Some((self.clone(), flight))));
         }
-        let state =
-            State { is_led: true, ..State::default() };
+        let state = State { is_led: true, ..State::default() };
         let flight = Arc::new(Flight { key: key.clone(), state: Mutex::new(state) });
         open.insert(key, Arc::clone(&flight));
         Role::Leader(Leader(Some((self.clone(), flight))))

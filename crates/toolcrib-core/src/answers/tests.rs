@@ -18,7 +18,8 @@ use toolcrib_tool::{
 };
 
 use super::{
-    AnswerCache, Answers, Asked, CacheLimits, Callee, Flights, HistoryLimits, Kept, Key, Outcome, Scope,
+    AnswerCache, Answers, Asked, CacheLimits, Callee, Flights, HistoryLimits, Kept, Key, Outcome,
+    Scope,
 };
 
 /// A tool that only its policies tell from others.

@@ -48,10 +48,8 @@ impl Answered {
         let same = cut.zip(result.output()).is_some_and(|(cut, output)| output.content() == cut);
         let waits = result.error_kind() == Some(ErrorKind::RequiresApproval);
         let SideOutput { whole, suspension } = side;
-        let side = SideOutput {
-            whole: whole.filter(|_| same),
-            suspension: suspension.filter(|_| waits),
-        };
+        let side =
+            SideOutput { whole: whole.filter(|_| same), suspension: suspension.filter(|_| waits) };
         Self { result, limit, side }
     }
 

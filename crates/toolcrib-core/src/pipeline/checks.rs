@@ -76,7 +76,12 @@ pub(super) fn checked<'t>(
     let key = may_be_spared
         .then(|| {
             let (values, identity) = (&turn.state.values, &turn.state.identity);
-            Ok::<_, ToolError>(Key::of(&compiled.callee, arguments.tape()?.root(), values, identity))
+            Ok::<_, ToolError>(Key::of(
+                &compiled.callee,
+                arguments.tape()?.root(),
+                values,
+                identity,
+            ))
         })
         .transpose()?;
     let checked = Checked { compiled, arguments, key };

@@ -156,7 +156,8 @@ impl<'a> PipelineRun<'a> {
         grant: &Grant,
     ) -> Option<Result<ToolOutput, ToolError>> {
         let kept = grant.suspension();
-        if kept.identity() != &*self.turn.state.identity || kept.bound_call_id() != self.id.as_str() {
+        if kept.identity() != &*self.turn.state.identity || kept.bound_call_id() != self.id.as_str()
+        {
             return Some(Err(ToolError::denied("the decision was about another call")));
         }
         if let Some(refusal) = grant.refusal() {

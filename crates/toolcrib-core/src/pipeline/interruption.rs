@@ -59,9 +59,8 @@ impl Interruption {
                 ToolError::new(ErrorKind::Timeout, message)
             }
             Self::Limit(limit) if reached == Reached::Nothing => {
-                let message = format!(
-                    "no thread for blocking tools was free within its limit of {limit:?}"
-                );
+                let message =
+                    format!("no thread for blocking tools was free within its limit of {limit:?}");
                 ToolError::new(ErrorKind::Timeout, message)
             }
             Self::Limit(limit) => {

@@ -197,7 +197,8 @@ async fn an_instance_is_made_only_for_calls_that_run() {
 #[tokio::test]
 async fn a_long_answer_that_is_hit_again_keeps_its_handle() {
     let long = tool_fn(|_: Value, _| async { "x".repeat(1_000_000) });
-    let other = tool_fn(|_: Value, _| async { ToolOutput::from("y".repeat(100_000)).into_outcome() });
+    let other =
+        tool_fn(|_: Value, _| async { ToolOutput::from("y".repeat(100_000)).into_outcome() });
     let store = Arc::new(MemorySpill::new(SpillLimits::default()));
     let executor = Executor::builder(registry([
         entry(cached("long"), long),

@@ -53,12 +53,7 @@ impl Host {
             cx.call(ToolCall::new("n", "remove", json!({"path": "build"}))).await.into_result()
         });
         let pick = ToolEntry::client(define("pick").build().expect("a definition"), source());
-        let entries = [
-            remove,
-            entry(define("greet"), greet),
-            entry(define("clean"), clean),
-            pick,
-        ];
+        let entries = [remove, entry(define("greet"), greet), entry(define("clean"), clean), pick];
         let executor = Executor::builder(registry(entries.into_iter().chain(meta_entries())))
             .suspensions(Arc::clone(&store) as Arc<dyn SuspensionStore>)
             .build();

@@ -73,10 +73,8 @@ async fn nothing_that_comes_before_the_work_counts_against_the_limit() {
         Ok(SlowToCheck)
     });
     let made = define("made").timeout(Duration::from_secs(1)).build().expect("a definition");
-    let executor = executor([
-        entry(asks, SlowToCheck),
-        ToolEntry::per_use(made, Arc::new(factory), source()),
-    ]);
+    let executor =
+        executor([entry(asks, SlowToCheck), ToolEntry::per_use(made, Arc::new(factory), source())]);
     let approver = Arc::new(Slow(Duration::from_secs(2)));
     let turn = executor.turn(TurnOptions::default().approver(approver));
     for _ in 0..4 {
@@ -300,7 +298,8 @@ async fn whatever_ends_a_call_its_tool_has_its_wind_down() {
             }
         })
     };
-    let executor = executor([entry(define("work").timeout(Duration::from_secs(60)), WindsDown(body))]);
+    let executor =
+        executor([entry(define("work").timeout(Duration::from_secs(60)), WindsDown(body))]);
     let turn = executor.turn(TurnOptions::default());
     let cancel = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -336,8 +335,8 @@ async fn each_batch_has_its_own_concurrency() {
             }
         })
     };
-    let turn = executor([entry(define("work"), body)])
-        .turn(TurnOptions::default().max_concurrency(3));
+    let turn =
+        executor([entry(define("work"), body)]).turn(TurnOptions::default().max_concurrency(3));
     let calls = || (0..12).map(|id| ToolCall::new(id.to_string(), "work", "{}")).collect();
     for (options, expected) in [
         (BatchOptions::default(), 3),

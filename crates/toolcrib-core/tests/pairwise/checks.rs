@@ -6,9 +6,9 @@ use toolcrib_core::audit::AuditOutcome;
 use toolcrib_tool::{ErrorKind, ToolError};
 
 use crate::bodies::{BUDGET, LIMIT, RETRY_AFTER, SECRET, WIND_DOWN};
-use crate::factors::{Door, 
-    Barrier, Body, Consent, Ending, Injected, Interruption, Looks, Pool, Row, Secret, Slots, Twin,
-    WindDown,
+use crate::factors::{
+    Barrier, Body, Consent, Door, Ending, Injected, Interruption, Looks, Pool, Row, Secret, Slots,
+    Twin, WindDown,
 };
 use crate::model::{self, Kind};
 use crate::scenario::{End, Log, Story, Told};

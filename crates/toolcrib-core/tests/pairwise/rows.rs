@@ -19,7 +19,10 @@ const LONG: Duration = Duration::from_secs(3);
 /// Problems that are known, by words that occur in them, and where they come from. To be emptied.
 const KNOWN: &[(&str, &str)] = &[
     ("characters of text", "failures are not held to the output budget"),
-    ("expected reused: true", "a result of `tool_call` does not say that the answer behind it was kept"),
+    (
+        "expected reused: true",
+        "a result of `tool_call` does not say that the answer behind it was kept",
+    ),
 ];
 
 /// Arrays that are taken together, each of which has every pair that the candidates have left.

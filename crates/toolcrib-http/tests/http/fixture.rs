@@ -137,10 +137,7 @@ pub(crate) fn served(waits: Arc<Waits>) -> (Crib, McpServer) {
 }
 
 /// The same with more tools.
-fn served_with(
-    waits: Arc<Waits>,
-    more: impl IntoIterator<Item = ToolEntry>,
-) -> (Crib, McpServer) {
+fn served_with(waits: Arc<Waits>, more: impl IntoIterator<Item = ToolEntry>) -> (Crib, McpServer) {
     let mut registry = RegistryBuilder::new();
     let runs = Arc::new(AtomicUsize::new(0));
     let count = tool_fn(move |_: Value, _| {

@@ -21,6 +21,8 @@ pub struct Bounds {
     pub per_identity: usize,
     /// Entries of all identities together. Default 10,000.
     pub total: usize,
+    /// The key in the host's settings that changes them, for the error at a bound. Default: none.
+    pub setting: Option<&'static str>,
 }
 
 impl Default for Bounds {
@@ -32,7 +34,8 @@ impl Default for Bounds {
 impl Bounds {
     /// So many entries of one identity, and ten times as many of all.
     pub const fn per_identity(entries: usize) -> Self {
-        Self { per_identity: entries, total: entries.saturating_mul(10) }
+        let total = entries.saturating_mul(10);
+        Self { per_identity: entries, total, setting: None }
     }
 
     /// The same with another bound on the entries of all identities.
@@ -42,15 +45,23 @@ impl Bounds {
         self
     }
 
+    /// The same, changed by this key of the host's settings.
+    #[must_use]
+    pub const fn named(mut self, setting: &'static str) -> Self {
+        self.setting = Some(setting);
+        self
+    }
+
     /// Fails if there is no room for one entry more, where one identity has `own` and all have `all`.
     pub fn admit(&self, what: &'static str, own: usize, all: usize) -> Result<(), Full> {
-        if own >= self.per_identity {
-            Err(Full::new(what, Whose::Identity, self.per_identity))
+        let (whose, limit) = if own >= self.per_identity {
+            (Whose::Identity, self.per_identity)
         } else if all >= self.total {
-            Err(Full::new(what, Whose::All, self.total))
+            (Whose::All, self.total)
         } else {
-            Ok(())
-        }
+            return Ok(());
+        };
+        Err(Full { setting: self.setting, ..Full::new(what, whose, limit) })
     }
 }
 

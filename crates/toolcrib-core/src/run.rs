@@ -25,7 +25,7 @@ pub use error::RunError;
 pub use memory::MemoryRuns;
 use record::{Ending, Slot};
 pub use record::{RunId, RunRecord, RunState};
-pub use store::RunStore;
+pub use store::{NoCursor, RunCursor, RunStore};
 
 /// A batch of calls, some of which may wait for somebody, until every one has its final answer.
 #[derive(Debug)]

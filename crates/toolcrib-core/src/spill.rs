@@ -84,12 +84,15 @@ impl Spilled {
     }
 }
 
-/// How much a store keeps, and how long. What is oldest goes first.
+/// How much a store keeps, and how long. The oldest of an identity makes room for its next; where all
+/// together have too much, the oldest of the identity that holds most goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SpillLimits {
     /// Bytes of all texts. Default 64 MiB.
     pub max_bytes: usize,
+    /// Bytes of the texts of one identity. Default 16 MiB.
+    pub max_owner_bytes: usize,
     /// Texts. Default 1,000.
     pub max_entries: usize,
     /// Bytes of one text; a longer one is refused. Default 8 MiB.
@@ -102,6 +105,7 @@ impl Default for SpillLimits {
     fn default() -> Self {
         Self {
             max_bytes: 64 * 1024 * 1024,
+            max_owner_bytes: 16 * 1024 * 1024,
             max_entries: 1000,
             max_entry_bytes: 8 * 1024 * 1024,
             ttl: Duration::from_secs(60 * 60),
@@ -112,7 +116,7 @@ impl Default for SpillLimits {
 impl SpillLimits {
     /// Fails if a text of that size can never be kept.
     pub fn admit(&self, bytes: usize) -> Result<(), SpillError> {
-        let limit = self.max_entry_bytes.min(self.max_bytes);
+        let limit = self.max_entry_bytes.min(self.max_owner_bytes).min(self.max_bytes);
         if bytes > limit || self.max_entries == 0 {
             return Err(SpillError::TooLarge { bytes, limit });
         }

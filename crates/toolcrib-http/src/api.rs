@@ -26,6 +26,7 @@ use tracing::{Instrument as _, Span};
 use crate::Backend;
 use crate::gate::Pass;
 use crate::idempotency::Idempotency;
+use crate::memory_answers::MemoryAnswers;
 use crate::problem::Problem;
 use crate::traffic::Traffic;
 
@@ -49,7 +50,8 @@ struct Shared {
 
 impl Api {
     pub(crate) fn new(backend: Arc<dyn Backend>, traffic: Arc<Traffic>) -> Self {
-        let idempotency = Idempotency::new(backend.answers());
+        let answers = backend.answers().unwrap_or_else(|| Arc::<MemoryAnswers>::default());
+        let idempotency = Idempotency::new(answers);
         let document = crate::openapi::document(&endpoints(), env!("CARGO_PKG_VERSION"));
         Self(Arc::new(Shared {
             backend,

@@ -10,6 +10,8 @@ use toolcrib_core::run::RunStore;
 use toolcrib_core::{Executor, Toolset, TurnOptions};
 use toolcrib_tool::ContextValues;
 
+use toolcrib_mcp::McpSessions;
+
 use crate::AnswerStore;
 
 /// A program whose tools are served: an executor, and what its host knows of it.
@@ -39,6 +41,11 @@ pub trait Backend: Send + Sync + 'static {
     /// nowhere; then they are kept in memory.
     fn answers(&self) -> Option<Arc<dyn AnswerStore>> {
         None
+    }
+
+    /// The bounds of each client's MCP sessions. Default: [those of the MCP server](McpSessions::default).
+    fn mcp_sessions(&self) -> McpSessions {
+        McpSessions::default()
     }
 
     /// How it stands, in numbers. Asked for by anybody, so it should be cheap and name nothing.

@@ -378,7 +378,7 @@ impl Roster {
         let executor = self.make.backend.executor().clone();
         let entitlement = Entitlement::new(who.rights, turn.clone(), own, executor.clone());
         let entitlement = Arc::new(entitlement);
-        let sessions = self.make.options.own_sessions().for_another_client();
+        let sessions = self.make.backend.mcp_sessions().for_another_client();
         let options = self.make.options.clone().sessions(sessions);
         Client {
             name: who.name.into(),

@@ -1,7 +1,6 @@
 //! Requests that are sent again: one key is one piece of work and one answer.
 
-use std::collections::{HashMap, VecDeque};
-use std::io;
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -10,11 +9,10 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::future::BoxFuture;
 use tokio::sync::watch;
-use tokio::time::Instant;
 
-use crate::answer_store::{AnswerRecord, AnswerStore, Claim, KeptAnswer};
+use crate::answer_store::{AnswerError, AnswerKey, AnswerStore, Claim, KeptAnswer};
 use crate::api::Api;
-use crate::problem::Problem;
+use crate::problem::{NothingDone, Problem};
 
 /// The header that carries the key.
 const KEY: &str = "idempotency-key";
@@ -22,23 +20,14 @@ const KEY: &str = "idempotency-key";
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 /// The longest key, in bytes.
 const KEY_MAX: usize = 256;
-/// How long an answer is kept.
-const KEPT: Duration = Duration::from_secs(24 * 3600);
-/// Answers that are kept at once.
-const ENTRIES: usize = 10_000;
-/// Bytes of all answers that are kept.
-const BYTES: usize = 64 * 1024 * 1024;
 
 /// A request that carries a key.
 #[derive(Debug)]
 pub(crate) struct Request {
-    owner: Owner,
-    /// What is asked for, so that a key is not used for two things.
-    content: [u8; 32],
+    key: AnswerKey,
+    /// What is asked for, as hexadecimal digits, so that a key is not used for two things.
+    content: String,
 }
-
-/// Whose key it is: keys of one client say nothing to another.
-type Owner = (Arc<str>, String);
 
 impl Request {
     /// The request's key, if it has one. `route` says what is done with the body.
@@ -60,8 +49,8 @@ impl Request {
         for part in route {
             content.update(&(part.len() as u64).to_le_bytes()).update(part.as_bytes());
         }
-        let content = *content.update(body).finalize().as_bytes();
-        Ok(Some(Self { owner: (Arc::clone(client), key.to_owned()), content }))
+        let content = content.update(body).finalize().to_hex().to_string();
+        Ok(Some(Self { key: AnswerKey::new(client.as_ref(), key), content }))
     }
 
     /// Refuses a key where it could not be honoured.
@@ -82,6 +71,8 @@ struct Settled {
     headers: Vec<(HeaderName, HeaderValue)>,
     body: Bytes,
     origin: Origin,
+    /// Whether the work was turned away before anything was done.
+    nothing_done: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,191 +85,161 @@ enum Origin {
     Refused,
 }
 
-/// What is known of a key.
+/// Work under a key that this process is doing.
 #[derive(Debug)]
-struct Entry {
-    content: [u8; 32],
+struct Flight {
+    content: String,
     /// The answer, once it is there; the channel closes if there will be none.
     answer: watch::Receiver<Option<Settled>>,
 }
 
-/// The answers of the last day: in memory, and where they outlive the server, if there is such a place.
+/// Which keys this process works on; what became of the others is in the store.
 #[derive(Debug)]
 pub(crate) struct Idempotency {
-    answers: Arc<Mutex<Answers>>,
-    store: Option<Arc<dyn AnswerStore>>,
+    flights: Arc<Flights>,
+    store: Arc<dyn AnswerStore>,
 }
 
 #[derive(Debug, Default)]
-struct Answers {
-    entries: HashMap<Owner, Entry>,
-    /// Those that are there, the oldest first, with their size.
-    done: VecDeque<(Instant, Owner, usize)>,
-    bytes: usize,
+struct Flights(Mutex<HashMap<AnswerKey, Flight>>);
+
+impl Flights {
+    fn open(&self) -> MutexGuard<'_, HashMap<AnswerKey, Flight>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Idempotency {
-    pub(crate) fn new(store: Option<Arc<dyn AnswerStore>>) -> Self {
-        Self { answers: Arc::default(), store }
+    pub(crate) fn new(store: Arc<dyn AnswerStore>) -> Self {
+        Self { flights: Arc::default(), store }
     }
 
-    /// Does the work, unless it is being done or has been: then it gives that answer. The work goes on
-    /// if whoever asked for it leaves; they may come back for it.
+    /// Does the work of a request that carries a key, once: if it is being done or has been, this gives
+    /// that answer. The work goes on if whoever asked for it leaves; they may come back for it. Without a
+    /// key it is simply done.
+    pub(crate) async fn once_if(
+        &self,
+        api: &Api,
+        request: Option<Request>,
+        work: BoxFuture<'static, Response>,
+    ) -> Result<Response, Problem> {
+        match request {
+            Some(request) => self.once(api, request, work).await,
+            None => Ok(work.await),
+        }
+    }
+
+    /// The same of a request that does carry one.
     pub(crate) async fn once(
         &self,
         api: &Api,
         request: Request,
         work: BoxFuture<'static, Response>,
     ) -> Result<Response, Problem> {
-        let Request { owner, content } = request;
+        let Request { key, content } = request;
         let (mut answer, first) = {
-            let mut answers = self.lock();
-            answers.forget_old();
-            match answers.entries.get(&owner) {
+            let mut flights = self.flights.open();
+            match flights.get(&key) {
                 Some(known) if known.content != content => return Err(another_request()),
                 Some(known) => (known.answer.clone(), None),
                 None => {
                     let (sender, answer) = watch::channel(None);
-                    let entry = Entry { content, answer: answer.clone() };
-                    answers.entries.insert(owner.clone(), entry);
-                    (answer, Some(sender))
+                    let flight = Flight { content: content.clone(), answer: answer.clone() };
+                    flights.insert(key.clone(), flight);
+                    let landing = Landing { flights: Arc::clone(&self.flights), key: key.clone() };
+                    (answer, Some((sender, landing)))
                 }
             }
         };
         let is_first = first.is_some();
-        if let Some(sender) = first {
-            let record = self.store.as_ref().map(|store| Record::of(store, &owner, &content));
-            let unfinished = Unfinished { answers: Arc::clone(&self.answers), owner: Some(owner) };
+        if let Some((sender, landing)) = first {
+            let store = Arc::clone(&self.store);
             let answered = api.to_the_end(async move {
-                let settled = match record {
-                    None => Settled::of(work.await, Origin::Now).await,
-                    Some(record) => record.once(work).await,
-                };
-                unfinished.end(&settled);
+                let settled = once(&*store, &key, &content, work).await;
+                // Whoever comes from now on finds it in the store.
+                drop(landing);
                 // Nobody may be waiting any more.
                 let _ = sender.send(Some(settled));
             });
             answered.await?;
         }
-        let lost = |_| {
-            let detail = "the first request with this Idempotency-Key was not finished";
-            Problem::new(StatusCode::INTERNAL_SERVER_ERROR, detail)
-        };
-        let settled = answer.wait_for(Option::is_some).await.map_err(lost)?.clone();
+        let settled = answer.wait_for(Option::is_some).await.map_err(|_| outcome_unknown())?.clone();
         Ok(settled.map(|settled| settled.into_response(is_first)).unwrap_or_default())
     }
-
-    fn lock(&self) -> MutexGuard<'_, Answers> {
-        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
-/// Work under a key. Dropped without an end, it leaves no trace: the next one does it.
-struct Unfinished {
-    answers: Arc<Mutex<Answers>>,
-    owner: Option<Owner>,
+/// Work under a key. However it ends, this process no longer works on it.
+struct Landing {
+    flights: Arc<Flights>,
+    key: AnswerKey,
 }
 
-impl Unfinished {
-    fn end(mut self, settled: &Settled) {
-        if !settled.is_kept() {
-            return;
-        }
-        let Some(owner) = self.owner.take() else { return };
-        let size = owner.1.len() + settled.body.len();
-        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
-        answers.done.push_back((Instant::now(), owner, size));
-        answers.bytes += size;
-    }
-}
-
-impl Drop for Unfinished {
+impl Drop for Landing {
     fn drop(&mut self) {
-        if let Some(owner) = self.owner.take() {
-            let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
-            answers.entries.remove(&owner);
-        }
+        self.flights.open().remove(&self.key);
     }
 }
 
-impl Answers {
-    /// Forgets what is too old or too much.
-    fn forget_old(&mut self) {
-        while let Some((made, _, _)) = self.done.front() {
-            let is_old = made.elapsed() > KEPT;
-            if !is_old && self.done.len() < ENTRIES && self.bytes <= BYTES {
-                return;
-            }
-            let Some((_, owner, size)) = self.done.pop_front() else { return };
-            self.bytes -= size;
-            self.entries.remove(&owner);
+/// Does the work if nobody has begun it, and keeps how it ended.
+async fn once(
+    store: &dyn AnswerStore,
+    key: &AnswerKey,
+    content: &str,
+    work: impl Future<Output = Response>,
+) -> Settled {
+    let refused = match store.claim(key, content).await {
+        Ok(Claim::New) => None,
+        Ok(
+            Claim::Answered { request, .. }
+            | Claim::Working { request }
+            | Claim::Lost { request },
+        ) if request != content => Some(another_request()),
+        Ok(Claim::Answered { answer, .. }) => return Settled::before(answer),
+        Ok(Claim::Working { .. }) => Some(busy()),
+        Ok(Claim::Lost { .. }) => Some(outcome_unknown()),
+        Err(AnswerError::Full(full)) => {
+            let detail = format!(
+                "{full}: send the request without a key, or wait until the oldest key expires"
+            );
+            let problem = Problem::new(StatusCode::TOO_MANY_REQUESTS, detail);
+            Some(match full.retry_after {
+                Some(wait) => problem.retry_after(wait),
+                None => problem,
+            })
         }
+        // Without it nobody could promise that it is done once.
+        Err(error) => Some(Problem::internal("the Idempotency-Key cannot be kept", &error)),
+    };
+    if let Some(problem) = refused {
+        return Settled::of(problem.into_response(), Origin::Refused).await;
     }
-}
-
-/// A key's place where answers outlive the server.
-struct Record {
-    store: Arc<dyn AnswerStore>,
-    key: String,
-    request: String,
-}
-
-impl Record {
-    fn of(store: &Arc<dyn AnswerStore>, (client, key): &Owner, content: &[u8; 32]) -> Self {
-        let mut whose = blake3::Hasher::new();
-        whose.update(&(client.len() as u64).to_le_bytes()).update(client.as_bytes());
-        let key = whose.update(key.as_bytes()).finalize().to_hex().to_string();
-        let request = blake3::Hash::from_bytes(*content).to_hex().to_string();
-        Self { store: Arc::clone(store), key, request }
+    let settled = Settled::of(work.await, Origin::Now).await;
+    let kept = match settled.to_kept().filter(|_| !settled.nothing_done) {
+        Some(answer) => store.settle(key, &answer).await,
+        None => store.release(key).await,
+    };
+    if let Err(error) = kept {
+        // The claim stays: sent again, the request is answered with `outcome_unknown`.
+        tracing::warn!(%error, "an answer under an Idempotency-Key could not be kept");
     }
-
-    /// Does the work if nobody has begun it, and keeps how it ended.
-    async fn once(self, work: impl Future<Output = Response>) -> Settled {
-        let Self { store, key, request } = self;
-        let claimed = {
-            let (store, key, request) = (Arc::clone(&store), key.clone(), request.clone());
-            blocking(move || store.claim(&key, &request)).await
-        };
-        let refused = match claimed {
-            Ok(Claim::New) => None,
-            Ok(Claim::Known(known)) if known.request != request => Some(another_request()),
-            Ok(Claim::Known(AnswerRecord { answer: Some(answer), .. })) => {
-                return Settled::before(answer);
-            }
-            Ok(Claim::Known(_)) => Some(cut_short()),
-            // Without it nobody could promise that it is done once.
-            Err(error) => Some(Problem::internal("the Idempotency-Key cannot be kept", &error)),
-        };
-        if let Some(problem) = refused {
-            return Settled::of(problem.into_response(), Origin::Refused).await;
-        }
-        let settled = Settled::of(work.await, Origin::Now).await;
-        let answer = settled.is_kept().then(|| settled.to_kept()).flatten();
-        let kept = blocking(move || match answer {
-            Some(answer) => store.settle(&key, &AnswerRecord { request, answer: Some(answer) }),
-            None => store.release(&key),
-        });
-        if let Err(error) = kept.await {
-            tracing::warn!(%error, "an answer under an Idempotency-Key will not outlive this server");
-        }
-        settled
-    }
-}
-
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> io::Result<T> + Send + 'static,
-) -> io::Result<T> {
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(io::Error::other(error)))
+    settled
 }
 
 fn another_request() -> Problem {
     Problem::unfit("this Idempotency-Key was used for another request: take a new one")
 }
 
-fn cut_short() -> Problem {
-    let detail = "the server ended, or another one is at work, between the first request with this \
-                  Idempotency-Key and its answer: look whether it was done, and take a new key if not";
-    Problem::new(StatusCode::CONFLICT, detail).kind("outcome_unknown")
+fn busy() -> Problem {
+    let detail = "another server is working on the request with this Idempotency-Key: send it again \
+                  for its answer";
+    Problem::new(StatusCode::CONFLICT, detail).retry_after(Duration::from_secs(1))
+}
+
+fn outcome_unknown() -> Problem {
+    let detail = "the first request with this Idempotency-Key was begun and never answered, because \
+                  its server ended: it may have had its effect. Look before you send it again under a \
+                  new key";
+    Problem::new(StatusCode::FAILED_DEPENDENCY, detail).kind("outcome_unknown")
 }
 
 impl Settled {
@@ -287,7 +248,8 @@ impl Settled {
         let headers = parts.headers.iter().map(|(name, value)| (name.clone(), value.clone()));
         // Bodies of answers are made in memory: reading them cannot fail.
         let body = axum::body::to_bytes(body, usize::MAX).await.unwrap_or_default();
-        Self { status: parts.status, headers: headers.collect(), body, origin }
+        let nothing_done = parts.extensions.get::<NothingDone>().is_some();
+        Self { status: parts.status, headers: headers.collect(), body, origin, nothing_done }
     }
 
     fn before(answer: KeptAnswer) -> Self {
@@ -299,13 +261,8 @@ impl Settled {
             headers: answer.headers.into_iter().filter_map(header).collect(),
             body: answer.body.into(),
             origin: Origin::Before,
+            nothing_done: false,
         }
-    }
-
-    /// Whether whoever comes again gets this answer. Told to come back, a client has to find another one.
-    fn is_kept(&self) -> bool {
-        let later = [StatusCode::TOO_MANY_REQUESTS, StatusCode::SERVICE_UNAVAILABLE];
-        self.origin != Origin::Refused && !later.contains(&self.status)
     }
 
     fn to_kept(&self) -> Option<KeptAnswer> {

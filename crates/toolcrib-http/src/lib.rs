@@ -22,6 +22,7 @@ mod listen;
 mod listener;
 mod live_clients;
 mod mcp;
+mod memory_answers;
 mod metrics;
 mod observe;
 mod openapi;
@@ -40,7 +41,10 @@ mod traffic;
 mod unix_socket;
 
 pub use access::Right;
-pub use answer_store::{AnswerRecord, AnswerStore, Claim, KeptAnswer};
+pub use answer_store::{
+    AnswerError, AnswerKey, AnswerLimits, AnswerStore, Claim, KeptAnswer,
+};
+pub use memory_answers::MemoryAnswers;
 pub use backend::{Backend, Health};
 pub use config::{ClientConfig, DEFAULT_PORT, RESERVED_NAMES, Rate, ServerConfig};
 pub use error::HttpError;

@@ -25,7 +25,13 @@ pub(crate) struct Problem {
     detail: String,
     call: Option<Box<CallResult>>,
     retry_after: Option<Duration>,
+    nothing_done: bool,
 }
+
+/// Marks the answer to a request that was turned away before anything was done: sent again under the same
+/// key, it is worked on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NothingDone;
 
 /// A problem as it is sent (RFC 9457).
 #[derive(Serialize, JsonSchema)]
@@ -50,7 +56,8 @@ pub(crate) struct ProblemBody<'a> {
 impl Problem {
     pub(crate) fn new(status: StatusCode, detail: impl Into<String>) -> Self {
         let kind = kind_of(status);
-        Self { status, kind, detail: detail.into(), call: None, retry_after: None }
+        let detail = detail.into();
+        Self { status, kind, detail, call: None, retry_after: None, nothing_done: false }
     }
 
     /// A request that could be read and makes no sense.
@@ -74,15 +81,35 @@ impl Problem {
         self
     }
 
+    /// Says that nothing was done: the same request can be sent again.
+    pub(crate) fn nothing_done(mut self) -> Self {
+        self.nothing_done = true;
+        self
+    }
+
+    /// Adds a sentence to what went wrong.
+    pub(crate) fn and(mut self, more: &str) -> Self {
+        self.detail.push_str(". ");
+        self.detail.push_str(more);
+        self
+    }
+
     /// Says how long to wait before the next try.
     pub(crate) fn retry_after(mut self, wait: Duration) -> Self {
         self.retry_after = Some(wait);
         self
     }
 
-    /// A call that has failed, with all that is known of it.
-    pub(crate) fn of_call(result: &ToolResult, error: &ToolError) -> Self {
+    /// A call that has failed, with all that is known of it. `repeatable` calls can be made again without
+    /// harm, even if they were begun.
+    pub(crate) fn of_call(result: &ToolResult, error: &ToolError, repeatable: bool) -> Self {
+        let nothing_done = match error.kind() {
+            ErrorKind::RateLimited | ErrorKind::Unavailable | ErrorKind::Paused => true,
+            ErrorKind::Cancelled => repeatable,
+            _ => false,
+        };
         Self {
+            nothing_done,
             status: status_of(error.kind()),
             kind: error.kind().as_str(),
             detail: error.message().to_owned(),
@@ -189,6 +216,9 @@ impl IntoResponse for Problem {
             // Whole seconds, and never too early.
             let seconds = wait.as_secs().saturating_add(u64::from(wait.subsec_nanos() > 0));
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if self.nothing_done {
+            response.extensions_mut().insert(NothingDone);
         }
         response
     }

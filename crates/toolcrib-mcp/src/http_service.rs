@@ -101,11 +101,6 @@ impl McpHttpOptions {
         self
     }
 
-    /// The sessions that [`sessions`](Self::sessions) has set.
-    pub fn own_sessions(&self) -> &McpSessions {
-        &self.sessions
-    }
-
     /// Sets the longest request body, in bytes. More is answered with status 413.
     #[must_use]
     pub fn body_limit(mut self, bytes: usize) -> Self {

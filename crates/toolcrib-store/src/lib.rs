@@ -7,6 +7,8 @@
 //!
 //! This is the only crate that knows SQLite.
 
+#[cfg(feature = "http")]
+mod answers;
 mod database;
 mod error;
 mod owner;
@@ -22,6 +24,8 @@ mod worker;
 
 use toolcrib_core::clock::Timestamp;
 
+#[cfg(feature = "http")]
+pub use answers::Answers;
 pub use database::Database;
 pub use error::DatabaseError;
 pub use runs::Runs;

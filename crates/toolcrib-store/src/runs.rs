@@ -1,7 +1,7 @@
 //! Runs as rows.
 
 use toolcrib_core::bounds::{Bounds, Whose};
-use toolcrib_core::run::{RunId, RunRecord, RunStore};
+use toolcrib_core::run::{RunCursor, RunId, RunRecord, RunStore};
 use toolcrib_core::suspension::{StoreError, Suspension};
 use toolcrib_tool::BoxFuture;
 
@@ -74,15 +74,28 @@ impl RunStore for Runs {
         })
     }
 
-    fn list<'a>(&'a self, identity: &'a str) -> BoxFuture<'a, Result<Vec<RunRecord>, StoreError>> {
+    fn page<'a>(
+        &'a self,
+        identity: &'a str,
+        after: Option<&'a RunCursor>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<RunRecord>, StoreError>> {
         Box::pin(async move {
             let (owner, place) = (Owner::of(identity), self.place());
-            let list = move |tx: &Tx<'_>| -> Result<_, StoreError> {
-                let sql = "SELECT id, record FROM runs WHERE owner = ?1 ORDER BY created_at, id";
-                let rows = tx.all(sql, [owner], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            let (since, id) = match after {
+                Some(after) => (millis(after.created_at()), after.id().to_string()),
+                None => (i64::MIN, String::new()),
+            };
+            let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+            let page = move |tx: &Tx<'_>| -> Result<_, StoreError> {
+                let sql = "SELECT id, record FROM runs
+                           WHERE owner = ?1 AND (created_at, id) > (?2, ?3)
+                           ORDER BY created_at, id LIMIT ?4";
+                let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
+                let rows = tx.all(sql, (owner, since, id, limit), row)?;
                 Ok(readable(rows, place))
             };
-            self.database.read(list).await
+            self.database.read(page).await
         })
     }
 }

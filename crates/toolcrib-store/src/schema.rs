@@ -13,6 +13,7 @@ const MIGRATIONS: &[Step] = &[
         counted: &["suspensions", "settled", "taken", "runs"],
     },
     Step { tables: include_str!("schema/002_spills.sql"), counted: &["spills"] },
+    Step { tables: include_str!("schema/003_answers.sql"), counted: &["answers"] },
 ];
 
 /// `toolcrib` databases say so in their header, so that no other program's file is changed by mistake.

@@ -32,10 +32,11 @@ impl Spills {
         Self { database: database.clone(), limits }
     }
 
-    /// Limits that suit a disk: 256 MiB, 10,000 outputs of up to 8 MiB, a day.
+    /// Limits that suit a disk: 256 MiB, 64 MiB of one identity, 10,000 outputs of up to 8 MiB, a day.
     pub fn disk_limits() -> SpillLimits {
         let mut limits = SpillLimits::default();
         limits.max_bytes = 256 * 1024 * 1024;
+        limits.max_owner_bytes = 64 * 1024 * 1024;
         limits.max_entries = 10_000;
         limits.ttl = Duration::from_secs(24 * 60 * 60);
         limits
@@ -82,6 +83,13 @@ fn put(
     let now = tx.now();
     tx.execute("DELETE FROM spills WHERE expires_at <= ?1", [now])?;
     let bytes = spilled.text.len();
+    while tx.usage("spills", Some(owner))?.bytes.saturating_add(bytes) > limits.max_owner_bytes {
+        let own = "DELETE FROM spills WHERE rowid =
+                   (SELECT rowid FROM spills WHERE owner = ?1 ORDER BY created_at, rowid LIMIT 1)";
+        if tx.execute(own, [owner])? == 0 {
+            break;
+        }
+    }
     loop {
         let all = tx.usage("spills", None)?;
         if all.entries < limits.max_entries && all.bytes.saturating_add(bytes) <= limits.max_bytes {

@@ -58,6 +58,9 @@ pub struct Toolcrib {
     runs: Option<Arc<dyn RunStore>>,
     #[cfg(feature = "http")]
     pub(crate) answers: Option<Arc<dyn toolcrib_http::AnswerStore>>,
+    /// How many MCP sessions one client may have over HTTP.
+    #[cfg(feature = "http")]
+    pub(crate) mcp_sessions: Option<toolcrib_mcp::McpSessions>,
     #[cfg(feature = "manifests")]
     secrets: toolcrib_runners::Secrets,
     #[cfg(feature = "manifests")]

@@ -8,6 +8,7 @@ use toolcrib_core::run::RunStore;
 use toolcrib_core::{Executor, Toolset, TurnOptions};
 use toolcrib_http::{AnswerStore, Backend, Health};
 use toolcrib_manifest::live::FileStatus;
+use toolcrib_mcp::McpSessions;
 use toolcrib_mcp::upstream::UpstreamState;
 use toolcrib_tool::ContextValues;
 
@@ -36,6 +37,10 @@ impl Backend for Toolcrib {
 
     fn answers(&self) -> Option<Arc<dyn AnswerStore>> {
         self.answers.clone()
+    }
+
+    fn mcp_sessions(&self) -> McpSessions {
+        self.mcp_sessions.as_ref().map(McpSessions::for_another_client).unwrap_or_default()
     }
 
     fn health(&self) -> Health {

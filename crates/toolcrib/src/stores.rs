@@ -4,8 +4,6 @@
 //! The core keeps nothing on disk; these are what a host gives it to do so. Everything is written
 //! for its owner alone: directories have mode 0700, files 0600.
 
-#[cfg(feature = "http")]
-mod answers;
 mod audit;
 #[cfg(feature = "mcp")]
 mod pins;
@@ -14,8 +12,6 @@ mod private_dir;
 #[cfg(feature = "store")]
 mod state_dir;
 
-#[cfg(feature = "http")]
-pub use answers::FileAnswers;
 pub use audit::{FileAudit, Rotation};
 #[cfg(feature = "mcp")]
 pub use pins::FilePins;
@@ -26,4 +22,6 @@ pub(crate) use private_dir::private_dir;
 #[cfg(feature = "store")]
 pub use state_dir::{StateDir, foreign_entry};
 #[cfg(feature = "store")]
+#[cfg(feature = "http")]
+pub use toolcrib_store::Answers;
 pub use toolcrib_store::{Database, DatabaseError, Runs, Spills, Suspensions};

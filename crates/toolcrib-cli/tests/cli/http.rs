@@ -280,7 +280,7 @@ fn a_key_is_one_piece_of_work_over_restarts_too() {
     let other = http.ask_under("k1", "greet", &json!({"name": "Bob"})).expect("an answer");
     assert_eq!(other.status, 422);
     let cut = http.ask_under("k2", "nap", &nap).expect("an answer");
-    assert_eq!((cut.status, &cut.body["kind"]), (409, &json!("outcome_unknown")));
+    assert_eq!((cut.status, &cut.body["kind"]), (424, &json!("outcome_unknown")));
     assert_eq!(cut.header("idempotency-replayed"), None);
     let audit = http.ask("GET /v1/audit", None).json();
     let greeted = |record: &&Value| record["tool"] == "greet";

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use toolcrib_tool::BoxFuture;
 
-use super::{RunId, RunRecord, RunStore};
+use super::{RunCursor, RunId, RunRecord, RunStore};
 use crate::bounds::{Bounds, Whose};
 use crate::suspension::StoreError;
 
@@ -86,11 +86,20 @@ impl RunStore for MemoryRuns {
         Box::pin(ready(Ok(())))
     }
 
-    fn list<'a>(&'a self, identity: &'a str) -> BoxFuture<'a, Result<Vec<RunRecord>, StoreError>> {
+    fn page<'a>(
+        &'a self,
+        identity: &'a str,
+        after: Option<&'a RunCursor>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<RunRecord>, StoreError>> {
         let kept = self.kept();
-        let mut runs: Vec<_> =
-            kept.values().filter(|run| run.identity() == identity).cloned().collect();
-        runs.sort_by(|a, b| (a.created_at(), a.id()).cmp(&(b.created_at(), b.id())));
-        Box::pin(ready(Ok(runs)))
+        let mut runs: Vec<_> = kept
+            .values()
+            .filter(|run| run.identity() == identity)
+            .filter(|run| after.is_none_or(|after| after.is_before(run)))
+            .collect();
+        runs.sort_by_key(|run| (run.created_at(), run.id().clone()));
+        let page = runs.into_iter().take(limit).cloned().collect();
+        Box::pin(ready(Ok(page)))
     }
 }

@@ -18,7 +18,15 @@ pub struct MemorySpill {
 #[derive(Debug, Default)]
 struct Kept {
     texts: HashMap<SpillKey, Arc<Spilled>>,
-    /// The oldest first. All live equally long, so this is also the order in which they expire.
+    /// Of each identity, the oldest first. All live equally long, so this is also the order in which they
+    /// expire.
+    owners: HashMap<Box<str>, Share>,
+    bytes: usize,
+}
+
+/// What one identity has.
+#[derive(Debug, Default)]
+struct Share {
     order: VecDeque<(SpillKey, Instant)>,
     bytes: usize,
 }
@@ -47,13 +55,18 @@ impl MemorySpill {
         let now = Instant::now();
         let mut kept = self.locked();
         kept.expire(&self.limits, now);
+        while kept.owned_bytes(owner) + bytes > self.limits.max_owner_bytes {
+            kept.drop_oldest_of(owner.identity());
+        }
         while kept.texts.len() >= self.limits.max_entries
             || kept.bytes + bytes > self.limits.max_bytes
         {
-            kept.drop_oldest();
+            kept.drop_oldest_of_the_largest();
         }
         kept.bytes += bytes;
-        kept.order.push_back((key, now));
+        let share = kept.owners.entry(owner.identity().into()).or_default();
+        share.bytes += bytes;
+        share.order.push_back((key, now));
         kept.texts.insert(key, Arc::new(spilled));
         Ok(handle)
     }
@@ -66,19 +79,39 @@ impl MemorySpill {
 }
 
 impl Kept {
+    fn owned_bytes(&self, owner: &Owner) -> usize {
+        self.owners.get(owner.identity()).map_or(0, |share| share.bytes)
+    }
+
     fn expire(&mut self, limits: &SpillLimits, now: Instant) {
-        while let Some((_, since)) = self.order.front()
-            && now.duration_since(*since) >= limits.ttl
-        {
-            self.drop_oldest();
+        let is_old = |share: &Share| {
+            let oldest = share.order.front();
+            oldest.is_some_and(|(_, since)| now.duration_since(*since) >= limits.ttl)
+        };
+        while let Some((owner, _)) = self.owners.iter().find(|(_, share)| is_old(share)) {
+            let owner = owner.clone();
+            self.drop_oldest_of(&owner);
         }
     }
 
-    fn drop_oldest(&mut self) {
-        if let Some((key, _)) = self.order.pop_front()
+    fn drop_oldest_of_the_largest(&mut self) {
+        let size = |share: &Share| (share.bytes, share.order.len());
+        let largest = self.owners.iter().max_by_key(|(_, share)| size(share));
+        if let Some(owner) = largest.map(|(owner, _)| owner.clone()) {
+            self.drop_oldest_of(&owner);
+        }
+    }
+
+    fn drop_oldest_of(&mut self, owner: &str) {
+        let Some(share) = self.owners.get_mut(owner) else { return };
+        if let Some((key, _)) = share.order.pop_front()
             && let Some(dropped) = self.texts.remove(&key)
         {
             self.bytes -= dropped.text.len();
+            share.bytes -= dropped.text.len();
+        }
+        if share.order.is_empty() {
+            self.owners.remove(owner);
         }
     }
 }
@@ -135,6 +168,23 @@ mod tests {
                 assert_eq!(store.read(&owner, handle, 0, 9).await.unwrap().total_chars, 4);
             }
             assert_eq!(store.size(), (2, 8));
+        }
+    }
+
+    #[tokio::test]
+    async fn one_identity_pushes_out_no_output_of_another() {
+        let limits = SpillLimits { max_bytes: 100, max_owner_bytes: 50, ..SpillLimits::default() };
+        for (limits, kept) in
+            [(limits, 5), (SpillLimits { max_owner_bytes: 100, ..limits }, 9)]
+        {
+            let store = MemorySpill::new(limits);
+            let of = |user: &str| Owner::of(&ContextValues::new().with("user", user), None);
+            let handle = store.put(&of("bob"), Spilled::text("his")).await.unwrap();
+            for _ in 0..70 {
+                store.put(&of("ada"), Spilled::text("x".repeat(10))).await.unwrap();
+            }
+            assert_eq!(store.read(&of("bob"), &handle, 0, 9).await.unwrap().text, "his");
+            assert_eq!(store.size(), (kept + 1, kept * 10 + 3));
         }
     }
 

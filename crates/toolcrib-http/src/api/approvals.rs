@@ -7,7 +7,7 @@ use axum::Extension;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -20,6 +20,7 @@ use super::run_body::time;
 use super::{Api, json};
 use crate::body::{InPlace, JsonBody, arguments_at};
 use crate::client::Client;
+use crate::idempotency::Request;
 use crate::problem::Problem;
 
 /// The calls that wait for approval and that this client may decide on.
@@ -237,6 +238,7 @@ pub(crate) async fn decide(
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Problem> {
+    let request = Request::of(&headers, &client.keys, &["decide", &id], &body)?;
     let id = parsed(&id)?;
     let body = JsonBody::parse(&headers, &body)?;
     let DecideRequest { decision: word, message, .. } = body.read()?;
@@ -254,13 +256,18 @@ pub(crate) async fn decide(
     };
     let approvals = approvals(&client)?;
     // A decision is not left halfway because whoever made it has hung up.
-    let decided = api.to_the_end(async move {
-        let decided = approvals.decide(&id, decision).await?;
-        tracing::info!(approver = &*client.name, approval = %id, "a waiting call was decided on");
-        let outcome = OutcomeBody::of(decided.outcome(OUTCOME_WAIT).await.as_ref());
-        Ok(json(StatusCode::OK, &Decided { id: id.to_string(), decision: word, outcome }))
-    });
-    decided.await?
+    let own = api.clone();
+    let work = async move {
+        let decided = own.to_the_end(async move {
+            let decided = approvals.decide(&id, decision).await?;
+            tracing::info!(approver = &*client.name, approval = %id, "a waiting call was decided on");
+            let outcome = OutcomeBody::of(decided.outcome(OUTCOME_WAIT).await.as_ref());
+            Ok(json(StatusCode::OK, &Decided { id: id.to_string(), decision: word, outcome }))
+        });
+        let decided: Result<Response, Problem> = decided.await.and_then(|decided| decided);
+        decided.into_response()
+    };
+    api.idempotency().once_if(&api, request, Box::pin(work)).await
 }
 
 /// What the client may decide on: an operator sees the calls of all tenants.

@@ -182,10 +182,7 @@ pub(crate) async fn call(
     let request = Request::of(&headers, &client.keys, &["call", &name], &body)?;
     let own = api.clone();
     let work = async move { answered_one(&own, &client, calls).await.into_response() };
-    match request {
-        None => Ok(work.await),
-        Some(request) => api.idempotency().once(&api, request, Box::pin(work)).await,
-    }
+    api.idempotency().once_if(&api, request, Box::pin(work)).await
 }
 
 async fn answered_one(api: &Api, client: &Client, calls: Calls) -> Result<Response, Problem> {
@@ -194,7 +191,7 @@ async fn answered_one(api: &Api, client: &Client, calls: Calls) -> Result<Respon
         return Err(Problem::unfit("there is no call"));
     };
     match start(api, &turn, call).await {
-        Answer::Done(result) => Ok(of_result(&result)),
+        Answer::Done(result) => Ok(of_result(&turn, &result)),
         waits @ Answer::Suspended(_) => Ok(waiting(api, &turn, vec![waits]).await?),
     }
 }
@@ -216,20 +213,33 @@ pub(super) async fn start_batch(api: &Api, turn: &Turn, calls: Vec<ToolCall>) ->
 }
 
 /// The answer to a call as a response of its own.
-fn of_result(result: &ToolResult) -> Response {
-    match result.error() {
-        None => json(StatusCode::OK, &CallResult::from(result)),
-        Some(error) => Problem::of_call(result, error).into_response(),
-    }
+fn of_result(turn: &Turn, result: &ToolResult) -> Response {
+    let Some(error) = result.error() else {
+        return json(StatusCode::OK, &CallResult::from(result));
+    };
+    let definition = turn.describe(result.tool());
+    let repeatable = definition.is_some_and(|definition| {
+        definition.annotations().read_only || definition.annotations().idempotent
+    });
+    Problem::of_call(result, error, repeatable).into_response()
 }
 
-/// Keeps calls of which some wait as a run.
+/// Keeps calls of which some wait as a run. Where that fails, nobody could find the calls that wait: they
+/// end.
 pub(super) async fn kept(api: &Api, turn: &Turn, answers: Vec<Answer>) -> Result<Run, Problem> {
     let store = runs::store(api)?;
     let mut run = Run::from_answers(turn, answers)
         .map_err(|error| Problem::internal("the run could not be made", &error))?;
-    run.save(&*store).await?;
-    Ok(run)
+    let made = run.answered().count();
+    let Err(error) = run.save(&*store).await else { return Ok(run) };
+    let problem = Problem::from(error);
+    if let Err(error) = run.cancel(turn).await {
+        tracing::warn!(%error, "calls that nobody can find could not be cancelled: they expire");
+    }
+    Err(match made {
+        0 => problem.nothing_done(),
+        made => problem.and(&format!("Calls that did not have to wait were made: {made}")),
+    })
 }
 
 async fn waiting(api: &Api, turn: &Turn, answers: Vec<Answer>) -> Result<Response, Problem> {
@@ -251,10 +261,7 @@ pub(crate) async fn batch(
     let request = Request::of(&headers, &client.keys, &["batch"], &body)?;
     let own = api.clone();
     let work = async move { answered_batch(&own, &client, calls).await.into_response() };
-    match request {
-        None => Ok(work.await),
-        Some(request) => api.idempotency().once(&api, request, Box::pin(work)).await,
-    }
+    api.idempotency().once_if(&api, request, Box::pin(work)).await
 }
 
 async fn answered_batch(api: &Api, client: &Client, calls: Calls) -> Result<Response, Problem> {

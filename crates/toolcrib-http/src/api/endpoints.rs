@@ -166,6 +166,12 @@ fn kept() -> Vec<Endpoint> {
             .answers::<run_body::RunBody>(StatusCode::CREATED, "The run: over, or waiting."),
         Endpoint::new("get", "/v1/runs", "listRuns", call, get(runs::list))
             .summary("The runs of this client's identity, the oldest first")
+            .query(
+                "after",
+                "Begin behind this run: the `next` of the page before.",
+                schema_of::<String>,
+            )
+            .query("limit", "At most so many. Default 20, at most 100.", count)
             .answers::<run_body::RunList>(OK, "The runs."),
         Endpoint::new("get", "/v1/runs/{id}", "showRun", call, get(runs::show))
             .summary("How far a run has come")
@@ -179,18 +185,25 @@ fn kept() -> Vec<Endpoint> {
             post(runs::submit),
         )
         .summary("Hand in the outputs of all calls that wait for the client")
+        .header("Idempotency-Key", KEY_HELP)
         .path_parameter("id", "The run's id.")
         .takes::<runs::Outputs>()
         .answers::<run_body::RunBody>(OK, "The run, which has gone on."),
         Endpoint::new("post", "/v1/runs/{id}/resolve", "resolveCall", approve, post(runs::resolve))
             .summary("Decide on a call that waits for approval, or answer a tool's question")
+            .header("Idempotency-Key", KEY_HELP)
             .path_parameter("id", "The run's id.")
             .takes::<runs::ResolveRequest>()
             .answers::<run_body::RunBody>(OK, "The run, which has gone on."),
         Endpoint::new("post", "/v1/runs/{id}/cancel", "cancelRun", call, post(runs::cancel))
             .summary("Answer every call that waits with `cancelled`")
+            .header("Idempotency-Key", KEY_HELP)
             .path_parameter("id", "The run's id.")
             .answers::<run_body::RunBody>(OK, "The run, which is over."),
+        Endpoint::new("delete", "/v1/runs/{id}", "removeRun", call, delete(runs::remove))
+            .summary("Cancel what waits of a run, and forget it")
+            .path_parameter("id", "The run's id.")
+            .answers::<run_body::RunBody>(OK, "The run as it was; it is gone."),
     ]
 }
 
@@ -217,6 +230,7 @@ fn approved() -> Vec<Endpoint> {
             post(approvals::decide),
         )
         .summary("Approve the call, with other arguments if need be, or deny it")
+        .header("Idempotency-Key", KEY_HELP)
         .path_parameter("id", ID)
         .takes::<approvals::DecideRequest>()
         .answers::<approvals::Decided>(

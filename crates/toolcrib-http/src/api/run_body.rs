@@ -33,11 +33,14 @@ pub(crate) struct RunBody {
     results: Vec<CallResult>,
 }
 
-/// All runs of an identity.
+/// A page of the runs of an identity.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct RunList {
     /// The runs, the oldest first.
     pub(crate) runs: Vec<RunBody>,
+    /// Where the next page begins: pass it as `after`. Absent on the last page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) next: Option<String>,
 }
 
 /// What the client is to do, in the form that OpenAI has given it.

@@ -6,13 +6,14 @@ use axum::Extension;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::header::LOCATION;
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use toolcrib_core::approval::{Decision, Remember};
-use toolcrib_core::run::{Run, RunId, RunStore};
+use toolcrib_core::Turn;
+use toolcrib_core::run::{Run, RunCursor, RunId, RunStore};
 use toolcrib_core::suspension::{Resolution, Submission, SuspensionId};
 use toolcrib_tool::ToolOutput;
 
@@ -23,6 +24,12 @@ use crate::body::{InPlace, JsonBody, arguments_at};
 use crate::client::Client;
 use crate::idempotency::Request;
 use crate::problem::Problem;
+use crate::query::Query;
+
+/// Runs of a page, where the request does not say.
+const PAGE: usize = 20;
+/// Runs of a page at most.
+const PAGE_MAX: usize = 100;
 
 /// The outputs of all calls that wait for the client.
 #[derive(Deserialize, JsonSchema)]
@@ -167,11 +174,32 @@ async fn started(api: &Api, client: &Client, calls: Calls) -> Result<Response, P
 pub(crate) async fn list(
     State(api): State<Api>,
     Extension(client): Extension<Arc<Client>>,
+    uri: Uri,
 ) -> Result<Response, Problem> {
+    let mut query = Query::of(&uri)?;
+    let limit = query.count("limit", PAGE, PAGE_MAX)?;
+    let after = query.text("after").map(|after| after.parse::<RunCursor>());
+    query.finish()?;
+    let after = after.transpose().map_err(|_| {
+        Problem::unfit("`after` in the query is the `next` of the page before, and of nothing else")
+    })?;
     let turn = client.turn(|options| options);
-    let records = store(&api)?.list(turn.identity()).await?;
-    let runs = records.into_iter().map(|record| RunBody::from(&Run::from_record(record)));
-    Ok(json(StatusCode::OK, &RunList { runs: runs.collect() }))
+    let store = store(&api)?;
+    let page = store.page(turn.identity(), after.as_ref(), limit + 1).await?;
+    let is_last = page.len() <= limit;
+    let mut runs = Vec::with_capacity(limit);
+    let mut next = None;
+    for record in page.into_iter().take(limit) {
+        next = (!is_last).then(|| RunCursor::of(&record).to_string());
+        let mut run = Run::from_record(record);
+        // What others have decided, and what has expired, is seen in the list as in the run itself.
+        if run.outstanding().next().is_some() {
+            let turn = turn_of(&client, &run);
+            refreshed(&mut run, &turn, &*store).await?;
+        }
+        runs.push(RunBody::from(&run));
+    }
+    Ok(json(StatusCode::OK, &RunList { runs, next }))
 }
 
 pub(crate) async fn show(
@@ -192,7 +220,8 @@ pub(crate) async fn submit(
     let outputs: Outputs = JsonBody::parse(&headers, &body)?.read()?;
     let submission = |one: Output| Submission::new(one.tool_call_id, one.output);
     let submitted = outputs.tool_outputs.into_iter().map(submission).collect();
-    done(&api, client, &id, Deed::Submit(submitted)).await
+    let request = Request::of(&headers, &client.keys, &["submit", &id], &body)?;
+    done_once(&api, client, request, id, Deed::Submit(submitted)).await
 }
 
 pub(crate) async fn resolve(
@@ -202,17 +231,33 @@ pub(crate) async fn resolve(
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Problem> {
+    let request = Request::of(&headers, &client.keys, &["resolve", &id], &body)?;
     let body = JsonBody::parse(&headers, &body)?;
     let (call, resolution) = body.read::<ResolveRequest>()?.resolution(&body)?;
-    done(&api, client, &id, Deed::Resolve(call, resolution)).await
+    done_once(&api, client, request, id, Deed::Resolve(call, resolution)).await
 }
 
 pub(crate) async fn cancel(
     State(api): State<Api>,
     Extension(client): Extension<Arc<Client>>,
     Path(id): Path<String>,
+    headers: HeaderMap,
+    body: Bytes,
 ) -> Result<Response, Problem> {
-    done(&api, client, &id, Deed::Cancel).await
+    let request = Request::of(&headers, &client.keys, &["cancel", &id], &body)?;
+    done_once(&api, client, request, id, Deed::Cancel).await
+}
+
+pub(crate) async fn remove(
+    State(api): State<Api>,
+    Extension(client): Extension<Arc<Client>>,
+    Path(id): Path<String>,
+) -> Result<Response, Problem> {
+    let store = store(&api)?;
+    let last = done(&api, client, &id, Deed::Cancel).await?;
+    let id: RunId = id.parse().map_err(|_| unknown())?;
+    store.remove(&id).await?;
+    Ok(last)
 }
 
 /// What is done to a run.
@@ -223,21 +268,51 @@ enum Deed {
     Cancel,
 }
 
+/// Does it once, if the request carries a key.
+async fn done_once(
+    api: &Api,
+    client: Arc<Client>,
+    request: Option<Request>,
+    id: String,
+    deed: Deed,
+) -> Result<Response, Problem> {
+    let own = api.clone();
+    let work = async move { done(&own, client, &id, deed).await.into_response() };
+    api.idempotency().once_if(api, request, Box::pin(work)).await
+}
+
+fn unknown() -> Problem {
+    Problem::not_found("there is no such run")
+}
+
+/// A turn in which the calls of a run go on: in the session they were made in.
+fn turn_of(client: &Client, run: &Run) -> Turn {
+    let session = run.outstanding().find_map(|one| one.session()).map(str::to_owned);
+    client.turn(|options| match session {
+        Some(session) => options.session(session),
+        None => options,
+    })
+}
+
+/// Takes over what others have decided, ends what has expired, and keeps that.
+async fn refreshed(run: &mut Run, turn: &Turn, store: &dyn RunStore) -> Result<(), Problem> {
+    let before = run.record().clone();
+    run.expire(turn).await?;
+    if run.record() != &before {
+        run.save(store).await?;
+    }
+    Ok(())
+}
+
 /// Does it, keeps what came of it, and shows the run. A call that goes on is not left halfway because
 /// whoever let it go on has hung up.
 async fn done(api: &Api, client: Arc<Client>, id: &str, deed: Deed) -> Result<Response, Problem> {
     let store = store(api)?;
-    let unknown = || Problem::not_found("there is no such run");
     let id: RunId = id.parse().map_err(|_| unknown())?;
     api.to_the_end(async move {
         let record = store.load(&id).await?.ok_or_else(unknown)?;
         let mut run = Run::from_record(record);
-        // Its calls go on in the session they were made in.
-        let session = run.outstanding().find_map(|one| one.session()).map(str::to_owned);
-        let turn = client.turn(|options| match session {
-            Some(session) => options.session(session),
-            None => options,
-        });
+        let turn = turn_of(&client, &run);
         // Answered alike whether it is another's or there is none.
         if run.record().identity() != turn.identity() {
             return Err(unknown());

@@ -12,12 +12,13 @@ use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use toolcrib_core::audit::{AuditRecord, AuditSink, AuditTrail};
+use toolcrib_core::bounds::Bounds;
 use toolcrib_core::events::EventBus;
 use toolcrib_core::run::{MemoryRuns, RunStore};
 use toolcrib_core::suspension::MemorySuspensions;
 use toolcrib_core::{Executor, Registration, Registry, RegistryBuilder, ToolFilter, Toolset};
 use toolcrib_http::{
-    Backend, ClientConfig, HttpError, HttpServer, ServerConfig, ServerSettings, Token,
+    AnswerLimits, AnswerStore, Backend, ClientConfig, HttpError, HttpServer, MemoryAnswers, ServerConfig, ServerSettings, Token,
 };
 use toolcrib_mcp::{McpOptions, McpServer};
 use toolcrib_tool::{
@@ -82,10 +83,16 @@ pub(crate) fn config() -> ServerConfig {
     }
 }
 
+/// Keys that one client may have.
+pub(crate) const KEYS: usize = 40;
+/// Runs and waiting calls that one client may have.
+pub(crate) const RUNS: usize = 30;
+
 /// What is served: an executor whose calls may wait, in memory.
 pub(crate) struct Crib {
     executor: Executor,
     runs: Arc<MemoryRuns>,
+    answers: Arc<MemoryAnswers>,
     audit: Arc<Audit>,
 }
 
@@ -115,6 +122,10 @@ impl Backend for Crib {
 
     fn runs(&self) -> Option<Arc<dyn RunStore>> {
         Some(Arc::clone(&self.runs) as _)
+    }
+
+    fn answers(&self) -> Option<Arc<dyn AnswerStore>> {
+        Some(Arc::clone(&self.answers) as _)
     }
 
     fn status(&self) -> Value {
@@ -161,7 +172,17 @@ fn served_with(waits: Arc<Waits>, more: impl IntoIterator<Item = ToolEntry>) -> 
         let value = |key| cx.value(key).cloned().unwrap_or_default();
         json!({"user": value("user"), "tenant": value("tenant"), "session": cx.session()})
     });
-    let fail = tool_fn(|_: Value, _| async { Err::<String, _>(ToolError::execution("disk full")) });
+    // With `lose`, its answer is lost after its effect.
+    let losses = Arc::new(AtomicUsize::new(0));
+    let fail = tool_fn(move |args: Value, _| {
+        let error = if args["lose"] == true {
+            let number = losses.fetch_add(1, Ordering::SeqCst) + 1;
+            ToolError::outcome_unknown(format!("effect {number}, and then it broke"))
+        } else {
+            ToolError::execution("disk full")
+        };
+        async move { Err::<String, _>(error) }
+    });
     let greeting = json!({
         "properties": {"name": {"type": "string", "minLength": 1}},
         "required": ["name"],
@@ -199,12 +220,14 @@ fn served_with(waits: Arc<Waits>, more: impl IntoIterator<Item = ToolEntry>) -> 
     }
     let audit = Arc::<Audit>::default();
     let executor = Executor::builder(Registry::new(registry.build()))
-        .suspensions(Arc::new(MemorySuspensions::new()))
+        .suspensions(Arc::new(MemorySuspensions::within(Bounds::per_identity(RUNS))))
         .audit(AuditTrail::new(Arc::clone(&audit) as _))
         .events(EventBus::new(64))
         .build();
     let mcp = McpServer::new(executor.clone(), McpOptions::default());
-    (Crib { executor, runs: Arc::default(), audit }, mcp)
+    let runs = Arc::new(MemoryRuns::within(Bounds::per_identity(RUNS)));
+    let answers = Arc::new(MemoryAnswers::within(AnswerLimits::default().with_keys(KEYS)));
+    (Crib { executor, runs, answers, audit }, mcp)
 }
 
 fn define(name: &str) -> ToolDefinitionBuilder {

@@ -68,3 +68,92 @@ async fn a_failure_is_kept_too_and_a_key_that_cannot_be_kept_is_refused() {
     assert_eq!(streamed.status, 400);
     server.end().await;
 }
+
+#[tokio::test]
+async fn what_may_have_happened_is_kept_under_its_key_and_never_done_again() {
+    let server = start(config()).await;
+    let ask = Ask::api(server.address, "POST /v1/tools/fail/call")
+        .json(&json!({"arguments": {"lose": true}}))
+        .with("idempotency-key", "k");
+    let first = ask.clone().send().await;
+    assert_eq!(first.status, 424);
+    let problem: serde_json::Value = serde_json::from_str(&first.body).unwrap();
+    assert_eq!(problem["kind"], "outcome_unknown");
+    assert_eq!(problem["result"]["error"]["retryable"], false);
+    assert!(first.body.contains("look before you call it again"), "{}", first.body);
+    for _ in 0..2 {
+        let again = ask.clone().send().await;
+        assert_eq!(again.header("idempotency-replayed"), Some("true"));
+        assert_eq!((again.status, &again.body), (first.status, &first.body));
+    }
+    server.end().await;
+}
+
+#[tokio::test]
+async fn one_key_is_one_effect_whether_it_comes_as_a_call_a_batch_or_a_run() {
+    let server = start(config()).await;
+    let calls = json!({"calls": [{"tool": "count"}]});
+    let call = Ask::api(server.address, "POST /v1/tools/count/call").with("idempotency-key", "k");
+    assert_eq!(call.clone().send().await.json()["output"], "1");
+    for line in ["POST /v1/batch", "POST /v1/runs"] {
+        let ask = Ask::api(server.address, line).json(&calls).with("idempotency-key", "k");
+        let refused = ask.send().await;
+        assert_eq!(refused.status, 422, "{}", refused.body);
+    }
+    let other = call.with("idempotency-key", "other").send().await;
+    assert_eq!(other.json()["output"], "2", "nothing ran in between");
+    server.end().await;
+}
+
+#[tokio::test]
+async fn a_decision_that_is_sent_again_under_its_key_gets_the_answer_of_the_first() {
+    let server = start(config()).await;
+    let make = Ask::api(server.address, "POST /v1/tools/remove/call");
+    let run = make.json(&json!({"arguments": {}})).send().await.json();
+    let (id, waiting) = (run["id"].as_str().unwrap(), run["waiting"][0]["id"].clone());
+    let decide = json!({"id": waiting, "decision": "approve"});
+    let ask = Ask::api(server.address, &format!("POST /v1/runs/{id}/resolve")).json(&decide);
+    let ask = ask.with("idempotency-key", "k");
+    let first = ask.clone().send().await;
+    assert_eq!(first.json()["status"], "completed");
+    let again = ask.clone().send().await;
+    assert_eq!((again.status, &again.body), (200, &first.body));
+    // Without it, the second comes too late.
+    let late = ask.with("idempotency-key", "k2").send().await;
+    assert_eq!(late.status, 404);
+    let cancel = Ask::api(server.address, &format!("POST /v1/runs/{id}/cancel"));
+    let cancel = cancel.with("idempotency-key", "c");
+    assert_eq!(cancel.clone().send().await.status, 200);
+    assert_eq!(cancel.send().await.header("idempotency-replayed"), Some("true"));
+    server.end().await;
+}
+
+#[tokio::test]
+async fn a_client_at_its_bound_of_keys_is_told_when_there_is_room_and_others_are_not_affected() {
+    let tokens = [client("ada", |_| {}), client("bob", |_| {})].into();
+    let server = start(ServerConfig { tokens, ..config() }).await;
+    let ask = |who: &str, key: usize| {
+        Ask::api(server.address, "POST /v1/tools/greet/call")
+            .json(&json!({"arguments": {"name": "x"}}))
+            .of(who)
+            .with("idempotency-key", &format!("k{key}"))
+    };
+    assert_eq!(ask("bob", 0).send().await.status, 200);
+    let mut refused = None;
+    for key in 0..crate::fixture::KEYS + 1 {
+        let answer = ask("ada", key).send().await;
+        if answer.status != 200 {
+            refused = Some((key, answer));
+            break;
+        }
+    }
+    let (key, answer) = refused.expect("it has too many");
+    assert_eq!((key, answer.status), (crate::fixture::KEYS, 429));
+    assert!(answer.problem().contains("limits.per_client.keys"), "{}", answer.body);
+    assert!(answer.header("retry-after").is_some());
+    // What has its answer keeps it, and another client has not noticed.
+    assert_eq!(ask("ada", 0).send().await.header("idempotency-replayed"), Some("true"));
+    assert_eq!(ask("bob", 0).send().await.header("idempotency-replayed"), Some("true"));
+    assert_eq!(ask("bob", 1).send().await.status, 200);
+    server.end().await;
+}

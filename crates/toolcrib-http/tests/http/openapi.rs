@@ -70,6 +70,7 @@ async fn every_answer_is_as_the_document_says() {
         ("post", "/v1/approvals/{id}", another, &yes),
         ("post", "/v1/runs/{id}/submit_tool_outputs", at("/submit_tool_outputs"), &outputs),
         ("post", "/v1/runs/{id}/cancel", at("/cancel"), &none),
+        ("delete", "/v1/runs/{id}", at(""), &none),
         ("get", "/v1/status", "/v1/status".into(), &none),
         ("get", "/v1/stats", "/v1/stats".into(), &none),
         ("get", "/v1/audit", "/v1/audit".into(), &none),

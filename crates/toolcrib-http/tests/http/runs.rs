@@ -239,3 +239,78 @@ async fn approvers_list_and_decide_on_the_calls_of_others_and_the_caller_gets_th
     assert_eq!(list["approvals"], json!([]));
     server.end().await;
 }
+
+#[tokio::test]
+async fn a_list_of_runs_comes_in_pages_and_shows_what_was_decided() {
+    let server = start(config()).await;
+    let mut ids = Vec::new();
+    for _ in 0..5 {
+        let waits = ask(&server, "POST /v1/tools/remove/call", &json!({"arguments": {}})).await;
+        ids.push(id_of(&waits.json()));
+    }
+    // Somebody decides on a call, and nobody has looked at its run since.
+    let approvals = Ask::api(server.address, "GET /v1/approvals").send().await.json();
+    let line = format!("POST /v1/approvals/{}", approvals["approvals"][1]["id"].as_str().unwrap());
+    assert_eq!(ask(&server, &line, &json!({"decision": "approve"})).await.status, 200);
+
+    let page = Ask::api(server.address, "GET /v1/runs?limit=2").send().await.json();
+    let of = |page: &Value, key: &str| -> Vec<Value> {
+        page["runs"].as_array().unwrap().iter().map(|run| run[key].clone()).collect()
+    };
+    assert_eq!(of(&page, "id"), ids[..2]);
+    assert_eq!(of(&page, "status"), ["requires_action", "completed"]);
+    let mut seen = of(&page, "id");
+    let mut next = page["next"].as_str().map(str::to_owned);
+    while let Some(after) = next {
+        let line = format!("GET /v1/runs?limit=2&after={after}");
+        let page = Ask::api(server.address, &line).send().await.json();
+        seen.extend(of(&page, "id"));
+        next = page["next"].as_str().map(str::to_owned);
+    }
+    assert_eq!(seen, ids);
+    for bad in ["limit=101", "limit=0", "after=x", "before=x"] {
+        let refused = Ask::api(server.address, &format!("GET /v1/runs?{bad}")).send().await;
+        assert_eq!(refused.status, 422, "{bad}");
+    }
+    server.end().await;
+}
+
+#[tokio::test]
+async fn a_run_that_is_removed_waits_no_more_and_is_gone() {
+    let tokens = [client("bob", |_| {})].into();
+    let server = start(ServerConfig { tokens, ..config() }).await;
+    let waits = ask(&server, "POST /v1/tools/remove/call", &json!({"arguments": {}})).await;
+    let line = format!("DELETE /v1/runs/{}", id_of(&waits.json()));
+    assert_eq!(Ask::api(server.address, &line).of("bob").send().await.status, 404);
+    assert_eq!(Ask::api(server.address, &line).send().await.status, 200);
+    assert_eq!(Ask::api(server.address, &line).send().await.status, 404);
+    let approvals = Ask::api(server.address, "GET /v1/approvals").send().await.json();
+    assert_eq!(approvals["approvals"], json!([]));
+    server.end().await;
+}
+
+#[tokio::test]
+async fn a_client_at_its_bound_of_waiting_runs_is_told_so_and_others_are_not_affected() {
+    let tokens = [client("ada", |_| {}), client("bob", |_| {})].into();
+    let server = start(ServerConfig { tokens, ..config() }).await;
+    let wait = |who: &str| {
+        let body = json!({"arguments": {}});
+        Ask::api(server.address, "POST /v1/tools/remove/call").json(&body).of(who)
+    };
+    for _ in 0..crate::fixture::RUNS {
+        assert_eq!(wait("ada").send().await.status, 202);
+    }
+    let key = wait("ada").with("idempotency-key", "k");
+    let refused = key.clone().send().await;
+    assert_eq!(refused.status, 503);
+    assert!(refused.body.contains(r#""kind":"unavailable""#), "{}", refused.body);
+    assert!(refused.problem().contains("this client has 30 calls that wait"), "{}", refused.body);
+    assert!(refused.header("retry-after").is_some());
+    assert_eq!(wait("bob").send().await.status, 202);
+    // Nothing was done under the key: once there is room, it is.
+    let runs = Ask::api(server.address, "GET /v1/runs?limit=1").of("ada").send().await.json();
+    let line = format!("DELETE /v1/runs/{}", id_of(&runs["runs"][0]));
+    assert_eq!(Ask::api(server.address, &line).of("ada").send().await.status, 200);
+    assert_eq!(key.send().await.status, 202);
+    server.end().await;
+}

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use toolcrib_core::Answer;
 use toolcrib_core::bounds::Bounds;
 use toolcrib_core::clock::Timestamp;
-use toolcrib_core::run::{MemoryRuns, RunStore};
+use toolcrib_core::run::{RunCursor, MemoryRuns, RunStore};
 use toolcrib_core::suspension::{
     MemorySuspensions, Outcome, Settled, StoreError, SuspensionId, SuspensionStore,
 };
@@ -114,9 +114,15 @@ async fn runs_are_saved_by_version_and_listed_in_order(store: Arc<dyn RunStore>)
     let kept = late.clone().with_version(1);
     assert_eq!(store.load(late.id()).await.expect("loaded"), Some(kept.clone()));
     assert_eq!(store.save(&kept).await.expect("it is the version that is kept"), 2);
-    let hers: Vec<_> = store.list("ada").await.expect("listed");
+    let hers = store.page("ada", None, 10).await.expect("listed");
     let ids: Vec<_> = hers.iter().map(|run| run.id().clone()).collect();
     assert_eq!(ids, [early.id().clone(), late.id().clone()]);
+    let first = store.page("ada", None, 1).await.expect("listed");
+    let behind = RunCursor::of(&first[0]);
+    let second = store.page("ada", Some(&behind), 1).await.expect("listed");
+    assert_eq!((first[0].id(), second[0].id()), (early.id(), late.id()));
+    let behind = RunCursor::of(&second[0]);
+    assert!(store.page("ada", Some(&behind), 1).await.expect("listed").is_empty());
     store.remove(late.id()).await.expect("removed");
     store.remove(late.id()).await.expect("it is gone already");
     assert_eq!(store.load(late.id()).await.expect("looked"), None);

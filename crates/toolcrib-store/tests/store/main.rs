@@ -2,6 +2,8 @@
 #![expect(clippy::expect_used, reason = "tests stop where something is not as they need it")]
 #![expect(clippy::disallowed_methods, reason = "the tests start processes to kill them")]
 
+#[cfg(feature = "http")]
+mod answers;
 mod conformance;
 mod fixture;
 mod full_disk;

@@ -112,6 +112,7 @@ impl ToolcribBuilder {
     pub fn resources(self, config: &Config) -> Result<Self, SetupError> {
         use std::sync::Arc;
 
+        use toolcrib_core::spill::SpillLimits;
         use toolcrib_manifest::units::ByteSize;
 
         use crate::stores::{Database, FileAudit, Rotation, Runs, Spills, StateDir, Suspensions};
@@ -132,29 +133,32 @@ impl ToolcribBuilder {
             let secret = [token.reveal().to_owned()];
             builder.executor = builder.executor.mask_also(secret).map_err(SetupError::Secrets)?;
         }
+        let shares = &config.limits.per_client;
+        // Without a directory it is the same code; nothing of it survives the program.
+        let (database, spills) = match &config.state.dir {
+            Some(dir) => {
+                let state = StateDir::open(dir).map_err(open("state.dir"))?;
+                (state.database().map_err(open("state.dir"))?, Spills::disk_limits())
+            }
+            None => {
+                let database = Database::in_memory().map_err(io::Error::other);
+                (database.map_err(open("state.dir"))?, SpillLimits::default())
+            }
+        };
+        builder = builder
+            .spill(Arc::new(Spills::new(&database, shares.spill_limits(spills))))
+            .suspensions(Arc::new(Suspensions::within(&database, shares.run_bounds())))
+            .runs(Arc::new(Runs::within(&database, shares.run_bounds())));
+        #[cfg(feature = "mcp")]
         if let Some(dir) = &config.state.dir {
-            let state = StateDir::open(dir).map_err(open("state.dir"))?;
+            builder = builder.pins_in(dir)?;
+        }
+        #[cfg(feature = "http")]
+        {
+            let limits = toolcrib_http::AnswerLimits::default().with_keys(shares.keys.get());
             builder = builder
-                .spill(Arc::new(state.spill().map_err(open("state.dir"))?))
-                .suspensions(Arc::new(state.suspensions().map_err(open("state.dir"))?))
-                .runs(Arc::new(state.runs().map_err(open("state.dir"))?));
-            #[cfg(feature = "mcp")]
-            {
-                builder = builder.pins_in(dir)?;
-            }
-            #[cfg(feature = "http")]
-            {
-                builder = builder.answers(Arc::new(state.answers().map_err(open("state.dir"))?));
-            }
-        } else {
-            // The same code as with a directory; nothing of it survives the program.
-            let database = Database::in_memory();
-            let database = database.map_err(io::Error::other).map_err(open("state.dir"))?;
-            let limits = toolcrib_core::spill::SpillLimits::default();
-            builder = builder
-                .spill(Arc::new(Spills::new(&database, limits)))
-                .suspensions(Arc::new(Suspensions::new(&database)))
-                .runs(Arc::new(Runs::new(&database)));
+                .answers(Arc::new(crate::stores::Answers::within(&database, limits)))
+                .mcp_sessions(shares.sessions.get());
         }
         if let Some(why) = config.misplaced_audit_log() {
             return Err(open("audit.file")(io::Error::new(io::ErrorKind::InvalidInput, why)));

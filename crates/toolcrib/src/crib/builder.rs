@@ -98,6 +98,8 @@ pub struct ToolcribBuilder {
     runs: Option<Arc<dyn RunStore>>,
     #[cfg(feature = "http")]
     answers: Option<Arc<dyn toolcrib_http::AnswerStore>>,
+    #[cfg(feature = "http")]
+    mcp_sessions: Option<usize>,
     #[cfg(feature = "manifests")]
     pub(crate) secrets: toolcrib_runners::Secrets,
     #[cfg(feature = "manifests")]
@@ -334,6 +336,14 @@ impl ToolcribBuilder {
         self
     }
 
+    /// Sets how many MCP sessions one client may have over HTTP. Default 256.
+    #[cfg(feature = "http")]
+    #[must_use]
+    pub fn mcp_sessions(mut self, per_client: usize) -> Self {
+        self.mcp_sessions = Some(per_client);
+        self
+    }
+
     /// Sets where answers to requests with an `Idempotency-Key` outlive the server. Default: nowhere; then
     /// they are kept in memory.
     #[cfg(feature = "http")]
@@ -518,6 +528,8 @@ impl ToolcribBuilder {
             runs: self.runs,
             #[cfg(feature = "http")]
             answers: self.answers,
+            #[cfg(feature = "http")]
+            mcp_sessions: self.mcp_sessions.map(toolcrib_mcp::McpSessions::of_at_most),
             #[cfg(feature = "manifests")]
             secrets: self.secrets,
             #[cfg(feature = "manifests")]

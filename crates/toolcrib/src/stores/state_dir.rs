@@ -5,16 +5,18 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+#[cfg(feature = "http")]
+use toolcrib_http::AnswerLimits;
+#[cfg(feature = "http")]
+use toolcrib_store::Answers;
 use toolcrib_store::{Database, Runs, Spills, Suspensions};
 
-#[cfg(feature = "http")]
-use super::FileAnswers;
 #[cfg(feature = "mcp")]
 use super::FilePins;
 use super::private_dir::private_dir;
 
 /// What earlier versions kept in files of their own. It is left as it is and not read.
-const FORMER: [&str; 3] = ["runs", "spill", "suspensions"];
+const FORMER: [&str; 4] = ["answers", "runs", "spill", "suspensions"];
 
 /// Names that only a state folder has: one of them is enough.
 const OWN_NAMES: [&str; 8] = [
@@ -144,10 +146,10 @@ impl StateDir {
         FilePins::open(self.dir.join("pins"))
     }
 
-    /// Answers to requests with an `Idempotency-Key`, in `answers`.
+    /// Answers to requests with an `Idempotency-Key`, in the database.
     #[cfg(feature = "http")]
-    pub fn answers(&self) -> io::Result<FileAnswers> {
-        FileAnswers::open(self.dir.join("answers"))
+    pub fn answers(&self) -> io::Result<Answers> {
+        self.database().map(|database| Answers::within(&database, AnswerLimits::default()))
     }
 
     /// Runs, in the database.

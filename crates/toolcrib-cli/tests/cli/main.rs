@@ -20,6 +20,7 @@ mod control_plane;
 mod crib;
 mod doctor;
 mod dry_runs;
+mod fairness;
 mod finding;
 mod finding_servers;
 mod http;

@@ -76,7 +76,7 @@ async fn worker() {
                 suspensions.settle(&running).await.expect("it is the taker");
             }
         }
-        for kept in runs.list("all").await.expect("it works") {
+        for kept in runs.page("all", None, 1_000).await.expect("it works") {
             match runs.save(&kept).await {
                 Ok(version) => say(format!("saved {} {version}\n", kept.id())),
                 Err(StoreError::Conflict) => {}
@@ -163,7 +163,7 @@ async fn four_processes_that_are_killed_lose_double_and_take_nothing_twice() {
     for (id, version) in &told.saved {
         versions.entry(id).or_default().push(*version);
     }
-    for kept in runs.list("all").await.expect("it works") {
+    for kept in runs.page("all", None, 1_000).await.expect("it works") {
         let mut seen = versions.remove(kept.id().as_str()).unwrap_or_default();
         seen.sort_unstable();
         let count = seen.len();

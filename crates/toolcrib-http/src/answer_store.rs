@@ -143,7 +143,11 @@ impl AnswerLimits {
         self.keys.admit("Idempotency-Keys", keys, all)?;
         if bytes >= self.bytes_per_client {
             let what = "bytes of answers under Idempotency-Keys";
-            return Err(Full::new(what, toolcrib_core::bounds::Whose::Identity, self.bytes_per_client));
+            return Err(Full::new(
+                what,
+                toolcrib_core::bounds::Whose::Identity,
+                self.bytes_per_client,
+            ));
         }
         Ok(())
     }

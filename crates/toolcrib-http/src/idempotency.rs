@@ -163,7 +163,8 @@ impl Idempotency {
             });
             answered.await?;
         }
-        let settled = answer.wait_for(Option::is_some).await.map_err(|_| outcome_unknown())?.clone();
+        let settled =
+            answer.wait_for(Option::is_some).await.map_err(|_| outcome_unknown())?.clone();
         Ok(settled.map(|settled| settled.into_response(is_first)).unwrap_or_default())
     }
 }
@@ -190,9 +191,7 @@ async fn once(
     let refused = match store.claim(key, content).await {
         Ok(Claim::New) => None,
         Ok(
-            Claim::Answered { request, .. }
-            | Claim::Working { request }
-            | Claim::Lost { request },
+            Claim::Answered { request, .. } | Claim::Working { request } | Claim::Lost { request },
         ) if request != content => Some(another_request()),
         Ok(Claim::Answered { answer, .. }) => return Settled::before(answer),
         Ok(Claim::Working { .. }) => Some(busy()),

@@ -41,14 +41,12 @@ mod traffic;
 mod unix_socket;
 
 pub use access::Right;
-pub use answer_store::{
-    AnswerError, AnswerKey, AnswerLimits, AnswerStore, Claim, KeptAnswer,
-};
-pub use memory_answers::MemoryAnswers;
+pub use answer_store::{AnswerError, AnswerKey, AnswerLimits, AnswerStore, Claim, KeptAnswer};
 pub use backend::{Backend, Health};
 pub use config::{ClientConfig, DEFAULT_PORT, RESERVED_NAMES, Rate, ServerConfig};
 pub use error::HttpError;
 pub use listen::{InvalidListen, Listen};
+pub use memory_answers::MemoryAnswers;
 pub use owner_client::{OwnerClient, OwnerError, path_segment};
 pub use owner_socket::OwnerSocket;
 pub use server::HttpServer;

@@ -130,7 +130,9 @@ impl AnswerStore for Answers {
                     (answer.status, headers, &answer.body, bytes, &key, tx.server),
                 )?;
                 match settled {
-                    0 => Err(AnswerError::Failed("the key is not this server's any more".to_owned())),
+                    0 => {
+                        Err(AnswerError::Failed("the key is not this server's any more".to_owned()))
+                    }
                     _ => Ok(()),
                 }
             };

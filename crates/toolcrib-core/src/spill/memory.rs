@@ -174,9 +174,7 @@ mod tests {
     #[tokio::test]
     async fn one_identity_pushes_out_no_output_of_another() {
         let limits = SpillLimits { max_bytes: 100, max_owner_bytes: 50, ..SpillLimits::default() };
-        for (limits, kept) in
-            [(limits, 5), (SpillLimits { max_owner_bytes: 100, ..limits }, 9)]
-        {
+        for (limits, kept) in [(limits, 5), (SpillLimits { max_owner_bytes: 100, ..limits }, 9)] {
             let store = MemorySpill::new(limits);
             let of = |user: &str| Owner::of(&ContextValues::new().with("user", user), None);
             let handle = store.put(&of("bob"), Spilled::text("his")).await.unwrap();

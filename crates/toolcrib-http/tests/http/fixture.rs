@@ -18,7 +18,8 @@ use toolcrib_core::run::{MemoryRuns, RunStore};
 use toolcrib_core::suspension::MemorySuspensions;
 use toolcrib_core::{Executor, Registration, Registry, RegistryBuilder, ToolFilter, Toolset};
 use toolcrib_http::{
-    AnswerLimits, AnswerStore, Backend, ClientConfig, HttpError, HttpServer, MemoryAnswers, ServerConfig, ServerSettings, Token,
+    AnswerLimits, AnswerStore, Backend, ClientConfig, HttpError, HttpServer, MemoryAnswers,
+    ServerConfig, ServerSettings, Token,
 };
 use toolcrib_mcp::{McpOptions, McpServer};
 use toolcrib_tool::{

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use toolcrib_core::Answer;
 use toolcrib_core::bounds::Bounds;
 use toolcrib_core::clock::Timestamp;
-use toolcrib_core::run::{RunCursor, MemoryRuns, RunStore};
+use toolcrib_core::run::{MemoryRuns, RunCursor, RunStore};
 use toolcrib_core::suspension::{
     MemorySuspensions, Outcome, Settled, StoreError, SuspensionId, SuspensionStore,
 };

@@ -10,7 +10,7 @@ use serde_json::Value;
 use toolcrib::config::{
     Config, ConfigError, ConfigLayers, LoadedConfig, SandboxRequire, SetupError,
 };
-use toolcrib::control::{ControlPlace, NoControlPlace};
+use toolcrib::control::{ControlPlace, NoControlPlace, running_servers};
 use toolcrib::manifest::Severity;
 use toolcrib::manifest::declaration::UpstreamDeclaration;
 use toolcrib::manifest::lock::{Lock, LockMode};
@@ -296,12 +296,17 @@ pub(crate) fn config(options: &Options) -> anyhow::Result<LoadedConfig> {
 }
 
 pub(crate) fn layers(options: &Options) -> anyhow::Result<ConfigLayers> {
-    let mut layers = ConfigLayers::new().variables(std::env::vars_os());
     let here = match &options.config {
         Some(_) => None,
         None => default_config()?,
     };
-    if let Some(path) = options.config.as_deref().or(here) {
+    layers_over(options, options.config.as_deref().or(here))
+}
+
+/// The layers with this config file.
+fn layers_over(options: &Options, config: Option<&Path>) -> anyhow::Result<ConfigLayers> {
+    let mut layers = ConfigLayers::new().variables(std::env::vars_os());
+    if let Some(path) = config {
         layers = layers.file(path);
     }
     for (key, text) in &options.set {
@@ -380,15 +385,33 @@ fn refused(error: ConfigError) -> anyhow::Error {
     anyhow!("the settings cannot be used: {}", screen::count(problems.len(), "mistake"))
 }
 
-/// Where the servers of this config are found, also where the config is broken: that is shown, and the
-/// servers go on with the settings they have.
+/// Where the servers of this config are found, even if the config is broken: its mistakes are shown, and
+/// the servers keep the settings they have. If there are two configs here, the one that servers run with counts.
 pub(crate) fn control(options: &Options) -> anyhow::Result<Result<ControlPlace, NoControlPlace>> {
-    let (place, problem) = ControlPlace::find(&layers(options)?);
-    if let Some(error) = problem {
-        let error = refused(error);
+    let warn = |error: anyhow::Error| {
         screen::note(format!(
             "{WARNING}warning{WARNING:#}: {error:#}. Running servers keep the settings they have"
         ));
+    };
+    let (place, problem) = match layers(options) {
+        Ok(layers) => ControlPlace::find(&layers),
+        Err(error) if options.config.is_none() => {
+            let configs = DEFAULT_CONFIGS.map(Path::new).into_iter().filter(|path| path.is_file());
+            let places = configs.map(|path| Ok(ControlPlace::find(&layers_over(options, Some(path))?)));
+            let places = places.collect::<anyhow::Result<Vec<_>>>()?;
+            let has_servers = |place: &Result<ControlPlace, NoControlPlace>| {
+                let servers = place.as_ref().ok().and_then(|place| running_servers(place).ok());
+                servers.is_some_and(|servers| !servers.is_empty())
+            };
+            let running = places.into_iter().find(|(place, _)| has_servers(place));
+            let Some(found) = running else { return Err(error) };
+            warn(error);
+            found
+        }
+        Err(error) => return Err(error),
+    };
+    if let Some(error) = problem {
+        warn(refused(error));
     }
     Ok(place)
 }

@@ -15,6 +15,8 @@ use serde_json::Value;
 use tokio::net::UnixStream;
 use tokio::time::timeout;
 
+use crate::owner_socket::may_operate;
+
 /// How long an answer may take; a reload may read thousands of files.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 /// The longest answer that is read, in bytes.
@@ -42,6 +44,8 @@ pub fn path_segment(text: &str) -> String {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnerClient {
     socket: PathBuf,
+    /// Another user than this one and root whose server may answer.
+    owner: Option<u32>,
 }
 
 /// Why a server did not do what its owner asked for.
@@ -67,6 +71,19 @@ pub enum OwnerError {
         /// What went wrong.
         source: io::Error,
     },
+    /// The process that listens at the socket belongs to a user who has no part in this config. Nothing
+    /// was sent to it.
+    #[error(
+        "{} belongs to a process of user {user}, who owns neither this config's state folder nor this \
+         command: nothing was sent to it. Remove the socket if no server of yours made it",
+        socket.display()
+    )]
+    Stranger {
+        /// The socket.
+        socket: PathBuf,
+        /// The user of the process that listens.
+        user: u32,
+    },
     /// What answers at the socket does not speak this protocol.
     #[error("the server at {} gave an answer that cannot be read: {reason}", socket.display())]
     Answer {
@@ -90,7 +107,15 @@ impl OwnerError {
 impl OwnerClient {
     /// A client of the server that listens at `socket`. Nothing is connected yet.
     pub fn new(socket: impl Into<PathBuf>) -> Self {
-        Self { socket: socket.into() }
+        Self { socket: socket.into(), owner: None }
+    }
+
+    /// Also accepts a server of this user. By default only servers of the own user and of root are
+    /// asked: anybody else could have put a socket in the place.
+    #[must_use]
+    pub fn owner(mut self, user: u32) -> Self {
+        self.owner = Some(user);
+        self
     }
 
     /// The socket.
@@ -141,6 +166,10 @@ impl OwnerClient {
         let broken = |source| OwnerError::Connection { socket: self.socket.clone(), source };
         let http = |error: hyper::Error| broken(io::Error::other(error));
         let stream = UnixStream::connect(&self.socket).await.map_err(broken)?;
+        let user = stream.peer_cred().map_err(broken)?.uid();
+        if !may_operate(user) && self.owner != Some(user) {
+            return Err(OwnerError::Stranger { socket: self.socket.clone(), user });
+        }
         let (mut sender, connection) =
             http1::handshake(TokioIo::new(stream)).await.map_err(http)?;
         let body = body.map(|body| Bytes::from(body.to_string())).unwrap_or_default();

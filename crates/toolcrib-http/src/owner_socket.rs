@@ -64,8 +64,8 @@ impl OwnerSocket {
     }
 }
 
-/// Whether a process of this user may operate the server.
-fn may_operate(user: u32) -> bool {
+/// Whether a process of this user may operate the server, and may be the server of this process.
+pub(crate) fn may_operate(user: u32) -> bool {
     user == rustix::process::geteuid().as_raw() || user == ROOT
 }
 

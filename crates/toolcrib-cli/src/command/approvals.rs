@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use toolcrib::control::{OwnerError, RunningServer, path_segment};
 use toolcrib::manifest::units::HumanDuration;
-use toolcrib::tool::{canonical_json, fully_visible};
+use toolcrib::tool::{canonical_json, fully_visible, is_unseen};
 
 use super::columns::Columns;
 use super::running::{self, WHICH};
@@ -19,6 +19,9 @@ use crate::{Exit, runtime};
 const NOT_FOUND: u16 = 404;
 /// The length of an id.
 const ID_DIGITS: usize = 32;
+/// The fewest characters of an id that decide on a call. Ids are random and callers learn theirs: with 48
+/// bits nobody makes enough calls to get one that begins like another.
+const DECIDED_DIGITS: usize = 12;
 /// Characters of the arguments that a listing shows.
 const GIST: usize = 60;
 
@@ -26,9 +29,9 @@ const GIST: usize = 60;
 #[command(after_help = format!("Examples:
   toolcrib approvals
   toolcrib approvals show 7f3a
-  toolcrib approvals approve 7f3a
-  toolcrib approvals approve 7f3a --arguments '{{\"path\": \"notes.txt\"}}'
-  toolcrib approvals deny 7f3a --message 'use the staging host'
+  toolcrib approvals approve 7f3a09c2d41e
+  toolcrib approvals approve 7f3a09c2d41e --arguments '{{\"path\": \"notes.txt\"}}'
+  toolcrib approvals deny 7f3a09c2d41e --message 'use the staging host'
 
 A call that is approved runs as whoever made it. Secrets in arguments are masked.\n\n{WHICH} `show`, \
 `approve` and `deny` also exit with 1 where no call waits under the id, and `approve` where the call was \
@@ -68,7 +71,7 @@ struct ShowOptions {
 
 #[derive(Debug, Args)]
 struct ApproveOptions {
-    /// The id, as `toolcrib approvals` lists it, or its beginning where that is unique
+    /// The id, as `toolcrib approvals` lists it, or at least 12 characters of its beginning
     id: String,
     /// Run the call with these arguments instead: a JSON object, checked like any
     #[arg(long, value_name = "JSON", value_parser = object)]
@@ -79,7 +82,7 @@ struct ApproveOptions {
 
 #[derive(Debug, Args)]
 struct DenyOptions {
-    /// The id, as `toolcrib approvals` lists it, or its beginning where that is unique
+    /// The id, as `toolcrib approvals` lists it, or at least 12 characters of its beginning
     id: String,
     /// Why, for the model that made the call
     #[arg(long, value_name = "TEXT")]
@@ -167,13 +170,13 @@ fn list(servers: &[RunningServer], output: JsonOutput) -> anyhow::Result<Exit> {
         screen::note("no call waits for approval");
     } else {
         let columns = Columns::new(["ID", "TOOL", "ASKED BY", "WAITS", "ARGUMENTS"]);
-        screen::out(columns.rows(waiting.iter().map(for_terminal).map(|call| {
+        screen::out(columns.rows(waiting.iter().map(|call| {
             [
-                text(&call["id"]).to_owned(),
-                text(&call["tool"]).to_owned(),
-                asker(&call),
+                seen(&call["id"]),
+                seen(&call["tool"]),
+                asker(call),
                 remaining(&call["expires_at"]),
-                gist(&canonical_json(&call["arguments"])),
+                gist(&visible_json(&canonical_json(&call["arguments"]))),
             ]
         })))?;
     }
@@ -185,17 +188,26 @@ fn of_server(server: &RunningServer, mut call: Value) -> Value {
     call
 }
 
-/// A call as a terminal may show it: what its caller sent cannot move the cursor, turn text around or hide.
-fn for_terminal(value: &Value) -> Value {
-    match value {
-        Value::String(text) => Value::from(fully_visible(text)),
-        Value::Array(items) => items.iter().map(for_terminal).collect(),
-        Value::Object(entries) => entries
-            .iter()
-            .map(|(key, value)| (fully_visible(key).into_owned(), for_terminal(value)))
-            .collect(),
-        other => other.clone(),
+/// JSON as a terminal may show it: characters that move the cursor, turn text around or hide are written
+/// with JSON's own escapes, so that no two values look the same.
+fn visible_json(json: &str) -> String {
+    let mut shown = String::with_capacity(json.len());
+    for character in json.chars() {
+        // JSON has escaped those within texts already; here they are white space.
+        if matches!(character, '\n' | ' ') || !is_unseen(character) {
+            shown.push(character);
+        } else {
+            for unit in character.encode_utf16(&mut [0; 2]) {
+                let _ = write!(shown, "\\u{unit:04x}");
+            }
+        }
     }
+    shown
+}
+
+/// A text of a few words as a terminal may show it.
+fn seen(value: &Value) -> String {
+    fully_visible(text(value)).into_owned()
 }
 
 fn show(servers: &[RunningServer], own: &ShowOptions) -> anyhow::Result<Exit> {
@@ -208,7 +220,7 @@ fn show(servers: &[RunningServer], own: &ShowOptions) -> anyhow::Result<Exit> {
     if own.output.json {
         screen::json(&call)?;
     } else {
-        screen::out(page(&for_terminal(&call)).trim_end())?;
+        screen::out(page(&call).trim_end())?;
     }
     Ok(Exit::Success)
 }
@@ -219,6 +231,14 @@ fn decide(
     decision: &Value,
     output: JsonOutput,
 ) -> anyhow::Result<Exit> {
+    if given.len() < DECIDED_DIGITS {
+        // A client that makes calls until one has a short beginning would have that one approved.
+        screen::note(format!(
+            "`{}` is too short to decide on a call: give at least {DECIDED_DIGITS} characters of the id",
+            fully_visible(given)
+        ));
+        return Ok(Exit::Failure);
+    }
     let Some(id) = whole_id(servers, given)? else { return Ok(Exit::Failure) };
     let path = format!("/v1/approvals/{}", path_segment(&id));
     let post = async |server: &RunningServer| server.client.post(&path, Some(decision)).await;
@@ -230,7 +250,7 @@ fn decide(
     if output.json {
         screen::json(&of_server(server, answer))?;
     } else if approves {
-        let said = approved(&for_terminal(&answer["outcome"]));
+        let said = approved(&answer["outcome"]);
         screen::out(format!("approved {STRONG}{id}{STRONG:#}{said}"))?;
     } else {
         screen::out(format!("denied {STRONG}{id}{STRONG:#}"))?;
@@ -240,7 +260,7 @@ fn decide(
 
 /// What became of an approved call, as the rest of a sentence.
 fn approved(outcome: &Value) -> String {
-    let why = format!("{} ({})", text(&outcome["message"]), text(&outcome["kind"]));
+    let why = format!("{} ({})", seen(&outcome["message"]), seen(&outcome["kind"]));
     match text(&outcome["status"]) {
         "succeeded" => ": the call succeeded".to_owned(),
         "refused" => format!(", but the call was refused: {why}"),
@@ -271,10 +291,9 @@ fn whole_id(servers: &[RunningServer], given: &str) -> anyhow::Result<Option<Str
         }
         [call] => Ok(Some(text(&call["id"]).to_owned())),
         several => {
-            let ids = several.iter().map(|call| {
-                let call = for_terminal(call);
-                format!("\n  {}  {}", text(&call["id"]), text(&call["tool"]))
-            });
+            let ids = several
+                .iter()
+                .map(|call| format!("\n  {}  {}", seen(&call["id"]), seen(&call["tool"])));
             screen::note(format!(
                 "{} calls wait whose id begins with {given}; give more of the id:{}",
                 several.len(),
@@ -316,8 +335,8 @@ fn first<'s>(
 fn page(call: &Value) -> String {
     let mut page = format!(
         "{STRONG}{}{STRONG:#} {FAINT}{}{FAINT:#}\n",
-        text(&call["tool"]),
-        text(&call["id"])
+        seen(&call["tool"]),
+        seen(&call["id"])
     );
     let mut line = |head: &str, value: &str| {
         if !value.is_empty() {
@@ -325,20 +344,20 @@ fn page(call: &Value) -> String {
         }
     };
     line("asked by", &asker(call));
-    line("session", text(&call["session"]));
-    line("rule", text(&call["rule"]));
-    line("reason", text(&call["reason"]));
+    line("session", &seen(&call["session"]));
+    line("rule", &seen(&call["rule"]));
+    line("reason", &seen(&call["reason"]));
     line("waits", &remaining(&call["expires_at"]));
     line("server", &call["pid"].to_string());
-    line("digest", text(&call["digest"]));
+    line("digest", &seen(&call["digest"]));
     for (key, head) in
         [("arguments", "arguments"), ("injected", "injected values"), ("plan", "plan")]
     {
         let shown = match &call[key] {
             Value::Null => continue,
             Value::Object(entries) if entries.is_empty() && key == "injected" => continue,
-            Value::String(text) => text.clone(),
-            value => serde_json::to_string_pretty(value).unwrap_or_default(),
+            Value::String(text) if text.lines().all(|line| fully_visible(line) == line) => text.clone(),
+            value => visible_json(&serde_json::to_string_pretty(value).unwrap_or_default()),
         };
         let _ = writeln!(page, "  {head}\n{}", indented(&shown));
     }
@@ -356,7 +375,8 @@ fn asker(call: &Value) -> String {
     let known = ["user", "tenant", "client"].into_iter().filter(|key| !asker[*key].is_null());
     let said = known.map(|key| {
         let value = &asker[key];
-        format!("{key} {}", value.as_str().map_or_else(|| value.to_string(), str::to_owned))
+        let shown = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        format!("{key} {}", fully_visible(&shown))
     });
     let said: Vec<_> = said.collect();
     if said.is_empty() { "the host".to_owned() } else { said.join(", ") }
@@ -409,11 +429,26 @@ mod tests {
     fn nothing_that_a_caller_sent_hides_on_the_screen_of_an_approver() {
         let call =
             json!({"tool": "bash", "arguments": {"command": "a\u{202e}b\u{9b}2J\u{2028}c\nd"}});
-        let page = page(&for_terminal(&call));
+        let page = page(&call);
         for unseen in ['\u{202e}', '\u{9b}', '\u{2028}'] {
             assert!(!page.contains(unseen), "{page:?}");
         }
-        assert!(page.contains(r"a\\u{202e}b\\u{9b}2J\\u{2028}c\\nd"), "{page}");
+        assert!(page.contains(r"a\u202eb\u009b2J\u2028c\nd"), "{page}");
+    }
+
+    #[test]
+    fn two_commands_that_differ_never_look_the_same() {
+        let shown = |command: &str| {
+            page(&json!({"tool": "bash", "arguments": {"command": command}, "plan": command}))
+        };
+        for (one, other) in [
+            ("echo hi #\nrm x", r"echo hi #\nrm x"),
+            ("a\u{202e}b", r"a\u{202e}b"),
+            ("a\u{202e}b", r"a\u202eb"),
+            ("a\u{e0041}b", r"a\udb40\udc41b"),
+        ] {
+            assert_ne!(shown(one), shown(other));
+        }
     }
 
     #[test]

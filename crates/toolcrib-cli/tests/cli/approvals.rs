@@ -162,7 +162,10 @@ fn an_id_may_be_given_by_a_unique_beginning_and_an_ambiguous_one_lists_the_ids()
     let ids = waiting(&crib);
     let of = |digit: &str| ids.iter().filter(|id| id.starts_with(digit)).collect::<Vec<_>>();
     let shared = ids.iter().map(|id| of(&id[..1])).find(|same| same.len() > 1).expect("two");
-    let ambiguous = crib.run(&["approvals", "approve", &shared[0][..1]]);
+    let short = crib.run(&["approvals", "approve", &shared[0][..11]]);
+    assert_eq!(short.code, Some(1), "{short:?}");
+    assert!(short.stderr.contains("at least 12 characters"), "{short:?}");
+    let ambiguous = crib.run(&["approvals", "show", &shared[0][..1]]);
     assert_eq!(ambiguous.code, Some(1), "{ambiguous:?}");
     assert!(shared.iter().all(|id| ambiguous.stderr.contains(*id)), "{ambiguous:?}");
     assert_eq!(waiting(&crib).len(), 17, "nothing was decided");

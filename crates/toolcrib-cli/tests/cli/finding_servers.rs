@@ -121,6 +121,23 @@ fn servers_are_found_and_asked_with_a_broken_config() {
 }
 
 #[test]
+fn a_second_config_that_a_program_made_does_not_keep_the_operator_from_the_server() {
+    let crib = Crib::new(&[]);
+    crib.config("state: {dir: own}\n");
+    let server = Server::spawn(&crib, serve());
+    until(&crib, &["status"], |run| run.code == Some(0));
+    std::fs::write(crib.path().join("config.toml"), "x = 1\n").unwrap();
+    for look in [&["status"][..], &["approvals"], &["stats"]] {
+        let found = crib.run(look);
+        assert_eq!(found.code, Some(0), "{found:?}");
+        assert!(found.stderr.contains("warning: there are two config files here"), "{found:?}");
+    }
+    drop(server);
+    let alone = crib.run(&["status"]);
+    assert_eq!(alone.code, Some(2), "{alone:?}");
+}
+
+#[test]
 fn a_start_and_the_status_name_what_is_unavailable_and_names_that_match_nothing() {
     let crib = Crib::new(&[]);
     let tools: Vec<String> = (0..7)

@@ -21,42 +21,103 @@ pub(super) fn reaches_system(path: &Path, host: &RunnerHost) -> bool {
     !is_in_workspace(path, host) && spellings(path).iter().any(meets)
 }
 
-/// Folders that hold something secret among much that is not: a grant of the whole folder, or of
-/// a folder around it, needs the operator's word. Single files and folders in them do not, except for
-/// those in [`SECRET`].
-const SECRET_IN_PART: [&str; 5] = ["/etc", "/proc", "/root", "/run", "/var/run"];
-
-/// Secret places: a grant of one, or of anything in it, needs the operator's word.
-const SECRET: [&str; 7] = [
-    "/etc/gshadow",
-    "/etc/shadow",
-    "/etc/ssl/private",
-    "/etc/sudoers",
-    "/etc/sudoers.d",
+/// Secret places: a grant of one, of anything in it, or of a folder around it needs the operator's word.
+/// What is public in them is in [`PUBLIC`]; of `/proc`, everything but processes and [`SECRET_IN_PROC`] is.
+const SECRET: [&str; 15] = [
+    "/boot",
+    "/etc",
+    "/home",
+    "/proc",
     "/root",
+    "/run",
+    "/var/backups",
+    "/var/lib/containerd",
     "/var/lib/docker",
+    "/var/lib/kubelet",
+    "/var/lib/private",
+    "/var/lib/sss",
+    "/var/mail",
+    "/var/run",
+    "/var/spool",
 ];
+
+/// Files and folders in secret places that every user may read on common distributions.
+const PUBLIC: [&str; 49] = [
+    "/etc/alternatives",
+    "/etc/ca-certificates",
+    "/etc/ca-certificates.conf",
+    "/etc/crypto-policies",
+    "/etc/debian_version",
+    "/etc/fonts",
+    "/etc/fstab",
+    "/etc/gai.conf",
+    "/etc/group",
+    "/etc/host.conf",
+    "/etc/hostname",
+    "/etc/hosts",
+    "/etc/inputrc",
+    "/etc/issue",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/locale.alias",
+    "/etc/locale.conf",
+    "/etc/localtime",
+    "/etc/login.defs",
+    "/etc/lsb-release",
+    "/etc/machine-id",
+    "/etc/magic",
+    "/etc/mime.types",
+    "/etc/mtab",
+    "/etc/networks",
+    "/etc/nsswitch.conf",
+    "/etc/os-release",
+    "/etc/passwd",
+    "/etc/pki/ca-trust",
+    "/etc/pki/tls/cert.pem",
+    "/etc/pki/tls/certs",
+    "/etc/protocols",
+    "/etc/redhat-release",
+    "/etc/resolv.conf",
+    "/etc/rpc",
+    "/etc/services",
+    "/etc/shells",
+    "/etc/ssl/cert.pem",
+    "/etc/ssl/certs",
+    "/etc/ssl/openssl.cnf",
+    "/etc/terminfo",
+    "/etc/timezone",
+    "/run/systemd/resolve",
+    "/run/systemd/sessions",
+    "/run/systemd/users",
+    "/run/udev/data",
+    "/run/utmp",
+];
+
+/// What tells of memory, keys or all processes, in `/proc`.
+const SECRET_IN_PROC: [&str; 8] =
+    ["kcore", "key-users", "keys", "kmsg", "kpagecount", "sched_debug", "timer_list", "vmcore"];
 
 /// Whether a program that reads this path outside the workspace could learn what the system keeps from
 /// most of its users, or could talk to a service through its socket: the passwords of users, the
 /// command lines of other processes, the containers of a Docker daemon.
 pub(super) fn reaches_exposed(path: &Path, host: &RunnerHost) -> bool {
     let is_exposed = |path: &PathBuf| {
-        SECRET_IN_PART.iter().any(|folder| Path::new(folder).starts_with(path))
-            || SECRET.iter().any(|place| path.starts_with(place))
-            || is_of_another_process(path)
-            || is_control_socket(path)
+        let meets = |place: &&str| path.starts_with(place) || Path::new(place).starts_with(path);
+        let public = PUBLIC.iter().any(|place| path.starts_with(place)) || is_public_in_proc(path);
+        (SECRET.iter().any(|place| meets(&place)) && !public) || is_control_socket(path)
     };
     !is_in_workspace(path, host) && spellings(path).iter().any(is_exposed)
 }
 
-/// Whether this is a path in the folder that `/proc` has for a process other than this one.
-fn is_of_another_process(path: &Path) -> bool {
+/// Whether this is a path in `/proc` that tells of the system, or of the process that reads it.
+fn is_public_in_proc(path: &Path) -> bool {
     let Ok(rest) = path.strip_prefix("/proc") else { return false };
     let Some(Component::Normal(name)) = rest.components().next() else { return false };
-    let process = name.to_str().and_then(|name| name.parse::<u32>().ok());
+    let Some(name) = name.to_str() else { return false };
     // `/proc/self` leads to the folder of this process.
-    process.is_some_and(|process| process != std::process::id())
+    let process = name.parse::<u32>().ok();
+    process.is_none_or(|process| process == std::process::id()) && !SECRET_IN_PROC.contains(&name)
 }
 
 /// Whether this is a socket, or by its name the socket or the folder of sockets of a container
@@ -198,19 +259,28 @@ mod tests {
         for path in [
             "/etc",
             "/etc/",
+            "/etc/kubernetes",
+            "/etc/shadow-",
+            "/etc/ssh/ssh_host_rsa_key",
+            "/etc/ssl",
             "/etc/shadow",
             "/etc/ssl/private/key.pem",
             "/etc/sudoers.d",
             "/proc",
             "/proc/1",
             "/proc/1/cmdline",
+            "/home",
+            "/home/somebody/notes",
+            "/proc/kcore",
             "/root",
             "/root/notes",
             "/run",
+            "/run/secrets/token",
             "/run/docker.sock",
             "/run/podman/podman.sock",
             "/usr/../etc",
             "/var",
+            "/var/backups/shadow.bak",
             "/var/run",
             "/var/run/docker.sock",
         ] {
@@ -226,7 +296,6 @@ mod tests {
             "/etc/hosts",
             "/etc/localtime",
             "/etc/passwd",
-            "/etc/ssl",
             "/etc/ssl/certs",
             "/proc/cpuinfo",
             "/proc/self/mountinfo",

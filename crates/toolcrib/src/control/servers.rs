@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt as _, symlink};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
@@ -108,6 +108,8 @@ fn servers_in(folder: &Path) -> io::Result<Vec<RunningServer>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(error),
     };
+    // The server may run as the user whose folder this is.
+    let owner = fs::metadata(folder)?.uid();
     let mut servers = Vec::new();
     for entry in entries {
         let found = entry?.path();
@@ -122,7 +124,8 @@ fn servers_in(folder: &Path) -> io::Result<Vec<RunningServer>> {
         if gone {
             let _ = fs::remove_file(&found);
         } else if let Ok(socket) = socket {
-            servers.push(RunningServer { pid, client: OwnerClient::new(socket.clone()), socket });
+            let client = OwnerClient::new(socket.clone()).owner(owner);
+            servers.push(RunningServer { pid, client, socket });
         }
     }
     Ok(servers)

@@ -252,7 +252,7 @@ fn grants_that_reach_the_home_folder_need_the_word() {
             assert!(reason.contains(&word), "{verb} {grant}: {reason}");
         }
     }
-    for grant in ["/usr", "/etc/ssl", "data", "/proc/cpuinfo"] {
+    for grant in ["/usr", "/etc/ssl/certs", "data", "/proc/cpuinfo"] {
         assert_eq!(listed(&format!("{{read: ['{grant}']}}"), ""), "", "{grant}");
     }
     let at_home = format!("    cwd: '{}'\n", home.display());

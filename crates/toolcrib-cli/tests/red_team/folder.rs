@@ -116,6 +116,9 @@ impl Folder {
                 &folder.state().join("planted.txt"),
                 &format!("{PLANTED}{}\n", Words::get().state),
             );
+            // As an earlier server left it: a folder without anything of toolcrib's is refused.
+            fs::create_dir(folder.state().join("control")).unwrap();
+            mode(&folder.state().join("control"), 0o700);
             mode(&folder.state(), 0o700);
             let lock = folder.lock(with_binary);
             write(&folder.site().join("toolcrib.lock"), lock);

@@ -8,7 +8,7 @@ use toolcrib_testkit::covering::{covering, every_two, product};
 use crate::dimensions::{Files, Goal, Right, Row, Surface, Tool};
 use crate::possible::possible;
 use crate::report;
-use crate::run::{Verdict, run};
+use crate::run::{NOT_ROOT, TIME_OVER, Verdict, run};
 
 /// Rows of the gate, at most.
 const MOST: usize = 1_000;
@@ -140,6 +140,25 @@ fn held(goals: &[Goal]) {
         })
         .collect();
     assert!(reached.is_empty(), "{} rows were reached:\n{}", reached.len(), reached.join("\n"));
+}
+
+/// A row that could not be tried proves nothing: a server that does not start, a deed that does not work
+/// where it is allowed.
+#[test]
+fn every_row_was_tried() {
+    if expects_reached() {
+        return;
+    }
+    let untried: Vec<String> = verdicts()
+        .iter()
+        .filter_map(|(row, verdict)| match verdict {
+            Verdict::Skipped(reason) if reason != NOT_ROOT && reason != TIME_OVER => {
+                Some(format!("{}: {reason}", row.name()))
+            }
+            _ => None,
+        })
+        .collect();
+    assert!(untried.is_empty(), "{} rows were not tried:\n{}", untried.len(), untried.join("\n"));
 }
 
 #[test]

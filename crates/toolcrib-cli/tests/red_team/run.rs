@@ -24,6 +24,11 @@ pub(crate) enum Verdict {
     Skipped(String),
 }
 
+/// Why rows of another user are skipped.
+pub(crate) const NOT_ROOT: &str = "the tests do not run as root";
+/// Why the last rows are skipped.
+pub(crate) const TIME_OVER: &str = "the time for all rows was over";
+
 /// Rows of one kind of server that are tried one after the other.
 type Portion = (Kind, Vec<Row>);
 
@@ -93,9 +98,9 @@ fn portion(kind: Kind, rows: &[Row], end: Instant) -> Vec<(Row, Verdict)> {
     let mut alive = HashMap::new();
     for (number, row) in rows.iter().enumerate() {
         let verdict = if Instant::now() > end {
-            Verdict::Skipped("the time for all rows was over".to_owned())
+            Verdict::Skipped(TIME_OVER.to_owned())
         } else if kind.user == User::Root && !is_root() {
-            Verdict::Skipped("the tests do not run as root".to_owned())
+            Verdict::Skipped(NOT_ROOT.to_owned())
         } else if let Err(reason) = known(row.right) {
             Verdict::Skipped(reason)
         } else {

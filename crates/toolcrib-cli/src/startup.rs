@@ -397,7 +397,8 @@ pub(crate) fn control(options: &Options) -> anyhow::Result<Result<ControlPlace, 
         Ok(layers) => ControlPlace::find(&layers),
         Err(error) if options.config.is_none() => {
             let configs = DEFAULT_CONFIGS.map(Path::new).into_iter().filter(|path| path.is_file());
-            let places = configs.map(|path| Ok(ControlPlace::find(&layers_over(options, Some(path))?)));
+            let places =
+                configs.map(|path| Ok(ControlPlace::find(&layers_over(options, Some(path))?)));
             let places = places.collect::<anyhow::Result<Vec<_>>>()?;
             let has_servers = |place: &Result<ControlPlace, NoControlPlace>| {
                 let servers = place.as_ref().ok().and_then(|place| running_servers(place).ok());

@@ -356,7 +356,9 @@ fn page(call: &Value) -> String {
         let shown = match &call[key] {
             Value::Null => continue,
             Value::Object(entries) if entries.is_empty() && key == "injected" => continue,
-            Value::String(text) if text.lines().all(|line| fully_visible(line) == line) => text.clone(),
+            Value::String(text) if text.lines().all(|line| fully_visible(line) == line) => {
+                text.clone()
+            }
             value => visible_json(&serde_json::to_string_pretty(value).unwrap_or_default()),
         };
         let _ = writeln!(page, "  {head}\n{}", indented(&shown));

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 use toolcrib::Toolcrib;
+use toolcrib::core::clock::{Clock as _, SystemClock};
 use toolcrib::manifest::declaration::UpstreamDeclaration;
-use toolcrib::mcp::upstream::{PinStore as _, UpstreamState, UpstreamStatus};
-use toolcrib::stores::FilePins;
+use toolcrib::mcp::upstream::{UpstreamState, UpstreamStatus};
+use toolcrib::stores::{DatabasePins, PinnedTools};
 use toolcrib::tool::fully_visible;
 
 use crate::screen::{FAINT, STRONG, WARNING, note};
@@ -78,13 +79,13 @@ pub(crate) fn records(crib: &Toolcrib) -> Value {
 }
 
 /// The tools of an MCP server that was not asked, as they are pinned.
-pub(crate) struct PinnedTools {
+pub(crate) struct Pinned {
     pub(crate) upstream: String,
     pub(crate) tools: Vec<String>,
     age: String,
 }
 
-impl PinnedTools {
+impl Pinned {
     /// Names them on standard error.
     pub(crate) fn say(&self) {
         let tools: Vec<_> = self.tools.iter().map(|tool| fully_visible(tool)).collect();
@@ -102,13 +103,13 @@ fn say_not_asked(upstream: &str, line: &str) {
 }
 
 /// The pinned tools that are `wanted`, by the server that has them.
-pub(crate) fn pinned_tools(started: &Started, wanted: impl Fn(&str) -> bool) -> Vec<PinnedTools> {
+pub(crate) fn pinned_tools(started: &Started, wanted: impl Fn(&str) -> bool) -> Vec<Pinned> {
     let upstreams = started.manifests.files().upstreams();
     let of = |upstream: &UpstreamDeclaration| {
         let (mut tools, age) = pinned(started, &upstream.name)?;
         tools.retain(|tool| wanted(tool));
         let upstream = upstream.name.clone();
-        (!tools.is_empty()).then_some(PinnedTools { upstream, tools, age })
+        (!tools.is_empty()).then_some(Pinned { upstream, tools, age })
     };
     upstreams.filter_map(of).collect()
 }
@@ -143,15 +144,16 @@ pub(crate) fn say_what_is_pinned_of(started: &Started, tool: &str) {
 
 /// The names of a server's tools that are pinned, and how long ago the last was.
 fn pinned(started: &Started, upstream: &str) -> Option<(Vec<String>, String)> {
-    let folder = started.config.state.dir.as_ref()?.join("pins");
-    let pins = FilePins::open(folder.is_dir().then_some(folder)?).ok()?;
-    let tools: Vec<_> = pins.pins(upstream).ok()?.into_keys().collect();
-    let age = pins.last_change(upstream)?.elapsed().unwrap_or_default().as_secs();
+    let PinnedTools { tools, changed_at } =
+        DatabasePins::pinned_tools(started.config.state.dir.as_ref()?, upstream)
+            .inspect_err(|error| tracing::warn!(%error, "pins cannot be read"))
+            .ok()??;
+    let age = SystemClock.now().since(changed_at).as_secs();
     let age = match age {
         ..120 => format!("{age} s"),
         120..7_200 => format!("{} min", age / 60),
         7_200..172_800 => format!("{} h", age / 3_600),
         _ => format!("{} days", age / 86_400),
     };
-    (!tools.is_empty()).then_some((tools, age))
+    Some((tools, age))
 }

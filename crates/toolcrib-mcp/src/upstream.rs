@@ -26,7 +26,7 @@ mod status;
 mod tool;
 
 pub use http::HttpServer;
-pub use pins::{MemoryPins, PinStore};
+pub use pins::{MemoryPins, PinStore, Pins};
 pub use publish::Unaccepted;
 pub use reading::LinkedResources;
 pub(crate) use reading::Unread;

@@ -60,18 +60,7 @@ impl Database {
 
     /// As [`open`](Self::open), with a clock of its own for what grows old in it.
     pub fn open_with_clock(dir: &Path, clock: Arc<dyn Clock>) -> Result<Self, DatabaseError> {
-        let place = Place::Folder(dir.to_owned());
-        // Until everything is open, nobody else opens it.
-        let _opening = prepare(dir)?;
-        let mut writer = connect(&place)?;
-        let mode: String = writer
-            .pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))
-            .map_err(|error| place.failure(error))?;
-        if !mode.eq_ignore_ascii_case("wal") {
-            let problem = format!("SQLite's write-ahead log does not work there (mode {mode})");
-            return Err(DatabaseError::Unfit { dir: dir.display().to_string(), problem });
-        }
-        migrate(&mut writer, &place)?;
+        let (place, mut writer) = make(dir)?;
         let server = Server::register(&mut writer, &place, clock.now())?;
         let mut readers = Vec::with_capacity(READERS);
         for _ in 0..READERS {
@@ -189,7 +178,24 @@ impl fmt::Debug for Database {
     }
 }
 
-fn connect(place: &Place) -> Result<Connection, DatabaseError> {
+/// Opens the database of a folder, made and brought up to date if need be.
+pub(crate) fn make(dir: &Path) -> Result<(Place, Connection), DatabaseError> {
+    let place = Place::Folder(dir.to_owned());
+    // Until it is as it should be, nobody else opens it.
+    let _opening = prepare(dir)?;
+    let mut connection = connect(&place)?;
+    let mode: String = connection
+        .pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))
+        .map_err(|error| place.failure(error))?;
+    if !mode.eq_ignore_ascii_case("wal") {
+        let problem = format!("SQLite's write-ahead log does not work there (mode {mode})");
+        return Err(DatabaseError::Unfit { dir: dir.display().to_string(), problem });
+    }
+    migrate(&mut connection, &place)?;
+    Ok((place, connection))
+}
+
+pub(crate) fn connect(place: &Place) -> Result<Connection, DatabaseError> {
     let failed = |error| place.failure(error);
     let connection = match place.file() {
         None => Connection::open_in_memory(),

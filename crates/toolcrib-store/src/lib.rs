@@ -11,7 +11,10 @@
 mod answers;
 mod database;
 mod error;
+mod glance;
 mod owner;
+#[cfg(feature = "mcp")]
+mod pins;
 mod place;
 mod record;
 mod runs;
@@ -19,6 +22,7 @@ mod schema;
 mod servers;
 mod spills;
 mod suspensions;
+mod trust;
 mod tx;
 mod worker;
 
@@ -28,9 +32,12 @@ use toolcrib_core::clock::Timestamp;
 pub use answers::Answers;
 pub use database::Database;
 pub use error::DatabaseError;
+#[cfg(feature = "mcp")]
+pub use pins::{DatabasePins, PinnedTools};
 pub use runs::Runs;
 pub use spills::Spills;
 pub use suspensions::Suspensions;
+pub use trust::{TrustTable, Trusted};
 
 /// A moment as it is stored; the end of all time for what is beyond SQLite's numbers.
 fn millis(time: Timestamp) -> i64 {

@@ -14,6 +14,7 @@ const MIGRATIONS: &[Step] = &[
     },
     Step { tables: include_str!("schema/002_spills.sql"), counted: &["spills"] },
     Step { tables: include_str!("schema/003_answers.sql"), counted: &["answers"] },
+    Step { tables: include_str!("schema/004_pins_trust.sql"), counted: &[] },
 ];
 
 /// `toolcrib` databases say so in their header, so that no other program's file is changed by mistake.
@@ -32,18 +33,13 @@ pub(crate) fn migrate(connection: &mut Connection, place: &Place) -> Result<(), 
         connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
     let pragma = |name| transaction.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
     let application = pragma("application_id").map_err(failed)?;
-    let found = pragma("user_version").map_err(failed)?;
     let tables: i64 = transaction
         .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
         .map_err(failed)?;
     if application != APPLICATION_ID && (tables > 0 || application != 0) {
         return Err(DatabaseError::Foreign { place: place.to_string() });
     }
-    let known = MIGRATIONS.len();
-    let done = usize::try_from(found).unwrap_or(usize::MAX);
-    if done > known {
-        return Err(DatabaseError::Newer { place: place.to_string(), found, known });
-    }
+    let done = version(&transaction, place)?;
     for (step, version) in MIGRATIONS.iter().zip(1_i32..).skip(done) {
         transaction.execute_batch(step.tables).map_err(failed)?;
         for table in step.counted {
@@ -55,6 +51,22 @@ pub(crate) fn migrate(connection: &mut Connection, place: &Place) -> Result<(), 
         transaction.pragma_update(None, "application_id", APPLICATION_ID).map_err(failed)?;
     }
     transaction.commit().map_err(failed)
+}
+
+/// The version of a database's schema; 0 where nothing has been made yet. Refuses a newer one.
+pub(crate) fn version(connection: &Connection, place: &Place) -> Result<usize, DatabaseError> {
+    let found = connection.pragma_query_value(None, "user_version", |row| row.get::<_, i32>(0));
+    let found = found.map_err(|error| place.failure(error))?;
+    let known = MIGRATIONS.len();
+    match usize::try_from(found) {
+        Ok(version) if version <= known => Ok(version),
+        _ => Err(DatabaseError::Newer { place: place.to_string(), found, known }),
+    }
+}
+
+/// Whether a database has all that this program knows.
+pub(crate) fn is_current(connection: &Connection, place: &Place) -> Result<bool, DatabaseError> {
+    version(connection, place).map(|version| version == MIGRATIONS.len())
 }
 
 /// Triggers that keep count of a table's rows, for each owner and in all.

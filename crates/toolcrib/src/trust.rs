@@ -92,7 +92,7 @@ impl Trust for TrustKeeper {
     }
 
     fn files(&self) -> Vec<PathBuf> {
-        self.record.iter().map(|record| record.path().to_owned()).collect()
+        self.record.iter().map(TrustRecord::watched).collect()
     }
 
     fn take_over(&self, named: &[String]) {
@@ -144,13 +144,7 @@ impl LockKeeper {
 
 /// What `toolcrib trust` records of a declaration.
 pub fn trusted(kind: Kind, file: &str, name: &str, digest: &str) -> Trusted {
-    Trusted {
-        kind: kind.as_str().to_owned(),
-        unit: plain(Path::new(file)),
-        name: name.to_owned(),
-        digest: digest.to_owned(),
-        shown: None,
-    }
+    Trusted::new(kind.as_str(), plain(Path::new(file)), name, digest)
 }
 
 /// The path as one absolute text without `.` and `..`.

@@ -10,7 +10,7 @@ use super::columns::{Columns, gist};
 use crate::options::{ConnectChoice, JsonOutput, Options, ToolsetChoice};
 use crate::screen::{self, FAINT};
 use crate::startup::Started;
-use crate::upstreams::PinnedTools;
+use crate::upstreams::Pinned;
 use crate::{Exit, runtime, startup, upstreams};
 
 #[derive(Debug, Args)]
@@ -65,11 +65,7 @@ fn is_meant(name: &str, words: &[String]) -> bool {
 }
 
 /// Searches the tools that are there; `pinned` are those of MCP servers that were not asked.
-fn searched(
-    started: &Started,
-    own: &SearchOptions,
-    pinned: &[PinnedTools],
-) -> anyhow::Result<Exit> {
+fn searched(started: &Started, own: &SearchOptions, pinned: &[Pinned]) -> anyhow::Result<Exit> {
     let crib = &started.crib;
     let turn = crib.executor().turn(own.toolset.turn_options(crib)?);
     let question = own.words.join(" ");
@@ -116,7 +112,7 @@ fn searched(
         }
     }
     if !own.output.json {
-        pinned.iter().for_each(PinnedTools::say);
+        pinned.iter().for_each(Pinned::say);
     }
     let is_found = !found.is_empty() || !pinned.is_empty();
     Ok(if is_found { Exit::Success } else { Exit::Failure })

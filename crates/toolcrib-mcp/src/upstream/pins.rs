@@ -2,36 +2,76 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use toolcrib_core::fingerprint::Fingerprint;
+use toolcrib_core::suspension::StoreError;
+use toolcrib_tool::BoxFuture;
+
+/// The pins of one upstream, by the tool's name here.
+pub type Pins = BTreeMap<String, Fingerprint>;
 
 /// Keeps the fingerprints of imported definitions, by the upstream's name and the tool's name here.
 ///
 /// What is pinned once is the only definition of that tool that may be called, until somebody accepts
-/// another. Methods may block: they are called where that does no harm.
+/// another.
 pub trait PinStore: fmt::Debug + Send + Sync + 'static {
     /// All pins of an upstream. If they cannot be read, none of its tools can be called.
-    fn pins(&self, upstream: &str) -> io::Result<BTreeMap<String, Fingerprint>>;
+    fn pins<'a>(&'a self, upstream: &'a str) -> BoxFuture<'a, Result<Pins, StoreError>>;
 
-    /// Adds pins to those of an upstream, in the place of those of the same names.
-    fn pin(&self, upstream: &str, pins: &BTreeMap<String, Fingerprint>) -> io::Result<()>;
+    /// Pins tools that were seen for the first time. A tool that has a pin keeps it: of two processes
+    /// that see different definitions at once, the first decides. Returns all pins of the upstream.
+    fn pin_new<'a>(
+        &'a self,
+        upstream: &'a str,
+        seen: &'a Pins,
+    ) -> BoxFuture<'a, Result<Pins, StoreError>>;
+
+    /// Puts the definition of a tool that somebody has accepted in the place of its pin.
+    fn accept<'a>(
+        &'a self,
+        upstream: &'a str,
+        tool: &'a str,
+        definition: Fingerprint,
+    ) -> BoxFuture<'a, Result<(), StoreError>>;
 }
 
 /// Pins that last as long as the program.
 #[derive(Debug, Default)]
-pub struct MemoryPins(Mutex<BTreeMap<String, BTreeMap<String, Fingerprint>>>);
+pub struct MemoryPins(Mutex<BTreeMap<String, Pins>>);
+
+impl MemoryPins {
+    fn all(&self) -> MutexGuard<'_, BTreeMap<String, Pins>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 impl PinStore for MemoryPins {
-    fn pins(&self, upstream: &str) -> io::Result<BTreeMap<String, Fingerprint>> {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(all.get(upstream).cloned().unwrap_or_default())
+    fn pins<'a>(&'a self, upstream: &'a str) -> BoxFuture<'a, Result<Pins, StoreError>> {
+        let pins = self.all().get(upstream).cloned().unwrap_or_default();
+        Box::pin(std::future::ready(Ok(pins)))
     }
 
-    fn pin(&self, upstream: &str, pins: &BTreeMap<String, Fingerprint>) -> io::Result<()> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.entry(upstream.to_owned()).or_default().extend(pins.clone());
-        Ok(())
+    fn pin_new<'a>(
+        &'a self,
+        upstream: &'a str,
+        seen: &'a Pins,
+    ) -> BoxFuture<'a, Result<Pins, StoreError>> {
+        let mut all = self.all();
+        let pins = all.entry(upstream.to_owned()).or_default();
+        for (tool, definition) in seen {
+            pins.entry(tool.clone()).or_insert(*definition);
+        }
+        Box::pin(std::future::ready(Ok(pins.clone())))
+    }
+
+    fn accept<'a>(
+        &'a self,
+        upstream: &'a str,
+        tool: &'a str,
+        definition: Fingerprint,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.all().entry(upstream.to_owned()).or_default().insert(tool.to_owned(), definition);
+        Box::pin(std::future::ready(Ok(())))
     }
 }

@@ -1,7 +1,6 @@
 //! The tools of an upstream in the registry: which there are, and which of them can be called.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -13,7 +12,7 @@ use toolcrib_tool::{Source, ToolEntry};
 use super::declared::Declared;
 use super::definition::{Imported, import};
 use super::link::Link;
-use super::pins::PinStore;
+use super::pins::{PinStore, Pins};
 use super::review::{OfferedTool, Review, Reviewed};
 use super::settings::Upstream;
 use super::tool::UpstreamTool;
@@ -152,8 +151,8 @@ impl Publisher {
             return;
         }
         self.review().await;
-        let (store, name) = (Arc::clone(&self.known_by.pins), self.upstream.name.clone());
-        let pins = match blocking(move || store.pins(&name)).await {
+        let (store, upstream) = (Arc::clone(&self.known_by.pins), self.upstream.name.clone());
+        let pins = match store.pins(&upstream).await {
             Ok(pins) => pins,
             Err(error) => {
                 let reason = "what it was when it was first seen cannot be read";
@@ -165,7 +164,22 @@ impl Publisher {
                 return;
             }
         };
-        let mut first_seen = BTreeMap::new();
+        let first_seen = self.compare_with(&pins);
+        if first_seen.is_empty() {
+            return;
+        }
+        match store.pin_new(&upstream, &first_seen).await {
+            // Another process may have pinned other definitions meanwhile.
+            Ok(pins) => drop(self.compare_with(&pins)),
+            Err(error) => {
+                tracing::error!(upstream, %error, "tools seen for the first time could not be pinned");
+            }
+        }
+    }
+
+    /// Marks what differs from its pin. Returns what has none, which is taken as it is.
+    fn compare_with(&mut self, pins: &Pins) -> Pins {
+        let mut first_seen = Pins::new();
         for Known { tool, reviewed, unlike_pin } in &mut self.known {
             if !matches!(reviewed, Reviewed::Unknown(_)) {
                 *unlike_pin = None;
@@ -183,14 +197,7 @@ impl Publisher {
                 }
             }
         }
-        if first_seen.is_empty() {
-            return;
-        }
-        let (store, name) = (Arc::clone(&self.known_by.pins), self.upstream.name.clone());
-        if let Err(error) = blocking(move || store.pin(&name, &first_seen)).await {
-            let upstream = &self.upstream.name;
-            tracing::error!(upstream, %error, "tools seen for the first time could not be pinned");
-        }
+        first_seen
     }
 
     async fn review(&mut self) {
@@ -323,11 +330,4 @@ fn changed(pinned: Fingerprint, now: Fingerprint) -> String {
         short(pinned),
         short(now)
     )
-}
-
-/// Stores may block.
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> io::Result<T> + Send + 'static,
-) -> io::Result<T> {
-    spawn_blocking(work).await.unwrap_or_else(|error| Err(io::Error::other(error)))
 }

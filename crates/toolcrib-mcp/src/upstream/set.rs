@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -12,6 +11,7 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use toolcrib_core::fingerprint::Fingerprint;
+use toolcrib_core::suspension::StoreError;
 use toolcrib_core::{Change, Executor, SourceUnit};
 use toolcrib_sandbox::finish_kills;
 use toolcrib_tool::Layer;
@@ -206,13 +206,9 @@ impl Upstreams {
     /// Accepts one definition of a tool that is disabled because its definition changed: this one can
     /// be called from now on, and no other, whatever the server offers meanwhile. Returns whether
     /// there is such a tool.
-    pub async fn accept(&self, tool: &str, definition: Fingerprint) -> io::Result<bool> {
+    pub async fn accept(&self, tool: &str, definition: Fingerprint) -> Result<bool, StoreError> {
         let Some((upstream, _, shared)) = self.find_unaccepted(tool) else { return Ok(false) };
-        let pins = Arc::clone(&self.0.known_by.pins);
-        let accepted = BTreeMap::from([(tool.to_owned(), definition)]);
-        spawn_blocking(move || pins.pin(&upstream, &accepted))
-            .await
-            .unwrap_or_else(|error| Err(io::Error::other(error)))?;
+        self.0.known_by.pins.accept(&upstream, tool, definition).await?;
         shared.look_again.notify_one();
         Ok(true)
     }

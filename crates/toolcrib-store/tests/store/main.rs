@@ -8,6 +8,8 @@ mod conformance;
 mod fixture;
 mod full_disk;
 mod opening;
+#[cfg(feature = "mcp")]
+mod pins;
 mod processes;
 mod spills;
 mod taking_over;

@@ -150,8 +150,8 @@ impl ToolcribBuilder {
             .suspensions(Arc::new(Suspensions::within(&database, shares.run_bounds())))
             .runs(Arc::new(Runs::within(&database, shares.run_bounds())));
         #[cfg(feature = "mcp")]
-        if let Some(dir) = &config.state.dir {
-            builder = builder.pins_in(dir)?;
+        {
+            builder = builder.pins(Arc::new(crate::stores::DatabasePins::new(&database)));
         }
         #[cfg(feature = "http")]
         {

@@ -9,23 +9,24 @@ use std::sync::{Arc, Mutex, PoisonError};
 use toolcrib_http::AnswerLimits;
 #[cfg(feature = "http")]
 use toolcrib_store::Answers;
+#[cfg(feature = "mcp")]
+use toolcrib_store::DatabasePins;
 use toolcrib_store::{Database, Runs, Spills, Suspensions};
 
-#[cfg(feature = "mcp")]
-use super::FilePins;
 use super::private_dir::private_dir;
 
 /// What earlier versions kept in files of their own. It is left as it is and not read.
-const FORMER: [&str; 4] = ["answers", "runs", "spill", "suspensions"];
+const FORMER: [&str; 6] = ["answers", "pins", "runs", "spill", "suspensions", "trust.json"];
 
 /// Names that only a state folder has: one of them is enough.
-const OWN_NAMES: [&str; 8] = [
+const OWN_NAMES: [&str; 9] = [
     "answers",
     "control",
     "pins",
     "spill",
     "suspensions",
     "toolcrib.db",
+    "trust.changed",
     "trust.json",
     "trust.lock",
 ];
@@ -140,10 +141,10 @@ impl StateDir {
         self.database().map(|database| Suspensions::new(&database))
     }
 
-    /// What imported definitions were when they were first seen, in `pins`.
+    /// What imported definitions were when they were first seen, in the database.
     #[cfg(feature = "mcp")]
-    pub fn pins(&self) -> io::Result<FilePins> {
-        FilePins::open(self.dir.join("pins"))
+    pub fn pins(&self) -> io::Result<DatabasePins> {
+        self.database().map(|database| DatabasePins::new(&database))
     }
 
     /// Answers to requests with an `Idempotency-Key`, in the database.

@@ -1,69 +1,34 @@
-//! The record of `toolcrib trust`: a file in the state folder that only its owner can write.
+//! The record of `toolcrib trust`: a table of the state folder's database, which only its owner can write.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write as _};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
+use toolcrib_store::TrustTable;
+pub use toolcrib_store::Trusted;
 
 #[cfg(unix)]
 use crate::stores::give_to_owner;
 
-/// A declaration that the operator trusts, as it was then.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Trusted {
-    /// `tool`, `upstream`, `prompt` or `resource`.
-    pub kind: String,
-    /// The manifest, by its absolute path.
-    pub unit: String,
-    /// The name of the tool, server or prompt; of a resource its address.
-    pub name: String,
-    /// The digest of its declaration.
-    pub digest: String,
-    /// What the operator was shown of it, to tell later what has changed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub shown: Option<String>,
-}
+/// The file that is written anew at every change of the record: running servers watch it.
+const CHANGED: &str = "trust.changed";
 
-impl Trusted {
-    /// The same with what the operator was shown of it.
-    #[must_use]
-    pub fn showing(mut self, shown: String) -> Self {
-        self.shown = Some(shown);
-        self
-    }
-
-    /// Whether both are about the declaration of one name, whatever it says.
-    pub fn is_about_the_same(&self, other: &Self) -> bool {
-        (&self.kind, &self.unit, &self.name) == (&other.kind, &other.unit, &other.name)
-    }
-}
-
-/// The record, `trust.json` in a state folder. It need not be there.
+/// The record of a state folder. It need not be there.
 #[derive(Debug, Clone)]
 pub struct TrustRecord {
-    path: PathBuf,
+    folder: PathBuf,
+    table: TrustTable,
 }
-
-#[derive(Debug, Default, Serialize, Deserialize)]
-struct Document {
-    version: u32,
-    trusted: Vec<Trusted>,
-}
-
-/// The version of the file's format.
-const VERSION: u32 = 1;
 
 impl TrustRecord {
     /// The record of a state folder.
     pub fn in_state(state_dir: &Path) -> Self {
-        Self { path: state_dir.join("trust.json") }
+        Self { folder: state_dir.to_owned(), table: TrustTable::in_folder(state_dir) }
     }
 
-    /// Where it is.
-    pub fn path(&self) -> &Path {
-        &self.path
+    /// The file that is written anew at every change of the record.
+    pub fn watched(&self) -> PathBuf {
+        self.folder.join(CHANGED)
     }
 
     /// What it has. A record that cannot be used trusts nothing, which is logged.
@@ -76,76 +41,63 @@ impl TrustRecord {
 
     /// What it has. Fails, naming the file, if others can write to it or it is not a record.
     pub fn read(&self) -> io::Result<Vec<Trusted>> {
-        let shown = self.path.display();
+        self.check_that_it_is_private()?;
+        self.table.all().map_err(io::Error::other)
+    }
+
+    fn check_that_it_is_private(&self) -> io::Result<()> {
+        let file = self.folder.join("toolcrib.db");
+        let shown = file.display();
         let named = |problem: String| {
-            io::Error::other(format!("the record of trusted tools {shown} {problem}"))
+            io::Error::other(format!("the record of trusted tools in {shown} {problem}"))
         };
-        let metadata = match fs::symlink_metadata(&self.path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            found => found.map_err(|error| named(format!("cannot be read: {error}")))?,
+        let unreadable = |error: io::Error| named(format!("cannot be read: {error}"));
+        let metadata = match fs::symlink_metadata(&file) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            found => found.map_err(unreadable)?,
         };
-        let folder = self.path.parent().unwrap_or(Path::new("."));
-        let folder =
-            fs::metadata(folder).map_err(|error| named(format!("cannot be read: {error}")))?;
+        let folder = fs::metadata(&self.folder).map_err(unreadable)?;
         if !metadata.is_file() || !is_private(&metadata) || !is_private(&folder) {
             let problem = "can be changed by others: it has to be a file of this user with mode 0600 \
                            in a folder with mode 0700";
             return Err(named(problem.to_owned()));
         }
-        let text =
-            fs::read(&self.path).map_err(|error| named(format!("cannot be read: {error}")))?;
-        let document: Document = serde_json::from_slice(&text)
-            .map_err(|error| named(format!("cannot be used: {error}; remove it to begin anew")))?;
-        if document.version != VERSION {
-            return Err(named(format!("has version {}, not {VERSION}", document.version)));
-        }
-        Ok(document.trusted)
+        Ok(())
     }
 
     /// Adds declarations; each replaces what the record has under its name. The folder must be there
     /// ([`StateDir::open`](crate::stores::StateDir::open) makes it).
     pub fn add(&self, added: &[Trusted]) -> io::Result<()> {
-        self.change(|all| {
-            all.retain(|own| !added.iter().any(|new| new.is_about_the_same(own)));
-            all.extend_from_slice(added);
-        })
+        self.check_that_it_is_private()?;
+        self.table.add(added).map_err(io::Error::other)?;
+        self.tell_servers()
     }
 
     /// Removes what `revoked` says; returns how many that were.
     pub fn remove(&self, revoked: impl Fn(&Trusted) -> bool) -> io::Result<usize> {
-        let mut removed = 0;
-        self.change(|all| {
-            let before = all.len();
-            all.retain(|own| !revoked(own));
-            removed = before - all.len();
-        })?;
+        let mut found = self.read()?;
+        found.retain(revoked);
+        if found.is_empty() {
+            return Ok(0);
+        }
+        let removed = self.table.remove(&found).map_err(io::Error::other)?;
+        self.tell_servers()?;
         Ok(removed)
     }
 
-    fn change(&self, change: impl FnOnce(&mut Vec<Trusted>)) -> io::Result<()> {
-        // Held against other processes from reading to writing.
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(false);
+    /// Has running servers look at the record again: they watch a file of their own, because the
+    /// database's changes with everything that is kept in it.
+    fn tell_servers(&self) -> io::Result<()> {
+        let (file, unfinished) = (self.watched(), self.folder.join("trust.changed.part"));
+        let mut options = fs::OpenOptions::new();
+        options.write(true).create(true).truncate(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let lock = options.open(self.path.with_extension("lock"))?;
+        let made = options.open(&unfinished)?;
         #[cfg(unix)]
-        let folder = self.path.parent().unwrap_or(Path::new("."));
-        #[cfg(unix)]
-        give_to_owner(&lock, folder)?;
-        lock.lock()?;
-        let mut trusted = self.read()?;
-        change(&mut trusted);
-        trusted.sort_by(|one, other| {
-            (&one.unit, &one.kind, &one.name).cmp(&(&other.unit, &other.kind, &other.name))
-        });
-        let unfinished = self.path.with_extension("part");
-        let mut file = options.truncate(true).open(&unfinished)?;
-        file.write_all(&serde_json::to_vec_pretty(&Document { version: VERSION, trusted })?)?;
-        #[cfg(unix)]
-        give_to_owner(&file, folder)?;
-        file.sync_all()?;
-        fs::rename(&unfinished, &self.path)
+        give_to_owner(&made, &self.folder)?;
+        drop(made);
+        fs::rename(unfinished, file)
     }
 }
 
@@ -171,13 +123,7 @@ mod tests {
     use super::*;
 
     fn trusted(name: &str, digest: &str) -> Trusted {
-        Trusted {
-            kind: "tool".to_owned(),
-            unit: "/srv/a.yaml".to_owned(),
-            name: name.to_owned(),
-            digest: digest.to_owned(),
-            shown: None,
-        }
+        Trusted::new("tool", "/srv/a.yaml", name, digest)
     }
 
     #[test]
@@ -220,10 +166,11 @@ mod tests {
         let set = |path: &Path, mode| {
             fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
         };
-        set(record.path(), 0o666);
+        let file = dir.path().join("toolcrib.db");
+        set(&file, 0o666);
         assert!(record.read().unwrap_err().to_string().contains("changed by others"));
         assert_eq!(record.trusted(), []);
-        set(record.path(), 0o600);
+        set(&file, 0o600);
         set(dir.path(), 0o777);
         assert_eq!(record.trusted(), []);
         set(dir.path(), 0o700);

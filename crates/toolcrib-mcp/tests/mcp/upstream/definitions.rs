@@ -1,18 +1,18 @@
 //! Definitions: which are taken, pinned at first sight, disabled when they change.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolcrib_core::fingerprint::Fingerprint;
 use toolcrib_core::masking::Mask;
+use toolcrib_core::suspension::StoreError;
 use toolcrib_core::{Executor, Registry, RegistryBuilder, TurnOptions};
 use toolcrib_mcp::upstream::{
-    MemoryPins, OfferedTool, PinStore, Review, Reviewed, UpstreamState, Upstreams,
+    MemoryPins, OfferedTool, PinStore, Pins, Review, Reviewed, UpstreamState, Upstreams,
 };
-use toolcrib_tool::{ErrorKind, Source};
+use toolcrib_tool::{BoxFuture, ErrorKind, Source};
 
 use super::{PATIENCE, Room, Scripted, tool, until};
 
@@ -133,13 +133,33 @@ async fn pins_outlive_the_program_in_a_store_that_does() {
 #[derive(Debug)]
 struct Broken;
 
+impl Broken {
+    fn error<T>() -> BoxFuture<'static, Result<T, StoreError>>
+    where
+        T: Send + 'static,
+    {
+        let place = "its place".to_owned();
+        let error = StoreError::Corrupt { place, problem: "it is broken".to_owned() };
+        Box::pin(std::future::ready(Err(error)))
+    }
+}
+
 impl PinStore for Broken {
-    fn pins(&self, _: &str) -> io::Result<BTreeMap<String, Fingerprint>> {
-        Err(io::Error::other("it is broken"))
+    fn pins<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Pins, StoreError>> {
+        Self::error()
     }
 
-    fn pin(&self, _: &str, _: &BTreeMap<String, Fingerprint>) -> io::Result<()> {
-        Err(io::Error::other("it is broken"))
+    fn pin_new<'a>(&'a self, _: &'a str, _: &'a Pins) -> BoxFuture<'a, Result<Pins, StoreError>> {
+        Self::error()
+    }
+
+    fn accept<'a>(
+        &'a self,
+        _: &'a str,
+        _: &'a str,
+        _: Fingerprint,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        Self::error()
     }
 }
 
@@ -259,7 +279,7 @@ async fn a_secret_in_a_definition_is_masked_before_it_is_pinned_reviewed_or_list
     assert!(told.contains("It knows [masked].") && !told.contains(secret), "{told}");
     let offered = format!("{:?}", room.upstreams.offered("my"));
     assert!(offered.contains("Title [masked]") && !offered.contains(secret), "{offered}");
-    let pinned = format!("{:?}", pins.pins("my").unwrap());
+    let pinned = format!("{:?}", pins.pins("my").await.unwrap());
     assert!(pinned.contains(name.as_str()) && !pinned.contains(secret), "{pinned}");
 
     // The server is still called by its own name for the tool.

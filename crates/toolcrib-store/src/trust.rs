@@ -2,12 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
+
 use crate::error::DatabaseError;
 use crate::glance::{change, glance};
 use crate::tx::Tx;
 
 /// A declaration that the operator trusts, as it was then.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Trusted {
     /// `tool`, `upstream`, `prompt` or `resource`.
@@ -19,6 +21,7 @@ pub struct Trusted {
     /// The digest of its declaration.
     pub digest: String,
     /// What the operator was shown of it, to tell later what has changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub shown: Option<String>,
 }
 

@@ -405,11 +405,7 @@ fn revoke(
     unit: &str,
     as_json: bool,
 ) -> anyhow::Result<Exit> {
-    let removed = if record.path().exists() {
-        record.remove(|own| named(config, &own.unit, unit).takes(&own.name))?
-    } else {
-        0
-    };
+    let removed = record.remove(|own| named(config, &own.unit, unit).takes(&own.name))?;
     if as_json {
         screen::json(&json!({ "revoked": removed }))?;
     } else if removed > 0 {

@@ -44,7 +44,7 @@ use crate::host::Host;
 use crate::lifecycle::Instance;
 use crate::output_budget::{OutputLimits, Place, allows, fit_outcome};
 use crate::panics::PanicMessage;
-use crate::redaction::redact;
+use crate::redaction::{exact_value, redact};
 use crate::registry::Slot;
 use crate::retry;
 use crate::spill::Owner;
@@ -391,8 +391,8 @@ impl<'a> PipelineRun<'a> {
         let mut checked = checks::checked(turn, slot, raw, &mut self.mending)?;
         let hosted = self.context(slot);
         if let Some(voice) = self.voice {
-            let arguments = checked.arguments.value();
-            voice.prepare(Some(redact(definition, arguments, &state.shared.mask.load())));
+            let arguments = exact_value(&checked.arguments);
+            voice.prepare(Some(redact(definition, &arguments, &state.shared.mask.load())));
         }
         // Calls of a tool with an instance for each get theirs when it is certain that they run.
         let limit = state.shared.config.limit(definition.timeout());

@@ -15,7 +15,7 @@ use crate::audit::Decision;
 use crate::fingerprint::Fingerprint;
 use crate::lifecycle::Instance;
 use crate::policy::{DecidedBy, Verdict};
-use crate::redaction::{REDACTED, redact_injected, redact_whole, sensitive_texts};
+use crate::redaction::{REDACTED, exact_value, redact_injected, redact_whole, sensitive_texts};
 use crate::registry::Slot;
 use crate::suspension::{Grant, Granted, Waiting, client_output};
 
@@ -267,14 +267,15 @@ impl<'a> PipelineRun<'a> {
             let parameter = injection.parameter();
             Some((parameter.to_owned(), redact_injected(definition, parameter, value, &mask)))
         });
-        let sensitive = sensitive_texts(definition, arguments.value());
+        let arguments = exact_value(arguments);
+        let sensitive = sensitive_texts(definition, &arguments);
         let hidden = |text: String| {
             let replaced = |text: String, hidden: &String| text.replace(hidden, REDACTED);
             let text = sensitive.iter().fold(text, replaced);
             mask.text(&text).into_owned()
         };
         Ok(ShownCall {
-            arguments: redact_whole(definition, arguments.value(), &mask),
+            arguments: redact_whole(definition, &arguments, &mask),
             injected: injected.collect(),
             plan: plan.map(|plan| plan.map(hidden).to_value()),
             code: own.and_then(OwnCheck::code),

@@ -16,9 +16,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
-use toolcrib_core::{
-    Executor, ExecutorConfig, Registry, RegistryBuilder, Turn, TurnOptions,
-};
+use toolcrib_core::{Executor, ExecutorConfig, Registry, RegistryBuilder, Turn, TurnOptions};
 use toolcrib_tool::{
     Arguments, BoxFuture, CallContext, Constraint, ContextValues, Layer, Source, Tool, ToolCall,
     ToolDefinition, ToolEntry, ToolError, ToolOutcome,
@@ -70,7 +68,9 @@ fn main() -> ExitCode {
     let asked: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
-    println!("| refused for | right | wrong | ratio | twice as much | growth | growth of right | |");
+    println!(
+        "| refused for | right | wrong | ratio | twice as much | growth | growth of right | |"
+    );
     println!("|---|---:|---:|---:|---:|---:|---:|---|");
     let mut missed = 0;
     for case in cases() {
@@ -282,12 +282,9 @@ fn cases() -> Vec<Case> {
             list_of(json!({"type": "string"})),
             |bytes| same(nested(bytes)),
         ),
-        case(
-            "deep values",
-            n(json!({"type": "array"})),
-            n(json!({"type": "string"})),
-            |bytes| same(nested(bytes)),
-        ),
+        case("deep values", n(json!({"type": "array"})), n(json!({"type": "string"})), |bytes| {
+            same(nested(bytes))
+        }),
         case("keys given twice", json!({}), json!({}), |bytes| {
             let text = members(bytes);
             let twice = format!(r#"{},"k0000001":1}}"#, text.trim_end_matches('}'));

@@ -265,11 +265,9 @@ impl Expansion<'_> {
             match filled.first {
                 Some(Reference::Arg(name)) => {
                     // With a second value behind it, the number is no longer one.
-                    let number = self
-                        .values
-                        .argument(name)
-                        .is_some_and(|value| value.kind().is_number())
-                        && template.references().count() == 1;
+                    let number =
+                        self.values.argument(name).is_some_and(|value| value.kind().is_number())
+                            && template.references().count() == 1;
                     self.refuse_option(name, &filled.text, number)?;
                 }
                 Some(Reference::Ctx(name)) if filled.text.starts_with('-') => {

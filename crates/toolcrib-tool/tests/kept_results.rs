@@ -61,7 +61,8 @@ fn a_failure_keeps_everything() {
 
 #[test]
 fn a_part_of_an_unknown_type_is_refused() {
-    for text in [r#"{"type": "smell"}"#, r#"{"type": "image", "data": "?", "mime_type": ""}"#, "3"] {
+    for text in [r#"{"type": "smell"}"#, r#"{"type": "image", "data": "?", "mime_type": ""}"#, "3"]
+    {
         let text = format!(r#"{{"content": [{text}]}}"#);
         assert!(serde_json::from_str::<ToolOutput>(&text).is_err(), "{text}");
     }

@@ -142,7 +142,8 @@ fn numbers_are_shown_as_the_tool_gets_them() {
         }}))
         .build()
         .unwrap();
-    let text = r#"{"to": 123456789012345678901, "part": 0.10000000000000000001, "n": [1, 0.1, 1e3]}"#;
+    let text =
+        r#"{"to": 123456789012345678901, "part": 0.10000000000000000001, "n": [1, 0.1, 1e3]}"#;
     assert_eq!(
         redact_text(Some(&definition), text, &Mask::default()),
         json!({"to": "123456789012345678901", "part": "0.10000000000000000001", "n": [1, 0.1, 1000.0]})

@@ -122,10 +122,7 @@ fn same_entry(one: &ToolEntry, other: &ToolEntry) -> bool {
 }
 
 /// Constraints cannot be compared by what they do: another object is another rule.
-fn same_constraint(
-    one: Option<&Arc<dyn Constraint>>,
-    other: Option<&Arc<dyn Constraint>>,
-) -> bool {
+fn same_constraint(one: Option<&Arc<dyn Constraint>>, other: Option<&Arc<dyn Constraint>>) -> bool {
     match (one, other) {
         (Some(one), Some(other)) => Arc::ptr_eq(one, other),
         (None, None) => true,

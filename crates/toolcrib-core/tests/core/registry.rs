@@ -290,7 +290,8 @@ impl Constraint for Never {
 async fn a_constraint_that_is_added_or_replaced_holds_from_then_on() {
     let unit = manifest("a.yaml");
     let declared = entry(&unit, "x");
-    let replace = |entry: &ToolEntry| Change::Replace { unit: unit.clone(), entries: vec![entry.clone()] };
+    let replace =
+        |entry: &ToolEntry| Change::Replace { unit: unit.clone(), entries: vec![entry.clone()] };
     let registry = Arc::new(Registry::new(RegistryBuilder::new().build()));
     registry.apply([replace(&declared)]).expect("applied");
     let same = registry.apply([replace(&declared)]).expect("applied");

@@ -267,7 +267,7 @@ struct PipelineRun<'a> {
     /// What was done to the model's text.
     mending: Mending,
     /// The digest of the code that was approved, if somebody was asked.
-    approved_code: Option<Option<String>>,
+    approved_code: Option<ApprovedCode>,
     /// What was decided, for the audit log.
     decision: Decision,
     /// What the audit log says of arguments that whoever approved has put in place of the model's.
@@ -275,6 +275,9 @@ struct PipelineRun<'a> {
     /// Where the text of an answer that is kept was spilled, if it was.
     spilled: Option<Arc<SpillMemo>>,
 }
+
+/// The digest of the code that was approved; `None` for code that cannot change while the host runs.
+struct ApprovedCode(Option<String>);
 
 /// A call that only has to run.
 struct Ready<'a> {
@@ -415,15 +418,14 @@ impl<'a> PipelineRun<'a> {
                 Err(outcome) => return Ok(Prepared::Answered(outcome)),
             },
         };
-        let instance = match shared {
-            Some(instance) => instance,
-            None => {
-                let own = Instance::own(&slot.entry.body, hosted.context(), limit).await?;
-                let check = OwnCheck::new(own.tool().as_ref(), hosted.context(), limit);
-                check.passes(&checked.arguments).await?;
-                self.check_code(check)?;
-                own
-            }
+        let instance = if let Some(instance) = shared {
+            instance
+        } else {
+            let own = Instance::own(&slot.entry.body, hosted.context(), limit).await?;
+            let check = OwnCheck::new(own.tool().as_ref(), hosted.context(), limit);
+            check.passes(&checked.arguments).await?;
+            self.check_code(check)?;
+            own
         };
         let (identity, lineage) = (&*state.identity, self.origin.lineage);
         let edition = checked.compiled.edition;

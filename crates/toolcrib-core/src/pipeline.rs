@@ -20,8 +20,8 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use tokio::time::Instant;
 use toolcrib_tool::{
-    BoxFuture, CallId, ErrorKind, HostedContext, RawArguments, ToolCall, ToolError,
-    ToolOutput, ToolResult,
+    BoxFuture, CallId, ErrorKind, HostedContext, RawArguments, ToolCall, ToolError, ToolOutput,
+    ToolResult,
 };
 use tracing::Instrument;
 

@@ -46,7 +46,7 @@ pub(crate) fn checked_arguments(
             }
             let (mended, repairs) = repair(&text, may_close)
                 .map_err(|unrepairable| invalid_json(&text, &error, unrepairable))?;
-            mending.repaired(repairs);
+            mending.repaired(&repairs);
             rewritten(mended)?
         }
     };
@@ -93,7 +93,7 @@ fn coerced(
         let bounds = SchemaValidator::bounds(&tape);
         let found = validator.problems(&tape, &bounds)?;
         if found.errors.is_empty() && !found.stopped {
-            mending.coerced(done.into_list());
+            mending.coerced(done.list());
             drop(found);
             return Ok(tape);
         }
@@ -101,7 +101,7 @@ fn coerced(
         if next.is_none() {
             let (violations, helped) =
                 refusal(original, &first, &tape, &found, &done, validator.schema());
-            mending.coerced(helped);
+            mending.coerced(&helped);
             return Err(refused(&violations));
         }
     }

@@ -140,7 +140,7 @@ impl RecordedOutcome {
 
     fn into_outcome(self) -> Result<ToolOutcome, ToolError> {
         Ok(match self {
-            Self::Done(output) => ToolOutcome::Done(output.into()),
+            Self::Done(output) => ToolOutcome::Done(output),
             Self::NeedsInput { message, schema, parts, remembered } => {
                 let mut request = InputRequest::new(message, schema);
                 request.parts = parts;
@@ -148,7 +148,7 @@ impl RecordedOutcome {
                 ToolOutcome::needs_input(request)
             }
             Self::Pending { ticket } => ToolOutcome::Pending(Ticket::new(ticket)),
-            Self::Failed(error) | Self::Refused(error) => return Err(error.into()),
+            Self::Failed(error) | Self::Refused(error) => return Err(error),
         })
     }
 }

@@ -62,7 +62,7 @@ impl Run {
     /// The final answers that are there, in the order of the calls.
     pub fn answered(&self) -> impl Iterator<Item = ToolResult> {
         self.record.slots.iter().filter_map(|slot| match slot {
-            Slot::Done(result) => Some(ToolResult::from((**result).clone())),
+            Slot::Done(result) => Some((**result).clone()),
             Slot::Waiting(_) => None,
         })
     }
@@ -73,7 +73,7 @@ impl Run {
             .slots
             .iter()
             .map(|slot| match slot {
-                Slot::Done(result) => Some(ToolResult::from((**result).clone())),
+                Slot::Done(result) => Some((**result).clone()),
                 Slot::Waiting(_) => None,
             })
             .collect()

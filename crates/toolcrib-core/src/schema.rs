@@ -130,13 +130,14 @@ impl SchemaValidator {
 /// a few bytes for the position.
 fn longest_path(value: Cursor<'_>) -> usize {
     const POSITION: usize = 4;
+
+    let below = |value: Cursor<'_>| match value.kind() {
+        Kind::Object | Kind::Array => longest_path(value),
+        _ => 0,
+    };
     let members = value.members().map(|(name, value)| name.raw_bytes().len() + below(value));
     let items = value.items().map(|item| POSITION + below(item));
-    return members.chain(items).max().unwrap_or(0);
-
-    fn below(value: Cursor<'_>) -> usize {
-        if matches!(value.kind(), Kind::Object | Kind::Array) { longest_path(value) } else { 0 }
-    }
+    members.chain(items).max().unwrap_or(0)
 }
 
 #[cold]

@@ -27,7 +27,7 @@ struct Mended {
 
 impl Mending {
     /// The text was no JSON and was repaired.
-    pub(crate) fn repaired(&mut self, repairs: Vec<Repair>) {
+    pub(crate) fn repaired(&mut self, repairs: &[Repair]) {
         let repairs = list(repairs.len(), repairs.iter().map(ToString::to_string));
         self.note(|mended| &mut mended.repaired, repairs);
     }
@@ -39,7 +39,7 @@ impl Mending {
     }
 
     /// Values were given another type.
-    pub(crate) fn coerced(&mut self, coercions: Vec<Coercion>) {
+    pub(crate) fn coerced(&mut self, coercions: &[Coercion]) {
         let coercions = list(coercions.len(), coercions.iter().map(ToString::to_string));
         self.note(|mended| &mut mended.coerced, coercions);
     }

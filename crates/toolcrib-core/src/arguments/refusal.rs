@@ -32,8 +32,8 @@ impl Coerced {
         }
     }
 
-    pub(crate) fn into_list(self) -> Vec<Coercion> {
-        self.list
+    pub(crate) fn list(&self) -> &[Coercion] {
+        &self.list
     }
 
     /// The outermost coerced place that a place is or lies in.

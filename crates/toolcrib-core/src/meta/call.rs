@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::json;
+use toolcrib_json::Cursor;
 use toolcrib_tool::{
     Arguments, BoxFuture, CallContext, RawArguments, Tool, ToolCall, ToolDefinition, ToolError,
     ToolOutcome,
@@ -65,7 +66,7 @@ impl Tool for ToolCaller {
     ) -> BoxFuture<'a, Result<ToolOutcome, ToolError>> {
         Box::pin(async move {
             let root = arguments.tape()?.root();
-            let name = root.get("name").and_then(|name| name.as_str()).unwrap_or_default();
+            let name = root.get("name").and_then(Cursor::as_str).unwrap_or_default();
             if name == TOOL_CALL {
                 return Err(ToolError::invalid_args(format!("{TOOL_CALL} does not call itself"))
                     .with_hint("Name the tool that should be called in the end."));
@@ -73,7 +74,7 @@ impl Tool for ToolCaller {
             // A call of its own: who listens tells the two apart.
             let id = format!("{}.1", cx.call_id().as_str());
             // Cut out as it was written: no number is read and written again.
-            let nested = root.get("arguments").map(|arguments| arguments.to_tape());
+            let nested = root.get("arguments").map(Cursor::to_tape);
             let nested = nested.map(RawArguments::from).unwrap_or_default();
             let call = ToolCall::new(id, &*name, nested);
             cx.call(call).await.into_result().map(ToolOutcome::Done)

@@ -65,13 +65,12 @@ impl BatchAnswer {
     }
 
     async fn cut(self, share: usize, place: Option<Place<'_>>) -> ToolResult {
-        let whole = match self.whole {
-            Some(whole) => whole,
-            None => {
-                let mut whole = whole_of(&self.result);
-                whole.spill(place).await;
-                whole
-            }
+        let whole = if let Some(whole) = self.whole {
+            whole
+        } else {
+            let mut whole = whole_of(&self.result);
+            whole.spill(place).await;
+            whole
         };
         cut_to(self.result, &whole, share)
     }

@@ -7,8 +7,8 @@ use toolcrib_tool::{ErrorKind, ToolError};
 
 use crate::bodies::{BUDGET, LIMIT, RETRY_AFTER, SECRET, WIND_DOWN};
 use crate::factors::{
-    Barrier, Body, Consent, Door, Ending, Injected, Interruption, Looks, Pool, Row, Secret, Slots,
-    Twin, WindDown,
+    Barrier, Body, Consent, Ending, Injected, Instance, Interruption, Looks, Pool, Row, Secret,
+    Slots, Twin, WindDown,
 };
 use crate::model::{self, Kind};
 use crate::scenario::{End, Log, Story, Told};
@@ -49,7 +49,7 @@ fn kind_of(end: &End) -> Option<Kind> {
     }
 }
 
-fn answered_once(_: &Row, story: &Story, expected: &model::Expected, problems: &mut Vec<String>) {
+fn answered_once(row: &Row, story: &Story, expected: &model::Expected, problems: &mut Vec<String>) {
     for (id, forecast) in &expected.calls {
         let told = story.told.get(id).map_or(&[][..], Vec::as_slice);
         let [Told { end, .. }] = told else {
@@ -68,6 +68,8 @@ fn answered_once(_: &Row, story: &Story, expected: &model::Expected, problems: &
         }
         if let End::Done(result) = end
             && let Some(reused) = forecast.reused
+            // The answer is that of the call around it.
+            && !row.is_nested()
             && (result.cached() || result.skipped()) != reused
             && result.is_success()
             && forecast.ends == [Kind::Success]
@@ -117,7 +119,11 @@ fn asked_when_it_should(
         // call may have been interrupted before.
         let may_be_spared = *id == "twin"
             && (row.consent == Consent::Remembers || row.interruption != Interruption::Nothing);
-        if asked != usize::from(forecast.asked) && !(may_be_spared && asked == 0) {
+        // An instance is made first, to show what the call would do.
+        let may_come_before =
+            *id == "first" && row.is_interrupted_waiting() && row.instance == Instance::PerUse;
+        let may_be_none = may_be_spared || may_come_before;
+        if asked != usize::from(forecast.asked) && !(may_be_none && asked == 0) {
             problems.push(format!("{id}: asked about {asked} times"));
         }
     }
@@ -170,6 +176,7 @@ fn within_its_time(row: &Row, story: &Story, problems: &mut Vec<String>) {
             if let Some(began) = began
                 && hung
                 && row.pool == Pool::Free
+                && row.interruption == Interruption::Nothing
                 && row.ending == Ending::Hangs
                 && *at + COARSE < began + LIMIT
             {
@@ -235,24 +242,7 @@ fn nothing_is_left(row: &Row, story: &Story, problems: &mut Vec<String>) {
     if story.open != 0 {
         problems.push(format!("{} instances are not closed", story.open));
     }
-    // Answers of other calls need no instance.
-    let begun: BTreeSet<_> = story
-        .moments
-        .iter()
-        .filter_map(|moment| match &moment.seen {
-            Seen::Began { call, tool, .. } if *tool == "subject" => Some(call.clone()),
-            _ => None,
-        })
-        .collect();
-    let spared = story.told.values().flatten().filter(|told| match &told.end {
-        End::Done(result) => result.cached() || result.skipped(),
-        _ => false,
-    });
-    let passes: usize = story.passes.values().sum();
-    let most = passes + usize::from(row.slots == Slots::Contended) - spared.count();
-    if made > most.max(begun.len()) {
-        problems.push(format!("{made} instances were made for {most} calls that ran"));
-    }
+    instances_are_made_for_calls_that_run(row, made, story, problems);
     if story.waiting != 0 {
         problems.push(format!("{} calls wait that nobody knows of", story.waiting));
     }
@@ -261,6 +251,27 @@ fn nothing_is_left(row: &Row, story: &Story, problems: &mut Vec<String>) {
         if report.abandoned > 0 || report.cancelled > 0 && !interrupted {
             problems.push(format!("at the end: {report:?}"));
         }
+    }
+}
+
+/// Answers of other calls need no instance. Whoever decides on a call may be shown what one of them
+/// would do.
+fn instances_are_made_for_calls_that_run(
+    row: &Row,
+    made: usize,
+    story: &Story,
+    problems: &mut Vec<String>,
+) {
+    let spared = story.told.values().flatten().filter(|told| match &told.end {
+        End::Done(result) => result.cached() || result.skipped(),
+        _ => false,
+    });
+    let passes: usize = story.passes.values().sum();
+    let holder = usize::from(row.slots == Slots::Contended);
+    let shown = if row.consent == Consent::Free { 0 } else { passes };
+    let most = passes + holder + shown - spared.count();
+    if made > most {
+        problems.push(format!("{made} instances were made for {most} calls that ran"));
     }
 }
 
@@ -274,16 +285,12 @@ fn only_what_was_approved_ran(row: &Row, story: &Story, problems: &mut Vec<Strin
             Seen::Approved { call, deed, remembered } => approved.push((call, deed, *remembered)),
             Seen::Began { call, deed, tool: "subject", .. } if call != "holder" => {
                 let fits = |(of, shown, remembered): &(&str, &Deed, bool)| {
-                    // A call that was handed on is approved under the id that its caller knows.
-                    let of_maker = row.door == Door::Meta && subject_id(row, of) == *call;
-                    same(deed, shown) && (*of == call || of_maker || *remembered)
+                    same(deed, shown)
+                        && (of.trim_end_matches(".1") == call.trim_end_matches(".1") || *remembered)
                 };
                 if !approved.iter().any(fits) {
                     problems.push(format!("{call}: ran unapproved: {deed:?} of {approved:?}"));
                 }
-            }
-            Seen::Made if approved.is_empty() && row.slots == Slots::Unlimited => {
-                problems.push("an instance was made for a call that may not run yet".into());
             }
             _ => {}
         }

@@ -68,12 +68,20 @@ fn twins_fit_doors(part: &Part) -> bool {
 }
 
 /// What ends a call while it waits.
-const WAITING: &[Interruption] =
-    &[Interruption::CancelWaiting, Interruption::DropWaiting, Interruption::ShutdownWaiting];
+const WAITING: &[Interruption] = &[
+    Interruption::CancelWaiting,
+    Interruption::DropWaiting,
+    Interruption::ShutdownWaiting,
+    Interruption::DeadlineWaiting,
+];
 
 /// What ends a call while its body runs.
-const RUNNING: &[Interruption] =
-    &[Interruption::CancelRunning, Interruption::DropRunning, Interruption::ShutdownRunning];
+const RUNNING: &[Interruption] = &[
+    Interruption::CancelRunning,
+    Interruption::DropRunning,
+    Interruption::ShutdownRunning,
+    Interruption::DeadlineRunning,
+];
 
 /// A call that is interrupted while it waits has to wait: for an approver, or else for an instance, a
 /// slot or a thread, which it only comes to where the breaker and the rate let it pass.
@@ -107,8 +115,12 @@ fn what_is_interrupted_runs(part: &Part) -> bool {
                     part.meanwhile,
                     &[Meanwhile::Nothing, Meanwhile::Reloaded, Meanwhile::Restarted],
                 )
-            // A nested call that cannot wait does not run.
-            || is(part.consent, STORED) && is(part.door, &[Door::Nested]))
+            // A call that cannot wait does not run.
+            || is(part.consent, STORED) && is(part.door, &[Door::Nested])
+            // A deadline is set beforehand, so it has to be known when the body begins.
+            || is(part.interruption, &[Interruption::DeadlineRunning])
+                && (is_not(part.instance, &[Instance::Shared])
+                    || is_not(part.slots, &[Slots::Unlimited])))
 }
 
 fn outputs_fit_secrets(part: &Part) -> bool {
@@ -140,6 +152,11 @@ impl Row {
         matches!(self.interruption, Interruption::ShutdownWaiting | Interruption::ShutdownRunning)
     }
 
+    /// Whether other calls of its batch stand on both sides of the call.
+    pub(crate) fn has_neighbors(&self) -> bool {
+        matches!(self.door, Door::Batch | Door::Meta)
+    }
+
     /// Whether an approver is asked while the call waits.
     pub(crate) fn has_approver(&self) -> bool {
         APPROVER.contains(&self.consent)
@@ -150,7 +167,7 @@ impl Row {
         STORED.contains(&self.consent)
     }
 
-    /// Whether the call is made by a tool that cannot wait with it.
+    /// Whether the call is made by another one that cannot wait with it.
     pub(crate) fn cannot_wait(&self) -> bool {
         self.door == Door::Nested
     }

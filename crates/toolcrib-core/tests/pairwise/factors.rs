@@ -93,6 +93,7 @@ dimension! {
         CancelWaiting = "cancelled while waiting", CancelRunning = "cancelled while running",
         DropWaiting = "dropped while waiting", DropRunning = "dropped while running",
         ShutdownWaiting = "shutdown while waiting", ShutdownRunning = "shutdown while running",
+        DeadlineWaiting = "deadline while waiting", DeadlineRunning = "deadline while running",
     }
 }
 

@@ -90,7 +90,8 @@ pub(crate) fn expected(row: &Row) -> Expected {
     let mut model = Model { row, kept: Some(false), timeouts: 0 };
     let mut calls = BTreeMap::new();
     let first = model.call(Call::First);
-    model.came_to(&first);
+    let is_interrupted = row.interruption != Interruption::Nothing;
+    model.came_to(&first, is_interrupted);
     let mut together = None;
     if row.twin != Twin::Alone {
         let mut twin = model.call(Call::Twin);
@@ -98,12 +99,10 @@ pub(crate) fn expected(row: &Row) -> Expected {
             let alone = model.alone();
             let certain = model.shares_for_certain() && alone.is_success();
             together = certain.then(|| *alone.runs.end());
-            for forecast in [&mut twin] {
-                forecast.runs = 0..=*forecast.runs.end();
-                forecast.reused = None;
-            }
+            twin.runs = 0..=*twin.runs.end();
+            twin.reused = None;
         }
-        model.came_to(&twin);
+        model.came_to(&twin, is_interrupted && model.is_interrupted(Call::Twin));
         calls.insert("twin", twin);
     }
     let mut first = first;
@@ -114,7 +113,7 @@ pub(crate) fn expected(row: &Row) -> Expected {
     calls.insert("first", first);
     model.after_the_change();
     let again = model.call(Call::Again);
-    model.came_to(&again);
+    model.came_to(&again, false);
     calls.insert("again", again);
     if row.second != Second::Nobody {
         calls.insert("second", model.call(Call::Second));
@@ -298,10 +297,14 @@ impl Model<'_> {
     }
 
     fn interrupted(&self, call: Call, runs: usize) -> Forecast {
-        let dropped =
-            matches!(self.row.interruption, Interruption::DropWaiting | Interruption::DropRunning);
-        if dropped {
-            return Forecast::of(Kind::Dropped, runs);
+        match self.row.interruption {
+            Interruption::DropWaiting | Interruption::DropRunning => {
+                return Forecast::of(Kind::Dropped, runs);
+            }
+            Interruption::DeadlineWaiting | Interruption::DeadlineRunning => {
+                return Forecast::of(Kind::Failure(ErrorKind::Timeout), runs);
+            }
+            _ => {}
         }
         let cancelled = Forecast::of(Kind::Failure(ErrorKind::Cancelled), runs);
         // Calls of a batch that come after it are not let in.
@@ -381,7 +384,7 @@ impl Model<'_> {
     }
 
     /// Notes what a call leaves behind.
-    fn came_to(&mut self, forecast: &Forecast) {
+    fn came_to(&mut self, forecast: &Forecast, is_interrupted: bool) {
         let row = self.row;
         let keeps = matches!(row.reuse, Reuse::Cache | Reuse::Session) && row.body != Body::Client;
         if keeps && forecast.ends.contains(&Kind::Success) {
@@ -389,7 +392,8 @@ impl Model<'_> {
             self.kept = if certain || self.kept == Some(true) { Some(true) } else { None };
         }
         let timeout = Kind::Failure(ErrorKind::Timeout);
-        self.timeouts += usize::from(forecast.ends.contains(&timeout));
+        // The caller's deadline is not the tool's limit.
+        self.timeouts += usize::from(forecast.ends.contains(&timeout) && !is_interrupted);
     }
 
     /// What the change of the row takes away.

@@ -17,8 +17,8 @@ use toolcrib_tool::{ContextValues, ToolCall, ToolResult};
 
 use crate::bodies::{MAKE, SECRET, fill};
 use crate::factors::{
-    Body, Breaker, Consent, Door, Instance, Interruption, Meanwhile, Pool, Rate, Rights, Row,
-    Second, Secret, Sent, Slots, Twin,
+    Barrier, Body, Breaker, Consent, Door, Instance, Interruption, Meanwhile, Pool, Rate, Rights,
+    Row, Second, Secret, Sent, Slots, Twin,
 };
 use crate::setup::{Records, Setup, THINKING};
 use crate::witness::{Deed, Moment, Seen, lock};
@@ -121,12 +121,15 @@ pub(crate) fn run(row: &Row) -> Story {
     story
 }
 
+/// The answers of calls by their ids; the error says why there is none.
+type Answers = Vec<(String, Result<Answer, String>)>;
+
 /// Calls that were started together, until they have an answer.
 struct Job {
     ids: Vec<&'static str>,
     caller: Caller,
     turn: Turn,
-    task: JoinHandle<Vec<(String, Result<Answer, String>)>>,
+    task: JoinHandle<Answers>,
 }
 
 /// A call that waits in the store.
@@ -152,7 +155,7 @@ struct Stage {
     shutdowns: Vec<JoinHandle<ShutdownReport>>,
     /// Holds the only thread of the pool until it is dropped.
     hog: Option<mpsc::Sender<()>>,
-    holder: Option<JoinHandle<Vec<(String, Result<Answer, String>)>>>,
+    holder: Option<JoinHandle<Answers>>,
 }
 
 /// What may happen while calls are under way.
@@ -202,8 +205,8 @@ impl Stage {
         self.first().await;
         if self.row.slots == Slots::Contended && self.holder.is_none() {
             self.hold();
-            self.let_the_holder_end().await;
         }
+        self.let_the_holder_end().await;
         if !self.is_changed {
             self.change();
         }
@@ -326,7 +329,7 @@ impl Stage {
             _ => jobs.push(self.launch(&["first"], ADA, false)),
         }
         // A call that runs alone has to wait for the one before it, and yet comes before its twin.
-        if row.twin == Twin::Beside && matches!(row.door, Door::Batch | Door::Meta) {
+        if row.twin == Twin::Beside && row.has_neighbors() {
             for _ in 0..8 {
                 self.step().await;
             }
@@ -352,9 +355,30 @@ impl Stage {
         self.resume_all(false).await;
     }
 
+    /// When the caller of the first call wants its answer, from when it is made or goes on.
+    fn deadline(&self, goes_on: bool) -> Option<Duration> {
+        let row = self.row;
+        let is_late = row.barrier == Barrier::Barrier && row.has_neighbors();
+        let before = if is_late && !goes_on { 150 } else { 0 };
+        let thinking = if row.has_approver() && !goes_on { THINKING } else { 0 };
+        let millis = match row.interruption {
+            Interruption::DeadlineWaiting if !goes_on => 300,
+            // The clock stands between two steps.
+            Interruption::DeadlineRunning if row.is_stored() == goes_on => {
+                before + thinking + 100 + STEP
+            }
+            _ => return None,
+        };
+        Some(Duration::from_millis(millis))
+    }
+
     /// Starts calls through the door of the row.
     fn launch(&mut self, ids: &[&'static str], caller: Caller, has_neighbors: bool) -> Job {
-        let turn = self.executor.turn(self.options(caller));
+        let mut options = self.options(caller);
+        if let Some(deadline) = self.deadline(false).filter(|_| ids.contains(&"first")) {
+            options = options.deadline(deadline);
+        }
+        let turn = self.executor.turn(options);
         let arguments = self.arguments();
         let call = |id: &str| match self.row.door {
             Door::Direct | Door::Batch => ToolCall::new(id, "subject", arguments.clone()),
@@ -418,7 +442,7 @@ impl Stage {
                 self.hog = None;
             }
             if events.are_due {
-                self.interrupt_if_due(&jobs, passed).await;
+                self.interrupt_if_due(&jobs, passed);
                 let waits = !self.row.is_stored() && self.row.meanwhile != Meanwhile::Restarted;
                 if passed >= 150 && waits && !self.is_changed {
                     self.change();
@@ -439,7 +463,7 @@ impl Stage {
         }
     }
 
-    async fn interrupt_if_due(&mut self, jobs: &[Job], passed: u64) {
+    fn interrupt_if_due(&mut self, jobs: &[Job], passed: u64) {
         let due = if self.row.is_interrupted_waiting() {
             passed >= 300
         } else if self.row.is_interrupted_running() {
@@ -455,7 +479,10 @@ impl Stage {
         self.is_interrupted = true;
         self.setup.witness.see(Seen::Interrupted);
         match self.row.interruption {
-            Interruption::Nothing => {}
+            // A deadline was set before.
+            Interruption::Nothing
+            | Interruption::DeadlineWaiting
+            | Interruption::DeadlineRunning => {}
             Interruption::CancelWaiting | Interruption::CancelRunning => job.turn.cancel(),
             Interruption::DropWaiting | Interruption::DropRunning => job.task.abort(),
             Interruption::ShutdownWaiting | Interruption::ShutdownRunning => {
@@ -555,7 +582,11 @@ impl Stage {
         let Parked { id, caller, suspension } = parked;
         *self.passes.entry(id).or_default() += 1;
         let (row, witness) = (self.row, self.setup.witness.clone());
-        let turn = self.executor.turn(self.options(caller));
+        let mut options = self.options(caller);
+        if let Some(deadline) = self.deadline(true).filter(|_| id == "first") {
+            options = options.deadline(deadline);
+        }
+        let turn = self.executor.turn(options);
         let operator = self.executor.turn(
             TurnOptions::default()
                 .values(ContextValues::new().with("user", "root"))

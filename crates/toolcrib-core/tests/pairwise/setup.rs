@@ -76,7 +76,9 @@ impl Setup {
     /// The tools as they are when the program starts.
     pub(crate) fn tools(&self, spill: &Arc<WatchedSpill>) -> RegistrySnapshot {
         let mut builder = RegistryBuilder::new();
-        let mut entries = vec![self.subject.clone(), outer(), neighbor(&self.witness)];
+        // Declared as a reload declares it, so that only what the row changes differs.
+        builder.declare(&unit(), vec![self.subject.clone()]).expect("an entry of the unit");
+        let mut entries = vec![outer(), neighbor(&self.witness)];
         entries.push(charge(&self.witness));
         entries.push(read_output_entry(Arc::clone(spill) as Arc<dyn SpillStore>));
         entries.extend(meta_entries());

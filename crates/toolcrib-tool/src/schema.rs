@@ -53,7 +53,9 @@ fn for_each_schema(schema: &mut Value, change: &mut impl FnMut(&mut Map<String, 
         let keyword = keyword.as_str();
         match value {
             Value::Array(several) if LISTED.contains(&keyword) => {
-                several.iter_mut().for_each(|one| for_each_schema(one, change));
+                for one in several.iter_mut() {
+                    for_each_schema(one, change);
+                }
             }
             Value::Object(named) if NAMED.contains(&keyword) => {
                 named.values_mut().for_each(|one| for_each_schema(one, change));

@@ -23,7 +23,7 @@ mod spill_memo;
 
 use std::sync::Arc;
 
-use toolcrib_tool::{Dedupe, Resources, ToolDefinition};
+use toolcrib_tool::{CachePolicy, Dedupe, Resources, ToolDefinition};
 
 pub use cache::CacheStats;
 pub(crate) use cache::{AnswerCache, CacheLimits, Kept, Writing};
@@ -168,7 +168,7 @@ impl Answers {
         shareable: bool,
     ) -> Option<Arc<SpillMemo>> {
         let policy = run.key.definition().cache();
-        let shareable = shareable || policy.is_some_and(|policy| policy.is_shared());
+        let shareable = shareable || policy.is_some_and(CachePolicy::is_shared);
         if !shareable {
             run.publish_in_batch(outcome);
             return None;

@@ -18,7 +18,8 @@ use crate::violation::Violations;
 /// should be numbers takes two rounds.
 const COERCION_ROUNDS: usize = 4;
 
-/// Arguments of more bytes are coerced in one round: each round costs as much as reading them.
+/// Arguments of more bytes are not repaired and are coerced in one round: each attempt costs as much as
+/// reading them.
 const LARGE: usize = 1024 * 1024;
 
 /// How much of a parser's complaint a message shows, in characters. It may quote a name.
@@ -40,6 +41,9 @@ pub(crate) fn checked_arguments(
     let tape = match raw.into_tape() {
         Ok(tape) => tape,
         Err((error, text)) => {
+            if text.len() > LARGE {
+                return Err(invalid_json(&text, &error, Unrepairable::Other));
+            }
             let (mended, repairs) = repair(&text, may_close)
                 .map_err(|unrepairable| invalid_json(&text, &error, unrepairable))?;
             mending.repaired(repairs);

@@ -98,10 +98,10 @@ async fn executed(
     if reached == Reached::Nothing || wind_down.is_zero() {
         return Executed { outcome: Err(error), interrupted };
     }
-    let is_limit = matches!(interruption, Interruption::Limit(_));
+    let by_time = matches!(interruption, Interruption::Limit(_) | Interruption::Deadline);
     let partial = match tokio::time::timeout(wind_down, work).await {
         // A tool whose output is of use however far it came.
-        Ok(Ok(ToolOutcome::Done(output))) if output.timed_out() && is_limit => {
+        Ok(Ok(ToolOutcome::Done(output))) if output.timed_out() && by_time => {
             return Executed { outcome: Ok(output.into()), interrupted };
         }
         Ok(Ok(ToolOutcome::Done(output))) => Some(output),

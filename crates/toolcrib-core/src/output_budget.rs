@@ -18,6 +18,7 @@ use toolcrib_tool::{Content, ErrorKind, KEPT_OUTPUT, ToolError, ToolOutput};
 
 use crate::answers::SpillMemo;
 use crate::spill::{Owner, READ_OUTPUT, SpillStore, Spilled};
+use whole::OWN_CHARS;
 pub(crate) use whole::Whole;
 
 /// What the answer to one call may hold.
@@ -46,20 +47,23 @@ pub(crate) struct Fitted {
     pub(crate) whole: Option<Whole>,
 }
 
-/// Whether the outcome may stay as it is. The data of a success has been held against its limit
+/// Whether the outcome may stay as it is; the message and the hints of a failure count. The data of a success has been held against its limit
 /// before ([`oversized`]).
 pub(crate) fn allows(outcome: &Result<ToolOutput, ToolError>, limits: OutputLimits) -> bool {
     match outcome {
         Ok(output) => text_fits(output, limits.chars),
-        Err(error) => error.partial().is_none_or(|partial| {
-            text_fits(partial, limits.chars)
-                && partial.data().is_none_or(|data| json_bytes(data) <= limits.data_bytes)
-        }),
+        Err(error) => {
+            let partial = error.partial();
+            let data = partial.and_then(ToolOutput::data);
+            error_fits(error, limits.chars)
+                && data.is_none_or(|data| json_bytes(data) <= limits.data_bytes)
+        }
     }
 }
 
-/// Brings an outcome within its limits: text is cut, and so is what had been produced before a
-/// failure. Data is never cut: beyond its limit it goes into the spill, and the failure says where.
+/// Brings an outcome within its limits: text is cut, that of a failure and what had been produced
+/// before it too. Data is never cut: beyond its limit it goes into the spill, and the failure says
+/// where.
 pub(crate) async fn fit_outcome(
     outcome: Result<ToolOutput, ToolError>,
     limits: OutputLimits,
@@ -70,25 +74,33 @@ pub(crate) async fn fit_outcome(
             let (output, whole) = fit_text(output, limits.chars, place).await;
             Fitted { outcome: Ok(output), whole }
         }
-        Err(mut error) => {
-            let Some(mut partial) = error.take_partial() else {
+        Err(error) => {
+            let error = fit_data(error, limits.data_bytes, place).await;
+            if error_fits(&error, limits.chars) {
                 return Fitted { outcome: Err(error), whole: None };
-            };
-            if let Some(data) = partial.data()
-                && json_bytes(data) > limits.data_bytes
-            {
-                if let Some(hint) = put_data(data, place).await {
-                    error = error.with_hint(hint);
-                }
-                partial = without_data(&partial);
             }
-            let (partial, whole) = fit_text(partial, limits.chars, place).await;
-            if !partial.content().is_empty() || partial.data().is_some() {
-                error = error.with_partial(partial);
+            let mut whole = Whole::of_error(&error);
+            whole.spill(place).await;
+            let mut error = whole.cut_error(error, limits.chars);
+            if let Some(handle) = whole.handle() {
+                error = error.with_note(KEPT_OUTPUT, handle.to_string());
             }
-            Fitted { outcome: Err(error), whole }
+            Fitted { outcome: Err(error), whole: Some(whole) }
         }
     }
+}
+
+/// Takes data that is too large out of what had been produced before a failure.
+async fn fit_data(mut error: ToolError, limit: usize, place: Option<Place<'_>>) -> ToolError {
+    let Some(partial) = error.take_partial() else { return error };
+    let Some(data) = partial.data().filter(|data| json_bytes(data) > limit) else {
+        return error.with_partial(partial);
+    };
+    if let Some(hint) = put_data(data, place).await {
+        error = error.with_hint(hint);
+    }
+    let rest = without_data(&partial);
+    if rest.is_empty() && rest.meta().is_empty() { error } else { error.with_partial(rest) }
 }
 
 /// The failure of a call whose data is `size` bytes and may be `limit`. It carries the whole output;
@@ -150,6 +162,15 @@ fn text_fits(output: &ToolOutput, budget: usize) -> bool {
     let parts = || output.content().iter().map(text_of);
     parts().map(str::len).sum::<usize>() <= budget
         || parts().map(|text| text.chars().count()).sum::<usize>() <= budget
+}
+
+/// The same of a failure: its message and hints are text like any other.
+fn error_fits(error: &ToolError, budget: usize) -> bool {
+    let texts = || error.hints().iter().map(String::as_str).chain([error.message()]);
+    let own = texts().map(str::len).sum::<usize>();
+    let own = if own <= budget / 2 { own } else { texts().map(|text| text.chars().count()).sum() };
+    let left = budget.saturating_sub(own);
+    own <= budget.max(OWN_CHARS) && error.partial().is_none_or(|partial| text_fits(partial, left))
 }
 
 fn text_of(part: &Content) -> &str {

@@ -9,25 +9,25 @@ mod consent;
 mod dry_run;
 mod finish;
 mod interruption;
+mod perform;
 mod record;
 mod suspend;
 
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt;
 use tokio::time::Instant;
 use toolcrib_tool::{
-    Arguments, BoxFuture, CallId, ErrorKind, HostedContext, RawArguments, ToolCall, ToolError,
-    ToolOutput, ToolResult,
+    BoxFuture, CallId, ErrorKind, HostedContext, RawArguments, ToolCall, ToolError, ToolOutput,
+    ToolResult,
 };
 use tracing::Instrument;
 
 pub(crate) use self::checks::describe;
 use self::checks::{Checked, OwnCheck};
 pub(crate) use self::finish::check_data;
-use self::finish::finished;
 pub(crate) use self::interruption::{Interruption, Interrupts, Reached};
 use self::record::Record;
 use self::suspend::waits;
@@ -39,14 +39,12 @@ use crate::audit::trail::{AuditedArguments, End};
 use crate::batch::Presence;
 use crate::cancel::Cancellation;
 use crate::events::Voice;
-use crate::execution::{Executed, Held, execute};
 use crate::host::Host;
 use crate::lifecycle::Instance;
 use crate::output_budget::{OutputLimits, Place, allows, fit_outcome};
 use crate::panics::PanicMessage;
-use crate::redaction::redact;
+use crate::redaction::{exact_value, redact};
 use crate::registry::Slot;
-use crate::retry;
 use crate::spill::Owner;
 use crate::statistics::{Ending, InFlight};
 use crate::suspension::{Delegation, Grant, Granted, Suspension, Waiting};
@@ -269,7 +267,7 @@ struct PipelineRun<'a> {
     /// What was done to the model's text.
     mending: Mending,
     /// The digest of the code that was approved, if somebody was asked.
-    approved_code: Option<Option<String>>,
+    approved_code: Option<ApprovedCode>,
     /// What was decided, for the audit log.
     decision: Decision,
     /// What the audit log says of arguments that whoever approved has put in place of the model's.
@@ -277,6 +275,9 @@ struct PipelineRun<'a> {
     /// Where the text of an answer that is kept was spilled, if it was.
     spilled: Option<Arc<SpillMemo>>,
 }
+
+/// The digest of the code that was approved; `None` for code that cannot change while the host runs.
+struct ApprovedCode(Option<String>);
 
 /// A call that only has to run.
 struct Ready<'a> {
@@ -391,8 +392,8 @@ impl<'a> PipelineRun<'a> {
         let mut checked = checks::checked(turn, slot, raw, &mut self.mending)?;
         let hosted = self.context(slot);
         if let Some(voice) = self.voice {
-            let arguments = checked.arguments.value();
-            voice.prepare(Some(redact(definition, arguments, &state.shared.mask.load())));
+            let arguments = exact_value(&checked.arguments);
+            voice.prepare(Some(redact(definition, &arguments, &state.shared.mask.load())));
         }
         // Calls of a tool with an instance for each get theirs when it is certain that they run.
         let limit = state.shared.config.limit(definition.timeout());
@@ -417,15 +418,14 @@ impl<'a> PipelineRun<'a> {
                 Err(outcome) => return Ok(Prepared::Answered(outcome)),
             },
         };
-        let instance = match shared {
-            Some(instance) => instance,
-            None => {
-                let own = Instance::own(&slot.entry.body, hosted.context(), limit).await?;
-                let check = OwnCheck::new(own.tool().as_ref(), hosted.context(), limit);
-                check.passes(&checked.arguments).await?;
-                self.check_code(check)?;
-                own
-            }
+        let instance = if let Some(instance) = shared {
+            instance
+        } else {
+            let own = Instance::own(&slot.entry.body, hosted.context(), limit).await?;
+            let check = OwnCheck::new(own.tool().as_ref(), hosted.context(), limit);
+            check.passes(&checked.arguments).await?;
+            self.check_code(check)?;
+            own
         };
         let (identity, lineage) = (&*state.identity, self.origin.lineage);
         let edition = checked.compiled.edition;
@@ -495,166 +495,6 @@ impl<'a> PipelineRun<'a> {
         }
     }
 
-    /// Runs the tool within its limit, which begins now: whatever the call has waited for until here
-    /// (a person, another call, a permit, an instance, a store) is no part of it.
-    fn perform<'s>(
-        &'s mut self,
-        slot: &'a Arc<Slot>,
-        ready: Box<Ready<'a>>,
-    ) -> BoxFuture<'s, Result<ToolOutput, Leave>>
-    where
-        'a: 's,
-    {
-        Box::pin(self.performed(slot, ready))
-    }
-
-    async fn performed(
-        &mut self,
-        slot: &'a Arc<Slot>,
-        ready: Box<Ready<'a>>,
-    ) -> Result<ToolOutput, Leave> {
-        let Ready { checked, hosted, instance, permit, presence, run } = *ready;
-        let Checked { arguments, .. } = checked;
-        let (state, definition) = (self.state(), &slot.entry.definition);
-        let host = hosted.host();
-        let begun = Instant::now();
-        let limit = state.shared.config.limit(definition.timeout());
-        let limit = limit.and_then(|limit| Some((begun.checked_add(limit)?, limit)));
-        let interrupts = Interrupts { limit, ..self.interrupts };
-        if let Some(interruption) = interrupts.pending() {
-            return Err(interruption
-                .error(Reached::Nothing, self.started, Some(definition))
-                .into());
-        }
-        host.begin(&permit, presence, interrupts.latest());
-        let end_when_dropped = EndWhenDropped(Some(host));
-        if let Some(delegation) = self.delegation(slot, &instance, &arguments) {
-            host.delegate(delegation);
-        }
-        // A tool that asks back is suspended with the arguments it was given.
-        let again = state.shared.suspensions.is_some().then(|| arguments.clone());
-        let interrupted = OnceLock::new();
-        let work = Work {
-            slot,
-            instance: &instance,
-            hosted: &hosted,
-            permit: &permit,
-            interrupts,
-            interrupted: &interrupted,
-        };
-        let outcome = match retry::policy(definition) {
-            Some(policy) => {
-                let attempt = || self.attempt(arguments.clone(), &work);
-                let paused = || interrupts.next();
-                match retry::with_retries(policy, interrupts.latest(), paused, attempt).await {
-                    Ok((outcome, attempts)) => retry::noted(outcome, attempts),
-                    Err(interruption) => {
-                        let _ = interrupted.set((interruption, Reached::Work));
-                        Err(interruption.error(Reached::Work, self.started, Some(definition)))
-                    }
-                }
-            }
-            None => self.attempt(arguments, &work).await,
-        };
-        if self.voice.is_some() {
-            host.finish_speech().await;
-        }
-        let worked = begun.elapsed();
-        let waiting = outcome.as_ref().err().and_then(|_| host.take_waiting());
-        let suspended = host.take_suspended();
-        // Work that goes on elsewhere may still act for the call.
-        end_when_dropped.end(!matches!(waiting, Some(Waiting::Pending { .. })));
-        if let Some(suspended) = suspended {
-            permit.finish(None);
-            return Err(Leave::Suspended(suspended));
-        }
-        if let Some(waiting) = waiting {
-            permit.finish(None);
-            return Err(self.suspend(slot, again.as_ref(), waiting).await);
-        }
-        // A tool that was ended by its caller, or never began, has not run into its own limit.
-        let failure = match (outcome.as_ref().err(), interrupted.get()) {
-            (None, _) => None,
-            (Some(error), None) => Some(error.kind()),
-            (Some(_), Some((Interruption::Limit(_), Reached::Work))) => Some(ErrorKind::Timeout),
-            (Some(_), Some(_)) => Some(ErrorKind::Cancelled),
-        };
-        if permit.finish(failure) {
-            state.paused(self.name);
-        }
-        self.worked = Some(worked);
-        self.spent = Some(self.started.elapsed());
-        let outcome = match run {
-            None => outcome,
-            Some(run) => self.publish(run, outcome, !host.has_left_key()),
-        };
-        Ok(outcome?)
-    }
-
-    /// Hands the outcome to those who wait for the same; `shareable`: it depends on nothing beyond
-    /// its key.
-    fn publish(
-        &mut self,
-        run: Run,
-        outcome: Result<ToolOutput, ToolError>,
-        shareable: bool,
-    ) -> Result<ToolOutput, ToolError> {
-        let outcome = outcome.map(Arc::new).map_err(Arc::new);
-        let answers = &self.state().shared.answers;
-        self.spilled = answers.publish(run, self.scope(), &outcome, shareable);
-        outcome.map(Arc::unwrap_or_clone).map_err(Arc::unwrap_or_clone)
-    }
-
-    /// Runs the tool once and checks what it hands back.
-    async fn attempt(
-        &self,
-        arguments: Arguments,
-        work: &Work<'_>,
-    ) -> Result<ToolOutput, ToolError> {
-        let shared = &self.state().shared;
-        let definition = &work.slot.entry.definition;
-        let host = work.hosted.host();
-        // What an earlier attempt has set is no answer to this one.
-        host.take_result();
-        let held = Held {
-            slot: work.permit.slot().cloned(),
-            writing: shared.answers.writing(definition.resources()),
-            lease: work.instance.lease(),
-        };
-        let (tool, interrupts) = (work.instance.tool(), &work.interrupts);
-        let running = execute(tool, arguments, work.hosted, interrupts, self.started, held);
-        let Executed { outcome, interrupted } = if self.origin.batch.is_some() {
-            shared.polls.watch(self.name, running).await
-        } else {
-            running.await
-        };
-        if let Some(interrupted) = interrupted {
-            // The first one ends the call.
-            let _ = work.interrupted.set(interrupted);
-        }
-        let output = finished(self.name, outcome?, host)?;
-        // Before anything keeps it, and before it is cut: half a secret is not found.
-        let output = shared.mask.outcome(Ok(output))?;
-        check_data(definition, shared.registry.schemas(), output, shared.config.data_bytes)
-    }
-
-    /// The call that a call of this tool is handed on to, where both may wait: a call of the host's
-    /// own, of a tool that does nothing else.
-    fn delegation(
-        &self,
-        slot: &Slot,
-        instance: &Instance<'_>,
-        arguments: &Arguments,
-    ) -> Option<Delegation> {
-        let may_wait = self.state().shared.suspensions.is_some();
-        if !may_wait || self.origin.lineage.depth() > 0 {
-            return None;
-        }
-        let target = instance.tool().delegates_to(arguments.as_str())?;
-        let tool = (slot.entry.name(), slot.fingerprint());
-        Some(Delegation::new(target, self.id, tool, arguments))
-    }
-
     /// Counts what became of the call.
     fn count(&mut self, outcome: &Result<ToolOutput, Leave>) {
         let Some(counted) = self.counted.take() else { return };
@@ -670,35 +510,4 @@ impl<'a> PipelineRun<'a> {
             (Err(Leave::Failed(error)), None) => counted.refuse(error.kind()),
         }
     }
-}
-
-/// Ends the work of a call, also where its future is dropped.
-struct EndWhenDropped<'h>(Option<&'h Host>);
-
-impl EndWhenDropped<'_> {
-    /// The tool has returned; `is_over`: nothing goes on elsewhere.
-    fn end(mut self, is_over: bool) {
-        if let Some(host) = self.0.take() {
-            host.end(is_over);
-        }
-    }
-}
-
-impl Drop for EndWhenDropped<'_> {
-    fn drop(&mut self) {
-        if let Some(host) = self.0 {
-            host.end(true);
-        }
-    }
-}
-
-/// What a call runs with.
-struct Work<'w> {
-    slot: &'w Slot,
-    instance: &'w Instance<'w>,
-    hosted: &'w HostedContext<Host>,
-    permit: &'w Permit<'w>,
-    interrupts: Interrupts<'w>,
-    /// What interrupted the work, if anything did.
-    interrupted: &'w OnceLock<(Interruption, Reached)>,
 }

@@ -7,9 +7,10 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toolcrib_tool::{InputPart, InputRequest, Ticket, ToolError, ToolOutcome, canonical_json};
+use toolcrib_tool::{
+    InputPart, InputRequest, Ticket, ToolError, ToolOutcome, ToolOutput, canonical_json,
+};
 
-use crate::stored::{StoredError, StoredOutput};
 pub use recorder::Recorder;
 pub use replay::Replay;
 
@@ -58,10 +59,10 @@ pub struct RecordedCall {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 enum RecordedOutcome {
-    Done(StoredOutput),
-    Failed(StoredError),
+    Done(ToolOutput),
+    Failed(ToolError),
     /// By the tool's own check: it did not run.
-    Refused(StoredError),
+    Refused(ToolError),
     NeedsInput {
         message: String,
         schema: Value,
@@ -124,7 +125,7 @@ impl RecordedOutcome {
     /// `None` for an outcome this version does not know how to keep.
     fn of(outcome: &Result<ToolOutcome, ToolError>) -> Option<Self> {
         Some(match outcome {
-            Ok(ToolOutcome::Done(output)) => Self::Done(output.into()),
+            Ok(ToolOutcome::Done(output)) => Self::Done(output.clone()),
             Ok(ToolOutcome::NeedsInput(request)) => Self::NeedsInput {
                 message: request.message.clone(),
                 schema: request.schema.clone(),
@@ -132,7 +133,7 @@ impl RecordedOutcome {
                 remembered: request.remembered.clone(),
             },
             Ok(ToolOutcome::Pending(ticket)) => Self::Pending { ticket: ticket.id.clone() },
-            Err(error) => Self::Failed(error.into()),
+            Err(error) => Self::Failed(error.clone()),
             Ok(_) => return None,
         })
     }

@@ -3,9 +3,12 @@
 
 mod sensitive;
 
+use serde::Deserialize as _;
 use serde_json::{Map, Value};
-use toolcrib_tool::ToolDefinition;
+use toolcrib_json::{Cursor, Kind};
+use toolcrib_tool::{Arguments, ToolDefinition};
 
+use crate::answers::canonical;
 use crate::masking::Mask;
 use sensitive::Place;
 
@@ -89,12 +92,48 @@ pub(crate) fn redact_text(definition: Option<&ToolDefinition>, text: &str, mask:
     if text.trim().is_empty() {
         return Value::Object(Map::new());
     }
-    match (definition, serde_json::from_str(text)) {
+    let arguments = match toolcrib_json::parse(text) {
+        Ok(tape) => Ok(exact(tape.root())),
+        Err(_) => serde_json::from_str(text),
+    };
+    match (definition, arguments) {
         (Some(definition), Ok(arguments)) => redact(definition, &arguments, mask),
         (None, Ok(Value::Object(members))) => listed(&members, mask, BRIEF, |_, _| REDACTED.into()),
         (None, Ok(_)) => REDACTED.into(),
         (_, Err(_)) => format!("[{} bytes that are no JSON]", text.len()).into(),
     }
+}
+
+/// The arguments as a value to show: a number that a [`Value`] would round is the text of it, so that
+/// whoever looks at it sees what the tool gets.
+pub(crate) fn exact_value(arguments: &Arguments) -> Value {
+    arguments.tape().map(|tape| exact(tape.root())).unwrap_or_default()
+}
+
+fn exact(value: Cursor<'_>) -> Value {
+    match value.kind() {
+        Kind::Array => value.items().map(exact).collect(),
+        Kind::Object => value
+            .members()
+            .map(|(key, value)| (key.key_text().into_owned(), exact(value)))
+            .collect(),
+        kind => {
+            // Nothing that is no container can fail to be read.
+            let read = Value::deserialize(value).unwrap_or_default();
+            let rounded = kind.is_number() && !same_number(value, &read.to_string());
+            if rounded { Value::from(value.source()) } else { read }
+        }
+    }
+}
+
+/// Whether a text spells the same number, to the last digit.
+fn same_number(number: Cursor<'_>, text: &str) -> bool {
+    let (mut one, mut other) = (Vec::new(), Vec::new());
+    canonical::write(number, &mut one);
+    toolcrib_json::parse(text).is_ok_and(|tape| {
+        canonical::write(tape.root(), &mut other);
+        one == other
+    })
 }
 
 /// The texts of everything sensitive in the arguments, the longest first: what must not be shown of

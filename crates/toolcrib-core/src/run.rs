@@ -247,7 +247,7 @@ impl Run {
 impl From<Answer> for Slot {
     fn from(answer: Answer) -> Self {
         match answer {
-            Answer::Done(result) => Self::Done(Box::new((&result).into())),
+            Answer::Done(result) => Self::Done(Box::new(result)),
             Answer::Suspended(suspension) => Self::Waiting(suspension),
         }
     }

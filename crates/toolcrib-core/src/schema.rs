@@ -10,7 +10,7 @@ use toolcrib_tool::{ToolDefinition, ToolError};
 
 use crate::answers::lru::Lru;
 use crate::arguments::json_view::{Bounds, Reported, TapeJson, View, reported};
-use crate::violation::{KEPT_VIOLATIONS, Violations};
+use crate::violation::Violations;
 
 /// How many compiled schemas are kept. One that was evicted is compiled again when it is next needed.
 const CAPACITY: usize = 1_000;
@@ -19,9 +19,12 @@ const CAPACITY: usize = 1_000;
 /// costs far more than a value that is right.
 const MAX_PROBLEMS: u32 = 10_000;
 
-/// How many bytes the paths of all problems may take together, as far as that leaves a few problems:
+/// How many bytes the paths of all problems may take together, as far as that leaves [`MIN_PROBLEMS`]:
 /// each problem has its whole path, whose names may be of any length.
-const PATH_BYTES: usize = 8 * 1024 * 1024;
+const PATH_BYTES: usize = 4 * 1024 * 1024;
+
+/// How many problems a validator looks for at least.
+const MIN_PROBLEMS: u32 = 2;
 
 /// A compiled schema. Regular expressions run in linear time and nothing is fetched.
 #[derive(Debug)]
@@ -102,8 +105,7 @@ impl SchemaValidator {
     pub(crate) fn bounds(tape: &Tape<'_>) -> Bounds {
         let fitting = PATH_BYTES / longest_path(tape.root()).max(1);
         let fitting = u32::try_from(fitting).unwrap_or(MAX_PROBLEMS);
-        let kept = u32::try_from(KEPT_VIOLATIONS).unwrap_or(MAX_PROBLEMS);
-        Bounds::of(tape, fitting.clamp(kept + 1, MAX_PROBLEMS))
+        Bounds::of(tape, fitting.clamp(MIN_PROBLEMS, MAX_PROBLEMS))
     }
 
     /// Everything that is wrong with a tool's data, or with another value that is no argument.
@@ -340,6 +342,6 @@ mod tests {
         let tape = toolcrib_json::parse(&text).unwrap();
         let bounds = SchemaValidator::bounds(&tape);
         let Problems { errors, stopped } = validator.problems(&tape, &bounds).unwrap();
-        assert_eq!((errors.len(), stopped), (21, true));
+        assert_eq!((errors.len(), stopped), (3, true));
     }
 }

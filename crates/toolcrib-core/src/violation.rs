@@ -21,7 +21,7 @@ const SHOWN_VALUE: usize = 80;
 const SHOWN_POINTER: usize = 200;
 
 /// How many violations are kept; the rest are only counted.
-pub(crate) const KEPT_VIOLATIONS: usize = 20;
+const KEPT_VIOLATIONS: usize = 20;
 
 /// One thing that is wrong with a value.
 #[derive(Debug, Clone, PartialEq, Eq)]

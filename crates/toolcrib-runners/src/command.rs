@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
 use toolcrib_manifest::declaration::{CommandSpec, Declaration, DeclaredBody, Keep};
 use toolcrib_sandbox::{Command, SpawnError, run};
 use toolcrib_tool::{
@@ -77,7 +76,11 @@ impl CommandRunner {
 
     /// What a call with these arguments would start, the host's values checked; starts nothing.
     /// See [`expand`].
-    pub fn invocation(&self, arguments: &Value, cx: &CallContext) -> Result<Invocation, ToolError> {
+    pub fn invocation(
+        &self,
+        arguments: &Arguments,
+        cx: &CallContext,
+    ) -> Result<Invocation, ToolError> {
         self.compiled()?.checks.check(cx)?;
         expand(&self.declaration, arguments, cx, &self.host)
     }
@@ -145,7 +148,7 @@ impl CommandRunner {
     }
 
     async fn run(&self, arguments: Arguments, cx: &CallContext) -> Result<ToolOutcome, ToolError> {
-        let invocation = self.invocation(arguments.value(), cx)?;
+        let invocation = self.invocation(&arguments, cx)?;
         let Compiled { spec, redaction, .. } = self.compiled()?;
         let program = invocation.program.clone();
         let command = self.command(spec, invocation)?;
@@ -181,7 +184,7 @@ impl Tool for CommandRunner {
 
     fn plan(&self, arguments: &Arguments, cx: &CallContext) -> Result<Option<Plan>, ToolError> {
         self.compiled()?.checks.check(cx)?;
-        let invocation = expand(&self.declaration, arguments.value(), cx, &LookedAt(&self.host))?;
+        let invocation = expand(&self.declaration, arguments, cx, &LookedAt(&self.host))?;
         let cwd = self.start_directory(invocation.cwd.as_deref());
         // Whoever looks at it may be somewhere else.
         let cwd = std::path::absolute(&cwd).unwrap_or(cwd);

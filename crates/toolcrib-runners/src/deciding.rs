@@ -20,6 +20,9 @@ use crate::RunnerHost;
 use crate::confinement::resolved;
 use crate::trust::spellings;
 
+mod options;
+mod system;
+
 /// Programs that run what a file says, or another program that their arguments name. Versions may
 /// follow: `python3.12`.
 const RUN_THEIR_ARGUMENTS: [&str; 50] = [
@@ -119,6 +122,10 @@ const CODE_VARIABLES: [&str; 34] = [
 /// Options after which an interpreter takes its program from the command line.
 const INLINE: [&str; 4] = ["-c", "-e", "-m", "--eval"];
 
+/// Files that programs read from the folder in which they are told to work.
+const RUN_UNASKED: [&str; 6] =
+    ["GNUmakefile", "makefile", "Makefile", "justfile", ".justfile", "build.ninja"];
+
 /// How much of a file is read for its `#!` line, in bytes: as much as the kernel reads.
 const LINE_MAX: u64 = 256;
 
@@ -135,8 +142,8 @@ pub struct Deciding {
     pub named: Vec<Named>,
 }
 
-/// A file that an argument vector names: by a relative path, or by an absolute one beside the manifest
-/// or in the workspace.
+/// A file that an argument vector names: by a relative path, or by an absolute one outside the folders
+/// of the system, which only the administrator changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Named {
@@ -304,7 +311,7 @@ impl Deciding {
             if at == 0 && whole {
                 if text.contains('/') {
                     let place = around.cwd.join(text);
-                    self.name(written, text, &place, around);
+                    self.name(written, text, &place, around, true);
                     self.program(&place, around);
                 }
                 continue;
@@ -330,8 +337,8 @@ impl Deciding {
         }
     }
 
-    /// Adds what a text names, if it names a file: as a whole, behind `=`, or, where a shell reads it,
-    /// as one of its words. Whether it does.
+    /// Adds what a text names, if it names a file: as a whole, behind `=`, behind the letters of an
+    /// option, or, where a shell reads it, as one of its words. Returns whether it does.
     fn existing(&mut self, text: &str, around: &Surroundings<'_>, runs: bool) -> bool {
         self.existing_as(None, text, around, runs)
     }
@@ -351,9 +358,8 @@ impl Deciding {
         };
         let words = text.split(|c: char| c.is_whitespace() || ";|&()<>\"'`".contains(c));
         let words = words.filter(|_| runs && text.contains(char::is_whitespace));
-        let value = text.split_once('=').map(|(_, value)| value);
         let mut any = false;
-        for part in [Some(text), value].into_iter().flatten().chain(words) {
+        for part in options::values(text).chain(words) {
             if part.is_empty() || part.len() > 4096 {
                 continue;
             }
@@ -365,24 +371,48 @@ impl Deciding {
                     if let Some((written, is_script)) = entry
                         && (is_script || !around.is_data(&place))
                     {
-                        self.name(&name_of(written, part), part, &place, around);
+                        self.name(&name_of(written, part), part, &place, around, runs);
                     }
                     self.program(&place, around);
                     any = true;
-                } else if found.is_dir() && runs && is_package(&place) {
-                    self.places.push(place);
-                    any = true;
+                } else if found.is_dir() && runs {
+                    any |= self.folder(text, place, around);
                 }
             }
         }
         any
     }
 
+    /// Adds what a program runs or loads from a folder that `entry` of the vector names: the whole folder
+    /// if it is a package or one that code is loaded from, otherwise the files that are read unasked.
+    fn folder(&mut self, entry: &str, place: PathBuf, around: &Surroundings<'_>) -> bool {
+        let is_searched = entry.starts_with("-I") && !around.holds_workspace(&place);
+        if is_package(&place) || is_searched {
+            self.places.push(place);
+            return true;
+        }
+        let found = RUN_UNASKED.iter().map(|name| place.join(name)).filter(|file| file.is_file());
+        let before = self.places.len();
+        self.places.extend(found);
+        self.places.len() > before
+    }
+
     /// Adds a file to those that are named, if it is one of those: `part` of the vector leads to it. The
-    /// first place of a name counts, which is the one that the program finds.
-    fn name(&mut self, written: &str, part: &str, place: &Path, around: &Surroundings<'_>) {
+    /// first place of a name counts, which is the one that the program finds. `is_code`: the file is the
+    /// program, or an argument of a program that runs what its arguments name.
+    fn name(
+        &mut self,
+        written: &str,
+        part: &str,
+        place: &Path,
+        around: &Surroundings<'_>,
+        is_code: bool,
+    ) {
         let is_known = self.named.iter().any(|named| named.written == written);
-        if is_known || !place.is_file() || (part.starts_with('/') && !around.is_own(place)) {
+        if is_known || !place.is_file() {
+            return;
+        }
+        if part.starts_with('/') && !around.is_own(place) && system::is_left_out(place, is_code) {
             return;
         }
         let path = place.components().collect();
@@ -477,6 +507,14 @@ impl<'a> Surroundings<'a> {
         let beside = if self.beside.as_os_str().is_empty() { Path::new(".") } else { self.beside };
         let roots = [beside, self.workspace].map(spellings).concat();
         spellings(place).iter().any(|place| roots.iter().any(|root| place.starts_with(root)))
+    }
+
+    /// Whether a folder is the workspace or holds it.
+    fn holds_workspace(&self, folder: &Path) -> bool {
+        let workspaces = spellings(self.workspace);
+        spellings(folder)
+            .iter()
+            .any(|folder| workspaces.iter().any(|workspace| workspace.starts_with(folder)))
     }
 
     /// Whether the declaration itself grants a place for writing, other than with the whole workspace.

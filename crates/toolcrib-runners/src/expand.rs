@@ -5,10 +5,11 @@ use std::path::PathBuf;
 
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
+use toolcrib_json::Kind;
 use toolcrib_manifest::declaration::{ArgvEntry, CommandSpec, Declaration};
 use toolcrib_manifest::is_dangerous_env;
 use toolcrib_manifest::template::{Piece, Reference, Template};
-use toolcrib_tool::{CallContext, ToolError};
+use toolcrib_tool::{Arguments, CallContext, ToolError};
 
 use crate::RunnerHost;
 use crate::script::OWN_PATH;
@@ -130,7 +131,7 @@ impl fmt::Debug for Invocation {
 /// # let declaration = Declaration { definition: definition.clone(), body: DeclaredBody::Command(command), sandbox: SandboxSpec::of(SandboxProfile::Workspace), needs: Needs::default(), output, context: vec![], constraints: vec![], tests: vec![], owner: None, origin };
 /// // argv: [wc, "--", "${args.path}"]
 /// let cx = CallContext::builder("call_1", definition).build();
-/// let arguments = serde_json::json!({"path": "-rf; ls"});
+/// let arguments = Arguments::from_validated(r#"{"path": "-rf; ls"}"#.to_owned());
 /// let host = toolcrib_runners::RunnerHost::new("/");
 /// let invocation = toolcrib_runners::expand(&declaration, &arguments, &cx, &host).unwrap();
 /// assert_eq!(invocation.argv().collect::<Vec<_>>(), ["wc", "--", "-rf; ls"]);
@@ -138,14 +139,14 @@ impl fmt::Debug for Invocation {
 /// ```
 pub fn expand(
     declaration: &Declaration,
-    arguments: &Value,
+    arguments: &Arguments,
     cx: &CallContext,
     server: &dyn ServerValues,
 ) -> Result<Invocation, ToolError> {
     let Some(command) = declaration.command() else {
         return Err(ToolError::unavailable("this tool starts no program for a call"));
     };
-    let values = Values { declaration, arguments, cx, server };
+    let values = Values { declaration, arguments: arguments.tape()?.root(), cx, server };
     let expansion = Expansion { command, values };
     let (program, args) = expansion.argv(&command.argv)?;
     let stdin = match &command.stdin {
@@ -244,7 +245,7 @@ impl Expansion<'_> {
                     if self
                         .values
                         .argument(condition)
-                        .is_some_and(|value| value != &Value::Bool(false))
+                        .is_some_and(|value| value.kind() != Kind::False)
                     {
                         for template in then {
                             self.push(&mut vector, template)?;
@@ -264,8 +265,9 @@ impl Expansion<'_> {
             match filled.first {
                 Some(Reference::Arg(name)) => {
                     // With a second value behind it, the number is no longer one.
-                    let number = self.values.argument(name).is_some_and(Value::is_number)
-                        && template.references().count() == 1;
+                    let number =
+                        self.values.argument(name).is_some_and(|value| value.kind().is_number())
+                            && template.references().count() == 1;
                     self.refuse_option(name, &filled.text, number)?;
                 }
                 Some(Reference::Ctx(name)) if filled.text.starts_with('-') => {
@@ -285,12 +287,14 @@ impl Expansion<'_> {
     /// Adds one argument per item of a list.
     fn push_each(&self, vector: &mut Vector, name: &str) -> Result<(), ToolError> {
         let Some(value) = self.values.argument(name) else { return Ok(()) };
-        let items = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
-        for item in items.iter().filter(|item| !item.is_null()) {
+        // A value that is no list counts as a list of one.
+        let one = (value.kind() != Kind::Array).then_some(value);
+        let items = value.items().chain(one);
+        for item in items.filter(|item| item.kind() != Kind::Null) {
             let text = text_of(item).into_owned();
             self.values.refuse_control(name, &text, Place::Line)?;
             if !vector.options_ended {
-                self.refuse_option(name, &text, item.is_number())?;
+                self.refuse_option(name, &text, item.kind().is_number())?;
             }
             vector.push(text, Some(name))?;
         }

@@ -6,7 +6,6 @@ mod request;
 mod url;
 mod values;
 
-use serde_json::Value;
 use toolcrib_manifest::declaration::{Declaration, HttpSpec, RecordedAnswer};
 use toolcrib_net::{AddressPolicy, Client, Limits, Response, StatusCode};
 use toolcrib_tool::{
@@ -73,18 +72,23 @@ impl HttpRunner {
     ///   control character, a line end in a header;
     /// - `missing_context` or `unavailable` if a value of the host or the server is not there;
     /// - `denied` if a value of the host has a form that an argument may not have either.
-    pub fn request(&self, arguments: &Value, cx: &CallContext) -> Result<HttpRequest, ToolError> {
+    pub fn request(
+        &self,
+        arguments: &Arguments,
+        cx: &CallContext,
+    ) -> Result<HttpRequest, ToolError> {
         self.request_of(&self.host, arguments, cx)
     }
 
     fn request_of(
         &self,
         server: &dyn ServerValues,
-        arguments: &Value,
+        arguments: &Arguments,
         cx: &CallContext,
     ) -> Result<HttpRequest, ToolError> {
         let compiled = self.compiled()?;
         compiled.checks.check(cx)?;
+        let arguments = arguments.tape()?.root();
         let values = Values { declaration: &self.declaration, arguments, cx, server };
         request::build(&compiled.spec, &self.declaration.output, values)
     }
@@ -99,10 +103,10 @@ impl HttpRunner {
         let recorded = cx.host().services().and_then(Services::get::<RecordedAnswer>);
         if let Some(recorded) = recorded {
             // As for a plan: what is not sent needs no secret.
-            let request = self.request_of(&LookedAt(&self.host), arguments.value(), cx)?;
+            let request = self.request_of(&LookedAt(&self.host), &arguments, cx)?;
             return self.outcome(&request.answered(&recorded)?, cx);
         }
-        let request = self.request(arguments.value(), cx)?;
+        let request = self.request(&arguments, cx)?;
         let compiled = self.compiled()?;
         let annotations = self.declaration.definition.annotations();
         let mut sent = request.to_net()?;
@@ -159,7 +163,7 @@ impl Tool for HttpRunner {
     }
 
     fn plan(&self, arguments: &Arguments, cx: &CallContext) -> Result<Option<Plan>, ToolError> {
-        let request = self.request_of(&LookedAt(&self.host), arguments.value(), cx)?;
+        let request = self.request_of(&LookedAt(&self.host), arguments, cx)?;
         Ok(Some(Plan::Request(RequestPlan {
             method: request.method.as_str().to_owned(),
             url: request.shown_url,

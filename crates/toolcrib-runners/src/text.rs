@@ -3,11 +3,65 @@
 use std::borrow::Cow;
 
 use serde_json::Value;
+use toolcrib_json::{Cursor, Kind, Number};
 use toolcrib_tool::canonical_json;
 
-/// A value as text: strings as they are, numbers in their shortest form, lists and objects as
-/// compact JSON.
-pub(crate) fn text_of(value: &Value) -> Cow<'_, str> {
+/// An argument as text: strings as they are, numbers as they were written, lists and objects as compact
+/// JSON. No number passes through a type that could round it.
+pub(crate) fn text_of(value: Cursor<'_>) -> Cow<'_, str> {
+    match (value.kind(), value.number()) {
+        (Kind::String | Kind::EscapedString, _) => value.key_text(),
+        // `2.0` and `2` are the same number to JSON Schema; programs want the latter. Adding 0 makes
+        // -0 the zero it equals.
+        (Kind::IntegralFloat, Some(Number::Float(whole))) => {
+            Cow::Owned(format!("{:.0}", whole + 0.0))
+        }
+        (Kind::WideInteger, _) if value.source() == "-0" => Cow::Borrowed("0"),
+        _ => Cow::Owned(json_of(value)),
+    }
+}
+
+/// An argument as compact JSON with sorted keys and numbers as they were written.
+pub(crate) fn json_of(value: Cursor<'_>) -> String {
+    let mut out = String::with_capacity(value.source().len());
+    write_json(value, &mut out);
+    out
+}
+
+fn write_json(value: Cursor<'_>, out: &mut String) {
+    match value.kind() {
+        Kind::Array => {
+            out.push('[');
+            for (position, item) in value.items().enumerate() {
+                if position > 0 {
+                    out.push(',');
+                }
+                write_json(item, out);
+            }
+            out.push(']');
+        }
+        Kind::Object => {
+            let mut members: Vec<_> =
+                value.members().map(|(key, value)| (key.key_text(), value)).collect();
+            members.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+            out.push('{');
+            for (position, (key, value)) in members.into_iter().enumerate() {
+                if position > 0 {
+                    out.push(',');
+                }
+                out.push_str(&Value::from(key).to_string());
+                out.push(':');
+                write_json(value, out);
+            }
+            out.push('}');
+        }
+        Kind::EscapedString => out.push_str(&Value::from(value.key_text()).to_string()),
+        _ => out.push_str(value.source()),
+    }
+}
+
+/// A value of the host's context as text, likewise.
+pub(crate) fn text_of_host(value: &Value) -> Cow<'_, str> {
     match value {
         Value::String(text) => Cow::Borrowed(text),
         Value::Number(number) => Cow::Owned(number_text(number)),
@@ -15,7 +69,6 @@ pub(crate) fn text_of(value: &Value) -> Cow<'_, str> {
     }
 }
 
-/// `2.0` and `2` are the same number to JSON Schema; programs want the latter.
 fn number_text(number: &serde_json::Number) -> String {
     let text = number.to_string();
     match text.strip_suffix(".0") {
@@ -77,7 +130,26 @@ mod tests {
             (json!([1, "x", null]), r#"[1,"x",null]"#),
             (json!({"b": 1, "a": [true]}), r#"{"a":[true],"b":1}"#),
         ] {
-            assert_eq!(text_of(&value), text);
+            assert_eq!(text_of_host(&value), text);
+            let written = toolcrib_json::parse_owned(value.to_string()).unwrap();
+            assert_eq!(text_of(written.root()), text);
+        }
+    }
+
+    #[test]
+    fn numbers_of_arguments_stay_as_they_were_written() {
+        for (written, text) in [
+            ("123456789012345678901234567890", "123456789012345678901234567890"),
+            ("-123456789012345678901", "-123456789012345678901"),
+            ("0.1000000000000000055511151231257827", "0.1000000000000000055511151231257827"),
+            ("1.50", "1.50"),
+            ("-0", "0"),
+            (
+                r#"{"b": [12345678901234567890123], "a": 2.0}"#,
+                r#"{"a":2.0,"b":[12345678901234567890123]}"#,
+            ),
+        ] {
+            assert_eq!(text_of(toolcrib_json::parse(written).unwrap().root()), text);
         }
     }
 }

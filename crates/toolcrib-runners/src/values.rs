@@ -4,27 +4,28 @@ use std::borrow::Cow;
 
 use secrecy::ExposeSecret;
 use serde_json::Value;
+use toolcrib_json::{Cursor, Kind};
 use toolcrib_manifest::declaration::Declaration;
 use toolcrib_manifest::template::Reference;
 use toolcrib_tool::{CallContext, ToolError};
 
 use crate::ServerValues;
 use crate::context;
-use crate::text::{Place, forbidden, name_of, text_of};
+use crate::text::{Place, forbidden, name_of, text_of, text_of_host};
 
 /// Where the values of a call come from.
 #[derive(Clone, Copy)]
 pub(crate) struct Values<'a> {
     pub(crate) declaration: &'a Declaration,
-    pub(crate) arguments: &'a Value,
+    pub(crate) arguments: Cursor<'a>,
     pub(crate) cx: &'a CallContext,
     pub(crate) server: &'a dyn ServerValues,
 }
 
 impl<'a> Values<'a> {
     /// An argument that is there: JSON null counts as absent.
-    pub(crate) fn argument(&self, name: &str) -> Option<&'a Value> {
-        self.arguments.get(name).filter(|value| !value.is_null())
+    pub(crate) fn argument(&self, name: &str) -> Option<Cursor<'a>> {
+        self.arguments.get(name).filter(|value| value.kind() != Kind::Null)
     }
 
     /// What the tool's schema says about an argument.
@@ -47,7 +48,7 @@ impl<'a> Values<'a> {
             }
             Reference::Ctx(name) => {
                 let Some(value) = self.of_host(name)? else { return Ok(None) };
-                let text = text_of(&value).into_owned();
+                let text = text_of_host(&value).into_owned();
                 refuse_hosts_control(name, &text, place)?;
                 Ok(Some(text))
             }

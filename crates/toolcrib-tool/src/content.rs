@@ -3,17 +3,34 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// One part of a result, each with its mime type.
-#[derive(Debug, Clone, PartialEq)]
+///
+/// Its JSON is an object whose `type` names the variant; bytes are base64 and absent members are left
+/// out.
+///
+/// ```
+/// use toolcrib_tool::Content;
+///
+/// let part = Content::Image { data: vec![1, 2, 3], mime_type: "image/png".to_owned() };
+/// let text = serde_json::to_string(&part)?;
+/// assert_eq!(text, r#"{"type":"image","data":"AQID","mime_type":"image/png"}"#);
+/// assert_eq!(serde_json::from_str::<Content>(&text)?, part);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Content {
     /// Text for the model and for people.
+    #[serde(with = "text_member")]
     Text(String),
     /// A picture: raw bytes (encoded only at the edge that needs it).
     Image {
         /// The encoded picture, for example a PNG file's bytes.
+        #[serde(with = "base64_text")]
         data: Vec<u8>,
         /// Its mime type, for example `image/png`.
         mime_type: String,
@@ -21,6 +38,7 @@ pub enum Content {
     /// A sound.
     Audio {
         /// The encoded sound.
+        #[serde(with = "base64_text")]
         data: Vec<u8>,
         /// Its mime type, for example `audio/wav`.
         mime_type: String,
@@ -34,6 +52,7 @@ pub enum Content {
         /// What is in it.
         text: String,
         /// Its mime type, if known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         mime_type: Option<String>,
     },
     /// A file carried whole.
@@ -41,6 +60,7 @@ pub enum Content {
         /// A name for it, as a URI.
         uri: String,
         /// Its bytes.
+        #[serde(with = "base64_text")]
         data: Vec<u8>,
         /// Its mime type.
         mime_type: String,
@@ -84,7 +104,7 @@ impl Content {
 /// let link = Link::new("https://example.org/a.png", "chart").mime_type("image/png");
 /// assert_eq!(Content::from(link).as_text(), "[link chart: https://example.org/a.png]");
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Link {
     /// Where it is.
@@ -92,12 +112,16 @@ pub struct Link {
     /// What to call it.
     pub name: String,
     /// What to call it before people, where that is another name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// What there is, for models and people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Its mime type, if known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
     /// How large it is, in bytes, if known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
 }
 
@@ -166,5 +190,39 @@ impl From<String> for Content {
 impl From<&str> for Content {
     fn from(text: &str) -> Self {
         Self::Text(text.to_owned())
+    }
+}
+
+/// A text part has its text as a member beside its `type`.
+mod text_member {
+    use super::{Deserialize, Serialize};
+    use serde::{Deserializer, Serializer};
+
+    #[derive(Serialize, Deserialize)]
+    struct Part<T> {
+        text: T,
+    }
+
+    pub(super) fn serialize<S: Serializer>(text: &str, to: S) -> Result<S::Ok, S::Error> {
+        Part { text }.serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+        Part::deserialize(from).map(|part| part.text)
+    }
+}
+
+mod base64_text {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+    use serde::de::Error as _;
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(bytes: &[u8], to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&STANDARD.encode(bytes))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u8>, D::Error> {
+        STANDARD.decode(String::deserialize(from)?).map_err(D::Error::custom)
     }
 }

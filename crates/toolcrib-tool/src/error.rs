@@ -5,6 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, json};
 
 use crate::ToolOutput;
@@ -71,6 +73,20 @@ error_kinds! {
     Internal = "internal",
 }
 
+impl Serialize for ErrorKind {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for ErrorKind {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(from)?;
+        let known = Self::ALL.iter().copied().find(|kind| kind.as_str() == text);
+        known.ok_or_else(|| D::Error::custom(format!("{text:?} is not a kind of failure")))
+    }
+}
+
 impl fmt::Display for ErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
@@ -80,7 +96,8 @@ impl fmt::Display for ErrorKind {
 /// A failed call, as a tool or the pipeline reports it.
 ///
 /// `message` and `hints` are written for the model: what went wrong and what to do next.
-/// `source` is for the operator and is never shown to a model.
+/// `source` is for the operator and is never shown to a model. Its JSON keeps all of it; of the source
+/// it keeps the text.
 ///
 /// Any [`std::error::Error`] becomes a `ToolError` of kind `execution` through `?`; that is why
 /// this type does not implement the trait itself.
@@ -96,18 +113,73 @@ impl fmt::Display for ErrorKind {
 /// assert_eq!(error.kind(), ErrorKind::Execution);
 /// assert_eq!(error.message(), "invalid digit found in string");
 /// ```
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct ToolError(Box<Inner>);
 
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Inner {
     kind: ErrorKind,
     message: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     hints: Vec<String>,
     retryable: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     retry_after: Option<Duration>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     partial: Option<ToolOutput>,
-    source: Option<Arc<dyn Error + Send + Sync>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    source: Option<Cause>,
+}
+
+/// The operator's source of a failure. Its JSON is its text; equal texts are equal causes.
+#[derive(Clone)]
+struct Cause(Arc<dyn Error + Send + Sync>);
+
+impl PartialEq for Cause {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.0.to_string() == other.0.to_string()
+    }
+}
+
+impl Serialize for Cause {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Cause {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        String::deserialize(from).map(|text| Self(Arc::new(CauseText(text))))
+    }
+}
+
+/// The text of a cause that is no longer there itself.
+#[derive(Debug)]
+struct CauseText(String);
+
+impl fmt::Display for CauseText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Error for CauseText {}
+
+/// What an error and its causes say. Many errors repeat their cause.
+fn chain(error: &(dyn Error + Send + Sync + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !text.contains(&more) {
+            text.push_str(": ");
+            text.push_str(&more);
+        }
+        cause = error.source();
+    }
+    text
 }
 
 impl ToolError {
@@ -221,8 +293,41 @@ impl ToolError {
     /// Adds the cause, for the operator's log.
     #[must_use]
     pub fn with_source(mut self, source: impl Error + Send + Sync + 'static) -> Self {
-        self.0.source = Some(Arc::new(source));
+        self.0.source = Some(Cause(Arc::new(source)));
         self
+    }
+
+    /// Passes the message, the hints and the source's text with its causes through `map`; all else
+    /// stays. What had been produced is [`map_partial`](Self::map_partial)'s.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use toolcrib_tool::ToolError;
+    ///
+    /// let error = ToolError::unavailable("key-123 is used up").with_retry_after(Duration::from_secs(7));
+    /// let masked = error.map_texts(|text| text.replace("key-123", "***"));
+    /// assert_eq!(masked.message(), "*** is used up");
+    /// assert_eq!(masked.retry_after(), Some(Duration::from_secs(7)));
+    /// ```
+    #[must_use]
+    pub fn map_texts(self, mut map: impl FnMut(String) -> String) -> Self {
+        let Inner { kind, message, hints, retryable, retry_after, partial, source } = *self.0;
+        let message = map(message);
+        let hints = hints.into_iter().map(&mut map).collect();
+        let source = source.map(|cause| Cause(Arc::new(CauseText(map(chain(&*cause.0))))));
+        Self(Box::new(Inner { kind, message, hints, retryable, retry_after, partial, source }))
+    }
+
+    /// Passes what had been produced through `map`.
+    #[must_use]
+    pub fn map_partial(mut self, map: impl FnOnce(ToolOutput) -> ToolOutput) -> Self {
+        self.0.partial = self.0.partial.map(map);
+        self
+    }
+
+    /// What the source and its causes say, for the operator.
+    pub fn source_text(&self) -> Option<String> {
+        self.source().map(chain)
     }
 
     /// The stable kind.
@@ -291,7 +396,7 @@ impl ToolError {
 
     /// The cause, for the operator.
     pub fn source(&self) -> Option<&(dyn Error + Send + Sync + 'static)> {
-        self.0.source.as_deref()
+        self.0.source.as_ref().map(|cause| &*cause.0)
     }
 }
 
@@ -308,7 +413,7 @@ impl fmt::Debug for ToolError {
             .field("message", &self.0.message)
             .field("hints", &self.0.hints)
             .field("retryable", &self.0.retryable)
-            .field("source", &self.0.source)
+            .field("source", &self.source())
             .finish_non_exhaustive()
     }
 }

@@ -57,7 +57,7 @@ pub use native::{NativeTool, native_tools};
 pub use outcome::{IntoOutcome, Json, Ticket, ToolOutcome};
 pub use output::{KEPT_OUTPUT, ToolOutput};
 pub use plan::{CommandLimits, CommandPlan, Plan, RequestPlan, UpstreamPlan};
-pub use result::ToolResult;
+pub use result::{ToolResult, shown_name};
 pub use schema::schema_for;
 pub use services::Services;
 pub use status::{Phase, StatusUpdate};

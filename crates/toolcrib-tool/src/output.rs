@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{Content, canonical_json};
@@ -13,7 +14,7 @@ pub const KEPT_OUTPUT: &str = "kept_output";
 /// The note by which an output says that the time was up.
 const TIMED_OUT: &str = "timed_out";
 
-/// The output of a tool: parts for the model, data for programs.
+/// The output of a tool: parts for the model, data for programs. Its JSON keeps all of it.
 ///
 /// ```
 /// use serde_json::json;
@@ -26,12 +27,16 @@ const TIMED_OUT: &str = "timed_out";
 /// let data = ToolOutput::from(json!({"free": 12}));
 /// assert_eq!(data.text(), r#"{"free":12}"#);
 /// ```
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ToolOutput {
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     content: Vec<Content>,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     data: Option<Value>,
     /// Behind a pointer, because few outputs have notes and each is handed from hand to hand. Never
     /// empty.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     meta: Option<Box<Map<String, Value>>>,
 }
 
@@ -128,6 +133,11 @@ impl ToolOutput {
             }
         }
     }
+}
+
+/// `null` is data too.
+fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(from).map(Some)
 }
 
 impl From<String> for ToolOutput {

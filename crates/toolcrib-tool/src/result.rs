@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::{CallId, ErrorKind, ToolError, ToolOutput};
@@ -23,16 +24,68 @@ use crate::{CallId, ErrorKind, ToolError, ToolOutput};
 /// );
 /// assert_eq!(failed.text(), "Error executing ping: host unknown\nCheck the spelling.");
 /// ```
-#[derive(Debug, Clone)]
+///
+/// Its JSON keeps all of it, other than the views for models, which drop what their reader cannot
+/// hold:
+///
+/// ```
+/// # use std::time::Duration;
+/// # use toolcrib_tool::{CallId, ToolResult};
+/// let result = ToolResult::success(CallId::new("1"), "ping", "pong".into(), Duration::ZERO);
+/// let text = serde_json::to_string(&result)?;
+/// assert_eq!(serde_json::from_str::<ToolResult>(&text)?, result);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ToolResult {
     call_id: CallId,
     tool: Arc<str>,
+    #[serde(with = "outcome")]
     outcome: Result<ToolOutput, ToolError>,
+    #[serde(default)]
     truncated: bool,
+    #[serde(default)]
     cached: bool,
+    #[serde(default)]
     skipped: bool,
     /// In nanoseconds: a word lasts 584 years.
+    #[serde(rename = "duration_nanos")]
     nanos: u64,
+}
+
+/// An outcome's JSON is `{"success": …}` or `{"failure": …}`.
+mod outcome {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use crate::{ToolError, ToolOutput};
+
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    enum Outcome<O, E> {
+        Success(O),
+        Failure(E),
+    }
+
+    pub(super) fn serialize<S: Serializer>(
+        outcome: &Result<ToolOutput, ToolError>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        match outcome {
+            Ok(output) => Outcome::Success(output),
+            Err(error) => Outcome::Failure(error),
+        }
+        .serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Result<ToolOutput, ToolError>, D::Error> {
+        Ok(match Outcome::deserialize(from)? {
+            Outcome::Success(output) => Ok(output),
+            Outcome::Failure(error) => Err(error),
+        })
+    }
 }
 
 impl ToolResult {
@@ -170,7 +223,7 @@ impl ToolResult {
             Ok(output) => return output.text(),
             Err(error) => error,
         };
-        let mut text = format!("Error executing {}: {}", self.tool, error.message());
+        let mut text = format!("Error executing {}: {}", shown_name(&self.tool), error.message());
         for hint in error.hints() {
             let _ = write!(text, "\n{hint}");
         }
@@ -206,6 +259,17 @@ impl ToolResult {
             record["error"] = error.to_value();
         }
         record
+    }
+}
+
+/// A name as a message shows it: at most its first 128 characters. No tool has a longer one, but a
+/// caller may ask for a tool by any text.
+pub fn shown_name(name: &str) -> Cow<'_, str> {
+    const SHOWN: usize = 128;
+
+    match name.char_indices().nth(SHOWN) {
+        Some((cut, _)) => format!("{}… ({} bytes)", &name[..cut], name.len()).into(),
+        None => name.into(),
     }
 }
 

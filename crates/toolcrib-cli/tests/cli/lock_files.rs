@@ -268,3 +268,63 @@ fn a_changed_file_of_a_server_keeps_it_from_starting() {
     write(&crib, "server.py", &text);
     assert_eq!(called().code, Some(0));
 }
+
+#[test]
+fn a_file_glued_to_an_option_is_pinned_as_one_that_stands_alone() {
+    for (argv, written, text) in [
+        (json!(["awk", "-ff.awk"]), "f.awk", "BEGIN { print \"Hello\"; exit }\n"),
+        (json!(["sed", "-nff.sed", "f.sed"]), "f.sed", "s/.*/Hello/p\n"),
+    ] {
+        let crib = locked(&argv, &[(written, text)]);
+        says(&crib, "Hello");
+        write(&crib, written, &text.replace("Hello", "Evil"));
+        is_blocked(&crib);
+    }
+}
+
+#[test]
+fn a_file_that_appears_where_an_option_names_one_is_blocked() {
+    let crib = locked(&json!(["sh", "-c", "echo Hello", "-fx.mk"]), &[]);
+    let mut server = Server::mcp(&crib);
+    assert!(call(&mut server, 10).contains("Hello"));
+    write(&crib, "x.mk", "all:; echo Evil\n");
+    let changed = call(&mut server, 11);
+    assert!(changed.contains("which did not exist when the tools were loaded"), "{changed}");
+}
+
+#[test]
+fn trust_covers_and_shows_files_outside_the_folder_of_the_manifest() {
+    let other = tempfile::tempdir().expect("a folder");
+    let outside = other.path().join("outside.sh");
+    let name = outside.to_str().expect("a name");
+    for argv in [json!([name]), json!(["sh", name]), json!(["awk", format!("-f{name}")])] {
+        let is_awk = argv[0] == "awk";
+        let text = |word: &str| {
+            if is_awk {
+                format!("BEGIN {{ print \"{word}\" }}\n")
+            } else {
+                SHELL.replace("Hello", word)
+            }
+        };
+        let change = |word: &str| {
+            use std::os::unix::fs::PermissionsExt as _;
+
+            fs::write(&outside, text(word)).expect("written");
+            fs::set_permissions(&outside, fs::Permissions::from_mode(0o755)).expect("executable");
+        };
+        change("Hello");
+        let mut tool: Value = serde_json::from_str(&manifest(&argv)).expect("JSON");
+        tool["tools"][0]["sandbox"] = json!({"profile": "trusted"});
+        let crib = Crib::new(&[("hello.yaml", &tool.to_string())]);
+        crib.config("state: {dir: state}\n");
+        let trusted = crib.run(&["trust", "tools.d/hello.yaml", "--yes"]);
+        assert_eq!(trusted.code, Some(0), "{trusted:?}");
+        assert!(trusted.stderr.contains(name) && trusted.stderr.contains("Hello"), "{trusted:?}");
+        says(&crib, "Hello");
+        change("Evil");
+        let run = hello(&crib);
+        assert!(run.code == Some(1) && run.stderr.contains("trust"), "{argv}: {run:?}");
+        change("Hello");
+        says(&crib, "Hello");
+    }
+}

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
-use toolcrib_tool::{CallId, ErrorKind, Phase, StatusUpdate, ToolName};
+use toolcrib_tool::{CallId, Content, ErrorKind, Phase, StatusUpdate, ToolName};
 
 use super::event::{Completion, Event, Occurrence, Payload, Subject};
-use crate::content_json;
 
 impl Event {
     /// The event as a JSON object with stable names: `{sequence, event, payload}`, and for events
@@ -78,7 +78,7 @@ fn payload_to_value(payload: &Payload) -> Value {
         }
         Payload::Status(status) => status_to_value(status),
         Payload::Suspended { reason } => json!({ "reason": reason }),
-        Payload::Output(part) => content_json::to_value(part),
+        Payload::Output(part) => serde_json::to_value(part).unwrap_or_default(),
         Payload::Completed(completion) => {
             let Completion { success, error, duration, cached, skipped, truncated, result } =
                 completion;
@@ -106,7 +106,7 @@ fn payload_from_value(event: &str, value: &Value) -> Option<Payload> {
         "call.prepare" => Payload::Prepare { arguments: value.get("arguments").cloned() },
         "call.status" => Payload::Status(status_from_value(value)?),
         "call.suspended" => Payload::Suspended { reason: text("reason")? },
-        "call.output" => Payload::Output(content_json::from_value(value)?),
+        "call.output" => Payload::Output(Content::deserialize(value).ok()?),
         "call.completed" => Payload::Completed(Completion {
             success: flag("success")?,
             error: match text("error") {

@@ -1,8 +1,5 @@
 //! Masking what a call hands out: its output or failure, its status, and the parts it streams.
 
-use std::error::Error;
-use std::fmt;
-
 use toolcrib_tool::{Content, StatusUpdate, ToolError, ToolOutput};
 
 use super::Mask;
@@ -75,21 +72,7 @@ impl Mask {
         if !self.finds_in_error(&error) {
             return error;
         }
-        let mut masked = ToolError::new(error.kind(), self.text(error.message()).into_owned())
-            .with_retryable(error.retryable());
-        if let Some(wait) = error.retry_after() {
-            masked = masked.with_retry_after(wait);
-        }
-        for hint in error.hints() {
-            masked = masked.with_hint(self.text(hint).into_owned());
-        }
-        if let Some(partial) = error.partial() {
-            masked = masked.with_partial(self.output(partial.clone()));
-        }
-        if let Some(source) = error.source() {
-            masked = masked.with_source(Said(self.text(&chain(source)).into_owned()));
-        }
-        masked
+        error.map_texts(|text| self.owned(text)).map_partial(|partial| self.output(partial))
     }
 
     /// Masks a status: everything a person is told.
@@ -143,34 +126,6 @@ impl Mask {
             && (self.finds(error.message())
                 || error.hints().iter().any(|hint| self.finds(hint))
                 || error.partial().is_some_and(|partial| self.finds_in_output(partial))
-                || error.source().is_some_and(|source| self.finds(&chain(source))))
+                || error.source_text().is_some_and(|source| self.finds(&source)))
     }
 }
-
-/// What an error and its causes say, for the operator.
-fn chain(error: &(dyn Error + Send + Sync + 'static)) -> String {
-    let mut said = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let text = error.to_string();
-        // Many errors repeat their cause.
-        if !said.contains(&text) {
-            said.push_str(": ");
-            said.push_str(&text);
-        }
-        cause = error.source();
-    }
-    said
-}
-
-/// What a masked failure's cause said.
-#[derive(Debug)]
-struct Said(String);
-
-impl fmt::Display for Said {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl Error for Said {}

@@ -1,5 +1,7 @@
 //! No byte of a secret gets through, in one piece or in many.
 
+use std::time::Duration;
+
 use proptest::prelude::*;
 use serde_json::json;
 use toolcrib_tool::{Content, ErrorKind, Link, StatusUpdate, ToolError, ToolOutput};
@@ -168,6 +170,20 @@ fn a_part_that_is_no_text_ends_the_text_before_it() {
 
 /// Letters that make secrets overlap often and that are in no mark.
 const LETTERS: &str = "[xy\"é]{1,9}";
+
+#[test]
+fn a_masked_failure_keeps_all_but_the_secret() {
+    let error = ToolError::unavailable("S3CRET is used up")
+        .with_hint("wait")
+        .with_retryable(true)
+        .with_retry_after(Duration::from_secs(7))
+        .with_partial(ToolOutput::from("half").with_meta("rows", 1));
+    let masked = mask(&["S3CRET"]).error(error.clone());
+    assert_eq!(masked.message(), "[masked] is used up");
+    let expected = error.map_texts(|text| text.replace("S3CRET", "[masked]"));
+    assert_eq!(masked, expected);
+    assert_eq!(masked.retry_after(), Some(Duration::from_secs(7)));
+}
 
 proptest! {
     #[test]

@@ -4,9 +4,10 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 use toolcrib_tool::{
-    Arguments, BoxFuture, CallContext, Tool, ToolCall, ToolDefinition, ToolError, ToolOutcome,
+    Arguments, BoxFuture, CallContext, RawArguments, Tool, ToolCall, ToolDefinition, ToolError,
+    ToolOutcome,
 };
 
 use super::{CATEGORY, TOOL_CALL, TOOL_DESCRIBE, TOOL_SEARCH};
@@ -45,12 +46,6 @@ pub(super) static DEFINITION: LazyLock<Arc<ToolDefinition>> = LazyLock::new(|| {
     Arc::new(definition.expect("the definition of tool_call is valid"))
 });
 
-#[derive(Deserialize)]
-struct Asked {
-    name: String,
-    arguments: Map<String, Value>,
-}
-
 #[derive(Debug)]
 pub(super) struct ToolCaller;
 
@@ -69,14 +64,18 @@ impl Tool for ToolCaller {
         cx: &'a CallContext,
     ) -> BoxFuture<'a, Result<ToolOutcome, ToolError>> {
         Box::pin(async move {
-            let Asked { name, arguments } = arguments.parse()?;
+            let root = arguments.tape()?.root();
+            let name = root.get("name").and_then(|name| name.as_str()).unwrap_or_default();
             if name == TOOL_CALL {
                 return Err(ToolError::invalid_args(format!("{TOOL_CALL} does not call itself"))
                     .with_hint("Name the tool that should be called in the end."));
             }
             // A call of its own: who listens tells the two apart.
             let id = format!("{}.1", cx.call_id().as_str());
-            let call = ToolCall::new(id, name, Value::Object(arguments));
+            // Cut out as it was written: no number is read and written again.
+            let nested = root.get("arguments").map(|arguments| arguments.to_tape());
+            let nested = nested.map(RawArguments::from).unwrap_or_default();
+            let call = ToolCall::new(id, &*name, nested);
             cx.call(call).await.into_result().map(ToolOutcome::Done)
         })
     }

@@ -1,7 +1,7 @@
 //! One budget for the answers of a batch: together they take no more of the model's attention than
 //! one call may.
 
-use toolcrib_tool::{Content, ToolResult};
+use toolcrib_tool::{ToolOutput, ToolResult};
 
 use super::shares::fair_shares;
 use super::{Place, Whole};
@@ -42,52 +42,58 @@ pub(crate) async fn fit_batch(
 /// An upper bound of the characters of an answer's text, found without reading the text. `whole` is
 /// what was there before it was cut to `limit` characters, if it was.
 pub(crate) fn bytes_at_most(result: &ToolResult, whole: Option<&Whole>, limit: usize) -> usize {
-    match (whole, result.output()) {
-        (Some(whole), _) => whole.chars().min(limit),
-        (None, None) => 0,
-        (None, Some(output)) if output.content().is_empty() => {
-            output.data().map_or(0, super::json_bytes)
-        }
-        (None, Some(output)) => {
-            output.content().iter().map(|part| super::text_of(part).len()).sum()
-        }
+    if let Some(whole) = whole {
+        return whole.chars().min(limit);
+    }
+    let own = result.error().map_or(0, |error| {
+        error.message().len() + error.hints().iter().map(String::len).sum::<usize>()
+    });
+    own + match result.output() {
+        None => 0,
+        Some(output) if output.content().is_empty() => output.data().map_or(0, super::json_bytes),
+        Some(output) => output.content().iter().map(|part| super::text_of(part).len()).sum(),
     }
 }
 
 impl BatchAnswer {
     /// The characters it has now, markers aside.
     fn need(&self) -> usize {
-        match (&self.whole, self.result.output()) {
-            (Some(whole), _) => whole.chars().min(self.limit),
-            (None, Some(output)) => Whole::of(output).chars(),
-            (None, None) => 0,
+        match &self.whole {
+            Some(whole) => whole.chars().min(self.limit),
+            None => whole_of(&self.result).chars(),
         }
     }
 
     async fn cut(self, share: usize, place: Option<Place<'_>>) -> ToolResult {
-        let whole = match (self.whole, self.result.output()) {
-            (Some(whole), _) => whole,
-            (None, Some(output)) => {
-                let mut whole = Whole::of(output);
+        let whole = match self.whole {
+            Some(whole) => whole,
+            None => {
+                let mut whole = whole_of(&self.result);
                 whole.spill(place).await;
                 whole
             }
-            (None, None) => return self.result,
         };
-        with_content(self.result, whole.cut(share))
+        cut_to(self.result, &whole, share)
     }
 }
 
-/// The same answer with other parts.
-fn with_content(result: ToolResult, content: Vec<Content>) -> ToolResult {
+fn whole_of(result: &ToolResult) -> Whole {
+    match (result.error(), result.output()) {
+        (Some(error), _) => Whole::of_error(error),
+        (None, Some(output)) => Whole::of(output),
+        (None, None) => Whole::of(&ToolOutput::new()),
+    }
+}
+
+/// The same answer with at most `share` characters of text.
+fn cut_to(result: ToolResult, whole: &Whole, share: usize) -> ToolResult {
     let (cached, skipped, duration) = (result.cached(), result.skipped(), result.duration());
     let (id, tool) = (result.call_id().clone(), result.tool().to_owned());
-    let replaced = match result.into_result() {
-        Ok(output) => ToolResult::success(id, tool, output.replace_content(content), duration),
-        Err(mut error) => {
-            let partial = error.take_partial().unwrap_or_default().replace_content(content);
-            ToolResult::failure(id, tool, error.with_partial(partial), duration)
+    let cut = match result.into_result() {
+        Ok(output) => {
+            ToolResult::success(id, tool, output.replace_content(whole.cut(share)), duration)
         }
+        Err(error) => ToolResult::failure(id, tool, whole.cut_error(error, share), duration),
     };
-    replaced.with_truncated(true).with_cached(cached).with_skipped(skipped)
+    cut.with_truncated(true).with_cached(cached).with_skipped(skipped)
 }

@@ -158,11 +158,33 @@ async fn a_store_that_refuses_leaves_a_plain_marker() {
     let tiny = SpillLimits { max_bytes: 5, ..SpillLimits::default() };
     let (store, owner) = (MemorySpill::new(tiny), owner());
     let place = Some(Place { store: &store, owner: &owner, memo: None });
-    let error = ToolError::execution("broke").with_partial("0123456789");
-    let fitted = fit_outcome(Err(error), limits(2), place).await;
+    let error = ToolError::execution("broke").with_partial("0123456789".repeat(2));
+    let fitted = fit_outcome(Err(error), limits(15), place).await;
     assert!(fitted.whole.is_some());
-    let partial = fitted.outcome.unwrap_err().take_partial().unwrap();
-    assert_eq!(partial.text(), "0\n[… 8 of 10 characters left out …]\n9");
+    let mut error = fitted.outcome.unwrap_err();
+    assert_eq!(error.message(), "broke");
+    let partial = error.take_partial().unwrap();
+    assert_eq!(partial.text(), "0123456\n[… 10 of 20 characters left out …]\n789");
+}
+
+#[tokio::test]
+async fn the_message_and_the_hints_of_a_failure_are_held_to_the_budget() {
+    let (store, owner) = (MemorySpill::new(SpillLimits::default()), owner());
+    let place = Some(Place { store: &store, owner: &owner, memo: None });
+    let message = "x".repeat(1_000_000);
+    let error = ToolError::execution(message.clone())
+        .with_hint("y".repeat(500))
+        .with_retry_after(Duration::from_secs(7))
+        .with_source(std::io::Error::other("because"));
+    assert!(!allows(&Err(error.clone()), limits(1_000)));
+    let error = fit_outcome(Err(error), limits(1_000), place).await.outcome.unwrap_err();
+    assert_eq!(error.message().matches('x').count(), 500);
+    assert_eq!(error.hints(), ["y".repeat(500)]);
+    assert_eq!(error.retry_after(), Some(Duration::from_secs(7)));
+    assert_eq!(error.source().unwrap().to_string(), "because");
+    let (handle, offset) = named(error.message());
+    let page = store.read(&owner, &handle, offset, 10).await.unwrap();
+    assert_eq!((page.text.as_str(), page.total_chars), ("xxxxxxxxxx", 1_000_000 + 1 + 500));
 }
 
 fn answer(output: ToolOutput, limit: usize) -> BatchAnswer {
@@ -203,7 +225,8 @@ async fn a_failure_in_a_batch_shares_too() {
     let results = fit_batch(vec![failed, answer("y".repeat(100).into(), 100)], 40, None).await;
     let error = results[0].error().unwrap();
     assert_eq!((error.message(), error.hints()), ("broke", &["why".to_owned()][..]));
-    assert_eq!(kept_chars(error.partial().unwrap()), 20);
+    // Of its 20 characters, 8 are the message and the hint.
+    assert_eq!(kept_chars(error.partial().unwrap()), 12);
     assert_eq!(kept_chars(results[1].output().unwrap()), 20);
 }
 

@@ -1,6 +1,6 @@
 //! An output's text before it is cut, and the cuts made from it.
 
-use toolcrib_tool::{Content, ToolOutput, canonical_json};
+use toolcrib_tool::{Content, ToolError, ToolOutput, canonical_json};
 
 use super::Place;
 use super::shares::fair_shares;
@@ -11,10 +11,16 @@ use crate::spill::{Handle, READ_OUTPUT, SpillFormat, Spilled, byte_index};
 /// left out; command tools do.
 const OMITTED_BYTES: &str = "truncated_bytes";
 
+/// Characters that the message and the hints of a failure may have together, however small the budget
+/// is: without them, the model would not know what to do next.
+pub(super) const OWN_CHARS: usize = 1_000;
+
 /// All parts of an output, and where they are kept.
 #[derive(Debug)]
 pub(crate) struct Whole {
     content: Vec<Content>,
+    /// How many of the parts, from the first, are the message and the hints of a failure.
+    own: usize,
     /// Characters of the text of each part; 0 for those that have none.
     sizes: Vec<usize>,
     format: SpillFormat,
@@ -31,7 +37,34 @@ impl Whole {
         };
         let sizes = content.iter().map(|part| text_of(part).chars().count()).collect();
         let omitted = output.meta().get(OMITTED_BYTES).and_then(serde_json::Value::as_u64);
-        Self { content, sizes, format, omitted_bytes: omitted.unwrap_or(0), handle: None }
+        Self { content, sizes, format, own: 0, omitted_bytes: omitted.unwrap_or(0), handle: None }
+    }
+
+    /// A failure's message and hints, and the parts of what had been produced before it.
+    pub(crate) fn of_error(error: &ToolError) -> Self {
+        let mut whole = Self::of(error.partial().unwrap_or(&ToolOutput::new()));
+        let hints = error.hints().iter().cloned();
+        let own: Vec<_> =
+            [error.message().to_owned()].into_iter().chain(hints).map(Content::Text).collect();
+        whole.own = own.len();
+        whole.sizes.splice(..0, own.iter().map(|part| text_of(part).chars().count()));
+        whole.content.splice(..0, own);
+        whole.format = SpillFormat::Text;
+        whole
+    }
+
+    /// The failure this was made [of](Self::of_error) with at most `budget` characters of text.
+    pub(crate) fn cut_error(&self, mut error: ToolError, budget: usize) -> ToolError {
+        let mut content = self.cut(budget);
+        let parts = content.split_off(self.own);
+        let mut own = content.into_iter().map(|part| part.as_text().into_owned());
+        // The operator's source comes last and stays.
+        error = error.map_texts(|text| own.next().unwrap_or(text));
+        if !parts.is_empty() {
+            let partial = error.take_partial().unwrap_or_default();
+            error = error.with_partial(partial.replace_content(parts));
+        }
+        error
     }
 
     /// Characters of all text parts.
@@ -69,21 +102,25 @@ impl Whole {
     }
 
     /// The parts with at most `budget` characters of text, shared max-min fairly among them; the
-    /// markers come on top.
+    /// markers come on top. The message and the hints of a failure come before its other parts, and
+    /// may always have [`OWN_CHARS`].
     pub(crate) fn cut(&self, budget: usize) -> Vec<Content> {
-        let shares = fair_shares(&self.sizes, budget);
+        let (own, others) = self.sizes.split_at(self.own);
+        let mut shares = fair_shares(own, budget.max(OWN_CHARS));
+        let left = budget.saturating_sub(shares.iter().sum());
+        shares.extend(fair_shares(others, left));
         let mut content = self.content.clone();
         let mut begins = 0;
         let mut omitted = self.omitted_bytes;
         for (index, text) in self.texts() {
             if shares[index] < self.sizes[index] {
-                let rest = Rest { handle: self.handle, begins, omitted_bytes: omitted };
+                // Bytes that were not captured are missing in the output, and are told once.
+                let omitted_bytes = if index < self.own { 0 } else { std::mem::take(&mut omitted) };
+                let rest = Rest { handle: self.handle, begins, omitted_bytes };
                 let shorter = cut(text, self.sizes[index], shares[index], rest);
                 if let Content::Text(text) | Content::TextFile { text, .. } = &mut content[index] {
                     *text = shorter;
                 }
-                // Said once.
-                omitted = 0;
             }
             begins += self.sizes[index] + 1;
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use toolcrib_tool::{
     Arguments, CallContext, CallContextBuilder, CallId, Dedupe, Defines, ErrorKind, Plan,
-    RawArguments, Tool, ToolDefinition, ToolError,
+    RawArguments, Tool, ToolDefinition, ToolError, shown_name,
 };
 
 use crate::answers::Key;
@@ -116,7 +116,7 @@ pub(super) fn unknown(turn: &Turn, name: &str) -> ToolError {
         [] => error.with_hint("Use one of the listed tools, spelt exactly."),
         near => error.with_hint(format!("Did you mean {}?", near.join(" or "))),
     }
-    .with_hint(format!("For the user: tool {name} is unavailable."))
+    .with_hint(format!("For the user: tool {} is unavailable.", shown_name(name)))
 }
 
 /// Fails if the tool cannot run here.

@@ -6,7 +6,7 @@ use toolcrib_tool::{Arguments, Body, CallContext, RawArguments, ToolError, ToolO
 
 use super::checks::{Checked, OwnCheck, checked};
 use super::finish::check_data;
-use super::{Leave, PipelineRun};
+use super::{ApprovedCode, Leave, PipelineRun};
 use crate::approval::{
     self, ApprovalRequest, Approved, Asker, Decision as Decided, Remember, ShownCall,
 };
@@ -15,7 +15,7 @@ use crate::audit::Decision;
 use crate::fingerprint::Fingerprint;
 use crate::lifecycle::Instance;
 use crate::policy::{DecidedBy, Verdict};
-use crate::redaction::{REDACTED, redact_injected, redact_whole, sensitive_texts};
+use crate::redaction::{REDACTED, exact_value, redact_injected, redact_whole, sensitive_texts};
 use crate::registry::Slot;
 use crate::suspension::{Grant, Granted, Waiting, client_output};
 
@@ -43,29 +43,7 @@ impl<'a> PipelineRun<'a> {
             Verdict::Allow { by } => (by, String::new()),
             Verdict::Ask { by, reason } => (by, reason),
         };
-        if let Some(grant) = self.origin.grant {
-            let now = state.shared.now();
-            let (identity, arguments) = (&state.identity, &checked.arguments);
-            let injected = self.injected(slot);
-            grant.check(self.id, slot.fingerprint(), arguments, injected, identity, now)?;
-            if matches!(grant.suspension().waiting(), Waiting::Approval { .. }) {
-                self.approved_code = Some(grant.suspension().shown().code.clone());
-            }
-            grant.spend()?;
-            if let Granted::Run { remember } = grant.granted() {
-                self.remember(slot, &checked.arguments, *remember);
-            }
-            self.decision = approved_by(grant);
-            return Ok(());
-        }
-        if let Some(grant) = self.origin.nested_grant {
-            // It was let through before it came to wait for the call it makes.
-            self.decision = approved_by(grant);
-            return Ok(());
-        }
-        if self.is_remembered(slot, &checked.arguments) {
-            let by = "an earlier approval in this session".to_owned();
-            self.decision = Decision::Approved { by, rule: None, changed: false, shown: None };
+        if self.is_decided(slot, &checked.arguments)? {
             return Ok(());
         }
         // Whoever decides sees what would run; a call that could not run is not asked about.
@@ -97,7 +75,7 @@ impl<'a> PipelineRun<'a> {
             return Err(leave);
         };
         let timeout = state.shared.config.approval_timeout;
-        self.approved_code = Some(shown.code.clone());
+        self.approved_code = Some(ApprovedCode(shown.code.clone()));
         let request = self.request(slot, &checked.arguments, shown, &by, reason);
         let asked = Asked {
             who: approver.name().to_owned(),
@@ -138,9 +116,40 @@ impl<'a> PipelineRun<'a> {
         Ok(())
     }
 
+    /// Whether the call has been decided on already: by a grant, or by an approval in its session.
+    fn is_decided(&mut self, slot: &Slot, arguments: &Arguments) -> Result<bool, ToolError> {
+        let state = self.state();
+        if let Some(grant) = self.origin.grant {
+            let now = state.shared.now();
+            let identity = &state.identity;
+            let injected = self.injected(slot);
+            grant.check(self.id, slot.fingerprint(), arguments, injected, identity, now)?;
+            if matches!(grant.suspension().waiting(), Waiting::Approval { .. }) {
+                self.approved_code = Some(ApprovedCode(grant.suspension().shown().code.clone()));
+            }
+            grant.spend()?;
+            if let Granted::Run { remember } = grant.granted() {
+                self.remember(slot, arguments, *remember);
+            }
+            self.decision = approved_by(grant);
+            return Ok(true);
+        }
+        if let Some(grant) = self.origin.nested_grant {
+            // It was let through before it came to wait for the call it makes.
+            self.decision = approved_by(grant);
+            return Ok(true);
+        }
+        if self.is_remembered(slot, arguments) {
+            let by = "an earlier approval in this session".to_owned();
+            self.decision = Decision::Approved { by, rule: None, changed: false, shown: None };
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
     /// Fails if the code that would run is not the code that was approved.
     pub(super) fn check_code(&self, own: OwnCheck<'_>) -> Result<(), ToolError> {
-        let Some(approved) = &self.approved_code else { return Ok(()) };
+        let Some(ApprovedCode(approved)) = &self.approved_code else { return Ok(()) };
         if own.code() == *approved {
             return Ok(());
         }
@@ -267,14 +276,15 @@ impl<'a> PipelineRun<'a> {
             let parameter = injection.parameter();
             Some((parameter.to_owned(), redact_injected(definition, parameter, value, &mask)))
         });
-        let sensitive = sensitive_texts(definition, arguments.value());
+        let arguments = exact_value(arguments);
+        let sensitive = sensitive_texts(definition, &arguments);
         let hidden = |text: String| {
             let replaced = |text: String, hidden: &String| text.replace(hidden, REDACTED);
             let text = sensitive.iter().fold(text, replaced);
             mask.text(&text).into_owned()
         };
         Ok(ShownCall {
-            arguments: redact_whole(definition, arguments.value(), &mask),
+            arguments: redact_whole(definition, &arguments, &mask),
             injected: injected.collect(),
             plan: plan.map(|plan| plan.map(hidden).to_value()),
             code: own.and_then(OwnCheck::code),

@@ -14,7 +14,7 @@ use crate::execution::validate;
 use crate::fingerprint::Fingerprint;
 use crate::host::Host;
 use crate::policy::Verdict;
-use crate::redaction::{redact, sensitive_texts};
+use crate::redaction::{exact_value, redact, sensitive_texts};
 use crate::turn::Turn;
 
 /// What a call would be, had it been made ([`Turn::dry_run`]).
@@ -124,14 +124,15 @@ pub(crate) async fn dry_run(turn: &Turn, call: ToolCall) -> Result<DryRun, ToolE
     });
     let plan = body.map(|body| body.plan(&checked.arguments, &cx)).transpose()?.flatten();
     let mask = state.shared.mask.load();
-    let sensitive = sensitive_texts(&definition, checked.arguments.value());
-    let shown = |text: String| {
+    let shown = exact_value(&checked.arguments);
+    let sensitive = sensitive_texts(&definition, &shown);
+    let hidden = |text: String| {
         let text = sensitive.iter().fold(text, |text, hidden| text.replace(hidden, "[redacted]"));
         mask.text(&text).into_owned()
     };
     Ok(DryRun {
-        shown_arguments: redact(&definition, checked.arguments.value(), &mask),
-        shown_plan: plan.clone().map(|plan| plan.map(shown)),
+        shown_arguments: redact(&definition, &shown, &mask),
+        shown_plan: plan.clone().map(|plan| plan.map(hidden)),
         mended: mending.clauses(),
         arguments: checked.arguments,
         context: cx,

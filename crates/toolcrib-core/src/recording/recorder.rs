@@ -102,7 +102,7 @@ impl Tool for Recorded {
     ) -> BoxFuture<'a, Result<(), ToolError>> {
         Box::pin(async move {
             self.tool.validate(arguments, cx).await.inspect_err(|error| {
-                let refused = RecordedOutcome::Refused(error.into());
+                let refused = RecordedOutcome::Refused(error.clone());
                 self.recorder.keep(cx, arguments, Some(refused));
             })
         })

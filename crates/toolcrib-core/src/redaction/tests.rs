@@ -133,6 +133,27 @@ fn count(value: &Value, text: &str) -> usize {
     value.to_string().matches(text).count()
 }
 
+#[test]
+fn numbers_are_shown_as_the_tool_gets_them() {
+    let definition = ToolDefinition::builder("pay")
+        .description("Pay.")
+        .input_schema(json!({"properties": {
+            "pin": {"type": "integer", "x-sensitive": true}, "to": {}, "part": {}, "n": {},
+        }}))
+        .build()
+        .unwrap();
+    let text =
+        r#"{"to": 123456789012345678901, "part": 0.10000000000000000001, "n": [1, 0.1, 1e3]}"#;
+    assert_eq!(
+        redact_text(Some(&definition), text, &Mask::default()),
+        json!({"to": "123456789012345678901", "part": "0.10000000000000000001", "n": [1, 0.1, 1000.0]})
+    );
+    // What a plan shows of a sensitive number is found by its digits.
+    let arguments = Arguments::from_validated(r#"{"pin": 123456789012345678901}"#.to_owned());
+    let hidden = sensitive_texts(&definition, &exact_value(&arguments));
+    assert_eq!(hidden, ["123456789012345678901"]);
+}
+
 proptest! {
     #[test]
     fn what_is_sensitive_never_shows_and_what_is_not_does((schema, value) in fitting()) {

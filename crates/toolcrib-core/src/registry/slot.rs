@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use toolcrib_fuzzy::search::Document;
-use toolcrib_tool::{Body, Defines, Layer, ToolDefinition, ToolEntry};
+use toolcrib_tool::{Body, Constraint, Defines, Layer, ToolDefinition, ToolEntry};
 
 use super::rules::Rules;
 use super::unit::Place;
@@ -104,14 +104,29 @@ impl Slot {
 
     /// Whether the other says and does the same in the same place.
     pub(super) fn is_same(&self, other: &Self) -> bool {
-        let (one, two) = (&self.entry, &other.entry);
-        self.place == other.place
-            && same_body(&one.body, &two.body)
-            && one.source == two.source
-            && one.availability == two.availability
-            && one.remark == two.remark
-            && one.digest == two.digest
-            && (Arc::ptr_eq(&one.definition, &two.definition) || one.definition == two.definition)
+        self.place == other.place && same_entry(&self.entry, &other.entry)
+    }
+}
+
+/// Whether two entries are the same. A field that is added to entries does not compile here until it
+/// is decided whether it counts.
+fn same_entry(one: &ToolEntry, other: &ToolEntry) -> bool {
+    let ToolEntry { definition, constraint, availability, body, source, remark, digest } = one;
+    same_body(body, &other.body)
+        && same_constraint(constraint.as_ref(), other.constraint.as_ref())
+        && *source == other.source
+        && *availability == other.availability
+        && *remark == other.remark
+        && *digest == other.digest
+        && (Arc::ptr_eq(definition, &other.definition) || *definition == other.definition)
+}
+
+/// Constraints cannot be compared by what they do: another object is another rule.
+fn same_constraint(one: Option<&Arc<dyn Constraint>>, other: Option<&Arc<dyn Constraint>>) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+        (None, None) => true,
+        _ => false,
     }
 }
 

@@ -5,7 +5,6 @@ use toolcrib_tool::{CallId, ToolResult};
 
 use super::lost;
 use crate::clock::Timestamp;
-use crate::stored::StoredResult;
 use crate::suspension::{Suspension, SuspensionId};
 
 /// The id of a run: like that of a suspension, 32 hexadecimal digits that nobody can guess.
@@ -56,7 +55,7 @@ pub struct RunRecord {
 #[serde(rename_all = "snake_case")]
 pub(super) enum Slot {
     /// It has its final answer.
-    Done(Box<StoredResult>),
+    Done(Box<ToolResult>),
     /// It waits.
     Waiting(Box<Suspension>),
 }
@@ -130,7 +129,7 @@ impl RunRecord {
     /// The ids of the calls that have their answer.
     pub(super) fn answered(&self) -> impl Iterator<Item = &str> {
         self.slots.iter().filter_map(|slot| match slot {
-            Slot::Done(result) => Some(result.call_id()),
+            Slot::Done(result) => Some(result.call_id().as_str()),
             Slot::Waiting(_) => None,
         })
     }
@@ -144,7 +143,7 @@ impl RunRecord {
                 let waited = now.since(suspension.created_at());
                 let call = CallId::new(suspension.call_id());
                 let result = ToolResult::failure(call, suspension.tool(), lost(), waited);
-                *slot = Slot::Done(Box::new((&result).into()));
+                *slot = Slot::Done(Box::new(result));
             }
         }
     }

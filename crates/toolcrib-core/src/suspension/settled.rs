@@ -8,7 +8,6 @@ use toolcrib_tool::{CallId, ToolResult};
 use super::{Answer, Suspension};
 use crate::clock::Timestamp;
 use crate::run::lost;
-use crate::stored::StoredResult;
 
 /// How long an outcome waits for its caller.
 pub(crate) const KEPT: Duration = Duration::from_secs(24 * 60 * 60);
@@ -30,7 +29,7 @@ pub enum Outcome {
     /// It is being worked on.
     Running,
     /// It has its final answer.
-    Done(Box<StoredResult>),
+    Done(Box<ToolResult>),
     /// It waits again, for something else.
     Waits(Box<Suspension>),
 }
@@ -45,7 +44,7 @@ impl Settled {
     #[must_use]
     pub fn ended(mut self, answer: Answer) -> Self {
         self.outcome = match answer {
-            Answer::Done(result) => Outcome::Done(Box::new((&result).into())),
+            Answer::Done(result) => Outcome::Done(Box::new(result)),
             Answer::Suspended(next) => Outcome::Waits(next),
         };
         self
@@ -78,7 +77,7 @@ impl Settled {
     /// The call's final answer, if it has one.
     pub fn result(&self) -> Option<ToolResult> {
         match &self.outcome {
-            Outcome::Done(result) => Some(ToolResult::from((**result).clone())),
+            Outcome::Done(result) => Some((**result).clone()),
             _ => None,
         }
     }

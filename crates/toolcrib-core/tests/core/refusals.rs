@@ -6,8 +6,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use toolcrib_core::Turn;
+use toolcrib_core::meta::meta_entries;
 use toolcrib_tool::{
-    Arguments, Constraint, ContextValues, ErrorKind, ToolCall, ToolError, ToolResult, tool_fn,
+    Arguments, BoxFuture, CallContext, Constraint, ContextValues, ErrorKind, Tool, ToolCall,
+    ToolError, ToolOutcome, ToolResult, tool_fn,
 };
 
 use crate::harness::{call, define, entry, turn};
@@ -277,4 +279,51 @@ async fn a_failing_constraint_repeats_nothing_of_the_arguments() {
     let result = send(&turn, list("1", 512 * 1024)).await;
     assert_eq!(result.error_kind(), Some(ErrorKind::Constraint));
     assert_eq!(result.text(), "Error executing echo: not on Sundays");
+}
+
+#[tokio::test]
+async fn a_failure_is_held_to_the_output_budget() {
+    let body = tool_fn(|_: Value, _| async {
+        Err::<&str, _>(ToolError::execution("x".repeat(1_000_000)).with_hint("y".repeat(1_000_000)))
+    });
+    let turn = turn([entry(define("failing"), body)]);
+    let result = call(&turn, "failing", json!({})).await;
+    assert!(result.truncated());
+    let length = result.text().chars().count();
+    assert!(length < 25_000, "{length} characters");
+}
+
+#[tokio::test]
+async fn an_unknown_name_is_shortened_in_its_refusal() {
+    let turn = turn([entry(define("echo"), tool_fn(|args: Value, _| async { args }))]);
+    let result = call(&turn, &"n".repeat(1_000_000), json!({})).await;
+    assert_eq!(result.error_kind(), Some(ErrorKind::NotFound));
+    assert!(result.text().len() < 1_000, "{} bytes", result.text().len());
+}
+
+/// Returns the text of its arguments.
+#[derive(Debug)]
+struct Written;
+
+impl Tool for Written {
+    fn call<'a>(
+        &'a self,
+        arguments: Arguments,
+        _: &'a CallContext,
+    ) -> BoxFuture<'a, Result<ToolOutcome, ToolError>> {
+        Box::pin(async move { Ok(ToolOutcome::Done(arguments.as_str().into())) })
+    }
+}
+
+#[tokio::test]
+async fn a_nested_call_gets_its_arguments_as_they_were_written() {
+    let entries = meta_entries().into_iter();
+    let written = entry(define("written").input_schema(json!({})), Written);
+    let turn = turn(entries.chain([written]));
+    let arguments = r#"{"id": 123456789012345678901, "price": 0.10000000000000000001}"#;
+    let text = format!(r#"{{"name": "written", "arguments": {arguments}}}"#);
+    let result = turn.call(ToolCall::new("1", "tool_call", text)).await;
+    assert_eq!(result.text(), arguments);
+    let result = turn.call(ToolCall::new("1", "tool_call", r#"{"name": "written"}"#)).await;
+    assert_eq!(result.text(), "{}");
 }

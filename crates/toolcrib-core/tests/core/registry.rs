@@ -6,7 +6,9 @@ use proptest::prelude::*;
 use toolcrib_core::{
     Change, Mock, OnDuplicate, Registration, Registry, RegistryBuilder, RegistryError, SourceUnit,
 };
-use toolcrib_tool::{Layer, Source, ToolDefinition, ToolEntry};
+use toolcrib_tool::{
+    Arguments, Constraint, ContextValues, Layer, Source, ToolDefinition, ToolEntry, ToolError,
+};
 
 fn definition(name: &str) -> ToolDefinition {
     ToolDefinition::builder(name).description("A tool for a test.").build().expect("valid")
@@ -272,4 +274,39 @@ fn what_was_not_accepted_takes_the_place_of_no_fallback() {
     let entries = vec![entry(&own, "new_task").blocked("no")];
     registry.apply([Change::Replace { unit: own, entries }]).expect("applied");
     assert_eq!(owner(&registry, "new_task").as_deref(), Some("system"));
+}
+
+/// A rule that nothing passes.
+#[derive(Debug)]
+struct Never;
+
+impl Constraint for Never {
+    fn check(&self, _: &Arguments, _: &ContextValues) -> Result<(), ToolError> {
+        Err(ToolError::invalid_args("never"))
+    }
+}
+
+#[tokio::test]
+async fn a_constraint_that_is_added_or_replaced_holds_from_then_on() {
+    let unit = manifest("a.yaml");
+    let declared = entry(&unit, "x");
+    let replace =
+        |entry: &ToolEntry| Change::Replace { unit: unit.clone(), entries: vec![entry.clone()] };
+    let registry = Arc::new(Registry::new(RegistryBuilder::new().build()));
+    registry.apply([replace(&declared)]).expect("applied");
+    let same = registry.apply([replace(&declared)]).expect("applied");
+    assert!(same.changed.is_empty(), "the same entry changes nothing");
+
+    let constrained = declared.clone().with_constraint(Arc::new(Never));
+    for next in [&constrained, &declared, &constrained] {
+        let applied = registry.apply([replace(next)]).expect("applied");
+        assert_eq!(applied.changed.len(), 1);
+        let snapshot = registry.snapshot();
+        let held = snapshot.get("x").expect("it is there");
+        assert_eq!(held.constraint.is_some(), next.constraint.is_some());
+    }
+    let same = registry.apply([replace(&constrained)]).expect("applied");
+    assert!(same.changed.is_empty(), "the same rule changes nothing");
+    let other = declared.with_constraint(Arc::new(Never));
+    assert_eq!(registry.apply([replace(&other)]).expect("applied").changed.len(), 1);
 }

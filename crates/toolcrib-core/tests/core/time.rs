@@ -320,6 +320,21 @@ async fn whatever_ends_a_call_its_tool_has_its_wind_down() {
     assert_eq!(wound_down.load(Ordering::SeqCst), 3);
 }
 
+#[tokio::test(start_paused = true)]
+async fn output_of_use_however_far_it_came_is_a_success_at_the_callers_deadline_too() {
+    let body = tool_fn(|_: Value, cx: CallContext| async move {
+        cx.cancelled().await;
+        ToolOutput::from("so far").with_timed_out()
+    });
+    let executor = executor([entry(define("log"), WindsDown(body))]);
+    let turn = executor.turn(TurnOptions::default().deadline(Duration::from_secs(1)));
+    let result = call(&turn, "log", json!({})).await;
+    assert!(result.is_success(), "{}", result.text());
+    assert_eq!(result.text(), "so far");
+    let [counted] = &executor.statistics().snapshot()[..] else { panic!("one tool") };
+    assert_eq!((counted.successes, counted.timeouts), (1, 1));
+}
+
 #[tokio::test]
 async fn each_batch_has_its_own_concurrency() {
     let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));

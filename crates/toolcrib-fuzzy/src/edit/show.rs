@@ -91,8 +91,8 @@ impl Out {
         let difference = count(&new) - count(old);
         let before = context_before(file, shown.start);
         let after = context_after(file, shown.end);
-        let at_end = shown.end == file.len();
-        let (old, new) = (rows(old, at_end), rows(&new, at_end));
+        let rest = &file[shown.end..];
+        let (old, new) = (rows(old, rest), rows(&new, rest));
         // Lines that end with a lone CR are shown and not counted.
         let first_old = first.saturating_sub(before.len()).max(1);
         let first_new = first_old.cast_signed() + moved;
@@ -175,9 +175,9 @@ fn shown(file: &[u8], range: &Range<usize>, splices: &[Splice]) -> Range<usize> 
     start..memchr2(b'\n', b'\r', &file[range.end..to]).map_or(to, |eol| range.end + eol)
 }
 
-/// Lines as rows. Where a line ends with CR the row says so, and where the file's last one has no
-/// end.
-fn rows(text: &[u8], at_end: bool) -> Vec<Row<'_>> {
+/// Lines as rows, of a text that `rest` of the file follows. Where a line ends with CR the row says
+/// so, and where the file's last one has no end. The end of the last line may be in the rest.
+fn rows<'t>(text: &'t [u8], rest: &[u8]) -> Vec<Row<'t>> {
     if text.is_empty() {
         return Vec::new();
     }
@@ -186,7 +186,8 @@ fn rows(text: &[u8], at_end: bool) -> Vec<Row<'_>> {
         lines.pop();
     }
     let end = |eol: &[u8]| match eol {
-        b"" if at_end => "\n\\ No newline at end of file",
+        b"" if rest.is_empty() => "\n\\ No newline at end of file",
+        b"" => mark(&rest[..eol_at(rest, 0)]),
         eol => mark(eol),
     };
     lines.iter().map(|line| Row { text: line.text, end: end(line.eol) }).collect()

@@ -3,7 +3,6 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
-use toolcrib_core::content_json;
 use toolcrib_tool::{Content, ToolOutput, ToolResult};
 
 /// The answer to a call.
@@ -73,7 +72,7 @@ impl From<&ToolResult> for CallResult {
             content: if is_text {
                 Vec::new()
             } else {
-                parts.iter().map(content_json::to_value).collect()
+                parts.iter().filter_map(|part| serde_json::to_value(part).ok()).collect()
             },
             meta: output.map(|output| output.meta().clone()).unwrap_or_default(),
             error: result.error().map(|error| CallFailure {

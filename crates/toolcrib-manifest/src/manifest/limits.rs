@@ -108,7 +108,7 @@ impl<'n> Limits<'n> {
             let diagnostic = Diagnostic::error("out-of-range", &node.span, message);
             findings.add(diagnostic.help("write how long a call waits for it, or none: 5m"));
         }
-        timeout.0
+        timeout.0.filter(|timeout| !timeout.is_zero())
     }
 
     /// The time limit of an upstream's calls; none where it names none.

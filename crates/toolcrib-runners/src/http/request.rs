@@ -1,5 +1,6 @@
 //! Templates and values become a request, by rules under which a value stays a value.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use base64::Engine as _;
@@ -15,6 +16,7 @@ use toolcrib_net::{Method, Request, Response, StatusCode, Target, encode_compone
 use toolcrib_tool::ToolError;
 
 use super::url::{self, BuiltUrl};
+use super::values::Json;
 use crate::text::Place;
 use crate::values::Values;
 
@@ -126,9 +128,9 @@ pub(super) fn build(
     }
     let built = match &spec.body {
         None => None,
-        Some(HttpBody::Json(template)) => json(template, values)?.map(|value| {
+        Some(HttpBody::Json(template)) => json(template, values)?.map(|Json { text, value }| {
             set("Content-Type", "application/json");
-            (value.to_string().into_bytes(), value)
+            (text.into_bytes(), value)
         }),
         Some(HttpBody::Form(fields)) => {
             set("Content-Type", "application/x-www-form-urlencoded");
@@ -214,28 +216,33 @@ fn not_one_line(name: &str) -> ToolError {
 }
 
 /// The JSON of a body. `None` if what it refers to is absent and may be.
-fn json(template: &JsonTemplate, values: Values<'_>) -> Result<Option<Value>, ToolError> {
+fn json(template: &JsonTemplate, values: Values<'_>) -> Result<Option<Json>, ToolError> {
     Ok(match template {
-        JsonTemplate::Scalar(value) => Some(value.clone()),
+        JsonTemplate::Scalar(value) => Some(value.clone().into()),
         JsonTemplate::Text(text) => match text.as_single_reference() {
             Some(reference) => values.json(reference, Place::Stream)?,
-            None => values.fill(text, Place::Stream)?.map(Value::String),
+            None => values.fill(text, Place::Stream)?.map(|text| Value::String(text).into()),
         },
         JsonTemplate::List(items) => {
-            let mut list = Vec::new();
+            let (mut texts, mut list) = (Vec::new(), Vec::new());
             for item in items {
-                list.extend(json(item, values)?);
+                if let Some(Json { text, value }) = json(item, values)? {
+                    texts.push(text);
+                    list.push(value);
+                }
             }
-            Some(Value::Array(list))
+            Some(Json { text: format!("[{}]", texts.join(",")), value: Value::Array(list) })
         }
         JsonTemplate::Object(members) => {
-            let mut object = Map::new();
+            let (mut texts, mut object) = (BTreeMap::new(), Map::new());
             for (key, member) in members {
-                if let Some(value) = json(member, values)? {
+                if let Some(Json { text, value }) = json(member, values)? {
+                    texts.insert(key, format!("{}:{text}", Value::from(key.as_str())));
                     object.insert(key.clone(), value);
                 }
             }
-            Some(Value::Object(object))
+            let texts: Vec<_> = texts.into_values().collect();
+            Some(Json { text: format!("{{{}}}", texts.join(",")), value: Value::Object(object) })
         }
     })
 }

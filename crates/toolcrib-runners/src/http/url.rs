@@ -1,6 +1,6 @@
 //! The URL of a call: the author's parts as they are, and every value as one component.
 
-use serde_json::Value;
+use toolcrib_json::Kind;
 use toolcrib_manifest::declaration::{QueryPair, UrlSpec};
 use toolcrib_manifest::template::{Piece, Reference, Template};
 use toolcrib_net::{NamedBy, Target, encode_component};
@@ -144,10 +144,10 @@ pub(super) fn each(
     change: Change<'_>,
 ) -> Result<Vec<String>, ToolError> {
     if let Some(reference @ Reference::Arg(name)) = template.as_single_reference()
-        && let Some(Value::Array(items)) = values.argument(name)
+        && let Some(list) = values.argument(name).filter(|value| value.kind() == Kind::Array)
     {
         let mut texts = Vec::new();
-        for item in items.iter().filter(|item| !item.is_null()) {
+        for item in list.items().filter(|item| item.kind() != Kind::Null) {
             let text = text_of(item).into_owned();
             values.refuse_control(name, &text, place)?;
             texts.push(change(reference, &text));

@@ -1,11 +1,25 @@
 //! Values as parts of a request want them: whole texts, and JSON with its types.
 
+use serde::Deserialize as _;
 use serde_json::Value;
 use toolcrib_manifest::template::{Piece, Reference, Template};
 use toolcrib_tool::ToolError;
 
-use crate::text::Place;
+use crate::text::{Place, json_of};
 use crate::values::{Values, refuse_hosts_control};
+
+/// JSON as it is sent, and as data to compare and to show. Only the text has every number as it was
+/// written.
+pub(crate) struct Json {
+    pub(crate) text: String,
+    pub(crate) value: Value,
+}
+
+impl From<Value> for Json {
+    fn from(value: Value) -> Self {
+        Self { text: value.to_string(), value }
+    }
+}
 
 impl Values<'_> {
     /// One value with its JSON type, the texts in it checked. `None` if it is absent and may be.
@@ -13,20 +27,22 @@ impl Values<'_> {
         &self,
         reference: &Reference,
         place: Place,
-    ) -> Result<Option<Value>, ToolError> {
+    ) -> Result<Option<Json>, ToolError> {
         match reference {
             Reference::Arg(name) => {
-                let Some(value) = self.argument(name) else { return Ok(None) };
-                texts_in(value, &mut |text| self.refuse_control(name, text, place))?;
-                Ok(Some(value.clone()))
+                let Some(argument) = self.argument(name) else { return Ok(None) };
+                let value = Value::deserialize(argument)
+                    .map_err(|error| ToolError::internal(error.to_string()))?;
+                texts_in(&value, &mut |text| self.refuse_control(name, text, place))?;
+                Ok(Some(Json { text: json_of(argument), value }))
             }
             Reference::Ctx(name) => {
                 let Some(value) = self.of_host(name)? else { return Ok(None) };
                 texts_in(&value, &mut |text| refuse_hosts_control(name, text, place))?;
-                Ok(Some(value.into_owned()))
+                Ok(Some(value.into_owned().into()))
             }
             Reference::Env(_) | Reference::Secret(_) => {
-                Ok(self.text(reference, place)?.map(Value::String))
+                Ok(self.text(reference, place)?.map(|text| Value::String(text).into()))
             }
         }
     }

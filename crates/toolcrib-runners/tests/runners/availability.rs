@@ -84,5 +84,5 @@ async fn a_tool_of_the_client_is_always_available_and_nothing_here_runs_it() {
     let error = call(&declaration, json!({})).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     let cx = context(&declaration, []);
-    assert!(runner(&declaration).invocation(&json!({}), &cx).is_err());
+    assert!(runner(&declaration).invocation(&crate::declare::given(&json!({})), &cx).is_err());
 }

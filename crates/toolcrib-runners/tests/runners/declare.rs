@@ -15,6 +15,11 @@ use toolcrib_tool::{
     ToolOutput,
 };
 
+/// Arguments as a call gets them.
+pub(crate) fn given(arguments: &Value) -> Arguments {
+    Arguments::from_validated(arguments.to_string())
+}
+
 /// A declaration with this argument vector, and arguments without a type.
 pub(crate) fn command<const N: usize>(argv: [ArgvEntry; N]) -> Declaration {
     let definition = ToolDefinition::builder("demo")

@@ -7,12 +7,12 @@ use toolcrib_runners::{Invocation, SecretString, ServerValues, expand};
 use toolcrib_tool::{ErrorKind, ToolError};
 
 use crate::declare::{
-    call, call_with, command, context, each, one, parameter, runner, spec, template, when,
+    call, call_with, command, context, each, given, one, parameter, runner, spec, template, when,
 };
 
 fn expanded(declaration: &Declaration, arguments: &Value) -> Result<Invocation, ToolError> {
     let cx = context(declaration, [("user", json!("ada")), ("k8s_cluster", json!("dev"))]);
-    expand(declaration, arguments, &cx, &Server)
+    expand(declaration, &given(arguments), &cx, &Server)
 }
 
 /// A server with one variable and one secret.
@@ -49,7 +49,7 @@ fn a_call_knows_its_id_without_its_host_and_no_more_than_that() {
     assert_eq!(ran.args, ["call_1", "call_1"]);
     // What the host says comes first, null is nothing, and what it does not say is not made up.
     let cx = context(&declaration, [("request_id", json!("r7")), ("call_id", json!(null))]);
-    let ran = expand(&declaration, &json!({}), &cx, &Server).unwrap();
+    let ran = expand(&declaration, &given(&json!({})), &cx, &Server).unwrap();
     assert_eq!(ran.args, ["call_1", "r7"]);
     for name in ["session_id", "tenant", "model", "project_id"] {
         declaration = command([one("prog"), one(&format!("${{ctx.{name}}}"))]);
@@ -262,7 +262,7 @@ fn a_context_value_is_checked_and_never_shown() {
     declaration.context = vec![parameter("cluster", "k8s_cluster", Some(json!({"enum": ["dev"]})))];
     let checked = |value: Value| {
         runner(&declaration)
-            .invocation(&json!({}), &context(&declaration, [("k8s_cluster", value)]))
+            .invocation(&given(&json!({})), &context(&declaration, [("k8s_cluster", value)]))
     };
     assert_eq!(checked(json!("dev")).unwrap().args, ["dev"]);
     let denied = checked(json!("secret-prod")).unwrap_err();
@@ -270,7 +270,7 @@ fn a_context_value_is_checked_and_never_shown() {
     assert!(
         denied.message().contains("`k8s_cluster`") && !denied.message().contains("secret-prod")
     );
-    let missing = runner(&declaration).invocation(&json!({}), &context(&declaration, []));
+    let missing = runner(&declaration).invocation(&given(&json!({})), &context(&declaration, []));
     assert_eq!(missing.unwrap_err().kind(), ErrorKind::MissingContext);
 }
 

@@ -56,7 +56,7 @@ pub(crate) fn request(
     arguments: &Value,
 ) -> Result<HttpRequest, ToolError> {
     let cx = crate::declare::context(declaration, [("user", "ada".into())]);
-    HttpRunner::new(declaration, &host()).request(arguments, &cx)
+    HttpRunner::new(declaration, &host()).request(&crate::declare::given(arguments), &cx)
 }
 
 /// Calls the tool.

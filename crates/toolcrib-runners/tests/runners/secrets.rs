@@ -232,7 +232,8 @@ fn nothing_that_prints_a_secrets_surroundings_prints_its_value() {
     spec(&mut declaration).env.insert("TOKEN".into(), template("${secret.token}"));
     spec(&mut declaration).stdin = Some(template("${secret.token}"));
     let runner = CommandRunner::new(&declaration, &host);
-    let invocation = runner.invocation(&json!({}), &context(&declaration, [])).unwrap();
+    let invocation =
+        runner.invocation(&crate::declare::given(&json!({})), &context(&declaration, [])).unwrap();
     assert_eq!(invocation.env, [("TOKEN".to_owned(), "hunter2-secret".to_owned())]);
     let shown = format!("{host:?} {:?} {runner:?} {invocation:?}", secrets.values());
     assert!(!shown.contains("hunter2") && shown.contains("TOKEN"), "{shown}");

@@ -107,7 +107,7 @@ fn process(args: &JsonArgs, cx: &CallContext) -> Result<ToolOutput, ToolError> {
         Err(problem) => return Err(problem.into_error()),
     };
     match args.operation {
-        Operation::Parse => parse(&args.json_string),
+        Operation::Parse => parse(text, &args.json_string),
         Operation::Format => format(text),
         Operation::Minify => Ok(text.minified().into()),
         Operation::Keys => keys(text, args.pointer.as_deref().unwrap_or_default()),
@@ -141,12 +141,13 @@ fn check_query(args: &JsonArgs) -> Result<(), ToolError> {
     Ok(())
 }
 
-fn parse(text: &str) -> Result<ToolOutput, ToolError> {
+/// The text keeps the order of keys and every number; the data is for programs.
+fn parse(checked: JsonText<'_>, text: &str) -> Result<ToolOutput, ToolError> {
     // The text was checked: what fails here is a number no machine type holds.
     let value: Value = serde_json::from_str(text).map_err(|error| {
         ToolError::invalid_args(format!("`json_string` cannot be held as data: {error}"))
     })?;
-    Ok(ToolOutput::from(value))
+    Ok(ToolOutput::from(checked.minified()).with_data(value))
 }
 
 fn format(text: JsonText<'_>) -> Result<ToolOutput, ToolError> {

@@ -33,6 +33,13 @@ fn parsing_gives_data() {
 }
 
 #[test]
+fn parsing_keeps_the_order_of_keys_and_wide_numbers_in_the_text() {
+    let input = r#"{"z": 1, "a": [12345678901234567890123, 1.50]}"#;
+    let parsed = r#"{"z":1,"a":[12345678901234567890123,1.50]}"#;
+    assert_eq!(text("json_process", &args("parse", input)), parsed);
+}
+
+#[test]
 fn keys_are_listed_in_order_wherever_the_pointer_leads() {
     let input = r#"{"z":1,"a":[{"k/1":{"deep":0,"er":1}}],"":{"empty":1},"z":2}"#;
     assert_eq!(

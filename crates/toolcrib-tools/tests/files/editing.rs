@@ -27,6 +27,15 @@ async fn a_text_is_replaced_where_it_stands() {
 }
 
 #[tokio::test]
+async fn the_diff_shows_the_carriage_return_of_every_replaced_line() {
+    let crib = Crib::new(&[("a.txt", b"a\r\nb\r\nc\r\n")]);
+    let arguments = json!({"path": "a.txt", "source_text": "a\nb", "target_text": "A\nB"});
+    let said = crib.text("edit_file", arguments).await;
+    assert!(said.contains("-a␍\n-b␍\n+A␍\n+B␍\n c␍"), "{said}");
+    assert_eq!(fs::read(crib.path("a.txt")).unwrap(), b"A\r\nB\r\nc\r\n");
+}
+
+#[tokio::test]
 async fn what_is_written_a_little_differently_is_found() {
     let crib = Crib::new(&[("a.rs", b"fn main() {\r\n    go();\r\n}\r\n")]);
     let arguments = json!({"path": "a.rs", "source_text": "go();\n}", "target_text": "stop();\n}"});

@@ -9,8 +9,8 @@ use crate::bounds::Full;
 
 /// Keeps suspended calls until they are resolved. Shared by all who may resolve them.
 ///
-/// [`MemorySuspensions`](super::MemorySuspensions) forgets with its process; the facade has one
-/// over files.
+/// [`MemorySuspensions`](super::MemorySuspensions) is for hosts without the facade and forgets with its
+/// process. The store of the crate `toolcrib-store` keeps calls in a database, which processes share.
 pub trait SuspensionStore: Send + Sync {
     /// Keeps a suspension. When this returns, another process may find it.
     fn put<'a>(&'a self, suspension: &'a Suspension) -> BoxFuture<'a, Result<(), StoreError>>;

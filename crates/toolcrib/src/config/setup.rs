@@ -135,15 +135,12 @@ impl ToolcribBuilder {
         }
         let shares = &config.limits.per_client;
         // Without a directory it is the same code; nothing of it survives the program.
-        let (database, spills) = match &config.state.dir {
-            Some(dir) => {
-                let state = StateDir::open(dir).map_err(open("state.dir"))?;
-                (state.database().map_err(open("state.dir"))?, Spills::disk_limits())
-            }
-            None => {
-                let database = Database::in_memory().map_err(io::Error::other);
-                (database.map_err(open("state.dir"))?, SpillLimits::default())
-            }
+        let (database, spills) = if let Some(dir) = &config.state.dir {
+            let state = StateDir::open(dir).map_err(open("state.dir"))?;
+            (state.database().map_err(open("state.dir"))?, Spills::disk_limits())
+        } else {
+            let database = Database::in_memory().map_err(io::Error::other);
+            (database.map_err(open("state.dir"))?, SpillLimits::default())
         };
         builder = builder
             .spill(Arc::new(Spills::new(&database, shares.spill_limits(spills))))

@@ -234,7 +234,7 @@ impl Request<'_> {
             Some(answer) => return Ok(Step::Answer(answer)),
             None => work,
         };
-        match self.tasks.open() {
+        match self.tasks.open().await {
             Some(task) => Ok(Step::Later(task, work)),
             None => Ok(Step::Answer(work.await?)),
         }

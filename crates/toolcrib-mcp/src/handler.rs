@@ -234,7 +234,7 @@ impl ServerHandler for Handler {
         request: GetTaskParams,
         _context: RequestContext<RoleServer>,
     ) -> Result<GetTaskResult, ErrorData> {
-        self.server.tasks().get(&request.task_id).map(GetTaskResult::new)
+        self.server.tasks().get(&request.task_id).await.map(GetTaskResult::new)
     }
 
     async fn update_task(
@@ -250,7 +250,7 @@ impl ServerHandler for Handler {
         request: CancelTaskParams,
         _context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.server.tasks().cancel(&request.task_id)
+        self.server.tasks().cancel(&request.task_id).await
     }
 
     // What is not declared is refused. The trait's defaults would answer with empty lists.

@@ -38,5 +38,7 @@ pub use error::McpError;
 pub use http_service::{McpBody, McpHttpOptions, McpHttpService};
 pub use known_sessions::McpSessions;
 pub use server::{McpOptions, McpServer};
-pub use tasks::TaskOptions;
+pub use tasks::{
+    EndedTask, FoundTask, FoundTaskState, StoredTask, TaskOptions, TaskStore, TaskStoreError,
+};
 pub use toolcrib_wire::{META_ERROR_KIND, META_NOTES, META_RETRY_AFTER, META_TRUNCATED};

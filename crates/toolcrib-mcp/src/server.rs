@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use toolcrib_core::events::Listeners;
 use toolcrib_core::{Executor, RegistryChanges, Turn, TurnOptions};
@@ -10,7 +11,7 @@ use toolcrib_tool::{Content, ContextValues, Layer, TaskMode, ToolDefinition, Too
 
 use crate::catalog::{Catalog, Offer};
 use crate::linked::{GivenLinks, LINKS_OF_A_RESULT};
-use crate::tasks::{TaskOptions, Tasks};
+use crate::tasks::{Keeping, TaskOptions, TaskStore, Tasks};
 use crate::tool_list::{ToolList, ToolListCache, ToolLists};
 use crate::upstream::LinkedResources;
 
@@ -24,6 +25,7 @@ pub struct McpOptions {
     turn: TurnOptions,
     pub(crate) catalog: Option<Catalog>,
     tasks: TaskOptions,
+    task_store: Option<Arc<dyn TaskStore>>,
     page_size: usize,
     pub(crate) linked: Option<LinkedResources>,
 }
@@ -40,6 +42,7 @@ impl Default for McpOptions {
             turn: TurnOptions::default(),
             catalog: None,
             tasks: TaskOptions::default(),
+            task_store: None,
             page_size: 0,
             linked: None,
         }
@@ -95,6 +98,13 @@ impl McpOptions {
     #[must_use]
     pub fn tasks(mut self, tasks: TaskOptions) -> Self {
         self.tasks = tasks;
+        self
+    }
+
+    /// Sets where tasks outlive the server. Default: nowhere; then they are forgotten with it.
+    #[must_use]
+    pub fn task_store(mut self, store: Arc<dyn TaskStore>) -> Self {
+        self.task_store = Some(store);
         self
     }
 
@@ -167,7 +177,12 @@ impl McpServer {
             Some(toolset) => toolset.has_offers().then(|| catalog.within(toolset)),
             None => Some(catalog.clone()),
         });
-        let (tasks, tools) = (Tasks::new(options.tasks.clone()), ToolListCache::default());
+        let keeping = options.task_store.clone().map(|store| {
+            let owner = owner(&executor.turn(options.turn.clone()), &options.turn);
+            Keeping { store, owner }
+        });
+        let tasks = Tasks::new(options.tasks.clone(), keeping);
+        let tools = ToolListCache::default();
         let given_links = GivenLinks::default();
         Self(Arc::new(Inner {
             executor,
@@ -300,6 +315,12 @@ impl McpServer {
     pub(crate) fn tools(&self, turn: &Turn) -> Arc<ToolList> {
         self.0.tools.get(turn, &self.0.lists, self.page_size())
     }
+}
+
+/// Whose tasks these are: an identity's, a client's and a toolset's. Nobody else finds them.
+fn owner(turn: &Turn, options: &TurnOptions) -> String {
+    let toolset = options.own_toolset().and_then(|toolset| serde_json::to_value(toolset).ok());
+    json!([turn.identity(), options.own_client(), options.own_client_key(), toolset]).to_string()
 }
 
 impl fmt::Debug for McpServer {

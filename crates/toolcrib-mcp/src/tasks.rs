@@ -7,6 +7,7 @@
 
 mod driving;
 mod kept;
+mod store;
 
 use std::time::Duration;
 
@@ -14,7 +15,8 @@ use rmcp::model::{ClientCapabilities, ErrorData};
 use toolcrib_tool::{TaskMode, ToolDefinition};
 
 pub(crate) use driving::{Work, drive};
-pub(crate) use kept::{KeptTask, NewTask, Tasks};
+pub(crate) use kept::{Keeping, KeptTask, NewTask, Tasks};
+pub use store::{EndedTask, FoundTask, FoundTaskState, StoredTask, TaskStore, TaskStoreError};
 
 /// How long calls of a tool whose calls are all tasks may ask something at once: a question that comes
 /// first is asked before there is a task.

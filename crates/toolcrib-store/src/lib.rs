@@ -23,6 +23,8 @@ mod servers;
 mod spills;
 mod suspensions;
 mod trust;
+#[cfg(feature = "mcp")]
+mod tasks;
 mod tx;
 mod worker;
 
@@ -38,6 +40,8 @@ pub use runs::Runs;
 pub use spills::Spills;
 pub use suspensions::Suspensions;
 pub use trust::{TrustTable, Trusted};
+#[cfg(feature = "mcp")]
+pub use tasks::Tasks;
 
 /// A moment as it is stored; the end of all time for what is beyond SQLite's numbers.
 fn millis(time: Timestamp) -> i64 {

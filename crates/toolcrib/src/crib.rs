@@ -58,6 +58,9 @@ pub struct Toolcrib {
     runs: Option<Arc<dyn RunStore>>,
     #[cfg(feature = "http")]
     pub(crate) answers: Option<Arc<dyn toolcrib_http::AnswerStore>>,
+    /// Where tasks of MCP clients outlive the server.
+    #[cfg(feature = "mcp")]
+    pub(crate) tasks: Option<Arc<dyn toolcrib_mcp::TaskStore>>,
     /// How many MCP sessions one client may have over HTTP.
     #[cfg(feature = "http")]
     pub(crate) mcp_sessions: Option<toolcrib_mcp::McpSessions>,
@@ -173,6 +176,13 @@ impl Toolcrib {
     /// Where [`Run`](toolcrib_core::run::Run)s are saved, if anywhere.
     pub fn runs(&self) -> Option<&Arc<dyn RunStore>> {
         self.runs.as_ref()
+    }
+
+    /// Where tasks of MCP clients outlive the server, if anywhere
+    /// ([`McpOptions::task_store`](toolcrib_mcp::McpOptions::task_store)).
+    #[cfg(feature = "mcp")]
+    pub fn task_store(&self) -> Option<&Arc<dyn toolcrib_mcp::TaskStore>> {
+        self.tasks.as_ref()
     }
 
     /// The prompts and resources of the manifests, for servers. It follows the files as tools do.

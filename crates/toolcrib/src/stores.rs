@@ -18,6 +18,8 @@ pub(crate) use private_dir::private_dir;
 pub use state_dir::{StateDir, foreign_entry};
 #[cfg(feature = "http")]
 pub use toolcrib_store::Answers;
+#[cfg(all(feature = "store", feature = "mcp"))]
+pub use toolcrib_store::Tasks;
 #[cfg(feature = "store")]
 pub use toolcrib_store::{Database, DatabaseError, Runs, Spills, Suspensions};
 #[cfg(all(feature = "store", feature = "mcp"))]

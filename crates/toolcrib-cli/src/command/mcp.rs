@@ -1,5 +1,7 @@
 //! `toolcrib mcp`: MCP on standard input and output, for clients that start their servers.
 
+use std::sync::Arc;
+
 use clap::Args;
 use toolcrib::TurnOptions;
 use toolcrib::mcp::McpServer;
@@ -53,5 +55,9 @@ pub(super) fn server(started: &Started, turn: TurnOptions) -> McpServer {
         .turn(turn)
         .catalog(started.crib.catalog().clone())
         .linked(started.crib.upstreams().linked());
+    let options = match started.crib.task_store() {
+        Some(store) => options.task_store(Arc::clone(store)),
+        None => options,
+    };
     McpServer::new(started.crib.executor().clone(), options)
 }

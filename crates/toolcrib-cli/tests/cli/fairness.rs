@@ -37,6 +37,12 @@ struct Served {
     p95: Duration,
 }
 
+impl std::fmt::Display for Served {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?} (p95 {:?})", self.median, self.p95)
+    }
+}
+
 impl Client {
     fn open(http: &Http, (name, token): &(&'static str, String)) -> Self {
         let connection = Connection::open(&http.address, token).expect("it listens");
@@ -124,6 +130,10 @@ fn a_client_that_fills_its_share_leaves_others_answers_and_durations_as_they_wer
     assert!(refused.body["detail"].as_str().is_some_and(|text| text.contains("per_client.keys")));
     let filled = began.elapsed();
 
+    // A connection that nobody uses for so long is closed.
+    let next = bob.next;
+    let [mut ada, mut bob] = clients.each_ref().map(|client| Client::open(&http, client));
+    bob.next = next;
     let with = bob.served();
     let page = ada.ask("GET /v1/runs?limit=100", &[], &Value::Null);
     assert_eq!(page.body["runs"].as_array().map(Vec::len), Some(100));
@@ -146,7 +156,7 @@ fn a_client_that_fills_its_share_leaves_others_answers_and_durations_as_they_wer
     assert_eq!((ada.wait().status, ada.keyed_as(share + 2).status), (503, 429));
     println!(
         "{share} waiting runs and {share} keys of one client in {filled:?}; another's requests: \
-         {before:?} before, {with:?} with them, {after:?} after kill -9 and a start of {started:?}"
+         {before} before, {with} with them, {after} after kill -9 and a start of {started:?}"
     );
     for served in [&with, &after] {
         let bound = before.median * 5 + Duration::from_millis(100);

@@ -134,6 +134,16 @@ impl TurnOptions {
         self
     }
 
+    /// The client that [`client`](Self::client) has set.
+    pub fn own_client(&self) -> Option<&str> {
+        self.client.as_deref()
+    }
+
+    /// What [`client_key`](Self::client_key) has set.
+    pub fn own_client_key(&self) -> Option<&str> {
+        self.client_key.as_deref()
+    }
+
     /// The toolset that the turn is about, if it is not about everything.
     pub fn own_toolset(&self) -> Option<&Toolset> {
         self.toolset.as_ref()

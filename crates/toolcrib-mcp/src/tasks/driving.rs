@@ -48,8 +48,8 @@ async fn finish(call: &Arc<Call>, task: &KeptTask, work: Work, narration: Option
     match ended {
         // It was withdrawn, or nobody can ask after it any more.
         None => {}
-        Some(Ok(result)) => task.end(completed(call, &result)),
-        Some(Err(error)) => task.end(failed(&error)),
+        Some(Ok(result)) => task.end(completed(call, &result)).await,
+        Some(Err(error)) => task.end(failed(&error)).await,
     }
 }
 

@@ -8,10 +8,14 @@ use rmcp::model::{
     DetailedTask, ErrorData, InputRequests, InputResponses, Task, TaskPayload, TaskStatus,
 };
 use rmcp::task_manager::current_timestamp;
+use serde_json::{Map, Value, json};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use toolcrib_core::clock::{Clock as _, SystemClock};
+use toolcrib_tool::ErrorKind;
 
+use super::store::{EndedTask, FoundTask, FoundTaskState, StoredTask, TaskStore, TaskStoreError};
 use super::TaskOptions;
 use crate::asking::Questions;
 
@@ -25,6 +29,13 @@ pub(crate) struct Tasks(Arc<Inner>);
 struct Inner {
     options: TaskOptions,
     kept: Mutex<HashMap<String, Kept>>,
+    keeping: Option<Keeping>,
+}
+
+/// Where tasks outlive the server, and whose these are.
+pub(crate) struct Keeping {
+    pub(crate) store: Arc<dyn TaskStore>,
+    pub(crate) owner: String,
 }
 
 struct Kept {
@@ -52,8 +63,8 @@ struct Asking {
 }
 
 impl Tasks {
-    pub(crate) fn new(options: TaskOptions) -> Self {
-        Self(Arc::new(Inner { options, kept: Mutex::default() }))
+    pub(crate) fn new(options: TaskOptions, keeping: Option<Keeping>) -> Self {
+        Self(Arc::new(Inner { options, kept: Mutex::default(), keeping }))
     }
 
     pub(crate) fn options(&self) -> &TaskOptions {
@@ -61,8 +72,27 @@ impl Tasks {
     }
 
     /// A new task, which can be asked after from now on; `None` where there are as many as there may
-    /// be, or ids that nobody can guess cannot be made.
-    pub(crate) fn open(&self) -> Option<NewTask> {
+    /// be, it cannot be kept, or ids that nobody can guess cannot be made.
+    pub(crate) async fn open(&self) -> Option<NewTask> {
+        let new = self.noted()?;
+        let Some(Keeping { store, owner }) = &self.0.keeping else { return Some(new) };
+        let stored = StoredTask {
+            id: new.task.id.clone(),
+            owner: owner.clone(),
+            created_at: new.seed.created_at.clone(),
+            expires_at: SystemClock.now().after(self.0.options.ttl),
+        };
+        match store.begin(&stored, self.0.options.max).await {
+            Ok(()) => Some(new),
+            Err(TaskStoreError::Full) => None,
+            Err(error) => {
+                tracing::warn!(%error, "a call becomes no task, which could not be kept");
+                None
+            }
+        }
+    }
+
+    fn noted(&self) -> Option<NewTask> {
         let id = format!("task_{}", toolcrib_core::unguessable::<16>().ok()?);
         let withdrawn = CancellationToken::new();
         let now = current_timestamp();
@@ -84,18 +114,46 @@ impl Tasks {
         Some(NewTask { task, seed, begun: false })
     }
 
-    /// What a task has come to.
-    pub(crate) fn get(&self, id: &str) -> Result<DetailedTask, ErrorData> {
+    /// What a task has come to, also one of before a restart.
+    pub(crate) async fn get(&self, id: &str) -> Result<DetailedTask, ErrorData> {
+        if let Some(found) = self.get_own(id) {
+            return found;
+        }
+        let Keeping { store, owner } = self.0.keeping.as_ref().ok_or_else(unknown)?;
+        let found = store.find(owner, id).await.map_err(|error| {
+            tracing::error!(%error, "a task could not be looked for");
+            ErrorData::internal_error("the task could not be looked for", None)
+        })?;
+        let FoundTask { created_at, state } = found.ok_or_else(unknown)?;
+        let (updated, payload) = match state {
+            FoundTaskState::Ended(EndedTask { at, outcome }) => (at, payload(outcome)),
+            FoundTaskState::Working => (created_at.clone(), TaskPayload::Working),
+            FoundTaskState::Lost => (created_at.clone(), lost()),
+        };
+        Ok(DetailedTask::new(self.described(id, &created_at, &updated), payload))
+    }
+
+    fn get_own(&self, id: &str) -> Option<Result<DetailedTask, ErrorData>> {
         let kept = self.kept();
-        let task = kept.get(id).ok_or_else(unknown)?;
+        let task = kept.get(id)?;
         let payload = match &task.state {
             State::Working => TaskPayload::Working,
-            State::Asking(asking) => {
-                TaskPayload::InputRequired { input_requests: asking.requests()? }
-            }
+            State::Asking(asking) => match asking.requests() {
+                Ok(input_requests) => TaskPayload::InputRequired { input_requests },
+                Err(error) => return Some(Err(error)),
+            },
             State::Ended(payload) => payload.clone(),
         };
-        Ok(DetailedTask::new(self.shown(id, task), payload))
+        Some(Ok(DetailedTask::new(self.shown(id, task), payload)))
+    }
+
+    /// Keeps how a task ended.
+    async fn keep_end(&self, id: &str, payload: &TaskPayload) {
+        let Some(Keeping { store, owner }) = &self.0.keeping else { return };
+        let ended = EndedTask { at: current_timestamp(), outcome: outcome(payload) };
+        if let Err(error) = store.end(owner, id, &ended).await {
+            tracing::warn!(%error, "what came of a task will not outlive this server");
+        }
     }
 
     /// Answers what a task asks, as far as these are answers to it.
@@ -122,21 +180,29 @@ impl Tasks {
     }
 
     /// Withdraws a task: its work is ended. One that has ended stays as it is.
-    pub(crate) fn cancel(&self, id: &str) -> Result<(), ErrorData> {
-        let mut kept = self.kept();
-        let task = kept.get_mut(id).ok_or_else(unknown)?;
-        if !matches!(task.state, State::Ended(_)) {
+    pub(crate) async fn cancel(&self, id: &str) -> Result<(), ErrorData> {
+        {
+            let mut kept = self.kept();
+            let task = kept.get_mut(id).ok_or_else(unknown)?;
+            if matches!(task.state, State::Ended(_)) {
+                return Ok(());
+            }
             task.end(TaskPayload::Cancelled);
             task.withdrawn.cancel();
         }
+        self.keep_end(id, &TaskPayload::Cancelled).await;
         Ok(())
     }
 
     fn shown(&self, id: &str, kept: &Kept) -> Task {
-        let (created, updated) = (kept.created_at.as_str(), kept.updated_at.as_str());
+        let mut task = self.described(id, &kept.created_at, &kept.updated_at);
+        task.status_message.clone_from(&kept.said);
+        task
+    }
+
+    fn described(&self, id: &str, created: &str, updated: &str) -> Task {
         let mut task = Task::new(id, TaskStatus::Working, created, updated)
             .with_poll_interval_ms(LOOK_EVERY_MS);
-        task.status_message.clone_from(&kept.said);
         task.ttl_ms = millis(self.0.options.ttl);
         task
     }
@@ -190,8 +256,21 @@ impl NewTask {
 
 impl Drop for NewTask {
     fn drop(&mut self) {
-        if !self.begun {
-            self.task.forget();
+        if self.begun {
+            return;
+        }
+        self.task.forget();
+        let tasks = self.task.tasks.clone();
+        // Without a runtime the server ends, and the task with it.
+        if tasks.0.keeping.is_some()
+            && let Ok(runtime) = tokio::runtime::Handle::try_current()
+        {
+            let id = self.task.id.clone();
+            runtime.spawn(async move {
+                let Some(Keeping { store, owner }) = &tasks.0.keeping else { return };
+                // One that stays is lost once the server ends, and nobody asks after it.
+                let _ = store.forget(owner, &id).await;
+            });
         }
     }
 }
@@ -231,8 +310,15 @@ impl KeptTask {
     }
 
     /// Says what has come of it.
-    pub(crate) fn end(&self, payload: TaskPayload) {
-        self.change(|kept| kept.end(payload));
+    pub(crate) async fn end(&self, payload: TaskPayload) {
+        let mut ended = false;
+        self.change(|kept| {
+            kept.end(payload.clone());
+            ended = true;
+        });
+        if ended {
+            self.tasks.keep_end(&self.id, &payload).await;
+        }
     }
 
     /// Withdrawn, or its time is over.
@@ -264,6 +350,41 @@ impl KeptTask {
         {
             change(kept);
         }
+    }
+}
+
+/// How a task ended, as it is kept.
+fn outcome(payload: &TaskPayload) -> Value {
+    match payload {
+        TaskPayload::Completed { result } => json!({"result": result}),
+        TaskPayload::Failed { error } => json!({"error": error}),
+        _ => json!({}),
+    }
+}
+
+/// The same as the protocol has it.
+fn payload(outcome: Value) -> TaskPayload {
+    let Value::Object(mut outcome) = outcome else { return TaskPayload::Cancelled };
+    match (outcome.remove("result"), outcome.remove("error")) {
+        (Some(Value::Object(result)), _) => TaskPayload::Completed { result },
+        (None, Some(Value::Object(error))) => TaskPayload::Failed { error },
+        _ => TaskPayload::Cancelled,
+    }
+}
+
+/// What is known of a task whose server ended before it did.
+fn lost() -> TaskPayload {
+    let kind = ErrorKind::OutcomeUnknown.as_str();
+    let error = ErrorData::internal_error(
+        format!(
+            "{kind}: the server that worked on this task ended before it did, so whether the call had \
+             its effect is not known: look before you call it again"
+        ),
+        Some(json!({"kind": kind})),
+    );
+    match serde_json::to_value(error) {
+        Ok(Value::Object(error)) => TaskPayload::Failed { error },
+        _ => TaskPayload::Failed { error: Map::new() },
     }
 }
 
@@ -307,7 +428,7 @@ mod tests {
     }
 
     fn open_keys(tasks: &Tasks, id: &str) -> Vec<String> {
-        match tasks.get(id).unwrap().payload {
+        match tasks.get_own(id).unwrap().unwrap().payload {
             TaskPayload::InputRequired { input_requests } => input_requests.into_keys().collect(),
             other => panic!("{other:?}"),
         }
@@ -315,8 +436,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_task_asks_until_all_is_answered_and_takes_nothing_else_for_an_answer() {
-        let tasks = Tasks::new(TaskOptions::default());
-        let (task, seed) = tasks.open().unwrap().begin();
+        let tasks = Tasks::new(TaskOptions::default(), None);
+        let (task, seed) = tasks.open().await.unwrap().begin();
         assert_eq!((seed.task_id.as_str(), seed.ttl_ms), (task.id.as_str(), Some(3_600_000)));
         let answers = task.ask(2, questions());
         assert_eq!(open_keys(&tasks, &task.id), ["2.a", "2.b"]);
@@ -327,28 +448,28 @@ mod tests {
         tasks.update(&task.id, [("2.a".to_owned(), said("one"))].into()).unwrap();
         assert_eq!(open_keys(&tasks, &task.id), ["2.b"]);
         tasks.update(&task.id, [("2.b".to_owned(), said("two"))].into()).unwrap();
-        assert_eq!(tasks.get(&task.id).unwrap().status(), TaskStatus::Working);
+        assert_eq!(tasks.get(&task.id).await.unwrap().status(), TaskStatus::Working);
         let answers = answers.await.unwrap();
         assert_eq!((&answers["a"], &answers["b"]), (&said("one"), &said("two")));
     }
 
-    #[test]
-    fn there_are_never_more_than_may_be_and_whoever_ends_one_first_has_ended_it() {
-        let tasks = Tasks::new(TaskOptions { max: 2, ..TaskOptions::default() });
-        let (one, _) = tasks.open().unwrap().begin();
-        let (other, _) = tasks.open().unwrap().begin();
+    #[tokio::test]
+    async fn there_are_never_more_than_may_be_and_whoever_ends_one_first_has_ended_it() {
+        let tasks = Tasks::new(TaskOptions { max: 2, ..TaskOptions::default() }, None);
+        let (one, _) = tasks.open().await.unwrap().begin();
+        let (other, _) = tasks.open().await.unwrap().begin();
         assert_ne!(one.id, other.id);
-        assert!(tasks.open().is_none());
-        tasks.cancel(&one.id).unwrap();
-        one.end(TaskPayload::Completed { result: serde_json::Map::new() });
+        assert!(tasks.open().await.is_none());
+        tasks.cancel(&one.id).await.unwrap();
+        one.end(TaskPayload::Completed { result: serde_json::Map::new() }).await;
         one.say("too late");
-        let ended = tasks.get(&one.id).unwrap();
+        let ended = tasks.get(&one.id).await.unwrap();
         assert_eq!((ended.status(), ended.task.status_message), (TaskStatus::Cancelled, None));
         // What is done counts as long as it is kept.
-        assert!(tasks.open().is_none());
+        assert!(tasks.open().await.is_none());
         one.forget();
-        assert!(tasks.open().is_some() && tasks.get(&one.id).is_err());
+        assert!(tasks.open().await.is_some() && tasks.get(&one.id).await.is_err());
         // That one began nothing.
-        assert!(tasks.open().is_some());
+        assert!(tasks.open().await.is_some());
     }
 }

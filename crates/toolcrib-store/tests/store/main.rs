@@ -13,3 +13,5 @@ mod pins;
 mod processes;
 mod spills;
 mod taking_over;
+#[cfg(feature = "mcp")]
+mod tasks;

@@ -150,6 +150,10 @@ impl ToolcribBuilder {
         {
             builder = builder.pins(Arc::new(crate::stores::DatabasePins::new(&database)));
         }
+        #[cfg(feature = "mcp")]
+        {
+            builder = builder.task_store(Arc::new(crate::stores::Tasks::new(&database)));
+        }
         #[cfg(feature = "http")]
         {
             let limits = toolcrib_http::AnswerLimits::default().with_keys(shares.keys.get());

@@ -98,6 +98,8 @@ pub struct ToolcribBuilder {
     runs: Option<Arc<dyn RunStore>>,
     #[cfg(feature = "http")]
     answers: Option<Arc<dyn toolcrib_http::AnswerStore>>,
+    #[cfg(feature = "mcp")]
+    tasks: Option<Arc<dyn toolcrib_mcp::TaskStore>>,
     #[cfg(feature = "http")]
     mcp_sessions: Option<usize>,
     #[cfg(feature = "manifests")]
@@ -336,6 +338,14 @@ impl ToolcribBuilder {
         self
     }
 
+    /// Sets where tasks of MCP clients outlive the server ([`Toolcrib::task_store`]). Default: nowhere.
+    #[cfg(feature = "mcp")]
+    #[must_use]
+    pub fn task_store(mut self, store: Arc<dyn toolcrib_mcp::TaskStore>) -> Self {
+        self.tasks = Some(store);
+        self
+    }
+
     /// Sets how many MCP sessions one client may have over HTTP. Default 256.
     #[cfg(feature = "http")]
     #[must_use]
@@ -528,6 +538,8 @@ impl ToolcribBuilder {
             runs: self.runs,
             #[cfg(feature = "http")]
             answers: self.answers,
+            #[cfg(feature = "mcp")]
+            tasks: self.tasks,
             #[cfg(feature = "http")]
             mcp_sessions: self.mcp_sessions.map(toolcrib_mcp::McpSessions::of_at_most),
             #[cfg(feature = "manifests")]

@@ -170,7 +170,8 @@ impl State {
 impl Turn {
     pub(crate) fn new(executor: &Executor, options: TurnOptions) -> Self {
         let snapshot = executor.shared.registry.snapshot();
-        let identity = identity(&options.values);
+        let values = options.values_within(options.toolset.as_ref());
+        let identity = identity(&values);
         let has_approver = options.approver.is_some() || executor.shared.approver.is_some();
         let state = State {
             may_approve: options.may_approve.unwrap_or(has_approver),
@@ -190,7 +191,7 @@ impl Turn {
             .of_identity(&identity),
             identity,
             cancellation: Cancellation::default(),
-            values: options.values,
+            values,
             max_concurrency: options
                 .max_concurrency
                 .unwrap_or(executor.shared.config.max_concurrency),

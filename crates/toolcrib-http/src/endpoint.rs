@@ -128,12 +128,15 @@ impl Endpoint {
         self.parameter("query", true, name, description, schema)
     }
 
+    /// The key under which an answer is kept.
     pub(crate) fn header(
-        self,
+        mut self,
         name: &'static str,
         description: &'static str,
         schema: SchemaOf,
     ) -> Self {
+        // Taken for another request, or not known what became of it.
+        self.problems.extend([400, 409, 424]);
         self.parameter("header", false, name, description, schema)
     }
 

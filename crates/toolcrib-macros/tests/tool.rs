@@ -120,6 +120,7 @@ fn needs_a_tape_drive() -> Result<(), String> {
     Err("needs a tape drive".to_owned())
 }
 
+#[expect(clippy::unused_async, reason = "the signature that `refresh` asks for")]
 async fn described_anew(current: &ToolDefinition) -> Result<Option<ToolDefinition>, ToolError> {
     let description = format!("{} Twice.", current.description());
     Ok(Some(current.to_builder().description(description).build()?))

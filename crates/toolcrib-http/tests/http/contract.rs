@@ -215,14 +215,16 @@ async fn parameters_that_the_document_allows_are_accepted_and_others_refused() {
         for parameter in parameters.iter().filter(|one| one["in"] == "header") {
             let validator = validator(&document, &parameter["schema"]);
             let name = parameter["name"].as_str().unwrap();
-            let example = &operation["requestBody"]["content"]["application/json"]["example"];
+            let body = operation.get("requestBody").cloned().unwrap_or_default();
+            let example = body["content"]["application/json"].get("example");
+            let example = example.cloned().unwrap_or_else(|| json!({}));
             let letter = letter.to_string();
             let lettered = |text: &str| format!("{text}{letter}");
             let texts = [lettered(""), lettered("a "), lettered("~!"), letter.repeat(256)];
             for text in texts.into_iter().chain([letter.repeat(257), "\t".to_owned()]) {
                 let text = text.as_str();
                 let ask = Ask::api(server.address, &format!("{method} {}", real(&path)));
-                let reply = ask.json(example).with(name, text).send().await;
+                let reply = ask.json(&example).with(name, text).send().await;
                 // A header loses the blanks around it, and one that is empty then is another matter.
                 let allowed = validator.is_valid(&json!(text.trim()));
                 assert_eq!(!is_refused(&reply), allowed, "{path}: {name}: {text:?}: {}", reply.body);

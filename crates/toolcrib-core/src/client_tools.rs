@@ -1,17 +1,14 @@
 //! Tools that every client of the field knows and runs itself: the local shell, and custom tools with
 //! free text for input.
 
-use serde_json::json;
 use toolcrib_tool::{DefinitionError, Layer, Source, ToolDefinition, ToolEntry};
 
-/// The name of the parameter that holds a custom tool's input.
-pub const CUSTOM_INPUT: &str = "input_data";
+pub use toolcrib_tool::{CUSTOM_INPUT, InputFormat};
 
 /// `local_shell`: a command that the client runs on its own machine. Nothing is executed here.
 ///
-/// `command` is a program and its arguments, one by one; a model that sends one text is taken to
-/// mean a program of that name. `env`, `timeout_ms`, `user` and `working_directory` are the
-/// client's to honour.
+/// `command` is a program and its arguments, one by one; one text is a line for the user's own shell.
+/// `env`, `timeout_ms`, `user` and `working_directory` are the client's to honour.
 pub fn local_shell_entry() -> Result<ToolEntry, DefinitionError> {
     let definition = ToolDefinition::builder("local_shell")
         .title("Local shell")
@@ -20,51 +17,9 @@ pub fn local_shell_entry() -> Result<ToolEntry, DefinitionError> {
              list; no shell takes them apart.",
         )
         .category("code")
-        .input_schema(json!({
-            "type": "object",
-            "properties": {
-                "command": {
-                    "type": "array",
-                    "items": {"type": "string"},
-                    "minItems": 1,
-                    "description": "The program and its arguments, for example [\"ls\", \"-l\"].",
-                },
-                "env": {
-                    "type": "object",
-                    "additionalProperties": {"type": "string"},
-                    "description": "Environment variables to set.",
-                },
-                "timeout_ms": {
-                    "type": "integer",
-                    "minimum": 1,
-                    "description": "When to end the command, in milliseconds.",
-                },
-                "user": {"type": "string", "description": "The user to run it as."},
-                "working_directory": {"type": "string", "description": "Where to run it."},
-            },
-            "required": ["command"],
-            "additionalProperties": false,
-        }))
+        .input_schema(toolcrib_tool::local_shell_schema())
         .build()?;
     Ok(ToolEntry::client(definition, Source::new(Layer::Native, "toolcrib")))
-}
-
-/// What a custom tool's input looks like.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum InputFormat {
-    /// Any text.
-    Text,
-    /// Text that a regular expression matches from end to end. The input is held against it.
-    Regex {
-        /// The expression.
-        definition: String,
-    },
-    /// Text of a Lark grammar. The model is shown the grammar; only the client can check it.
-    Lark {
-        /// The grammar.
-        definition: String,
-    },
 }
 
 /// A custom tool: one text for input, in a format of its own, run by the client.
@@ -84,30 +39,9 @@ pub fn custom_tool_entry(
     description: &str,
     format: InputFormat,
 ) -> Result<ToolEntry, DefinitionError> {
-    let mut input = json!({"type": "string"});
-    // Where a provider knows custom tools, the format goes there as it was given.
-    let (text, given) = match format {
-        InputFormat::Text => ("The input, as free text.".to_owned(), json!({"type": "text"})),
-        InputFormat::Regex { definition } => {
-            input["pattern"] = format!("^(?:{definition})$").into();
-            let text = format!("The input: a text that matches the expression {definition}");
-            (text, json!({"type": "grammar", "syntax": "regex", "definition": definition}))
-        }
-        InputFormat::Lark { definition } => {
-            let text = format!("The input: a text of this Lark grammar:\n{definition}");
-            (text, json!({"type": "grammar", "syntax": "lark", "definition": definition}))
-        }
-    };
-    input["description"] = text.into();
     let definition = ToolDefinition::builder(name)
         .description(description)
-        .input_schema(json!({
-            "type": "object",
-            "properties": {CUSTOM_INPUT: input},
-            "required": [CUSTOM_INPUT],
-            "additionalProperties": false,
-            "x-custom-format": given,
-        }))
+        .input_schema(format.schema())
         .build()?;
     Ok(ToolEntry::client(definition, Source::new(Layer::Host, "custom")))
 }
@@ -116,6 +50,7 @@ pub fn custom_tool_entry(
 mod tests {
     use std::sync::Arc;
 
+    use serde_json::json;
     use toolcrib_tool::{Arguments, ErrorKind, ToolCall, ToolError, tool_fn};
 
     use super::*;
@@ -136,10 +71,10 @@ mod tests {
     }
 
     #[test]
-    fn a_command_given_as_one_text_is_a_list_of_one() {
+    fn a_command_given_as_one_text_stays_a_line_for_the_shell() {
         let shell = || local_shell_entry().expect("it is right");
-        let arguments = checked(shell(), r#"{"command": "ls", "timeout_ms": 100}"#);
-        assert_eq!(arguments.expect("it is mended").value()["command"], json!(["ls"]));
+        let arguments = checked(shell(), r#"{"command": "ls | wc -l", "timeout_ms": 100}"#);
+        assert_eq!(arguments.expect("it is right").value()["command"], "ls | wc -l");
         let arguments = checked(shell(), r#"{"command": ["ls", "-l"], "env": {"A": "b"}}"#);
         assert_eq!(arguments.expect("it is right").value()["command"], json!(["ls", "-l"]));
         for wrong in [r#"{"command": []}"#, "{}", r#"{"command": ["ls"], "cwd": "/"}"#] {

@@ -3,12 +3,14 @@
 mod filter;
 mod view;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
+use serde_json::Value;
 use toolcrib_tool::ToolEntry;
 
 use crate::pattern::Pattern;
@@ -81,6 +83,10 @@ struct Rules {
     /// as they are declared; `*` is any text. None without.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     resources: Vec<Pattern>,
+    /// Values for the context of calls within the toolset: over those of the server, under those of a
+    /// client. A model can neither see nor set them.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    context: BTreeMap<String, Value>,
 }
 
 impl Toolset {
@@ -112,6 +118,21 @@ impl Toolset {
     #[must_use]
     pub fn resource(self, uri: impl Into<String>) -> Self {
         self.with(|rules| rules.resources.push(Pattern::new(uri)))
+    }
+
+    /// Adds a value for the context of calls within it. It goes before a value that the host has for all
+    /// its turns ([`TurnOptions::host_values`](crate::TurnOptions::host_values)), and gives way to one of
+    /// the turn itself ([`TurnOptions::values`](crate::TurnOptions::values)).
+    #[must_use]
+    pub fn context(self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.with(|rules| {
+            rules.context.insert(key.into(), value.into());
+        })
+    }
+
+    /// The values for the context of calls within it, sorted by key.
+    pub(crate) fn context_values(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.0.rules.context.iter().map(|(key, value)| (key.as_str(), value))
     }
 
     /// Whether it takes any prompt or resource.

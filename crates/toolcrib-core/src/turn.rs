@@ -17,14 +17,14 @@ use toolcrib_tool::{
 use crate::admission::Lineage;
 use crate::approval::{Approvals, Approver, THE_HOST};
 use crate::cancel::Cancellation;
-use crate::events::{Listeners, Payload};
+use crate::events::{ChannelOverflow, Listeners, MemoryOverflow, Payload, SpillOverflow};
 use crate::executor::Shared;
 use crate::finding::{FoundTool, Match};
 use crate::identity::identity;
 use crate::pipeline::{Answered, DryRun, Origin};
 use crate::policy::{Policy, Verdict};
 use crate::registry::Slot;
-use crate::spill::{READ_OUTPUT, SpillStore};
+use crate::spill::{Owner, READ_OUTPUT, SpillStore};
 use crate::suspension::{
     Answer, Caller, Grant, Outcome, RedeemError, Resolution, Settled, StoreError, Suspension,
     SuspensionId, redeem,
@@ -170,7 +170,8 @@ impl State {
 impl Turn {
     pub(crate) fn new(executor: &Executor, options: TurnOptions) -> Self {
         let snapshot = executor.shared.registry.snapshot();
-        let identity = identity(&options.values);
+        let values = options.values_within(options.toolset.as_ref());
+        let identity = identity(&values);
         let has_approver = options.approver.is_some() || executor.shared.approver.is_some();
         let state = State {
             may_approve: options.may_approve.unwrap_or(has_approver),
@@ -190,7 +191,7 @@ impl Turn {
             .of_identity(&identity),
             identity,
             cancellation: Cancellation::default(),
-            values: options.values,
+            values,
             max_concurrency: options
                 .max_concurrency
                 .unwrap_or(executor.shared.config.max_concurrency),
@@ -308,6 +309,18 @@ impl Turn {
             None => (grant.call(), Origin { grant: Some(&grant), ..alone }),
         };
         pipeline::run(&turn, call, origin).await.into_answer()
+    }
+
+    /// Where a channel of this turn's calls puts what its reader has not read yet: into the executor's
+    /// store of long outputs, for the turn's identity, or into memory where there is no store.
+    pub fn overflow(&self) -> Box<dyn ChannelOverflow> {
+        match &self.state.shared.spill {
+            Some(store) => {
+                let owner = Owner::known(&self.state.identity, self.state.session.as_ref());
+                Box::new(SpillOverflow::new(Arc::clone(store), owner))
+            }
+            None => Box::new(MemoryOverflow::default()),
+        }
     }
 
     /// The calls that wait for approval and that this turn may decide on, whoever made them; `None`

@@ -1,6 +1,8 @@
 //! One path and method: who answers it, and what is promised of it. The routes and the `OpenAPI`
 //! document are made of the same list of these.
 
+use std::collections::BTreeSet;
+
 use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::MethodRouter;
@@ -19,7 +21,15 @@ pub(crate) struct Endpoint {
     pub(crate) access: Access,
     pub(crate) parameters: Vec<Parameter>,
     pub(crate) request: Option<Content>,
+    /// Whether the body may be left out, which means `{}`.
+    pub(crate) body_optional: bool,
+    /// A request body as an example.
+    pub(crate) example: Option<&'static str>,
     pub(crate) answers: Vec<Answer>,
+    /// The statuses of its problems.
+    pub(crate) problems: BTreeSet<u16>,
+    /// Whether an error may be one of JSON-RPC.
+    pub(crate) json_rpc: bool,
     pub(crate) handler: MethodRouter<Api>,
 }
 
@@ -28,6 +38,7 @@ pub(crate) struct Parameter {
     pub(crate) name: &'static str,
     /// `path`, `query` or `header`.
     pub(crate) place: &'static str,
+    pub(crate) required: bool,
     pub(crate) description: &'static str,
     pub(crate) schema: SchemaOf,
 }
@@ -60,6 +71,14 @@ impl Endpoint {
         handler: MethodRouter<Api>,
     ) -> Self {
         let (parameters, answers) = (Vec::new(), Vec::new());
+        // Any: a fault of the server, and one that stops.
+        let mut problems = BTreeSet::from([500, 503]);
+        if access != Access::Open {
+            // No token, not allowed (or a foreign Host or Origin), too often.
+            problems.extend([401, 403, 429]);
+            // Every body is read, whether the operation takes one or not.
+            problems.extend([400, 408, 413]);
+        }
         Self {
             method,
             path,
@@ -68,7 +87,11 @@ impl Endpoint {
             access,
             parameters,
             request: None,
+            body_optional: false,
+            example: None,
             answers,
+            problems,
+            json_rpc: false,
             handler,
         }
     }
@@ -78,35 +101,83 @@ impl Endpoint {
         self
     }
 
-    pub(crate) fn path_parameter(self, name: &'static str, description: &'static str) -> Self {
-        self.parameter("path", name, description, schema_of::<String>)
+    pub(crate) fn path_parameter(mut self, name: &'static str, description: &'static str) -> Self {
+        self.problems.insert(404);
+        self.parameter("path", true, name, description, schema_of::<String>)
     }
 
+    /// What the query may say.
     pub(crate) fn query(
-        self,
+        mut self,
         name: &'static str,
         description: &'static str,
         schema: SchemaOf,
     ) -> Self {
-        self.parameter("query", name, description, schema)
+        self.problems.insert(422);
+        self.parameter("query", false, name, description, schema)
     }
 
-    pub(crate) fn header(self, name: &'static str, description: &'static str) -> Self {
-        self.parameter("header", name, description, schema_of::<String>)
+    /// What the query has to say.
+    pub(crate) fn required_query(
+        mut self,
+        name: &'static str,
+        description: &'static str,
+        schema: SchemaOf,
+    ) -> Self {
+        self.problems.insert(422);
+        self.parameter("query", true, name, description, schema)
+    }
+
+    /// The key under which an answer is kept.
+    pub(crate) fn header(
+        mut self,
+        name: &'static str,
+        description: &'static str,
+        schema: SchemaOf,
+    ) -> Self {
+        // Taken for another request, or not known what became of it.
+        self.problems.extend([400, 409, 424]);
+        self.parameter("header", false, name, description, schema)
+    }
+
+    /// Adds statuses of its problems.
+    pub(crate) fn problems(mut self, statuses: impl IntoIterator<Item = u16>) -> Self {
+        self.problems.extend(statuses);
+        self
+    }
+
+    /// Its body may be left out.
+    pub(crate) fn body_optional(mut self) -> Self {
+        self.body_optional = true;
+        self
+    }
+
+    /// A request body as an example: JSON.
+    pub(crate) fn example(mut self, body: &'static str) -> Self {
+        self.example = Some(body);
+        self
+    }
+
+    /// Its errors may be those of JSON-RPC, too.
+    pub(crate) fn json_rpc(mut self) -> Self {
+        self.json_rpc = true;
+        self
     }
 
     fn parameter(
         mut self,
         place: &'static str,
+        required: bool,
         name: &'static str,
         description: &'static str,
         schema: SchemaOf,
     ) -> Self {
-        self.parameters.push(Parameter { name, place, description, schema });
+        self.parameters.push(Parameter { name, place, required, description, schema });
         self
     }
 
     pub(crate) fn takes<T: JsonSchema>(mut self) -> Self {
+        self.problems.extend([400, 415, 422]);
         let schema: SchemaOf = schema_of::<T>;
         self.request = Some(Content { media_type: "application/json", schema: Some(schema) });
         self
@@ -133,6 +204,16 @@ impl Endpoint {
             Some(known) => known.content.push(content),
             None => self.answers.push(Answer { status, description, content: vec![content] }),
         }
+        self
+    }
+
+    /// An answer that is nothing but a status.
+    pub(crate) fn answers_without_body(
+        mut self,
+        status: StatusCode,
+        description: &'static str,
+    ) -> Self {
+        self.answers.push(Answer { status, description, content: Vec::new() });
         self
     }
 

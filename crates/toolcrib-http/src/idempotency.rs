@@ -40,7 +40,9 @@ impl Request {
         let mut keys = headers.get_all(KEY).iter();
         let (key, more) = (keys.next(), keys.next());
         let Some(key) = key else { return Ok(None) };
-        let key = key.to_str().ok().filter(|key| (1..=KEY_MAX).contains(&key.len()));
+        let is_visible = |key: &&str| key.bytes().all(|byte| byte.is_ascii_graphic());
+        let key = key.to_str().ok().filter(is_visible);
+        let key = key.filter(|key| (1..=KEY_MAX).contains(&key.len()));
         let (Some(key), None) = (key, more) else {
             let detail = format!("one Idempotency-Key of 1 to {KEY_MAX} visible characters");
             return Err(Problem::new(StatusCode::BAD_REQUEST, detail));

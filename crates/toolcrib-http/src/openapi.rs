@@ -42,7 +42,11 @@ fn operation(endpoint: &Endpoint, generator: &mut SchemaGenerator) -> Value {
     for answer in &endpoint.answers {
         responses.insert(answer.status.as_str().to_owned(), response(answer, generator));
     }
-    responses.insert("default".to_owned(), problem(generator));
+    for status in &endpoint.problems {
+        // Where a status of success is answered with a body of its own, that one is documented.
+        let responses = responses.entry(status.to_string());
+        responses.or_insert_with(|| problem(*status, endpoint.json_rpc, generator));
+    }
     let mut operation = json!({
         "operationId": endpoint.operation,
         "summary": endpoint.summary,
@@ -60,8 +64,13 @@ fn operation(endpoint: &Endpoint, generator: &mut SchemaGenerator) -> Value {
         operation["parameters"] = parameters.collect();
     }
     if let Some(request) = &endpoint.request {
+        let mut content = content([request], generator);
+        if let Some(example) = endpoint.example.and_then(|text| serde_json::from_str(text).ok()) {
+            let example: Value = example;
+            content[request.media_type]["example"] = example;
+        }
         operation["requestBody"] =
-            json!({"required": true, "content": content([request], generator)});
+            json!({"required": !endpoint.body_optional, "content": content});
     }
     operation
 }
@@ -70,25 +79,57 @@ fn parameter(own: &Parameter, generator: &mut SchemaGenerator) -> Value {
     json!({
         "name": own.name,
         "in": own.place,
-        "required": own.place == "path",
+        "required": own.required,
         "description": own.description,
         "schema": (own.schema)(generator),
     })
 }
 
 fn response(answer: &Answer, generator: &mut SchemaGenerator) -> Value {
+    if answer.content.is_empty() {
+        return json!({"description": answer.description});
+    }
     json!({
         "description": answer.description,
         "content": content(&answer.content, generator),
     })
 }
 
-fn problem(generator: &mut SchemaGenerator) -> Value {
+fn problem(status: u16, json_rpc: bool, generator: &mut SchemaGenerator) -> Value {
     let schema = schema_of::<ProblemBody<'static>>(generator);
-    json!({
-        "description": "What went wrong and what to do about it.",
-        "content": {"application/problem+json": {"schema": schema}},
-    })
+    let mut content = json!({"application/problem+json": {"schema": schema}});
+    if json_rpc {
+        content["application/json"] = json!({"schema": {
+            "type": "object",
+            "properties": {"jsonrpc": {"const": "2.0"}, "error": {"type": "object"}},
+            "required": ["jsonrpc", "error"],
+        }});
+    }
+    json!({"description": meaning(status), "content": content})
+}
+
+/// What a status says of a problem.
+fn meaning(status: u16) -> &'static str {
+    match status {
+        400 => "The body cannot be read.",
+        401 => "No token, or a wrong one.",
+        403 => "The token lacks a right, a rule refuses the call, or `Host` or `Origin` is foreign.",
+        404 => "There is no such thing here.",
+        405 => "The path is asked for with another method.",
+        406 => "The client accepts nothing that could be answered.",
+        408 => "The body did not arrive in time.",
+        409 => "It does not go with what was done before, or what was done is not known.",
+        413 => "The body is too long.",
+        415 => "The body is not JSON.",
+        422 => "The request can be read and makes no sense, or the tool refuses the arguments.",
+        424 => "The tool ran and failed.",
+        429 => "Too often: `Retry-After` says when to come back.",
+        500 => "A fault of the server or of the tool's own code: the log says more.",
+        501 => "This server does not keep such things.",
+        503 => "It cannot be done now: the server stops, or the tool is unavailable, paused or busy.",
+        504 => "The tool ran into its time limit.",
+        _ => "What went wrong and what to do about it.",
+    }
 }
 
 fn content<'a>(

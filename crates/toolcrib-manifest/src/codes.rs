@@ -41,6 +41,11 @@ pub const CODES: &[Code] = &[
         "Name one of `bearer`, `basic` and `header`, each with a `${secret.name}`.",
     ),
     error(
+        "bad-client",
+        "A client tool whose kind and the rest of it do not go together.",
+        "Write `client: true` with `input`, or `client: {kind: local_shell}`, `{kind: text}`, `{kind: regex, pattern: …}` or `{kind: lark, grammar: …}` without.",
+    ),
+    error(
         "bad-constraint",
         "A rule that is none, or that asks about what is not there.",
         "Write a CEL expression over `args` and the entries of `context` that is true or false.",

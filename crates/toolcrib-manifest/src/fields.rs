@@ -25,6 +25,8 @@ pub(crate) enum Expected {
     Mapping,
     /// A mapping such as this one, which people often write as a single value.
     MappingLike(&'static str),
+    /// True or false, or a mapping such as this one.
+    FlagOrMapping(&'static str),
     /// A mapping from names to texts.
     TextMapping,
     /// A JSON Schema: a mapping.
@@ -208,10 +210,13 @@ fn check(key: &Key, entry: &Entry, findings: &mut Findings<'_>) -> bool {
     match (key.expected, &node.value) {
         (Expected::Any, _)
         | (Expected::Text, NodeValue::String(_))
-        | (Expected::Bool, NodeValue::Bool(_))
+        | (Expected::Bool | Expected::FlagOrMapping(_), NodeValue::Bool(_))
         | (Expected::List, NodeValue::Sequence(_))
         | (
-            Expected::Mapping | Expected::MappingLike(_) | Expected::Schema,
+            Expected::Mapping
+            | Expected::MappingLike(_)
+            | Expected::FlagOrMapping(_)
+            | Expected::Schema,
             NodeValue::Mapping(_),
         ) => true,
         (Expected::Text, NodeValue::Null | NodeValue::Bool(_) | NodeValue::Number(_)) => {
@@ -220,7 +225,7 @@ fn check(key: &Key, entry: &Entry, findings: &mut Findings<'_>) -> bool {
             mend(findings, "text", help, Fix::quote(&node.span, written))
         }
         (Expected::Text, _) => refuse(findings, "text", None),
-        (Expected::Bool, value) => {
+        (Expected::Bool | Expected::FlagOrMapping(_), value) => {
             let meant = match value {
                 NodeValue::String(written) => boolean_meant(written),
                 _ => None,
@@ -228,7 +233,13 @@ fn check(key: &Key, entry: &Entry, findings: &mut Findings<'_>) -> bool {
             let fix = meant.map(|meant| {
                 Fix::replace(&node.span, meant, format!("write `{}: {meant}`", key.name))
             });
-            mend(findings, "true or false", meant.map(|meant| format!("write {meant}")), fix)
+            let (expected, example) = match key.expected {
+                Expected::FlagOrMapping(example) => {
+                    ("true, false or a mapping", Some(format!("write `{}: {example}`", key.name)))
+                }
+                _ => ("true or false", None),
+            };
+            mend(findings, expected, meant.map(|meant| format!("write {meant}")).or(example), fix)
         }
         (Expected::Integer, value) => check_integer(value, node.style, raw())
             .map_err(|help| refuse(findings, "a whole number", help))

@@ -4,6 +4,7 @@
 mod annotations;
 mod arguments;
 mod call;
+mod client_input;
 mod content;
 mod context;
 mod definition;
@@ -33,6 +34,7 @@ mod visible;
 pub use annotations::Annotations;
 pub use arguments::{Arguments, RawArguments};
 pub use call::{CallId, ToolCall};
+pub use client_input::{CUSTOM_INPUT, InputFormat, LOCAL_SHELL, local_shell_schema};
 pub use content::{Content, Link};
 pub use context::{CallContext, CallContextBuilder, ContextValues, Defines, HostedContext};
 pub use definition::{

@@ -201,6 +201,7 @@ impl Config {
         core.cache_bytes = usize::try_from(self.cache.max_bytes.0).unwrap_or(usize::MAX);
         core.output_chars = self.output.max_chars;
         core.batch_output_chars = self.output.batch_chars;
+        core.data_bytes = usize::try_from(self.output.max_data_bytes.0).unwrap_or(usize::MAX);
         core.approval_timeout = self.approval.timeout.0;
         core
     }

@@ -22,9 +22,7 @@ impl Backend for Toolcrib {
     }
 
     fn turn_options(&self, client: ContextValues) -> TurnOptions {
-        let own = self.context().iter().chain(client.iter());
-        let values = own.map(|(key, value)| (key.to_owned(), value.clone())).collect();
-        Toolcrib::turn_options(self).values(values)
+        Toolcrib::turn_options(self).values(client)
     }
 
     fn toolset(&self, name: &str) -> Option<Toolset> {

@@ -80,7 +80,10 @@ impl State {
             Standing::Current(options) => options,
         };
         // The values decide for whom the call runs and what the host fills in.
-        if options.values != caller.values() {
+        // A client without a toolset of its own may have chosen one for the call.
+        let chosen = caller.toolset().ok().flatten();
+        let toolset = options.own_toolset().or(chosen.as_ref());
+        if options.values_within(toolset) != caller.values() {
             return refused("its context values have changed");
         }
         let snapshot = self.shared.registry.snapshot();

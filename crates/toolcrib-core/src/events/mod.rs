@@ -14,7 +14,7 @@ mod voice;
 pub use bus::{EventBus, Subscription};
 pub use channel::{
     ChannelOptions, ChannelOverflow, ChannelReport, Detachment, EventReader, MemoryOverflow,
-    OutputChannel,
+    OutputChannel, SpillOverflow, Taken,
 };
 pub use event::{Completion, Event, Payload, Stage};
 pub use stream::CallStream;

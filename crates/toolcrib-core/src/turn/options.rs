@@ -14,7 +14,8 @@ use crate::policy::Policy;
 /// What a host attaches to a turn.
 #[derive(Clone, Default)]
 pub struct TurnOptions {
-    pub(crate) values: ContextValues,
+    host_values: ContextValues,
+    values: ContextValues,
     pub(super) session: Option<Arc<str>>,
     pub(super) services: Services,
     pub(super) files: ToolFiles,
@@ -31,6 +32,25 @@ pub struct TurnOptions {
 }
 
 impl TurnOptions {
+    /// Values that the host has for the context of all its turns. Those of a
+    /// [toolset](Toolset::context) go before them, and those of the turn before both.
+    #[must_use]
+    pub fn host_values(mut self, values: ContextValues) -> Self {
+        self.host_values = values;
+        self
+    }
+
+    /// The values that calls have within this toolset, or without any: a key's value is the turn's own,
+    /// else the toolset's, else the host's.
+    pub(crate) fn values_within(&self, toolset: Option<&Toolset>) -> ContextValues {
+        let of_toolset = || toolset.into_iter().flat_map(Toolset::context_values);
+        if self.host_values.iter().next().is_none() && of_toolset().next().is_none() {
+            return self.values.clone();
+        }
+        let all = self.host_values.iter().chain(of_toolset()).chain(self.values.iter());
+        all.map(|(key, value)| (key, value.clone())).collect()
+    }
+
     /// Values for the calls' context: user, tenant, project, and the host's own.
     #[must_use]
     pub fn values(mut self, values: ContextValues) -> Self {

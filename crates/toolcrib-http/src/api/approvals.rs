@@ -16,6 +16,7 @@ use toolcrib_core::run::RunError;
 use toolcrib_core::suspension::{Outcome, Settled, SuspensionId};
 use toolcrib_tool::{ErrorKind, ToolResult};
 
+use super::calls::ArgumentsShape;
 use super::run_body::time;
 use super::{Api, json};
 use crate::body::{InPlace, JsonBody, arguments_at};
@@ -80,13 +81,17 @@ struct AskerBody {
 /// A decision on a call that waits for approval.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("oneOf" = [
+    {"properties": {"decision": {"const": "approve"}, "message": {"type": "null"}}},
+    {"properties": {"decision": {"const": "deny"}, "arguments": false}},
+]))]
 pub(crate) struct DecideRequest {
     /// Whether the call may run.
     decision: Word,
     /// Other arguments for the approved call, which are checked like any. Where they are refused, the
     /// call still waits.
     #[serde(default, rename = "arguments")]
-    #[schemars(with = "Option<serde_json::Map<String, Value>>")]
+    #[schemars(with = "ArgumentsShape")]
     _arguments: InPlace,
     /// Why it was denied, for the model. Default: nothing more is said.
     #[serde(default)]

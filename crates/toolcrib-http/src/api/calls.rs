@@ -9,8 +9,9 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use schemars::JsonSchema;
+use serde::de::{Deserializer, Error as _};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 use toolcrib_core::run::Run;
 use toolcrib_core::{Answer, Turn, TurnOptions};
 use toolcrib_json::Cursor;
@@ -28,7 +29,10 @@ use crate::problem::Problem;
 /// Calls of one batch.
 const BATCH_MAX: usize = 256;
 
-/// Ids and sessions are no longer than this, in bytes.
+/// Calls of a batch that may run at once.
+const CONCURRENCY_MAX: u64 = 1_000_000;
+
+/// Ids and sessions are no longer than this, in characters.
 const NAME_MAX: usize = 256;
 
 /// A call of the tool that the path names.
@@ -52,7 +56,7 @@ pub(crate) struct CallRequest {
 #[derive(JsonSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "the two forms of arguments, for the schema")]
-enum ArgumentsShape {
+pub(crate) enum ArgumentsShape {
     Object(Map<String, Value>),
     Text(String),
 }
@@ -70,8 +74,22 @@ pub(crate) struct BatchRequest {
     session: Option<String>,
     /// Calls that run at once: 1 = one after another, 0 = all. Default: the server's
     /// `executor.max_concurrency`.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "whole")]
+    #[schemars(with = "Option<u64>", range(max = 1_000_000))]
     max_concurrency: Option<usize>,
+}
+
+/// A whole number, also where it is written with a fraction of zero, or nothing.
+fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<usize>, D::Error> {
+    let Some(number) = Option::<Number>::deserialize(deserializer)? else { return Ok(None) };
+    let whole = number.as_u64().or_else(|| {
+        let number = number.as_f64().filter(|number| number.fract() == 0.0 && *number >= 0.0)?;
+        format!("{number:.0}").parse().ok()
+    });
+    let fits = whole.filter(|whole| *whole <= CONCURRENCY_MAX);
+    let fits = fits.and_then(|whole| usize::try_from(whole).ok());
+    let problem = || D::Error::custom(format!("a whole number of at most {CONCURRENCY_MAX} is expected"));
+    fits.map(Some).ok_or_else(problem)
 }
 
 /// One of several calls.
@@ -159,8 +177,9 @@ impl Calls {
 
 fn fits(place: &str, name: Option<&str>) -> Result<(), Problem> {
     match name {
-        Some(name) if !(1..=NAME_MAX).contains(&name.len()) => {
-            Err(Problem::unfit(format!("{place}: 1 to {NAME_MAX} bytes, not {}", name.len())))
+        Some(name) if !(1..=NAME_MAX).contains(&name.chars().count()) => {
+            let characters = name.chars().count();
+            Err(Problem::unfit(format!("{place}: 1 to {NAME_MAX} characters, not {characters}")))
         }
         _ => Ok(()),
     }

@@ -16,8 +16,31 @@ const WAITS: StatusCode = StatusCode::ACCEPTED;
 const KEY_HELP: &str = "The same key with the same request gets the same answer for a day: nothing runs \
                         twice. A request with a key goes on if its client leaves.";
 
-fn count(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({"type": "integer", "minimum": 1})
+/// Most tools of one page.
+pub(crate) const PAGE_MAX: usize = 100_000;
+
+fn page(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "integer", "minimum": 1, "maximum": PAGE_MAX})
+}
+
+fn thousand(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "integer", "minimum": 1, "maximum": 1_000})
+}
+
+fn hundred(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "integer", "minimum": 1, "maximum": 100})
+}
+
+fn cursor(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "pattern": "^[0-9]{1,15}-[0-9a-f]{32}$"})
+}
+
+fn words(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "pattern": "\\S"})
+}
+
+fn key(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "pattern": "^[!-~]{1,256}$"})
 }
 
 fn switch(_: &mut SchemaGenerator) -> Schema {
@@ -70,12 +93,23 @@ fn spoken() -> Vec<Endpoint> {
         endpoint
             .answers_as(OK, "application/json", "A JSON-RPC answer.", Some(anything))
             .answers_as(OK, EVENTS, "A JSON-RPC answer.", None)
+            .answers_without_body(WAITS, "A notification or a response was taken.")
             .takes::<mcp::Message>()
+            .example(r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}"#)
+            .problems([404, 405, 406])
+            .json_rpc()
     };
-    let stream =
-        |endpoint: Endpoint| endpoint.answers_as(OK, EVENTS, "Messages of JSON-RPC.", None);
+    let stream = |endpoint: Endpoint| {
+        endpoint
+            .answers_as(OK, EVENTS, "Messages of JSON-RPC.", None)
+            .problems([404, 405, 406, 409])
+            .json_rpc()
+    };
     let end = |endpoint: Endpoint| {
-        endpoint.answers_as(StatusCode::ACCEPTED, "application/json", "It has ended.", None)
+        endpoint
+            .answers_without_body(StatusCode::NO_CONTENT, "It has ended.")
+            .problems([404, 405])
+            .json_rpc()
     };
     let within = "/mcp/{toolset}";
     vec![
@@ -108,7 +142,7 @@ fn called() -> Vec<Endpoint> {
                 "Begin behind this name: the `next` of the page before.",
                 schema_of::<String>,
             )
-            .query("limit", "At most so many. Default: all.", count)
+            .query("limit", "At most so many. Default: all.", page)
             .answers::<tools::ToolList>(OK, "The tools."),
         Endpoint::new("get", "/v1/prompt", "promptText", call, get(tools::prompt))
             .summary("The tools as a text for models that know no tools")
@@ -120,14 +154,18 @@ fn called() -> Vec<Endpoint> {
             .answers::<tools::Described>(OK, "The tool."),
         Endpoint::new("get", "/v1/search", "searchTools", call, get(tools::search))
             .summary("The tools that words fit, the best first")
-            .query("q", "What the tool is for.", schema_of::<String>)
-            .query("limit", "At most so many. Default 10.", count)
+            .required_query("q", "What the tool is for.", words)
+            .query("limit", "At most so many. Default 10.", thousand)
             .answers::<tools::Found>(OK, "What was found."),
         Endpoint::new("post", "/v1/tools/{name}/call", "callTool", call, post(calls::call))
             .summary("Call a tool")
             .path_parameter("name", "The tool's name.")
-            .header("Idempotency-Key", KEY_HELP)
+            .header("Idempotency-Key", KEY_HELP, key)
+            .problems([409])
             .takes::<calls::CallRequest>()
+            .body_optional()
+            .example(r#"{"arguments": {"expression": "6 * 7"}}"#)
+            .problems([424, 504])
             .answers::<result::CallResult>(OK, "The call has succeeded.")
             .answers_as(
                 OK,
@@ -138,8 +176,10 @@ fn called() -> Vec<Endpoint> {
             .answers::<run_body::RunBody>(WAITS, "The call waits for somebody, as a run."),
         Endpoint::new("post", "/v1/batch", "callTools", call, post(calls::batch))
             .summary("Call several tools at once")
-            .header("Idempotency-Key", KEY_HELP)
+            .header("Idempotency-Key", KEY_HELP, key)
+            .problems([409])
             .takes::<calls::BatchRequest>()
+            .example(r#"{"calls": [{"tool": "calculator", "arguments": {"expression": "6 * 7"}}]}"#)
             .answers::<calls::BatchResult>(
                 OK,
                 "An answer for each call, in their order. Calls that have failed are among them.",
@@ -161,21 +201,22 @@ fn kept() -> Vec<Endpoint> {
     vec![
         Endpoint::new("post", "/v1/runs", "startRun", call, post(runs::start))
             .summary("Call tools, and keep what becomes of it")
-            .header("Idempotency-Key", KEY_HELP)
+            .header("Idempotency-Key", KEY_HELP, key)
+            .problems([409])
             .takes::<calls::BatchRequest>()
+            .example(r#"{"calls": [{"tool": "pick_file", "arguments": {}}]}"#)
+            .problems([501])
             .answers::<run_body::RunBody>(StatusCode::CREATED, "The run: over, or waiting."),
         Endpoint::new("get", "/v1/runs", "listRuns", call, get(runs::list))
             .summary("The runs of this client's identity, the oldest first")
-            .query(
-                "after",
-                "Begin behind this run: the `next` of the page before.",
-                schema_of::<String>,
-            )
-            .query("limit", "At most so many. Default 20, at most 100.", count)
+            .query("after", "Begin behind this run: the `next` of the page before.", cursor)
+            .query("limit", "At most so many. Default 20.", hundred)
+            .problems([501])
             .answers::<run_body::RunList>(OK, "The runs."),
         Endpoint::new("get", "/v1/runs/{id}", "showRun", call, get(runs::show))
             .summary("How far a run has come")
             .path_parameter("id", "The run's id.")
+            .problems([409, 501])
             .answers::<run_body::RunBody>(OK, "The run."),
         Endpoint::new(
             "post",
@@ -185,24 +226,30 @@ fn kept() -> Vec<Endpoint> {
             post(runs::submit),
         )
         .summary("Hand in the outputs of all calls that wait for the client")
-        .header("Idempotency-Key", KEY_HELP)
+        .header("Idempotency-Key", KEY_HELP, key)
         .path_parameter("id", "The run's id.")
+        .problems([409, 501])
         .takes::<runs::Outputs>()
+        .example(r#"{"tool_outputs": [{"tool_call_id": "call_1", "output": "notes.txt"}]}"#)
         .answers::<run_body::RunBody>(OK, "The run, which has gone on."),
         Endpoint::new("post", "/v1/runs/{id}/resolve", "resolveCall", approve, post(runs::resolve))
             .summary("Decide on a call that waits for approval, or answer a tool's question")
-            .header("Idempotency-Key", KEY_HELP)
+            .header("Idempotency-Key", KEY_HELP, key)
             .path_parameter("id", "The run's id.")
+            .problems([409, 501])
             .takes::<runs::ResolveRequest>()
+            .example(r#"{"id": "0123456789abcdef0123456789abcdef", "decision": "approve"}"#)
             .answers::<run_body::RunBody>(OK, "The run, which has gone on."),
         Endpoint::new("post", "/v1/runs/{id}/cancel", "cancelRun", call, post(runs::cancel))
             .summary("Answer every call that waits with `cancelled`")
-            .header("Idempotency-Key", KEY_HELP)
+            .header("Idempotency-Key", KEY_HELP, key)
             .path_parameter("id", "The run's id.")
+            .problems([409, 501])
             .answers::<run_body::RunBody>(OK, "The run, which is over."),
         Endpoint::new("delete", "/v1/runs/{id}", "removeRun", call, delete(runs::remove))
             .summary("Cancel what waits of a run, and forget it")
             .path_parameter("id", "The run's id.")
+            .problems([409, 501])
             .answers::<run_body::RunBody>(OK, "The run as it was; it is gone."),
     ]
 }
@@ -230,9 +277,11 @@ fn approved() -> Vec<Endpoint> {
             post(approvals::decide),
         )
         .summary("Approve the call, with other arguments if need be, or deny it")
-        .header("Idempotency-Key", KEY_HELP)
+        .header("Idempotency-Key", KEY_HELP, key)
         .path_parameter("id", ID)
         .takes::<approvals::DecideRequest>()
+        .example(r#"{"decision": "approve"}"#)
+        .problems([409])
         .answers::<approvals::Decided>(
             OK,
             "The decision holds. The call goes on as its caller, who gets its answer.",
@@ -257,7 +306,8 @@ fn operated() -> Vec<Endpoint> {
             .answers::<operations::Stats>(OK, "Counts and durations."),
         Endpoint::new("get", "/v1/audit", "auditTail", observe, get(operations::audit))
             .summary("The last records of the audit log, the oldest first")
-            .query("limit", "At most so many. Default 100, at most 1,000.", count)
+            .query("limit", "At most so many. Default 100.", thousand)
+            .problems([404])
             .answers::<operations::AuditTail>(OK, "The records."),
         Endpoint::new(
             "get",
@@ -282,6 +332,7 @@ fn operated() -> Vec<Endpoint> {
             post(operations::release_name),
         )
         .summary("End the reservation of a name that its owner gave up")
+        .problems([409])
         .path_parameter("name", "The name.")
         .answers_as(
             OK,
@@ -306,6 +357,7 @@ fn operated() -> Vec<Endpoint> {
             WithOneOf(&[Right::Operate, Right::Call]),
             get(events::events),
         )
+        .problems([404, 422])
         .summary("What happens in the server: calls as they begin, speak and end; tools that pause")
         .answers_as(
             OK,
@@ -317,6 +369,7 @@ fn operated() -> Vec<Endpoint> {
         ),
         Endpoint::new("post", "/v1/reload", "reload", operate, post(operations::reload))
             .summary("Read the config and the declarations of tools again")
+            .problems([409])
             .answers_as(
                 OK,
                 "application/json",

@@ -10,14 +10,14 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 use toolcrib_core::Turn;
 use toolcrib_core::approval::{Decision, Remember};
 use toolcrib_core::run::{Run, RunCursor, RunId, RunStore};
 use toolcrib_core::suspension::{Resolution, Submission, SuspensionId};
 use toolcrib_tool::ToolOutput;
 
-use super::calls::{Calls, kept, start_batch};
+use super::calls::{ArgumentsShape, Calls, kept, start_batch};
 use super::run_body::{RunBody, RunList};
 use super::{Api, json};
 use crate::body::{InPlace, JsonBody, arguments_at};
@@ -52,6 +52,7 @@ struct Output {
 /// What is decided or answered: one of `decision`, `answer` and `output`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("oneOf" = one_of(&["decision", "answer", "output"])))]
 pub(crate) struct ResolveRequest {
     /// Which call: the `id` of an entry of the run's `waiting`.
     id: String,
@@ -66,7 +67,7 @@ pub(crate) struct ResolveRequest {
     remember: Scope,
     /// Other arguments for the approved call, which are checked like any.
     #[serde(default, rename = "arguments")]
-    #[schemars(with = "Option<serde_json::Map<String, Value>>")]
+    #[schemars(with = "ArgumentsShape")]
     _arguments: InPlace,
     /// The answer to a tool's question.
     #[serde(default)]
@@ -74,6 +75,22 @@ pub(crate) struct ResolveRequest {
     /// The output of work that went on elsewhere.
     #[serde(default)]
     output: Option<String>,
+}
+
+/// One of these keys has a value, and the others have none.
+fn one_of(keys: &[&str]) -> Value {
+    let one = |own: &&str| {
+        let properties: Map<String, Value> = keys
+            .iter()
+            .map(|key| {
+                let empty = json!({"type": "null"});
+                let schema = if key == own { json!({"not": empty}) } else { empty };
+                ((*key).to_owned(), schema)
+            })
+            .collect();
+        json!({"required": [own], "properties": properties})
+    };
+    keys.iter().map(one).collect()
 }
 
 /// A decision.
@@ -101,7 +118,6 @@ enum Scope {
 
 impl ResolveRequest {
     fn resolution(self, body: &JsonBody) -> Result<(SuspensionId, Resolution), Problem> {
-        let id = self.id.parse().map_err(|_| Problem::not_found("no call waits under this id"))?;
         let changed = body.root().get("arguments").is_some();
         let resolution = match (self.decision, self.answer, self.output) {
             (Some(Word::Approve), None, None) if changed => {
@@ -125,6 +141,7 @@ impl ResolveRequest {
                 return Err(Problem::unfit(detail));
             }
         };
+        let id = self.id.parse().map_err(|_| Problem::not_found("no call waits under this id"))?;
         Ok((id, resolution))
     }
 }

@@ -57,7 +57,8 @@ pub(super) fn call(api: &Api, client: &Client, calls: Calls) -> Response {
 
 /// Several calls on one ordered channel: the first to speak is presented until it has ended.
 pub(super) fn batch(api: &Api, client: &Client, calls: Calls) -> Response {
-    let (channel, reader) = OutputChannel::new(&ChannelOptions::default());
+    let overflow = client.turn(|options| calls.over(options)).overflow();
+    let (channel, reader) = OutputChannel::with_overflow(&ChannelOptions::default(), overflow);
     let listeners = Listeners::new().with_channel(channel);
     let turn = client.turn(|options| calls.over(options).listeners(listeners));
     let api = api.clone();

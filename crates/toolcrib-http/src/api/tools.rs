@@ -13,6 +13,7 @@ use toolcrib_core::{ToolStatistics, Turn};
 use toolcrib_tool::ToolDefinition;
 use toolcrib_wire::prompt_text_with_notes;
 
+use super::endpoints::PAGE_MAX;
 use super::{Api, json};
 use crate::client::Client;
 use crate::problem::Problem;
@@ -115,7 +116,7 @@ pub(crate) async fn list(
 ) -> Result<Response, Problem> {
     let mut query = Query::of(&uri)?;
     let after = query.text("after");
-    let limit = query.count("limit", usize::MAX, usize::MAX)?;
+    let limit = query.count("limit", PAGE_MAX, PAGE_MAX)?;
     query.finish()?;
     let turn = turn(&client);
     let all = turn.definitions();

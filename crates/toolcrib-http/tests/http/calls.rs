@@ -147,8 +147,9 @@ async fn a_refusal_reaches_a_client_that_is_still_writing() {
         let ask = Ask::api(server.address, line).with("content-type", "application/json");
         let ask = if token { ask } else { ask.without("authorization") };
         ask.with("content-length", "33554432").write(&mut stream).await;
+        let blanks = vec![b' '; 65_536];
         for _ in 0..512 {
-            stream.write_all(&[b' '; 65_536]).await.expect("the client can finish writing");
+            stream.write_all(&blanks).await.expect("the client can finish writing");
         }
         assert_eq!(Reply::read(&mut stream).await.status, status, "{line}");
         // The rest was read, so that the connection goes on.

@@ -5,6 +5,7 @@
 mod calls;
 mod checks;
 mod clients;
+mod contract;
 mod direct;
 mod events;
 mod fixture;

@@ -15,7 +15,9 @@ async fn document(server: &Running) -> Value {
 fn check(document: &Value, path: &str, method: &str, reply: &Reply) {
     let responses = &document["paths"][path][method]["responses"];
     let status = reply.status.to_string();
-    let response = responses.get(&status).unwrap_or(&responses["default"]);
+    let Some(response) = responses.get(&status) else {
+        panic!("{method} {path}: {status} is not promised: {}", reply.body)
+    };
     let media = reply.header("content-type").unwrap();
     let Some(content) = response["content"].get(media) else {
         panic!("{method} {path}: {status} as {media} is not promised: {response}")

@@ -82,6 +82,9 @@ fn property(table: &Keys, key: &Key) -> Value {
                 let inner = mapping(inner);
                 json!({"type": "array", "items": {"anyOf": [{"type": "string"}, inner]}})
             }
+            Some((keys::Place::HereOrFlag, inner)) => {
+                json!({"anyOf": [{"type": "boolean"}, mapping(inner)]})
+            }
             None => value(key.expected),
         },
     };
@@ -108,6 +111,7 @@ fn value(expected: Expected) -> Value {
         Expected::List => json!({"type": "array"}),
         Expected::Texts => json!({"type": "array", "items": {"type": "string"}}),
         Expected::Mapping | Expected::MappingLike(_) => json!({"type": "object"}),
+        Expected::FlagOrMapping(_) => json!({"anyOf": [{"type": "boolean"}, {"type": "object"}]}),
         Expected::TextMapping => {
             json!({"type": "object", "additionalProperties": {"type": "string"}})
         }

@@ -4,7 +4,7 @@ use toolcrib_tool::{Approval, Dedupe, ErrorKind, IconTheme, TaskMode};
 
 use crate::declaration::{HttpMethod, SandboxProfile};
 use crate::fields::Expected::{
-    Any, Bool, Choice, Duration, Integer, List, Mapping, MappingLike, Rate, Schema, Size, Text,
+    Any, Bool, Choice, Duration, FlagOrMapping, Integer, List, Mapping, MappingLike, Rate, Schema, Size, Text,
     TextMapping, Texts,
 };
 #[cfg(not(feature = "cel"))]
@@ -133,7 +133,7 @@ pub(super) const TOOL: Keys = Keys {
         optional("terminal", Bool),
         optional("hidden", Bool),
         optional("parallel", Bool),
-        optional("client", Bool),
+        optional("client", FlagOrMapping("{kind: local_shell}")),
         CACHE_KEY,
         DEDUPE_KEY,
         RETRY_KEY,
@@ -166,6 +166,27 @@ pub(super) const TOOL: Keys = Keys {
         ("ttl", "write `cache: {ttl: 30s}`"),
         ("url", "write it inside `http: {method: GET, url: …}`"),
         ("writes", "write `resources: {writes: […]}`"),
+    ],
+};
+
+/// What a client tool takes.
+pub(super) const CLIENT: Keys = Keys {
+    what: "a client tool",
+    table: &[
+        required(
+            "kind",
+            Choice(&["local_shell", "text", "regex", "lark"]),
+            "say what the client is given: `kind: local_shell`, `text`, `regex` or `lark`",
+        ),
+        optional("pattern", Text),
+        optional("grammar", Text),
+    ],
+    instead: &[
+        ("definition", "write `pattern:` for `kind: regex`, `grammar:` for `kind: lark`"),
+        ("regex", "write `kind: regex` and `pattern:`"),
+        ("lark", "write `kind: lark` and `grammar:`"),
+        ("syntax", "write `kind: regex` or `kind: lark`"),
+        ("type", "write `kind:`"),
     ],
 };
 
@@ -612,6 +633,8 @@ pub(super) enum Place {
     EachItem,
     /// It, or a text, is each item of a list.
     EachItemOrText,
+    /// It is the value, unless that is true or false.
+    HereOrFlag,
 }
 
 /// The mappings with tables of their own: under which key of which table.
@@ -637,6 +660,7 @@ const NESTED: &[(&Keys, &str, Place, &Keys)] = &[
     (&UPSTREAM, "tools", Place::Here, &UPSTREAM_TOOLS),
     (&UPSTREAM, "limits", Place::Here, &UPSTREAM_LIMITS),
     (&TOOL, "resources", Place::Here, &RESOURCES),
+    (&TOOL, "client", Place::HereOrFlag, &CLIENT),
     (&TOOL, "annotations", Place::Here, &ANNOTATIONS),
     (&TOOL, "run", Place::Here, &RUN),
     (&TOOL, "limits", Place::Here, &LIMITS),

@@ -32,7 +32,7 @@ pub(super) fn read(
 ) -> Kind {
     let limits = around.limits;
     let is_client = client::is_client(fields, limit_fields, findings);
-    let unclear = fields.has("client") && fields.flag("client").is_none();
+    let unclear = fields.has("client") && !is_client && fields.flag("client").is_none();
     if !is_client && !unclear && !["run", "http"].iter().any(|key| fields.has(key)) {
         let place = fields.node("name").map_or(&fields.span, |name| &name.span);
         let place = first_line(findings.text, place);

@@ -12,7 +12,7 @@ use super::limits::Limits;
 use super::policies::Policies;
 use super::schema::{self, bad_pattern};
 use super::scope::Scope;
-use super::{Shared, http, icons, keys, kind, sandbox, worker};
+use super::{Shared, client, http, icons, keys, kind, sandbox, worker};
 use crate::declaration::{
     ArgvEntry, ContextParameter, Declaration, DeclaredBody, Keep, Needs, OutputFormat, OutputSpec,
     SandboxProfile,
@@ -34,7 +34,8 @@ pub(super) fn read(
     let description = description(&fields, findings);
 
     let mut scope = Scope::default();
-    let (input, input_given) = read_input(&fields, &mut scope, findings);
+    let own_input = client::own_input(&fields, findings);
+    let (input, input_given) = read_input(&fields, own_input.as_ref(), &mut scope, findings);
     let context = read_context(&fields, &mut scope, findings);
     let empty_as_absent = fields.texts("empty_as_absent").unwrap_or_default();
     check_declared(&fields, &scope, findings);
@@ -229,10 +230,11 @@ fn description<'n>(fields: &Fields<'n>, findings: &mut Findings<'_>) -> Option<&
 /// The checked schema of the arguments, and whether the tool gives one. A tool without takes none.
 fn read_input(
     fields: &Fields<'_>,
+    own: Option<&Node>,
     scope: &mut Scope,
     findings: &mut Findings<'_>,
 ) -> (Option<Checked>, bool) {
-    let given = fields.node("input");
+    let given = own.or(fields.node("input"));
     let nothing = Node {
         value: NodeValue::Mapping(Vec::new()),
         span: fields.span.clone(),

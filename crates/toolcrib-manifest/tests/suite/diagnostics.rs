@@ -471,6 +471,12 @@ fn tools_that_the_client_runs() {
     yaml("out_of_range_client", &tool("client: true\nlimits: {timeout: 0s}"), &["out-of-range"]);
     yaml("wrong_type_client", &tool("client: yes"), &["wrong-type"]);
     yaml("client_false", &tool("client: false"), &["missing-key"]);
+    yaml("bad_client", &tool("client: {kind: regex}"), &["bad-client"]);
+    yaml(
+        "bad_client_input",
+        &tool("input: {properties: {filter: {type: string}}}\nclient: {kind: text, pattern: a}"),
+        &["bad-client", "bad-client"],
+    );
 }
 
 #[test]

@@ -142,6 +142,25 @@ tests: [{name: wrong, args: {filter: 1}, expect: {error: invalid_args}}]";
 }
 
 #[test]
+fn a_client_tool_may_be_a_local_shell_or_take_one_text() {
+    let input = |client: &str| {
+        let declaration = only(&file("", &format!("client: {client}")));
+        assert_eq!(declaration.body, DeclaredBody::Client);
+        declaration.definition.input_schema().clone()
+    };
+    assert_eq!(input("{kind: local_shell}"), toolcrib_tool::local_shell_schema());
+    let text = input("{kind: text}");
+    assert_eq!(text["x-custom-format"]["type"], "text");
+    let day = input(r"{kind: regex, pattern: '\d{4}-\d{2}-\d{2}'}");
+    assert_eq!(day["properties"]["input_data"]["pattern"], r"^(?:\d{4}-\d{2}-\d{2})$");
+    let query = input("{kind: lark, grammar: 'start: \"x\"'}");
+    assert_eq!(query["x-custom-format"]["definition"], "start: \"x\"");
+    let tested = "client: {kind: regex, pattern: a}
+tests: [{name: wrong, args: {input_data: b}, expect: {error: invalid_args}}]";
+    assert_eq!(only(&file("", tested)).tests.len(), 1);
+}
+
+#[test]
 fn of_the_defaults_a_client_tool_takes_what_can_be_honoured() {
     let defaults = format!("timeout: 1m, output: 1KiB, {EVERYTHING}");
     let definition = only(&file(&defaults, "client: true")).definition;

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use toolcrib_tool::{LOCAL_SHELL, ToolDefinition};
+
 use super::event::EventName;
 
 /// The item as which a call appears in a response.
@@ -51,6 +53,31 @@ impl CallKind {
             "execute_python" => Self::CodeInterpreter,
             "local_shell" => Self::LocalShell,
             _ => Self::Function,
+        }
+    }
+
+    /// The kind of a tool: what its definition says it takes (a local shell, a custom tool's one text),
+    /// else the [kind of its job](Self::of_tool).
+    ///
+    /// ```
+    /// use toolcrib_tool::{InputFormat, ToolDefinition};
+    /// use toolcrib_wire::responses::CallKind;
+    ///
+    /// let day = ToolDefinition::builder("day")
+    ///     .description("Open the calendar at a day.")
+    ///     .input_schema(InputFormat::Text.schema())
+    ///     .build()?;
+    /// assert_eq!(CallKind::of_definition(&day), CallKind::Custom);
+    /// # Ok::<(), toolcrib_tool::DefinitionError>(())
+    /// ```
+    pub fn of_definition(definition: &ToolDefinition) -> Self {
+        let schema = definition.input_schema();
+        if schema.get(LOCAL_SHELL) == Some(&true.into()) {
+            Self::LocalShell
+        } else if schema.get("x-custom-format").is_some() {
+            Self::Custom
+        } else {
+            Self::of_tool(definition.name())
         }
     }
 

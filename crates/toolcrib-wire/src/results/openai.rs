@@ -12,7 +12,7 @@ use super::{data_url, parts};
 /// `arguments` and `result` are JSON texts (`arguments` as it came, empty text standing for `{}`;
 /// `result` the record of [`plain_result`]); `execution_time` is in seconds. `skipped` says that
 /// the tool did not run because another call of the batch was the same.
-pub fn openai_call_record(arguments: &str, result: &ToolResult, skipped: bool) -> Value {
+pub fn openai_call_record(arguments: &str, result: &ToolResult) -> Value {
     let arguments = if arguments.trim().is_empty() { "{}" } else { arguments };
     json!({
         "id": result.call_id().as_str(),
@@ -20,7 +20,7 @@ pub fn openai_call_record(arguments: &str, result: &ToolResult, skipped: bool) -
         "function": {"name": result.tool(), "arguments": arguments},
         "result": canonical_json(&plain_result(result)),
         "success": result.is_success(),
-        "skipped": skipped,
+        "skipped": result.skipped(),
         "execution_time": result.duration().as_secs_f64(),
     })
 }

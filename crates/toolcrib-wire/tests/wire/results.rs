@@ -67,7 +67,7 @@ fn golden_results() {
         .iter()
         .map(|(name, result)| {
             let views = json!({
-                "record": openai_call_record("", result, false),
+                "record": openai_call_record("", result),
                 "tool_message": openai_tool_message(result),
                 "function_call_output": responses_call_output(result),
                 "tool_result": anthropic_tool_result(result),
@@ -85,12 +85,12 @@ fn golden_results() {
 #[test]
 fn the_texts_of_a_call_record_are_json() {
     for (_, result) in results() {
-        let record = openai_call_record(" ", &result, true);
+        let record = openai_call_record(" ", &result);
         let text =
             |value: &Value| -> Value { serde_json::from_str(value.as_str().unwrap()).unwrap() };
         assert_eq!(text(&record["function"]["arguments"]), json!({}));
         assert_eq!(text(&record["result"]), plain_result(&result));
-        assert_eq!(record["skipped"], true);
+        assert_eq!(record["skipped"], result.skipped());
         assert_eq!(record["execution_time"], 1.5);
     }
 }

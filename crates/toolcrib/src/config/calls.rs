@@ -101,12 +101,19 @@ pub struct Output {
     /// Characters of text that reach the model from all calls of one batch together, shared fairly;
     /// `null` for as many as the largest of the calls may have alone.
     pub batch_chars: Option<usize>,
+    /// Bytes of structured data that a call may return. A call with more fails, and the data can be read
+    /// with `read_output`: data is never cut.
+    pub max_data_bytes: ByteSize,
 }
 
 impl Default for Output {
     fn default() -> Self {
         let core = ExecutorConfig::default();
-        Self { max_chars: core.output_chars, batch_chars: core.batch_output_chars }
+        Self {
+            max_chars: core.output_chars,
+            batch_chars: core.batch_output_chars,
+            max_data_bytes: ByteSize(core.data_bytes as u64),
+        }
     }
 }
 

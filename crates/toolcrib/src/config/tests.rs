@@ -318,3 +318,34 @@ fn a_path_may_begin_in_the_home_folder() {
     assert_eq!(config.state.dir, Some(home.join("state")));
     assert_eq!(config.paths.sensitive_extra, [home.join(".docker"), "etc/~x".into()]);
 }
+
+#[tokio::test]
+async fn a_toolset_has_values_for_the_context_of_its_calls() {
+    use toolcrib_tool::{ContextValues, Layer, Source, ToolDefinition, ToolEntry, tool_fn};
+
+    let definition = ToolDefinition::builder("where").description("Say it.").build().expect("valid");
+    let body = tool_fn(|_: serde_json::Value, cx: toolcrib_tool::CallContext| async move {
+        let value = |key| cx.value(key).and_then(serde_json::Value::as_str).unwrap_or("-").to_owned();
+        format!("{} {} {}", value("cluster"), value("region"), value("user"))
+    });
+    let text = "context: {cluster: dev, region: eu}\ntoolsets: {s: {context: {cluster: stage, user: x}}}";
+    let crib = crate::Toolcrib::builder()
+        .settings(&config(text))
+        .entry(ToolEntry::new(definition, std::sync::Arc::new(body), Source::new(Layer::Host, "t")))
+        .build()
+        .expect("a crib");
+    let call = || toolcrib_tool::ToolCall::new("1", "where", "{}");
+    assert_eq!(crib.turn().call(call()).await.text(), "dev eu -");
+    assert_eq!(crib.turn_in("s").expect("it is declared").call(call()).await.text(), "stage eu x");
+    // What a client has of its own no toolset changes.
+    let toolset = crib.toolset("s").expect("it is declared");
+    let own = ContextValues::new().with("user", "ada").with("cluster", "prod");
+    let turn = crib.executor().turn(crib.turn_options().values(own).toolset(toolset));
+    assert_eq!(turn.call(call()).await.text(), "prod eu ada");
+}
+
+#[test]
+fn the_cap_of_data_is_a_setting() {
+    let core = config("output: {max_data_bytes: 10KiB}").executor_config();
+    assert_eq!(core.data_bytes, 10 * 1024);
+}

@@ -19,7 +19,7 @@ use toolcrib_core::run::RunStore;
 use toolcrib_core::spill::{MemorySpill, READ_OUTPUT, SpillLimits, SpillStore, read_output_entry};
 use toolcrib_core::suspension::SuspensionStore;
 use toolcrib_core::{
-    ExecutorBuilder, ExecutorConfig, Middleware, OnDuplicate, Registration, Registry,
+    Executor, ExecutorBuilder, ExecutorConfig, Middleware, OnDuplicate, Registration, Registry,
     RegistryBuilder, Toolset,
 };
 #[cfg(feature = "mcp")]
@@ -479,14 +479,7 @@ impl ToolcribBuilder {
         self.on_duplicate.check(&snapshot)?;
         let registry = Registry::new(snapshot).on_duplicate(self.on_duplicate);
 
-        let mut executor = self.executor.registry(registry);
-        if let Some(store) = spill {
-            executor = executor.spill(store);
-        }
-        let executor =
-            executor.events(self.events.unwrap_or_else(|| EventBus::new(EVENTS))).build();
-        let refreshing = Arc::<Refreshing>::default();
-        refreshing.start(&executor);
+        let (executor, refreshing) = executor(self.executor.registry(registry), spill, self.events);
         #[cfg(feature = "mcp")]
         let wanted = {
             #[cfg(feature = "manifests")]
@@ -552,6 +545,21 @@ impl ToolcribBuilder {
             audit_file: self.audit_file,
         })
     }
+}
+
+/// The executor, and what refreshes its tools.
+fn executor(
+    mut executor: ExecutorBuilder,
+    spill: Option<Arc<dyn SpillStore>>,
+    events: Option<EventBus>,
+) -> (Executor, Arc<Refreshing>) {
+    if let Some(store) = spill {
+        executor = executor.spill(store);
+    }
+    let executor = executor.events(events.unwrap_or_else(|| EventBus::new(EVENTS))).build();
+    let refreshing = Arc::<Refreshing>::default();
+    refreshing.start(&executor);
+    (executor, refreshing)
 }
 
 impl Outputs {

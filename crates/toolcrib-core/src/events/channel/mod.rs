@@ -7,6 +7,7 @@ mod overflow;
 mod reader;
 mod shell;
 mod speaker;
+mod spilling;
 #[cfg(test)]
 mod tests;
 
@@ -14,8 +15,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use overflow::{ChannelOverflow, MemoryOverflow};
+pub use overflow::{ChannelOverflow, MemoryOverflow, Taken};
 pub use reader::EventReader;
+pub use spilling::SpillOverflow;
 
 pub(crate) use shell::Shell;
 pub(crate) use speaker::Speaker;
@@ -96,7 +98,8 @@ impl Drop for Handle {
 }
 
 impl OutputChannel {
-    /// A channel and its reader, with a [`MemoryOverflow`] of the default size.
+    /// A channel and its reader, with a [`MemoryOverflow`] of the default size. Servers give it the
+    /// [overflow of their turn](crate::Turn::overflow).
     pub fn new(options: &ChannelOptions) -> (Self, EventReader) {
         Self::with_overflow(options, MemoryOverflow::default())
     }

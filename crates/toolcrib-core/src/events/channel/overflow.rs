@@ -3,6 +3,7 @@
 use std::fmt;
 
 use hashbrown::HashMap;
+use toolcrib_tool::BoxFuture;
 
 /// Keeps events, as opaque bytes, until the reader gets to them or somebody asks for the rest.
 ///
@@ -14,7 +15,37 @@ pub trait ChannelOverflow: Send {
     fn put(&mut self, key: u64, bytes: Vec<u8>) -> bool;
 
     /// Hands the bytes out and forgets them.
-    fn take(&mut self, key: u64) -> Option<Vec<u8>>;
+    fn take(&mut self, key: u64) -> Taken;
+}
+
+impl ChannelOverflow for Box<dyn ChannelOverflow> {
+    fn put(&mut self, key: u64, bytes: Vec<u8>) -> bool {
+        (**self).put(key, bytes)
+    }
+
+    fn take(&mut self, key: u64) -> Taken {
+        (**self).take(key)
+    }
+}
+
+/// What an overflow hands out.
+pub enum Taken {
+    /// The bytes.
+    Here(Vec<u8>),
+    /// They have to be fetched; `None` if they are lost by then.
+    Later(BoxFuture<'static, Option<Vec<u8>>>),
+    /// They are lost.
+    Gone,
+}
+
+impl fmt::Debug for Taken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Here(_) => "Here",
+            Self::Later(_) => "Later",
+            Self::Gone => "Gone",
+        })
+    }
 }
 
 /// An overflow in memory, bounded in bytes.
@@ -48,10 +79,10 @@ impl ChannelOverflow for MemoryOverflow {
         true
     }
 
-    fn take(&mut self, key: u64) -> Option<Vec<u8>> {
-        let bytes = self.kept.remove(&key)?;
+    fn take(&mut self, key: u64) -> Taken {
+        let Some(bytes) = self.kept.remove(&key) else { return Taken::Gone };
         self.bytes -= bytes.len();
-        Some(bytes)
+        Taken::Here(bytes)
     }
 }
 

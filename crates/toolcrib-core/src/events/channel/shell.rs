@@ -8,7 +8,10 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
+use toolcrib_tool::BoxFuture;
+
 use super::floor::{Floor, Moment, Room, Said, SpeakerId, Taken};
+use super::overflow::Taken as Kept;
 use super::{ChannelOptions, ChannelOverflow, ChannelReport, Detachment};
 use crate::events::event::{Event, Occurrence, Payload};
 use crate::events::json;
@@ -25,6 +28,8 @@ pub(crate) struct Shell {
 struct State {
     floor: Floor<Arc<Occurrence>>,
     overflow: Option<Box<dyn ChannelOverflow>>,
+    /// The event that is being fetched from the overflow. It is the next one for the reader.
+    fetching: Option<BoxFuture<'static, Option<Vec<u8>>>>,
     /// The reader, while it waits.
     reader: Option<Waker>,
     /// Which reader is attached; those before it are detached.
@@ -44,6 +49,7 @@ impl Shell {
             state: Mutex::new(State {
                 floor: Floor::new(Room { words: options.events, bytes: options.bytes }),
                 overflow,
+                fetching: None,
                 reader: None,
                 generation: 0,
                 moved: now,
@@ -86,7 +92,9 @@ impl Shell {
     pub(crate) fn end(&self, id: SpeakerId) {
         self.change(|state| {
             for key in state.floor.end(id) {
-                state.overflow.as_mut().and_then(|overflow| overflow.take(key));
+                if let Some(overflow) = &mut state.overflow {
+                    drop(overflow.take(key));
+                }
             }
         });
         self.room.notify_waiters();
@@ -181,7 +189,7 @@ impl Shell {
                 // Not counted: another reader may be reading on.
                 return Poll::Ready(Err(Event::new(state.report.presented + 1, notice)));
             }
-            let next = state.next();
+            let next = state.next(cx);
             match &next {
                 Poll::Pending => state.reader = Some(cx.waker().clone()),
                 Poll::Ready(_) => state.moved = Instant::now(),
@@ -254,21 +262,42 @@ impl State {
         self.floor.lose(&refused);
     }
 
-    fn next(&mut self) -> Poll<Option<Event>> {
+    fn next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Event>> {
+        if self.fetching.is_some() {
+            return self.fetched(cx);
+        }
         let occurrence = match self.floor.take() {
             Taken::Word(occurrence) => occurrence,
-            Taken::Over(key) => {
-                let bytes = self.overflow.as_mut().and_then(|overflow| overflow.take(key));
-                bytes.and_then(|bytes| json::decode(&bytes)).unwrap_or_else(|| {
-                    self.report.lost += 1;
-                    Occurrence::of_host(Payload::Lagged { lost: 1 })
-                })
-            }
+            Taken::Over(key) => match self.overflow.as_mut().map(|overflow| overflow.take(key)) {
+                Some(Kept::Later(fetching)) => {
+                    self.fetching = Some(fetching);
+                    return self.fetched(cx);
+                }
+                Some(Kept::Here(bytes)) => self.decoded(Some(&bytes)),
+                Some(Kept::Gone) | None => self.decoded(None),
+            },
             Taken::Lost(lost) => Occurrence::of_host(Payload::Lagged { lost }),
             Taken::Nothing => return Poll::Pending,
             Taken::End => return Poll::Ready(None),
         };
         Poll::Ready(Some(self.numbered(occurrence)))
+    }
+
+    /// The event that is being fetched, once it is there.
+    fn fetched(&mut self, cx: &mut Context<'_>) -> Poll<Option<Event>> {
+        let Some(fetching) = &mut self.fetching else { return Poll::Pending };
+        let bytes = std::task::ready!(fetching.as_mut().poll(cx));
+        self.fetching = None;
+        let occurrence = self.decoded(bytes.as_deref());
+        Poll::Ready(Some(self.numbered(occurrence)))
+    }
+
+    /// An event that was in the overflow, or the notice that it is lost.
+    fn decoded(&mut self, bytes: Option<&[u8]>) -> Arc<Occurrence> {
+        bytes.and_then(json::decode).unwrap_or_else(|| {
+            self.report.lost += 1;
+            Occurrence::of_host(Payload::Lagged { lost: 1 })
+        })
     }
 
     fn numbered(&mut self, occurrence: Arc<Occurrence>) -> Event {

@@ -264,8 +264,8 @@ async fn an_overflow_that_loses_what_it_took_is_reported() {
         fn put(&mut self, _key: u64, _bytes: Vec<u8>) -> bool {
             true
         }
-        fn take(&mut self, _key: u64) -> Option<Vec<u8>> {
-            None
+        fn take(&mut self, _key: u64) -> Taken {
+            Taken::Gone
         }
     }
     let small = ChannelOptions { bytes: 1, ..options(100) };
@@ -285,9 +285,9 @@ async fn what_a_silent_call_announced_leaves_the_overflow_with_it() {
         fn put(&mut self, _key: u64, _bytes: Vec<u8>) -> bool {
             !self.0.swap(true, Ordering::Relaxed)
         }
-        fn take(&mut self, _key: u64) -> Option<Vec<u8>> {
+        fn take(&mut self, _key: u64) -> Taken {
             self.0.store(false, Ordering::Relaxed);
-            None
+            Taken::Gone
         }
     }
     let small = ChannelOptions { bytes: 0, ..options(100) };
@@ -357,4 +357,30 @@ async fn many_calls_on_many_threads_are_presented_whole() {
         let expected: Vec<_> = (0..50).map(|number| format!("{call} {number}")).collect();
         assert_eq!(words, expected);
     }
+}
+
+#[tokio::test]
+async fn what_a_reader_left_behind_waits_in_the_store_of_outputs() {
+    use crate::spill::{MemorySpill, Owner, SpillLimits};
+
+    let store = Arc::new(MemorySpill::new(SpillLimits::default()));
+    let owner = Owner::of(&toolcrib_tool::ContextValues::new().with("user", "ada"), None);
+    let overflow = SpillOverflow::new(Arc::clone(&store) as _, owner);
+    let (channel, reader) = OutputChannel::with_overflow(&options(100), overflow);
+    let speaker = channel.speaker(0);
+    speaker.speak("first").await;
+    drop(reader);
+    let words: Vec<String> = (0..3_000).map(|number| format!("{number}: {}", "é".repeat(150))).collect();
+    for text in &words {
+        speaker.speak(text).await;
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(channel.report().lost, 0);
+    assert!(channel.report().overflowed >= 3_000);
+    let reader = channel.attach().expect("there is no reader");
+    drop(speaker);
+    drop(channel);
+    let read = read_all(reader).await;
+    assert_eq!(read.len(), 3_001);
+    assert_eq!(read[1..], words);
 }

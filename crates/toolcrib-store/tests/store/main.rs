@@ -6,6 +6,7 @@
 mod answers;
 mod conformance;
 mod fixture;
+mod links;
 mod full_disk;
 mod opening;
 #[cfg(feature = "mcp")]

@@ -5,6 +5,7 @@
 #[cfg(feature = "http")]
 mod answers;
 mod conformance;
+mod elsewhere;
 mod fixture;
 mod links;
 mod full_disk;

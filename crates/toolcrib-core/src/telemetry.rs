@@ -12,6 +12,7 @@ use tracing::Span;
 use tracing::field::Empty;
 
 use crate::UNKNOWN_TOOLS;
+use crate::masking::LiveMask;
 
 /// Who speaks, as people who filter logs know it.
 const COMPONENT: &str = "AgentTool";
@@ -29,6 +30,8 @@ pub(crate) struct Call<'a> {
     pub(crate) known: bool,
     /// The caller's id.
     pub(crate) id: &'a str,
+    /// Hides secrets in what the caller chose: the id, and a name that belongs to no tool.
+    pub(crate) mask: Option<&'a LiveMask>,
 }
 
 impl<'a> Call<'a> {
@@ -37,9 +40,21 @@ impl<'a> Call<'a> {
     }
 
     /// The name of a call of no tool, so that an operator can find out what a model wanted.
-    fn requested(self) -> Option<&'a str> {
-        let end = self.name.char_indices().nth(SHOWN_NAME).map_or(self.name.len(), |(end, _)| end);
-        (!self.known).then(|| &self.name[..end])
+    fn requested(self) -> Option<String> {
+        // Masked first: half a secret cannot be found.
+        (!self.known).then(|| self.masked(self.name).chars().take(SHOWN_NAME).collect())
+    }
+
+    /// The caller's id, as logs show it.
+    fn shown_id(self) -> String {
+        self.masked(self.id)
+    }
+
+    fn masked(self, text: &str) -> String {
+        match self.mask {
+            Some(mask) => mask.text(text.to_owned()),
+            None => text.to_owned(),
+        }
     }
 }
 
@@ -52,7 +67,7 @@ pub(crate) fn span(call: Call<'_>) -> Span {
         otel.status_code = Empty,
         gen_ai.operation.name = "execute_tool",
         gen_ai.tool.name = call.label(),
-        gen_ai.tool.call.id = call.id,
+        gen_ai.tool.call.id = call.shown_id(),
         gen_ai.tool.r#type = "function",
         error.r#type = Empty,
     )
@@ -65,7 +80,7 @@ pub(crate) fn started(call: Call<'_>, arguments: impl FnOnce() -> Value) {
             component = COMPONENT,
             tool = call.label(),
             requested = call.requested(),
-            call_id = call.id,
+            call_id = call.shown_id(),
             arguments = tracing::field::display(arguments()),
             "execute_start"
         );
@@ -80,7 +95,7 @@ pub(crate) fn ended(span: &Span, call: Call<'_>, duration: Duration, error: Opti
             parent: span,
             component = COMPONENT,
             tool = call.label(),
-            call_id = call.id,
+            call_id = call.shown_id(),
             ?duration,
             "execute_done"
         );
@@ -98,7 +113,7 @@ pub(crate) fn ended(span: &Span, call: Call<'_>, duration: Duration, error: Opti
                 component = COMPONENT,
                 tool = call.label(),
                 requested = call.requested(),
-                call_id = call.id,
+                call_id = call.shown_id(),
                 ?duration,
                 error.r#type = kind,
                 error = error.message(),

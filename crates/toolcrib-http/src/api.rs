@@ -24,6 +24,7 @@ use tokio_util::task::TaskTracker;
 use tracing::{Instrument as _, Span};
 
 use crate::Backend;
+use crate::entitlement::Entered;
 use crate::gate::Pass;
 use crate::idempotency::Idempotency;
 use crate::memory_answers::MemoryAnswers;
@@ -76,14 +77,18 @@ impl Api {
     }
 
     /// Does something to its end, also if whoever asked for it is gone. It counts as a request until then,
-    /// and is told of as part of it.
+    /// and is told of as part of it. Its calls still end with what let the request in
+    /// ([`Entered::withdraw_if_ended`]).
     pub(crate) async fn to_the_end<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
     ) -> Result<T, Problem> {
-        let pass = Pass::of_this_request();
+        let (pass, entered) = (Pass::of_this_request(), Entered::of_this_request());
         let work = async move {
-            let done = work.await;
+            let done = match entered {
+                Some(entered) => entered.during(work).await,
+                None => work.await,
+            };
             drop(pass);
             done
         };

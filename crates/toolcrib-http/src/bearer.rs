@@ -45,7 +45,7 @@ pub(crate) async fn require(
     let entered = client.let_in(right.unwrap_or(Right::Call), called_tool(request.uri().path()));
     request.extensions_mut().insert(Arc::clone(client));
     let pass = Arc::new(pass);
-    let answered = Arc::clone(&pass).during(next.run(request));
+    let answered = entered.clone().during(Arc::clone(&pass).during(next.run(request)));
     let mut response = unless_ended(entered.clone(), answered).await;
     response = response.map(|body| while_good(entered, Counted::new(body, pass)));
     response.extensions_mut().insert(Caller(Arc::clone(&client.name)));

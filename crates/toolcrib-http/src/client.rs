@@ -216,7 +216,8 @@ impl Clients {
             return Standing::Unmanaged;
         }
         let known = self.all().find(|client| *client.name == *name);
-        let current = known.ok_or("it was removed").and_then(|client| client.as_caller(caller));
+        let unknown = "it was removed, or the server that it was connected to has ended";
+        let current = known.ok_or(unknown).and_then(|client| client.as_caller(caller));
         match current {
             Ok(options) => Standing::Current(Box::new(options)),
             Err(reason) => Standing::Revoked { reason: reason.to_owned() },

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tokio::sync::watch;
+use tokio::task_local;
 use toolcrib_core::policy::Policy;
-use toolcrib_core::{Executor, TurnOptions};
+use toolcrib_core::{Executor, Turn, TurnOptions};
 
 use crate::Right;
 use crate::config::ClientConfig;
@@ -132,7 +133,37 @@ impl Authority {
     }
 }
 
+task_local! {
+    static OWN: Entered;
+}
+
 impl Entered {
+    /// Answers the request that was let in. Where its work goes on without it, that work
+    /// [ends](Self::withdraw_if_ended) with what let it in all the same.
+    pub(crate) async fn during<T>(self, answer: impl Future<Output = T>) -> T {
+        OWN.scope(self, answer).await
+    }
+
+    /// What let the request in that is being answered, if it needed a right.
+    pub(crate) fn of_this_request() -> Option<Self> {
+        OWN.try_with(Self::clone).ok()
+    }
+
+    /// Does the work of calls in a turn. Once the request may not go on, calls that run are cancelled, and
+    /// those that have not begun never begin; the work ends with what is then known of each.
+    pub(crate) async fn withdraw_if_ended<T>(turn: &Turn, work: impl Future<Output = T>) -> T {
+        let Some(entered) = Self::of_this_request() else { return work.await };
+        let mut work = std::pin::pin!(work);
+        tokio::select! {
+            biased;
+            _ = entered.ended() => {
+                turn.cancel();
+                work.await
+            }
+            done = &mut work => done,
+        }
+    }
+
     /// Waits until it may not go on, and says why. Waits for ever where nothing is taken away.
     pub(crate) async fn ended(mut self) -> Ended {
         loop {

@@ -8,7 +8,7 @@ use toolcrib_core::clock::{Clock as _, SystemClock};
 
 use crate::database::{connect, make};
 use crate::error::DatabaseError;
-use crate::place::Place;
+use crate::place::{Place, is_there};
 use crate::schema::is_current;
 use crate::tx::Tx;
 
@@ -26,7 +26,7 @@ pub(crate) fn glance<T>(
     work: impl FnOnce(&Tx<'_>) -> Result<T, DatabaseError>,
 ) -> Result<Option<T>, DatabaseError> {
     let place = Place::Folder(dir.to_owned());
-    if !place.file().is_some_and(|file| file.exists()) {
+    if !is_there(dir)? {
         return Ok(None);
     }
     let mut connection = connect(&place)?;

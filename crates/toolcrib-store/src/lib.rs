@@ -11,6 +11,7 @@
 mod answers;
 mod database;
 mod error;
+mod folder;
 mod glance;
 mod owner;
 #[cfg(feature = "mcp")]
@@ -34,6 +35,7 @@ use toolcrib_core::clock::Timestamp;
 pub use answers::Answers;
 pub use database::Database;
 pub use error::DatabaseError;
+pub use folder::StateFolder;
 #[cfg(feature = "mcp")]
 pub use pins::{DatabasePins, PinnedTools};
 pub use runs::Runs;

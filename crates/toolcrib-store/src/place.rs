@@ -1,7 +1,7 @@
 //! Where a database is, and whether that place can hold one.
 
 use std::fmt;
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use rusqlite::ErrorCode;
 
 use crate::error::DatabaseError;
+use crate::folder::StateFolder;
 
 /// How long is waited for another process that has the database locked.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
@@ -17,6 +18,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 const FILE: &str = "toolcrib.db";
 /// Held while the database is opened, so that two processes do not make it at once.
 const OPENING: &str = "toolcrib.db-open";
+/// What SQLite keeps beside the database's file.
+const BESIDE: [&str; 3] = ["toolcrib.db-wal", "toolcrib.db-shm", "toolcrib.db-journal"];
 /// The folder of the locks that show which servers are alive.
 const SERVERS: &str = "servers";
 
@@ -35,10 +38,13 @@ impl Place {
         }
     }
 
-    /// The file whose lock a server holds as long as it lives.
-    pub(crate) fn lock_of(&self, server: &str) -> Option<PathBuf> {
+    /// The folder of the locks that servers hold as long as they live, and where it is.
+    pub(crate) fn servers(&self) -> Option<(io::Result<StateFolder>, PathBuf)> {
         match self {
-            Self::Folder(dir) => Some(dir.join(SERVERS).join(format!("{server}.lock"))),
+            Self::Folder(dir) => {
+                let servers = StateFolder::open(dir).and_then(|folder| folder.folder(SERVERS));
+                Some((servers, dir.join(SERVERS)))
+            }
             Self::Memory => None,
         }
     }
@@ -89,29 +95,46 @@ impl fmt::Display for Place {
 /// Makes the folders and the file (modes 0700 and 0600), and holds the lock under which the database
 /// is opened. Fails if the file system cannot hold a database that processes share.
 pub(crate) fn prepare(dir: &Path) -> Result<File, DatabaseError> {
-    let place = Place::Folder(dir.to_owned());
     if let Some(kind) = network_file_system(dir) {
         let problem = format!(
             "it is {kind}, a network file system, on which SQLite's write-ahead log does not work"
         );
         return Err(DatabaseError::Unfit { dir: dir.display().to_string(), problem });
     }
-    let opening = locked(dir, &dir.join(OPENING))?;
-    let servers = dir.join(SERVERS);
-    let file = dir.join(FILE);
-    make_folder(&servers).map_err(|error| file_failure(&servers, &error))?;
-    if file.is_symlink() {
-        let problem = "it is a link; put the database itself there".to_owned();
-        return Err(DatabaseError::Failed { place: place.to_string(), problem });
-    }
-    private_file(&file).map_err(|error| file_failure(&file, &error))?;
+    let folder = StateFolder::open(dir).map_err(|error| file_failure(dir, &error))?;
+    let opening = locked(&folder, dir)?;
+    folder.folder(SERVERS).map_err(|error| file_failure(&dir.join(SERVERS), &error))?;
+    folder.ensure(FILE).map_err(|error| file_failure(&dir.join(FILE), &error))?;
+    check_files(&folder, dir)?;
     Ok(opening)
 }
 
+/// Whether the database of a folder is there. Fails if SQLite must not open one of its files.
+pub(crate) fn is_there(dir: &Path) -> Result<bool, DatabaseError> {
+    match StateFolder::open(dir) {
+        Ok(folder) => check_files(&folder, dir),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(file_failure(dir, &error)),
+    }
+}
+
+/// SQLite itself follows no link, but gives what is beside the database to the owner of the database.
+fn check_files(folder: &StateFolder, dir: &Path) -> Result<bool, DatabaseError> {
+    let is_there = |name: &str| {
+        folder.is_there(name).map_err(|error| file_failure(&dir.join(name), &error))
+    };
+    for beside in BESIDE {
+        is_there(beside)?;
+    }
+    is_there(FILE)
+}
+
 /// Locks a file, and makes sure that a lock keeps others out.
-fn locked(dir: &Path, path: &Path) -> Result<File, DatabaseError> {
+fn locked(folder: &StateFolder, dir: &Path) -> Result<File, DatabaseError> {
     let unfit = |problem: String| DatabaseError::Unfit { dir: dir.display().to_string(), problem };
-    let file = private_file(path).map_err(|error| file_failure(path, &error))?;
+    let path = dir.join(OPENING);
+    let open = || folder.file(OPENING).map_err(|error| file_failure(&path, &error));
+    let file = open()?;
     let until = Instant::now() + PATIENCE;
     loop {
         match file.try_lock() {
@@ -128,52 +151,12 @@ fn locked(dir: &Path, path: &Path) -> Result<File, DatabaseError> {
             }
         }
     }
-    let second = private_file(path).map_err(|error| file_failure(path, &error))?;
-    match second.try_lock() {
+    match open()?.try_lock() {
         Err(TryLockError::WouldBlock) => Ok(file),
         Ok(()) | Err(TryLockError::Error(_)) => {
             Err(unfit("its file locks keep nobody out".to_owned()))
         }
     }
-}
-
-/// Opens a file of its owner's alone, made if it is not there.
-pub(crate) fn private_file(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let file = options.open(path)?;
-    give_to_owner(path)?;
-    Ok(file)
-}
-
-fn make_folder(path: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path)?;
-    give_to_owner(path)
-}
-
-/// Gives what the system's administrator has made in the folder of another user to that user, whose
-/// server has to use it.
-#[cfg(unix)]
-fn give_to_owner(path: &Path) -> io::Result<()> {
-    use std::os::unix::fs::{MetadataExt as _, lchown};
-
-    let Some(folder) = path.parent() else { return Ok(()) };
-    let (made, owner) = (fs::symlink_metadata(path)?, fs::metadata(folder)?);
-    if made.uid() == 0 && (made.uid(), made.gid()) != (owner.uid(), owner.gid()) {
-        lchown(path, Some(owner.uid()), Some(owner.gid()))?;
-    }
-    Ok(())
-}
-
-#[cfg(not(unix))]
-fn give_to_owner(_: &Path) -> io::Result<()> {
-    Ok(())
 }
 
 /// The kind of network file system that a folder is on, of those on which a write-ahead log is known to fail.

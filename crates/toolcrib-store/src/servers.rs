@@ -1,7 +1,7 @@
 //! Which servers have the database open: each holds a lock as long as it lives, and the number under
 //! which it claims rows.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{File, TryLockError};
 
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior, params};
 use toolcrib_core::clock::Timestamp;
@@ -9,7 +9,7 @@ use toolcrib_core::unguessable;
 
 use crate::error::DatabaseError;
 use crate::millis;
-use crate::place::{Place, file_failure, private_file};
+use crate::place::{Place, file_failure};
 
 /// The number of a server among all that ever opened a database. A later one has a higher number, and
 /// none is used again, so a row that names it can be taken over without its late writes being believed.
@@ -41,12 +41,12 @@ impl Server {
             connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
         clear_up(&transaction, place)?;
         // A row without its lock held would be taken for a dead server's: the lock comes first.
-        let lock = match place.lock_of(&id) {
+        let lock = match place.servers() {
             None => None,
-            Some(path) => {
-                let file = private_file(&path).map_err(|error| file_failure(&path, &error))?;
-                file.lock().map_err(|error| file_failure(&path, &error))?;
-                Some(file)
+            Some((servers, path)) => {
+                let held = |lock: File| lock.lock().map(|()| lock);
+                let lock = servers.and_then(|servers| servers.file(&lock_name(&id)).and_then(held));
+                Some(lock.map_err(|error| file_failure(&path, &error))?)
             }
         };
         transaction
@@ -67,10 +67,8 @@ impl Server {
         let gone = connection.execute("DELETE FROM servers WHERE epoch = ?1", [self.epoch]);
         // Without its lock it counts as dead, and the next server removes what is left of it.
         drop(self.lock);
-        if gone.is_ok()
-            && let Some(path) = place.lock_of(&self.id)
-        {
-            let _ = fs::remove_file(path);
+        if gone.is_ok() {
+            remove_lock(place, &self.id);
         }
     }
 }
@@ -95,17 +93,33 @@ pub(crate) fn is_alive(
 /// Whether the lock of a server is held. What cannot be found out counts as held: taking over from a
 /// server that lives would be worse than waiting for one that does not.
 fn is_locked(place: &Place, id: &str) -> bool {
-    let Some(path) = place.lock_of(id) else { return false };
-    match File::open(&path) {
-        Err(error) => error.kind() != std::io::ErrorKind::NotFound,
-        Ok(file) => match file.try_lock_shared() {
+    let Some((servers, folder)) = place.servers() else { return false };
+    match servers.and_then(|servers| servers.existing(&lock_name(id))) {
+        Ok(None) => false,
+        Ok(Some(file)) => match file.try_lock_shared() {
             Ok(()) => false,
             Err(TryLockError::WouldBlock) => true,
             Err(TryLockError::Error(error)) => {
-                tracing::warn!(path = %path.display(), %error, "a server's lock cannot be tried");
+                tracing::warn!(folder = %folder.display(), %error, "a server's lock cannot be tried");
                 true
             }
         },
+        Err(error) => {
+            tracing::warn!(folder = %folder.display(), %error, "a server's lock cannot be opened");
+            true
+        }
+    }
+}
+
+/// The name of the file whose lock a server holds as long as it lives.
+fn lock_name(id: &str) -> String {
+    format!("{id}.lock")
+}
+
+fn remove_lock(place: &Place, id: &str) {
+    // One that stays is in nobody's way.
+    if let Some((Ok(servers), _)) = place.servers() {
+        let _ = servers.remove(&lock_name(id));
     }
 }
 
@@ -119,10 +133,7 @@ fn clear_up(connection: &Connection, place: &Place) -> Result<(), DatabaseError>
         .map_err(failed)?;
     for (epoch, id) in servers.iter().filter(|(_, id)| !is_locked(place, id)) {
         connection.execute("DELETE FROM servers WHERE epoch = ?1", [epoch]).map_err(failed)?;
-        if let Some(path) = place.lock_of(id) {
-            // One that stays is in nobody's way.
-            let _ = fs::remove_file(path);
-        }
+        remove_lock(place, id);
     }
     Ok(())
 }

@@ -91,6 +91,16 @@ impl SuspensionStore for Suspensions {
         })
     }
 
+    fn waits_elsewhere<'a>(
+        &'a self,
+        id: &'a SuspensionId,
+    ) -> BoxFuture<'a, Result<Option<u32>, StoreError>> {
+        Box::pin(async move {
+            let key = id.to_string();
+            self.database.read(move |tx| waits_elsewhere(tx, &key)).await
+        })
+    }
+
     fn list<'a>(&'a self, identity: &'a str) -> BoxFuture<'a, Result<Vec<Suspension>, StoreError>> {
         Box::pin(async move {
             let (owner, place) = (Owner::of(identity), self.place());
@@ -198,10 +208,10 @@ impl Waiting {
         let Self { id, owner, created_at, expires_at, text } = self;
         let bytes = size(&text)?;
         tx.execute(
-            "INSERT INTO suspensions (id, owner, created_at, expires_at, bytes, record)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+            "INSERT INTO suspensions (id, owner, created_at, expires_at, bytes, record, waits_in)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
              ON CONFLICT (id) DO UPDATE SET bytes = ?5, record = ?6",
-            (id, owner, created_at, expires_at, bytes, text),
+            (id, owner, created_at, expires_at, bytes, text, tx.server),
         )?;
         Ok(())
     }
@@ -237,6 +247,15 @@ impl Waiting {
             None => full.into(),
         })
     }
+}
+
+/// The process of the other server in which a call waits, as long as it lives.
+fn waits_elsewhere(tx: &Tx<'_>, id: &str) -> Result<Option<u32>, StoreError> {
+    let sql = "SELECT epoch, pid FROM servers
+               WHERE epoch = (SELECT waits_in FROM suspensions WHERE id = ?1)";
+    let row = |row: &Row<'_>| Ok((row.get::<_, Epoch>(0)?, row.get::<_, u32>(1)?));
+    let Some((epoch, process)) = tx.one(sql, [id], row)? else { return Ok(None) };
+    Ok((epoch != tx.server && tx.is_alive(epoch)?).then_some(process))
 }
 
 /// Takes a call out, and remembers that this server has it.

@@ -10,8 +10,6 @@ mod private_dir;
 mod state_dir;
 
 pub use audit::{FileAudit, Rotation};
-#[cfg(feature = "manifests")]
-pub(crate) use private_dir::give_to_owner;
 #[cfg(feature = "http")]
 pub(crate) use private_dir::private_dir;
 #[cfg(feature = "store")]

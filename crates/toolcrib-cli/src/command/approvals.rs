@@ -17,6 +17,8 @@ use crate::{Exit, runtime};
 
 /// The status of an id of which a server knows no call.
 const NOT_FOUND: u16 = 404;
+/// The status of a call that the server cannot decide on as things are: perhaps another one can.
+const CONFLICT: u16 = 409;
 /// The length of an id.
 const ID_DIGITS: usize = 32;
 /// The fewest characters of an id that decide on a call. Ids are random and callers learn theirs: with 48
@@ -311,23 +313,32 @@ fn unknown(id: &str) {
     ));
 }
 
-/// The answer of the first server that knows the call. Where none does, or it refuses, that is said.
+/// The answer of the first server that knows the call and can do what is asked. Where none does, or one
+/// refuses, that is said.
 fn first<'s>(
     servers: &'s [RunningServer],
     id: &str,
     ask: &impl AsyncFn(&RunningServer) -> Result<Value, OwnerError>,
 ) -> anyhow::Result<Option<(&'s RunningServer, Value)>> {
+    let mut refusal = None;
     for server in servers {
         match runtime::block_on(ask(server))? {
             Ok(answer) => return Ok(Some((server, answer))),
             Err(error) if error.status() == Some(NOT_FOUND) => {}
+            // A call that waits in another server is that one's to decide on.
+            Err(error) if error.status() == Some(CONFLICT) => {
+                refusal.get_or_insert((server.pid, error));
+            }
             Err(error) => {
                 screen::note(format!("server {}: {error}", server.pid));
                 return Ok(None);
             }
         }
     }
-    unknown(id);
+    match refusal {
+        Some((pid, error)) => screen::note(format!("server {pid}: {error}")),
+        None => unknown(id),
+    }
     Ok(None)
 }
 

@@ -65,6 +65,14 @@ impl CallerTables {
 }
 
 impl State {
+    /// Whether what the caller of a suspended call may do now is known here: the host's own calls, and those
+    /// of clients that it manages.
+    pub(crate) fn knows_caller(&self, suspension: &Suspension) -> bool {
+        let caller = suspension.caller();
+        caller.client_name().is_none()
+            || matches!(self.shared.callers.standing(caller), Standing::Current(_))
+    }
+
     /// The options that the caller of a suspended call has now, if the host manages it. The error
     /// says why the client may no longer make the call.
     pub(crate) fn caller_now(

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
-use toolcrib_tool::{ToolCall, ToolError};
+use toolcrib_tool::{CallId, ToolCall, ToolError};
 
 use super::{ApprovalRequest, Decision};
 use crate::policy::Verdict;
@@ -36,6 +36,11 @@ pub enum DecideError {
     /// The client that made the call may no longer make it. The call was denied with this text and
     /// waits no more.
     Revoked(String),
+    /// The call waits in another server, which alone knows what its client may do now. It still waits.
+    Elsewhere {
+        /// The other server's process.
+        process: u32,
+    },
     /// The call could not be resolved.
     Redeem(RedeemError),
 }
@@ -60,6 +65,11 @@ impl fmt::Display for DecideError {
                 error.hints().iter().try_for_each(|hint| write!(f, "\n{hint}"))
             }
             Self::Revoked(reason) => write!(f, "the call was denied and did not run: {reason}"),
+            Self::Elsewhere { process } => write!(
+                f,
+                "the call waits in the server with process {process}, and its client is not one of this \
+                 server's: decide on it there (`toolcrib approvals` asks all servers)"
+            ),
             Self::Redeem(error) => error.fmt(f),
         }
     }
@@ -68,7 +78,7 @@ impl fmt::Display for DecideError {
 impl std::error::Error for DecideError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Arguments(_) | Self::Revoked(_) => None,
+            Self::Arguments(_) | Self::Revoked(_) | Self::Elsewhere { .. } => None,
             Self::Redeem(error) => Some(error),
         }
     }
@@ -117,6 +127,9 @@ impl Approvals {
     /// Decides on a call, which then goes on as its caller, whether or not anybody waits for that.
     /// Returns as soon as the decision holds; [`Decided::outcome`] tells what becomes of the call.
     ///
+    /// A call of a client that this executor does not manage and that waits in another server, which is
+    /// running, can only be approved there ([`DecideError::Elsewhere`]).
+    ///
     /// Changed arguments are checked like a model's first; where they are refused, the call still
     /// waits. A call whose client may no longer make it is denied, whatever is decided, and an
     /// approval of it fails with [`DecideError::Revoked`].
@@ -132,6 +145,12 @@ impl Approvals {
         let store = self.store().ok_or(RedeemError::Unknown)?;
         let found = self.seen(id).await?.ok_or(RedeemError::Unknown)?;
         let approves = !matches!(decision, Decision::Deny { .. });
+        if approves
+            && !self.turn.state.knows_caller(&found)
+            && let Some(process) = store.waits_elsewhere(id).await?
+        {
+            return Err(DecideError::Elsewhere { process });
+        }
         let refused = self.turn.state.caller_now(&found).err().filter(|_| approves);
         let decision = match &refused {
             Some(reason) => Decision::deny(reason),
@@ -178,6 +197,11 @@ impl Approvals {
         };
         for one in store.all().await?.iter().filter(of_them) {
             let Err(reason) = self.turn.state.caller_now(one) else { continue };
+            if !self.turn.state.knows_caller(one) && store.waits_elsewhere(one.id()).await?.is_some()
+            {
+                // The server in which it waits decides what its client may do.
+                continue;
+            }
             match self.decide(one.id(), Decision::deny(reason)).await {
                 // Somebody else was faster, or its time is over.
                 Ok(_)
@@ -211,7 +235,12 @@ impl Approvals {
 
     fn request(&self, suspension: &Suspension) -> Option<ApprovalRequest> {
         let definition = self.turn.describe(suspension.tool()).map(Arc::clone);
-        ApprovalRequest::of(suspension, definition)
+        let mask = self.turn.state.shared.mask.load();
+        let mut request = ApprovalRequest::of(suspension, definition)?;
+        // Both are the caller's own words, shown to somebody else.
+        request.call_id = CallId::new(mask.text(request.call_id.as_str()).into_owned());
+        request.session = request.session.map(|session| mask.text(&session).into());
+        Some(request)
     }
 }
 

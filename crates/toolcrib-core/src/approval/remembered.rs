@@ -26,7 +26,7 @@ const MAX_APPROVALS: usize = 10_000;
 /// let arguments = |text: &str| Fingerprint::of_arguments(&Arguments::from_validated(text.into()));
 ///
 /// let none = Fingerprint::of_json(&serde_json::json!({}));
-/// let by = |identity| Approved { session: "s1", identity, definition: tool, injected: none };
+/// let by = |identity| Approved { session: "s1", identity, definition: tool, injected: none, own: false };
 ///
 /// let approvals = SessionApprovals::new();
 /// approvals.remember(by("ada"), arguments(r#"{"path":"a"}"#), Remember::SameCall);
@@ -53,6 +53,7 @@ struct Entry {
     identity: Box<str>,
     definition: Fingerprint,
     injected: Fingerprint,
+    own: bool,
     /// `None`: whatever the arguments.
     arguments: Option<Fingerprint>,
 }
@@ -69,12 +70,15 @@ pub struct Approved<'a> {
     pub definition: Fingerprint,
     /// The fingerprint of the injected values ([`Fingerprint::of_injected`]).
     pub injected: Fingerprint,
+    /// Whether the caller itself gave the approval, or somebody for it: then it holds only as long as the
+    /// caller has the right to approve.
+    pub own: bool,
 }
 
 impl Approved<'_> {
     fn entry(self, arguments: Option<Fingerprint>) -> Entry {
-        let Self { identity, definition, injected, .. } = self;
-        Entry { identity: identity.into(), definition, injected, arguments }
+        let Self { session: _, identity, definition, injected, own } = self;
+        Entry { identity: identity.into(), definition, injected, own, arguments }
     }
 }
 
@@ -143,7 +147,7 @@ mod tests {
 
     fn of(session: &str, n: usize) -> Approved<'_> {
         let definition = fingerprint(n);
-        Approved { session, identity: "", definition, injected: fingerprint(0) }
+        Approved { session, identity: "", definition, injected: fingerprint(0), own: false }
     }
 
     #[test]

@@ -83,8 +83,9 @@ impl AuditTrail {
     pub(crate) fn record(&self, call: Audited<'_>) {
         let tool = call.tool.map_or(UNKNOWN_TOOLS, |(entry, _)| entry.name());
         let id = call.mask.text(call.id);
-        let mut record =
-            AuditRecord::new((self.clock)(), id, tool).with_caller(call.values, call.session);
+        let session = call.session.map(|session| call.mask.text(session));
+        let mut record = AuditRecord::new((self.clock)(), id, tool)
+            .with_caller(call.values, session.as_deref());
         if let Some((entry, fingerprint)) = call.tool {
             record.source = Some(entry.source.to_string());
             record.version = entry.definition.version().map(str::to_owned);
@@ -193,7 +194,7 @@ mod tests {
         trail.record(Audited {
             tool: entry.map(|entry| (entry, Fingerprint::of_definition(entry))),
             values: &ContextValues::new().with("user", "ada").with("project_id", "p"),
-            session: Some("s"),
+            session: Some("s-hunter22"),
             arguments: trail.arguments(entry.map(|entry| &*entry.definition), text, &mask),
             decision: Decision::Denied { reason: "rule 1".into(), by: None, shown: None },
             id: "c-hunter22",
@@ -213,7 +214,7 @@ mod tests {
             shown,
             json!({
                 "time": "1970-01-01T00:00:01.000Z", "call_id": "c-[masked]", "tool": "login",
-                "user": "ada", "session": "s", "source": "native bank", "version": "1.2",
+                "user": "ada", "session": "s-[masked]", "source": "native bank", "version": "1.2",
                 "definition": definition,
                 "arguments": {"user": "[masked]", "pin": "[redacted]"},
                 "decision": {"verdict": "denied", "reason": "rule 1"}, "outcome": "denied",

@@ -35,7 +35,17 @@ impl<'a> PipelineRun<'a> {
             return Ok(());
         }
         let (by, reason) = match state.verdict(&slot.entry, &checked.arguments) {
-            Verdict::Deny { by, message } => return Err(self.denied(&by, &message).into()),
+            Verdict::Deny { by, message } => {
+                let refusal = self.denied(&by, &message);
+                if let (Some(grant), Decision::Denied { by, shown, .. }) =
+                    (self.origin.grant, &mut self.decision)
+                {
+                    // Somebody had approved it, before a rule came to deny it.
+                    *by = grant.decider().map(str::to_owned);
+                    *shown = grant.shown();
+                }
+                return Err(refusal.into());
+            }
             Verdict::Allow { by } if self.origin.grant.is_none() => {
                 self.decision = Decision::AllowedBy { by: by.to_string() };
                 return Ok(());
@@ -84,7 +94,7 @@ impl<'a> PipelineRun<'a> {
         };
         match approval::ask(approver.as_ref(), &request, timeout).await {
             Decided::Approve { remember } => {
-                self.remember(slot, &checked.arguments, remember);
+                self.remember(slot, &checked.arguments, remember, true);
                 self.decision = asked.approved(false);
             }
             Decided::ApproveChanged { arguments } => {
@@ -104,7 +114,8 @@ impl<'a> PipelineRun<'a> {
                 if let Verdict::Deny { by, message } =
                     state.verdict(&slot.entry, &checked.arguments)
                 {
-                    return Err(self.denied(&by, &message).into());
+                    self.decision = asked.denied(&format!("{by}: {message}"));
+                    return Err(approval::refused(&message).into());
                 }
                 self.decision = asked.approved(true);
             }
@@ -129,7 +140,8 @@ impl<'a> PipelineRun<'a> {
             }
             grant.spend()?;
             if let Granted::Run { remember } = grant.granted() {
-                self.remember(slot, arguments, *remember);
+                let own = grant.decider().is_none_or(|who| who == self.turn.name());
+                self.remember(slot, arguments, *remember, own);
             }
             self.decision = approved_by(grant);
             return Ok(true);
@@ -230,11 +242,12 @@ impl<'a> PipelineRun<'a> {
         }
     }
 
-    fn remember(&self, slot: &Slot, arguments: &Arguments, scope: Remember) {
+    /// `own` says whether the caller decided itself.
+    fn remember(&self, slot: &Slot, arguments: &Arguments, scope: Remember, own: bool) {
         let state = self.state();
         if let Some(session) = state.session.as_deref().filter(|_| scope != Remember::Nothing) {
             let arguments = Fingerprint::of_arguments(arguments);
-            let approved = self.approved(slot, session);
+            let approved = self.approved(slot, session, own);
             state.shared.approvals.remember(approved, arguments, scope);
         }
     }
@@ -243,15 +256,19 @@ impl<'a> PipelineRun<'a> {
         let state = self.state();
         let Some(session) = state.session.as_deref() else { return false };
         let arguments = || Fingerprint::of_arguments(arguments);
-        state.shared.approvals.holds(self.approved(slot, session), arguments)
+        let holds = |own| {
+            state.shared.approvals.holds(self.approved(slot, session, own), arguments)
+        };
+        holds(false) || state.may_approve && holds(true)
     }
 
-    fn approved<'s>(&'s self, slot: &Slot, session: &'s str) -> Approved<'s> {
+    fn approved<'s>(&'s self, slot: &Slot, session: &'s str, own: bool) -> Approved<'s> {
         Approved {
             session,
             identity: &self.turn.state.identity,
             definition: slot.fingerprint(),
             injected: self.injected(slot),
+            own,
         }
     }
 

@@ -36,10 +36,10 @@ impl<'a> Record<'a> {
         raw: &RawArguments,
         started: Instant,
     ) -> Self {
-        let call = Call { name, known: slot.is_some(), id: id.as_str() };
+        let mask = &state.shared.mask;
+        let call = Call { name, known: slot.is_some(), id: id.as_str(), mask: Some(mask) };
         // Not looked at where nobody reads it: it has to come from far away.
         let definition = || slot.map(|slot| &*slot.entry.definition);
-        let mask = &state.shared.mask;
         let span = telemetry::span(call);
         let redacted = || redact_text(definition(), raw.as_str(), &mask.load());
         span.in_scope(|| telemetry::started(call, redacted));

@@ -27,6 +27,15 @@ pub trait SuspensionStore: Send + Sync {
         id: &'a SuspensionId,
     ) -> BoxFuture<'a, Result<Option<Suspension>, StoreError>>;
 
+    /// The process of another server in which a call waits, as long as that server lives. `None` where the
+    /// call waits in this one or nobody knows: a store of one process has no other.
+    fn waits_elsewhere<'a>(
+        &'a self,
+        _id: &'a SuspensionId,
+    ) -> BoxFuture<'a, Result<Option<u32>, StoreError>> {
+        Box::pin(async { Ok(None) })
+    }
+
     /// All that wait on behalf of an identity, the oldest first.
     fn list<'a>(&'a self, identity: &'a str) -> BoxFuture<'a, Result<Vec<Suspension>, StoreError>>;
 

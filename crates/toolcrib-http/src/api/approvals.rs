@@ -303,6 +303,9 @@ impl From<DecideError> for Problem {
             error @ DecideError::Revoked(_) => {
                 Self::new(StatusCode::CONFLICT, error.to_string()).kind("denied")
             }
+            error @ DecideError::Elsewhere { .. } => {
+                Self::new(StatusCode::CONFLICT, error.to_string()).kind("elsewhere")
+            }
             error => Self::unfit(error.to_string()),
         }
     }

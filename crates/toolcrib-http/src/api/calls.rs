@@ -22,6 +22,7 @@ use super::run_body::RunBody;
 use super::{Api, json, runs, stream, wants_events};
 use crate::body::{InPlace, JsonBody, arguments_at, object};
 use crate::client::Client;
+use crate::entitlement::Entered;
 use crate::idempotency::Request;
 use crate::observe::RequestId;
 use crate::problem::Problem;
@@ -217,18 +218,24 @@ async fn answered_one(api: &Api, client: &Client, calls: Calls) -> Result<Respon
 
 /// Makes a call. Where runs are kept it may come to wait; where not, it fails instead.
 pub(super) async fn start(api: &Api, turn: &Turn, call: ToolCall) -> Answer {
-    match api.backend().runs() {
-        Some(_) => turn.start(call).await,
-        None => Answer::Done(turn.call(call).await),
-    }
+    let made = async {
+        match api.backend().runs() {
+            Some(_) => turn.start(call).await,
+            None => Answer::Done(turn.call(call).await),
+        }
+    };
+    Entered::withdraw_if_ended(turn, made).await
 }
 
 /// The same for several.
 pub(super) async fn start_batch(api: &Api, turn: &Turn, calls: Vec<ToolCall>) -> Vec<Answer> {
-    match api.backend().runs() {
-        Some(_) => turn.start_batch(calls).await,
-        None => turn.call_batch(calls).await.into_iter().map(Answer::Done).collect(),
-    }
+    let made = async {
+        match api.backend().runs() {
+            Some(_) => turn.start_batch(calls).await,
+            None => turn.call_batch(calls).await.into_iter().map(Answer::Done).collect(),
+        }
+    };
+    Entered::withdraw_if_ended(turn, made).await
 }
 
 /// The answer to a call as a response of its own.

@@ -22,6 +22,7 @@ use super::run_body::{RunBody, RunList};
 use super::{Api, json};
 use crate::body::{InPlace, JsonBody, arguments_at};
 use crate::client::Client;
+use crate::entitlement::Entered;
 use crate::idempotency::Request;
 use crate::problem::Problem;
 use crate::query::Query;
@@ -335,12 +336,15 @@ async fn done(api: &Api, client: Arc<Client>, id: &str, deed: Deed) -> Result<Re
             return Err(unknown());
         }
         let before = run.record().clone();
-        let outcome = match deed {
-            Deed::Look => Ok(()),
-            Deed::Submit(outputs) => run.submit(&turn, outputs).await,
-            Deed::Resolve(call, resolution) => run.resolve(&turn, &call, resolution).await,
-            Deed::Cancel => run.cancel(&turn).await,
-        };
+        let outcome = Entered::withdraw_if_ended(&turn, async {
+            match deed {
+                Deed::Look => Ok(()),
+                Deed::Submit(outputs) => run.submit(&turn, outputs).await,
+                Deed::Resolve(call, resolution) => run.resolve(&turn, &call, resolution).await,
+                Deed::Cancel => run.cancel(&turn).await,
+            }
+        });
+        let outcome = outcome.await;
         // Whatever went wrong: what was done before is kept, and time goes on.
         run.expire(&turn).await?;
         if run.record() != &before {

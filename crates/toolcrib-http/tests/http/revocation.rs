@@ -341,3 +341,75 @@ async fn an_approver_over_http_is_shown_long_arguments_in_whole() {
     assert!(one["text"].as_str().unwrap().contains(&path));
     server.end().await;
 }
+
+#[tokio::test]
+async fn the_work_of_a_revoked_client_ends_also_under_a_key_in_a_batch_and_in_a_run() {
+    let deny = json!({"rules": [{"tool": "count", "action": "deny"}]});
+    let narrowed: [(&str, Option<(String, ClientConfig)>); 4] = [
+        ("removed", None),
+        ("without `call`", Some(client("ada", |ada| ada.rights = vec![Right::Observe]))),
+        ("another toolset", Some(client("ada", |ada| ada.toolset = Some("echoes".into())))),
+        (
+            "another rule",
+            Some(client("ada", |ada| ada.policy = serde_json::from_value(deny).unwrap())),
+        ),
+    ];
+    let two = json!({"calls": [{"tool": "wait"}, {"tool": "count"}], "max_concurrency": 1});
+    for (what, next) in narrowed {
+        for (line, body, key) in [
+            ("POST /v1/tools/wait/call", json!({}), Some("k1")),
+            ("POST /v1/batch", two.clone(), Some("k2")),
+            ("POST /v1/batch", two.clone(), None),
+            ("POST /v1/runs", two.clone(), None),
+            ("POST /v1/runs", two.clone(), Some("k3")),
+        ] {
+            if what == "another rule" && line.contains("tools") {
+                // The rule is about another tool than the one that the request calls.
+                continue;
+            }
+            let server = start(with([client("ada", |_| {}), client("bob", |_| {})])).await;
+            let mut ask = Ask::api(server.address, line).of("ada").json(&body);
+            if let Some(key) = key {
+                ask = ask.with("idempotency-key", key);
+            }
+            let mut waiting = TcpStream::connect(server.address).await.unwrap();
+            ask.write(&mut waiting).await;
+            server.waits.begun.notified().await;
+            let after = next.clone().into_iter().chain([client("bob", |_| {})]);
+            let echoes = |_: &str| Some(Toolset::new().include(ToolFilter::new().name("echo*")));
+            let changed = server.settings.prepare(&with(after), &echoes).unwrap();
+            assert_eq!(changed.apply(), ["ada".into()]);
+            let dropped = timeout(Duration::from_secs(5), server.waits.dropped.notified()).await;
+            dropped.unwrap_or_else(|_| panic!("{what}: the call of {line} {key:?} runs on"));
+            assert!([401, 403].contains(&Reply::read(&mut waiting).await.status));
+            // The key has its answer as soon as the rights are back, and nothing is done again.
+            let back = [client("ada", |_| {}), client("bob", |_| {})];
+            prepare(&server, &with(back)).unwrap().apply();
+            if key.is_some() {
+                let again = timeout(Duration::from_secs(5), ask.send()).await.expect("an answer");
+                assert_eq!(again.header("idempotency-replayed"), Some("true"), "{}", again.body);
+                assert!(again.body.contains("cancelled"), "{what}, {line}: {}", again.body);
+            }
+            let count = Ask::api(server.address, "POST /v1/tools/count/call").of("bob");
+            assert_eq!(count.send().await.json()["output"], "1", "{what}: {line} went on");
+            server.end().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_approval_that_a_client_remembered_for_itself_ends_with_its_right_to_approve() {
+    let ada = |rights: &[Right]| client("ada", |ada| ada.rights = rights.to_vec());
+    let server = start(with([ada(&[Right::Call, Right::Approve])])).await;
+    let body = json!({"arguments": {}, "session": "s1"});
+    let call = Ask::api(server.address, "POST /v1/tools/remove/call").of("ada").json(&body);
+    let run = call.clone().send().await.json();
+    let decide = json!({"id": run["waiting"][0]["id"], "decision": "approve", "remember": "tool"});
+    let path = format!("POST /v1/runs/{}/resolve", run["id"].as_str().unwrap());
+    let resolved = Ask::api(server.address, &path).of("ada").json(&decide).send().await;
+    assert_eq!(resolved.json()["status"], "completed", "{}", resolved.body);
+    assert_eq!(call.clone().send().await.status, 200, "it is remembered");
+    prepare(&server, &with([ada(&[Right::Call])])).unwrap().apply();
+    assert_eq!(call.send().await.status, 202, "somebody is asked again");
+    server.end().await;
+}

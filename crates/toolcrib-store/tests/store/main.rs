@@ -5,7 +5,9 @@
 #[cfg(feature = "http")]
 mod answers;
 mod conformance;
+mod elsewhere;
 mod fixture;
+mod links;
 mod full_disk;
 mod opening;
 #[cfg(feature = "mcp")]

@@ -1,25 +1,9 @@
 //! Directories of their owner's alone.
 
-#[cfg(feature = "manifests")]
-use std::fs::File;
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
-#[cfg(feature = "manifests")]
-use std::os::unix::fs::{MetadataExt as _, fchown};
 use std::path::Path;
-
-/// Gives a new file in a folder of another user to that user, where the system's administrator made it: the
-/// server that runs as that user has to read and replace it.
-#[cfg(feature = "manifests")]
-pub(crate) fn give_to_owner(file: &File, folder: &Path) -> io::Result<()> {
-    let owner = fs::metadata(folder)?;
-    let (own, found) = (rustix::process::geteuid().as_raw(), file.metadata()?);
-    if own == 0 && (found.uid(), found.gid()) != (owner.uid(), owner.gid()) {
-        fchown(file, Some(owner.uid()), Some(owner.gid()))?;
-    }
-    Ok(())
-}
 
 /// Makes the directory (mode 0700) if it is not there. Fails, naming it, if others may look into it.
 pub(crate) fn private_dir(dir: &Path) -> io::Result<()> {

@@ -4,11 +4,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use toolcrib_store::TrustTable;
 pub use toolcrib_store::Trusted;
-
-#[cfg(unix)]
-use crate::stores::give_to_owner;
+use toolcrib_store::{StateFolder, TrustTable};
 
 /// The file that is written anew at every change of the record: running servers watch it.
 const CHANGED: &str = "trust.changed";
@@ -88,16 +85,10 @@ impl TrustRecord {
     /// Has running servers look at the record again: they watch a file of their own, because the
     /// database's changes with everything that is kept in it.
     fn tell_servers(&self) -> io::Result<()> {
-        let (file, unfinished) = (self.watched(), self.folder.join("trust.changed.part"));
-        let mut options = fs::OpenOptions::new();
-        options.write(true).create(true).truncate(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let made = options.open(&unfinished)?;
-        #[cfg(unix)]
-        give_to_owner(&made, &self.folder)?;
-        drop(made);
-        fs::rename(unfinished, file)
+        const UNFINISHED: &str = "trust.changed.part";
+        let folder = StateFolder::open(&self.folder)?;
+        folder.new_file(UNFINISHED)?;
+        folder.rename(UNFINISHED, CHANGED)
     }
 }
 
@@ -136,6 +127,29 @@ mod tests {
         assert_eq!(record.trusted(), [trusted("a", "1"), trusted("b", "2")]);
         assert_eq!(record.remove(|own| own.name == "a").unwrap(), 1);
         assert_eq!(record.trusted(), [trusted("b", "2")]);
+    }
+
+    #[test]
+    fn nothing_is_made_or_given_away_through_links_in_the_state_folder() {
+        use std::os::unix::fs::{MetadataExt as _, chown, symlink};
+
+        let home = tempfile::tempdir().unwrap();
+        let victim = home.path().join("victim");
+        fs::write(&victim, "root:secret").unwrap();
+        let owner = victim.metadata().unwrap().uid();
+        for name in ["trust.lock", "trust.changed", "trust.changed.part", "toolcrib.db-open"] {
+            let dir = tempfile::tempdir().unwrap();
+            let _ = chown(dir.path(), Some(12_345), Some(12_346));
+            for leads_to in [&victim, &home.path().join("new")] {
+                let _ = fs::remove_file(dir.path().join(name));
+                symlink(leads_to, dir.path().join(name)).unwrap();
+                // Refused or not: the other end of the link stays as it is.
+                let _ = TrustRecord::in_state(dir.path()).add(&[trusted("a", "1")]);
+                assert_eq!(victim.metadata().unwrap().uid(), owner, "{name}");
+                assert_eq!(fs::read_to_string(&victim).unwrap(), "root:secret", "{name}");
+                assert!(!home.path().join("new").exists(), "{name}");
+            }
+        }
     }
 
     #[test]

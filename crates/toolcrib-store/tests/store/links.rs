@@ -1,0 +1,106 @@
+//! Links that the owner of a state folder plants in it: nothing is opened, made or given away through them.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
+use std::path::{Path, PathBuf};
+
+use toolcrib_store::{Database, StateFolder};
+
+/// Whose folder it is, where the administrator runs the tests.
+const OWNER: u32 = 12_345;
+
+const NAMES: [&str; 6] = [
+    "toolcrib.db",
+    "toolcrib.db-open",
+    "toolcrib.db-wal",
+    "toolcrib.db-shm",
+    "toolcrib.db-journal",
+    "servers",
+];
+
+/// A new state folder, which belongs to another user if that can be.
+fn state(home: &Path) -> PathBuf {
+    let state = home.join("state");
+    fs::create_dir(&state).expect("it is ours");
+    fs::set_permissions(&state, fs::Permissions::from_mode(0o700)).expect("it is ours");
+    let _ = chown(&state, Some(OWNER), Some(OWNER));
+    state
+}
+
+#[test]
+fn nothing_is_opened_or_given_away_through_a_link() {
+    for name in NAMES {
+        let home = tempfile::tempdir().expect("there is room");
+        let (state, victim) = (state(home.path()), home.path().join("victim"));
+        if name == "servers" {
+            fs::create_dir(&victim).expect("it is ours");
+        } else {
+            fs::write(&victim, "").expect("it is ours");
+        }
+        let before = victim.metadata().expect("it is there");
+        symlink(&victim, state.join(name)).expect("it is ours");
+        let error = Database::open(&state).expect_err("it is a link").to_string();
+        assert!(error.contains(name) && error.contains("is a link"), "{name}: {error}");
+        let after = victim.metadata().expect("it is there");
+        assert_eq!((before.uid(), before.len()), (after.uid(), after.len()), "{name}");
+        if name == "servers" {
+            assert_eq!(fs::read_dir(&victim).expect("it is ours").count(), 0);
+        }
+    }
+}
+
+#[test]
+fn nothing_is_made_through_a_link_that_leads_nowhere() {
+    for name in NAMES {
+        let home = tempfile::tempdir().expect("there is room");
+        let (state, victim) = (state(home.path()), home.path().join("victim"));
+        symlink(&victim, state.join(name)).expect("it is ours");
+        Database::open(&state).expect_err("it is a link");
+        assert!(!victim.exists(), "{name}");
+    }
+}
+
+#[test]
+fn a_file_with_a_second_name_is_refused() {
+    for name in NAMES.into_iter().filter(|name| *name != "servers") {
+        let home = tempfile::tempdir().expect("there is room");
+        let (state, victim) = (state(home.path()), home.path().join("victim"));
+        fs::write(&victim, "").expect("it is ours");
+        let before = victim.metadata().expect("it is there").uid();
+        fs::hard_link(&victim, state.join(name)).expect("it is ours");
+        let error = Database::open(&state).expect_err("it is a hard link").to_string();
+        assert!(error.contains("hard link"), "{name}: {error}");
+        let after = victim.metadata().expect("it is there");
+        assert_eq!((after.uid(), after.len()), (before, 0), "{name}");
+    }
+}
+
+#[test]
+fn what_the_administrator_makes_belongs_to_the_owner_of_the_folder() {
+    let home = tempfile::tempdir().expect("there is room");
+    let state = state(home.path());
+    let owner = state.metadata().expect("it is there").uid();
+    let _database = Database::open(&state).expect("it is ours");
+    let mut seen = 0;
+    for folder in [state.clone(), state.join("servers")] {
+        for entry in fs::read_dir(folder).expect("it is ours") {
+            let entry = entry.expect("it is ours");
+            let found = entry.metadata().expect("it is there");
+            assert_eq!(found.uid(), owner, "{}", entry.path().display());
+            seen += 1;
+        }
+    }
+    assert!(seen >= 5, "the database, what is beside it, and the server's lock: {seen}");
+}
+
+#[test]
+fn a_state_folder_that_another_user_links_elsewhere_is_refused() {
+    let home = tempfile::tempdir().expect("there is room");
+    let (state, link) = (state(home.path()), home.path().join("link"));
+    symlink(&state, &link).expect("it is ours");
+    StateFolder::open(&link).expect("the operator may put it elsewhere");
+    if std::os::unix::fs::lchown(&link, Some(OWNER), Some(OWNER)).is_ok() {
+        let error = StateFolder::open(&link).expect_err("another user's").to_string();
+        assert!(error.contains("another user"), "{error}");
+    }
+}

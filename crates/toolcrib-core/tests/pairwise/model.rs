@@ -243,10 +243,9 @@ impl Model<'_> {
         let failure = Kind::Failure(ErrorKind::Execution);
         let mut forecast = match row.ending {
             Ending::Succeeds => Forecast::of(success, 1),
-            Ending::Fails => Forecast::of(failure, 1),
             Ending::Recovers if tried_again => Forecast::of(success, 2),
             Ending::LeavesHalf if tried_again => Forecast::of(failure, 2),
-            Ending::Recovers | Ending::LeavesHalf => Forecast::of(failure, 1),
+            Ending::Fails | Ending::Recovers | Ending::LeavesHalf => Forecast::of(failure, 1),
             Ending::Panics => Forecast::of(Kind::Failure(ErrorKind::Panic), 1),
             Ending::Hangs => Forecast::of(Kind::Failure(ErrorKind::Timeout), 1),
             Ending::Asks if row.cannot_wait() => cannot_wait(1),

@@ -110,9 +110,10 @@ pub(crate) fn terminal_width() -> Option<usize> {
     size.map(|(terminal_size::Width(columns), _)| columns.into())
 }
 
-/// How wide lines may be: as the terminal, or [`PLAIN_WIDTH`] where there is none.
+/// How wide lines may be: as the terminal; where there is none, as `COLUMNS` says, or [`PLAIN_WIDTH`].
 pub(crate) fn width() -> usize {
-    terminal_width().unwrap_or(PLAIN_WIDTH)
+    let said = || std::env::var("COLUMNS").ok()?.parse().ok().filter(|columns| *columns > 0);
+    terminal_width().or_else(said).unwrap_or(PLAIN_WIDTH)
 }
 
 /// The width of a listing in a file or a pipe.

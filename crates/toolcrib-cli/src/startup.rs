@@ -131,7 +131,10 @@ fn settle_state(loaded: &mut LoadedConfig) -> Option<String> {
         None => "there is no home folder to keep state in".to_owned(),
         Some(dir) => {
             let error = StateDir::open(dir).and_then(|state| state.database()).err()?;
-            format!("the default state folder cannot be used ({error})")
+            format!(
+                "the default state folder cannot be used ({error}), so `toolcrib status`, `approvals` and \
+                 `reload` will not find the server"
+            )
         }
     };
     state.dir = None;

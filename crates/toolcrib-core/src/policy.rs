@@ -150,13 +150,29 @@ impl Policy {
         })
     }
 
+    /// The refusal that every call of this tool gets, whatever its arguments; nothing, where a call may
+    /// be allowed, or wait for a person.
+    pub fn denies_every_call(&self, entry: &ToolEntry) -> Option<Verdict> {
+        let mut rules = self.rules.iter().filter(|rule| rule.may_match(entry));
+        let decides = |rule: &&CompiledRule| {
+            rule.written.action != Action::Deny || rule.written.arguments.is_empty()
+        };
+        let rule = rules.find(decides).filter(|rule| rule.written.action == Action::Deny)?;
+        Some(self.verdict(rule))
+    }
+
     /// What the rules say of a call; nothing, where none matches.
     pub(crate) fn ruled(&self, entry: &ToolEntry, arguments: &Arguments) -> Option<Verdict> {
         let rule = self.rules.iter().find(|rule| rule.matches(entry, arguments))?;
+        Some(self.verdict(rule))
+    }
+
+    /// What a rule that matches says.
+    fn verdict(&self, rule: &CompiledRule) -> Verdict {
         let by = rule.decided_by();
         let message =
             |fallback: &str| rule.written.message.clone().unwrap_or_else(|| fallback.to_owned());
-        Some(match rule.written.action {
+        match rule.written.action {
             Action::Allow => Verdict::Allow { by },
             Action::Deny => Verdict::Deny {
                 by,
@@ -165,7 +181,7 @@ impl Policy {
             Action::Ask => {
                 self.asked(by, || message("a rule of the host asks for approval of this call"))
             }
-        })
+        }
     }
 
     /// Whether there are no rules.

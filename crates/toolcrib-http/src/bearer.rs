@@ -14,7 +14,7 @@ use axum::response::{IntoResponse as _, Response};
 
 use crate::Right;
 use crate::access::Access;
-use crate::client::{Client, Clients};
+use crate::client::{ANYONE, Client, Clients};
 use crate::entitlement::{Ended, Entered};
 use crate::gate::{Counted, Pass, TooMuch};
 use crate::live_clients::LiveClients;
@@ -133,12 +133,19 @@ impl<'c> Refused<'c> {
             Self::Forbidden(client, access) => {
                 let rights: Vec<_> =
                     access.rights().iter().map(|right| format!("`{}`", right.as_str())).collect();
-                let detail = format!(
-                    "the token of `{}` lacks the right {}: add it to the token's `rights` in the \
-                     server's config",
-                    client.name,
-                    rights.join(" or ")
-                );
+                let rights = rights.join(" or ");
+                let detail = if &*client.name == ANYONE {
+                    format!(
+                        "the server asks for no token (`server.no_auth`), and without one nobody has the \
+                         right {rights}: start it with a token"
+                    )
+                } else {
+                    format!(
+                        "the token of `{}` lacks the right {rights}: add it to the token's `rights` in the \
+                         server's config",
+                        client.name
+                    )
+                };
                 Problem::new(StatusCode::FORBIDDEN, detail).into_response()
             }
             Self::TooMuch(_, limit) => too_much(limit).into_response(),

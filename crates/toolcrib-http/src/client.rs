@@ -17,6 +17,9 @@ use crate::entitlement::{Authority, Entered, Entitlement};
 use crate::gate::Gate;
 use crate::{Backend, HttpError, Right, ServerConfig, Token, TokenHash};
 
+/// The name of the client of a server that asks for no token.
+pub(crate) const ANYONE: &str = "anyone";
+
 /// Whose idempotency keys the operator's are. No client can have this name: those of clients have a
 /// prefix.
 const OPERATOR: &str = "operator";
@@ -308,7 +311,7 @@ impl Roster {
             // Whoever is on this machine: what changes the server, and what a person should decide,
             // needs a token.
             let rights = vec![Right::Call, Right::Observe];
-            let who = Who { name: "anyone", keys: "anyone".into(), rights };
+            let who = Who { name: ANYONE, keys: ANYONE.into(), rights };
             let anyone = self.client(who, host_turn()?, config, None);
             return Ok(Clients::Anyone(kept(anyone)));
         }

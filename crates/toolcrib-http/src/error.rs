@@ -81,26 +81,27 @@ pub enum HttpError {
         problem: String,
     },
     /// The address cannot be listened on.
-    #[error("cannot listen on {listen}: {source}{}", bind_hint(.listen, .source))]
+    #[error("cannot listen on {listen}: {error}{}", bind_hint(.listen, .error))]
     Bind {
         /// The address.
         listen: Listen,
         /// What the system said.
-        source: io::Error,
+        error: io::Error,
     },
 }
 
 impl HttpError {
     /// Whether somebody else listens there.
     pub fn is_taken(&self) -> bool {
-        matches!(self, Self::Bind { source, .. } if source.kind() == io::ErrorKind::AddrInUse)
+        matches!(self, Self::Bind { error, .. } if error.kind() == io::ErrorKind::AddrInUse)
     }
 }
 
 fn bind_hint(listen: &Listen, error: &io::Error) -> &'static str {
     match (listen, error.kind()) {
         (Listen::Tcp(_), io::ErrorKind::AddrInUse) => {
-            ". Another process holds the port: choose another one, or port 0 for any free one"
+            ". Another process holds the port: end it, or set another port (0: any that is free) with \
+             `server.listen` or `--listen`"
         }
         (Listen::Tcp(_), io::ErrorKind::PermissionDenied) => {
             ". Ports below 1024 need a privilege: choose a higher one"

@@ -40,7 +40,7 @@ impl Listen {
         match self {
             Self::Tcp(address) => TcpListener::bind(address)
                 .map(drop)
-                .map_err(|source| HttpError::Bind { listen: self.clone(), source }),
+                .map_err(|source| HttpError::Bind { listen: self.clone(), error: source }),
             Self::Unix(path) => unix_socket::try_out(path),
         }
     }

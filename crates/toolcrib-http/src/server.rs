@@ -75,7 +75,8 @@ impl HttpServer {
         };
         let (door, address) = match &config.listen {
             Listen::Tcp(address) => {
-                let bind_error = |source| HttpError::Bind { listen: config.listen.clone(), source };
+                let bind_error =
+                    |source| HttpError::Bind { listen: config.listen.clone(), error: source };
                 let listener = TcpListener::bind(address).await.map_err(bind_error)?;
                 let address = listener.local_addr().map_err(bind_error)?;
                 (Door::Tcp(listener), Some(address))

@@ -43,7 +43,7 @@ impl Drop for SocketFile {
 /// Listens at `path`. What a server that is gone has left there is replaced.
 pub(crate) async fn bind(path: &Path) -> Result<(UnixListener, SocketFile), HttpError> {
     let directory = directory(path)?;
-    let system = |source| HttpError::Bind { listen: Listen::Unix(path.to_owned()), source };
+    let system = |source| HttpError::Bind { listen: Listen::Unix(path.to_owned()), error: source };
     // Of two servers that start at the same time neither takes the other's for one that was left.
     let _turn = turn(directory).await.map_err(system)?;
     make_way(path)?;
@@ -147,7 +147,7 @@ fn look(path: &Path) -> Result<Found, HttpError> {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(Found::Left),
         Ok(_) => {
             let source = io::Error::new(io::ErrorKind::AddrInUse, "a server answers there");
-            Err(HttpError::Bind { listen: Listen::Unix(path.to_owned()), source })
+            Err(HttpError::Bind { listen: Listen::Unix(path.to_owned()), error: source })
         }
         Err(error) => Err(problem(format!(
             "there is a socket, and whether a server listens there cannot be told: {error}"

@@ -9,6 +9,7 @@ use toolcrib_manifest::template::{Piece, Reference, Template};
 use toolcrib_sandbox::{NO_PROGRAMS, STARTS_PROGRAMS, find_program};
 
 use crate::confinement::confinement;
+use crate::trust::Renewal;
 use crate::{Deciding, RunnerHost, Secrets, pinned, script};
 
 /// Programs that were looked for at one start or reload: many tools run the same few, and a look goes
@@ -66,8 +67,9 @@ pub(crate) fn missing(
             format!("needs the program `{program}`, which is not on PATH")
         }
     });
+    let advice = || Renewal::of_tool(declaration, host).advice(host);
     let script = declaration.command().and_then(|command| command.script.as_ref());
-    let script = script.and_then(|script| script::start(script, host.pinned_scripts).err());
+    let script = script.and_then(|script| script::start(script, host.pinned_scripts, advice).err());
     let beside = declaration.worker().and_then(|worker| {
         let program = worker.argv.first().filter(|program| program.contains('/'))?;
         find_program(worker.folder.join(program))
@@ -91,7 +93,7 @@ pub(crate) fn missing(
         .map(|path| format!("runs `{}`, which does not exist", path.display()));
     let files = declaration.worker().into_iter().flat_map(|worker| worker.files.values());
     let files = files.filter(|_| host.pinned_scripts);
-    let files = files.filter_map(|file| script::unchanged(file).err());
+    let files = files.filter_map(|file| script::unchanged(file, advice).err());
     let named = declaration.command().into_iter().flat_map(|command| command.files.values());
     let named = named.filter(|_| host.pinned_scripts).filter_map(pinned::defect);
     // Of those that hold secrets it is said below what to do instead.

@@ -15,6 +15,7 @@ use crate::context::ContextChecks;
 use crate::expand::{Invocation, expand};
 use crate::host::LookedAt;
 use crate::redact::Redaction;
+use crate::trust::Renewal;
 use crate::{Deciding, RunnerHost, deciding, outcome, pinned, script, streams};
 
 /// Between asking a program to end and ending it.
@@ -100,8 +101,11 @@ impl CommandRunner {
         let files = || Deciding::of_tool(&self.declaration, &self.host).places;
         deciding::check(&self.host.control_plane, std::iter::once_with(files).flatten())?;
         let refused = |problem| ToolError::unavailable(format!("the tool {problem}"));
+        let advice = || Renewal::of_tool(&self.declaration, &self.host).advice(&self.host);
         let start = match &spec.script {
-            Some(script) => script::start(script, self.host.pinned_scripts).map_err(refused)?,
+            Some(script) => {
+                script::start(script, self.host.pinned_scripts, advice).map_err(refused)?
+            }
             None => script::Start::of(invocation.program),
         };
         let cwd = self.start_directory(invocation.cwd.as_deref());
@@ -129,7 +133,7 @@ impl CommandRunner {
         // As late as possible: most of these files are used where they are.
         let copy = if self.host.pinned_scripts {
             let now = Deciding::of_tool(&self.declaration, &self.host).named;
-            pinned::compare(&spec.files, now).map_err(refused)?
+            pinned::compare(&spec.files, now, advice).map_err(refused)?
         } else {
             None
         };

@@ -8,11 +8,12 @@ use std::io;
 
 use toolcrib_manifest::Loaded;
 use toolcrib_manifest::declaration::{
-    DeclaredBody, NamedFile, StdioUpstream, UpstreamDeclaration, UpstreamTransport,
+    DeclaredBody, NamedFile, UpstreamDeclaration, UpstreamTransport,
 };
 use toolcrib_sandbox::SealedFile;
 
 use crate::deciding::Named;
+use crate::trust::Renewal;
 use crate::{Deciding, RunnerHost};
 
 /// Records the files that the argument vectors of a manifest name, with their digests. Without this
@@ -40,9 +41,12 @@ fn read(named: Vec<Named>) -> BTreeMap<String, NamedFile> {
 }
 
 /// Fails with a clause if the files that an MCP server's argument vector names are not those that were
-/// recorded when its manifest was loaded; `file` is the manifest.
-pub fn check_files(stdio: &StdioUpstream, file: &str, host: &RunnerHost) -> Result<(), String> {
-    compare(&stdio.files, Deciding::of_upstream(stdio, file, host).named).map(drop)
+/// recorded when its manifest was loaded.
+pub fn check_files(declaration: &UpstreamDeclaration, host: &RunnerHost) -> Result<(), String> {
+    let UpstreamTransport::Stdio(stdio) = &declaration.transport else { return Ok(()) };
+    let now = Deciding::of_upstream(stdio, &declaration.origin.file, host).named;
+    let advice = || Renewal::of_upstream(declaration, host).advice(host);
+    compare(&stdio.files, now, advice).map(drop)
 }
 
 /// The copy of a script that takes the place of an argument.
@@ -55,7 +59,8 @@ pub(crate) struct Copy {
     pub(crate) sealed: SealedFile,
 }
 
-/// Compares the files that a vector names now with those that were recorded. Fails with a clause.
+/// Compares the files that a vector names now with those that were recorded. Fails with a clause;
+/// `advice` is what it says to do about a file that has changed.
 ///
 /// A shell's script is read once, and a sealed copy of what was compared is returned: a shell needs
 /// nothing but the text. All other files are started or opened where they are, right after they were
@@ -64,6 +69,7 @@ pub(crate) struct Copy {
 pub(crate) fn compare(
     recorded: &BTreeMap<String, NamedFile>,
     now: Vec<Named>,
+    advice: impl Fn() -> String,
 ) -> Result<Option<Copy>, String> {
     let is_there = |written: &String| now.iter().any(|named| named.written == *written);
     if let Some((_, file)) = recorded.iter().find(|(written, _)| !is_there(written)) {
@@ -77,8 +83,8 @@ pub(crate) fn compare(
         let shown = named.path.display();
         let Some(file) = recorded.get(&named.written).filter(|file| file.path == named.path) else {
             return Err(format!(
-                "would use the file `{shown}`, which did not exist when the tools were loaded: look \
-                 at it; `toolcrib reload` takes it up, and holds it against the lock"
+                "would use the file `{shown}`, which did not exist when the tools were loaded: {}",
+                advice()
             ));
         };
         let is_unchanged = match named.script_at {
@@ -96,9 +102,9 @@ pub(crate) fn compare(
         };
         if !is_unchanged {
             return Err(format!(
-                "needs the file `{}`, which has changed since the tools were loaded: `toolcrib \
-                 reload` takes it up, and holds it against the lock",
-                file.path.display()
+                "needs the file `{}`, which has changed since the tools were loaded: {}",
+                file.path.display(),
+                advice()
             ));
         }
     }

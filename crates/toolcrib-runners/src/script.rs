@@ -33,7 +33,11 @@ impl Start {
 /// How the script is started; fails with a clause. A file that may not be executed, as a mounted
 /// one often may not, is handed to the interpreter its `#!` line names. One that is `pinned` has to
 /// be what it was when its manifest was loaded, and a copy of just these bytes is started.
-pub(crate) fn start(script: &ScriptFile, pinned: bool) -> Result<Start, String> {
+pub(crate) fn start(
+    script: &ScriptFile,
+    pinned: bool,
+    advice: impl Fn() -> String,
+) -> Result<Start, String> {
     let shown = script.path.display();
     // Absolute: it starts in another directory.
     let file = std::path::absolute(&script.path)
@@ -48,7 +52,7 @@ pub(crate) fn start(script: &ScriptFile, pinned: bool) -> Result<Start, String> 
         return Err(format!("needs the script `{shown}`, which is longer than 4 MiB"));
     }
     if pinned {
-        let bytes = unchanged(script)?;
+        let bytes = unchanged(script, advice)?;
         if !bytes.starts_with(b"#!") && !bytes.starts_with(b"\x7fELF") {
             return Err(no_interpreter(script));
         }
@@ -82,16 +86,20 @@ fn no_interpreter(script: &ScriptFile) -> String {
     )
 }
 
-/// The bytes of a file that is what it was when its manifest was loaded; fails with a clause.
-pub(crate) fn unchanged(script: &ScriptFile) -> Result<Vec<u8>, String> {
+/// The bytes of a file that is what it was when its manifest was loaded; fails with a clause. `advice`
+/// is what it says to do about a file that has changed.
+pub(crate) fn unchanged(
+    script: &ScriptFile,
+    advice: impl Fn() -> String,
+) -> Result<Vec<u8>, String> {
     let shown = script.path.display();
     let bytes = script
         .unchanged_bytes()
         .map_err(|error| format!("needs the script `{shown}`, which cannot be read: {error}"))?;
     bytes.ok_or_else(|| {
         format!(
-            "needs the script `{shown}`, which has changed since the tools were loaded: `toolcrib \
-             reload` takes it up, and holds it against the lock"
+            "needs the script `{shown}`, which has changed since the tools were loaded: {}",
+            advice()
         )
     })
 }
@@ -120,7 +128,7 @@ mod tests {
         let text = |text: &str, mode: u32| {
             fs::write(&file, text).unwrap();
             fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
-            let start = start(&ScriptFile::read(&file), false)?;
+            let start = start(&ScriptFile::read(&file), false, String::new)?;
             assert!(start.sealed.is_none());
             Ok::<_, String>((start.program, start.before))
         };
@@ -135,7 +143,7 @@ mod tests {
             started("/usr/bin/env", &["-S x y", &path])
         );
         assert!(text("echo\n", 0o644).unwrap_err().contains("no `#!` line: run `chmod +x`"));
-        let reason = |path: &Path| start(&ScriptFile::read(path), false).unwrap_err();
+        let reason = |path: &Path| start(&ScriptFile::read(path), false, String::new).unwrap_err();
         assert!(reason(folder.path()).ends_with("which is no regular file"));
         assert!(reason(Path::new("/no/such")).contains("cannot be read"));
         File::create(&file).unwrap().set_len(ScriptFile::MAX_BYTES + 1).unwrap();
@@ -149,20 +157,20 @@ mod tests {
         let unread = ScriptFile::read(&file);
         fs::write(&file, "#!/bin/sh\necho 1\n").unwrap();
         let loaded = ScriptFile::read(&file);
-        let started = start(&loaded, true).unwrap();
+        let started = start(&loaded, true, String::new).unwrap();
         assert_eq!((started.program.as_path(), started.sealed.is_some()), (file.as_path(), true));
-        assert!(start(&unread, true).unwrap_err().contains("has changed since"));
+        assert!(start(&unread, true, String::new).unwrap_err().contains("has changed since"));
 
         fs::write(&file, "#!/bin/sh\necho 2\n").unwrap();
-        let refused = start(&loaded, true).unwrap_err();
+        let refused = start(&loaded, true, String::new).unwrap_err();
         assert!(refused.contains("`toolcrib reload` takes it up"), "{refused}");
-        assert!(start(&loaded, false).is_ok());
+        assert!(start(&loaded, false, String::new).is_ok());
 
         fs::write(&file, "#!/bin/sh\necho 1\n").unwrap();
-        assert!(start(&loaded, true).is_ok(), "it is what it was");
+        assert!(start(&loaded, true, String::new).is_ok(), "it is what it was");
 
         fs::write(&file, "echo 1\n").unwrap();
-        let refused = start(&ScriptFile::read(&file), true).unwrap_err();
+        let refused = start(&ScriptFile::read(&file), true, String::new).unwrap_err();
         assert!(refused.contains("no `#!` line"), "{refused}");
     }
 }

@@ -64,6 +64,12 @@ pub trait Trust: fmt::Debug + Send + Sync {
     /// Decides about one declaration. Asked whenever its manifest is loaded or reloaded.
     fn word(&self, claim: &Claim<'_>) -> Word;
 
+    /// The command by which the operator gives the word anew, after a file that the declaration runs has
+    /// changed, and which acts at once. `None`, the default: loading the manifests again is enough.
+    fn renewal(&self, _kind: Kind, _unit: &str, _name: &str) -> Option<String> {
+        None
+    }
+
     /// Files on which the decisions depend: a server loads its manifests again when one changes.
     fn files(&self) -> Vec<PathBuf> {
         Vec::new()
@@ -139,6 +145,48 @@ pub fn prompt_wants(declaration: &PromptDeclaration, host: &RunnerHost) -> Vec<S
         MessageContent::Text(_) | MessageContent::Resource(_) => None,
     });
     reads(files, &declaration.origin.file, host)
+}
+
+/// What to do after a file that a declaration runs has changed.
+#[derive(Debug, Clone)]
+pub(crate) struct Renewal {
+    kind: Kind,
+    unit: String,
+    name: String,
+    needs_word: bool,
+}
+
+impl Renewal {
+    /// Of a tool.
+    pub(crate) fn of_tool(declaration: &Declaration, host: &RunnerHost) -> Self {
+        Self {
+            kind: Kind::Tool,
+            unit: declaration.origin.file.clone(),
+            name: declaration.definition.name().to_owned(),
+            needs_word: !tool_wants(declaration, host).is_empty(),
+        }
+    }
+
+    /// Of an MCP server.
+    pub(crate) fn of_upstream(declaration: &UpstreamDeclaration, host: &RunnerHost) -> Self {
+        Self {
+            kind: Kind::Upstream,
+            unit: declaration.origin.file.clone(),
+            name: declaration.name.clone(),
+            needs_word: !upstream_wants(declaration, host).is_empty(),
+        }
+    }
+
+    /// The advice, as a clause.
+    pub(crate) fn advice(&self, host: &RunnerHost) -> String {
+        let renewal =
+            self.needs_word.then(|| host.trust.renewal(self.kind, &self.unit, &self.name));
+        match renewal.flatten() {
+            Some(command) => format!("look at it; `{command}` takes it up at once"),
+            None => "look at it; `toolcrib reload` takes it up, and holds it against the lock"
+                .to_owned(),
+        }
+    }
 }
 
 /// A file of a resource or prompt, as the server may read it. `manifest` is the file that declares it,

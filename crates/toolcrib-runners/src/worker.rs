@@ -21,6 +21,7 @@ use self::supervisor::Supervisor;
 use crate::context::{self, ContextChecks};
 use crate::redact::Redaction;
 use crate::streams::shown;
+use crate::trust::Renewal;
 use crate::{Deciding, RunnerHost};
 use toolcrib_tool::visible;
 
@@ -62,7 +63,8 @@ impl WorkerRunner {
             supervisor: worker.map(|worker| {
                 let deciding = Deciding::of_tool(declaration, host).places;
                 let sandbox = declaration.sandbox.clone();
-                Arc::new(Supervisor::new(worker.clone(), sandbox, host.clone(), deciding))
+                let renewal = Renewal::of_tool(declaration, host);
+                Arc::new(Supervisor::new(worker.clone(), sandbox, host.clone(), deciding, renewal))
             }),
             compiled: compile(),
         }

@@ -91,6 +91,14 @@ impl Trust for TrustKeeper {
         Word::Missing { remedy }
     }
 
+    fn renewal(&self, kind: Kind, unit: &str, name: &str) -> Option<String> {
+        let asked = trusted(kind, unit, name, "");
+        let is_known =
+            |record: &TrustRecord| record.trusted().iter().any(|own| own.is_about_the_same(&asked));
+        let record = self.record.as_ref().filter(|record| is_known(record));
+        record.map(|_| format!("toolcrib trust {}:{name}", self.unit(unit)))
+    }
+
     fn files(&self) -> Vec<PathBuf> {
         self.record.iter().map(TrustRecord::watched).collect()
     }
@@ -123,6 +131,10 @@ impl Trust for UnderLock {
             Word::Missing { .. } if self.lock.enforces(claim) => Word::GivenForDigest,
             word => word,
         }
+    }
+
+    fn renewal(&self, kind: Kind, unit: &str, name: &str) -> Option<String> {
+        self.own.renewal(kind, unit, name)
     }
 
     fn files(&self) -> Vec<PathBuf> {

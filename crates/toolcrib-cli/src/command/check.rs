@@ -20,6 +20,9 @@ use crate::{Exit, screen, startup};
   toolcrib check --fix tools.d              mend what has only one right edit
   toolcrib check --format sarif > out.sarif for code scanning
 
+The last line counts every manifest in these directories, those of `available` included, which no server
+loads, and no built-in tools: `toolcrib list` has what can be called.
+
 Errors keep a file from being loaded. Warnings are probably not meant. Hints could be better; they
 never fail a check.")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]

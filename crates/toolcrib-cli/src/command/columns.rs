@@ -72,6 +72,21 @@ fn fit(heads: &[String], rows: &mut [Vec<String>], column: usize, width: usize) 
             *cell = format!("{}\u{2026}", kept.trim_end());
         }
     }
+    // Still too wide: of a place, the end says most.
+    let last = heads.len().saturating_sub(1);
+    let before: usize = (0..last)
+        .map(|at| {
+            let cells = rows.iter().filter_map(|row| row.get(at));
+            cells.chain(heads.get(at)).map(length).max().unwrap_or_default() + GAP
+        })
+        .sum();
+    let room = width.saturating_sub(before).max(SHORTEST / 2);
+    for cell in rows.iter_mut().filter_map(|row| row.get_mut(last)).filter(|_| last != column) {
+        let over = length(cell).saturating_sub(room);
+        if over > 0 {
+            *cell = format!("\u{2026}{}", cell.chars().skip(over + 1).collect::<String>());
+        }
+    }
 }
 
 /// A description's first sentence: the rest is for `show`.
@@ -96,6 +111,17 @@ mod tests {
         assert_eq!(rows[1][1], "Short.");
         let line = rows[0].iter().map(|cell| cell.chars().count() + GAP).sum::<usize>();
         assert!(line - GAP <= 60, "{line}");
+    }
+
+    #[test]
+    fn where_the_description_cannot_give_more_the_place_is_cut_at_its_beginning() {
+        let heads = ["NAME", "DESCRIPTION", "SOURCE"].map(str::to_owned);
+        let place = format!("/a/long/way/{}/tools.d/network.yaml:14", "down/".repeat(10));
+        let mut rows =
+            vec![["resolve_name", &"word ".repeat(20), &place].map(str::to_owned).to_vec()];
+        fit(&heads, &mut rows, 1, 80);
+        let line = rows[0].iter().map(|cell| cell.chars().count() + GAP).sum::<usize>();
+        assert!(line - GAP <= 80 && rows[0][2].ends_with("tools.d/network.yaml:14"), "{rows:?}");
     }
 
     #[test]

@@ -35,6 +35,9 @@ pub(crate) struct ExportOptions {
     /// The format
     #[arg(long, value_parser = formats())]
     format: String,
+    /// The output is JSON already, that of the format `prompt` apart: accepted for uniformity
+    #[arg(long)]
+    json: bool,
     /// Say on standard error what the format tells differently; with the format `prompt`, say of tools that
     /// they fail often, as the servers that run have seen it
     #[arg(long)]

@@ -40,9 +40,9 @@ A manifest cannot vouch for itself: a tool or MCP server with profile `trusted`,
 reach the home folder or credentials, is unavailable until you trust it; so is a resource or prompt
 whose file is outside of the manifest's folder and the workspace. What is recorded is the digest of the
 whole definition and of the files it runs: a changed definition has to be trusted again. Running servers
-with the same state folder notice at once. You are shown what it runs with the text of its scripts, its
-grants and variables, and what has changed since you trusted it last. `manifests.trusted` in the config trusts a manifest
-or a tool whatever it says.")]
+with the same state folder notice at once. You are shown everything that the digest covers, the
+text of its scripts (secrets by their names), and what has changed since you trusted it last.
+`manifests.trusted` in the config trusts a manifest or a tool whatever it says.")]
 pub(crate) struct TrustOptions {
     /// The manifest, as `list --all` shows it, and optionally one tool, MCP server, prompt or resource
     #[arg(value_name = "UNIT[:TOOL]", required_unless_present = "list", conflicts_with = "list")]
@@ -66,8 +66,8 @@ struct Candidate {
     /// As the config would name it.
     label: String,
     wants: Vec<String>,
-    /// What it can do, line by line.
-    shown: String,
+    /// What it says and runs, line by line.
+    shown: Shown,
     /// What it could do when it was trusted last, if that was ever so.
     before: Option<Before>,
     /// Whether somebody vouches for it already.
@@ -124,7 +124,7 @@ pub(super) fn run(options: &Options, own: &TrustOptions) -> anyhow::Result<Exit>
     let state = config.state.dir.as_deref().unwrap_or(Path::new(""));
     state_belongs_to_the_server(&config, state)?;
     StateDir::open(state).context("state.dir")?;
-    let records = open.iter().map(|one| one.record.clone().showing(one.shown.clone()));
+    let records = open.iter().map(|one| one.record.clone().showing(one.shown.whole().to_owned()));
     let records: Vec<Trusted> = records.collect();
     record.add(&records)?;
     if own.output.json {
@@ -211,21 +211,23 @@ fn record_json(record: &Trusted) -> Value {
 fn page(candidate: &Candidate) -> String {
     let mut page = format!("{WARNING}to trust{WARNING:#} {STRONG}{}{STRONG:#}\n", candidate.label);
     let _ = writeln!(page, "  wants    {}", visible(&candidate.wants.join(", ")));
-    page.push_str(&candidate.shown);
+    page.push_str(candidate.shown.screen());
     let _ = writeln!(page, "  digest   {FAINT}{}{FAINT:#}", candidate.record.digest);
     if let Some(Before { digest, shown }) = &candidate.before {
         let _ = writeln!(
             page,
             "  {WARNING}changed{WARNING:#}  since it was trusted as {FAINT}{digest}{FAINT:#}"
         );
-        match shown.as_deref().map(|before| shown::difference(before, &candidate.shown)) {
+        match shown.as_deref().map(|before| shown::difference(before, candidate.shown.whole())) {
             Some(difference) if !difference.is_empty() => {
                 let difference = visible(&difference);
                 let _ = writeln!(page, "{difference}");
             }
             Some(_) => {
-                let _ =
-                    writeln!(page, "           what is shown above is the same: see the manifest");
+                let _ = writeln!(
+                    page,
+                    "           nothing of what is shown here: a file may be another than when it was read"
+                );
             }
             None => {
                 let _ =
@@ -309,7 +311,7 @@ fn of_tool(tool: &Declaration, keeper: &TrustKeeper, host: &RunnerHost) -> Candi
         record: trusted(Kind::Tool, file, name, &digest),
         label: format!("{}:{name}", keeper.unit(file)),
         wants: tool_wants(tool, host),
-        shown: Shown::of_tool(tool).into_text(),
+        shown: Shown::of_tool(tool),
         before: before(keeper, Kind::Tool, file, name, &digest),
         has_word: has_word(tool_word(tool, &digest, host).as_ref()),
     }
@@ -321,7 +323,7 @@ fn of_upstream(server: &UpstreamDeclaration, keeper: &TrustKeeper, host: &Runner
         record: trusted(Kind::Upstream, file, name, &digest),
         label: format!("{}:{name}", keeper.unit(file)),
         wants: upstream_wants(server, host),
-        shown: Shown::of_upstream(server).into_text(),
+        shown: Shown::of_upstream(server),
         before: before(keeper, Kind::Upstream, file, name, &digest),
         has_word: has_word(upstream_word(server, &digest, host).as_ref()),
     }
@@ -334,7 +336,7 @@ fn of_prompt(prompt: &PromptDeclaration, keeper: &TrustKeeper, host: &RunnerHost
         record: trusted(Kind::Prompt, file, name, &digest),
         label: format!("{}:{name}", keeper.unit(file)),
         wants: prompt_wants(prompt, host),
-        shown: String::new(),
+        shown: Shown::of_declared(&prompt.expanded()),
         before: before(keeper, Kind::Prompt, file, name, &digest),
         has_word: has_word(prompt_word(prompt, &digest, host).as_ref()),
     }
@@ -351,7 +353,7 @@ fn of_resource(
         record: trusted(Kind::Resource, file, name, &digest),
         label: format!("{}:{name}", keeper.unit(file)),
         wants: resource_wants(resource, host),
-        shown: String::new(),
+        shown: Shown::of_declared(&resource.expanded()),
         before: before(keeper, Kind::Resource, file, name, &digest),
         has_word: has_word(resource_word(resource, &digest, host).as_ref()),
     }

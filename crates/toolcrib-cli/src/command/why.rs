@@ -6,6 +6,7 @@ use std::time::Duration;
 use anstyle::Style;
 use clap::Args;
 use serde_json::{Value, json};
+use toolcrib::core::policy::Verdict;
 use toolcrib::core::{Conflict, Divergence, RegistrySnapshot, Reservation};
 use toolcrib::manifest::lock::Kind;
 use toolcrib::names::{DeclaredName, Withheld};
@@ -47,6 +48,8 @@ struct Facts<'a> {
     not_in: Vec<String>,
     /// Prompts, resources and other MCP servers of the name.
     besides: Vec<DeclaredName>,
+    /// The rule that denies every call, and what callers are told.
+    denied: Option<(String, String)>,
     /// Files that could not be used and hold the name.
     broken: Vec<String>,
     near: Vec<&'a str>,
@@ -78,7 +81,8 @@ async fn explained(started: &Started, own: &WhyOptions) -> anyhow::Result<Exit> 
             servers.into_iter().map(|(pid, answer)| of_server(pid, answer)).collect();
         screen::json(&record)?;
     } else {
-        let servers = servers.iter().map(|(pid, answer)| server_line(*pid, answer));
+        let now = facts.owner.and_then(ToolEntry::unavailable_reason);
+        let servers = servers.iter().map(|(pid, answer)| server_line(*pid, answer, now));
         screen::out((facts.page() + &servers.collect::<String>()).trim_end())?;
     }
     for line in upstreams::absent(&started.crib) {
@@ -93,8 +97,9 @@ fn of_server(pid: u32, mut answer: Value) -> Value {
     answer
 }
 
-/// What a running server says of the name, which may differ from what the files say now.
-fn server_line(pid: u32, answer: &Value) -> String {
+/// What a running server says of the name, which may differ from what the files say now: `now` is why the
+/// tool would be unavailable to a server that starts now.
+fn server_line(pid: u32, answer: &Value, now: Option<&str>) -> String {
     let says = |key: &str| answer[key].as_str();
     let besides = answer["besides"].as_array().map(Vec::as_slice).unwrap_or_default();
     let mut text = match (says("owner"), says("given_up_by")) {
@@ -105,6 +110,8 @@ fn server_line(pid: u32, answer: &Value) -> String {
     };
     if let Some(reason) = says("unavailable") {
         let _ = write!(text, "; unavailable: {reason}");
+    } else if let (Some(reason), Some(_)) = (now, says("owner")) {
+        let _ = write!(text, ", as it was loaded; what the files say now is unavailable: {reason}");
     }
     if let Some(reason) = says("stale") {
         let _ = write!(text, "; its last good version, since the file cannot be used: {reason}");
@@ -147,6 +154,7 @@ impl<'a> Facts<'a> {
             toolsets: Vec::new(),
             not_in: Vec::new(),
             besides: Vec::new(),
+            denied: None,
             broken: Vec::new(),
             near: if known { Vec::new() } else { snapshot.near(name, |_| true) },
         }
@@ -159,6 +167,10 @@ impl<'a> Facts<'a> {
         for (name, toolset) in started.crib.toolsets() {
             let takes = self.owner.is_some_and(|owner| toolset.allows(owner));
             if takes { self.toolsets.push(name) } else { self.not_in.push(name) }
+        }
+        let refusal = |owner| started.config.policy.denies_every_call(owner);
+        if let Some(Verdict::Deny { by, message }) = self.owner.and_then(refusal) {
+            self.denied = Some((by.to_string(), message));
         }
         let files = started.manifests.files();
         let origin = self.owner.and_then(|owner| owner.source.origin.as_ref());
@@ -176,6 +188,7 @@ impl<'a> Facts<'a> {
         match (self.owner, self.reserved) {
             (Some(owner), _) if owner.is_blocked() => "blocked",
             (Some(owner), _) if owner.unavailable_reason().is_some() => "unavailable",
+            (Some(_), _) if self.denied.is_some() => "denied",
             (Some(_), _) => "available",
             (None, Some(_)) => "reserved",
             (None, None) if self.besides.is_empty() => "unknown",
@@ -195,6 +208,8 @@ impl<'a> Facts<'a> {
             "state": self.state(),
             "owner": owner,
             "reason": self.owner.and_then(ToolEntry::unavailable_reason),
+            "denied_by": self.denied.as_ref().map(|(rule, _)| rule),
+            "denied_with": self.denied.as_ref().map(|(_, message)| message),
             "remark": self.owner.and_then(|owner| owner.remark.as_deref()),
             "waiting": waiting,
             "replaces": self.replaced.map(|entry| source(&entry.source)),
@@ -223,8 +238,12 @@ impl<'a> Facts<'a> {
                 if let Some(reason) = owner.unavailable_reason() {
                     let state = if owner.is_blocked() { "blocked" } else { "unavailable" };
                     line(state, WARNING, reason);
-                } else {
+                } else if self.denied.is_none() {
                     line("state", plain, "it can be called");
+                }
+                if let Some((rule, message)) = &self.denied {
+                    let text = format!("every call, by {rule} of the config: {message}");
+                    line("denied", WARNING, &text);
                 }
                 if let Some(remark) = &owner.remark {
                     line("remark", WARNING, remark);

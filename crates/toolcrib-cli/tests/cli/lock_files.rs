@@ -221,8 +221,14 @@ fn trust_covers_the_bytes_of_files_that_argv_names() {
     write(&crib, "x.sh", &SHELL.replace("Hello", "Evil"));
     let changed = call(&mut server, 11);
     assert!(changed.contains("has changed since the tools were loaded"), "{changed}");
+    assert!(
+        changed.contains("`toolcrib trust tools.d/hello.yaml:say_hello`")
+            && !changed.contains("toolcrib reload"),
+        "the next step is to trust it again: {changed}"
+    );
     let why = crib.run(&["why", "say_hello"]);
     assert!(why.stdout.contains("it has changed since it was trusted"), "{why:?}");
+    assert!(why.stdout.contains("as it was loaded; what the files say now"), "{why:?}");
     let check = crib.run(&["check"]);
     assert!(check.stderr.contains("it has changed since it was trusted"), "{check:?}");
     assert_eq!(hello(&crib).code, Some(1));

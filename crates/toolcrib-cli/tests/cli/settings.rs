@@ -177,3 +177,19 @@ fn settings_before_and_behind_the_command_hold_together() {
         assert!(shown.stdout.contains(setting), "{setting}: {}", shown.stdout);
     }
 }
+
+#[test]
+fn why_names_the_rule_that_denies_every_call() {
+    let crib = Crib::new(&[]);
+    crib.config(
+        "policy: {rules: [{name: no shell, tool: bash, action: deny, message: Bash is off.}]}\n",
+    );
+    let why = crib.run(&["why", "bash"]);
+    assert!(
+        why.stdout.contains("policy.rules[0] (no shell) of the config: Bash is off."),
+        "{why:?}"
+    );
+    assert!(!why.stdout.contains("it can be called"), "{why:?}");
+    let record = crib.run(&["why", "bash", "--json"]);
+    assert!(record.stdout.contains("\"state\": \"denied\""), "{record:?}");
+}

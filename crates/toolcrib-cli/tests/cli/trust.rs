@@ -310,3 +310,50 @@ fn read_grants_that_expose_the_system_need_the_word() {
         assert!(why.stdout.contains(&format!("word to read `{grant}`")), "{grant}: {why:?}");
     }
 }
+
+#[test]
+fn whoever_trusts_again_is_shown_every_value_that_has_changed() {
+    let crib = crib();
+    let manifest = |mode: &str, service: &str| {
+        let run = format!("{{argv: [echo, restarted], env: {{MODE: {mode}}}}}");
+        TRUSTED.replace("{argv: [echo, restarted]}", &run).replace("port 80", service)
+    };
+    let trust = ["trust", "tools.d/services.yaml", "--yes"];
+    crib.write("services.yaml", &manifest("soft", "port 80"));
+    let first = crib.run(&trust);
+    assert!(first.code == Some(0) && first.stderr.contains(r#"MODE="soft""#), "{first:?}");
+    for (mode, service, gone, new) in
+        [("hard", "port 80", "\"soft\"", "\"hard\""), ("hard", "port 443", "port 80", "port 443")]
+    {
+        crib.write("services.yaml", &manifest(mode, service));
+        let again = crib.run(&trust);
+        let lines = |sign: char, part: &str| {
+            again.stderr.lines().any(|line| line.starts_with(sign) && line.contains(part))
+        };
+        assert!(lines('-', gone) && lines('+', new), "{gone}: {again:?}");
+    }
+}
+
+#[test]
+fn a_change_beyond_what_is_shown_of_a_long_script_is_shown() {
+    let crib = crib();
+    let script = crib.path().join("tools.d/restart.sh");
+    let text = |last: &str| format!("#!/bin/sh\n{}echo {last}\n", "# a line\n".repeat(4000));
+    fs::write(&script, text("first")).expect("a script");
+    crib.write(
+        "services.yaml",
+        &TRUSTED.replace("{argv: [echo, restarted]}", "{script: ./restart.sh}"),
+    );
+    let trust = ["trust", "tools.d/services.yaml", "--yes"];
+    let first = crib.run(&trust);
+    assert!(
+        first.code == Some(0) && !first.stderr.contains("echo first"),
+        "{}",
+        first.stderr.len()
+    );
+    fs::write(&script, text("second")).expect("a script");
+    let second = crib.run(&trust);
+    for part in ["-    | echo first", "+    | echo second"] {
+        assert!(second.stderr.contains(part), "{part}");
+    }
+}

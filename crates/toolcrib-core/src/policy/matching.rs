@@ -43,12 +43,17 @@ impl CompiledRule {
         DecidedBy::Rule { position: self.position, name: self.name.clone() }
     }
 
-    /// The cheap questions come first: a `Value` of the arguments is built only if all else holds.
-    pub(super) fn matches(&self, entry: &ToolEntry, arguments: &Arguments) -> bool {
+    /// Whether the rule is about calls of this tool, with whatever arguments.
+    pub(super) fn may_match(&self, entry: &ToolEntry) -> bool {
         let PolicyRule { tool, source, annotations, .. } = &self.written;
         tool.as_ref().is_none_or(|tool| tool.matches(entry.name()))
             && source.as_ref().is_none_or(|source| source.matches(&entry.source))
             && annotations.matches(entry.definition.annotations())
+    }
+
+    /// The cheap questions come first: a `Value` of the arguments is built only if all else holds.
+    pub(super) fn matches(&self, entry: &ToolEntry, arguments: &Arguments) -> bool {
+        self.may_match(entry)
             && self.arguments.iter().all(|(place, matcher)| {
                 at(arguments.value(), place).is_some_and(|value| matcher.matches(value))
             })

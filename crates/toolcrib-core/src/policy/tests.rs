@@ -192,3 +192,23 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_tool_is_denied_altogether_only_where_no_call_gets_past_the_rules() {
+    let denies = |rules: Vec<PolicyRule>| {
+        let policy = Policy::new(PolicyMode::Guarded, rules).expect("the rules are right");
+        policy.denies_every_call(&entry("db_query", Approval::Never, false))
+    };
+    let drops = || ArgumentPattern::glob("drop*");
+    assert!(denies(vec![PolicyRule::deny().tool("db_*")]).is_some());
+    assert!(denies(vec![PolicyRule::deny().argument("sql", drops())]).is_none());
+    assert!(denies(vec![PolicyRule::deny().tool("file_*")]).is_none());
+    let narrow = PolicyRule::deny().argument("sql", drops());
+    assert!(matches!(
+        denies(vec![narrow, PolicyRule::deny()]),
+        Some(Verdict::Deny { by, .. }) if by == by_rule(1)
+    ));
+    let allowed = PolicyRule::allow().argument("sql", drops());
+    assert!(denies(vec![allowed, PolicyRule::deny()]).is_none());
+    assert!(denies(vec![PolicyRule::ask(), PolicyRule::deny()]).is_none());
+}

@@ -13,11 +13,17 @@ pub(super) fn check(tool: &Node, findings: &mut Findings<'_>) {
     check_annotations(tool, name, findings);
     check_secrets(tool, findings);
     if tool.entry("tests").is_none_or(|tests| tests.node.items().is_empty()) {
-        findings.add(Diagnostic::hint("untested", &shown(name), "the tool has no tests").help(
+        let expected = match (tool.entry("http"), tool.entry("worker")) {
+            (Some(_), _) => "url: …",
+            (None, Some(_)) => "text_contains: […]",
+            (None, None) => "argv_contains: […]",
+        };
+        let help = format!(
             "add one that must succeed and one that must be refused: \
-                 `tests: [{name: plain, args: {…}, expect: {argv_contains: […]}}]`; \
-                 `toolcrib test` runs them",
-        ));
+             `tests: [{{name: plain, args: {{…}}, expect: {{{expected}}}}}]`; `toolcrib test` runs them"
+        );
+        findings
+            .add(Diagnostic::hint("untested", &shown(name), "the tool has no tests").help(help));
     }
 }
 

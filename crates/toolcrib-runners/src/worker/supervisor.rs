@@ -16,6 +16,7 @@ use crate::confinement::grants;
 use crate::deciding;
 use crate::expand::lasting;
 use crate::script;
+use crate::trust::Renewal;
 
 /// The wait after a start that failed; doubled with every further one.
 const BACKOFF: Duration = Duration::from_millis(100);
@@ -34,6 +35,8 @@ pub(super) struct Supervisor {
     host: RunnerHost,
     /// Files that decide what the worker is.
     deciding: Vec<PathBuf>,
+    /// What to do after one of them has changed.
+    renewal: Renewal,
     next_id: AtomicU64,
     /// Held during a start: there is one at a time, and the others take the worker it gives.
     starting: tokio::sync::Mutex<()>,
@@ -73,12 +76,14 @@ impl Supervisor {
         sandbox: SandboxSpec,
         host: RunnerHost,
         deciding: Vec<PathBuf>,
+        renewal: Renewal,
     ) -> Self {
         Self {
             spec,
             sandbox,
             host,
             deciding,
+            renewal,
             next_id: AtomicU64::new(1),
             starting: tokio::sync::Mutex::default(),
             state: Mutex::default(),
@@ -202,7 +207,8 @@ impl Supervisor {
     fn pinned(&self, name: &str) -> Result<Option<SealedFile>, ToolError> {
         let file = self.spec.files.get(name).filter(|_| self.host.pinned_scripts);
         let Some(file) = file else { return Ok(None) };
-        let sealed = script::unchanged(file).and_then(|bytes| script::sealed(file, &bytes));
+        let sealed = script::unchanged(file, || self.renewal.advice(&self.host))
+            .and_then(|bytes| script::sealed(file, &bytes));
         let refused = |problem| ToolError::unavailable(format!("the tool {problem}"));
         sealed.map(Some).map_err(refused)
     }

@@ -249,14 +249,29 @@ impl Places {
         if access == Access::Write
             && let Some(place) = holds(&self.read_only)
         {
+            let why = if is_searched(&place) {
+                "a folder of the server's PATH, and programs may not change what the server starts: \
+                 start the server with a PATH without it, or grant another folder"
+            } else {
+                "which no program may change: grant another folder"
+            };
             return Err(format!(
-                "`{}` is granted for writing, but lies in `{place}`, which no program may change: \
-                 grant another folder",
+                "`{}` is granted for writing, but lies in `{place}`, {why}",
                 shown(path)
             ));
         }
         Ok(())
     }
+}
+
+/// Whether the server looks for programs in a folder.
+fn is_searched(folder: &str) -> bool {
+    let Some(search) = std::env::var_os("PATH") else { return false };
+    std::env::split_paths(&search).any(|own| {
+        own.is_absolute()
+            && (own == Path::new(folder)
+                || own.canonicalize().is_ok_and(|own| own == Path::new(folder)))
+    })
 }
 
 /// A path in one line.

@@ -12,6 +12,9 @@ pub(crate) fn private_dir(dir: &Path) -> io::Result<()> {
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
                 "; name one that this user may write to"
             }
+            io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => {
+                "; there is a file of that name: name a folder"
+            }
             _ => "",
         };
         let message = format!("the directory {}: {error}{what_to_do}", dir.display());

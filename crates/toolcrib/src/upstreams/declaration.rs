@@ -103,13 +103,12 @@ fn held(
     values: &mut Values<'_>,
 ) -> StdioServer {
     let unread = stdio.files.values().find(|file| file.digest.is_none());
-    if let Some(Err(reason)) = unread.map(|_| check_files(stdio, &declaration.origin.file, host)) {
+    if let Some(Err(reason)) = unread.map(|_| check_files(declaration, host)) {
         values.lacks(format!("it {reason}"));
     }
     let what: Vec<_> = stdio.files.values().filter_map(|file| file.digest.as_deref()).collect();
-    let (what, stdio, host) = (what.join(" "), stdio.clone(), host.clone());
-    let file = declaration.origin.file.clone();
-    server.check_start(what, move || check_files(&stdio, &file, &host))
+    let (what, declaration, host) = (what.join(" "), declaration.clone(), host.clone());
+    server.check_start(what, move || check_files(&declaration, &host))
 }
 
 fn remote(http: &HttpUpstream, values: &mut Values<'_>) -> HttpServer {

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use toolcrib::config::{Config, LoadedConfig, State};
-use toolcrib::control::ControlPlace;
+use toolcrib::control::{ControlPlace, running_servers};
 use toolcrib::core::policy::PolicyMode;
 use toolcrib::manifest::layers::Origin;
 use toolcrib::runners::Secrets;
@@ -30,7 +30,7 @@ pub(super) fn look(loaded: &LoadedConfig, findings: &mut Findings) {
             "set policy.mode to guarded",
         );
     }
-    server(config, findings);
+    server(loaded, findings);
 }
 
 fn file(loaded: &LoadedConfig, findings: &mut Findings) {
@@ -116,8 +116,13 @@ fn state(state: &State, findings: &mut Findings) {
             trouble,
             "state",
             format!(
-                "others may look into {shown} (mode {:03o}), so nothing that keeps state starts",
-                found.permissions().mode() & 0o777
+                "others may look into {shown} (mode {:03o}), so {}",
+                found.permissions().mode() & 0o777,
+                if state.is_default {
+                    "a server keeps state in memory, and commands do not find it"
+                } else {
+                    "nothing that keeps state starts"
+                }
             ),
             "use a directory of its own, or run chmod 700 on it",
         ),
@@ -230,8 +235,8 @@ fn secrets(config: &Config, findings: &mut Findings) {
     }
 }
 
-fn server(config: &Config, findings: &mut Findings) {
-    let server = &config.server;
+fn server(loaded: &LoadedConfig, findings: &mut Findings) {
+    let server = &loaded.config().server;
     let listen = &server.listen;
     let guard = match (&server.token, server.no_auth) {
         (_, true) => "no token is asked for",
@@ -251,7 +256,19 @@ fn server(config: &Config, findings: &mut Findings) {
         ),
         Ok(()) => findings.good("server", format!("{listen} is free, and {guard}")),
         Err(error) if error.is_taken() => {
-            findings.note("server", format!("{listen} is taken: a server runs there already"));
+            let servers =
+                ControlPlace::of(loaded).ok().and_then(|place| running_servers(&place).ok());
+            match servers.unwrap_or_default().first() {
+                Some(server) => findings.note(
+                    "server",
+                    format!("{listen} is taken, and the server {} runs with this config", server.pid),
+                ),
+                None => findings.warn(
+                    "server",
+                    format!("{listen} is taken, and no server runs with this config: another program holds it"),
+                    "end that program, or set another server.listen (or --listen)",
+                ),
+            }
         }
         Err(error) => findings.fail("server", error.to_string(), "set another server.listen"),
     }

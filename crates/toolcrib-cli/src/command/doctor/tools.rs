@@ -109,7 +109,7 @@ fn control_plane(started: &Started, findings: &mut Findings) {
         Err(reason) => findings.fail(
             "control plane",
             format!("programs in the workspace are unavailable: {reason}"),
-            "set workspace.root to a folder without settings, manifests and scripts",
+            "set workspace.root to a folder outside of what is named here",
         ),
     }
 }

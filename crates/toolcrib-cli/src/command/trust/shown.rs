@@ -1,23 +1,38 @@
 //! What an operator is shown before trusting a declaration: everything that decides what it can do.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use similar::TextDiff;
 use toolcrib::manifest::declaration::{
-    Declaration, SandboxSpec, UpstreamDeclaration, UpstreamTransport,
+    Declaration, NamedFile, SandboxSpec, UpstreamDeclaration, UpstreamTransport,
 };
+use toolcrib::manifest::lock::fields_of;
+use toolcrib::manifest::template::Template;
 
 use crate::approval::visible;
 
 /// Bytes of one file that are shown.
 const FILE_MAX: usize = 16 * 1024;
 
+/// Bytes of one file that are kept, to show later what has changed in it.
+const KEPT_MAX: usize = 1024 * 1024;
+
+/// How long a difference is looked for; after that, it is a coarser one.
+const DIFF_TIME: Duration = Duration::from_secs(2);
+
 /// Lines for a person, in which nothing is invisible.
 #[derive(Debug, Default)]
-pub(super) struct Shown(String);
+pub(super) struct Shown {
+    /// What is shown: long files are cut.
+    screen: String,
+    /// The same with whole files, which is recorded.
+    whole: String,
+}
 
 impl Shown {
     /// What decides what a tool can do.
@@ -28,18 +43,26 @@ impl Shown {
                 let words = command.argv.iter().map(|entry| super::shown(&json!(entry)));
                 shown.words(words);
                 shown.sandbox(&tool.sandbox, command.cwd.as_deref());
-                shown.environment(command.env.keys(), &command.pass_env);
+                shown.environment(&command.env, &command.pass_env);
                 let script = command.script.iter().map(|script| &script.path);
                 shown.files(script.chain(command.files.values().map(|file| &file.path)));
             }
             (None, Some(worker)) => {
                 shown.words(worker.argv.iter().cloned());
                 shown.sandbox(&tool.sandbox, None);
-                shown.environment(worker.env.keys(), &worker.pass_env);
+                shown.environment(&worker.env, &worker.pass_env);
                 shown.files(worker.files.values().map(|file| &file.path));
             }
             (None, None) => {}
         }
+        shown.declares(&tool.expanded());
+        shown
+    }
+
+    /// A declaration that runs nothing.
+    pub(super) fn of_declared(expanded: &Value) -> Self {
+        let mut shown = Self::default();
+        shown.declares(expanded);
         shown
     }
 
@@ -49,20 +72,43 @@ impl Shown {
         if let UpstreamTransport::Stdio(stdio) = &server.transport {
             shown.words(stdio.argv.iter().map(|word| super::shown(&json!(word))));
             shown.sandbox(&stdio.sandbox, stdio.cwd.as_deref());
-            shown.environment(stdio.env.keys(), &stdio.pass_env);
+            shown.environment(&stdio.env, &stdio.pass_env);
             shown.files(stdio.files.values().map(|file| &file.path));
         }
+        shown.declares(&server.expanded());
         shown
     }
 
-    /// The lines.
-    pub(super) fn into_text(self) -> String {
-        self.0
+    /// The lines as they are shown.
+    pub(super) fn screen(&self) -> &str {
+        &self.screen
+    }
+
+    /// The lines with whole files.
+    pub(super) fn whole(&self) -> &str {
+        &self.whole
+    }
+
+    fn push(&mut self, line: &str) {
+        self.screen.push_str(line);
+        self.whole.push_str(line);
+    }
+
+    /// Everything that the digest covers, a line for each value: secrets are there by their names.
+    fn declares(&mut self, expanded: &Value) {
+        self.push("  declares\n");
+        for (pointer, value) in fields_of(expanded) {
+            self.push(&format!(
+                "    {} = {}\n",
+                visible_line(&pointer),
+                visible_line(&value.to_string())
+            ));
+        }
     }
 
     fn line(&mut self, head: &str, value: &str) {
         if !value.is_empty() {
-            self.0.push_str(&format!("  {head:<8} {}\n", visible(value).replace('\n', "\\n")));
+            self.push(&format!("  {head:<8} {}\n", visible_line(value)));
         }
     }
 
@@ -81,8 +127,10 @@ impl Shown {
         self.line("cwd", &cwd.map(|cwd| cwd.display().to_string()).unwrap_or_default());
     }
 
-    fn environment<'n>(&mut self, env: impl Iterator<Item = &'n String>, pass_env: &[String]) {
-        self.line("env", &env.map(String::as_str).collect::<Vec<_>>().join(", "));
+    fn environment(&mut self, env: &BTreeMap<String, Template>, pass_env: &[String]) {
+        for (name, value) in env {
+            self.line("env", &format!("{name}={}", json!(value)));
+        }
         self.line("pass_env", &pass_env.join(", "));
     }
 
@@ -100,17 +148,38 @@ impl Shown {
             Err(error) => return self.line("file", &format!("{shown} (cannot be read: {error})")),
         };
         let Some(text) = text else {
-            return self.line("file", &format!("{shown} ({length} bytes, not text)"));
+            let digest = digest(path);
+            return self.line("file", &format!("{shown} ({length} bytes, not text, {digest})"));
         };
         self.line("file", &format!("{shown} ({length} bytes)"));
-        for line in text.lines() {
-            self.0.push_str(&format!("    | {}\n", visible(line)));
+        let short = &text[..text.floor_char_boundary(FILE_MAX)];
+        if short.len() < text.len() || (text.len() as u64) < length {
+            self.push(&format!("    {}\n", digest(path)));
         }
-        if (text.len() as u64) < length {
-            let left = length - text.len() as u64;
-            self.0.push_str(&format!("    … {left} more bytes: look at the file\n"));
-        }
+        cut(&mut self.screen, short, length);
+        cut(&mut self.whole, &text, length);
     }
+}
+
+/// Adds the beginning of a file of this length.
+fn cut(to: &mut String, text: &str, length: u64) {
+    for line in text.lines() {
+        to.push_str(&format!("    | {}\n", visible(line)));
+    }
+    let left = length.saturating_sub(text.len() as u64);
+    if left > 0 {
+        to.push_str(&format!("    … {left} more bytes: look at the file\n"));
+    }
+}
+
+/// The digest of a file, or that it has none.
+fn digest(path: &Path) -> String {
+    NamedFile::read(path).digest.unwrap_or_else(|| "unreadable".to_owned())
+}
+
+/// The text in one line.
+fn visible_line(text: &str) -> String {
+    visible(text).replace('\n', "\\n")
 }
 
 /// The length of a file and its beginning, if that is text.
@@ -120,7 +189,7 @@ fn beginning(path: &Path) -> std::io::Result<(u64, Option<String>)> {
         return Err(std::io::Error::other("it is not a regular file"));
     }
     let mut bytes = Vec::new();
-    File::open(path)?.take(FILE_MAX as u64).read_to_end(&mut bytes)?;
+    File::open(path)?.take(KEPT_MAX as u64).read_to_end(&mut bytes)?;
     let text = match String::from_utf8(bytes) {
         Ok(text) => Some(text),
         // The cut may be within a character.
@@ -137,7 +206,7 @@ fn beginning(path: &Path) -> std::io::Result<(u64, Option<String>)> {
 
 /// What has changed since it was trusted last: the lines that are different, with those around them.
 pub(super) fn difference(before: &str, now: &str) -> String {
-    let diff = TextDiff::from_lines(before, now);
+    let diff = TextDiff::configure().timeout(DIFF_TIME).diff_lines(before, now);
     diff.unified_diff().context_radius(2).header("trusted", "now").to_string()
 }
 
@@ -153,7 +222,7 @@ mod tests {
         std::fs::write(&path, format!("{text}{}", "y".repeat(100))).expect("a script");
         let mut shown = Shown::default();
         shown.file(&path);
-        let shown = shown.into_text();
+        let shown = shown.screen;
         let length = path.metadata().expect("it is").len();
         assert!(shown.contains(&format!("({length} bytes)")), "{shown}");
         assert!(shown.contains(r"echo \u{1b}[2K\u{202e}é"), "{shown}");

@@ -69,8 +69,7 @@ fn operation(endpoint: &Endpoint, generator: &mut SchemaGenerator) -> Value {
             let example: Value = example;
             content[request.media_type]["example"] = example;
         }
-        operation["requestBody"] =
-            json!({"required": !endpoint.body_optional, "content": content});
+        operation["requestBody"] = json!({"required": !endpoint.body_optional, "content": content});
     }
     operation
 }
@@ -113,7 +112,9 @@ fn meaning(status: u16) -> &'static str {
     match status {
         400 => "The body cannot be read.",
         401 => "No token, or a wrong one.",
-        403 => "The token lacks a right, a rule refuses the call, or `Host` or `Origin` is foreign.",
+        403 => {
+            "The token lacks a right, a rule refuses the call, or `Host` or `Origin` is foreign."
+        }
         404 => "There is no such thing here.",
         405 => "The path is asked for with another method.",
         406 => "The client accepts nothing that could be answered.",
@@ -126,7 +127,9 @@ fn meaning(status: u16) -> &'static str {
         429 => "Too often: `Retry-After` says when to come back.",
         500 => "A fault of the server or of the tool's own code: the log says more.",
         501 => "This server does not keep such things.",
-        503 => "It cannot be done now: the server stops, or the tool is unavailable, paused or busy.",
+        503 => {
+            "It cannot be done now: the server stops, or the tool is unavailable, paused or busy."
+        }
         504 => "The tool ran into its time limit.",
         _ => "What went wrong and what to do about it.",
     }

@@ -7,9 +7,7 @@ use std::os::fd::AsFd as _;
 use std::os::unix::fs::{MetadataExt as _, fchown};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{
-    AtFlags, FileType, Mode, OFlags, mkdirat, openat, renameat, statat, unlinkat,
-};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, mkdirat, openat, renameat, statat, unlinkat};
 use rustix::io::Errno;
 
 /// How often a name is tried that others make and remove at the same time.
@@ -189,4 +187,3 @@ fn refused(path: &Path, problem: &str) -> io::Error {
     let message = format!("{} {problem}", path.display());
     io::Error::new(io::ErrorKind::InvalidInput, message)
 }
-

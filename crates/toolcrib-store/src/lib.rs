@@ -23,9 +23,9 @@ mod schema;
 mod servers;
 mod spills;
 mod suspensions;
-mod trust;
 #[cfg(feature = "mcp")]
 mod tasks;
+mod trust;
 mod tx;
 mod worker;
 
@@ -41,9 +41,9 @@ pub use pins::{DatabasePins, PinnedTools};
 pub use runs::Runs;
 pub use spills::Spills;
 pub use suspensions::Suspensions;
-pub use trust::{TrustTable, Trusted};
 #[cfg(feature = "mcp")]
 pub use tasks::Tasks;
+pub use trust::{TrustTable, Trusted};
 
 /// A moment as it is stored; the end of all time for what is beyond SQLite's numbers.
 fn millis(time: Timestamp) -> i64 {

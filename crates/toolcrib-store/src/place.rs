@@ -120,9 +120,8 @@ pub(crate) fn is_there(dir: &Path) -> Result<bool, DatabaseError> {
 
 /// SQLite itself follows no link, but gives what is beside the database to the owner of the database.
 fn check_files(folder: &StateFolder, dir: &Path) -> Result<bool, DatabaseError> {
-    let is_there = |name: &str| {
-        folder.is_there(name).map_err(|error| file_failure(&dir.join(name), &error))
-    };
+    let is_there =
+        |name: &str| folder.is_there(name).map_err(|error| file_failure(&dir.join(name), &error));
     for beside in BESIDE {
         is_there(beside)?;
     }

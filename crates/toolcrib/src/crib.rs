@@ -114,9 +114,7 @@ impl Toolcrib {
     /// context of one request. The turn itself is the executor's to open.
     pub fn turn_options(&self) -> TurnOptions {
         self.refreshing.start(&self.executor);
-        TurnOptions::default()
-            .host_values(self.context.clone())
-            .services(self.services.clone())
+        TurnOptions::default().host_values(self.context.clone()).services(self.services.clone())
     }
 
     /// The calls that wait for approval, of every tenant and tool: listed, shown and decided on for

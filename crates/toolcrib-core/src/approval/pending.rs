@@ -197,7 +197,8 @@ impl Approvals {
         };
         for one in store.all().await?.iter().filter(of_them) {
             let Err(reason) = self.turn.state.caller_now(one) else { continue };
-            if !self.turn.state.knows_caller(one) && store.waits_elsewhere(one.id()).await?.is_some()
+            if !self.turn.state.knows_caller(one)
+                && store.waits_elsewhere(one.id()).await?.is_some()
             {
                 // The server in which it waits decides what its client may do.
                 continue;

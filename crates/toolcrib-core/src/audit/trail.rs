@@ -84,8 +84,8 @@ impl AuditTrail {
         let tool = call.tool.map_or(UNKNOWN_TOOLS, |(entry, _)| entry.name());
         let id = call.mask.text(call.id);
         let session = call.session.map(|session| call.mask.text(session));
-        let mut record = AuditRecord::new((self.clock)(), id, tool)
-            .with_caller(call.values, session.as_deref());
+        let mut record =
+            AuditRecord::new((self.clock)(), id, tool).with_caller(call.values, session.as_deref());
         if let Some((entry, fingerprint)) = call.tool {
             record.source = Some(entry.source.to_string());
             record.version = entry.definition.version().map(str::to_owned);

@@ -256,9 +256,8 @@ impl<'a> PipelineRun<'a> {
         let state = self.state();
         let Some(session) = state.session.as_deref() else { return false };
         let arguments = || Fingerprint::of_arguments(arguments);
-        let holds = |own| {
-            state.shared.approvals.holds(self.approved(slot, session, own), arguments)
-        };
+        let holds =
+            |own| state.shared.approvals.holds(self.approved(slot, session, own), arguments);
         holds(false) || state.may_approve && holds(true)
     }
 

@@ -89,7 +89,8 @@ fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<usize>, D:
     });
     let fits = whole.filter(|whole| *whole <= CONCURRENCY_MAX);
     let fits = fits.and_then(|whole| usize::try_from(whole).ok());
-    let problem = || D::Error::custom(format!("a whole number of at most {CONCURRENCY_MAX} is expected"));
+    let problem =
+        || D::Error::custom(format!("a whole number of at most {CONCURRENCY_MAX} is expected"));
     fits.map(Some).ok_or_else(problem)
 }
 

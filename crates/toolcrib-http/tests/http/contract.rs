@@ -162,8 +162,10 @@ async fn bodies_that_the_document_allows_are_accepted_and_others_refused() {
 async fn parameters_that_the_document_allows_are_accepted_and_others_refused() {
     let server = start(config()).await;
     let document = document(&server).await;
-    let texts =
-        ["", " ", "x", "greet", "0", "1", "-1", "1000", "1001", "100000", "100001", "1.5", "true", "false"];
+    let texts = [
+        "", " ", "x", "greet", "0", "1", "-1", "1000", "1001", "100000", "100001", "1.5", "true",
+        "false",
+    ];
     let mut asked = 0;
     // Each operation has keys of its own: one that was used for another request is refused.
     let letters = '!'..;
@@ -227,7 +229,12 @@ async fn parameters_that_the_document_allows_are_accepted_and_others_refused() {
                 let reply = ask.json(&example).with(name, text).send().await;
                 // A header loses the blanks around it, and one that is empty then is another matter.
                 let allowed = validator.is_valid(&json!(text.trim()));
-                assert_eq!(!is_refused(&reply), allowed, "{path}: {name}: {text:?}: {}", reply.body);
+                assert_eq!(
+                    !is_refused(&reply),
+                    allowed,
+                    "{path}: {name}: {text:?}: {}",
+                    reply.body
+                );
                 asked += 1;
             }
         }

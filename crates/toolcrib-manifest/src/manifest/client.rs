@@ -101,8 +101,7 @@ pub(super) fn is_client(
     limits: Option<&Fields<'_>>,
     findings: &mut Findings<'_>,
 ) -> bool {
-    let declared =
-        |entry: &&Entry| is_mapping(entry) || fields.flag("client") == Some(true);
+    let declared = |entry: &&Entry| is_mapping(entry) || fields.flag("client") == Some(true);
     let Some(client) = fields.entry("client").filter(declared) else {
         return false;
     };

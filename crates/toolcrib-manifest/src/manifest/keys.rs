@@ -4,8 +4,8 @@ use toolcrib_tool::{Approval, Dedupe, ErrorKind, IconTheme, TaskMode};
 
 use crate::declaration::{HttpMethod, SandboxProfile};
 use crate::fields::Expected::{
-    Any, Bool, Choice, Duration, FlagOrMapping, Integer, List, Mapping, MappingLike, Rate, Schema, Size, Text,
-    TextMapping, Texts,
+    Any, Bool, Choice, Duration, FlagOrMapping, Integer, List, Mapping, MappingLike, Rate, Schema,
+    Size, Text, TextMapping, Texts,
 };
 #[cfg(not(feature = "cel"))]
 use crate::fields::not_yet;

@@ -15,8 +15,8 @@ use tokio_util::sync::CancellationToken;
 use toolcrib_core::clock::{Clock as _, SystemClock};
 use toolcrib_tool::ErrorKind;
 
-use super::store::{EndedTask, FoundTask, FoundTaskState, StoredTask, TaskStore, TaskStoreError};
 use super::TaskOptions;
+use super::store::{EndedTask, FoundTask, FoundTaskState, StoredTask, TaskStore, TaskStoreError};
 use crate::asking::Questions;
 
 /// How often clients are asked to look, in milliseconds.

@@ -66,7 +66,8 @@ async fn a_call_of_another_servers_client_is_approved_where_it_waits() {
     approvals(&other).deny_revoked(&["stdio".into()]).await.expect("it works");
     assert_eq!(approvals(&own).list().await.expect("it works").len(), 1, "it still waits");
 
-    let decided = approvals(&own).decide(call.id(), Decision::approve()).await.expect("it is its own");
+    let decided =
+        approvals(&own).decide(call.id(), Decision::approve()).await.expect("it is its own");
     let settled = decided.outcome(Duration::from_secs(20)).await.expect("it ends");
     assert!(settled.result().expect("it is done").is_success());
 }

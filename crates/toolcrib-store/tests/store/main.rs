@@ -7,8 +7,8 @@ mod answers;
 mod conformance;
 mod elsewhere;
 mod fixture;
-mod links;
 mod full_disk;
+mod links;
 mod opening;
 #[cfg(feature = "mcp")]
 mod pins;

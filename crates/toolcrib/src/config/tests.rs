@@ -323,12 +323,15 @@ fn a_path_may_begin_in_the_home_folder() {
 async fn a_toolset_has_values_for_the_context_of_its_calls() {
     use toolcrib_tool::{ContextValues, Layer, Source, ToolDefinition, ToolEntry, tool_fn};
 
-    let definition = ToolDefinition::builder("where").description("Say it.").build().expect("valid");
+    let definition =
+        ToolDefinition::builder("where").description("Say it.").build().expect("valid");
     let body = tool_fn(|_: serde_json::Value, cx: toolcrib_tool::CallContext| async move {
-        let value = |key| cx.value(key).and_then(serde_json::Value::as_str).unwrap_or("-").to_owned();
+        let value =
+            |key| cx.value(key).and_then(serde_json::Value::as_str).unwrap_or("-").to_owned();
         format!("{} {} {}", value("cluster"), value("region"), value("user"))
     });
-    let text = "context: {cluster: dev, region: eu}\ntoolsets: {s: {context: {cluster: stage, user: x}}}";
+    let text =
+        "context: {cluster: dev, region: eu}\ntoolsets: {s: {context: {cluster: stage, user: x}}}";
     let crib = crate::Toolcrib::builder()
         .settings(&config(text))
         .entry(ToolEntry::new(definition, std::sync::Arc::new(body), Source::new(Layer::Host, "t")))

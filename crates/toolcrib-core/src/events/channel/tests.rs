@@ -370,7 +370,8 @@ async fn what_a_reader_left_behind_waits_in_the_store_of_outputs() {
     let speaker = channel.speaker(0);
     speaker.speak("first").await;
     drop(reader);
-    let words: Vec<String> = (0..3_000).map(|number| format!("{number}: {}", "é".repeat(150))).collect();
+    let words: Vec<String> =
+        (0..3_000).map(|number| format!("{number}: {}", "é".repeat(150))).collect();
     for text in &words {
         speaker.speak(text).await;
         tokio::task::yield_now().await;

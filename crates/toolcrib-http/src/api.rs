@@ -92,7 +92,7 @@ impl Api {
             drop(pass);
             done
         };
-        let done = self.0.tasks.spawn(work.instrument(Span::current())).await;
+        let done = self.0.tasks.spawn(Box::pin(work.instrument(Span::current()))).await;
         done.map_err(|error| Problem::internal("the request could not be finished", &error))
     }
 

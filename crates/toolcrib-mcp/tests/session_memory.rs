@@ -1,5 +1,7 @@
 //! What sessions cost that their clients left: in a process of its own, so that nothing else is measured.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::sync::Arc;
 
 use bytes::Bytes;

@@ -100,7 +100,7 @@ impl Door for Fake {
         true
     }
 
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "fake"
     }
 

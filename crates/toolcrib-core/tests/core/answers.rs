@@ -57,7 +57,8 @@ async fn the_key_is_the_tool_its_arguments_injected_values_and_identity_and_noth
 
 #[tokio::test]
 async fn an_answer_that_depends_on_more_than_its_key_is_kept_only_where_the_tool_shares_it() {
-    let looks: [(&str, fn(&CallContext) -> String); 6] = [
+    type Look = fn(&CallContext) -> String;
+    let looks: [(&str, Look); 6] = [
         ("session", |cx| format!("{:?}", cx.session())),
         ("service", |cx| format!("{:?}", cx.service::<String>())),
         ("files", |cx| format!("{} files", cx.files().len())),

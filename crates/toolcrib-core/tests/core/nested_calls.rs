@@ -15,7 +15,7 @@ use toolcrib_core::suspension::{
 use toolcrib_core::{Answer, Executor, Turn, TurnOptions};
 use toolcrib_tool::{
     Approval, CallContext, ContextValues, ErrorKind, InputRequest, ToolCall, ToolEntry,
-    ToolOutcome, ToolOutput, tool_fn,
+    ToolOutcome, ToolOutput, ToolResult, tool_fn,
 };
 
 use crate::harness::{define, entry, registry, source, turn};
@@ -70,7 +70,7 @@ impl Host {
     }
 }
 
-fn handed_on(tool: &str, arguments: Value) -> ToolCall {
+fn handed_on(tool: &str, arguments: &Value) -> ToolCall {
     ToolCall::new("call_1", "tool_call", json!({"name": tool, "arguments": arguments}))
 }
 
@@ -95,7 +95,7 @@ async fn resolved(turn: &Turn, waiting: &Suspension, resolution: Resolution) -> 
 async fn a_call_that_is_handed_on_waits_and_is_answered_with_the_answer_of_the_other() {
     let host = Host::new();
     let turn = host.turn();
-    let call = || handed_on("remove", json!({"path": "build"}));
+    let call = || handed_on("remove", &json!({"path": "build"}));
     let waiting = suspended(&turn, call()).await;
     // Under the caller's own id, and once; what is asked about is the tool that would run.
     assert_eq!((waiting.call_id(), waiting.tool()), ("call_1", "remove"));
@@ -123,7 +123,7 @@ async fn a_call_that_is_handed_on_waits_and_is_answered_with_the_answer_of_the_o
 #[tokio::test]
 async fn what_is_written_down_of_it_is_all_that_another_process_needs() {
     let host = Host::new();
-    let waiting = suspended(&host.turn(), handed_on("remove", json!({"path": "build"}))).await;
+    let waiting = suspended(&host.turn(), handed_on("remove", &json!({"path": "build"}))).await;
     let text = serde_json::to_string(&waiting).expect("JSON");
     let read: Suspension = serde_json::from_str(&text).expect("what was written is read");
     assert_eq!(read, waiting);
@@ -137,10 +137,10 @@ async fn what_is_written_down_of_it_is_all_that_another_process_needs() {
 async fn questions_and_client_tools_behind_a_call_that_is_handed_on_wait_too() {
     let host = Host::new();
     let turn = host.turn();
-    let question = suspended(&turn, handed_on("greet", json!({}))).await;
+    let question = suspended(&turn, handed_on("greet", &json!({}))).await;
     let answer = Resolution::Answer(json!({"name": "Ada"}));
     assert_eq!(resolved(&turn, &question, answer).await, "Hello, Ada!");
-    let run = Run::start(&turn, vec![handed_on("pick", json!({}))]).await;
+    let run = Run::start(&turn, vec![handed_on("pick", &json!({}))]).await;
     let mut run = run.expect("there is randomness");
     assert_eq!(run.state(), RunState::RequiresAction);
     run.submit(&turn, vec![Submission::new("call_1", "a.txt")]).await.expect("it waits for that");
@@ -151,7 +151,7 @@ async fn questions_and_client_tools_behind_a_call_that_is_handed_on_wait_too() {
 #[tokio::test]
 async fn whoever_approves_from_elsewhere_decides_on_the_tool_that_runs() {
     let host = Host::new();
-    let waiting = suspended(&host.turn(), handed_on("remove", json!({"path": "build"}))).await;
+    let waiting = suspended(&host.turn(), handed_on("remove", &json!({"path": "build"}))).await;
     let approvals = host.executor.approvals(TurnOptions::default());
     let [request] = &approvals.list().await.expect("it is in memory")[..] else {
         panic!("one call waits")
@@ -169,7 +169,7 @@ async fn whoever_approves_from_elsewhere_decides_on_the_tool_that_runs() {
 #[tokio::test]
 async fn a_tool_that_changes_while_its_call_waits_is_not_gone_on_with() {
     let host = Host::new();
-    let waiting = suspended(&host.turn(), handed_on("remove", json!({"path": "build"}))).await;
+    let waiting = suspended(&host.turn(), handed_on("remove", &json!({"path": "build"}))).await;
     let mut next = toolcrib_core::RegistryBuilder::new();
     let body = tool_fn(|_: Value, _| async { "something else" });
     let _ = next.register(entry(define("remove").approval(Approval::Always), body));
@@ -190,7 +190,7 @@ async fn a_call_that_any_other_tool_makes_fails_before_anything_is_kept() {
     assert_eq!(result.error_kind(), Some(ErrorKind::RequiresApproval));
     assert!(result.text().contains("Call `remove` itself"), "{}", result.text());
     // Through tool_call it is no different: what `clean` did before would be done twice.
-    let Answer::Done(result) = host.turn().start(handed_on("clean", json!({}))).await else {
+    let Answer::Done(result) = host.turn().start(handed_on("clean", &json!({}))).await else {
         panic!("its maker cannot wait with it")
     };
     assert_eq!(result.error_kind(), Some(ErrorKind::RequiresApproval));
@@ -250,7 +250,7 @@ async fn a_tool_that_runs_alone_does_so_whoever_calls_it() {
     ] {
         let answers = tokio::time::timeout(Duration::from_secs(10), turn.call_batch(calls));
         let answers = answers.await.expect("no two wait for each other");
-        assert!(answers.iter().all(|answer| answer.is_success()));
+        assert!(answers.iter().all(ToolResult::is_success));
         assert_eq!(beside.most_beside_alone.load(Ordering::SeqCst), 0);
     }
 }

@@ -262,7 +262,7 @@ pub(crate) async fn decide(
     let approvals = approvals(&client)?;
     // A decision is not left halfway because whoever made it has hung up.
     let own = api.clone();
-    let work = async move {
+    let deciding = async move {
         let decided = own.to_the_end(async move {
             let decided = approvals.decide(&id, decision).await?;
             tracing::info!(approver = &*client.name, approval = %id, "a waiting call was decided on");
@@ -272,7 +272,7 @@ pub(crate) async fn decide(
         let decided: Result<Response, Problem> = decided.await.and_then(|decided| decided);
         decided.into_response()
     };
-    api.idempotency().once_if(&api, request, Box::pin(work)).await
+    api.idempotency().once_if(&api, request, Box::pin(deciding)).await
 }
 
 /// What the client may decide on: an operator sees the calls of all tenants.

@@ -225,7 +225,7 @@ pub(crate) async fn show(
     Extension(client): Extension<Arc<Client>>,
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
-    done(&api, client, &id, Deed::Look).await
+    Box::pin(done(&api, client, &id, Deed::Look)).await
 }
 
 pub(crate) async fn submit(
@@ -272,7 +272,7 @@ pub(crate) async fn remove(
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
     let store = store(&api)?;
-    let last = done(&api, client, &id, Deed::Cancel).await?;
+    let last = Box::pin(done(&api, client, &id, Deed::Cancel)).await?;
     let id: RunId = id.parse().map_err(|_| unknown())?;
     store.remove(&id).await?;
     Ok(last)
@@ -295,7 +295,7 @@ async fn done_once(
     deed: Deed,
 ) -> Result<Response, Problem> {
     let own = api.clone();
-    let work = async move { done(&own, client, &id, deed).await.into_response() };
+    let work = async move { Box::pin(done(&own, client, &id, deed)).await.into_response() };
     api.idempotency().once_if(api, request, Box::pin(work)).await
 }
 
@@ -327,7 +327,7 @@ async fn refreshed(run: &mut Run, turn: &Turn, store: &dyn RunStore) -> Result<(
 async fn done(api: &Api, client: Arc<Client>, id: &str, deed: Deed) -> Result<Response, Problem> {
     let store = store(api)?;
     let id: RunId = id.parse().map_err(|_| unknown())?;
-    api.to_the_end(async move {
+    api.to_the_end(Box::pin(async move {
         let record = store.load(&id).await?.ok_or_else(unknown)?;
         let mut run = Run::from_record(record);
         let turn = turn_of(&client, &run);
@@ -344,7 +344,7 @@ async fn done(api: &Api, client: Arc<Client>, id: &str, deed: Deed) -> Result<Re
                 Deed::Cancel => run.cancel(&turn).await,
             }
         });
-        let outcome = outcome.await;
+        let outcome = Box::pin(outcome).await;
         // Whatever went wrong: what was done before is kept, and time goes on.
         run.expire(&turn).await?;
         if run.record() != &before {
@@ -352,6 +352,6 @@ async fn done(api: &Api, client: Arc<Client>, id: &str, deed: Deed) -> Result<Re
         }
         outcome?;
         Ok(json(StatusCode::OK, &RunBody::from(&run)))
-    })
+    }))
     .await?
 }

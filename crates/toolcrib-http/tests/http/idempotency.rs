@@ -140,7 +140,7 @@ async fn a_client_at_its_bound_of_keys_is_told_when_there_is_room_and_others_are
     };
     assert_eq!(ask("bob", 0).send().await.status, 200);
     let mut refused = None;
-    for key in 0..crate::fixture::KEYS + 1 {
+    for key in 0..=crate::fixture::KEYS {
         let answer = ask("ada", key).send().await;
         if answer.status != 200 {
             refused = Some((key, answer));

@@ -105,7 +105,7 @@ pub(super) fn reaches_exposed(path: &Path, host: &RunnerHost) -> bool {
     let is_exposed = |path: &PathBuf| {
         let meets = |place: &&str| path.starts_with(place) || Path::new(place).starts_with(path);
         let public = PUBLIC.iter().any(|place| path.starts_with(place)) || is_public_in_proc(path);
-        (SECRET.iter().any(|place| meets(place)) && !public) || is_control_socket(path)
+        (SECRET.iter().any(meets) && !public) || is_control_socket(path)
     };
     !is_in_workspace(path, host) && spellings(path).iter().any(is_exposed)
 }

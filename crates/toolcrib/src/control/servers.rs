@@ -125,7 +125,7 @@ fn servers_in(folder: &Path) -> io::Result<Vec<RunningServer>> {
             let _ = fs::remove_file(&found);
         } else if let Ok(socket) = socket {
             let client = OwnerClient::new(socket.clone()).owner(owner);
-            servers.push(RunningServer { pid, client, socket });
+            servers.push(RunningServer { pid, socket, client });
         }
     }
     Ok(servers)

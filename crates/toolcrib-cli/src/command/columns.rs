@@ -107,7 +107,7 @@ mod tests {
             ["b", "Short.", "tools.d/b.yaml:1"].map(str::to_owned).to_vec(),
         ];
         fit(&heads, &mut rows, 1, 60);
-        assert_eq!(rows[0][1], "word word word word word word wor\u{2026}");
+        assert_eq!(rows[0][1], "word word word word word word word\u{2026}");
         assert_eq!(rows[1][1], "Short.");
         let line = rows[0].iter().map(|cell| cell.chars().count() + GAP).sum::<usize>();
         assert!(line - GAP <= 60, "{line}");

@@ -159,6 +159,7 @@ fn same(text: String) -> (String, String) {
     (text.clone(), text)
 }
 
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn cases() -> Vec<Case> {
     let case = |name, right, wrong, texts| Case { name, right, wrong, texts, constrained: false };
     let n = |schema: Value| json!({"properties": {"n": schema}});

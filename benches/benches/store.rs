@@ -1,6 +1,8 @@
 //! `store/<where>/<calls that wait>`: a call that is suspended and taken again, while so many others
 //! wait. The time must not grow with their number.
 
+#![expect(clippy::expect_used, reason = "a bench that cannot be set up fails")]
+
 use std::time::Instant;
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};

@@ -3,6 +3,8 @@
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::crib::{Crib, run};
 use crate::running::until;
@@ -199,8 +201,14 @@ fn a_server_for_the_network_says_what_it_is_bound_to_and_that_there_is_no_tls() 
         started["bound"].as_str().is_some_and(|bound| bound.starts_with("0.0.0.0:")),
         "{started}"
     );
-    let said = fs::read_to_string(errors).expect("it is written");
-    for part in ["0.0.0.0:", "has no TLS", "`server.allowed_hosts`"] {
-        assert!(said.contains(part), "{part}: {said}");
+    // The log is written by a thread of its own.
+    let parts = ["0.0.0.0:", "has no TLS", "`server.allowed_hosts`"];
+    let said = || fs::read_to_string(&errors).expect("it is written");
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while !parts.iter().all(|part| said().contains(part)) && Instant::now() < deadline {
+        thread::sleep(Duration::from_millis(10));
+    }
+    for part in parts {
+        assert!(said().contains(part), "{part}: {}", said());
     }
 }

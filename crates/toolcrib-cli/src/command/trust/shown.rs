@@ -1,6 +1,7 @@
 //! What an operator is shown before trusting a declaration: everything that decides what it can do.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -152,7 +153,8 @@ impl Shown {
             return self.line("file", &format!("{shown} ({length} bytes, not text, {digest})"));
         };
         self.line("file", &format!("{shown} ({length} bytes)"));
-        let short = &text[..text.floor_char_boundary(FILE_MAX)];
+        let end = (0..=FILE_MAX.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
+        let short = &text[..end.unwrap_or_default()];
         if short.len() < text.len() || (text.len() as u64) < length {
             self.push(&format!("    {}\n", digest(path)));
         }
@@ -164,11 +166,12 @@ impl Shown {
 /// Adds the beginning of a file of this length.
 fn cut(to: &mut String, text: &str, length: u64) {
     for line in text.lines() {
-        to.push_str(&format!("    | {}\n", visible(line)));
+        // Writing to a text does not fail.
+        let _ = writeln!(to, "    | {}", visible(line));
     }
     let left = length.saturating_sub(text.len() as u64);
     if left > 0 {
-        to.push_str(&format!("    … {left} more bytes: look at the file\n"));
+        let _ = writeln!(to, "    … {left} more bytes: look at the file");
     }
 }
 

@@ -94,7 +94,7 @@ impl TurnOptions {
     /// set an approver, on the turn or on the executor.
     ///
     /// Without the right nobody is asked: no approver is called, no client is shown a question, and
-    /// [`Turn::resolve`] accepts no approval. A call that needs approval is suspended for somebody
+    /// [`Turn::resolve`](crate::Turn::resolve) accepts no approval. A call that needs approval is suspended for somebody
     /// else to decide on, or denied where suspended calls are not kept. Calls made by running calls
     /// belong to the same turn, so they never have more rights than their parent.
     ///
@@ -123,7 +123,7 @@ impl TurnOptions {
     }
 
     /// Sets whether a call that waits for approval can be joined by the same call made again
-    /// ([`Turn::same_call`]). For clients that can ask after a waiting call in no other way.
+    /// ([`Turn::same_call`](crate::Turn::same_call)). For clients that can ask after a waiting call in no other way.
     /// Default: no.
     #[must_use]
     pub fn joinable(mut self, joinable: bool) -> Self {

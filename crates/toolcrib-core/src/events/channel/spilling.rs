@@ -16,8 +16,8 @@ const PAGE_BYTES: usize = 256 * 1024;
 const WRITING_MAX: usize = 4;
 
 /// Keeps events of one channel in a [`SpillStore`], for one owner: under its bounds for that identity,
-/// and as long as it keeps outputs. At most [`PAGE_BYTES`] of them wait in memory to be written, and at
-/// most [`WRITING_MAX`] times as much is being written.
+/// and as long as it keeps outputs. At most 256 KiB of them wait in memory to be written, and at
+/// most four times as much is being written.
 ///
 /// What the store refuses or has forgotten is lost, which the reader is told.
 pub struct SpillOverflow {

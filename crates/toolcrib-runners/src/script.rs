@@ -162,8 +162,9 @@ mod tests {
         assert!(start(&unread, true, String::new).unwrap_err().contains("has changed since"));
 
         fs::write(&file, "#!/bin/sh\necho 2\n").unwrap();
-        let refused = start(&loaded, true, String::new).unwrap_err();
-        assert!(refused.contains("`toolcrib reload` takes it up"), "{refused}");
+        let renewal = || "`toolcrib trust` takes it up".to_owned();
+        let refused = start(&loaded, true, renewal).unwrap_err();
+        assert!(refused.ends_with("`toolcrib trust` takes it up"), "{refused}");
         assert!(start(&loaded, false, String::new).is_ok());
 
         fs::write(&file, "#!/bin/sh\necho 1\n").unwrap();

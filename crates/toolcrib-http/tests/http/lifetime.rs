@@ -52,7 +52,7 @@ async fn a_taken_port_is_told_with_what_to_do() {
     let taken = first.local_addr().unwrap();
     let error = bind(ServerConfig { listen: taken.into(), ..config() }).await.unwrap_err();
     let text = error.to_string();
-    assert!(text.contains(&taken.to_string()) && text.contains("port 0"), "{text}");
+    assert!(text.contains(&taken.to_string()) && text.contains("`server.listen`"), "{text}");
 }
 
 #[tokio::test]

@@ -217,6 +217,10 @@ fn a_client_that_is_removed_or_added_is_told_in_one_line() {
     assert!(run.stdout.contains("config: client bob added\n"), "{run:?}");
     assert!(!run.stdout.contains("server.tokens"), "{run:?}");
     assert_eq!(call(&http, "bob"), 200);
+    config(&crib, &[("ada", ""), ("agent", ", rights: [call, observe]")], "");
+    let back = crib.run(&["reload"]);
+    assert!(back.stdout.contains("config: client agent added\n"), "{back:?}");
+    assert!(!back.stdout.contains("server.tokens"), "{back:?}");
 }
 
 #[test]

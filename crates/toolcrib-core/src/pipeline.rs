@@ -345,6 +345,15 @@ impl<'a> PipelineRun<'a> {
     ) -> Result<ToolOutput, Leave> {
         let interrupts = self.interrupts;
         let (started, definition) = (self.started, slot.map(|slot| &*slot.entry.definition));
+        // Counted first: a call that is interrupted before its first station is a call, too.
+        let statistics = &self.state().shared.statistics;
+        match slot {
+            None => statistics.unknown(),
+            Some(slot) => {
+                let counted = statistics.begin(&slot.entry.definition, started.into_std());
+                self.counted = Some(counted);
+            }
+        }
         let prepared = interrupts.unless_interrupted(self.prepare(slot, raw)).await;
         let prepared = prepared.unwrap_or_else(|interruption| {
             Err(interruption.error(Reached::Nothing, started, definition).into())
@@ -380,11 +389,9 @@ impl<'a> PipelineRun<'a> {
     ) -> Result<Prepared<'a>, Leave> {
         let (turn, state) = (self.turn, self.state());
         let Some(slot) = slot else {
-            state.shared.statistics.unknown();
             return Err(checks::unknown(turn, self.name).into());
         };
         let definition = &slot.entry.definition;
-        self.counted = Some(state.shared.statistics.begin(definition, self.started.into_std()));
         if let Some(outcome) = self.decided(slot) {
             return Ok(Prepared::Answered(outcome));
         }

@@ -204,9 +204,8 @@ impl Followed {
         let (added_clients, removed_clients) =
             (clients_only_in(&next, &self.running), clients_only_in(&self.running, &next));
         // Of a removed client also what was empty, which is no change.
-        let is_removed = |key: &String| {
-            removed_clients.iter().any(|name| client_of(key) == Some(name.as_str()))
-        };
+        let is_removed =
+            |key: &String| removed_clients.iter().any(|name| client_of(key) == Some(name.as_str()));
         self.running.retain(|key, _| !changed.contains(key) && !is_removed(key));
         self.running.extend(next.into_iter().filter(|(key, _)| changed.contains(key)));
         let is_told = |key: &String| {

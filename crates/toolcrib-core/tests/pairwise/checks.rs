@@ -435,8 +435,14 @@ fn outputs_fit_their_budget(story: &Story, problems: &mut Vec<String>) {
         for Told { end, .. } in told {
             let End::Done(result) = end else { continue };
             let chars = result.text().chars().count();
-            // The marker and what to do next come on top.
-            if chars > BUDGET + 600 {
+            // The marker and what to do next come on top. A message has room of its own, and of wrong
+            // arguments twenty problems are listed, each of a bounded length.
+            let most = match result.error().map(ToolError::kind) {
+                None => BUDGET + 600,
+                Some(ErrorKind::InvalidArgs) => 5_000,
+                Some(_) => 1_600,
+            };
+            if chars > most {
                 problems.push(format!("{id}: {chars} characters of text"));
             }
         }

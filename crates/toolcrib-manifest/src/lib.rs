@@ -30,5 +30,5 @@ pub use diagnostic::{Diagnostic, Severity};
 pub use document::{FILE_MAX_BYTES, Format};
 pub use environment::is_dangerous_env;
 pub use fix::{Applied, Fix, Fixed, fix_str};
-pub use lint::{Place, Remark, lint_str};
+pub use lint::{Known, Place, Remark, lint_str, lint_with};
 pub use manifest::{FORMAT_VERSION, Loaded, load_str, manifest_schema};

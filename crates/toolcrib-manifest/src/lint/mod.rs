@@ -2,6 +2,7 @@
 //! be better, and what others would make of it.
 
 mod hidden;
+mod known;
 mod schemas;
 mod tools;
 mod words;
@@ -13,6 +14,8 @@ use crate::diagnostic::{Diagnostic, Findings, Severity};
 use crate::document::{Entry, Node, NodeValue};
 use crate::manifest::{Loaded, load_and};
 use crate::source::{Lines, Span, first_line};
+
+pub use known::Known;
 
 /// Something to be said of a tool by somebody who knows more than its file, such as what a model's
 /// provider makes of it.
@@ -57,6 +60,17 @@ pub fn lint_str(
     text: &str,
     remarks: &dyn Fn(&ToolDefinition) -> Vec<Remark>,
 ) -> Loaded {
+    lint_with(file, text, &Known::default(), remarks)
+}
+
+/// The same with what is known beside the file: the config's secrets and limits, and the disk.
+pub fn lint_with(
+    file: &str,
+    text: &str,
+    known: &Known,
+    remarks: &dyn Fn(&ToolDefinition) -> Vec<Remark>,
+) -> Loaded {
+    let _ = known;
     load_and(file, text, |root, declarations, findings| {
         hidden::check_text(findings);
         let lines = Lines::new(findings.text);

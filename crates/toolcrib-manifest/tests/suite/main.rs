@@ -12,6 +12,7 @@ mod layers;
 mod loading;
 mod lock;
 mod memory;
+mod mistakes;
 mod policies;
 mod robustness;
 mod schemas;

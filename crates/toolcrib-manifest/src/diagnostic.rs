@@ -7,6 +7,7 @@ use annotate_snippets::{
 };
 use serde_json::{Value, json};
 
+pub(crate) use crate::findings::Findings;
 use crate::fix::Fix;
 use crate::source::{Span, first_line, line_column, without_bom};
 
@@ -274,64 +275,6 @@ impl Diagnostic {
                 .collect();
         }
         value
-    }
-}
-
-/// The diagnostics of one file, while it is being checked.
-#[derive(Debug)]
-pub(crate) struct Findings<'t> {
-    /// The text, without a byte order mark.
-    pub(crate) text: &'t str,
-    list: Vec<Diagnostic>,
-}
-
-/// A file with more problems than this has one cause, not many: the rest is not listed.
-const FINDINGS_MAX: usize = 1_000;
-
-impl<'t> Findings<'t> {
-    pub(crate) fn new(text: &'t str) -> Self {
-        Self { text, list: Vec::new() }
-    }
-
-    pub(crate) fn add(&mut self, diagnostic: Diagnostic) {
-        let is_error = diagnostic.severity == Severity::Error;
-        // The first error always has a place: it decides whether the file is loaded.
-        if !self.is_full() || (is_error && !self.has_errors()) {
-            self.list.push(diagnostic);
-        }
-    }
-
-    pub(crate) fn add_all(&mut self, diagnostics: impl IntoIterator<Item = Diagnostic>) {
-        diagnostics.into_iter().for_each(|diagnostic| self.add(diagnostic));
-    }
-
-    pub(crate) fn leave_out_hints(&mut self) {
-        self.list.retain(|found| found.severity != Severity::Hint);
-    }
-
-    /// Whether more would not be listed anyway, so that looking for more can stop.
-    pub(crate) fn is_full(&self) -> bool {
-        self.list.len() >= FINDINGS_MAX
-    }
-
-    pub(crate) fn has_errors(&self) -> bool {
-        self.list.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
-    }
-
-    /// All diagnostics in the order of the text, each once.
-    pub(crate) fn finish(mut self) -> Vec<Diagnostic> {
-        for diagnostic in &mut self.list {
-            diagnostic.span = crate::source::clamp(self.text, &diagnostic.span);
-            for (span, _) in &mut diagnostic.secondary {
-                *span = crate::source::clamp(self.text, span);
-            }
-        }
-        self.list.sort_by_key(|diagnostic| diagnostic.span.start);
-        // An aliased block is checked at every use and reported once.
-        let mut seen = std::collections::HashSet::new();
-        self.list
-            .retain(|found| seen.insert((found.span.clone(), found.code, found.message.clone())));
-        self.list
     }
 }
 

@@ -99,8 +99,14 @@ impl<'n> Fields<'n> {
         let mut fields = Self { span: node.span.clone(), good: Vec::new(), refused: Vec::new() };
         for entry in entries {
             let Some(key) = keys.table.iter().find(|key| key.name == entry.key) else {
-                if !entry.key.starts_with("x-") && !findings.is_full() {
-                    findings.add(keys.unknown(entry, entries, findings.text));
+                if !entry.key.starts_with("x-") {
+                    let unknown = keys.unknown(entry);
+                    // Looking for what was meant takes time that a counted problem is not worth.
+                    findings.add(if findings.lists_errors() {
+                        keys.explained(unknown, entry, entries, findings.text)
+                    } else {
+                        unknown
+                    });
                 }
                 continue;
             };
@@ -167,7 +173,19 @@ impl<'n> Fields<'n> {
 }
 
 impl Keys {
-    fn unknown(&self, entry: &Entry, siblings: &[Entry], text: &str) -> Diagnostic {
+    fn unknown(&self, entry: &Entry) -> Diagnostic {
+        let message = format!("{} has no key `{}`", self.what, shortened(&entry.key));
+        Diagnostic::error("unknown-key", &entry.key_span, message)
+    }
+
+    /// Adds what was probably meant.
+    fn explained(
+        &self,
+        unknown: Diagnostic,
+        entry: &Entry,
+        siblings: &[Entry],
+        text: &str,
+    ) -> Diagnostic {
         let known = || self.table.iter().map(|key| key.name);
         let instead = self.instead.iter().find(|(written, _)| *written == entry.key);
         let help = instead.map(|(_, right)| (*right).to_owned());
@@ -175,7 +193,6 @@ impl Keys {
             let known: Vec<&str> = known().collect();
             format!("known keys: {}; keys of your own begin with `x-`", known.join(", "))
         });
-        let message = format!("{} has no key `{}`", self.what, shortened(&entry.key));
         let names: Vec<&'static str> = known().collect();
         let fix = rename(self.what, entry, siblings, &names, |name| {
             let key = self.table.iter().find(|key| key.name == name);
@@ -184,7 +201,7 @@ impl Keys {
                 !matches!(key.presence, Presence::NotYet(_)) && check(key, entry, &mut findings)
             })
         });
-        Diagnostic::error("unknown-key", &entry.key_span, message).help(help).fix(fix)
+        unknown.help(help).fix(fix)
     }
 }
 

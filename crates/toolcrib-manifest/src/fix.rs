@@ -6,7 +6,7 @@ mod renames;
 use crate::diagnostic::Diagnostic;
 use crate::document::Format;
 use crate::fix::proof::Proof;
-use crate::manifest::load_str;
+use crate::manifest::load_listing_all;
 use crate::source::{Span, line_column, without_bom};
 
 pub(crate) use renames::rename;
@@ -90,7 +90,7 @@ pub fn fix_str(file: &str, text: &str) -> Fixed {
     let mut fixed = Fixed { text: without_bom(text).to_owned(), applied: Vec::new() };
     let format = Format::of(file);
     for _ in 0..ROUNDS_MAX {
-        let found = load_str(file, &fixed.text).diagnostics;
+        let found = load_listing_all(file, &fixed.text).diagnostics;
         let offered = apart(&found);
         if offered.is_empty() {
             break;

@@ -11,6 +11,7 @@ pub mod directory;
 mod document;
 mod environment;
 mod fields;
+mod findings;
 mod fix;
 pub mod layers;
 mod lint;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::edited;
 use crate::diagnostic::{Diagnostic, Findings};
 use crate::document::{Format, Node, NodeValue, parse};
-use crate::manifest::load_str;
+use crate::manifest::load_listing_all;
 
 /// A text before an edit.
 pub(super) struct Proof<'t> {
@@ -32,7 +32,7 @@ impl<'t> Proof<'t> {
         if changes(old, &new) != found.len() {
             return false;
         }
-        let left = counted(&load_str(self.file, &after).diagnostics);
+        let left = counted(&load_listing_all(self.file, &after).diagnostics);
         let none_came = left
             .iter()
             .all(|(problem, count)| self.problems.get(problem).is_some_and(|had| had >= count));

@@ -37,9 +37,6 @@ pub(super) fn check_text(findings: &mut Findings<'_>) {
             )
             .help("remove it: models read it, and people who look at the file do not see it"),
         );
-        if findings.is_full() {
-            return;
-        }
     }
 }
 

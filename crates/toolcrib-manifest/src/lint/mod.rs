@@ -13,7 +13,7 @@ use crate::declaration::Declaration;
 use crate::diagnostic::{Diagnostic, Findings, Severity};
 use crate::document::{Entry, Node, NodeValue};
 use crate::manifest::{Loaded, load_and};
-use crate::source::{Lines, Span, first_line};
+use crate::source::{Lines, Span, first_line, without_bom};
 
 pub use known::Known;
 
@@ -71,19 +71,19 @@ pub fn lint_with(
     remarks: &dyn Fn(&ToolDefinition) -> Vec<Remark>,
 ) -> Loaded {
     let _ = known;
-    load_and(file, text, |root, declarations, findings| {
+    load_and(file, Findings::new(without_bom(text)), |root, declarations, findings| {
         hidden::check_text(findings);
         let lines = Lines::new(findings.text);
+        let mut declarations = declarations.iter();
         for tool in root.entry("tools").map(|tools| tools.node.items()).unwrap_or_default() {
-            if findings.is_full() {
-                break;
-            }
             words::check(tool, findings);
             tools::check(tool, findings);
             for schema in ["input", "output_schema"].iter().filter_map(|key| tool.entry(key)) {
                 schemas::check(&schema.node, findings);
             }
-            if let Some(declaration) = declared(tool, declarations, &lines) {
+            let Some(declaration) = declared(tool, &mut declarations, &lines) else { continue };
+            // What a provider makes of a tool follows from its schema: errors come first.
+            if !findings.has_errors() {
                 for remark in remarks(&declaration.definition) {
                     add(remark, tool, findings);
                 }
@@ -92,17 +92,17 @@ pub fn lint_with(
     })
 }
 
-/// The declaration that was made of a tool.
+/// The declaration that was made of a tool, taken from those that follow: declarations are in the
+/// order of the tools, of which some may have none.
 fn declared<'d>(
     tool: &Node,
-    declarations: &'d [Declaration],
+    declarations: &mut std::slice::Iter<'d, Declaration>,
     lines: &Lines<'_>,
 ) -> Option<&'d Declaration> {
-    let (line, column) = lines.line_column(tool.entry("name")?.node.span.start);
-    declarations.iter().find(|declaration| {
-        let place = (declaration.origin.line as usize, declaration.origin.column as usize);
-        place == (line, column)
-    })
+    let place = lines.line_column(tool.entry("name")?.node.span.start);
+    let next = declarations.as_slice().first()?;
+    let origin = (next.origin.line as usize, next.origin.column as usize);
+    if origin == place { declarations.next() } else { None }
 }
 
 fn add(remark: Remark, tool: &Node, findings: &mut Findings<'_>) {

@@ -19,9 +19,6 @@ const BOUNDS: [(&str, &str); 4] = [
 const KEYWORDS_OF_ANY_VALUE: [&str; 2] = ["const", "default"];
 
 pub(super) fn check(schema: &Node, findings: &mut Findings<'_>) {
-    if findings.is_full() {
-        return;
-    }
     check_bounds(schema, findings);
     check_options(schema, findings);
     check_pattern(schema, findings);

@@ -1,11 +1,24 @@
 //! The keys of the format, one table per mapping.
 
-use toolcrib_tool::{Approval, Dedupe, ErrorKind, IconTheme, TaskMode};
+mod cases;
+mod http;
+mod nested;
+mod offering;
+mod upstream;
 
-use crate::declaration::{HttpMethod, SandboxProfile};
+use toolcrib_tool::{Approval, Dedupe, TaskMode};
+
+pub(super) use self::cases::{ANSWER, EXPECT, TEST};
+pub(super) use self::http::{HTTP, HTTP_AUTH, HTTP_AUTH_HEADER, HTTP_BASIC, HTTP_EXPECT};
+pub(super) use self::nested::{Place, nested};
+pub(super) use self::offering::{
+    ASSISTANT, ICON, OFFERED_RESOURCE, PROMPT, PROMPT_ARGUMENT, PROMPT_MESSAGE,
+};
+pub(super) use self::upstream::{UPSTREAM, UPSTREAM_AUTH, UPSTREAM_LIMITS, UPSTREAM_TOOLS};
+use crate::declaration::SandboxProfile;
 use crate::fields::Expected::{
-    Any, Bool, Choice, Duration, FlagOrMapping, Integer, List, Mapping, MappingLike, Rate, Schema,
-    Size, Text, TextMapping, Texts,
+    Bool, Choice, Duration, FlagOrMapping, Integer, List, Mapping, MappingLike, Rate, Schema, Size,
+    Text, TextMapping, Texts,
 };
 #[cfg(not(feature = "cel"))]
 use crate::fields::not_yet;
@@ -190,136 +203,6 @@ pub(super) const CLIENT: Keys = Keys {
     ],
 };
 
-/// Another MCP server.
-pub(super) const UPSTREAM: Keys = Keys {
-    what: "an upstream",
-    table: &[
-        required("name", Text, "add `name:`; the server's tools are called <name>_<tool>"),
-        optional("command", Texts),
-        optional("env", TextMapping),
-        optional("pass_env", Texts),
-        optional("cwd", Text),
-        optional("url", Text),
-        optional("auth", MappingLike("{bearer: \"${secret.token}\"}")),
-        optional("headers", TextMapping),
-        optional("allow_private", Texts),
-        optional("tools", MappingLike("{include: [\"get_*\"]}")),
-        optional("trust_annotations", Bool),
-        optional("connect_timeout", Duration),
-        optional("limits", Mapping),
-        optional("tags", Texts),
-        optional("category", Text),
-        APPROVAL_KEY,
-        SANDBOX_KEY,
-    ],
-    instead: &[
-        ("args", "the program and its arguments are one list: `command: [program, argument]`"),
-        ("argv", "write `command: [program, argument]`"),
-        ("bearer", "write `auth: {bearer: \"${secret.token}\"}`"),
-        ("exclude", "write `tools: {exclude: [\"delete_*\"]}`"),
-        ("include", "write `tools: {include: [\"get_*\"]}`"),
-        ("run", "write `command: [program, argument]`"),
-        ("timeout", "write `limits: {timeout: 60s}`"),
-        ("token", "write `auth: {bearer: \"${secret.token}\"}`"),
-        ("type", "`command` means standard input and output, `url` means HTTP: remove the key"),
-        (
-            "transport",
-            "`command` means standard input and output, `url` means HTTP: remove the key",
-        ),
-    ],
-};
-
-/// A picture of a tool, a prompt or a resource.
-pub(super) const ICON: Keys = Keys {
-    what: "an icon",
-    table: &[
-        required("src", Text, "say where it is: `src: https://…`"),
-        optional("mime_type", Text),
-        optional("sizes", Texts),
-        optional("theme", Choice(&[IconTheme::Light.as_str(), IconTheme::Dark.as_str()])),
-    ],
-    instead: &[
-        ("file", "write `src:` with an https address, or the whole picture as `data:image/…`"),
-        ("mimeType", "write `mime_type`"),
-        ("size", "write `sizes: [48x48]`"),
-        ("url", "write `src`"),
-    ],
-};
-
-/// A prompt.
-pub(super) const PROMPT: Keys = Keys {
-    what: "a prompt",
-    table: &[
-        required("name", Text, "add `name:`, by which clients ask for the prompt"),
-        optional("title", Text),
-        ICONS_KEY,
-        required("description", Text, "say what the prompt is good for: people choose by it"),
-        optional("arguments", List),
-        required("messages", List, "write messages: [{role: user, text: Review this.}]"),
-    ],
-    instead: &[
-        ("args", "write `arguments: [{name: language}]`"),
-        ("input", "write `arguments: [{name: language}]`: what prompts are told is text"),
-        ("text", "write `messages: [{role: user, text: …}]`"),
-        ("template", "write `messages: [{role: user, text: …}]`"),
-    ],
-};
-
-/// Something a prompt has to be told.
-pub(super) const PROMPT_ARGUMENT: Keys = table(
-    "an argument of a prompt",
-    &[
-        required("name", Text, "add `name:`; the messages have it as ${args.name}"),
-        optional("title", Text),
-        optional("description", Text),
-        optional("required", Bool),
-        optional("suggest", Texts),
-    ],
-);
-
-/// Who says what the user does not.
-pub(super) const ASSISTANT: &str = "assistant";
-
-/// A message of a prompt.
-pub(super) const PROMPT_MESSAGE: Keys = Keys {
-    what: "a message",
-    table: &[
-        required("role", Choice(&["user", ASSISTANT]), "say who says it: role: user"),
-        optional("text", Text),
-        optional("file", Text),
-        optional("mime_type", Text),
-        optional("resource", Text),
-    ],
-    instead: &[
-        ("content", "write `text: …`, `file: …` or `resource: …`"),
-        ("image", "write `file: picture.png` and `mime_type: image/png`"),
-    ],
-};
-
-/// A resource that clients can read. Not `resources` of a tool.
-pub(super) const OFFERED_RESOURCE: Keys = Keys {
-    what: "a resource",
-    table: &[
-        optional("uri", Text),
-        optional("template", Text),
-        required("name", Text, "add `name:`, what programs call it"),
-        optional("title", Text),
-        ICONS_KEY,
-        optional("description", Text),
-        optional("mime_type", Text),
-        optional("text", Text),
-        optional("file", Text),
-        optional("suggest", MappingLike("{name: [one, another]}")),
-    ],
-    instead: &[
-        ("mimeType", "write `mime_type`"),
-        ("path", "write `file: notes.txt`, below this file's folder"),
-        ("uriTemplate", "write `template`"),
-        ("uri_template", "write `template`"),
-        ("url", "write `uri`"),
-    ],
-};
-
 /// The value of `require` under which a program runs only where its profile is enforced.
 pub(super) const REQUIRED: &str = "required";
 
@@ -344,35 +227,6 @@ pub(super) const SANDBOX: Keys = Keys {
         ("network", "write `profile: workspace+net`"),
         ("required", "write `require: required`"),
         ("paths", "write `read: [/srv/data]` or `write: [/srv/data]`"),
-    ],
-};
-
-/// What is sent to an upstream to be let in.
-pub(super) const UPSTREAM_AUTH: Keys = Keys {
-    what: "`auth`",
-    table: &[required("bearer", Text, "write `bearer: \"${secret.token}\"`")],
-    instead: &[
-        ("header", "headers stand beside `auth`: `headers: {X-Api-Key: \"${secret.key}\"}`"),
-        ("token", "write `bearer: \"${secret.token}\"`"),
-    ],
-};
-
-/// Which of an upstream's tools are taken.
-pub(super) const UPSTREAM_TOOLS: Keys =
-    table("`tools` of an upstream", &[optional("include", Texts), optional("exclude", Texts)]);
-
-/// Limits of calls of an upstream's tools.
-pub(super) const UPSTREAM_LIMITS: Keys = Keys {
-    what: "`limits` of an upstream",
-    table: &[
-        optional("timeout", Duration),
-        optional("memory", Size),
-        optional("concurrent", Integer),
-        optional("rate", Rate),
-    ],
-    instead: &[
-        ("connect", "write `connect_timeout: 30s` beside `limits`"),
-        ("output", "remove it: what a server may send at once is bounded, and the host cuts it"),
     ],
 };
 
@@ -433,88 +287,6 @@ pub(super) const RUN: Keys = Keys {
         ("write", "it belongs to `sandbox`, beside `run`: `sandbox: {write: [/srv/data]}`"),
         ("timeout", "the time limit stands beside `run`: `limits: {timeout: 30s}`"),
     ],
-};
-
-/// A request.
-pub(super) const HTTP: Keys = Keys {
-    what: "`http`",
-    table: &[
-        optional("method", Choice(&METHODS)),
-        required("url", Text, "say where the request goes: url: https://tickets.example/api"),
-        optional("query", TextMapping),
-        optional("headers", TextMapping),
-        optional("auth", MappingLike("{bearer: \"${secret.token}\"}")),
-        optional("json", Any),
-        optional("form", TextMapping),
-        optional("text", Text),
-        optional("expect", MappingLike("{status: [200]}")),
-        optional("select", Text),
-        optional("allow_private", Texts),
-    ],
-    instead: &[
-        ("allow", "write `allow_private: [10.20.0.0/16]`"),
-        ("authorization", "write `auth: {bearer: \"${secret.token}\"}`"),
-        ("bearer", "write `auth: {bearer: \"${secret.token}\"}`"),
-        ("body", "write `json: {…}`, `form: {…}` or `text: …`"),
-        ("data", "write `json: {…}`, `form: {…}` or `text: …`"),
-        ("host", "the host is a part of `url`"),
-        ("output", "`output` stands beside `http`, in the tool"),
-        ("params", "write `query: {name: value}`"),
-        ("path", "the path is a part of `url`"),
-        ("retry", "`retry` stands beside `http`, in the tool"),
-        ("status", "write `expect: {status: [200]}`"),
-        ("timeout", "the time limit stands beside `http`: `limits: {timeout: 20s}`"),
-    ],
-};
-
-/// The credentials of a request: one of these.
-pub(super) const HTTP_AUTH: Keys = Keys {
-    what: "`auth`",
-    table: &[
-        optional("bearer", Text),
-        optional("basic", MappingLike("{user: me, password: \"${secret.password}\"}")),
-        optional("header", MappingLike("{name: X-Api-Key, value: \"${secret.key}\"}")),
-    ],
-    instead: &[
-        ("password", "write `basic: {user: …, password: …}`"),
-        ("query", "write it in `query` beside `auth`: it is taken out of what calls hand out"),
-        ("token", "write `bearer: \"${secret.token}\"`"),
-        ("user", "write `basic: {user: …, password: …}`"),
-        ("username", "write `basic: {user: …, password: …}`"),
-    ],
-};
-
-/// A user name and a password.
-pub(super) const HTTP_BASIC: Keys = Keys {
-    what: "`basic`",
-    table: &[
-        required("user", Text, "add `user:`; for a token without a name write user: \"\""),
-        required("password", Text, "add `password: \"${secret.name}\"`"),
-    ],
-    instead: &[("username", "write `user`")],
-};
-
-/// A header that is a credential.
-pub(super) const HTTP_AUTH_HEADER: Keys = table(
-    "`header`",
-    &[
-        required("name", Text, "add the header's name: name: X-Api-Key"),
-        required("value", Text, "add `value: \"${secret.name}\"`"),
-    ],
-);
-
-/// What is a success.
-pub(super) const HTTP_EXPECT: Keys = table("`expect` of `http`", &[optional("status", List)]);
-
-/// The words of all methods.
-const METHODS: [&str; HttpMethod::ALL.len()] = {
-    let mut names = [""; HttpMethod::ALL.len()];
-    let mut at = 0;
-    while at < names.len() {
-        names[at] = HttpMethod::ALL[at].as_str();
-        at += 1;
-    }
-    names
 };
 
 /// The four ways to say what runs, and the other keys of `run` that go with each.
@@ -585,118 +357,6 @@ pub(super) const OUTPUT: Keys = table(
         optional("redact", Texts),
     ],
 );
-
-/// A test.
-pub(super) const TEST: Keys = table(
-    "a test",
-    &[
-        required("name", Text, "add `name:`, which the report shows"),
-        optional("args", Mapping),
-        optional("ctx", Mapping),
-        optional("answer", Mapping),
-        required("expect", Mapping, "add `expect:`; `expect: {}` expects success"),
-    ],
-);
-
-/// The recorded answer of a test.
-pub(super) const ANSWER: Keys = table(
-    "`answer`",
-    &[
-        optional("status", Integer),
-        optional("type", Text),
-        optional("json", Any),
-        optional("text", Text),
-    ],
-);
-
-/// What a test expects.
-pub(super) const EXPECT: Keys = table(
-    "`expect`",
-    &[
-        optional("error", Choice(&ERROR_KINDS)),
-        optional("argv", Texts),
-        optional("argv_contains", Texts),
-        optional("url", Text),
-        optional("body", Any),
-        optional("text_contains", Texts),
-        optional("text_matches", Text),
-        optional("data", Any),
-    ],
-);
-
-/// Where a mapping with a table of its own stands, seen from its key.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Place {
-    /// It is the value.
-    Here,
-    /// It is each item of a list.
-    EachItem,
-    /// It, or a text, is each item of a list.
-    EachItemOrText,
-    /// It is the value, unless that is true or false.
-    HereOrFlag,
-}
-
-/// The mappings with tables of their own: under which key of which table.
-const NESTED: &[(&Keys, &str, Place, &Keys)] = &[
-    (&FILE, "defaults", Place::Here, &DEFAULTS),
-    (&FILE, "tools", Place::EachItem, &TOOL),
-    (&DEFAULTS, "cache", Place::Here, &CACHE),
-    (&DEFAULTS, "retry", Place::Here, &RETRY),
-    (&DEFAULTS, "resources", Place::Here, &RESOURCES),
-    (&TOOL, "cache", Place::Here, &CACHE),
-    (&TOOL, "retry", Place::Here, &RETRY),
-    (&FILE, "upstream", Place::EachItem, &UPSTREAM),
-    (&FILE, "prompts", Place::EachItem, &PROMPT),
-    (&FILE, "resources", Place::EachItem, &OFFERED_RESOURCE),
-    (&TOOL, "icons", Place::EachItem, &ICON),
-    (&PROMPT, "icons", Place::EachItem, &ICON),
-    (&OFFERED_RESOURCE, "icons", Place::EachItem, &ICON),
-    (&PROMPT, "arguments", Place::EachItem, &PROMPT_ARGUMENT),
-    (&PROMPT, "messages", Place::EachItem, &PROMPT_MESSAGE),
-    (&TOOL, "sandbox", Place::Here, &SANDBOX),
-    (&UPSTREAM, "sandbox", Place::Here, &SANDBOX),
-    (&UPSTREAM, "auth", Place::Here, &UPSTREAM_AUTH),
-    (&UPSTREAM, "tools", Place::Here, &UPSTREAM_TOOLS),
-    (&UPSTREAM, "limits", Place::Here, &UPSTREAM_LIMITS),
-    (&TOOL, "resources", Place::Here, &RESOURCES),
-    (&TOOL, "client", Place::HereOrFlag, &CLIENT),
-    (&TOOL, "annotations", Place::Here, &ANNOTATIONS),
-    (&TOOL, "run", Place::Here, &RUN),
-    (&TOOL, "limits", Place::Here, &LIMITS),
-    (&TOOL, "needs", Place::Here, &NEEDS),
-    (&TOOL, "output", Place::Here, &OUTPUT),
-    (&TOOL, "tests", Place::EachItem, &TEST),
-    (&TOOL, "constraints", Place::EachItem, &CONSTRAINT),
-    (&RUN, "argv", Place::EachItemOrText, &ARGV_ENTRY),
-    (&TOOL, "http", Place::Here, &HTTP),
-    (&HTTP, "auth", Place::Here, &HTTP_AUTH),
-    (&HTTP, "expect", Place::Here, &HTTP_EXPECT),
-    (&HTTP_AUTH, "basic", Place::Here, &HTTP_BASIC),
-    (&HTTP_AUTH, "header", Place::Here, &HTTP_AUTH_HEADER),
-    (&RUN, "args", Place::EachItemOrText, &ARGV_ENTRY),
-    (&TEST, "expect", Place::Here, &EXPECT),
-    (&TEST, "answer", Place::Here, &ANSWER),
-];
-
-/// The table of what stands under a key of a table.
-pub(super) fn nested(table: &Keys, key: &str) -> Option<(Place, &'static Keys)> {
-    NESTED
-        .iter()
-        .find(|(outer, name, ..)| outer.what == table.what && *name == key)
-        .map(|(_, _, place, inner)| (*place, *inner))
-}
-
-/// The strings of all kinds of error.
-const ERROR_KINDS: [&str; ErrorKind::ALL.len()] = {
-    let mut names = [""; ErrorKind::ALL.len()];
-    let mut at = 0;
-    while at < names.len() {
-        names[at] = ErrorKind::ALL[at].as_str();
-        at += 1;
-    }
-    names
-};
 
 #[cfg(test)]
 mod tests {

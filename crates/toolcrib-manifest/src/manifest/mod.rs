@@ -91,17 +91,20 @@ impl Loaded {
 /// assert_eq!(loaded.diagnostics[1].help.as_deref(), Some("did you mean `description`?"));
 /// ```
 pub fn load_str(file: &str, text: &str) -> Loaded {
-    load_and(file, text, |_, _, _| {})
+    load_and(file, Findings::new(without_bom(text)), |_, _, _| {})
 }
 
-/// Loads a manifest and lets `look` add to what is found in it, without making it an error.
+/// As [`load_str`], with every problem listed.
+pub(crate) fn load_listing_all(file: &str, text: &str) -> Loaded {
+    load_and(file, Findings::unlimited(without_bom(text)), |_, _, _| {})
+}
+
+/// Loads a manifest from the text of the findings and lets `look` add to what is found in it.
 pub(crate) fn load_and<'t>(
     file: &str,
-    text: &'t str,
+    mut findings: Findings<'t>,
     look: impl FnOnce(&Node, &[Declaration], &mut Findings<'t>),
 ) -> Loaded {
-    let text = without_bom(text);
-    let mut findings = Findings::new(text);
     let declared = parse(Format::of(file), &mut findings)
         .map(|root| {
             let declared = load_root(file, &root, &mut findings);
@@ -170,9 +173,6 @@ fn load_root(file: &str, root: &Node, findings: &mut Findings<'_>) -> Loaded {
     let mut declarations = Vec::new();
     let mut names: HashMap<&str, &Span> = HashMap::new();
     for node in fields.node("tools").map(Node::items).unwrap_or_default() {
-        if findings.is_full() {
-            break;
-        }
         if let Some(entry) = node.entry("name")
             && let Some(name) = entry.node.as_str()
             && let Some(first) = names.insert(name, &entry.node.span)

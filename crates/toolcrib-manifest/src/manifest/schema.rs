@@ -197,7 +197,6 @@ fn check_keywords(node: &Node, findings: &mut Findings<'_>) {
         let key = entry.key.as_str();
         if !keywords().any(|known| known == key)
             && !key.starts_with("x-")
-            && !findings.is_full()
             && let Some(help) = did_you_mean(key, keywords())
         {
             let message = format!("JSON Schema has no keyword `{key}`, so it has no effect");

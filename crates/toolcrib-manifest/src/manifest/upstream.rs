@@ -41,9 +41,6 @@ pub(super) fn read_all(
     let mut names: HashMap<&str, &Span> = HashMap::new();
     let mut upstreams = Vec::new();
     for node in list.items() {
-        if findings.is_full() {
-            break;
-        }
         if let Some(entry) = node.entry("name")
             && let Some(name) = entry.node.as_str()
         {

@@ -191,6 +191,7 @@ fn every_code_is_shown_somewhere_or_said_why_not() {
         "shadowed-name",
         "too-complex",
         "too-large",
+        "unlisted",
         "unreadable",
     ];
     // Shown by the snapshots of `diagnostics.rs` only, beside the commoner ones here.

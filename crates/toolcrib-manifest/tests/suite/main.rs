@@ -1,6 +1,7 @@
 //! What loading promises, seen from outside.
 #![expect(clippy::expect_used, reason = "a test that cannot be set up fails")]
 
+mod complete;
 mod config;
 mod constraints;
 mod diagnostics;

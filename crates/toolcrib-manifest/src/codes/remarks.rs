@@ -1,0 +1,149 @@
+//! Kinds of problems with which a file is loaded all the same.
+
+use super::{Code, hint, warning};
+
+pub(super) const REMARKS: &[Code] = &[
+    warning(
+        "contradicting-annotations",
+        "Annotations of which one says the opposite of the other.",
+        "Keep the annotation that is true.",
+    ),
+    warning(
+        "cut-text",
+        "A text without quotes that a comma has ended.",
+        "Quote the text: inside `{}` and `[]` a comma ends a plain one.",
+    ),
+    warning(
+        "evaluated-variable",
+        "A value that a shell runs as code. An error where it is a model's.",
+        "Quote the variable, and keep it out of `eval`, arithmetic and command texts.",
+    ),
+    warning(
+        "hidden-character",
+        "A character that a reader does not see and a model reads, or that changes how the text around it is shown.",
+        "Take the character out, or write it as an escape where it is meant.",
+    ),
+    warning(
+        "idle-approval",
+        "An approval that is never asked for.",
+        "Take the approval out, or annotate the tool as what it is.",
+    ),
+    warning(
+        "idle-grant",
+        "A file granted to a program that may open every file anyway.",
+        "Take the grant out, or choose another profile than `trusted`.",
+    ),
+    warning(
+        "literal-secret",
+        "A secret that is written into the file.",
+        "Name it in `secrets` of the config and refer to it as `${secret.name}`; then change the secret.",
+    ),
+    warning(
+        "long-description",
+        "A description of which not every provider shows the end.",
+        "Say the most important first, and leave out what the schema says already.",
+    ),
+    warning(
+        "needs-trust",
+        "A tool or MCP server with profile `trusted`, or with grants that reach the home folder or \
+         credentials, or a resource or prompt whose file is outside of the manifest's folder and the \
+         workspace, that the operator does not vouch for.",
+        "Name it in `manifests.trusted`, run `toolcrib trust`, or give it a narrower profile and grants; \
+         move the file of a resource beside the manifest.",
+    ),
+    warning(
+        "no-guard",
+        "A range of addresses that holds all of them.",
+        "List the networks that are needed, not all addresses.",
+    ),
+    warning(
+        "nothing-fits",
+        "A schema, or a part of one, that no value fits.",
+        "Loosen the parts of the schema that contradict each other.",
+    ),
+    warning(
+        "plain-credentials",
+        "Credentials that go over the network unencrypted.",
+        "Use `https`, or send nothing that says who asks.",
+    ),
+    hint(
+        "provider-differs",
+        "A provider that is told something else than the schema says.",
+        "Say it in the description too, if models have to know it.",
+    ),
+    warning(
+        "provider-refused",
+        "A provider whose models cannot be offered the tool. A hint where only its strict mode refuses it.",
+        "Leave the keyword out, or keep the tool from that provider with a toolset.",
+    ),
+    hint(
+        "provider-renamed",
+        "A provider that does not take the tool's name, and is told another.",
+        "Choose a name that every provider takes, if it has to be the same everywhere.",
+    ),
+    hint(
+        "required-default",
+        "An argument that must be given, and has a default.",
+        "Take the argument out of `required`, or its default out.",
+    ),
+    warning(
+        "shadowed-name",
+        "A tool, a prompt, a resource or another MCP server whose name another one had first.",
+        "Rename it, set a `namespace`, or take one of the two out.",
+    ),
+    warning(
+        "short-description",
+        "A description that does not say what the tool does and when to use it.",
+        "Say what the tool does, when to use it and what it does not do.",
+    ),
+    warning(
+        "test-arguments",
+        "Arguments of a test that do not fit the schema, though the test does not say so.",
+        "Change the arguments, or expect `error: invalid_args`.",
+    ),
+    hint(
+        "unanchored-pattern",
+        "A pattern that matches anywhere in a value.",
+        "Begin with `^` and end with `$`, if the whole value is meant.",
+    ),
+    hint(
+        "unannotated",
+        "A tool that does not say what it does to the world.",
+        "Say whether it is `read_only`, `destructive`, `idempotent` and `open_world`.",
+    ),
+    hint(
+        "undescribed-argument",
+        "An argument that nothing is said about.",
+        "Add a `description`, with an example of a value.",
+    ),
+    warning(
+        "unguarded-argument",
+        "A rule about an argument that may be absent: calls without it are refused.",
+        "Ask `has(args.name)` first, require the argument, or give it a default.",
+    ),
+    warning(
+        "unknown-keyword",
+        "A keyword that JSON Schema does not have.",
+        "Correct the keyword's name: what JSON Schema does not know is not checked.",
+    ),
+    warning(
+        "unquoted-variable",
+        "A variable that a shell makes several words or file names of.",
+        "Put it in double quotes.",
+    ),
+    hint(
+        "untested",
+        "A tool without tests.",
+        "Add a test with `args` and `expect`; `toolcrib test` runs it.",
+    ),
+    warning(
+        "unused-argument",
+        "An argument that nothing uses.",
+        "Use the argument, or take it out of the schema: models fill in what they see.",
+    ),
+    warning(
+        "unused-variable",
+        "A variable that a shell's text does not use.",
+        "Use the variable, or take it out of `vars`.",
+    ),
+];

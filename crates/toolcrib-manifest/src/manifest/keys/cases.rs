@@ -1,0 +1,56 @@
+//! The keys of tests.
+
+use toolcrib_tool::ErrorKind;
+
+use super::table;
+use crate::fields::Expected::{Any, Choice, Integer, Mapping, Text, Texts};
+use crate::fields::{Keys, optional, required};
+
+/// A test.
+pub(in crate::manifest) const TEST: Keys = table(
+    "a test",
+    &[
+        required("name", Text, "add `name:`, which the report shows"),
+        optional("args", Mapping),
+        optional("ctx", Mapping),
+        optional("answer", Mapping),
+        required("expect", Mapping, "add `expect:`; `expect: {}` expects success"),
+    ],
+);
+
+/// The recorded answer of a test.
+pub(in crate::manifest) const ANSWER: Keys = table(
+    "`answer`",
+    &[
+        optional("status", Integer),
+        optional("type", Text),
+        optional("json", Any),
+        optional("text", Text),
+    ],
+);
+
+/// What a test expects.
+pub(in crate::manifest) const EXPECT: Keys = table(
+    "`expect`",
+    &[
+        optional("error", Choice(&ERROR_KINDS)),
+        optional("argv", Texts),
+        optional("argv_contains", Texts),
+        optional("url", Text),
+        optional("body", Any),
+        optional("text_contains", Texts),
+        optional("text_matches", Text),
+        optional("data", Any),
+    ],
+);
+
+/// The strings of all kinds of error.
+const ERROR_KINDS: [&str; ErrorKind::ALL.len()] = {
+    let mut names = [""; ErrorKind::ALL.len()];
+    let mut at = 0;
+    while at < names.len() {
+        names[at] = ErrorKind::ALL[at].as_str();
+        at += 1;
+    }
+    names
+};

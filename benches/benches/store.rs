@@ -10,12 +10,16 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use toolcrib_core::bounds::Bounds;
 use toolcrib_core::clock::Timestamp;
-use toolcrib_core::suspension::{Suspension, SuspensionStore as _, Waiting};
+use toolcrib_core::suspension::{Deed, Resolved, Suspension, SuspensionStore as _, Waiting};
 use toolcrib_store::{Database, Suspensions};
 use toolcrib_tool::{Arguments, CallId, Layer, Source, ToolDefinition, ToolEntry};
 
 /// Calls that wait already.
 const WAITING: [usize; 2] = [0, 10_000];
+
+fn resolved(call: &Suspension) -> Resolved {
+    Resolved::new(call, Deed::Approved, "operator", Timestamp::from_unix_millis(2))
+}
 
 fn suspended(entry: &ToolEntry) -> Suspension {
     let arguments = Arguments::from_validated(r#"{"path": "notes.txt"}"#.to_owned());
@@ -67,7 +71,8 @@ fn put_and_take(criterion: &mut Criterion) {
                         for _ in 0..times {
                             let call = suspended(&entry);
                             store.put(&call).await.expect("there is room");
-                            let taken = store.take(call.id()).await.expect("it works");
+                            let taken =
+                                store.take(call.id(), &resolved(&call)).await.expect("it works");
                             assert!(taken.is_some());
                         }
                         begun.elapsed()

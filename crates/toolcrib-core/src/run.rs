@@ -16,8 +16,8 @@ use toolcrib_tool::{ToolCall, ToolError, ToolOutput, ToolResult};
 use crate::NoRandomness;
 use crate::clock::Timestamp;
 use crate::suspension::{
-    Answer, Outcome, RedeemError, Resolution, StoreError, Submission, Suspension, SuspensionId,
-    check_submissions, redeem,
+    Answer, Outcome, RedeemError, Resolution, Resolved, StoreError, Submission, Suspension,
+    SuspensionId, check_submissions, redeem, too_late,
 };
 
 pub use door::Door;
@@ -31,12 +31,14 @@ pub use store::{NoCursor, RunCursor, RunStore};
 #[derive(Debug)]
 pub struct Run {
     record: RunRecord,
+    /// The call that this value resolves. If that is given up halfway, the call has no answer.
+    resolving: Option<SuspensionId>,
 }
 
 impl Run {
     /// A run that another process has begun, as its record tells.
     pub fn from_record(record: RunRecord) -> Self {
-        Self { record }
+        Self { record, resolving: None }
     }
 
     /// What another process needs to go on with the run.
@@ -102,7 +104,7 @@ impl Run {
     ) -> Result<Self, NoRandomness> {
         let slots = answers.into_iter().map(Slot::from).collect();
         let record = RunRecord::new(RunId::random()?, door.identity(), created_at, slots);
-        Ok(Self { record })
+        Ok(Self::from_record(record))
     }
 
     /// Hands in the outputs of all calls that wait for the client.
@@ -128,7 +130,8 @@ impl Run {
         Ok(())
     }
 
-    /// Resolves one call that waits.
+    /// Resolves one call that waits. Fails with [`RedeemError::AlreadyResolved`] where somebody else
+    /// was first.
     pub async fn resolve<D: Door>(
         &mut self,
         door: &D,
@@ -136,27 +139,45 @@ impl Run {
         resolution: Resolution,
     ) -> Result<(), RunError> {
         self.check_owner(door)?;
+        let store = door.store().ok_or(RedeemError::Unknown)?;
         let waiting = |slot: &Slot| matches!(slot, Slot::Waiting(one) if one.id() == id);
         let Some(position) = self.record.slots.iter().position(waiting) else {
-            return Err(RedeemError::Unknown.into());
+            return Err(too_late(store, id, door.identity()).await?.into());
         };
         resolution.check_right(door.may_approve())?;
-        let now = door.now();
-        let store = door.store().ok_or(RedeemError::Unknown)?;
-        let grant = redeem(store, id, door.identity(), now, resolution).await?;
-        let answer = door.resume(grant.decided_by(door.name())).await;
+        let (identity, now) = (door.identity(), door.now());
+        let grant = redeem(store, id, identity, now, resolution, door.name()).await?;
+        self.resolving = Some(id.clone());
+        let answer = door.resume(grant).await;
+        self.resolving = None;
         self.record.slots[position] = answer.into();
         Ok(())
     }
 
     /// Answers every call that waits with `cancelled`. A run that is over stays as it is.
+    ///
+    /// Where somebody else has resolved a call first and it is at work, the other calls are cancelled and
+    /// this fails with [`RedeemError::AlreadyResolved`]; so it does where others have resolved all calls
+    /// since the run was read.
     pub async fn cancel<D: Door>(&mut self, door: &D) -> Result<(), RunError> {
+        let known = self.outstanding().next().map(|one| one.id().clone());
         self.settle(door).await?;
         let waiting: Vec<_> = self.outstanding().map(|one| one.id().clone()).collect();
-        for id in waiting {
-            self.end(door, &id, Resolution::Cancel, Ending::Cancelled).await?;
+        let mut others = None;
+        if let (Some(id), Some(store), true) = (known, door.store(), waiting.is_empty()) {
+            others = store.resolved(&id).await?.map(Box::new);
         }
-        Ok(())
+        for id in waiting {
+            if let Some(first) = self.end(door, &id, Resolution::Cancel, Ending::Cancelled).await? {
+                others.get_or_insert(first);
+            }
+        }
+        // What the others did may be known by now; it may also wait again.
+        self.settle(door).await?;
+        match others {
+            Some(first) => Err(RedeemError::AlreadyResolved(first).into()),
+            None => Ok(()),
+        }
     }
 
     /// Takes over the answers of calls that others have decided on. Says which of them are still
@@ -186,7 +207,8 @@ impl Run {
         Ok(running)
     }
 
-    /// Answers the calls whose time is over, after those that others have decided on. Says when to look again: when the next one expires.
+    /// Answers the calls whose time is over, after those that others have decided on. Says when to look
+    /// again: when the next one expires. A call that somebody else resolves at the last moment goes on.
     pub async fn expire<D: Door>(&mut self, door: &D) -> Result<Option<Timestamp>, RunError> {
         let running = self.settle(door).await?;
         let now = door.now();
@@ -201,24 +223,32 @@ impl Run {
         Ok(self.outstanding().map(Suspension::expires_at).min())
     }
 
-    /// Ends a call that waits, also one whose suspension is gone from the store: whoever took it
-    /// has not lived to record what came of it, and every call has an answer.
+    /// Ends a call that waits, or says who was first to resolve it.
+    ///
+    /// A call of which nobody knows what became is answered, too: whoever took it has not lived to say
+    /// it, and every call has an answer.
     async fn end<D: Door>(
         &mut self,
         door: &D,
         id: &SuspensionId,
         resolution: Resolution,
         ending: Ending,
-    ) -> Result<(), RunError> {
+    ) -> Result<Option<Box<Resolved>>, RunError> {
         match self.resolve(door, id, resolution).await {
             Ok(()) => {}
-            Err(RunError::Redeem(RedeemError::Unknown | RedeemError::AlreadyResolved)) => {
+            Err(RunError::Redeem(RedeemError::AlreadyResolved(first))) => {
+                if self.resolving.as_ref() != Some(id) {
+                    return Ok(Some(first));
+                }
+                self.record.give_up(id, door.now());
+            }
+            Err(RunError::Redeem(RedeemError::Unknown)) => {
                 self.record.give_up(id, door.now());
             }
             Err(error) => return Err(error),
         }
         self.record.ending.get_or_insert(ending);
-        Ok(())
+        Ok(None)
     }
 
     /// Saves the run. What another process has saved of it meanwhile is taken over: of every call,

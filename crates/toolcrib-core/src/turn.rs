@@ -500,8 +500,9 @@ impl Turn {
         let store = shared.suspensions.as_ref().ok_or(RedeemError::Unknown)?;
         resolution.check_right(self.may_approve())?;
         let identity = &self.state.identity;
-        let grant = redeem(store.as_ref(), id, identity, shared.now(), resolution).await?;
-        Ok(self.resume(grant.decided_by(self.name())).await)
+        let grant =
+            redeem(store.as_ref(), id, identity, shared.now(), resolution, self.name()).await?;
+        Ok(self.resume(grant).await)
     }
 
     /// Withdraws the calls of this turn and all its clones, those to come too: their work is ended,

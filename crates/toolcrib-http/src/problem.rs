@@ -177,9 +177,12 @@ impl From<RunError> for Problem {
         let detail = error.to_string();
         match error {
             RunError::Unknown | RunError::Redeem(RedeemError::Unknown) => Self::not_found(detail),
-            RunError::Redeem(
-                RedeemError::AlreadyResolved | RedeemError::Expired | RedeemError::NotExpired,
-            ) => Self::new(StatusCode::CONFLICT, detail),
+            RunError::Redeem(RedeemError::AlreadyResolved(_)) => {
+                Self::new(StatusCode::CONFLICT, detail).kind("already_resolved")
+            }
+            RunError::Redeem(RedeemError::Expired | RedeemError::NotExpired) => {
+                Self::new(StatusCode::CONFLICT, detail)
+            }
             RunError::Redeem(RedeemError::NotAllowed) => Self::new(StatusCode::FORBIDDEN, detail),
             RunError::Redeem(RedeemError::Store(error)) | RunError::Store(error) => error.into(),
             RunError::Submit(SubmitError::Invalid { error, .. })

@@ -13,6 +13,7 @@ mod database;
 mod error;
 mod folder;
 mod glance;
+mod history;
 mod owner;
 #[cfg(feature = "mcp")]
 mod pins;

@@ -6,12 +6,13 @@ use rusqlite::Row;
 use toolcrib_core::bounds::{Bounds, Whose};
 use toolcrib_core::clock::Timestamp;
 use toolcrib_core::suspension::{
-    Outcome, Settled, StoreError, Suspension, SuspensionId, SuspensionStore,
+    Outcome, Resolved, Settled, StoreError, Suspension, SuspensionId, SuspensionStore,
 };
 use toolcrib_tool::BoxFuture;
 
 use crate::database::Database;
 use crate::error::DatabaseError;
+use crate::history::{History, ResolvedRow};
 use crate::millis;
 use crate::owner::Owner;
 use crate::record::{parse, readable, size, text_of};
@@ -19,13 +20,13 @@ use crate::servers::Epoch;
 use crate::tx::Tx;
 
 /// What there may be too many of.
-const WHAT: &str = "calls that wait";
+pub(crate) const WHAT: &str = "calls that wait";
 
 /// How long an outcome waits for its caller, and a call that was taken for what became of it.
-const KEPT_MILLIS: i64 = 24 * 60 * 60 * 1_000;
+pub(crate) const KEPT_MILLIS: i64 = 24 * 60 * 60 * 1_000;
 
 /// Rows that a change removes beside its own work, of those whose time is long over.
-const SWEPT: i64 = 16;
+pub(crate) const SWEPT: i64 = 16;
 
 /// Keeps suspended calls. A call is taken by exactly one of all processes.
 ///
@@ -84,10 +85,51 @@ impl SuspensionStore for Suspensions {
     fn take<'a>(
         &'a self,
         id: &'a SuspensionId,
+        resolved: &'a Resolved,
     ) -> BoxFuture<'a, Result<Option<Suspension>, StoreError>> {
         Box::pin(async move {
+            let (key, place, bounds) = (id.to_string(), self.place(), self.bounds);
+            let resolved = ResolvedRow::of(&key, resolved)?;
+            let take = move |tx: &Tx<'_>| -> Result<_, StoreError> {
+                let Some((taken, text)) = take(tx, &key, place)? else { return Ok(None) };
+                resolved.keep(tx, bounds)?;
+                keep_taken(tx, &key, &taken, text)?;
+                Ok(Some(taken))
+            };
+            self.database.write(take).await
+        })
+    }
+
+    fn take_for_caller<'a>(
+        &'a self,
+        id: &'a SuspensionId,
+        resolved: &'a Resolved,
+    ) -> BoxFuture<'a, Result<Option<Suspension>, StoreError>> {
+        Box::pin(async move {
+            let (key, place, bounds) = (id.to_string(), self.place(), self.bounds);
+            let (at, resolved) = (resolved.at(), ResolvedRow::of(&key, resolved)?);
+            let take = move |tx: &Tx<'_>| -> Result<_, StoreError> {
+                let Some((taken, _)) = take(tx, &key, place)? else { return Ok(None) };
+                resolved.keep(tx, bounds)?;
+                Ended::of(&Settled::running(taken.clone(), at))?.settle(tx, bounds)?;
+                Ok(Some(taken))
+            };
+            self.database.write(take).await
+        })
+    }
+
+    fn resolved<'a>(
+        &'a self,
+        id: &'a SuspensionId,
+    ) -> BoxFuture<'a, Result<Option<Resolved>, StoreError>> {
+        Box::pin(async move {
             let (key, place) = (id.to_string(), self.place());
-            self.database.write(move |tx| take(tx, &key, place)).await
+            let look = move |tx: &Tx<'_>| {
+                let sql = "SELECT record FROM resolved WHERE id = ?1";
+                let found = tx.one(sql, [&key], |row| row.get::<_, String>(0))?;
+                found.map(|text| parse(&text, || place(&key))).transpose()
+            };
+            self.database.read(look).await
         })
     }
 
@@ -258,16 +300,20 @@ fn waits_elsewhere(tx: &Tx<'_>, id: &str) -> Result<Option<u32>, StoreError> {
     Ok((epoch != tx.server && tx.is_alive(epoch)?).then_some(process))
 }
 
-/// Takes a call out, and remembers that this server has it.
+/// Takes a call out, with its text.
 fn take(
     tx: &Tx<'_>,
     id: &str,
     place: impl Fn(&str) -> String,
-) -> Result<Option<Suspension>, StoreError> {
+) -> Result<Option<(Suspension, String)>, StoreError> {
     let sql = "DELETE FROM suspensions WHERE id = ?1 RETURNING record";
     let Some(text) = tx.one(sql, [id], |row| row.get::<_, String>(0))? else { return Ok(None) };
     // One that cannot be read is an error, so nothing is removed.
-    let taken: Suspension = parse(&text, || place(id))?;
+    Ok(Some((parse(&text, || place(id))?, text)))
+}
+
+/// Remembers that this server has a call.
+fn keep_taken(tx: &Tx<'_>, id: &str, taken: &Suspension, text: String) -> Result<(), StoreError> {
     let now = tx.now();
     let forgotten = "DELETE FROM taken WHERE id IN
                      (SELECT id FROM taken WHERE expires_at <= ?1 LIMIT ?2)";
@@ -279,7 +325,7 @@ fn take(
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         (id, owner, now, expires_at, bytes, tx.server, text),
     )?;
-    Ok(Some(taken))
+    Ok(())
 }
 
 /// What became of a call, as a row.
@@ -311,33 +357,9 @@ impl Ended {
         }
         tx.execute("DELETE FROM taken WHERE id = ?1", [&self.id])?;
         tx.execute("DELETE FROM settled WHERE id = ?1", [&self.id])?;
-        self.make_room(tx, bounds)?;
+        History::SETTLED.make_room(tx, self.owner, self.decided_at, bounds)?;
         self.keep(tx)?;
         Ok(())
-    }
-
-    fn make_room(&self, tx: &Tx<'_>, bounds: Bounds) -> Result<(), DatabaseError> {
-        let old = "DELETE FROM settled WHERE id IN
-                   (SELECT id FROM settled WHERE expires_at < ?1 LIMIT ?2)";
-        tx.execute(old, (self.decided_at, SWEPT))?;
-        loop {
-            let own = tx.usage("settled", Some(self.owner))?.entries;
-            let all = tx.usage("settled", None)?.entries;
-            let Err(full) = bounds.admit(WHAT, own, all) else { return Ok(()) };
-            // An outcome that nobody fetched is the identity's own to lose.
-            let removed = if full.whose == Whose::All {
-                let sql = "DELETE FROM settled WHERE id =
-                               (SELECT id FROM settled ORDER BY decided_at, id LIMIT 1)";
-                tx.execute(sql, [])?
-            } else {
-                let sql = "DELETE FROM settled WHERE id = (SELECT id FROM settled
-                               WHERE owner = ?1 ORDER BY decided_at, id LIMIT 1)";
-                tx.execute(sql, [self.owner])?
-            };
-            if removed == 0 {
-                return Ok(());
-            }
-        }
     }
 
     fn keep(self, tx: &Tx<'_>) -> Result<(), DatabaseError> {

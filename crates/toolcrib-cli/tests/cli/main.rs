@@ -18,6 +18,7 @@ mod checks;
 mod constraints;
 mod control_plane;
 mod crib;
+mod deciding;
 mod doctor;
 mod dry_runs;
 mod fairness;

@@ -10,7 +10,8 @@ use toolcrib_tool::{CallId, ToolCall, ToolError};
 use super::{ApprovalRequest, Decision};
 use crate::policy::Verdict;
 use crate::suspension::{
-    RedeemError, Settled, StoreError, Suspension, SuspensionId, SuspensionStore, Waiting, redeem,
+    RedeemError, Resolution, Resolved, Settled, StoreError, Suspension, SuspensionId,
+    SuspensionStore, Waiting, redeem_for_caller,
 };
 use crate::turn::Turn;
 
@@ -143,7 +144,7 @@ impl Approvals {
         decision: Decision,
     ) -> Result<Decided, DecideError> {
         let store = self.store().ok_or(RedeemError::Unknown)?;
-        let found = self.seen(id).await?.ok_or(RedeemError::Unknown)?;
+        let found = self.waiting(id).await?;
         let approves = !matches!(decision, Decision::Deny { .. });
         if approves
             && !self.turn.state.knows_caller(&found)
@@ -152,23 +153,36 @@ impl Approvals {
             return Err(DecideError::Elsewhere { process });
         }
         let refused = self.turn.state.caller_now(&found).err().filter(|_| approves);
-        let decision = match &refused {
-            Some(reason) => Decision::deny(reason),
-            None => decision,
-        };
         let caller = self.turn.as_caller(&found).map_err(DecideError::Arguments)?;
-        if let Decision::ApproveChanged { arguments } = &decision {
+        if let (Decision::ApproveChanged { arguments }, None) = (&decision, &refused) {
             let call = ToolCall::new(found.call_id(), found.tool(), arguments.as_str());
             let checked = caller.dry_run(call).await.map_err(DecideError::Arguments)?;
             if let Verdict::Deny { message, .. } = checked.verdict {
                 return Err(DecideError::Arguments(super::refused(&message)));
             }
         }
+        match refused {
+            None => self.go_on(found, caller, decision.into()).await,
+            Some(reason) => {
+                let revoked = Resolution::Revoke { reason: reason.clone() };
+                self.go_on(found, caller, revoked).await?;
+                Err(DecideError::Revoked(reason))
+            }
+        }
+    }
+
+    /// Resolves a call and lets it go on as its caller, whether or not anybody waits for that.
+    async fn go_on(
+        &self,
+        found: Suspension,
+        caller: Turn,
+        resolution: Resolution,
+    ) -> Result<Decided, DecideError> {
+        let store = Arc::clone(self.store().ok_or(RedeemError::Unknown)?);
         let now = self.turn.state.shared.now();
-        let grant = redeem(&**store, id, found.identity(), now, decision.into()).await?;
-        let grant = grant.decided_by(self.turn.name());
-        let (store, settled) = (Arc::clone(store), Settled::running(found, now));
-        keep(&*store, &settled).await;
+        let (id, by) = (found.id(), self.turn.name());
+        let grant = redeem_for_caller(&*store, id, found.identity(), now, resolution, by).await?;
+        let settled = Settled::running(found, now);
         let (tell, told) = oneshot::channel();
         tokio::spawn(async move {
             let settled = settled.ended(caller.resume(grant).await);
@@ -177,10 +191,7 @@ impl Approvals {
             // Nobody may want to know.
             drop(tell.send(settled));
         });
-        match refused {
-            Some(reason) => Err(DecideError::Revoked(reason)),
-            None => Ok(Decided(told)),
-        }
+        Ok(Decided(told))
     }
 
     /// Denies the calls of these clients that wait and that their client may no longer make. Hosts
@@ -203,11 +214,12 @@ impl Approvals {
                 // The server in which it waits decides what its client may do.
                 continue;
             }
-            match self.decide(one.id(), Decision::deny(reason)).await {
-                // Somebody else was faster, or its time is over.
+            let caller = self.turn.as_caller(one).map_err(DecideError::Arguments)?;
+            match self.go_on(one.clone(), caller, Resolution::Revoke { reason }).await {
+                // Somebody else was faster.
                 Ok(_)
                 | Err(DecideError::Redeem(
-                    RedeemError::Unknown | RedeemError::AlreadyResolved | RedeemError::Expired,
+                    RedeemError::Unknown | RedeemError::AlreadyResolved(_),
                 )) => {}
                 Err(error) => return Err(error),
             }
@@ -217,6 +229,17 @@ impl Approvals {
 
     fn store(&self) -> Option<&Arc<dyn SuspensionStore>> {
         self.turn.state.shared.suspensions.as_ref()
+    }
+
+    /// A call that waits; the error says who has resolved it, where that is known.
+    async fn waiting(&self, id: &SuspensionId) -> Result<Suspension, RedeemError> {
+        let store = self.store().ok_or(RedeemError::Unknown)?;
+        if let Some(found) = store.find(id).await? {
+            return if self.sees(&found) { Ok(found) } else { Err(RedeemError::Unknown) };
+        }
+        let first = store.resolved(id).await?.filter(|first| self.saw(first));
+        Err(first
+            .map_or(RedeemError::Unknown, |first| RedeemError::AlreadyResolved(Box::new(first))))
     }
 
     async fn seen(&self, id: &SuspensionId) -> Result<Option<Suspension>, StoreError> {
@@ -232,6 +255,13 @@ impl Approvals {
         matches!(suspension.waiting(), Waiting::Approval { .. })
             && tenant
             && state.reaches(suspension.tool())
+    }
+
+    /// Whether this approver saw the call while it waited.
+    fn saw(&self, resolved: &Resolved) -> bool {
+        let state = &self.turn.state;
+        let tenant = self.all_tenants || resolved.tenant() == state.values.get("tenant");
+        resolved.waited_for_approval() && tenant && state.reaches(resolved.tool())
     }
 
     fn request(&self, suspension: &Suspension) -> Option<ApprovalRequest> {

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use futures_util::FutureExt as _;
 use proptest::prelude::*;
 use serde_json::json;
 use toolcrib_tool::{
@@ -14,9 +15,10 @@ use toolcrib_tool::{
 use super::door::Sealed;
 use super::*;
 use crate::approval::Decision;
-use crate::suspension::{Grant, Granted, MemorySuspensions, SuspensionStore, Waiting};
+use crate::suspension::{Deed, Grant, Granted, MemorySuspensions, SuspensionStore, Waiting};
 
-/// `echo` answers, `client` waits for the client, `ask` for approval, `ask_client` for both in turn.
+/// `echo` answers, `client` waits for the client, `ask` for approval, `ask_client` for both in turn;
+/// `hang` waits for approval and never ends.
 #[derive(Default)]
 struct Fake {
     suspended: MemorySuspensions,
@@ -69,7 +71,7 @@ impl Door for Fake {
             let approval = Waiting::Approval { reason: "why".into(), rule: "rule".into() };
             answers.push(match call.name() {
                 "client" => self.suspend(&call, Waiting::Client).await,
-                "ask" | "ask_client" => self.suspend(&call, approval).await,
+                "ask" | "ask_client" | "hang" => self.suspend(&call, approval).await,
                 _ => self.done(&call, Ok("echo".into())),
             });
         }
@@ -83,6 +85,7 @@ impl Door for Fake {
         }
         match grant.into_granted() {
             Granted::Output(output) => self.done(&call, Ok(output)),
+            _ if call.name() == "hang" => std::future::pending().await,
             _ if call.name() == "ask_client" => self.suspend(&call, Waiting::Client).await,
             _ => self.done(&call, Ok("approved".into())),
         }
@@ -253,17 +256,39 @@ async fn calls_expire_at_their_time_and_not_before() {
 }
 
 #[tokio::test]
-async fn a_call_whose_taker_died_is_answered_and_not_run_again() {
+async fn a_call_whose_taker_gave_up_is_answered_and_not_run_again() {
     let door = Fake::of("");
-    let mut run = started(&door, &["ask"]).await;
+    let mut run = started(&door, &["hang"]).await;
     let id = waiting_for(&run, "0");
-    door.suspended.take(&id).await.expect("it works").expect("it is there");
+    let resolving = run.resolve(&door, &id, Decision::approve().into());
+    let given_up = tokio::time::timeout(std::time::Duration::from_millis(20), resolving).await;
+    assert!(given_up.is_err(), "it never ends");
 
-    let gone = run.resolve(&door, &id, Decision::approve().into()).await;
-    assert!(matches!(gone, Err(RunError::Redeem(RedeemError::Unknown))));
-    run.cancel(&door).await.expect("it can be");
+    run.cancel(&door).await.expect("nobody else works on it");
     assert_eq!(run.results().unwrap()[0].error_kind(), Some(ErrorKind::OutcomeUnknown));
     assert!(door.answered.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn whoever_cancels_what_another_process_has_approved_is_told_so() {
+    let door = Fake::of("");
+    let mut one = started(&door, &["hang", "client"]).await;
+    let mut other = carried(&one);
+    let id = waiting_for(&one, "0");
+    let mut resolving = Box::pin(one.resolve(&door, &id, Decision::approve().into()));
+    assert!((&mut resolving).now_or_never().is_none(), "it is at work");
+
+    let refused = other.cancel(&door).await;
+    let Err(RunError::Redeem(RedeemError::AlreadyResolved(first))) = refused else {
+        panic!("{refused:?}")
+    };
+    assert_eq!((first.deed(), first.by()), (Deed::Approved, "fake"));
+    assert_eq!(other.state(), RunState::RequiresAction, "the call goes on");
+    let kinds: Vec<_> = other.answered().map(|result| result.error_kind()).collect();
+    assert_eq!(kinds, [Some(ErrorKind::Cancelled)], "the other call is cancelled");
+    door.pass(LIFE);
+    other.expire(&door).await.expect("the other process answers it");
+    assert_eq!(other.state(), RunState::RequiresAction);
 }
 
 #[tokio::test]

@@ -82,7 +82,7 @@ impl Grant {
     }
 
     /// Notes who has decided, for the audit log.
-    pub fn decided_by(mut self, who: impl Into<Arc<str>>) -> Self {
+    pub(super) fn decided_by(mut self, who: impl Into<Arc<str>>) -> Self {
         self.decided_by = Some(who.into());
         self
     }

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use toolcrib_tool::BoxFuture;
 
-use super::{Settled, StoreError, Suspension, SuspensionId, SuspensionStore};
+use super::{Resolved, Settled, StoreError, Suspension, SuspensionId, SuspensionStore};
 use crate::bounds::{Bounds, Full, Whose};
 use crate::clock::Timestamp;
 
@@ -24,6 +24,8 @@ pub struct MemorySuspensions {
 struct Entries {
     waiting: HashMap<SuspensionId, Suspension>,
     settled: HashMap<SuspensionId, Settled>,
+    /// Who did what with the calls that were taken.
+    resolved: HashMap<SuspensionId, Resolved>,
 }
 
 impl MemorySuspensions {
@@ -73,8 +75,45 @@ impl MemorySuspensions {
         Ok(())
     }
 
-    fn keep_outcome(&self, settled: &Settled) {
-        let kept = &mut self.entries().settled;
+    /// Takes a call and keeps who did what with it, as one step.
+    fn taken(
+        &self,
+        id: &SuspensionId,
+        resolved: &Resolved,
+        for_caller: bool,
+    ) -> Option<Suspension> {
+        let mut entries = self.entries();
+        let taken = entries.waiting.remove(id)?;
+        self.keep_resolved(&mut entries.resolved, id, resolved);
+        if for_caller {
+            let running = Settled::running(taken.clone(), resolved.at());
+            self.keep_outcome(&mut entries.settled, &running);
+        }
+        Some(taken)
+    }
+
+    fn keep_resolved(
+        &self,
+        kept: &mut HashMap<SuspensionId, Resolved>,
+        id: &SuspensionId,
+        new: &Resolved,
+    ) {
+        let full = |kept: &HashMap<_, Resolved>| {
+            let own = kept.values().filter(|one| one.identity() == new.identity()).count();
+            self.bounds.admit(WHAT, own, kept.len()).err()
+        };
+        while let Some(full) = full(kept) {
+            let of = |one: &Resolved| full.whose == Whose::All || one.identity() == new.identity();
+            let own = kept.iter().filter(|(_, one)| of(one));
+            let Some(oldest) = own.min_by_key(|(_, one)| one.at()).map(|(id, _)| id.clone()) else {
+                break;
+            };
+            kept.remove(&oldest);
+        }
+        kept.insert(id.clone(), new.clone());
+    }
+
+    fn keep_outcome(&self, kept: &mut HashMap<SuspensionId, Settled>, settled: &Settled) {
         let identity = settled.suspension().identity();
         let full = |kept: &HashMap<_, Settled>| {
             let own = kept.values().filter(|one| one.suspension().identity() == identity).count();
@@ -111,8 +150,24 @@ impl SuspensionStore for MemorySuspensions {
     fn take<'a>(
         &'a self,
         id: &'a SuspensionId,
+        resolved: &'a Resolved,
     ) -> BoxFuture<'a, Result<Option<Suspension>, StoreError>> {
-        Box::pin(ready(Ok(self.entries().waiting.remove(id))))
+        Box::pin(ready(Ok(self.taken(id, resolved, false))))
+    }
+
+    fn take_for_caller<'a>(
+        &'a self,
+        id: &'a SuspensionId,
+        resolved: &'a Resolved,
+    ) -> BoxFuture<'a, Result<Option<Suspension>, StoreError>> {
+        Box::pin(ready(Ok(self.taken(id, resolved, true))))
+    }
+
+    fn resolved<'a>(
+        &'a self,
+        id: &'a SuspensionId,
+    ) -> BoxFuture<'a, Result<Option<Resolved>, StoreError>> {
+        Box::pin(ready(Ok(self.entries().resolved.get(id).cloned())))
     }
 
     fn list<'a>(&'a self, identity: &'a str) -> BoxFuture<'a, Result<Vec<Suspension>, StoreError>> {
@@ -124,7 +179,7 @@ impl SuspensionStore for MemorySuspensions {
     }
 
     fn settle<'a>(&'a self, settled: &'a Settled) -> BoxFuture<'a, Result<(), StoreError>> {
-        self.keep_outcome(settled);
+        self.keep_outcome(&mut self.entries().settled, settled);
         Box::pin(ready(Ok(())))
     }
 

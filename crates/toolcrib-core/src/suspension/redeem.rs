@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use toolcrib_tool::{ToolError, ToolOutput};
 
+use super::resolved::{Deed, Resolved};
 use super::{Grant, Granted, StoreError, Suspension, SuspensionId, SuspensionStore, Waiting};
 use crate::approval::{Decision, Remember};
 use crate::checking::listed;
@@ -26,6 +27,11 @@ pub enum Resolution {
     Expire,
     /// Nobody wants the answer any more.
     Cancel,
+    /// The client that made the call may no longer make it.
+    Revoke {
+        /// Why, for the model.
+        reason: String,
+    },
 }
 
 impl Resolution {
@@ -50,14 +56,15 @@ impl From<Decision> for Resolution {
 #[non_exhaustive]
 pub enum RedeemError {
     /// No call waits under that id on behalf of that identity: there is none, it belongs to
-    /// somebody else, or it has been resolved.
+    /// somebody else, or it was resolved so long ago that nobody remembers.
     Unknown,
     /// Whoever resolves it has not the right to approve calls
     /// ([`TurnOptions::may_approve`](crate::TurnOptions::may_approve)).
     NotAllowed,
-    /// Somebody else has resolved it just now.
-    AlreadyResolved,
-    /// It has expired; only [`Resolution::Expire`] and [`Resolution::Cancel`] end it.
+    /// Somebody else was first.
+    AlreadyResolved(Box<Resolved>),
+    /// It has expired; only [`Resolution::Expire`], [`Resolution::Cancel`] and [`Resolution::Revoke`]
+    /// end it.
     Expired,
     /// It has not expired yet.
     NotExpired,
@@ -79,7 +86,7 @@ impl fmt::Display for RedeemError {
             Self::NotAllowed => f.write_str(
                 "whoever acts here has not the right to approve calls: the call still waits",
             ),
-            Self::AlreadyResolved => f.write_str("the call has been resolved already"),
+            Self::AlreadyResolved(first) => write!(f, "{first}: nothing more was done with it"),
             Self::Expired => f.write_str("the call has expired; make it again"),
             Self::NotExpired => f.write_str("the call has not expired; cancel it instead"),
             Self::Unfit { waiting: "approval" } => {
@@ -113,7 +120,8 @@ impl From<StoreError> for RedeemError {
     }
 }
 
-/// Resolves a suspended call: takes it out of the store and makes the one grant for it.
+/// Resolves a suspended call: takes it out of the store and makes the one grant for it. `by` is the
+/// name of whoever resolves it, for the audit log and for those who come too late.
 ///
 /// Fails without touching the store if nothing waits under `id` for `identity`, if it has expired,
 /// or if the resolution is not of the kind it waits for.
@@ -123,16 +131,79 @@ pub async fn redeem(
     identity: &str,
     now: Timestamp,
     resolution: Resolution,
+    by: &str,
 ) -> Result<Grant, RedeemError> {
-    let found = store.find(id).await?.ok_or(RedeemError::Unknown)?;
-    let (granted, changed) = granted(&found, identity, now, resolution)?;
-    // Only the taker holds a grant; what was looked at above is what was put, for nothing is ever
-    // put again under an id.
-    let taken = store.take(id).await?.ok_or(RedeemError::AlreadyResolved)?;
-    if taken != found {
-        return Err(RedeemError::AlreadyResolved);
+    let (found, asked) = found(store, id, identity, now, resolution, by).await?;
+    let taken = store.take(id, &asked.resolved).await?;
+    asked.grant(store, found, taken).await
+}
+
+/// As [`redeem`], for a call whose answer is kept for its caller.
+pub(crate) async fn redeem_for_caller(
+    store: &dyn SuspensionStore,
+    id: &SuspensionId,
+    identity: &str,
+    now: Timestamp,
+    resolution: Resolution,
+    by: &str,
+) -> Result<Grant, RedeemError> {
+    let (found, asked) = found(store, id, identity, now, resolution, by).await?;
+    let taken = store.take_for_caller(id, &asked.resolved).await?;
+    asked.grant(store, found, taken).await
+}
+
+/// What somebody is about to do with a call.
+struct Asked {
+    resolved: Resolved,
+    granted: Granted,
+    changed: Option<String>,
+}
+
+impl Asked {
+    /// The grant, if the call was there to be taken.
+    async fn grant(
+        self,
+        store: &dyn SuspensionStore,
+        found: Suspension,
+        taken: Option<Suspension>,
+    ) -> Result<Grant, RedeemError> {
+        // What was looked at is what was taken: nothing is ever put again under an id.
+        match taken.filter(|taken| *taken == found) {
+            Some(taken) => {
+                let (by, now) = (self.resolved.by(), self.resolved.at());
+                Ok(Grant::new(taken, self.granted, self.changed, now).decided_by(by))
+            }
+            None => Err(too_late(store, found.id(), found.identity()).await?),
+        }
     }
-    Ok(Grant::new(taken, granted, changed, now))
+}
+
+/// Looks for a call and holds the resolution against it.
+async fn found(
+    store: &dyn SuspensionStore,
+    id: &SuspensionId,
+    identity: &str,
+    now: Timestamp,
+    resolution: Resolution,
+    by: &str,
+) -> Result<(Suspension, Asked), RedeemError> {
+    let Some(found) = store.find(id).await? else {
+        return Err(too_late(store, id, identity).await?);
+    };
+    let deed = Deed::of(&resolution);
+    let (granted, changed) = granted(&found, identity, now, resolution)?;
+    let resolved = Resolved::new(&found, deed, by, now);
+    Ok((found, Asked { resolved, granted, changed }))
+}
+
+/// What is said of a call of this identity that does not wait.
+pub(crate) async fn too_late(
+    store: &dyn SuspensionStore,
+    id: &SuspensionId,
+    identity: &str,
+) -> Result<RedeemError, StoreError> {
+    let first = store.resolved(id).await?.filter(|first| first.identity() == identity);
+    Ok(first.map_or(RedeemError::Unknown, |first| RedeemError::AlreadyResolved(Box::new(first))))
 }
 
 fn granted(
@@ -147,14 +218,18 @@ fn granted(
     let expired = found.is_expired(now);
     match &resolution {
         Resolution::Expire if !expired => return Err(RedeemError::NotExpired),
-        Resolution::Expire | Resolution::Cancel => {}
+        Resolution::Expire | Resolution::Cancel | Resolution::Revoke { .. } => {}
         _ if expired => return Err(RedeemError::Expired),
         _ => {}
     }
     let granted = match (resolution, found.waiting()) {
         (Resolution::Cancel, _) => Granted::Cancelled,
         (Resolution::Expire, _) => Granted::Expired,
-        (Resolution::Decision(Decision::Deny { message }), _) => Granted::Denied { message },
+        (
+            Resolution::Decision(Decision::Deny { message })
+            | Resolution::Revoke { reason: message },
+            _,
+        ) => Granted::Denied { message },
         (Resolution::Decision(Decision::Approve { remember }), Waiting::Approval { .. }) => {
             Granted::Run { remember }
         }

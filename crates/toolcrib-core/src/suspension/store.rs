@@ -4,7 +4,7 @@ use std::fmt;
 
 use toolcrib_tool::BoxFuture;
 
-use super::{Settled, Suspension, SuspensionId};
+use super::{Resolved, Settled, Suspension, SuspensionId};
 use crate::bounds::Full;
 
 /// Keeps suspended calls until they are resolved. Shared by all who may resolve them.
@@ -21,11 +21,28 @@ pub trait SuspensionStore: Send + Sync {
         id: &'a SuspensionId,
     ) -> BoxFuture<'a, Result<Option<Suspension>, StoreError>>;
 
-    /// Takes one out. Of all who ask for one id, in all processes, exactly one gets it.
+    /// Takes one out and, in the same step, keeps who did what with it, for a day. Of all who ask for
+    /// one id, in all processes, exactly one gets it.
     fn take<'a>(
         &'a self,
         id: &'a SuspensionId,
+        resolved: &'a Resolved,
     ) -> BoxFuture<'a, Result<Option<Suspension>, StoreError>>;
+
+    /// Does the same for a call whose answer goes to its caller rather than to whoever takes it: in the
+    /// same step it keeps, as [`settle`](Self::settle) does, that the call is
+    /// [being worked on](Settled::running).
+    fn take_for_caller<'a>(
+        &'a self,
+        id: &'a SuspensionId,
+        resolved: &'a Resolved,
+    ) -> BoxFuture<'a, Result<Option<Suspension>, StoreError>>;
+
+    /// Who did what with a call that waits no more, as far as that is still known.
+    fn resolved<'a>(
+        &'a self,
+        id: &'a SuspensionId,
+    ) -> BoxFuture<'a, Result<Option<Resolved>, StoreError>>;
 
     /// The process of another server in which a call waits, as long as that server lives. `None` where the
     /// call waits in this one or nobody knows: a store of one process has no other.

@@ -49,7 +49,7 @@ async fn stored(suspension: &Suspension) -> MemorySuspensions {
 
 async fn granted(suspension: &Suspension, resolution: Resolution) -> Result<Grant, RedeemError> {
     let store = stored(suspension).await;
-    redeem(&store, suspension.id(), suspension.identity(), at(2_000), resolution).await
+    redeem(&store, suspension.id(), suspension.identity(), at(2_000), resolution, "bob").await
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -116,7 +116,7 @@ proptest! {
         RUNTIME.block_on(async {
             let store = stored(&suspension).await;
             let yes = || Resolution::from(Decision::approve());
-            let grant = redeem(&store, suspension.id(), shown.identity, at(5), yes()).await;
+            let grant = redeem(&store, suspension.id(), shown.identity, at(5), yes(), "bob").await;
             if shown.identity != made.identity {
                 prop_assert!(matches!(grant, Err(RedeemError::Unknown)));
                 return Ok(());
@@ -153,7 +153,7 @@ proptest! {
             let mut grants = 0;
             for resolution in tries {
                 let fits = !matches!(resolution, Resolution::Answer(_) | Resolution::Expire);
-                let grant = redeem(&store, suspension.id(), "ada", at(2_000), resolution).await;
+                let grant = redeem(&store, suspension.id(), "ada", at(2_000), resolution, "bob").await;
                 prop_assert_eq!(grant.is_ok(), fits && grants == 0);
                 grants += usize::from(grant.is_ok());
             }
@@ -217,14 +217,14 @@ async fn what_does_not_fit_takes_nothing_from_the_store() {
     let suspension = suspended("1", approval(), "ada", "{}");
     let store = stored(&suspension).await;
     let id = suspension.id();
-    let wrong = redeem(&store, id, "ada", at(2_000), Resolution::Answer(json!(1))).await;
+    let wrong = redeem(&store, id, "ada", at(2_000), Resolution::Answer(json!(1)), "bob").await;
     assert_eq!(
         wrong.expect_err("it is no answer").to_string(),
         "the call waits for approval: approve or deny it"
     );
-    let early = redeem(&store, id, "ada", at(9_999), Resolution::Expire).await;
+    let early = redeem(&store, id, "ada", at(9_999), Resolution::Expire, "bob").await;
     assert!(matches!(early, Err(RedeemError::NotExpired)));
-    let late = redeem(&store, id, "ada", at(10_000), Decision::approve().into()).await;
+    let late = redeem(&store, id, "ada", at(10_000), Decision::approve().into(), "bob").await;
     assert!(matches!(late, Err(RedeemError::Expired)));
     assert_eq!(store.list("ada").await.expect("it works"), [suspension]);
 }
@@ -300,7 +300,8 @@ async fn an_expired_call_is_answered_as_what_it_waited_for() {
     ] {
         let suspension = suspended("1", waiting, "", "{}");
         let store = stored(&suspension).await;
-        let expired = redeem(&store, suspension.id(), "", at(11_000), Resolution::Expire).await;
+        let expired =
+            redeem(&store, suspension.id(), "", at(11_000), Resolution::Expire, "bob").await;
         let error = expired.expect("it has expired").refusal().expect("it is no answer");
         assert_eq!(error.kind(), kind);
         assert!(error.message().contains("within 9 s"), "{error}");

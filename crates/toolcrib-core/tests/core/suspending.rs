@@ -9,7 +9,7 @@ use toolcrib_core::approval::{ApprovalRequest, Decision};
 use toolcrib_core::audit::{AuditRecord, AuditSink, AuditTrail};
 use toolcrib_core::clock::{Clock, Timestamp};
 use toolcrib_core::suspension::{
-    MemorySuspensions, RedeemError, Resolution, Suspension, SuspensionStore, Waiting,
+    Deed, MemorySuspensions, RedeemError, Resolution, Suspension, SuspensionStore, Waiting,
 };
 use toolcrib_core::{Answer, Executor, ExecutorBuilder, Middleware, Next, Turn, TurnOptions};
 use toolcrib_tool::{
@@ -117,7 +117,8 @@ async fn a_call_that_waits_for_approval_goes_on_in_another_process_once() {
     let result = done(other.resolve(suspension.id(), approve()).await.expect("it is resolved"));
     assert_eq!((result.call_id().as_str(), result.text().as_ref()), ("call_1", "removed"));
     let again = other.resolve(suspension.id(), approve()).await;
-    assert!(matches!(again, Err(RedeemError::Unknown)), "{again:?}");
+    let Err(RedeemError::AlreadyResolved(first)) = again else { panic!("{again:?}") };
+    assert_eq!((first.deed(), first.by()), (Deed::Approved, "the host"));
     assert_eq!(host.runs.load(Ordering::SeqCst), 1);
 }
 

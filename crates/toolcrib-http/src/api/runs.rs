@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use toolcrib_core::Turn;
 use toolcrib_core::approval::{Decision, Remember};
-use toolcrib_core::run::{Run, RunCursor, RunId, RunStore};
+use toolcrib_core::run::{Run, RunCursor, RunId, RunState, RunStore};
 use toolcrib_core::suspension::{Resolution, Submission, SuspensionId};
 use toolcrib_tool::ToolOutput;
 
@@ -272,7 +272,7 @@ pub(crate) async fn remove(
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
     let store = store(&api)?;
-    let last = Box::pin(done(&api, client, &id, Deed::Cancel)).await?;
+    let last = Box::pin(done(&api, client, &id, Deed::Remove)).await?;
     let id: RunId = id.parse().map_err(|_| unknown())?;
     store.remove(&id).await?;
     Ok(last)
@@ -283,7 +283,10 @@ enum Deed {
     Look,
     Submit(Vec<Submission>),
     Resolve(SuspensionId, Resolution),
+    /// Gives the run up. Fails where it is over otherwise, for then nothing was given up.
     Cancel,
+    /// Gives up what is left of the run, which is to be forgotten.
+    Remove,
 }
 
 /// Does it once, if the request carries a key.
@@ -336,12 +339,13 @@ async fn done(api: &Api, client: Arc<Client>, id: &str, deed: Deed) -> Result<Re
             return Err(unknown());
         }
         let before = run.record().clone();
+        let (cancels, removes) = (matches!(deed, Deed::Cancel), matches!(deed, Deed::Remove));
         let outcome = Entered::withdraw_if_ended(&turn, async {
             match deed {
                 Deed::Look => Ok(()),
                 Deed::Submit(outputs) => run.submit(&turn, outputs).await,
                 Deed::Resolve(call, resolution) => run.resolve(&turn, &call, resolution).await,
-                Deed::Cancel => run.cancel(&turn).await,
+                Deed::Cancel | Deed::Remove => run.cancel(&turn).await,
             }
         });
         let outcome = Box::pin(outcome).await;
@@ -350,7 +354,19 @@ async fn done(api: &Api, client: Arc<Client>, id: &str, deed: Deed) -> Result<Re
         if run.record() != &before {
             run.save(&*store).await?;
         }
-        outcome?;
+        let state = run.state();
+        match outcome {
+            // A run that others have brought to its end can be forgotten.
+            Err(_) if removes && state != RunState::RequiresAction => {}
+            outcome => outcome?,
+        }
+        if cancels && state != RunState::Cancelled {
+            let detail = format!(
+                "the run is {}: every call has its answer, and nothing was left to cancel",
+                state.as_str()
+            );
+            return Err(Problem::new(StatusCode::CONFLICT, detail).kind("already_resolved"));
+        }
         Ok(json(StatusCode::OK, &RunBody::from(&run)))
     }))
     .await?

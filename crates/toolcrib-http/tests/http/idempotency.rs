@@ -120,7 +120,7 @@ async fn a_decision_that_is_sent_again_under_its_key_gets_the_answer_of_the_firs
     assert_eq!((again.status, &again.body), (200, &first.body));
     // Without it, the second comes too late.
     let late = ask.with("idempotency-key", "k2").send().await;
-    assert_eq!(late.status, 404);
+    assert_eq!(late.status, 409);
     let cancel = Ask::api(server.address, &format!("POST /v1/runs/{id}/cancel"));
     let cancel = cancel.with("idempotency-key", "c");
     assert_eq!(cancel.clone().send().await.status, 200);

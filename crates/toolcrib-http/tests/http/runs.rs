@@ -81,7 +81,7 @@ async fn a_call_that_needs_approval_is_a_202_and_goes_on_when_it_is_given() {
     let over = ask(&server, &resolve, &changed).await.json();
     assert_eq!(over["status"], "completed");
     assert_eq!(over["results"][0]["output"], r#"removed {"path":"b"}"#);
-    assert_eq!(ask(&server, &resolve, &changed).await.status, 404, "a decision is good once");
+    assert_eq!(ask(&server, &resolve, &changed).await.status, 409, "a decision is good once");
     server.end().await;
 }
 
@@ -234,7 +234,7 @@ async fn approvers_list_and_decide_on_the_calls_of_others_and_the_caller_gets_th
         (&over["results"][0]["call_id"], &over["results"][0]["success"]),
         (&json!("r"), &json!(true))
     );
-    assert_eq!(ask("person", format!("POST {approval}"), yes).await.status, 404);
+    assert_eq!(ask("person", format!("POST {approval}"), yes).await.status, 409);
     let list = get("person", "GET /v1/approvals".into()).await.json();
     assert_eq!(list["approvals"], json!([]));
     server.end().await;

@@ -13,7 +13,7 @@ use toolcrib_core::suspension::{
 use toolcrib_store::{Database, Runs, Suspensions};
 use toolcrib_tool::{CallId, ToolOutput, ToolResult};
 
-use crate::fixture::{on_disk, run, suspended, waiting_run};
+use crate::fixture::{on_disk, resolved, run, suspended, waiting_run};
 
 /// How many entries one identity may have.
 const SHARE: usize = 100;
@@ -42,24 +42,42 @@ async fn suspensions_are_put_found_listed_and_taken_once(store: Arc<dyn Suspensi
         let contested = suspended("ada", 3, 100);
         store.put(&contested).await.expect("there is room");
         let takers: Vec<_> = (0..8)
-            .map(|_| {
+            .map(|n| {
                 let (store, id) = (Arc::clone(&store), contested.id().clone());
-                tokio::spawn(async move { store.take(&id).await.expect("it works") })
+                let by = resolved(&contested, &n.to_string(), 4);
+                tokio::spawn(async move {
+                    let taken = if n % 2 == 0 {
+                        store.take(&id, &by).await
+                    } else {
+                        store.take_for_caller(&id, &by).await
+                    };
+                    taken.expect("it works").map(|call| (call, by))
+                })
             })
             .collect();
         let mut taken = Vec::new();
         for taker in takers {
             taken.extend(taker.await.expect("nobody panics"));
         }
-        assert_eq!(taken, [contested], "exactly one of all takers has it");
+        let [(call, by)] = taken.as_slice() else { panic!("one of all takers has it: {taken:?}") };
+        assert_eq!(call, &contested);
+        let kept = store.resolved(contested.id()).await.expect("it works");
+        assert_eq!(kept.as_ref(), Some(by), "the others learn who was first");
+        let settled = store.settled(contested.id()).await.expect("it works");
+        let for_caller = by.by().parse::<u8>().expect("it is a number") % 2 == 1;
+        assert_eq!(settled.is_some(), for_caller, "one step takes it and says that it runs");
     }
-    assert_eq!(store.take(&unknown_id()).await.expect("looked"), None);
+    let nobody = resolved(&late, "nobody", 5);
+    assert_eq!(store.take(&unknown_id(), &nobody).await.expect("looked"), None);
+    assert_eq!(store.take_for_caller(&unknown_id(), &nobody).await.expect("looked"), None);
+    assert_eq!(store.resolved(late.id()).await.expect("looked"), None, "it still waits");
 }
 
 async fn outcomes_are_kept_for_their_identity_and_taken_once(store: Arc<dyn SuspensionStore>) {
     let call = suspended("ada", 1, 100);
     store.put(&call).await.expect("there is room");
-    let taken = store.take(call.id()).await.expect("it works").expect("it waits");
+    let taken = store.take(call.id(), &resolved(&call, "bob", 50)).await;
+    let taken = taken.expect("it works").expect("it waits");
     let running = Settled::running(taken, Timestamp::from_unix_millis(50));
     store.settle(&running).await.expect("kept");
     let found = store.settled(call.id()).await.expect("found").expect("it is known");

@@ -4,7 +4,7 @@ use serde_json::json;
 use tempfile::TempDir;
 use toolcrib_core::clock::Timestamp;
 use toolcrib_core::run::{RunId, RunRecord};
-use toolcrib_core::suspension::{Suspension, Waiting};
+use toolcrib_core::suspension::{Deed, Resolved, Suspension, Waiting};
 use toolcrib_store::Database;
 use toolcrib_tool::{Arguments, CallId, Layer, Source, ToolDefinition, ToolEntry};
 
@@ -18,6 +18,11 @@ pub(crate) fn suspended(identity: &str, created: u64, expires: u64) -> Suspensio
     Suspension::new(&call, &entry, &arguments, Waiting::Client, at(created), at(expires))
         .expect("there is randomness")
         .for_identity(identity)
+}
+
+/// What somebody does with a call at that time.
+pub(crate) fn resolved(call: &Suspension, by: &str, at: u64) -> Resolved {
+    Resolved::new(call, Deed::Approved, by, Timestamp::from_unix_millis(at))
 }
 
 /// A run of no calls, which is over.

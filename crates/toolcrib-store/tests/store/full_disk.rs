@@ -11,7 +11,7 @@ use toolcrib_core::run::RunStore as _;
 use toolcrib_core::suspension::{StoreError, SuspensionStore as _};
 use toolcrib_store::{Database, DatabaseError, Runs, Suspensions};
 
-use crate::fixture::{run, suspended};
+use crate::fixture::{resolved, run, suspended};
 
 /// Names the folder of the small disk, for the child.
 const FOLDER: &str = "TOOLCRIB_STORE_FULL_DISK";
@@ -57,7 +57,10 @@ async fn child() {
     std::fs::remove_file(&ballast).expect("it is ours");
     if matches!(cause(&error), DatabaseError::DiskFull { .. }) {
         suspensions.put(&suspended("ada", 1, u64::MAX)).await.expect("there is room again");
-        let taken = suspensions.take(kept[0].id()).await.expect("there is room again");
+        let taken = suspensions
+            .take(kept[0].id(), &resolved(&kept[0], "bob", 1))
+            .await
+            .expect("there is room again");
         assert_eq!(taken.as_ref(), Some(&kept[0]));
     }
     drop(database);

@@ -5,6 +5,7 @@
 #[cfg(feature = "http")]
 mod answers;
 mod conformance;
+mod deciding;
 mod elsewhere;
 mod fixture;
 mod full_disk;

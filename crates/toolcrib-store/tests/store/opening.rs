@@ -7,7 +7,7 @@ use toolcrib_core::run::RunStore as _;
 use toolcrib_core::suspension::{StoreError, SuspensionStore as _};
 use toolcrib_store::{Database, DatabaseError, Runs, Suspensions};
 
-use crate::fixture::{on_disk, run, suspended};
+use crate::fixture::{on_disk, resolved, run, suspended};
 
 #[tokio::test]
 async fn what_is_kept_is_there_when_the_database_is_opened_again() {
@@ -84,7 +84,10 @@ async fn a_record_that_cannot_be_read_is_reported_and_left_and_hides_no_other() 
     };
     assert_eq!(change(home.path()), 1);
     for _ in 0..2 {
-        for result in [store.find(broken.id()).await, store.take(broken.id()).await] {
+        for result in [
+            store.find(broken.id()).await,
+            store.take(broken.id(), &resolved(&broken, "bob", 1)).await,
+        ] {
             let error = result.expect_err("it is broken");
             let StoreError::Corrupt { place, .. } = &error else { panic!("{error}") };
             assert!(place.contains(broken.id().as_str()) && place.contains("toolcrib.db"));

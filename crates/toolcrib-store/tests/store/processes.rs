@@ -15,7 +15,7 @@ use toolcrib_core::suspension::{Settled, StoreError, SuspensionId, SuspensionSto
 use toolcrib_store::{Database, Runs, Suspensions};
 use toolcrib_tool::ErrorKind;
 
-use crate::fixture::{run, suspended};
+use crate::fixture::{resolved, run, suspended};
 
 /// Names the folder of the database, for a worker.
 const FOLDER: &str = "TOOLCRIB_STORE_WORKER";
@@ -70,7 +70,8 @@ async fn worker() {
         // All go for the same ones.
         let oldest = suspensions.all().await.expect("it works").into_iter().take(1);
         for call in oldest {
-            if let Some(taken) = suspensions.take(call.id()).await.expect("it works") {
+            let by = resolved(&call, &own, 2);
+            if let Some(taken) = suspensions.take(call.id(), &by).await.expect("it works") {
                 say(format!("took {}\n", taken.id()));
                 let running = Settled::running(taken, Timestamp::from_unix_millis(2));
                 suspensions.settle(&running).await.expect("it is the taker");

@@ -6,7 +6,7 @@ use toolcrib_core::suspension::{Outcome, Settled, StoreError, SuspensionStore as
 use toolcrib_store::{Database, Suspensions};
 use toolcrib_tool::{CallId, ToolOutput, ToolResult};
 
-use crate::fixture::{on_disk, suspended};
+use crate::fixture::{on_disk, resolved, suspended};
 
 #[tokio::test]
 async fn a_call_that_a_living_server_has_taken_is_its_own() {
@@ -15,7 +15,8 @@ async fn a_call_that_a_living_server_has_taken_is_its_own() {
     let (one, two) = (Suspensions::new(&database), Suspensions::new(&other));
     let call = suspended("ada", 1, 100);
     one.put(&call).await.expect("there is room");
-    let taken = one.take(call.id()).await.expect("it works").expect("it waits");
+    let taken = one.take(call.id(), &resolved(&call, "bob", 5)).await;
+    let taken = taken.expect("it works").expect("it waits");
     assert!(two.settled(call.id()).await.expect("looked").is_none());
     let running = Settled::running(taken, Timestamp::from_unix_millis(5));
     let stolen = two.settle(&running).await;

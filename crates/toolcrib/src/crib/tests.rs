@@ -289,7 +289,7 @@ mod waiting {
         assert_eq!(result.text(), "removed");
         let again = approving(&process(&dir, &runs, 2000));
         let again = again.resolve(suspension.id(), Decision::approve().into()).await;
-        assert!(matches!(again, Err(RedeemError::Unknown)), "{again:?}");
+        assert!(matches!(again, Err(RedeemError::AlreadyResolved(_))), "{again:?}");
         assert_eq!(runs.load(Ordering::SeqCst), 1);
     }
 

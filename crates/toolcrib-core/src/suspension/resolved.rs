@@ -1,0 +1,144 @@
+//! What was done with a call that waited, and by whom.
+
+use std::fmt;
+use std::time::{Duration, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{Resolution, Suspension};
+use crate::approval::Decision;
+use crate::audit::rfc3339;
+use crate::clock::Timestamp;
+
+/// What was done with a call that waited. Of all who try to resolve a call, exactly one succeeds; stores
+/// keep this so that the others learn who was first.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Resolved {
+    deed: Deed,
+    by: String,
+    at: Timestamp,
+    identity: String,
+    tool: String,
+    /// The stable word for what the call waited for.
+    waited_for: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tenant: Option<Value>,
+}
+
+/// A way to resolve a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Deed {
+    /// It was approved.
+    Approved,
+    /// It was denied.
+    Denied,
+    /// The tool's question was answered.
+    Answered,
+    /// The output of the client's tool was handed in.
+    OutputSubmitted,
+    /// Nobody wanted the answer any more.
+    Cancelled,
+    /// Its time was over.
+    Expired,
+    /// Its client may no longer make it.
+    Revoked,
+}
+
+impl Deed {
+    /// The stable word for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Approved => "approved",
+            Self::Denied => "denied",
+            Self::Answered => "answered",
+            Self::OutputSubmitted => "output_submitted",
+            Self::Cancelled => "cancelled",
+            Self::Expired => "expired",
+            Self::Revoked => "revoked",
+        }
+    }
+
+    pub(super) fn of(resolution: &Resolution) -> Self {
+        match resolution {
+            Resolution::Decision(Decision::Deny { .. }) => Self::Denied,
+            Resolution::Decision(_) => Self::Approved,
+            Resolution::Output(_) => Self::OutputSubmitted,
+            Resolution::Answer(_) => Self::Answered,
+            Resolution::Expire => Self::Expired,
+            Resolution::Cancel => Self::Cancelled,
+            Resolution::Revoke { .. } => Self::Revoked,
+        }
+    }
+}
+
+impl Resolved {
+    /// A record that `by` did this with a suspended call at that time.
+    pub fn new(suspension: &Suspension, deed: Deed, by: impl Into<String>, at: Timestamp) -> Self {
+        Self {
+            deed,
+            by: by.into(),
+            at,
+            identity: suspension.identity().to_owned(),
+            tool: suspension.tool().to_owned(),
+            waited_for: suspension.waiting().as_str().to_owned(),
+            tenant: suspension.caller().value("tenant").cloned(),
+        }
+    }
+
+    /// What was done.
+    pub fn deed(&self) -> Deed {
+        self.deed
+    }
+
+    /// Who did it: a client, an operator, or what the host calls whoever acts.
+    pub fn by(&self) -> &str {
+        &self.by
+    }
+
+    /// When.
+    pub fn at(&self) -> Timestamp {
+        self.at
+    }
+
+    /// On whose behalf the call was made; empty where the host named nobody.
+    pub fn identity(&self) -> &str {
+        &self.identity
+    }
+
+    /// The tool that the call was for.
+    pub(crate) fn tool(&self) -> &str {
+        &self.tool
+    }
+
+    /// Whether the call waited for approval.
+    pub(crate) fn waited_for_approval(&self) -> bool {
+        self.waited_for == "approval"
+    }
+
+    /// The tenant of the call.
+    pub(crate) fn tenant(&self) -> Option<&Value> {
+        self.tenant.as_ref()
+    }
+}
+
+impl fmt::Display for Resolved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (by, at) =
+            (&self.by, rfc3339(UNIX_EPOCH + Duration::from_millis(self.at.unix_millis())));
+        match self.deed {
+            Deed::Approved => write!(f, "the call was approved by {by} at {at}"),
+            Deed::Denied => write!(f, "the call was denied by {by} at {at}"),
+            Deed::Answered => write!(f, "the tool's question was answered by {by} at {at}"),
+            Deed::OutputSubmitted => write!(f, "the call's output was submitted by {by} at {at}"),
+            Deed::Cancelled => write!(f, "the call was cancelled by {by} at {at}"),
+            Deed::Expired => write!(f, "the call expired at {at}"),
+            Deed::Revoked => {
+                write!(f, "the call was denied at {at}, because its client may no longer make it")
+            }
+        }
+    }
+}

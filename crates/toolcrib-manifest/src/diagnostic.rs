@@ -286,3 +286,33 @@ pub(crate) fn did_you_mean<'a>(
     let near = toolcrib_fuzzy::near_names(written, candidates);
     near.first().map(|name| format!("did you mean `{name}`?"))
 }
+
+/// The candidate that was probably meant, among the few that can be: a near name, or the only one
+/// that abbreviates the other (`ns` and `namespace`, `user` and `username`).
+pub(crate) fn meant<'a>(
+    written: &str,
+    candidates: impl IntoIterator<Item = &'a str> + Clone,
+) -> Option<&'a str> {
+    if let Some(same) = candidates.clone().into_iter().find(|name| *name == written) {
+        return Some(same);
+    }
+    let near = toolcrib_fuzzy::near_names(written, candidates.clone());
+    if let Some(name) = near.first() {
+        return Some(name);
+    }
+    let mut short = candidates
+        .into_iter()
+        .filter(|name| abbreviates(name, written) || abbreviates(written, name));
+    let only = short.next()?;
+    short.next().is_none().then_some(only)
+}
+
+/// Whether all letters of a name stand in a longer one, in order, beginning with the first.
+fn abbreviates(short: &str, long: &str) -> bool {
+    let (short, long) = (short.to_ascii_lowercase(), long.to_ascii_lowercase());
+    if short.len() < 2 || short.len() >= long.len() || short.as_bytes()[0] != long.as_bytes()[0] {
+        return false;
+    }
+    let mut letters = long.chars();
+    short.chars().all(|letter| letters.any(|other| other == letter))
+}

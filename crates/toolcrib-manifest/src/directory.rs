@@ -290,6 +290,12 @@ pub(crate) fn load_bytes(
             let text = without_bom(&text).to_owned();
             FileLoad { path: path.to_owned(), text, loaded, rank: 0, version: None }
         }
+        Err(error) if is_utf16(error.as_bytes()) => {
+            let message =
+                "the file is UTF-16, as PowerShell's `>` writes it, and not UTF-8".to_owned();
+            let help = "save it as UTF-8, in PowerShell with `Set-Content -Encoding utf8`";
+            FileLoad::unread(path, "not-utf8", message, help)
+        }
         Err(error) => {
             let at = error.utf8_error().valid_up_to();
             let line = error.as_bytes()[..at].split(|byte| *byte == b'\n').count();
@@ -298,6 +304,11 @@ pub(crate) fn load_bytes(
             FileLoad::unread(path, "not-utf8", message, "save the file as UTF-8")
         }
     }
+}
+
+/// Whether bytes begin as a text in UTF-16 does.
+fn is_utf16(bytes: &[u8]) -> bool {
+    bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff])
 }
 
 /// The [catalogue](CATALOGUE) of a directory, if it has one.

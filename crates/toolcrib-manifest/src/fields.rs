@@ -1,13 +1,14 @@
 //! Mappings with known keys: one table per mapping says which keys there are, what they hold and
 //! which are required, and drives every message about them.
 
-use toolcrib_tool::RateLimit;
+mod check;
+mod meant;
 
 use crate::diagnostic::{Diagnostic, Findings, did_you_mean};
-use crate::document::{Entry, Node, NodeValue, Style, other_reading, shortened};
-use crate::fix::{Fix, rename};
+use crate::document::{Entry, Node, NodeValue, shortened};
+use crate::fix::rename;
 use crate::source::{Span, first_line};
-use crate::units::{ByteSize, HumanDuration};
+use check::check;
 
 /// What a key holds.
 #[derive(Debug, Clone, Copy)]
@@ -76,7 +77,7 @@ pub(crate) struct Keys {
     /// What the mapping is, for messages: "a tool".
     pub(crate) what: &'static str,
     pub(crate) table: &'static [Key],
-    /// Keys people write instead, and what to write.
+    /// Keys people write instead, and what to write; `<value>` stands for the mapping they wrote.
     pub(crate) instead: &'static [(&'static str, &'static str)],
 }
 
@@ -87,6 +88,7 @@ pub(crate) struct Fields<'n> {
     pub(crate) span: Span,
     good: Vec<&'n Entry>,
     refused: Vec<&'n str>,
+    unknown: Vec<&'n Entry>,
 }
 
 impl<'n> Fields<'n> {
@@ -96,10 +98,16 @@ impl<'n> Fields<'n> {
             findings.add(wrong_type(node, None, &format!("{} is a mapping", keys.what)));
             return None;
         };
-        let mut fields = Self { span: node.span.clone(), good: Vec::new(), refused: Vec::new() };
+        let mut fields = Self {
+            span: node.span.clone(),
+            good: Vec::new(),
+            refused: Vec::new(),
+            unknown: Vec::new(),
+        };
         for entry in entries {
             let Some(key) = keys.table.iter().find(|key| key.name == entry.key) else {
                 if !entry.key.starts_with("x-") {
+                    fields.unknown.push(entry);
                     let unknown = keys.unknown(entry);
                     // Looking for what was meant takes time that a counted problem is not worth.
                     findings.add(if findings.lists_errors() {
@@ -138,6 +146,11 @@ impl<'n> Fields<'n> {
     /// Whether a key is there, rightly or wrongly.
     pub(crate) fn has(&self, key: &str) -> bool {
         self.refused.contains(&key) || self.entry(key).is_some()
+    }
+
+    /// The entries under keys that the table does not have.
+    pub(crate) fn unknown(&self) -> impl Iterator<Item = &'n Entry> {
+        self.unknown.iter().copied()
     }
 
     pub(crate) fn entry(&self, key: &str) -> Option<&'n Entry> {
@@ -188,7 +201,9 @@ impl Keys {
     ) -> Diagnostic {
         let known = || self.table.iter().map(|key| key.name);
         let instead = self.instead.iter().find(|(written, _)| *written == entry.key);
-        let help = instead.map(|(_, right)| (*right).to_owned());
+        let raw = text.get(entry.node.span.clone()).unwrap_or_default();
+        let value = if raw.starts_with('{') && !raw.contains('\n') { raw } else { "{…}" };
+        let help = instead.map(|(_, right)| right.replace("<value>", value));
         let help = help.or_else(|| did_you_mean(&entry.key, known())).unwrap_or_else(|| {
             let known: Vec<&str> = known().collect();
             format!("known keys: {}; keys of your own begin with `x-`", known.join(", "))
@@ -209,168 +224,4 @@ impl Keys {
 pub(crate) fn wrong_type(node: &Node, entry: Option<&Entry>, expected: &str) -> Diagnostic {
     let message = format!("{expected}, found {}", node.describe());
     Diagnostic::error("wrong-type", &node.visible_span(entry), message)
-}
-
-/// Whether a value is what its key expects; says why not.
-fn check(key: &Key, entry: &Entry, findings: &mut Findings<'_>) -> bool {
-    let node = &entry.node;
-    let text = findings.text;
-    let raw = || text.get(node.span.clone()).unwrap_or_default();
-    let mend = |findings: &mut Findings<'_>, expected: &str, help: Option<String>, fix| {
-        let expected = format!("`{}` expects {expected}", key.name);
-        findings.add(wrong_type(node, Some(entry), &expected).maybe_help(help).fix(fix));
-        false
-    };
-    let refuse = |findings: &mut Findings<'_>, expected: &str, help: Option<String>| {
-        mend(findings, expected, help, None::<Fix>)
-    };
-    match (key.expected, &node.value) {
-        (Expected::Any, _)
-        | (Expected::Text, NodeValue::String(_))
-        | (Expected::Bool | Expected::FlagOrMapping(_), NodeValue::Bool(_))
-        | (Expected::List, NodeValue::Sequence(_))
-        | (
-            Expected::Mapping
-            | Expected::MappingLike(_)
-            | Expected::FlagOrMapping(_)
-            | Expected::Schema,
-            NodeValue::Mapping(_),
-        ) => true,
-        (Expected::Text, NodeValue::Null | NodeValue::Bool(_) | NodeValue::Number(_)) => {
-            let written = raw();
-            let help = (!written.is_empty()).then(|| format!("quote it: \"{written}\""));
-            mend(findings, "text", help, Fix::quote(&node.span, written))
-        }
-        (Expected::Text, _) => refuse(findings, "text", None),
-        (Expected::Bool | Expected::FlagOrMapping(_), value) => {
-            let meant = match value {
-                NodeValue::String(written) => boolean_meant(written),
-                _ => None,
-            };
-            let fix = meant.map(|meant| {
-                Fix::replace(&node.span, meant, format!("write `{}: {meant}`", key.name))
-            });
-            let (expected, example) = match key.expected {
-                Expected::FlagOrMapping(example) => {
-                    ("true, false or a mapping", Some(format!("write `{}: {example}`", key.name)))
-                }
-                _ => ("true or false", None),
-            };
-            mend(findings, expected, meant.map(|meant| format!("write {meant}")).or(example), fix)
-        }
-        (Expected::Integer, value) => check_integer(value, node.style, raw())
-            .map_err(|help| refuse(findings, "a whole number", help))
-            .is_ok(),
-        (Expected::Duration, value) => {
-            let parsed = value_text(value).map(str::parse::<HumanDuration>);
-            let help = "write a whole number with ms, s, m, h or d: 250ms, 30s, 5m".to_owned();
-            matches!(parsed, Some(Ok(_))) || refuse(findings, "a duration", Some(help))
-        }
-        (Expected::Size, value) => {
-            let parsed = value_text(value).map(str::parse::<ByteSize>);
-            let help = "write a whole number with B, KiB, MiB or GiB: 64KiB".to_owned();
-            matches!(parsed, Some(Ok(_))) || refuse(findings, "a size", Some(help))
-        }
-        (Expected::Rate, value) => {
-            let parsed = value_text(value).map(str::parse::<RateLimit>);
-            let help = "write calls per s, min or h: 5/s, 30/min".to_owned();
-            matches!(parsed, Some(Ok(_))) || refuse(findings, "a rate", Some(help))
-        }
-        (Expected::List, value) => refuse(findings, "a list", Some(list_meant(key.name, value))),
-        (Expected::Texts, NodeValue::Sequence(items)) => {
-            check_texts(key.name, items.iter().map(|item| (item, None)), findings)
-        }
-        (Expected::Texts, NodeValue::String(written)) => {
-            let help = format!("write [{}]", shortened(written));
-            // What holds a comma may be meant to be several.
-            let one = !written.is_empty()
-                && written.chars().all(|c| c.is_alphanumeric() || "_-.".contains(c));
-            let fix = one.then(|| {
-                Fix::replace(
-                    &node.span,
-                    format!("[{}]", raw()),
-                    format!("write `{}: [{written}]`", key.name),
-                )
-            });
-            mend(findings, "a list of texts", Some(help), fix)
-        }
-        (Expected::Texts, _) => refuse(findings, "a list of texts", None),
-        (Expected::TextMapping, NodeValue::Mapping(entries)) => {
-            let values = entries.iter().map(|entry| (&entry.node, Some(entry)));
-            check_texts(key.name, values, findings)
-        }
-        (Expected::Mapping | Expected::TextMapping, _) => refuse(findings, "a mapping", None),
-        (Expected::MappingLike(example), _) => {
-            let help = format!("write `{}: {example}`", key.name);
-            refuse(findings, "a mapping", Some(help))
-        }
-        (Expected::Schema, _) => refuse(findings, "a JSON Schema, which is a mapping", None),
-        (Expected::Choice(choices), value) => {
-            let written = value_text(value);
-            if written.is_some_and(|written| choices.contains(&written)) {
-                return true;
-            }
-            let help = written.and_then(|text| did_you_mean(text, choices.iter().copied()));
-            refuse(findings, &format!("one of {}", choices.join(", ")), help)
-        }
-    }
-}
-
-fn value_text(value: &NodeValue) -> Option<&str> {
-    match value {
-        NodeValue::String(text) => Some(text),
-        _ => None,
-    }
-}
-
-/// Fails with a help text.
-fn check_integer(value: &NodeValue, style: Style, raw: &str) -> Result<(), Option<String>> {
-    let NodeValue::Number(number) = value else { return Err(None) };
-    if style == Style::Plain && other_reading(raw).is_some() {
-        return Err(Some(format!("write it without leading zeros: {number}")));
-    }
-    if number.as_i64().is_some() { Ok(()) } else { Err(None) }
-}
-
-fn check_texts<'n>(
-    key: &str,
-    values: impl Iterator<Item = (&'n Node, Option<&'n Entry>)>,
-    findings: &mut Findings<'_>,
-) -> bool {
-    let mut right = true;
-    for (node, entry) in values {
-        if node.as_str().is_none() {
-            right = false;
-            let raw = findings.text.get(node.span.clone()).unwrap_or_default();
-            let scalar = !matches!(node.value, NodeValue::Sequence(_) | NodeValue::Mapping(_));
-            let help = (scalar && !raw.is_empty()).then(|| format!("quote it: \"{raw}\""));
-            let expected = format!("`{key}` expects texts");
-            let fix = help.is_some().then(|| Fix::quote(&node.span, raw)).flatten();
-            findings.add(wrong_type(node, entry, &expected).maybe_help(help).fix(fix));
-        }
-    }
-    right
-}
-
-/// What to write instead of something that is no list.
-fn list_meant(key: &str, value: &NodeValue) -> String {
-    match value {
-        NodeValue::String(text) if key == "argv" && !text.contains(['"', '\'', '\\', '`']) => {
-            let words = text.split_whitespace().map(|word| format!("\"{word}\""));
-            let words = shortened(&words.collect::<Vec<_>>().join(", "));
-            format!("write an entry for each argument: argv: [{words}]")
-        }
-        NodeValue::Mapping(_) => "write a list: begin each entry with `- `".to_owned(),
-        NodeValue::Null => format!("write `{key}: []` for none"),
-        _ => format!("write a list: {key}: [first, second]"),
-    }
-}
-
-/// What someone meant who wrote a word for a boolean.
-fn boolean_meant(written: &str) -> Option<&'static str> {
-    match written.to_ascii_lowercase().as_str() {
-        "yes" | "on" | "y" | "true" | "1" => Some("true"),
-        "no" | "off" | "n" | "false" | "0" => Some("false"),
-        _ => None,
-    }
 }

@@ -69,8 +69,13 @@ impl Reference {
             }
         };
         let plain = |c: char| c.is_alphanumeric() || "_-.".contains(c);
-        if name.is_empty() || !name.chars().all(plain) {
-            return Err(format!("`${{{inside}}}` names nothing: write ${{{kind}.name}}"));
+        if name.is_empty() {
+            return Err(format!("`${{{inside}}}` names nothing"));
+        }
+        if !name.chars().all(plain) {
+            return Err(format!(
+                "`${{{inside}}}` is not a reference: names have letters, digits, `_`, `-` and `.`"
+            ));
         }
         Ok(make(name.to_owned()))
     }

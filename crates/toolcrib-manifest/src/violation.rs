@@ -4,7 +4,7 @@ use jsonschema::ValidationError;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use serde_json::Value;
 
-use crate::diagnostic::{Diagnostic, Findings, Severity, did_you_mean};
+use crate::diagnostic::{Diagnostic, Findings, Severity, did_you_mean, meant};
 use crate::document::{Node, NodeValue, shortened};
 use crate::source::first_line;
 
@@ -88,6 +88,7 @@ impl Subject<'_> {
                     return;
                 }
                 let (message, help) = self.phrase(kind, error, node);
+                let help = help.or_else(|| unquoted(kind, node));
                 findings.add(self.diagnostic(code, &place, &message).maybe_help(help));
             }
         }
@@ -245,6 +246,24 @@ impl Subject<'_> {
     }
 }
 
+/// What to write instead of a text in quotes that is of the right type without them.
+fn unquoted(kind: &ValidationErrorKind, node: &Node) -> Option<String> {
+    let ValidationErrorKind::Type { kind } = kind else { return None };
+    let written = node.as_str()?;
+    let value: Value = serde_json::from_str(written).ok()?;
+    let fits = |name: &str| match name {
+        "boolean" => value.is_boolean(),
+        "integer" => value.is_i64() || value.is_u64(),
+        "number" => value.is_number(),
+        _ => false,
+    };
+    let fits = match kind {
+        TypeKind::Single(name) => fits(name.as_str()),
+        TypeKind::Multiple(names) => names.iter().any(|name| fits(name.as_str())),
+    };
+    fits.then(|| format!("write {written}, without quotes"))
+}
+
 fn types_is_single(branches: &[Vec<ValidationError<'static>>]) -> bool {
     branches.len() == 1
 }
@@ -269,8 +288,14 @@ fn one_of(values: &[&Value], node: &Node) -> (String, Option<String>) {
         .iter()
         .map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned))
         .collect();
-    let help =
-        node.as_str().and_then(|written| did_you_mean(written, allowed.iter().map(String::as_str)));
+    let help = node.as_str().and_then(|written| {
+        let plain = written.trim_matches(['“', '”', '„', '‘', '’', '«', '»']);
+        if plain != written && allowed.iter().any(|value| value == plain) {
+            return Some(format!("write \"{plain}\": typographic quotes are a part of the text"));
+        }
+        meant(written, allowed.iter().map(String::as_str))
+            .map(|name| format!("did you mean `{name}`?"))
+    });
     (format!("expected one of {}, found {}", allowed.join(", "), node.describe()), help)
 }
 

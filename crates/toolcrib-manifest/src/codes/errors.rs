@@ -70,7 +70,7 @@ pub(super) const ERRORS: &[Code] = &[
     ),
     error(
         "bad-key",
-        "A key that is not text, or a merge of something that is no mapping.",
+        "A key that is not text or holds an invisible character, or a merge of something that is no mapping.",
         "Write keys as plain texts; merge mappings only.",
     ),
     error(

@@ -146,4 +146,24 @@ pub(super) const REMARKS: &[Code] = &[
         "A variable that a shell's text does not use.",
         "Use the variable, or take it out of `vars`.",
     ),
+    warning(
+        "unreplaced-reference",
+        "A text that looks like a reference of another template language.",
+        "Write references as `${args.name}`, `${ctx.name}`, `${env.NAME}` or `${secret.name}`.",
+    ),
+    warning(
+        "null-default",
+        "A default of null for an argument that cannot be null: it is read as no default.",
+        "Remove the default; an argument that is absent has no value.",
+    ),
+    warning(
+        "idle-keyword",
+        "A keyword of JSON Schema that says nothing about values of the type beside it.",
+        "Write the keyword that bounds values of this type, or correct the type.",
+    ),
+    hint(
+        "unasserted-format",
+        "A format that describes the argument to models and refuses no value.",
+        "Write `assert_formats: true` in the tool, or give the argument a `pattern`.",
+    ),
 ];

@@ -210,6 +210,19 @@ pub(crate) fn parse(format: Format, findings: &mut Findings<'_>) -> Option<Node>
     }
 }
 
+/// The first line that has more than blanks and a comment, and where it begins.
+fn first_content(text: &str) -> Option<(usize, &str)> {
+    let mut start = 0;
+    for line in text.split_inclusive('\n') {
+        let content = line.trim();
+        if !content.is_empty() && !content.starts_with('#') {
+            return Some((start, line.trim_end()));
+        }
+        start += line.len();
+    }
+    None
+}
+
 /// The diagnostic for a node that nests too deep.
 fn too_deep(span: &Span) -> Diagnostic {
     let message = format!("lists and mappings nest more than {DEPTH_MAX} deep here");

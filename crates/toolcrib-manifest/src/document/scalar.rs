@@ -161,15 +161,22 @@ fn check_below(node: &Node, around: Around, findings: &mut Findings<'_>) {
         _ if node.style == Style::Plain => {
             let raw = findings.text.get(node.span.clone()).unwrap_or_default();
             if let Some(other) = other_reading(raw) {
+                let message = format!("`{raw}` without quotes can be read in two ways");
+                // YAML 1.1 names single letters, and hardly a program ever followed it there.
+                let made = if matches!(raw, "y" | "Y" | "n" | "N") {
+                    Diagnostic::warning
+                } else {
+                    Diagnostic::error
+                };
                 findings.add(
-                    Diagnostic::error(
-                        "ambiguous-scalar",
-                        &node.span,
-                        format!("`{raw}` without quotes can be read in two ways"),
-                    )
-                    .label(format!("the text \"{raw}\", or {other}"))
-                    .help(quote_help(raw))
-                    .fix((around == Around::Texts).then(|| Fix::quote(&node.span, raw)).flatten()),
+                    made("ambiguous-scalar", &node.span, message)
+                        .label(format!("the text \"{raw}\", or {other}"))
+                        .help(quote_help(raw))
+                        .fix(
+                            (around == Around::Texts)
+                                .then(|| Fix::quote(&node.span, raw))
+                                .flatten(),
+                        ),
                 );
             }
         }

@@ -4,7 +4,7 @@ use serde_json::Number;
 use toml::Spanned;
 use toml::de::{DeInteger, DeTable, DeValue};
 
-use super::{DEPTH_MAX, Entry, Node, NodeValue, Style, too_deep};
+use super::{DEPTH_MAX, Entry, Node, NodeValue, Style, first_content, too_deep};
 use crate::diagnostic::{Diagnostic, Findings};
 use crate::source::Span;
 
@@ -12,6 +12,12 @@ use crate::source::Span;
 pub(super) fn parse(findings: &mut Findings<'_>) -> Option<Node> {
     let text = findings.text;
     let (root, errors) = DeTable::parse_recoverable(text);
+    if !errors.is_empty()
+        && let Some(diagnostic) = yaml(text)
+    {
+        findings.add(diagnostic);
+        return None;
+    }
     for error in &errors {
         let span = error.span().unwrap_or(0..0);
         findings.add(explain(&span, error.message()));
@@ -23,6 +29,19 @@ pub(super) fn parse(findings: &mut Findings<'_>) -> Option<Node> {
     let span = root.span();
     let node = builder.table(root.get_ref(), span, 1);
     builder.whole.then_some(node)
+}
+
+/// The diagnostic for a whole file of YAML.
+fn yaml(text: &str) -> Option<Diagnostic> {
+    let (start, line) = first_content(text)?;
+    let (key, rest) = line.split_once(':')?;
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
+    let is_key = !key.is_empty() && key.bytes().all(plain);
+    (is_key && (rest.is_empty() || rest.starts_with(' '))).then(|| {
+        let message = "this is YAML, and the file is read as TOML because of its name";
+        Diagnostic::error("syntax", &(start..start + line.len()), message)
+            .help("rename the file so that it ends in .yaml, or write it as TOML: `toolcrib = 1`")
+    })
 }
 
 /// TOML's most frequent mistakes have a help text.

@@ -12,7 +12,9 @@ use super::{DEPTH_MAX, Entry, Node, NodeValue, Style, too_deep};
 use crate::diagnostic::{Diagnostic, Findings};
 use crate::document::shortened;
 use crate::source::{Span, boundary};
+use slips::Unseen;
 
+mod slips;
 mod syntax;
 
 /// Anchors, aliases and merge keys of a file, together.
@@ -40,7 +42,8 @@ pub(super) fn parse(findings: &mut Findings<'_>) -> Option<Node> {
             }
             Err(error) => {
                 let at = offset(text, error.marker());
-                Err(Box::new(syntax::explain(text, at, &error)))
+                let slip = slips::find(text, at, error.kind());
+                Err(Box::new(slip.unwrap_or_else(|| syntax::explain(text, at, &error))))
             }
         };
         if let Err(diagnostic) = step {
@@ -48,7 +51,14 @@ pub(super) fn parse(findings: &mut Findings<'_>) -> Option<Node> {
             return None;
         }
     }
-    builder.finish()
+    let root = builder.finish()?;
+    if let NodeValue::String(_) = root.value
+        && let Some(diagnostic) = slips::toml(text)
+    {
+        findings.add(diagnostic);
+        return None;
+    }
+    Some(root)
 }
 
 fn offset(text: &str, marker: &granit_parser::Marker) -> usize {
@@ -140,8 +150,11 @@ impl<'f, 't> Builder<'f, 't> {
                     shortened(&name)
                 );
                 self.refuse(
-                    Diagnostic::error("unknown-anchor", &span, message)
-                        .help(format!("define it with `&{name}`, or quote the text: \"*{name}\"")),
+                    Diagnostic::error("unknown-anchor", &span, message).help(slips::unknown_alias(
+                        self.findings.text,
+                        span.start,
+                        &name,
+                    )),
                 );
                 self.place(Node { value: NodeValue::Null, span, style: Style::Explicit });
                 Ok(())
@@ -295,6 +308,12 @@ impl<'f, 't> Builder<'f, 't> {
 
     fn key(&mut self, node: Node) -> Key {
         let raw = self.findings.text.get(node.span.clone()).unwrap_or_default();
+        if let Some(unseen) = Unseen::find(raw) {
+            let message = format!("this key holds the character {}", unseen.name());
+            let help = format!("write `{}`", shortened(&Unseen::removed(raw)));
+            self.refuse(Diagnostic::error("bad-key", &node.span, message).help(help));
+            return Key::Refused;
+        }
         match node.value {
             NodeValue::String(text) if text == "<<" && node.style == Style::Plain => {
                 Key::Merge(node.span)
@@ -314,6 +333,10 @@ impl<'f, 't> Builder<'f, 't> {
     /// The mappings that `<<` names.
     fn merged(&mut self, node: Node, span: &Span) -> Vec<Node> {
         self.references += 1;
+        let (place, written) = match &node.value {
+            NodeValue::String(text) => (node.span.clone(), Some(text.clone())),
+            _ => (span.clone(), None),
+        };
         let (fits, nodes) = match node.value {
             NodeValue::Mapping(_) => (true, vec![node]),
             NodeValue::Sequence(items) => {
@@ -323,7 +346,8 @@ impl<'f, 't> Builder<'f, 't> {
         };
         if !fits {
             let message = "`<<` merges a mapping, or a list of mappings";
-            self.refuse(Diagnostic::error("bad-key", span, message).help("write `<<: *name`"));
+            let help = slips::merge_meant(self.findings.text, place.start, written.as_deref());
+            self.refuse(Diagnostic::error("bad-key", &place, message).help(help));
             return Vec::new();
         }
         nodes

@@ -81,6 +81,7 @@ pub fn lint_with(
             for schema in ["input", "output_schema"].iter().filter_map(|key| tool.entry(key)) {
                 schemas::check(&schema.node, findings);
             }
+            schemas::check_formats(tool, findings);
             let Some(declaration) = declared(tool, &mut declarations, &lines) else { continue };
             // What a provider makes of a tool follows from its schema: errors come first.
             if !findings.has_errors() {

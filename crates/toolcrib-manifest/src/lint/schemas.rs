@@ -27,6 +27,54 @@ pub(super) fn check(schema: &Node, findings: &mut Findings<'_>) {
     subschemas(schema, &mut |below| check(below, findings));
 }
 
+/// Formats that a validator can assert.
+const FORMATS: [&str; 17] = [
+    "date",
+    "date-time",
+    "duration",
+    "email",
+    "hostname",
+    "idn-email",
+    "idn-hostname",
+    "ipv4",
+    "ipv6",
+    "iri",
+    "iri-reference",
+    "json-pointer",
+    "regex",
+    "time",
+    "uri",
+    "uri-reference",
+    "uuid",
+];
+
+/// Formats of a tool's arguments that refuse nothing, since the tool does not ask for it.
+pub(super) fn check_formats(tool: &Node, findings: &mut Findings<'_>) {
+    let asserted = tool.entry("assert_formats").map(|entry| &entry.node.value);
+    if asserted != Some(&NodeValue::Bool(true))
+        && let Some(input) = tool.entry("input")
+    {
+        check_format(&input.node, findings);
+    }
+}
+
+fn check_format(schema: &Node, findings: &mut Findings<'_>) {
+    if let Some(entry) = schema.entry("format")
+        && let Some(format) = entry.node.as_str()
+        && FORMATS.contains(&format)
+        && ["pattern", "enum", "const"].iter().all(|bound| schema.entry(bound).is_none())
+    {
+        let message = format!(
+            "models are told of the format {format}, and texts of other formats are not refused"
+        );
+        findings
+            .add(Diagnostic::hint("unasserted-format", &shown(entry), message).help(
+                "write `assert_formats: true` in the tool, or give the argument a `pattern`",
+            ));
+    }
+    subschemas(schema, &mut |below| check_format(below, findings));
+}
+
 /// A lower bound above the upper one.
 fn check_bounds(schema: &Node, findings: &mut Findings<'_>) {
     for (low, high) in BOUNDS {

@@ -1,5 +1,7 @@
 //! `constraints`: rules over arguments and context, checked as far as they can be without a call.
 
+mod slips;
+
 use serde_json::Value;
 use toolcrib_constraints::{Kind, Names, Rule, RuleError};
 
@@ -54,10 +56,18 @@ pub(super) fn read(
             Err(errors) => {
                 // What is misspelt is told here, and not as an unused argument too.
                 scope.unclear = true;
-                let errors =
-                    errors.iter().map(|error| diagnostic(error, text, node, findings.text));
-                let errors: Vec<_> = errors.collect();
-                findings.add_all(errors);
+                let errors = match slips::find(text) {
+                    // What comes behind it is misread.
+                    Some(slip) => vec![RuleError {
+                        range: slip.range,
+                        message: slip.message,
+                        help: Some(slip.help),
+                    }],
+                    None => errors,
+                };
+                for error in &errors {
+                    findings.add(diagnostic(error, text, node, findings.text));
+                }
             }
         }
         if let Some(message) = own.text("message") {

@@ -7,6 +7,7 @@ mod url;
 
 pub(super) use auth::in_clear;
 use toolcrib_net::{AddressPolicy, IpNet};
+pub(super) use url::with_scheme;
 
 use super::keys;
 use super::limits::Limits;

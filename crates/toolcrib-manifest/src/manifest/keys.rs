@@ -80,7 +80,7 @@ pub(super) const DEFAULTS: Keys = Keys {
         TASK_KEY,
     ],
     instead: &[
-        ("limits", "limits stand in `defaults` directly: `defaults: {timeout: 20s, rate: 30/min}`"),
+        ("limits", "limits stand in `defaults` directly: `defaults: <value>`"),
         ("max_concurrent", "write `concurrent: 4`"),
     ],
 };

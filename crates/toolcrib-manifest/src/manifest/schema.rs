@@ -1,83 +1,20 @@
 //! JSON Schemas inside manifests: checked at load, with the place of what is wrong.
 
+mod keywords;
+mod nulls;
+mod slips;
+
 use jsonschema::ValidationError;
 use serde_json::{Value, json};
 
 use super::checked::{Checked, compile};
-use crate::diagnostic::{Diagnostic, Findings, Severity, did_you_mean};
+use crate::diagnostic::{Diagnostic, Findings, Severity, did_you_mean, meant};
 use crate::document::{Entry, Node, NodeValue, Style, check_schema_literals, other_reading};
-use crate::fix::{Fix, rename};
 use crate::source::first_line;
 use crate::violation::Subject;
+use keywords::all as keywords;
+pub(crate) use keywords::subschemas;
 
-/// Keywords whose value is a schema, or a list of schemas.
-const SCHEMA_KEYWORDS: [&str; 16] = [
-    "items",
-    "additionalProperties",
-    "additionalItems",
-    "not",
-    "if",
-    "then",
-    "else",
-    "contains",
-    "propertyNames",
-    "unevaluatedItems",
-    "unevaluatedProperties",
-    "contentSchema",
-    "allOf",
-    "anyOf",
-    "oneOf",
-    "prefixItems",
-];
-/// Keywords whose value maps names to schemas.
-const SCHEMA_MAP_KEYWORDS: [&str; 5] =
-    ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"];
-/// All other keywords of the drafts in use.
-const OTHER_KEYWORDS: [&str; 43] = [
-    "$schema",
-    "$id",
-    "$ref",
-    "$anchor",
-    "$dynamicRef",
-    "$dynamicAnchor",
-    "$vocabulary",
-    "$comment",
-    "type",
-    "enum",
-    "const",
-    "multipleOf",
-    "maximum",
-    "exclusiveMaximum",
-    "minimum",
-    "exclusiveMinimum",
-    "maxLength",
-    "minLength",
-    "pattern",
-    "maxItems",
-    "minItems",
-    "uniqueItems",
-    "maxContains",
-    "minContains",
-    "maxProperties",
-    "minProperties",
-    "required",
-    "dependentRequired",
-    "dependencies",
-    "title",
-    "description",
-    "default",
-    "deprecated",
-    "readOnly",
-    "writeOnly",
-    "examples",
-    "format",
-    "contentMediaType",
-    "contentEncoding",
-    "$recursiveRef",
-    "$recursiveAnchor",
-    "id",
-    "example",
-];
 /// Keywords at a root beside which `additionalProperties` would refuse what they allow.
 const COMBINING: [&str; 9] =
     ["$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "if", "then", "else", "dependentSchemas"];
@@ -110,6 +47,7 @@ pub(super) fn check_input(
         let closing = if combined { "unevaluatedProperties" } else { "additionalProperties" };
         root.insert(closing.to_owned(), false.into());
     }
+    nulls::leave_out(node, &mut value, findings);
     let checked = check(node, value, assert_formats, findings)?;
     check_required(node, findings);
     check_defaults(node, &checked, findings);
@@ -128,8 +66,11 @@ fn check_required(node: &Node, findings: &mut Findings<'_>) {
         if declared.iter().any(|property| property.key == name) {
             continue;
         }
-        let help = did_you_mean(name, declared.iter().map(|property| property.key.as_str()))
-            .unwrap_or_else(|| format!("declare it in `properties`: `{name}: {{type: string}}`"));
+        let near = meant(name, declared.iter().map(|property| property.key.as_str()));
+        let help = near.map_or_else(
+            || format!("declare it in `properties`: `{name}: {{type: string}}`"),
+            |near| format!("did you mean `{near}`?"),
+        );
         let message =
             format!("`{name}` is required, and no argument is called that: every call would fail");
         findings.add(Diagnostic::error("undeclared-argument", &item.span, message).help(help));
@@ -158,11 +99,6 @@ fn report_misplaced(node: &Node, findings: &mut Findings<'_>) -> bool {
     found
 }
 
-/// Every keyword of the drafts in use.
-fn keywords() -> impl Iterator<Item = &'static str> {
-    SCHEMA_KEYWORDS.iter().chain(&SCHEMA_MAP_KEYWORDS).chain(&OTHER_KEYWORDS).copied()
-}
-
 /// Checks any schema: its literals, its keywords, and that it compiles.
 pub(super) fn check(
     node: &Node,
@@ -171,46 +107,9 @@ pub(super) fn check(
     findings: &mut Findings<'_>,
 ) -> Option<Checked> {
     check_schema_literals(node, findings);
-    check_keywords(node, findings);
+    keywords::check(node, findings);
     let checked = Checked::new(value, assert_formats);
     checked.map_err(|(value, error)| explain(node, &value, &error, findings)).ok()
-}
-
-/// Calls `each` with every schema directly inside a schema.
-pub(crate) fn subschemas<'n>(schema: &'n Node, each: &mut dyn FnMut(&'n Node)) {
-    for entry in schema.entries() {
-        let key = entry.key.as_str();
-        if SCHEMA_KEYWORDS.contains(&key) {
-            if entry.node.items().is_empty() {
-                each(&entry.node);
-            }
-            entry.node.items().iter().for_each(&mut *each);
-        } else if SCHEMA_MAP_KEYWORDS.contains(&key) {
-            entry.node.entries().iter().for_each(|named| each(&named.node));
-        }
-    }
-}
-
-/// Warns of keywords that look misspelt: a validator ignores what it does not know.
-fn check_keywords(node: &Node, findings: &mut Findings<'_>) {
-    for entry in node.entries() {
-        let key = entry.key.as_str();
-        if !keywords().any(|known| known == key)
-            && !key.starts_with("x-")
-            && let Some(help) = did_you_mean(key, keywords())
-        {
-            let message = format!("JSON Schema has no keyword `{key}`, so it has no effect");
-            // A validator has ignored it so far: only another case is surely a slip.
-            let known: Vec<_> = keywords().filter(|name| name.eq_ignore_ascii_case(key)).collect();
-            let fix = rename("a schema", entry, node.entries(), &known, |_| true);
-            findings.add(
-                Diagnostic::warning("unknown-keyword", &entry.key_span, message)
-                    .help(help)
-                    .fix(fix),
-            );
-        }
-    }
-    subschemas(node, &mut |below| check_keywords(below, findings));
 }
 
 /// How a default that does not fit is spoken of.
@@ -224,6 +123,9 @@ fn check_defaults(node: &Node, checked: &Checked, findings: &mut Findings<'_>) {
         .iter()
         .filter_map(|property| {
             let default = property.node.entry("default")?;
+            if nulls::means_none(&property.node, &checked.value) {
+                return None;
+            }
             let raw = findings.text.get(default.node.span.clone()).unwrap_or_default();
             if default.node.style == Style::Plain && other_reading(raw).is_some() {
                 return None; // Told already: nobody knows which of its readings is meant.
@@ -254,6 +156,9 @@ fn check_defaults(node: &Node, checked: &Checked, findings: &mut Findings<'_>) {
 fn check_nested(schema: &Node, checked: &Checked, findings: &mut Findings<'_>) {
     subschemas(schema, &mut |below| check_nested(below, checked, findings));
     let Some(default) = schema.entry("default") else { return };
+    if nulls::means_none(schema, &checked.value) {
+        return;
+    }
     let raw = findings.text.get(default.node.span.clone()).unwrap_or_default();
     if default.node.style == Style::Plain && other_reading(raw).is_some() {
         return;
@@ -283,10 +188,11 @@ fn explain(node: &Node, schema: &Value, error: &ValidationError<'_>, findings: &
             severity: Severity::Error,
             prefix: "not a valid JSON Schema: ",
         };
-        let (known, others): (Vec<_>, Vec<_>) =
-            meta.iter_errors(schema).partition(|error| frequent_mistake(node, error).is_some());
+        let (known, others): (Vec<_>, Vec<_>) = meta
+            .iter_errors(schema)
+            .partition(|error| slips::find(node, error, findings.text).is_some());
         for error in &known {
-            findings.add_all(frequent_mistake(node, error));
+            findings.add_all(slips::find(node, error, findings.text));
         }
         subject.report(others, findings);
         return;
@@ -295,41 +201,6 @@ fn explain(node: &Node, schema: &Value, error: &ValidationError<'_>, findings: &
         let place = first_line(findings.text, &node.span);
         let message = format!("this JSON Schema cannot be used: {error}");
         findings.add(Diagnostic::error("bad-schema", &place, message));
-    }
-}
-
-/// Mistakes that have a better text than "does not fit the metaschema".
-fn frequent_mistake(root: &Node, error: &ValidationError<'_>) -> Option<Diagnostic> {
-    let pointer = error.instance_path().as_str();
-    let (node, entry) = root.at_pointer(pointer);
-    let place = node.visible_span(entry);
-    match (entry?.key.as_str(), &node.value) {
-        ("type", NodeValue::String(written)) => {
-            let types = ["string", "integer", "number", "boolean", "array", "object", "null"];
-            let meant = match written.to_ascii_lowercase().as_str() {
-                "str" | "text" => Some("string"),
-                "int" => Some("integer"),
-                "bool" => Some("boolean"),
-                "float" | "double" => Some("number"),
-                "list" => Some("array"),
-                "dict" | "map" | "mapping" => Some("object"),
-                _ => None,
-            };
-            let help = meant.map(|name| format!("did you mean `{name}`?"));
-            let help = help
-                .or_else(|| did_you_mean(written, types))
-                .unwrap_or_else(|| format!("types are {}", types.join(", ")));
-            let message = format!("JSON Schema has no type `{written}`");
-            let fix = meant.map(|name| Fix::replace(&place, name, format!("write `type: {name}`")));
-            Some(Diagnostic::error("bad-schema", &place, message).help(help).fix(fix))
-        }
-        ("required", NodeValue::Bool(_)) => {
-            let message = "`required` is a list of names beside `properties`, not a flag";
-            let name = pointer.rsplit('/').nth(1).unwrap_or("name");
-            let help = format!("write `required: [{name}]` beside `properties`");
-            Some(Diagnostic::error("bad-schema", &place, message).help(help))
-        }
-        _ => None,
     }
 }
 

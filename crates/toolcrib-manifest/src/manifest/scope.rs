@@ -1,8 +1,10 @@
 //! What a tool's templates may refer to, and what they do refer to.
 
+mod slips;
+
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::diagnostic::{Diagnostic, Findings, did_you_mean};
+use crate::diagnostic::{Diagnostic, Findings, meant};
 use crate::document::{Node, NodeValue};
 use crate::source::Span;
 use crate::template::{Reference, Template};
@@ -53,6 +55,10 @@ impl Scope {
             match entry.key.as_str() {
                 "properties" => {
                     for property in entry.node.entries() {
+                        // A list of names that belongs beside `properties`.
+                        if property.key == "required" && !property.node.items().is_empty() {
+                            continue;
+                        }
                         self.arguments.entry(property.key.clone()).or_insert_with(|| Argument {
                             span: property.key_span.clone(),
                             list: is_list(&property.node),
@@ -126,6 +132,7 @@ impl Scope {
                     let span = place.next(&reference.to_string(), findings.text);
                     refer(self, reference, &span, findings);
                 }
+                self.note_slips(&template, node, findings);
                 Some(template)
             }
             Err(errors) => {
@@ -133,13 +140,7 @@ impl Scope {
                 for error in errors {
                     let written = text.get(error.range).unwrap_or_default();
                     let span = place.next(written, findings.text);
-                    let name = written.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
-                    let help = match name.filter(|name| self.arguments.contains_key(*name)) {
-                        Some(name) => format!(
-                            "write ${{args.{name}}} for the argument; a literal `${{` is written `$${{`"
-                        ),
-                        None => "write ${args.name}; a literal `${` is written `$${`".to_owned(),
-                    };
+                    let help = self.reference_meant(written);
                     findings
                         .add(Diagnostic::error("bad-reference", &span, error.message).help(help));
                 }
@@ -158,8 +159,12 @@ impl Scope {
         let declared = self.arguments.keys().map(String::as_str);
         let help = if self.context.contains(name) {
             Some(format!("it is a context value: write ${{ctx.{name}}}"))
+        } else if let Some((whole, _)) =
+            name.split_once('.').filter(|(whole, _)| self.arguments.contains_key(*whole))
+        {
+            Some(format!("a reference names an argument as a whole: write ${{args.{whole}}}"))
         } else {
-            did_you_mean(name, declared)
+            meant(name, declared).map(|name| format!("did you mean `{name}`?"))
         };
         let help = help.unwrap_or_else(|| "declare it in `input: {properties: …}`".to_owned());
         let message = format!("no argument is called `{name}`");
@@ -174,9 +179,11 @@ impl Scope {
                     return;
                 }
                 let known = self.context.iter().map(String::as_str).chain(HOST_VALUES);
-                let help = did_you_mean(name, known).unwrap_or_else(|| {
-                    format!("declare it: `context: {{{name}: {{from: ctx.{name}}}}}`")
-                });
+                let declare = format!("declare it: `context: {{{name}: {{from: ctx.{name}}}}}`");
+                let help = match meant(name, known) {
+                    Some(near) => format!("did you mean ${{ctx.{near}}}? If not, {declare}"),
+                    None => declare,
+                };
                 let message = format!("no context value is called `{name}`");
                 findings.add(Diagnostic::error("undeclared-context", span, message).help(help));
             }

@@ -242,11 +242,30 @@ fn read_input(
     };
     let node = given.unwrap_or(&nothing);
     scope.declare(node);
+    if given.is_none() {
+        // A misspelt `input` is told once, and not again at every reference.
+        let meant = fields.unknown().find(|entry| is_input(&entry.key, &entry.node));
+        if let Some(entry) = meant {
+            scope.declare(&entry.node);
+            scope.unclear = true;
+            // What depends on their types is told once the schema can be read.
+            for argument in scope.arguments.values_mut() {
+                argument.list = None;
+            }
+        }
+    }
     let needed = given.is_some()
         || ["tests", "examples", "input_examples"].iter().any(|key| fields.node(key).is_some());
     let assert_formats = fields.flag("assert_formats").unwrap_or(false);
     let checked = needed.then(|| schema::check_input(node, assert_formats, findings)).flatten();
     (checked, given.is_some())
+}
+
+/// Whether a key that tools do not have holds what was meant to be `input`.
+fn is_input(key: &str, node: &Node) -> bool {
+    let known = ["args", "arguments", "inputSchema", "input_schema", "parameters", "params"];
+    let is_schema = node.entry("properties").is_some();
+    is_schema && (known.contains(&key) || did_you_mean(key, ["input"]).is_some())
 }
 
 /// `context`: values of the host, and how they are checked.

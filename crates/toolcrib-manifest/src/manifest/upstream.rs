@@ -266,10 +266,12 @@ fn http(
     let node = fields.node("url")?;
     let url = node.as_str()?;
     if let Some(problem) = url_problem(url) {
-        findings.add(
-            Diagnostic::error("bad-url", &node.span, problem)
-                .help("write the address as it is: url: https://mcp.example.com/mcp"),
-        );
+        findings.add(Diagnostic::error("bad-url", &node.span, problem).help(
+            super::http::with_scheme(url).map_or_else(
+                || "write the address as it is: url: https://mcp.example.com/mcp".to_owned(),
+                |url| format!("write url: {url}"),
+            ),
+        ));
     }
     let auth =
         fields.node("auth").and_then(|node| Fields::read(node, &keys::UPSTREAM_AUTH, findings));

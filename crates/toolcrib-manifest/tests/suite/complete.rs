@@ -88,3 +88,39 @@ fn remarks_of_providers_wait_until_the_file_has_no_errors() {
     let loaded = lint_str("many.yaml", &text, &|_| panic!("a tool that cannot be loaded"));
     assert!(loaded.has_errors());
 }
+
+#[test]
+fn a_default_of_null_means_none_wherever_null_is_no_value() {
+    let text = "toolcrib: 1\ntools:\n  - name: t\n    description: Show it.\n    input:\n      properties:\n        \
+                a: {type: string, default: null}\n        b: {enum: [p, q], default: null}\n        \
+                c: {type: [string, \"null\"], default: null}\n        d: {default: null}\n        \
+                e: {type: object, properties: {f: {type: integer, default: null}}}\n        \
+                g: {anyOf: [{type: string}, {type: \"null\"}], default: null}\n    \
+                run: {argv: [t, \"${args.a}\", \"${args.b}\", \"${args.c}\", \"${args.d}\", \"${args.e}\", \"${args.g}\"]}\n";
+    let loaded = load_str("nulls.yaml", text);
+    let codes: Vec<_> = loaded.diagnostics.iter().map(|found| found.code).collect();
+    assert_eq!(codes, ["null-default"; 3]);
+    let [tool] = loaded.declarations.as_slice() else { panic!("one tool") };
+    let has_default = |pointer: &str| {
+        let schema = tool.definition.input_schema().pointer(pointer);
+        schema.is_some_and(|schema| schema.get("default").is_some())
+    };
+    let kept: Vec<_> = ["a", "b", "c", "d", "e/properties/f", "g"]
+        .into_iter()
+        .filter(|name| has_default(&format!("/properties/{name}")))
+        .collect();
+    assert_eq!(kept, ["c", "d", "g"]);
+}
+
+#[test]
+fn single_letters_are_texts_with_a_warning() {
+    let text = "toolcrib: 1\ntools:\n  - name: t\n    description: Show it.\n    input:\n      properties:\n        \
+                n: {type: integer}\n        axis: {enum: [x, y]}\n      required: [n]\n    \
+                run: {argv: [t, \"${args.n}\", \"${args.axis}\"]}\n";
+    let loaded = load_str("letters.yaml", text);
+    assert_eq!(loaded.declarations.len(), 1);
+    let found: Vec<_> =
+        loaded.diagnostics.iter().map(|found| (found.severity, found.code)).collect();
+    assert_eq!(found, [(Severity::Warning, "ambiguous-scalar"); 2]);
+    assert!(load_str("letters.yaml", &text.replace("[x, y]", "[x, yes]")).has_errors());
+}

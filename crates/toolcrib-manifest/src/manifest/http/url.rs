@@ -324,7 +324,26 @@ fn encode(text: &str, kept: &str) -> String {
     encoded
 }
 
+/// The address with a scheme, where a host stands in front.
+pub(in crate::manifest) fn with_scheme(written: &str) -> Option<String> {
+    let end = written.find(['/', '?', ':']).unwrap_or(written.len());
+    let host = &written[..end];
+    let is_host = (host.contains('.') || host == "localhost")
+        && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-".contains(&byte));
+    let rest = written[end..].strip_prefix(':').unwrap_or(&written[end..]);
+    if !is_host || rest.starts_with("//") {
+        return None;
+    }
+    let scheme = if host == "localhost" || host.starts_with("127.") { "http" } else { "https" };
+    Some(format!("{scheme}://{written}"))
+}
+
 fn bad_url(node: &Node, refusal: &UrlRefusal) -> Diagnostic {
+    let meant = node.as_str().and_then(with_scheme);
+    if let (UrlRefusal::Unreadable(_), Some(url)) = (refusal, meant) {
+        return Diagnostic::error("bad-url", &node.span, refusal.to_string())
+            .help(format!("write {url}"));
+    }
     let help = match refusal {
         UrlRefusal::UserInfo => {
             "write `auth: {basic: {user: …, password: \"${secret.name}\"}}` beside `url`"

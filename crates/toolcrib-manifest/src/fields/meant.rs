@@ -1,0 +1,318 @@
+//! What to write instead of a value of the wrong type: the value itself, as it was probably meant.
+
+use crate::document::{Entry, Node, NodeValue, shortened};
+
+/// Words for units of time, each with the unit that manifests know.
+const TIMES: [(&str, &[&str]); 5] = [
+    ("ms", &["ms", "msec", "msecs", "millis", "milliseconds"]),
+    ("s", &["s", "sec", "secs", "second", "seconds"]),
+    ("m", &["m", "min", "mins", "minute", "minutes"]),
+    ("h", &["h", "hr", "hrs", "hour", "hours"]),
+    ("d", &["d", "day", "days"]),
+];
+
+/// Words for units of sizes, in lower case.
+const SIZES: [(&str, &[&str]); 4] = [
+    ("B", &["b", "byte", "bytes"]),
+    ("KiB", &["k", "ki", "kb", "kib", "kilobytes"]),
+    ("MiB", &["m", "mi", "mb", "mib", "megabytes"]),
+    ("GiB", &["g", "gi", "gb", "gib", "gigabytes"]),
+];
+
+/// Words for the time of a rate.
+const RATES: [(&str, &[&str]); 3] = [
+    ("s", &["s", "sec", "second", "seconds"]),
+    ("min", &["m", "min", "minute", "minutes"]),
+    ("h", &["h", "hr", "hour", "hours"]),
+];
+
+/// Values of keys that are called otherwise elsewhere: the key, what is written, and our word.
+const CHOICES: &[(&str, &[&str], &str)] = &[
+    (
+        "approval",
+        &["required", "require", "true", "yes", "on", "ask", "manual", "confirm"],
+        "always",
+    ),
+    ("approval", &["false", "no", "off", "none", "auto"], "never"),
+    ("dedupe", &["false", "no", "off", "never"], "none"),
+    ("dedupe", &["true", "yes", "on"], "batch"),
+    ("format", &["string", "plain", "raw", "txt", "str"], "text"),
+    ("format", &["jsonl", "ndjson", "line", "list"], "lines"),
+    ("keep", &["first", "start", "top", "begin"], "head"),
+    ("keep", &["last", "end", "bottom"], "tail"),
+    ("keep", &["all", "true"], "both"),
+    ("profile", &["none", "off", "host", "unconfined", "full", "false"], "trusted"),
+    ("profile", &["network", "net", "internet"], "workspace+net"),
+    ("profile", &["default", "sandboxed", "true"], "workspace"),
+    ("require", &["true", "yes", "on", "strict"], "required"),
+    ("require", &["false", "no", "off", "optional"], "best_effort"),
+    ("role", &["system", "model", "ai"], "assistant"),
+    ("role", &["human"], "user"),
+    ("task", &["true", "yes", "on", "always"], "required"),
+    ("task", &["false", "no", "off", "none"], "never"),
+];
+
+/// The keys of lists whose entries have names.
+const NAMED: [&str; 5] = ["tools", "upstream", "prompts", "tests", "arguments"];
+
+/// The number and the word of `2 min`, `64K` or `30`.
+fn measure(written: &str) -> Option<(&str, String)> {
+    let digits = written.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = written.split_at(digits);
+    (digits > 0).then(|| (number, unit.trim().to_ascii_lowercase()))
+}
+
+fn unit(word: &str, units: &[(&'static str, &[&str])]) -> Option<&'static str> {
+    units.iter().find(|(_, words)| words.contains(&word)).map(|(unit, _)| *unit)
+}
+
+/// `2m` for `2 min`, and `30s` for `30`.
+pub(super) fn duration(written: &str) -> Option<String> {
+    let (number, word) = measure(written)?;
+    let unit = if word.is_empty() { "s" } else { unit(&word, &TIMES)? };
+    Some(format!("{number}{unit}"))
+}
+
+/// `64KiB` for `64 kb`, and `4096B` for `4096`.
+pub(super) fn size(written: &str) -> Option<String> {
+    let (number, word) = measure(written)?;
+    let unit = if word.is_empty() { "B" } else { unit(&word, &SIZES)? };
+    Some(format!("{number}{unit}"))
+}
+
+/// `30/min` for `30 per minute`.
+pub(super) fn rate(written: &str) -> Option<String> {
+    let (number, rest) = measure(written)?;
+    let word = rest.trim_start_matches(['/', ' ']).trim_start_matches("per ").trim();
+    Some(format!("{number}/{}", unit(word, &RATES)?))
+}
+
+/// The value of a choice that goes by another word elsewhere.
+pub(super) fn choice(key: &str, written: &str, choices: &[&str]) -> Option<&'static str> {
+    let written = written.to_ascii_lowercase();
+    let meant = CHOICES
+        .iter()
+        .find(|(of, words, _)| *of == key && words.contains(&written.as_str()))
+        .map(|(.., meant)| *meant)?;
+    choices.contains(&meant).then_some(meant)
+}
+
+/// A list of words as a manifest writes it.
+pub(crate) fn list_of<'w>(words: impl Iterator<Item = &'w str>) -> String {
+    let words: Vec<String> = words.map(quoted).collect();
+    shortened(&words.join(", "))
+}
+
+/// A word as an entry of a list: with quotes where it would not be this text without.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "_-./+=:%".contains(c);
+    let is_text = word.starts_with(|c: char| c.is_alphabetic() || "-./".contains(c))
+        && word.chars().all(plain)
+        && !word.ends_with(':')
+        && word != "-"
+        && crate::document::other_reading(word).is_none()
+        && !["true", "false", "null"].contains(&word.to_ascii_lowercase().as_str())
+        && word.parse::<f64>().is_err();
+    if is_text { word.to_owned() } else { format!("\"{word}\"") }
+}
+
+/// What to write instead of something that is not a list of texts.
+pub(super) fn texts(key: &str, value: &NodeValue, raw: &str) -> Option<String> {
+    let written = match value {
+        NodeValue::String(written) => written.as_str(),
+        NodeValue::Number(_) | NodeValue::Bool(_) => raw,
+        NodeValue::Mapping(entries)
+            if !entries.is_empty() && entries.iter().all(|e| e.node.value == NodeValue::Null) =>
+        {
+            let names = list_of(entries.iter().map(|entry| entry.key.as_str()));
+            return Some(format!("write a list: {key}: [{names}]"));
+        }
+        _ => return None,
+    };
+    let is_command = ["argv", "command", "worker"].contains(&key);
+    if is_command && !written.contains(['"', '\'', '\\', '`']) {
+        let words = list_of(written.split_whitespace());
+        return Some(format!("write an entry for each argument: {key}: [{words}]"));
+    }
+    if written.contains(',') {
+        let parts = written.split(',').map(str::trim).filter(|part| !part.is_empty());
+        return Some(format!("write a list: {key}: [{}]", list_of(parts)));
+    }
+    (!written.is_empty()).then(|| format!("write [{}]", list_of(std::iter::once(written))))
+}
+
+/// What to write instead of something that is no list.
+pub(super) fn list(key: &str, value: &NodeValue, raw: &str) -> String {
+    match value {
+        NodeValue::Mapping(entries) if NAMED.contains(&key) => named_list(entries),
+        NodeValue::Mapping(_) if key == "messages" => {
+            "write a list: messages: [{role: user, text: …}]".to_owned()
+        }
+        NodeValue::Null => format!("write `{key}: []` for none"),
+        NodeValue::Mapping(_) | NodeValue::Sequence(_) => {
+            "write a list: begin each entry with `- `".to_owned()
+        }
+        value => texts(key, value, raw).map_or_else(
+            || format!("write a list: {key}: [first, second]"),
+            |help| match help.strip_prefix("write [") {
+                // A single value is an entry as it was written: numbers stay numbers.
+                Some(_) => format!("write a list: {key}: [{}]", shortened(raw)),
+                None => help,
+            },
+        ),
+    }
+}
+
+/// The list that a mapping from names to declarations stands for.
+fn named_list(entries: &[Entry]) -> String {
+    let first = entries.first();
+    match first.map(|entry| (entry.key.as_str(), &entry.node.value)) {
+        Some((name, NodeValue::Mapping(_))) => format!(
+            "write a list in which each entry has its name: begin with `- name: {}`, and indent the \
+             other keys as far as `name`",
+            shortened(name)
+        ),
+        Some(_) => {
+            let name = entries.iter().find(|entry| entry.key == "name");
+            let name = name.and_then(|entry| entry.node.as_str()).unwrap_or("…");
+            format!("write a list: begin the entry with a dash: `- name: {}`", shortened(name))
+        }
+        None => "write `[]` for none".to_owned(),
+    }
+}
+
+/// The mapping that a list of `NAME=value`, or one such text, stands for.
+pub(super) fn text_mapping(key: &str, value: &NodeValue) -> Option<String> {
+    let items: Vec<&Node> = match value {
+        NodeValue::Sequence(items) => items.iter().collect(),
+        _ => Vec::new(),
+    };
+    let one = |text: &str| {
+        let (name, value) = text.split_once('=').or_else(|| text.split_once(':'))?;
+        Some(format!("{}: {}", name.trim(), quoted(value.trim())))
+    };
+    let pair = |node: &Node| match &node.value {
+        NodeValue::String(text) => one(text),
+        NodeValue::Mapping(entries) => {
+            let text = |key: &str| node.entry(key).and_then(|entry| entry.node.as_str());
+            match (text("name"), text("value"), entries.as_slice()) {
+                (Some(name), Some(value), _) => Some(format!("{name}: {}", quoted(value))),
+                (_, _, [entry]) => Some(format!("{}: {}", entry.key, quoted(entry.node.as_str()?))),
+                _ => None,
+            }
+        }
+        _ => None,
+    };
+    let pairs: Option<Vec<String>> = match value {
+        NodeValue::String(text) => one(text).map(|pair| vec![pair]),
+        NodeValue::Sequence(_) => items.iter().map(|node| pair(node)).collect(),
+        _ => None,
+    };
+    let pairs = pairs.filter(|pairs| !pairs.is_empty())?;
+    Some(format!("write a mapping: {key}: {{{}}}", shortened(&pairs.join(", "))))
+}
+
+/// The mapping that a single value, or a list, stands for.
+pub(super) fn mapping(key: &str, value: &NodeValue, raw: &str) -> Option<String> {
+    let written = match value {
+        NodeValue::String(text) => text.as_str(),
+        NodeValue::Number(_) | NodeValue::Bool(_) => raw,
+        NodeValue::Sequence(items) => {
+            let names: Vec<&str> = items.iter().filter_map(Node::as_str).collect();
+            if names.is_empty() || names.len() != items.len() {
+                return None;
+            }
+            return of_names(key, &names);
+        }
+        _ => return None,
+    };
+    let inside = match key {
+        "run" if !written.contains(['"', '\'', '\\', '`', '\n']) => {
+            format!("argv: [{}]", list_of(written.split_whitespace()))
+        }
+        "limits" => format!("timeout: {}", duration(written)?),
+        "output" => format!(
+            "format: {}",
+            choice("format", written, &["text", "lines"]).or(["text", "json", "lines", "auto"]
+                .into_iter()
+                .find(|known| *known == written))?
+        ),
+        "sandbox" => {
+            let known = ["pure", "workspace", "workspace+net", "trusted"];
+            let meant = choice("profile", written, &known);
+            format!("profile: {}", meant.or(known.into_iter().find(|one| *one == written))?)
+        }
+        "cache" => format!("ttl: {}", duration(written)?),
+        "retry" => format!("max: {}", written.parse::<u32>().ok()?),
+        "auth" if written.contains("${secret.") => format!("bearer: \"{written}\""),
+        "http" if written.contains("://") => format!("method: GET, url: \"{written}\""),
+        "expect" => format!("status: [{}]", written.parse::<u16>().ok()?),
+        "annotations" | "needs" | "context" => return of_names(key, &[written]),
+        _ => return None,
+    };
+    Some(format!("write `{key}: {{{}}}`", shortened(&inside)))
+}
+
+/// The mapping that a list of names stands for.
+fn of_names(key: &str, names: &[&str]) -> Option<String> {
+    let inside = match key {
+        "annotations" => {
+            let set: Vec<String> = names.iter().map(|name| format!("{name}: true")).collect();
+            set.join(", ")
+        }
+        "needs" => format!("bins: [{}]", list_of(names.iter().copied())),
+        "context" => {
+            let set: Vec<String> =
+                names.iter().map(|name| format!("{name}: {{from: ctx.{name}}}")).collect();
+            set.join(", ")
+        }
+        "run" => format!("argv: [{}]", list_of(names.iter().copied())),
+        "tools" => format!("include: [{}]", list_of(names.iter().copied())),
+        "input" | "output_schema" => {
+            let set: Vec<String> =
+                names.iter().map(|name| format!("{name}: {{type: string}}")).collect();
+            format!("properties: {{{}}}", set.join(", "))
+        }
+        _ => return None,
+    };
+    Some(format!("write `{key}: {{{}}}`", shortened(&inside)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn measures_are_written_with_the_units_of_manifests() {
+        let durations = [
+            ("2 min", "2m"),
+            ("30", "30s"),
+            ("30 seconds", "30s"),
+            ("1 hour", "1h"),
+            ("500 ms", "500ms"),
+        ];
+        for (written, meant) in durations {
+            assert_eq!(duration(written).as_deref(), Some(meant), "{written}");
+        }
+        for (written, meant) in
+            [("64K", "64KiB"), ("64 kb", "64KiB"), ("1M", "1MiB"), ("10", "10B")]
+        {
+            assert_eq!(size(written).as_deref(), Some(meant), "{written}");
+        }
+        for (written, meant) in [("30 per minute", "30/min"), ("5/sec", "5/s"), ("9/hour", "9/h")] {
+            assert_eq!(rate(written).as_deref(), Some(meant), "{written}");
+        }
+        for written in ["", "soon", "1.5h", "3 weeks"] {
+            assert_eq!(duration(written), None, "{written}");
+        }
+    }
+
+    #[test]
+    fn words_have_quotes_where_yaml_needs_them() {
+        let words = ["npx", "-y", "server@1", "5", "no", "a b", "--x=y", "/srv", "null"];
+        assert_eq!(
+            list_of(words.into_iter()),
+            "npx, -y, \"server@1\", \"5\", \"no\", \"a b\", --x=y, /srv, \"null\""
+        );
+    }
+}

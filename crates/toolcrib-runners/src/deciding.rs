@@ -4,15 +4,13 @@
 //! them may be in what a tool of the server can write.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use toolcrib_manifest::declaration::{
     ArgvEntry, Declaration, DeclaredBody, NamedFile, ResourceContent, ResourceDeclaration,
     SandboxSpec, StdioUpstream,
 };
-use toolcrib_manifest::template::{Piece, Reference, Template};
+use toolcrib_manifest::template::Template;
 use toolcrib_sandbox::ControlPlane;
 use toolcrib_tool::ToolError;
 
@@ -21,113 +19,15 @@ use crate::confinement::resolved;
 use crate::trust::spellings;
 
 mod options;
+mod programs;
 mod system;
+mod words;
 
-/// Programs that run what a file says, or another program that their arguments name. Versions may
-/// follow: `python3.12`.
-const RUN_THEIR_ARGUMENTS: [&str; 50] = [
-    "sh",
-    "bash",
-    "dash",
-    "ash",
-    "zsh",
-    "ksh",
-    "fish",
-    "busybox",
-    "python",
-    "pypy",
-    "node",
-    "nodejs",
-    "deno",
-    "bun",
-    "ruby",
-    "perl",
-    "php",
-    "lua",
-    "luajit",
-    "Rscript",
-    "tclsh",
-    "osascript",
-    "awk",
-    "gawk",
-    "mawk",
-    "sed",
-    "make",
-    "gmake",
-    "just",
-    "ninja",
-    "env",
-    "xargs",
-    "nice",
-    "timeout",
-    "nohup",
-    "setsid",
-    "stdbuf",
-    "sudo",
-    "java",
-    "npx",
-    "npm",
-    "pnpm",
-    "yarn",
-    "uv",
-    "uvx",
-    "pipx",
-    "poetry",
-    "parallel",
-    "time",
-    "watch",
-];
-
-/// Of these the ones that read a script from any descriptor and load nothing from its folder.
-const SHELLS: [&str; 7] = ["sh", "bash", "dash", "ash", "zsh", "ksh", "fish"];
-
-/// Variables by which a program finds code: their files and folders count.
-const CODE_VARIABLES: [&str; 34] = [
-    "PATH",
-    "LD_PRELOAD",
-    "LD_LIBRARY_PATH",
-    "LD_AUDIT",
-    "PYTHONPATH",
-    "PYTHONSTARTUP",
-    "PYTHONHOME",
-    "NODE_PATH",
-    "NODE_OPTIONS",
-    "BASH_ENV",
-    "ENV",
-    "ZDOTDIR",
-    "PERL5LIB",
-    "PERLLIB",
-    "PERL5OPT",
-    "RUBYLIB",
-    "RUBYOPT",
-    "GEM_PATH",
-    "CLASSPATH",
-    "JAVA_TOOL_OPTIONS",
-    "LUA_PATH",
-    "LUA_CPATH",
-    "GIT_CONFIG_GLOBAL",
-    "GIT_CONFIG_SYSTEM",
-    "GIT_EXEC_PATH",
-    "GIT_SSH",
-    "GIT_SSH_COMMAND",
-    "GIT_EXTERNAL_DIFF",
-    "GIT_PAGER",
-    "EDITOR",
-    "VISUAL",
-    "PAGER",
-    "MAKEFILES",
-    "VIRTUAL_ENV",
-];
-
-/// Options after which an interpreter takes its program from the command line.
-const INLINE: [&str; 4] = ["-c", "-e", "-m", "--eval"];
-
-/// Files that programs read from the folder in which they are told to work.
-const RUN_UNASKED: [&str; 6] =
-    ["GNUmakefile", "makefile", "Makefile", "justfile", ".justfile", "build.ninja"];
-
-/// How much of a file is read for its `#!` line, in bytes: as much as the kernel reads.
-const LINE_MAX: u64 = 256;
+use self::programs::{
+    CODE_VARIABLES, INLINE, RUN_UNASKED, first_line, is_package, looks_like_a_file,
+    runs_its_arguments,
+};
+use self::words::{Word, word, words_of};
 
 /// What decides what a declaration runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -192,27 +92,6 @@ struct Surroundings<'a> {
     workspace: &'a Path,
     /// What the declaration itself grants for writing: data of the program.
     written: Vec<PathBuf>,
-}
-
-/// An entry of an argument vector.
-enum Word {
-    /// Known before a call, and as the manifest writes it.
-    Whole { text: String, written: String },
-    /// It begins so; the rest is a value of a call.
-    Begins(String),
-}
-
-impl Word {
-    fn literal(text: &str) -> Self {
-        Self::Whole { text: text.to_owned(), written: text.to_owned() }
-    }
-
-    fn is_shell(&self) -> bool {
-        match self {
-            Self::Whole { text, .. } => SHELLS.contains(&name_without_version(text)),
-            Self::Begins(_) => false,
-        }
-    }
 }
 
 impl Deciding {
@@ -527,78 +406,10 @@ impl<'a> Surroundings<'a> {
     }
 }
 
-fn words_of(entry: &ArgvEntry) -> Vec<Word> {
-    match entry {
-        ArgvEntry::One(template) => vec![word(template)],
-        ArgvEntry::If { then, .. } => then.iter().map(word).collect(),
-        ArgvEntry::Each { .. } => Vec::new(),
-    }
-}
-
-/// A template as far as it is known before a call.
-fn word(template: &Template) -> Word {
-    let mut text = String::new();
-    for piece in &template.pieces {
-        match piece {
-            Piece::Literal(literal) => text.push_str(literal),
-            Piece::Reference(Reference::Env(name)) => {
-                text.push_str(&std::env::var(name).unwrap_or_default());
-            }
-            Piece::Reference(_) => return Word::Begins(text),
-        }
-    }
-    Word::Whole { text, written: written(template) }
-}
-
-/// A template as its manifest writes it, `$${` for `${` apart.
-fn written(template: &Template) -> String {
-    let pieces = template.pieces.iter().map(|piece| match piece {
-        Piece::Literal(text) => text.clone(),
-        Piece::Reference(reference) => reference.to_string(),
-    });
-    pieces.collect()
-}
-
 fn folder_of(file: &str) -> PathBuf {
     Path::new(file).parent().unwrap_or(Path::new("")).to_owned()
 }
 
 fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
-}
-
-/// Whether a program runs what its arguments name.
-fn runs_its_arguments(program: &str) -> bool {
-    RUN_THEIR_ARGUMENTS.contains(&name_without_version(program))
-}
-
-fn name_without_version(program: &str) -> &str {
-    let name = program.rsplit('/').next().unwrap_or_default();
-    name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-')
-}
-
-/// Whether a text that names no file would have to: a path, or a name as scripts have.
-fn looks_like_a_file(text: &str) -> bool {
-    let extensions =
-        ["sh", "bash", "py", "js", "mjs", "cjs", "ts", "rb", "pl", "php", "lua", "awk"];
-    let extension = Path::new(text).extension().and_then(|extension| extension.to_str());
-    !text.contains(char::is_whitespace)
-        && (text.starts_with("./") || text.starts_with("../"))
-            | extension.is_some_and(|extension| extensions.contains(&extension))
-}
-
-/// Whether an interpreter runs a folder.
-fn is_package(folder: &Path) -> bool {
-    ["__main__.py", "index.js", "package.json"].iter().any(|name| folder.join(name).is_file())
-}
-
-fn first_line(file: &Path) -> Option<String> {
-    // A FIFO would wait for somebody who writes.
-    if !file.metadata().ok()?.is_file() {
-        return None;
-    }
-    let mut start = Vec::new();
-    File::open(file).ok()?.take(LINE_MAX).read_to_end(&mut start).ok()?;
-    let text = String::from_utf8_lossy(&start).into_owned();
-    text.lines().next().map(str::to_owned)
 }

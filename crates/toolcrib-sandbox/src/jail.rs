@@ -30,10 +30,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
+mod executable;
 mod files;
 mod filter;
 mod grants;
-mod helper;
 mod hold;
 mod metadata;
 mod mounts;
@@ -51,8 +51,8 @@ mod target;
 mod tests;
 mod withheld;
 
+pub(crate) use executable::{Helper, helper};
 pub(crate) use grants::{ProgramFile, grants};
-pub(crate) use helper::{Helper, helper};
 pub(crate) use probe::check;
 pub use shortfalls::{probe, shortfalls};
 pub(crate) use target::FLOOR;
@@ -75,7 +75,7 @@ pub fn reexec_hook() {
         #[expect(clippy::disallowed_methods, reason = "there is no main to return to")]
         std::process::exit(code);
     }
-    helper::HOOKED.store(true, Ordering::Release);
+    executable::HOOKED.store(true, Ordering::Release);
 }
 
 /// What `toolcrib-jail` does, and nothing else.
@@ -86,7 +86,7 @@ pub fn main() -> ExitCode {
 /// Sets the file of the helper, before the first program is started. Of several calls the first
 /// counts; says whether this was it. Where there is no such file, there is no helper.
 pub fn set_helper(file: impl Into<PathBuf>) -> bool {
-    helper::SET.set(file.into()).is_ok()
+    executable::SET.set(file.into()).is_ok()
 }
 
 /// Finds and opens the helper, if that has not been done yet; says whether there is one.

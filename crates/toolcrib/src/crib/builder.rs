@@ -1,10 +1,12 @@
-//! Putting the parts together: entries in, every name decided, an executor out.
+//! What a crib is made of, collected.
+
+mod assembly;
 
 use std::collections::BTreeMap;
 use std::fmt;
 #[cfg(feature = "manifests")]
 use std::path::PathBuf;
-use std::sync::{Arc, RwLock};
+use std::sync::Arc;
 
 use toolcrib_core::approval::Approver;
 #[cfg(all(unix, feature = "manifests"))]
@@ -13,37 +15,23 @@ use toolcrib_core::audit::AuditTrail;
 use toolcrib_core::clock::Clock;
 use toolcrib_core::events::EventBus;
 use toolcrib_core::masking::Mask;
-use toolcrib_core::meta::meta_entries;
 use toolcrib_core::policy::Policy;
 use toolcrib_core::run::RunStore;
-use toolcrib_core::spill::{MemorySpill, READ_OUTPUT, SpillLimits, SpillStore, read_output_entry};
+use toolcrib_core::spill::SpillStore;
 use toolcrib_core::suspension::SuspensionStore;
-use toolcrib_core::{
-    Executor, ExecutorBuilder, ExecutorConfig, Middleware, OnDuplicate, Registration, Registry,
-    RegistryBuilder, Toolset,
-};
+use toolcrib_core::{ExecutorBuilder, ExecutorConfig, Middleware, OnDuplicate, Toolset};
 #[cfg(feature = "mcp")]
-use toolcrib_mcp::upstream::{MemoryPins, PinStore, Review, Upstream, Upstreams};
-#[cfg(feature = "manifests")]
-use toolcrib_runners::RunnerHost;
-use toolcrib_tool::{ContextValues, Layer, NativeTool, Services, ToolEntry, native_tools};
+use toolcrib_mcp::upstream::{PinStore, Upstream};
+use toolcrib_tool::{ContextValues, Services, ToolEntry};
 
-use super::refreshing::Refreshing;
-use super::{BuildError, Toolcrib};
 #[cfg(feature = "manifests")]
-use crate::control_plane::{Keeper, OwnPlaces};
-#[cfg(all(unix, feature = "manifests"))]
-use crate::live_config::LiveConfig;
+use crate::control_plane::OwnPlaces;
 #[cfg(feature = "manifests")]
 use crate::lock::LockKeeper;
 #[cfg(feature = "manifests")]
-use crate::manifests::{Manifests, Reloader};
-#[cfg(all(feature = "manifests", feature = "mcp"))]
-use crate::names::Names;
+use crate::manifests::Manifests;
 #[cfg(unix)]
 use crate::stores::FileAudit;
-#[cfg(feature = "mcp")]
-use crate::upstreams::{Connections, Wanted};
 
 /// Collects entries and settings; [`build`](Self::build) decides every name.
 ///
@@ -116,9 +104,6 @@ pub struct ToolcribBuilder {
     #[cfg(unix)]
     audit_file: Option<Arc<FileAudit>>,
 }
-
-/// Events that the crib's own bus keeps for its slowest subscriber.
-const EVENTS: usize = 1_024;
 
 /// Where outputs that are cut are kept.
 #[derive(Default)]
@@ -439,199 +424,6 @@ impl ToolcribBuilder {
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.executor = self.executor.clock(clock);
         self
-    }
-
-    /// Decides every name and makes the executor.
-    pub fn build(self) -> Result<Toolcrib, BuildError> {
-        #[cfg(feature = "manifests")]
-        let keeper = self.keeper();
-        #[cfg(all(feature = "manifests", feature = "builtins"))]
-        let builtins = self.builtins.clone().control_plane(keeper.plane());
-        #[cfg(all(not(feature = "manifests"), feature = "builtins"))]
-        let builtins = self.builtins.clone();
-        let mut registry = RegistryBuilder::new().allow_override(self.allow_override);
-        let host_reads = self.entries.iter().any(reads_outputs);
-        let spill = self.outputs.store(host_reads);
-        // Before linked-in tools: what cut outputs name is this one.
-        let reader = spill.as_ref().filter(|_| !host_reads);
-        let mut entries: Vec<_> =
-            reader.map(|store| read_output_entry(Arc::clone(store))).into_iter().collect();
-        if self.meta {
-            entries.extend(meta_entries());
-        }
-        if self.native {
-            #[cfg(feature = "builtins")]
-            add_native(&mut entries, |tool, entry| builtins.expose(tool, entry))?;
-            #[cfg(not(feature = "builtins"))]
-            add_native(&mut entries, |_, entry| Some(entry))?;
-        }
-        entries.extend(self.entries);
-        #[cfg(feature = "manifests")]
-        if let Some(lock) = &self.lock {
-            entries = lock.admit(entries)?;
-        }
-        register(&mut registry, entries)?;
-        #[cfg(feature = "manifests")]
-        if let Some(manifests) = &self.manifests {
-            manifests.declare(&mut registry, self.lock.as_ref(), &keeper)?;
-        }
-        let snapshot = registry.build();
-        self.on_duplicate.check(&snapshot)?;
-        let registry = Registry::new(snapshot).on_duplicate(self.on_duplicate);
-
-        let (executor, refreshing) = executor(self.executor.registry(registry), spill, self.events);
-        #[cfg(feature = "mcp")]
-        let wanted = {
-            #[cfg(feature = "manifests")]
-            let own = self.upstreams.into_iter().map(|own| own.control_plane(keeper.plane()));
-            #[cfg(not(feature = "manifests"))]
-            let own = self.upstreams.into_iter();
-            Wanted::new(own.collect())
-        };
-        #[cfg(all(feature = "manifests", feature = "mcp"))]
-        let names = Names::new(wanted.clone());
-        #[cfg(all(feature = "manifests", feature = "mcp"))]
-        if let Some(manifests) = &self.manifests {
-            let host = manifests.host(self.lock.as_ref());
-            names.load(manifests.files(), &host, self.lock.as_deref());
-        }
-        Ok(Toolcrib {
-            #[cfg(all(feature = "manifests", feature = "mcp"))]
-            names: names.clone(),
-            #[cfg(feature = "manifests")]
-            manifests: self.manifests.map(|manifests| {
-                Reloader::new(
-                    &manifests,
-                    &executor,
-                    self.lock.clone(),
-                    keeper.clone(),
-                    #[cfg(feature = "mcp")]
-                    names,
-                )
-            }),
-            #[cfg(feature = "mcp")]
-            connections: {
-                let pins = self.pins.unwrap_or_else(|| Arc::new(MemoryPins::default()));
-                #[cfg(feature = "manifests")]
-                let review = self.lock.clone().map(|lock| lock as Arc<dyn Review>);
-                #[cfg(not(feature = "manifests"))]
-                let review = None;
-                Connections::new(upstreams(executor.clone(), pins, review), wanted)
-            },
-            executor,
-            refreshing,
-            context: self.context,
-            #[cfg(feature = "builtins")]
-            services: builtins.lend(self.services),
-            #[cfg(not(feature = "builtins"))]
-            services: self.services,
-            toolsets: Arc::new(RwLock::new(self.toolsets)),
-            #[cfg(all(unix, feature = "manifests"))]
-            live_config: LiveConfig::default(),
-            runs: self.runs,
-            #[cfg(feature = "http")]
-            answers: self.answers,
-            #[cfg(feature = "mcp")]
-            tasks: self.tasks,
-            #[cfg(feature = "http")]
-            mcp_sessions: self.mcp_sessions.map(toolcrib_mcp::McpSessions::of_at_most),
-            #[cfg(feature = "manifests")]
-            secrets: self.secrets,
-            #[cfg(feature = "manifests")]
-            keeper,
-            #[cfg(feature = "manifests")]
-            lock: self.lock,
-            #[cfg(unix)]
-            audit_file: self.audit_file,
-        })
-    }
-}
-
-/// The executor, and what refreshes its tools.
-fn executor(
-    mut executor: ExecutorBuilder,
-    spill: Option<Arc<dyn SpillStore>>,
-    events: Option<EventBus>,
-) -> (Executor, Arc<Refreshing>) {
-    if let Some(store) = spill {
-        executor = executor.spill(store);
-    }
-    let executor = executor.events(events.unwrap_or_else(|| EventBus::new(EVENTS))).build();
-    let refreshing = Arc::<Refreshing>::default();
-    refreshing.start(&executor);
-    (executor, refreshing)
-}
-
-impl Outputs {
-    /// The store. Where the host has a tool of its own that reads outputs, that tool would not know
-    /// the default one.
-    fn store(self, host_reads: bool) -> Option<Arc<dyn SpillStore>> {
-        match self {
-            Self::Memory if host_reads => None,
-            Self::Memory => Some(Arc::new(MemorySpill::new(SpillLimits::default()))),
-            Self::Store(store) => Some(store),
-            Self::Nowhere => None,
-        }
-    }
-}
-
-/// Whether it is the host's own tool for reading outputs.
-fn reads_outputs(entry: &ToolEntry) -> bool {
-    entry.source.layer == Layer::Host && entry.name() == READ_OUTPUT
-}
-
-/// Adds the tools that are linked in, as far as they are exposed.
-fn add_native(
-    entries: &mut Vec<ToolEntry>,
-    expose: impl Fn(&'static NativeTool, ToolEntry) -> Option<ToolEntry>,
-) -> Result<(), BuildError> {
-    for tool in native_tools() {
-        entries.extend(expose(tool, tool.entry()?));
-    }
-    Ok(())
-}
-
-/// Registers entries in their order. The snapshot lists name conflicts: only it knows the final owners.
-fn register(registry: &mut RegistryBuilder, entries: Vec<ToolEntry>) -> Result<(), BuildError> {
-    for entry in entries {
-        if let Registration::Refused { reason } = registry.register(entry) {
-            return Err(BuildError::Refused { reason });
-        }
-    }
-    Ok(())
-}
-
-#[cfg(feature = "manifests")]
-impl ToolcribBuilder {
-    /// What keeps the control plane, before any manifest is taken in.
-    fn keeper(&self) -> Keeper {
-        let host = match &self.manifests {
-            Some(manifests) => manifests.host(self.lock.as_ref()),
-            None => RunnerHost::new("."),
-        };
-        #[cfg_attr(
-            not(feature = "builtins"),
-            expect(unused_mut, reason = "only the built-in tools have projects")
-        )]
-        let mut roots = self.working_folders.clone();
-        #[cfg(feature = "builtins")]
-        if let Some(projects) = self.builtins.lent_projects() {
-            roots.extend(projects.roots().map(std::path::Path::to_owned));
-        }
-        Keeper::new(&host, self.own_places.clone(), roots)
-    }
-}
-
-/// No connections yet; `review` knows which definitions may be called.
-#[cfg(feature = "mcp")]
-fn upstreams(
-    executor: toolcrib_core::Executor,
-    pins: Arc<dyn PinStore>,
-    review: Option<Arc<dyn Review>>,
-) -> Upstreams {
-    match review {
-        Some(review) => Upstreams::reviewed(executor, pins, review),
-        None => Upstreams::new(executor, pins),
     }
 }
 

@@ -1,0 +1,59 @@
+//! Argument vectors as far as they are known before a call.
+
+use toolcrib_manifest::declaration::ArgvEntry;
+use toolcrib_manifest::template::{Piece, Reference, Template};
+
+use super::programs::{SHELLS, name_without_version};
+
+/// An entry of an argument vector.
+pub(super) enum Word {
+    /// Known before a call, and as the manifest writes it.
+    Whole { text: String, written: String },
+    /// It begins so; the rest is a value of a call.
+    Begins(String),
+}
+
+impl Word {
+    pub(super) fn literal(text: &str) -> Self {
+        Self::Whole { text: text.to_owned(), written: text.to_owned() }
+    }
+
+    pub(super) fn is_shell(&self) -> bool {
+        match self {
+            Self::Whole { text, .. } => SHELLS.contains(&name_without_version(text)),
+            Self::Begins(_) => false,
+        }
+    }
+}
+
+pub(super) fn words_of(entry: &ArgvEntry) -> Vec<Word> {
+    match entry {
+        ArgvEntry::One(template) => vec![word(template)],
+        ArgvEntry::If { then, .. } => then.iter().map(word).collect(),
+        ArgvEntry::Each { .. } => Vec::new(),
+    }
+}
+
+/// A template as far as it is known before a call.
+pub(super) fn word(template: &Template) -> Word {
+    let mut text = String::new();
+    for piece in &template.pieces {
+        match piece {
+            Piece::Literal(literal) => text.push_str(literal),
+            Piece::Reference(Reference::Env(name)) => {
+                text.push_str(&std::env::var(name).unwrap_or_default());
+            }
+            Piece::Reference(_) => return Word::Begins(text),
+        }
+    }
+    Word::Whole { text, written: written(template) }
+}
+
+/// A template as its manifest writes it, `$${` for `${` apart.
+pub(super) fn written(template: &Template) -> String {
+    let pieces = template.pieces.iter().map(|piece| match piece {
+        Piece::Literal(text) => text.clone(),
+        Piece::Reference(reference) => reference.to_string(),
+    });
+    pieces.collect()
+}

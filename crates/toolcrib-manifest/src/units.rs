@@ -27,6 +27,38 @@ pub struct HumanDuration(
     pub Option<Duration>,
 );
 
+/// A time limit: a [`HumanDuration`] that is longer than zero, or `none`. A limit of zero ends everything
+/// before it begins, so that it is refused where it is read.
+///
+/// ```
+/// use toolcrib_manifest::units::TimeLimit;
+///
+/// assert_eq!("30s".parse::<TimeLimit>()?.to_string(), "30s");
+/// assert_eq!("none".parse::<TimeLimit>()?.0, None);
+/// assert!("0s".parse::<TimeLimit>().unwrap_err().to_string().contains("longer than zero"));
+/// # Ok::<(), toolcrib_manifest::units::UnitError>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimeLimit(
+    /// The limit; `None` means without limit.
+    pub Option<Duration>,
+);
+
+/// A limit of bytes: a [`ByteSize`] of more than zero.
+///
+/// ```
+/// use toolcrib_manifest::units::SizeLimit;
+///
+/// assert_eq!("64KiB".parse::<SizeLimit>()?.0, 65_536);
+/// assert!("0B".parse::<SizeLimit>().is_err());
+/// # Ok::<(), toolcrib_manifest::units::UnitError>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SizeLimit(
+    /// The number of bytes.
+    pub u64,
+);
+
 /// A number of bytes: a whole number with a unit (`512B`, `64KiB`, `1MiB`, `2GiB`, `10KB`, `5MB`).
 ///
 /// ```
@@ -63,6 +95,13 @@ const DURATION_PATTERN: &str = "^([0-9]{1,9}(ms|s|m|h|d)|none)$";
 /// Largest first: the unit a duration is printed in.
 const DURATION_UNITS: [(&str, u64); 5] =
     [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
+
+const TIME_LIMIT: &str = "a time longer than zero: a whole number with ms, s, m, h or d, such as 250ms, 30s or 5m, or none for no limit";
+const TIME_LIMIT_PATTERN: &str = "^(0*[1-9][0-9]{0,8}(ms|s|m|h|d)|none)$";
+
+const SIZE_LIMIT: &str =
+    "a size of more than zero: a whole number with B, KiB, MiB, GiB, KB, MB or GB, such as 64KiB";
+const SIZE_LIMIT_PATTERN: &str = "^0*[1-9][0-9]{0,14}(B|KiB|MiB|GiB|KB|MB|GB)$";
 
 const SIZE: &str = "a size: a whole number with B, KiB, MiB, GiB, KB, MB or GB, such as 64KiB";
 const SIZE_PATTERN: &str = "^[0-9]{1,15}(B|KiB|MiB|GiB|KB|MB|GB)$";
@@ -109,6 +148,38 @@ impl FromStr for ByteSize {
     }
 }
 
+impl FromStr for TimeLimit {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let refused = || UnitError { written: text.to_owned(), expected: TIME_LIMIT };
+        let HumanDuration(limit) = text.parse().map_err(|_| refused())?;
+        if limit.is_some_and(|limit| limit.is_zero()) { Err(refused()) } else { Ok(Self(limit)) }
+    }
+}
+
+impl FromStr for SizeLimit {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let refused = || UnitError { written: text.to_owned(), expected: SIZE_LIMIT };
+        let ByteSize(bytes) = text.parse().map_err(|_| refused())?;
+        if bytes == 0 { Err(refused()) } else { Ok(Self(bytes)) }
+    }
+}
+
+impl fmt::Display for TimeLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        HumanDuration(self.0).fmt(f)
+    }
+}
+
+impl fmt::Display for SizeLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        ByteSize(self.0).fmt(f)
+    }
+}
+
 impl fmt::Display for HumanDuration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(duration) = self.0 else { return f.write_str("none") };
@@ -135,7 +206,7 @@ impl fmt::Display for ByteSize {
     }
 }
 
-/// Both types are text in files and in JSON.
+/// All of these types are text in files and in JSON.
 macro_rules! as_text {
     ($type:ident, $expected:expr, $pattern:expr) => {
         impl Serialize for $type {
@@ -174,6 +245,8 @@ macro_rules! as_text {
 
 as_text!(HumanDuration, DURATION, DURATION_PATTERN);
 as_text!(ByteSize, SIZE, SIZE_PATTERN);
+as_text!(TimeLimit, TIME_LIMIT, TIME_LIMIT_PATTERN);
+as_text!(SizeLimit, SIZE_LIMIT, SIZE_LIMIT_PATTERN);
 
 #[cfg(test)]
 mod tests {
@@ -188,6 +261,17 @@ mod tests {
             assert_eq!(text.parse::<ByteSize>().unwrap().to_string(), text);
         }
         assert_eq!("10KB".parse::<ByteSize>().unwrap(), ByteSize(10_000));
+    }
+
+    #[test]
+    fn a_limit_of_zero_is_refused_by_the_type_and_by_its_schema() {
+        for text in ["0s", "0ms", "000d", "30", ""] {
+            assert!(text.parse::<TimeLimit>().is_err(), "{text}");
+        }
+        for text in ["0B", "00GiB", "64", ""] {
+            assert!(text.parse::<SizeLimit>().is_err(), "{text}");
+        }
+        assert_eq!("010s".parse::<TimeLimit>().unwrap().0, Some(Duration::from_secs(10)));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toolcrib_manifest::units::HumanDuration;
+use toolcrib_manifest::units::TimeLimit;
 use toolcrib_tools::shell::BashSettings;
 use toolcrib_tools::{NameProfile, PROTECTED_NAMES, Projects};
 
@@ -30,7 +30,7 @@ pub struct Builtins {
 #[serde(default, deny_unknown_fields)]
 pub struct Bash {
     /// How long a command may run; a call can ask for less. `none` for no limit but that of every call.
-    pub timeout: HumanDuration,
+    pub timeout: TimeLimit,
     /// Whether an exit code other than 0 fails the call. Without it the call succeeds, and says the code.
     pub nonzero_is_error: bool,
     /// Files and folders that commands may read and execute beside the workspace and the system's own,
@@ -42,12 +42,12 @@ pub struct Bash {
 impl Default for Bash {
     fn default() -> Self {
         let BashSettings { timeout, nonzero_is_error, read, .. } = BashSettings::default();
-        Self { timeout: HumanDuration(Some(timeout)), nonzero_is_error, read }
+        Self { timeout: TimeLimit(Some(timeout)), nonzero_is_error, read }
     }
 }
 
 /// A time limit as the tools have it, where `none` is longer than any.
-pub(super) fn without_limit(limit: HumanDuration) -> Duration {
+pub(super) fn without_limit(limit: TimeLimit) -> Duration {
     limit.0.unwrap_or(Duration::MAX)
 }
 

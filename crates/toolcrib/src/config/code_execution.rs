@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toolcrib_manifest::units::HumanDuration;
+use toolcrib_manifest::units::TimeLimit;
 use toolcrib_tools::code::{ModuleName, PythonSettings, Strictness};
 
 use super::builtins::without_limit;
@@ -27,16 +27,16 @@ pub struct CodeExecution {
 #[serde(default, deny_unknown_fields)]
 pub struct Timeouts {
     /// Of `lenient` code.
-    pub lenient: HumanDuration,
+    pub lenient: TimeLimit,
     /// Of `standard` code.
-    pub standard: HumanDuration,
+    pub standard: TimeLimit,
     /// Of `strict` code.
-    pub strict: HumanDuration,
+    pub strict: TimeLimit,
 }
 
 impl Default for Timeouts {
     fn default() -> Self {
-        let of = |level: Strictness| HumanDuration(Some(level.default_timeout()));
+        let of = |level: Strictness| TimeLimit(Some(level.default_timeout()));
         Self {
             lenient: of(Strictness::Lenient),
             standard: of(Strictness::Standard),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toolcrib_manifest::units::HumanDuration;
+use toolcrib_manifest::units::{HumanDuration, TimeLimit};
 use toolcrib_mcp::{McpOptions, TaskOptions};
 
 /// What MCP clients are offered, and how.
@@ -80,11 +80,11 @@ impl TryFrom<Vec<StdioRight>> for StdioRights {
 #[serde(default, deny_unknown_fields)]
 pub struct Tasks {
     /// How long a call may take before it becomes a task, unless its tool says otherwise; `none` for as
-    /// long as it takes.
+    /// long as it takes, `0s` for at once.
     pub after: HumanDuration,
     /// How long a task is kept, from its beginning on; `none` for as long as the server runs. What is
     /// still at work then is ended.
-    pub ttl: HumanDuration,
+    pub ttl: TimeLimit,
     /// Tasks of one client at once, those that are done included; further calls are waited for. 0: no
     /// tasks.
     pub max: usize,
@@ -93,11 +93,7 @@ pub struct Tasks {
 impl Default for Tasks {
     fn default() -> Self {
         let own = TaskOptions::default();
-        Self {
-            after: HumanDuration(Some(own.after)),
-            ttl: HumanDuration(Some(own.ttl)),
-            max: own.max,
-        }
+        Self { after: HumanDuration(Some(own.after)), ttl: TimeLimit(Some(own.ttl)), max: own.max }
     }
 }
 

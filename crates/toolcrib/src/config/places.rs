@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolcrib_core::audit::AuditArguments;
 use toolcrib_core::fingerprint::Fingerprint;
-use toolcrib_manifest::units::ByteSize;
+use toolcrib_manifest::units::SizeLimit;
 
 /// Where manifests are.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -171,7 +171,7 @@ pub struct Audit {
     pub arguments: AuditArguments,
     /// How long the file may become before it is moved aside, to the same name with `.1`, and a new one
     /// is begun. Default: never; another program may move it at any time.
-    pub max_bytes: Option<ByteSize>,
+    pub max_bytes: Option<SizeLimit>,
     /// Files that were moved aside and are kept: `.1`, the newest, to this number.
     #[schemars(range(min = 1))]
     pub keep: u32,

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toolcrib_core::bounds::Bounds;
 use toolcrib_core::spill::SpillLimits;
-use toolcrib_manifest::units::ByteSize;
+use toolcrib_manifest::units::SizeLimit;
 use toolcrib_sandbox::{ConfinementDefaults, Require};
 
 use super::Config;
@@ -37,7 +37,7 @@ pub enum SandboxRequire {
 pub struct Limits {
     /// The memory of each process of a program under `workspace` or `workspace+net`, which it has to
     /// itself and may write to.
-    pub memory: ByteSize,
+    pub memory: SizeLimit,
     /// How much is kept of one client at once.
     pub per_client: PerClient,
 }
@@ -56,7 +56,7 @@ pub struct PerClient {
     #[schemars(range(min = 1))]
     pub keys: NonZeroUsize,
     /// Bytes of outputs that were too long for their answers; the oldest make room.
-    pub spill_bytes: ByteSize,
+    pub spill_bytes: SizeLimit,
     /// MCP sessions over HTTP; the least recently used ends.
     #[schemars(range(min = 1))]
     pub sessions: NonZeroUsize,
@@ -64,7 +64,7 @@ pub struct PerClient {
 
 impl Default for Limits {
     fn default() -> Self {
-        let memory = ByteSize(ConfinementDefaults::default().memory.unwrap_or(2 << 30));
+        let memory = SizeLimit(ConfinementDefaults::default().memory.unwrap_or(2 << 30));
         Self { memory, per_client: PerClient::default() }
     }
 }
@@ -74,7 +74,7 @@ impl Default for PerClient {
         Self {
             runs: const { NonZeroUsize::new(1_000).unwrap() },
             keys: const { NonZeroUsize::new(10_000).unwrap() },
-            spill_bytes: ByteSize(64 << 20),
+            spill_bytes: SizeLimit(64 << 20),
             sessions: const { NonZeroUsize::new(256).unwrap() },
         }
     }

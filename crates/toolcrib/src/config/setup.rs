@@ -113,7 +113,7 @@ impl ToolcribBuilder {
         use std::sync::Arc;
 
         use toolcrib_core::spill::SpillLimits;
-        use toolcrib_manifest::units::ByteSize;
+        use toolcrib_manifest::units::SizeLimit;
 
         use crate::stores::{Database, FileAudit, Rotation, Runs, Spills, StateDir, Suspensions};
 
@@ -167,7 +167,7 @@ impl ToolcribBuilder {
         if let Some(path) = &config.audit.file {
             let file = match config.audit.max_bytes {
                 None => FileAudit::open(path),
-                Some(ByteSize(max_bytes)) => {
+                Some(SizeLimit(max_bytes)) => {
                     FileAudit::rotating(path, Rotation { max_bytes, keep: config.audit.keep })
                 }
             };

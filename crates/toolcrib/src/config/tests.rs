@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 use toolcrib_core::policy::{Policy, PolicyMode};
 use toolcrib_manifest::decode;
+use toolcrib_manifest::units::{ByteSize, HumanDuration};
 use toolcrib_runners::ExposeSecret;
 use toolcrib_tool::{Layer, Source, ToolCall, ToolDefinition, ToolEntry, tool_fn};
 
@@ -37,13 +38,59 @@ fn settings_of_calls_reach_the_executor() {
     assert_eq!((core.batch_output_chars, core.approval_timeout), (Some(500), None));
 }
 
+/// The keys whose zero means something; `config.yml` says what.
+const ZERO_MEANS_SOMETHING: [&str; 7] = [
+    "breaker.consecutive_timeouts",
+    "executor.max_concurrency",
+    "executor.max_queue",
+    "mcp.page_size",
+    "mcp.tasks.after",
+    "mcp.tasks.max",
+    "server.retry_seconds",
+];
+
 #[test]
-fn a_time_limit_of_zero_is_refused_where_it_is_read() {
-    for key in ["tool_timeout", "max_timeout"] {
-        let said = problems(&format!("executor:\n  {key}: 0s\n"));
-        assert!(said.contains("a time limit of zero") && said.contains("config.yml:2"), "{said}");
-        config(&format!("executor: {{{key}: none}}"));
+fn a_limit_of_zero_is_refused_where_it_is_read_whatever_its_key() {
+    let defaults = serde_json::to_value(Config::default()).expect("the defaults are JSON");
+    let mut keys = 0;
+    let mut leaves = vec![(String::new(), defaults)];
+    while let Some((path, value)) = leaves.pop() {
+        let zero = match &value {
+            serde_json::Value::Object(members) => {
+                for (name, member) in members {
+                    let path =
+                        if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                    leaves.push((path, member.clone()));
+                }
+                continue;
+            }
+            serde_json::Value::Number(_) => "0",
+            serde_json::Value::String(text) if text.parse::<HumanDuration>().is_ok() => "0s",
+            serde_json::Value::String(text) if text.parse::<ByteSize>().is_ok() => "0B",
+            _ => continue,
+        };
+        let indented = |(depth, name)| format!("{}{name}:\n", "  ".repeat(depth));
+        let text: String = path.split('.').enumerate().map(indented).collect();
+        let text = format!("{} {zero}\n", text.trim_end());
+        if ZERO_MEANS_SOMETHING.contains(&path.as_str()) {
+            config(&text);
+            continue;
+        }
+        keys += 1;
+        let said = problems(&text);
+        let last = format!("config.yml:{}", path.split('.').count());
+        assert!(said.contains(&last), "{path}: {said}");
+        assert!(
+            said.contains("zero") || said.contains("at least 1") || zero == "0",
+            "{path}: {said}"
+        );
     }
+    assert!(keys >= 16, "{keys}");
+    // Keys without a default.
+    for text in ["output: {batch_chars: 0}", "audit: {max_bytes: 0B}", "server: {concurrent: 0}"] {
+        problems(text);
+    }
+    config("executor: {tool_timeout: none, max_timeout: none}");
 }
 
 #[test]

@@ -13,6 +13,11 @@ It runs at every call before the code does: hence no import that most code does 
 
 import sys
 
+# Modules warn whoever imports them, by the name of the importing module. The imports of the code are made
+# by this program, and what Python says of them is of no use to the model: warnings for modules other than
+# `__main__` are off by default.
+__name__ = "<guard>"
+
 # What the model's code may import, by full name. A name that this Python lacks is not there.
 STRICT_MODULES = """
     __future__ abc array cmath collections collections.abc contextlib copy dataclasses decimal enum
@@ -100,8 +105,8 @@ def may_read(attribute):
 def check(tree, level):
     """The reasons why this code is not run, with their lines, in the order of the lines."""
     nodes = list(walk(tree))
-    # A name that the code gives a meaning of its own is not the builtin; where it still is one, it
-    # is not there when the code runs.
+    # A name that the code binds is not the builtin in that scope. In a scope where it still would be the
+    # builtin, the code finds no such name when it runs.
     own = {name for node in nodes for name in bound(node)}
     # What a class matches by position is read like an attribute.
     fine = {id(name) for node in nodes for name in positions(node)}
@@ -220,8 +225,8 @@ def builtins_for(level):
         for name, value in vars(builtins).items()
         if name not in level.refused and not name.startswith("_")
     }
-    # The methods that `dataclasses` writes for a class of the code ask for this, whatever the level.
-    known["type"] = type
+    if "type" in level.refused:
+        known["type"] = type_in_dataclasses(level)
     # Statements use these by name.
     known["__build_class__"] = builtins.__build_class__
     known["__import__"] = importer(level)
@@ -230,6 +235,20 @@ def builtins_for(level):
         if name in known:
             known[name] = by_checked_name(known[name])
     return known
+
+
+def type_in_dataclasses(level):
+    """`type` for the methods that `dataclasses` generates in a class of the code, and for nothing else.
+
+    Generated code has a file name of its own, which code of a level without `exec` cannot have.
+    """
+
+    def type_of(target):
+        if sys._getframe(1).f_code.co_filename != "<string>":
+            raise NameError(f"`type` is not available at `{level.name}`")
+        return type(target)
+
+    return type_of
 
 
 def checked_name(name):

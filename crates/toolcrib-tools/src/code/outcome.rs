@@ -85,7 +85,8 @@ pub(super) fn outcome(finished: &Finished, stop: Option<Stop>) -> Result<Ran, To
         // Its limits ended the guard while it read: a bomb for the parser.
         Verdict::None if stop.is_none() && finished.status.signal().is_some() => {
             let end = ending(finished.status);
-            return Err(ToolError::execution(format!("the code cannot be read: {end}")));
+            return Err(ToolError::execution(format!("the code cannot be read: {end}"))
+                .with_hint("Write it shorter and less nested."));
         }
         Verdict::None if stop.is_none() => {
             let said = shown(&finished.stderr);
@@ -113,7 +114,13 @@ pub(super) fn outcome(finished: &Finished, stop: Option<Stop>) -> Result<Ran, To
             let last = last.trim_end().lines().last().unwrap_or_default();
             let why = format!("the code failed ({}): {last}", ending(finished.status));
             let why = why.trim_end_matches([':', ' ']);
-            Err(ToolError::execution(why).with_partial(output))
+            let hint = match finished.status.signal() {
+                Some(_) => {
+                    "It was ended from outside, most likely at a limit of memory: do less at a time."
+                }
+                None => "Correct the code and send all of it again: nothing is kept between calls.",
+            };
+            Err(ToolError::execution(why).with_hint(hint).with_partial(output))
         }
     }
 }

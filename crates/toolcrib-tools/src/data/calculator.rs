@@ -265,7 +265,8 @@ fn failure(message: &str, stopped: Option<Stop>) -> ToolError {
     let undefined =
         ["division by zero", "modulo by zero", "zero to the power", "too large", "out of range"];
     if undefined.iter().any(|known| message.contains(known)) {
-        return ToolError::execution(message);
+        return ToolError::execution(message)
+            .with_hint("Change the expression so that its value is defined and not too large.");
     }
     malformed(message)
 }

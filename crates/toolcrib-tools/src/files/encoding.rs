@@ -17,6 +17,36 @@ pub(super) enum Encoding {
     Legacy(&'static encoding_rs::Encoding),
 }
 
+/// The encoding of a label in lower case: as browsers spell it, or as Python does, which models write often.
+fn known(label: &str) -> Option<&'static encoding_rs::Encoding> {
+    let of = |label: &str| encoding_rs::Encoding::for_label(label.as_bytes());
+    // Python takes any punctuation between the parts of a name, or none.
+    let parts: Vec<&str> =
+        label.split(['-', '_', ' ', '.']).filter(|part| !part.is_empty()).collect();
+    of(label).or_else(|| of(&parts.join("-"))).or_else(|| {
+        let name = parts.concat();
+        let usual = match name.as_str() {
+            "u8" | "utf" | "cp65001" => "utf-8",
+            "utf16le" | "utf16" | "u16" => "utf-16le",
+            "utf16be" => "utf-16be",
+            "8859" | "latin" | "cp819" => "latin1",
+            "latin9" => "iso-8859-15",
+            "cp874" => "windows-874",
+            "cp932" | "ms932" | "mskanji" => "shift_jis",
+            "cp936" | "ms936" => "gbk",
+            "cp949" | "ms949" | "uhc" => "euc-kr",
+            "cp950" | "ms950" | "big5hkscs" | "hkscs" => "big5",
+            "macroman" => "macintosh",
+            "maccyrillic" => "x-mac-cyrillic",
+            name => name,
+        };
+        of(usual).or_else(|| {
+            // `iso8859_15`, `iso88591`
+            usual.strip_prefix("iso8859").and_then(|part| of(&format!("iso-8859-{part}")))
+        })
+    })
+}
+
 impl Encoding {
     /// The encoding of a label; utf-8 without one.
     pub(super) fn of(label: Option<&str>) -> Result<Self, ToolError> {
@@ -25,8 +55,7 @@ impl Encoding {
         if lower == "base64" {
             return Ok(Self::Base64);
         }
-        let known = encoding_rs::Encoding::for_label(lower.as_bytes());
-        match known {
+        match known(&lower) {
             Some(known) if known == encoding_rs::UTF_8 => Ok(Self::Utf8),
             Some(known) if known == encoding_rs::UTF_16LE => Ok(Self::Utf16 { big_endian: false }),
             Some(known) if known == encoding_rs::UTF_16BE => Ok(Self::Utf16 { big_endian: true }),
@@ -134,6 +163,44 @@ impl Encoding {
                     encoding.decode_without_bom_handling_and_without_replacement(part).is_some()
                 })
                 .unwrap_or(0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_usual_spellings_of_python_name_the_encodings_they_name_there() {
+        for (python, name) in [
+            ("latin-1", "windows-1252"),
+            ("latin_1", "windows-1252"),
+            ("iso8859_1", "windows-1252"),
+            ("ISO-8859-1", "windows-1252"),
+            ("iso8859_15", "ISO-8859-15"),
+            ("iso8859-2", "ISO-8859-2"),
+            ("cp1252", "windows-1252"),
+            ("utf_8", "UTF-8"),
+            ("U8", "UTF-8"),
+            ("utf_16_le", "UTF-16LE"),
+            ("utf-16-be", "UTF-16BE"),
+            ("utf_16", "UTF-16LE"),
+            ("euc_jp", "EUC-JP"),
+            ("cp932", "Shift_JIS"),
+            ("shift-jis", "Shift_JIS"),
+            ("cp949", "EUC-KR"),
+            ("gb2312", "GBK"),
+            ("gb18030", "gb18030"),
+            ("big5hkscs", "Big5"),
+            ("koi8_r", "KOI8-R"),
+            ("mac_roman", "macintosh"),
+        ] {
+            let found = known(&python.to_ascii_lowercase()).map(encoding_rs::Encoding::name);
+            assert_eq!(found, Some(name), "{python}");
+        }
+        for none in ["klingon", "", "latin-", "iso8859-99", "utf_32", "cp437"] {
+            assert_eq!(Encoding::of(Some(none)).is_ok(), none == "latin-", "{none}");
         }
     }
 }

@@ -154,7 +154,9 @@ fn ended(finished: &Finished, settings: &BashSettings, cx: &CallContext) -> Resu
     tracing::warn!(call = %cx.call_id(), end, "a command of `bash` did not end with 0");
     let output = output(finished, with_line(text, &format!("[{end}]")), false);
     if settings.nonzero_is_error {
-        return Err(ToolError::execution(format!("the command failed: {end}")).with_partial(output));
+        return Err(ToolError::execution(format!("the command failed: {end}"))
+            .with_hint("Read what it printed, correct the command, and run it again.")
+            .with_partial(output));
     }
     Ok(Ran { output })
 }

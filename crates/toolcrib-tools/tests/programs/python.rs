@@ -25,6 +25,9 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("an_operator_chooses_level_time_and_extra_modules", an_operator_chooses),
         trial("threads_are_allowed", threads_are_allowed),
         trial("what_is_no_text_elsewhere_is_shown", odd_texts),
+        trial("a_name_bound_in_one_scope_is_refused_in_every_other", bound_elsewhere),
+        trial("imports_of_deprecated_modules_add_nothing_to_the_output", deprecated_imports),
+        trial("failed_code_is_answered_with_what_to_do_next", what_to_do_next),
     ]
 }
 
@@ -192,4 +195,66 @@ async fn odd_texts() {
     let long = crib.python("print('x' * 3_000_000)", "strict").await;
     assert!(long.is_success() && long.truncated(), "{:?}", long.error());
     assert!(long.text().len() < 60_000, "{}", long.text().len());
+}
+
+async fn bound_elsewhere() {
+    let crib = Crib::new();
+    for name in [
+        "eval",
+        "exec",
+        "open",
+        "input",
+        "globals",
+        "vars",
+        "memoryview",
+        "dir",
+        "getattr",
+        "hasattr",
+        "setattr",
+        "delattr",
+        "type",
+        "isinstance",
+        "issubclass",
+    ] {
+        for code in [
+            format!("def f({name}): pass\nprint({name})\nprint({name}(1))"),
+            format!("print({name}(1))\n{name} = 1"),
+            format!("class C:\n    {name} = 1\n    def f(self): return {name}(1)\nprint(C().f())"),
+            format!("def f({name}): pass\nprint(list(map({name}, [1])))"),
+        ] {
+            // A class of that name may print itself; calling it must not work.
+            let result = crib.python(&code, "strict").await;
+            assert_eq!(result.error_kind(), Some(ErrorKind::Execution), "{code}: {result:?}");
+            assert!(
+                result.text().contains(&format!("`{name}`")) || result.text().contains(name),
+                "{code}"
+            );
+        }
+        let own = format!("def f({name}): return {name} + 1\nprint(f(1))");
+        assert_eq!(crib.python(&own, "strict").await.text(), "2\n", "{name}");
+    }
+    let frozen = "from dataclasses import dataclass\n@dataclass(frozen=True)\nclass P:\n    x: int\n\
+                  p = P(1)\nprint(p == P(1), hash(p) == hash(P(1)))\ntry:\n    p.x = 2\n\
+                  except Exception as e:\n    print(e)";
+    let result = crib.python(frozen, "strict").await;
+    assert_eq!(result.text(), "True True\ncannot assign to field 'x'\n");
+}
+
+async fn deprecated_imports() {
+    let crib = Crib::new();
+    let code = "try:\n    import uu\nexcept ImportError:\n    pass\nprint(1)";
+    assert_eq!(crib.python(code, "standard").await.text(), "1\n");
+    // What the code warns of itself is its own output.
+    let own = "import warnings\nwarnings.warn('soon', DeprecationWarning)";
+    let text = crib.python(own, "standard").await.text().into_owned();
+    assert!(text.contains("<code>:2: DeprecationWarning: soon"), "{text}");
+}
+
+async fn what_to_do_next() {
+    let crib = Crib::new();
+    for code in ["1/0", "import sys\nsys.exit(3)", "x = ", "import os"] {
+        let result = crib.python(code, "standard").await;
+        let error = result.error().expect("it fails");
+        assert!(!error.hints().is_empty(), "{code}: {error:?}");
+    }
 }

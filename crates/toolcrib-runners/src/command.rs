@@ -6,11 +6,10 @@ use std::time::{Duration, Instant};
 use toolcrib_manifest::declaration::{CommandSpec, Declaration, DeclaredBody, Keep};
 use toolcrib_sandbox::{Command, SpawnError, run};
 use toolcrib_tool::{
-    Arguments, BoxFuture, CallContext, CommandLimits, CommandPlan, ErrorKind, Plan, Tool,
-    ToolError, ToolOutcome,
+    Arguments, BoxFuture, CallContext, CommandPlan, ErrorKind, Plan, Tool, ToolError, ToolOutcome,
 };
 
-use crate::confinement::grants;
+use crate::confinement::{grants, planned_limits};
 use crate::context::ContextChecks;
 use crate::expand::{Invocation, expand};
 use crate::host::LookedAt;
@@ -192,12 +191,6 @@ impl Tool for CommandRunner {
         let cwd = self.start_directory(invocation.cwd.as_deref());
         // Whoever looks at it may be somewhere else.
         let cwd = std::path::absolute(&cwd).unwrap_or(cwd);
-        let mut limits = CommandLimits::default();
-        let most = grants(&self.declaration.sandbox, &self.host).limits;
-        limits.memory = most.memory;
-        limits.file_size = most.file_size;
-        limits.open_files = most.open_files;
-        limits.processes = most.processes;
         Ok(Some(Plan::Command(CommandPlan {
             argv: invocation.argv().map(str::to_owned).collect(),
             env: invocation.env.into_iter().map(|(name, _)| name).collect(),
@@ -206,7 +199,8 @@ impl Tool for CommandRunner {
             cwd: cwd.to_string_lossy().into_owned(),
             output_bytes: self.compiled()?.spec.capture_bytes,
             sandbox: self.declaration.sandbox.profile.as_str().to_owned(),
-            limits,
+            limits: planned_limits(&self.declaration.sandbox, &self.host),
+            worker: false,
         })))
     }
 

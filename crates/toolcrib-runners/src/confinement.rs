@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use toolcrib_manifest::declaration::{SandboxProfile, SandboxSpec};
 use toolcrib_sandbox::{Confinement, Enforced, Profile, Require};
+use toolcrib_tool::CommandLimits;
 
 use crate::RunnerHost;
 
@@ -39,6 +40,17 @@ pub fn grants(spec: &SandboxSpec, host: &RunnerHost) -> Confinement {
         confinement = confinement.write(resolved(path, host));
     }
     confinement
+}
+
+/// What programs of this declaration may use up on this host, as a plan tells it.
+pub(crate) fn planned_limits(spec: &SandboxSpec, host: &RunnerHost) -> CommandLimits {
+    let most = grants(spec, host).limits;
+    let mut limits = CommandLimits::default();
+    limits.memory = most.memory;
+    limits.file_size = most.file_size;
+    limits.open_files = most.open_files;
+    limits.processes = most.processes;
+    limits
 }
 
 /// A grant as an absolute path.

@@ -13,6 +13,10 @@ use crate::streams::{joined, lines, shown};
 /// How much of an unreadable output a failure shows, in characters.
 const EXCERPT: usize = 2_000;
 
+/// What to do where a program did not print what its declaration promises.
+const UNREADABLE: &str = "The tool's program or its declaration is at fault: other arguments may work; \
+                          otherwise tell the user.";
+
 /// Turns the end of a program into the call's outcome.
 pub(crate) fn outcome(
     program: &str,
@@ -33,8 +37,17 @@ pub(crate) fn outcome(
         _ => format!("{program} ended in a way that could not be observed"),
     };
     let retryable = finished.status.code().is_some_and(|code| spec.retry_exit.contains(&code));
+    let hint = if retryable {
+        "The same call may succeed a little later."
+    } else if finished.status.code().is_some() {
+        "Read what the program printed, if anything, and correct the arguments: the same call is likely to \
+         fail again."
+    } else {
+        "The program did not end by itself: ask for less, or tell the user."
+    };
     Err(ToolError::execution(end)
         .with_retryable(retryable)
+        .with_hint(hint)
         .with_partial(partial(finished, redaction)))
 }
 
@@ -100,10 +113,12 @@ fn json(
         .with_hint("Ask for less."));
     }
     if stdout.total == 0 {
-        return Err(unreadable(format!("{program} printed nothing where JSON was expected")));
+        return Err(unreadable(format!("{program} printed nothing where JSON was expected"))
+            .with_hint(UNREADABLE));
     }
     let data: Value = from_masked_slice(&stdout.bytes())
-        .map_err(|error| unreadable(format!("{program} printed what is not JSON: {error}")))?;
+        .map_err(|error| unreadable(format!("{program} printed what is not JSON: {error}")))
+        .map_err(|error| error.with_hint(UNREADABLE))?;
     let data = redaction.data(data);
     let text = canonical_json(&data);
     let visible = visible(&text);

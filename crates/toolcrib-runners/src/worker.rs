@@ -11,13 +11,14 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value};
 use toolcrib_manifest::declaration::Declaration;
 use toolcrib_tool::{
-    Arguments, BoxFuture, CallContext, ErrorKind, Tool, ToolError, ToolOutcome, ToolOutput,
-    canonical_json,
+    Arguments, BoxFuture, CallContext, CommandPlan, ErrorKind, Plan, Tool, ToolError, ToolOutcome,
+    ToolOutput, canonical_json,
 };
 
 use self::live::Gone;
 use self::protocol::Reply;
 use self::supervisor::Supervisor;
+use crate::confinement::planned_limits;
 use crate::context::{self, ContextChecks};
 use crate::redact::Redaction;
 use crate::streams::shown;
@@ -37,6 +38,7 @@ use toolcrib_tool::visible;
 #[derive(Debug)]
 pub struct WorkerRunner {
     declaration: Declaration,
+    host: RunnerHost,
     supervisor: Option<Arc<Supervisor>>,
     /// What is compiled from the declaration, or what is wrong with it.
     compiled: Result<Compiled, String>,
@@ -60,6 +62,7 @@ impl WorkerRunner {
         let worker = declaration.worker();
         Self {
             declaration: declaration.clone(),
+            host: host.clone(),
             supervisor: worker.map(|worker| {
                 let deciding = Deciding::of_tool(declaration, host).places;
                 let sandbox = declaration.sandbox.clone();
@@ -97,7 +100,12 @@ impl WorkerRunner {
             }
             Some(Ok(Reply::Failure { message, retryable })) => {
                 let message = visible(&redaction.text(message)).into_owned();
-                Err(ToolError::execution(message).with_retryable(retryable))
+                let hint = if retryable {
+                    "The same call may succeed a little later."
+                } else {
+                    "Correct the arguments as the message says: the same call is likely to fail again."
+                };
+                Err(ToolError::execution(message).with_retryable(retryable).with_hint(hint))
             }
             Some(Err(gone)) => Err(failed(&gone, redaction)),
             None => {
@@ -107,6 +115,28 @@ impl WorkerRunner {
                 Err(ToolError::new(kind, "the worker did not answer in time"))
             }
         }
+    }
+
+    /// What a call would do: the worker, and how long the line is that it is sent.
+    fn planned(&self, arguments: &Arguments, cx: &CallContext) -> Result<Option<Plan>, ToolError> {
+        let Compiled { checks, .. } =
+            self.compiled.as_ref().map_err(|defect| ToolError::unavailable(defect.as_str()))?;
+        checks.check(cx)?;
+        let Some(worker) = self.declaration.worker() else { return Ok(None) };
+        let tool = self.declaration.definition.name();
+        let line = protocol::call(1, tool, arguments.as_str(), &self.context(cx));
+        let folder = std::path::absolute(&worker.folder).unwrap_or_else(|_| worker.folder.clone());
+        Ok(Some(Plan::Command(CommandPlan {
+            argv: worker.argv.clone(),
+            env: worker.env.keys().cloned().collect(),
+            pass_env: worker.pass_env.clone(),
+            stdin_bytes: line.len(),
+            cwd: folder.to_string_lossy().into_owned(),
+            output_bytes: worker.line_bytes,
+            sandbox: self.declaration.sandbox.profile.as_str().to_owned(),
+            limits: planned_limits(&self.declaration.sandbox, &self.host),
+            worker: true,
+        })))
     }
 
     /// The declared values of the host, by the declaration's names.
@@ -140,7 +170,11 @@ fn failed(gone: &Gone, redaction: &Redaction) -> ToolError {
     let error = ToolError::execution(format!(
         "the worker {}",
         visible(&redaction.text(gone.reason.clone()))
-    ));
+    ))
+    .with_hint(
+        "The next call starts the worker anew. If that fails in the same way, use other arguments or tell \
+         the user.",
+    );
     let stderr = shown(&gone.stderr, redaction);
     if stderr.is_empty() {
         error
@@ -160,6 +194,10 @@ impl Tool for WorkerRunner {
 
     fn validates(&self) -> bool {
         false
+    }
+
+    fn plan(&self, arguments: &Arguments, cx: &CallContext) -> Result<Option<Plan>, ToolError> {
+        self.planned(arguments, cx)
     }
 
     fn code(&self) -> Option<String> {

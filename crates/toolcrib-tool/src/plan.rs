@@ -38,6 +38,9 @@ pub struct CommandPlan {
     pub sandbox: String,
     /// What it may use up.
     pub limits: CommandLimits,
+    /// Whether it is a worker, which goes on running: it is started only if it does not run yet, and the
+    /// call is a line on its standard input.
+    pub worker: bool,
 }
 
 /// What a program may use up, beside the time of its call. `None`: as much as the server.
@@ -119,6 +122,7 @@ impl Plan {
                 "cwd": plan.cwd,
                 "output_bytes": plan.output_bytes,
                 "limits": plan.limits.to_value(),
+                "worker": plan.worker,
             }),
             Self::Request(plan) => json!({
                 "kind": "request",

@@ -3,18 +3,9 @@
 use std::borrow::Borrow;
 use std::fmt::Write as _;
 
-use serde_json::Value;
 use toolcrib_tool::{ToolDefinition, canonical_json};
 
-use crate::report::Walk;
-use crate::schema::kinds::kinds;
-use crate::schema::reference::resolve;
-use crate::schema::shape::{Shape, shape};
-use crate::schema::tidy::input_schema;
-use crate::schema::{Object, required, sorted};
-
-/// Unions inside unions that are still spelled out.
-const MAX_DEPTH: usize = 4;
+use crate::parameters::parameters;
 
 /// The tools as text, sorted by name; empty for no tools.
 ///
@@ -108,29 +99,21 @@ fn tool(definition: &ToolDefinition, note: Option<&str>, text: &mut String) {
         let _ = writeln!(text, "Note: {}", one_line(note));
     }
     text.push_str("\nParameters:\n");
-    let root = input_schema(definition.input_schema(), &mut Walk::default());
-    let root = root.as_ref().unwrap_or(definition.input_schema());
-    let parameters = object_shape(root).unwrap_or_default();
-    let mut walk = Walk::default();
-    let required = required(&parameters);
-    let properties = parameters.get("properties").and_then(Value::as_object);
-    if properties.is_none_or(Object::is_empty) {
+    let parameters = parameters(definition);
+    if parameters.is_empty() {
         text.push_str("  none\n");
     }
-    for (key, property) in properties.map(sorted).unwrap_or_default() {
-        let need = if required.contains(&key) { "required" } else { "optional" };
-        let mut line =
-            format!("  - {}: {} ({need})", one_line(key), type_words(property, root, 0, &mut walk));
-        if let Some(description) = word(property, root, "description") {
-            let _ = write!(line, " - {}", one_line(description.as_str().unwrap_or_default()));
+    for parameter in parameters {
+        let need = if parameter.required { "required" } else { "optional" };
+        let _ = write!(text, "  - {}: {} ({need})", one_line(&parameter.name), parameter.types);
+        if let Some(description) = &parameter.description {
+            let _ = write!(text, " - {}", one_line(description));
         }
-        text.push_str(&line);
         text.push('\n');
-        for (label, values) in [
-            ("Allowed values", allowed(property, root)),
-            ("Examples", word(property, root, "examples").and_then(Value::as_array).cloned()),
-        ] {
-            if let Some(values) = values.filter(|values| !values.is_empty()) {
+        for (label, values) in
+            [("Allowed values", &parameter.allowed), ("Examples", &parameter.examples)]
+        {
+            if !values.is_empty() {
                 let values: Vec<String> = values.iter().map(canonical_json).collect();
                 let _ = writeln!(text, "    {label}: {}", values.join(", "));
             }
@@ -142,64 +125,6 @@ fn tool(definition: &ToolDefinition, note: Option<&str>, text: &mut String) {
             let _ = writeln!(text, "  {}", canonical_json(example));
         }
     }
-}
-
-/// The keywords of the root, references and `allOf` written out.
-fn object_shape(root: &Value) -> Option<Object> {
-    match shape(root, root, &mut Walk::default()) {
-        Ok(Shape::Plain(object)) => Some(object),
-        Ok(Shape::Reference { reference, .. }) => resolve(root, &reference)?.as_object().cloned(),
-        // A root that is a choice still names its own properties.
-        _ => root.as_object().cloned(),
-    }
-}
-
-/// A property's types, for example `string`, `array of integer` or `string or null`.
-fn type_words(schema: &Value, root: &Value, depth: usize, walk: &mut Walk) -> String {
-    let any = || "any".to_owned();
-    if depth > MAX_DEPTH {
-        return any();
-    }
-    match shape(schema, root, walk) {
-        Ok(Shape::Plain(object)) => {
-            let words: Vec<String> = kinds(&object)
-                .into_iter()
-                .map(|kind| match object.get("items") {
-                    Some(items) if kind == "array" => {
-                        format!("array of {}", type_words(items, root, depth + 1, walk))
-                    }
-                    _ => kind,
-                })
-                .collect();
-            if words.is_empty() { any() } else { words.join(" or ") }
-        }
-        Ok(Shape::Reference { reference, .. }) => resolve(root, &reference)
-            .map_or_else(any, |target| type_words(target, root, depth + 1, walk)),
-        Ok(Shape::Union { branches, .. }) => {
-            let mut words: Vec<String> = Vec::new();
-            for branch in &branches {
-                let word = type_words(branch, root, depth + 1, walk);
-                if !words.contains(&word) {
-                    words.push(word);
-                }
-            }
-            words.join(" or ")
-        }
-        Ok(Shape::Bool(_)) | Err(_) => any(),
-    }
-}
-
-/// A keyword of the property, or of what it refers to.
-fn word<'a>(property: &'a Value, root: &'a Value, keyword: &str) -> Option<&'a Value> {
-    property.get(keyword).or_else(|| {
-        let reference = property.get("$ref").and_then(Value::as_str)?;
-        resolve(root, reference)?.get(keyword)
-    })
-}
-
-fn allowed(property: &Value, root: &Value) -> Option<Vec<Value>> {
-    let options = word(property, root, "enum").and_then(Value::as_array).cloned();
-    options.or_else(|| word(property, root, "const").map(|only| vec![only.clone()]))
 }
 
 /// Text that stays in its line, so that no description can pass for a tool.

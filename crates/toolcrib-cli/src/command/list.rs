@@ -9,9 +9,12 @@ use toolcrib::tool::{ToolEntry, fully_visible};
 
 mod catalogue;
 mod names;
+mod restart;
 
 use self::names::Names;
+use self::restart::AfterRestart;
 use super::columns::{Columns, gist};
+use super::running;
 use crate::options::{ConnectChoice, JsonOutput, Options, ToolsetChoice};
 use crate::screen::{self, FAINT, STRONG, WARNING};
 use crate::startup::{self, Started};
@@ -47,19 +50,19 @@ pub(super) fn run(options: &Options, own: &ListOptions) -> anyhow::Result<Exit> 
     let connect = own.connect.connect;
     let started = startup::look(options, connect)?;
     if !connect || started.manifests.files().upstreams().next().is_none() {
-        let outcome = listed(&started, own);
+        let outcome = runtime::block_on(listed(&started, own))?;
         upstreams::say_what_is_pinned(&started);
         return outcome;
     }
     runtime::block_on(async {
         upstreams::connect(&started).await;
-        let outcome = listed(&started, own);
+        let outcome = listed(&started, own).await;
         started.crib.shutdown(Duration::ZERO).await;
         outcome
     })?
 }
 
-fn listed(started: &Started, own: &ListOptions) -> anyhow::Result<Exit> {
+async fn listed(started: &Started, own: &ListOptions) -> anyhow::Result<Exit> {
     let crib = &started.crib;
     let snapshot = crib.executor().registry().snapshot();
     let mut tools = Vec::new();
@@ -72,9 +75,11 @@ fn listed(started: &Started, own: &ListOptions) -> anyhow::Result<Exit> {
         tools.into_iter().partition(|entry| entry.unavailable_reason().is_none());
 
     let names = Names::of(started, &own.toolset)?;
+    let after_restart = AfterRestart::of(&running::statuses(started).await);
     if own.output.json {
         let mut document = json!({"tools": records(&available)});
         names.add_to(&mut document, own.all);
+        document["after_restart"] = after_restart.records();
         if own.all {
             document["unavailable"] = records(&unavailable);
             document["shadowed"] = shadowed(&snapshot);
@@ -93,7 +98,7 @@ fn listed(started: &Started, own: &ListOptions) -> anyhow::Result<Exit> {
     if available.is_empty() {
         screen::note("no tools can be called");
     } else {
-        screen::out(table(&available, own.wide))?;
+        screen::out(table(&available, &after_restart, own.wide))?;
     }
     for table in names.tables(own.wide) {
         screen::out(format!("\n{table}"))?;
@@ -132,6 +137,9 @@ fn listed(started: &Started, own: &ListOptions) -> anyhow::Result<Exit> {
         for line in catalogue::lines(started) {
             screen::note(line);
         }
+    }
+    for line in after_restart.lines() {
+        screen::note(line);
     }
     for line in upstreams::absent(crib) {
         screen::note(line);
@@ -210,7 +218,7 @@ fn reserved(snapshot: &RegistrySnapshot) -> Value {
     snapshot.reserved().iter().map(record).collect()
 }
 
-fn table(tools: &[&ToolEntry], wide: bool) -> String {
+fn table(tools: &[&ToolEntry], after_restart: &AfterRestart, wide: bool) -> String {
     let columns = Columns::new(["NAME", "DESCRIPTION", "SOURCE"]).shorten(1, wide);
     columns.rows(tools.iter().map(|tool| {
         let source = tool.source.origin.as_ref().map_or_else(
@@ -222,6 +230,11 @@ fn table(tools: &[&ToolEntry], wide: bool) -> String {
                 _ => origin.to_string(),
             },
         );
+        let source = if after_restart.concerns(tool.name()) {
+            format!("{source} (after a restart)")
+        } else {
+            source
+        };
         [tool.name().to_owned(), gist(tool.definition.description()).to_owned(), source]
     }))
 }

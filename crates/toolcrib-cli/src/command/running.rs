@@ -110,12 +110,20 @@ pub(super) fn reset(options: &Options, own: &ResetOptions) -> anyhow::Result<Exi
 
 /// What running servers say of a name: those that could be asked.
 pub(super) async fn why(started: &Started, name: &str) -> Vec<(u32, Value)> {
+    answers(started, &format!("/v1/names/{}", path_segment(name))).await
+}
+
+/// The status of the running servers: of those that could be asked.
+pub(super) async fn statuses(started: &Started) -> Vec<(u32, Value)> {
+    answers(started, "/v1/status").await
+}
+
+async fn answers(started: &Started, path: &str) -> Vec<(u32, Value)> {
     let place = started.control.as_ref().ok();
     let servers = place.map(running_servers).and_then(Result::ok).unwrap_or_default();
-    let path = format!("/v1/names/{}", path_segment(name));
     let mut answers = Vec::new();
     for server in servers {
-        if let Ok(answer) = server.client.get(&path).await {
+        if let Ok(answer) = server.client.get(path).await {
             answers.push((server.pid, answer));
         }
     }

@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::json;
 use toolcrib::tool::{ToolCall, ToolEntry, canonical_json, fully_visible, visible};
+use toolcrib::wire::{Parameter, parameters};
 use toolcrib::{Annotations, ErrorKind, Toolcrib};
 
 use crate::options::{ConnectChoice, JsonOutput, Options};
@@ -92,17 +93,13 @@ fn page(tool: &ToolEntry) -> String {
     } else if let Some(remark) = &tool.remark {
         let _ = writeln!(page, "{WARNING}remark{WARNING:#}: {}\n", visible(remark));
     }
-    let schema = definition.input_schema();
-    let properties = schema.get("properties").and_then(Value::as_object);
-    match properties.filter(|properties| !properties.is_empty()) {
-        None => page.push_str("It takes no arguments.\n"),
-        Some(properties) => {
-            let _ = writeln!(page, "{STRONG}Arguments{STRONG:#}");
-            let required = schema.get("required").and_then(Value::as_array);
-            for (name, property) in properties {
-                let is_required = required.is_some_and(|names| names.iter().any(|own| own == name));
-                argument(name, property, is_required, &mut page);
-            }
+    let parameters = parameters(definition);
+    if parameters.is_empty() {
+        page.push_str("It takes no arguments.\n");
+    } else {
+        let _ = writeln!(page, "{STRONG}Arguments{STRONG:#}");
+        for parameter in &parameters {
+            argument(parameter, &mut page);
         }
     }
     if !definition.input_examples().is_empty() {
@@ -142,26 +139,23 @@ fn effects(annotations: Annotations) -> String {
     format!("{effect}; {reach}")
 }
 
-fn argument(name: &str, property: &Value, required: bool, page: &mut String) {
-    let kind = match property.get("type") {
-        Some(Value::String(kind)) => kind.clone(),
-        Some(Value::Array(kinds)) => {
-            kinds.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" or ")
-        }
-        _ => match property.get("enum") {
-            Some(options) => format!("one of {}", canonical_json(options)),
-            None => "any".to_owned(),
-        },
-    };
-    let (name, kind) = (fully_visible(name), fully_visible(&kind));
-    let need = if required { "required" } else { "optional" };
-    let _ = write!(page, "  {STRONG}{name}{STRONG:#} ({kind}, {need}");
-    if let Some(default) = property.get("default") {
+/// A parameter, with further lines of its description and its allowed values below it.
+fn argument(parameter: &Parameter, page: &mut String) {
+    let (name, types) = (fully_visible(&parameter.name), fully_visible(&parameter.types));
+    let need = if parameter.required { "required" } else { "optional" };
+    let _ = write!(page, "  {STRONG}{name}{STRONG:#} ({types}, {need}");
+    if let Some(default) = &parameter.default {
         let _ = write!(page, ", default {}", fully_visible(&canonical_json(default)));
     }
     page.push(')');
-    if let Some(description) = property.get("description").and_then(Value::as_str) {
-        let _ = write!(page, "  {}", visible(description.trim()));
+    if let Some(description) = &parameter.description {
+        let description = visible(description.trim());
+        let lines: Vec<&str> = description.lines().map(str::trim).collect();
+        let _ = write!(page, "  {}", lines.join("\n      "));
     }
     page.push('\n');
+    if !parameter.allowed.is_empty() {
+        let allowed: Vec<String> = parameter.allowed.iter().map(canonical_json).collect();
+        let _ = writeln!(page, "      one of {}", fully_visible(&allowed.join(", ")));
+    }
 }

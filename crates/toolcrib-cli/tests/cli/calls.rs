@@ -122,3 +122,52 @@ fn a_reader_that_stops_reading_is_no_error() {
         .env("XDG_STATE_HOME", crib.state_home()));
     assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""), "{run:?}");
 }
+
+#[test]
+fn failures_of_programs_python_and_the_calculator_say_what_to_do_next() {
+    let crib = Crib::new(&[(
+        "fails.yaml",
+        r#"toolcrib: 1
+tools:
+  - name: failing
+    description: Fail with a code.
+    annotations: {read_only: true}
+    run: {argv: ["false"]}
+  - name: killed
+    description: Fail by a signal.
+    annotations: {read_only: true}
+    run: {argv: [sh, -c, "kill -9 $$"]}
+  - name: unreadable
+    description: Print something else than JSON.
+    annotations: {read_only: true}
+    run: {argv: [echo, "{"]}
+    output: {format: json}
+  - name: worker
+    description: Answer with a failure.
+    annotations: {read_only: true}
+    run: {worker: [sh, -c, 'while read line; do echo "{\"id\":1,\"error\":{\"message\":\"no\"}}"; done']}
+  - name: gone
+    description: End without an answer.
+    annotations: {read_only: true}
+    run: {worker: [sh, -c, "read line; exit 1"]}
+"#,
+    )]);
+    for call in [
+        &["failing"][..],
+        &["killed"],
+        &["unreadable"],
+        &["worker"],
+        &["gone"],
+        &["execute_python", "code=1/0"],
+        &["calculator", "expression=1/0"],
+    ] {
+        let run = crib.run(&[&["call"], call, &["--json"]].concat());
+        let error = &run.json()["error"];
+        assert_eq!(error["kind"], "execution", "{call:?}: {run:?}");
+        let hints = error["hints"].as_array().expect("a list");
+        assert!(!hints.is_empty(), "{call:?}: {error}");
+        let shown = crib.run(&[&["call"], call].concat());
+        let hint = hints[0].as_str().expect("a text");
+        assert!(shown.stderr.contains(hint), "{call:?}: {shown:?}");
+    }
+}

@@ -112,6 +112,7 @@ fn the_json_form_holds_the_same() {
             "kind": "command", "argv": ["date", "+%A"], "cwd": "/usr", "env": [], "pass_env": [],
             "stdin_bytes": 0, "output_bytes": 1024, "sandbox": "workspace",
             "limits": {"memory_bytes": 2_147_483_648_u64, "open_files": 1024, "processes": 1024},
+            "worker": false,
         })
     );
     assert_eq!(json["timeout_seconds"], 5.0);
@@ -238,4 +239,38 @@ fn a_dry_run_of_python_shows_its_jail_and_starts_no_interpreter() {
     let refused = run(&["strictness=lenient"]);
     assert!(refused.stderr.contains("does not allow code to be `lenient`"), "{refused:?}");
     assert!(!trace.exists());
+}
+
+#[test]
+fn a_dry_run_of_a_kept_worker_shows_the_worker_and_starts_none() {
+    let crib = Crib::new(&[(
+        "w.yaml",
+        r#"toolcrib: 1
+tools:
+  - name: ask
+    description: Ask the worker.
+    input: {properties: {word: {type: string}}, required: [word]}
+    run: {worker: [sh, -c, "touch started; cat"], env: {MODE: batch}}
+"#,
+    )]);
+    let run = crib.run(&["call", "ask", "word=hello", "--dry-run"]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    insta::assert_snapshot!(placeless(&crib, &run.stdout), @r#"
+    ask
+      arguments  {"word":"hello"}
+      runs       sh -c 'touch started; cat'
+      in         HERE/tools.d
+      under      workspace
+      sets       MODE
+      as         a worker that goes on running, started unless it runs already
+      is sent    the call, a line of 64 bytes
+      within     2 GiB of memory, 1024 open files, 1024 processes
+      keeps      answers of up to 65536 bytes
+      limits     30s; 24000 characters for the model
+      answer     from a run: the tool keeps no answers
+      decision   allowed by the tool's own `approval`
+    "#);
+    let json = crib.run(&["call", "ask", "word=hello", "--dry-run", "--json"]).json();
+    assert_eq!((&json["plan"]["kind"], &json["plan"]["worker"]), (&json!("command"), &json!(true)));
+    assert!(!crib.path().join("tools.d/started").exists());
 }

@@ -65,3 +65,17 @@ fn what_lacks_only_trust_is_told_to_be_trusted_and_not_to_be_compared_with_a_loc
     assert!(all.stdout.contains("`toolcrib trust tools.d/tricky.yaml:far`"), "{all:?}");
     assert!(!all.stderr.contains("lock --diff"), "{all:?}");
 }
+
+#[test]
+fn the_page_of_a_tool_names_types_and_values_behind_references_and_indents_descriptions() {
+    let crib = Crib::new(&[]);
+    let shown = crib.run(&["show", "text_process"]).stdout;
+    assert!(shown.contains("  operation (string, required)  What to do:"), "{shown}");
+    assert!(shown.contains("      one of \"count\", \"lines\", \"words\""), "{shown}");
+    let arguments = shown.split("Arguments\n").nth(1).and_then(|rest| rest.split("\n\n").next());
+    for line in arguments.expect("there are arguments").lines() {
+        assert!(line.starts_with("  "), "{line:?} of {shown}");
+    }
+    let shown = crib.run(&["show", "execute_python"]).stdout;
+    assert!(shown.contains("\"strict\"") && !shown.contains("(any,"), "{shown}");
+}

@@ -169,6 +169,28 @@ fn a_late_prompt_is_told_to_be_late_wherever_one_asks() {
 }
 
 #[test]
+fn a_listing_marks_names_that_a_restart_of_the_server_would_resolve_otherwise() {
+    let crib = crib();
+    let server = Server::mcp(&crib);
+    let before = crib.run(&["list"]);
+    assert!(!before.stdout.contains("after a restart"), "{before:?}");
+    crib.write("a.yaml", GREET);
+    let list = until(&crib, &["list"], |run| run.stderr.contains("after a restart"));
+    let row = list.stdout.lines().find(|line| line.starts_with("greet ")).expect("it is listed");
+    assert!(row.contains("tools.d/a.yaml") && row.ends_with("(after a restart)"), "{row}");
+    let said =
+        list.stderr.lines().find(|line| line.contains("after a restart greet")).expect("a note");
+    assert!(said.contains("has the one of manifest tools.d/greet.yaml"), "{said}");
+    assert!(said.contains("would give the name to manifest tools.d/a.yaml"), "{said}");
+    let json = crib.run(&["list", "--json"]).json();
+    assert_eq!(json["after_restart"][0]["name"], "greet");
+    assert_eq!(json["after_restart"][0]["kind"], "tool");
+    drop(server);
+    let alone = crib.run(&["list", "--json"]).json();
+    assert_eq!(alone["after_restart"], serde_json::json!([]));
+}
+
+#[test]
 fn where_no_server_runs_that_is_said() {
     let crib = crib();
     let run = crib.run(&["reload"]);

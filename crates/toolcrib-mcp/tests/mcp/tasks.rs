@@ -338,3 +338,16 @@ async fn a_client_with_as_many_tasks_as_there_may_be_waits_for_its_answers() {
     assert_eq!(hello["result"]["capabilities"].get("extensions"), None, "{hello}");
     assert_eq!(without.get("x").await["error"]["code"], -32601);
 }
+
+#[tokio::test]
+async fn methods_that_the_tasks_extension_does_not_have_are_unknown() {
+    let mut fixture = Fixture::at_once();
+    let id = fixture.task("work").await;
+    for method in ["tasks/delete", "tasks/list", "tasks/result"] {
+        let answer = fixture.request(method, json!({"taskId": id})).await;
+        assert_eq!(answer["error"]["code"], -32601, "{method}: {answer}");
+    }
+    assert_eq!(fixture.get(&id).await["result"]["status"], "working");
+    fixture.gate.add_permits(1);
+    fixture.until(&id, "completed").await;
+}

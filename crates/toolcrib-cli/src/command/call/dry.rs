@@ -82,15 +82,25 @@ fn command(plan: &CommandPlan, text: &mut String) {
     if !plan.pass_env.is_empty() {
         row(text, "passes on", &list(&plan.pass_env));
     }
-    let stdin = match plan.stdin_bytes {
+    let sent = match plan.stdin_bytes {
         0 => "empty".to_owned(),
         bytes => screen::count(bytes, "byte"),
     };
-    row(text, "stdin", &stdin);
+    if plan.worker {
+        row(text, "as", "a worker that goes on running, started unless it runs already");
+        row(text, "is sent", &format!("the call, a line of {sent}"));
+    } else {
+        row(text, "stdin", &sent);
+    }
     if let Some(limits) = held_to(&plan.limits) {
         row(text, "within", &limits);
     }
-    row(text, "keeps", &format!("{} of each output", screen::count(plan.output_bytes, "byte")));
+    let kept = screen::count(plan.output_bytes, "byte");
+    if plan.worker {
+        row(text, "keeps", &format!("answers of up to {kept}"));
+    } else {
+        row(text, "keeps", &format!("{kept} of each output"));
+    }
 }
 
 /// What a program may use up, if that is bounded.

@@ -1,6 +1,7 @@
 //! Approval: asking a person, or whoever stands for one, before a call runs.
 
 mod ask;
+mod at_work;
 mod caller_rights;
 mod pending;
 mod remembered;
@@ -9,6 +10,7 @@ mod request;
 use toolcrib_tool::{BoxFuture, ToolError};
 
 pub use ask::{APPROVAL_TIMEOUT, ask};
+pub(crate) use at_work::AtWork;
 pub(crate) use caller_rights::CallerTables;
 pub use caller_rights::{CallerRights, Standing};
 pub use pending::{Approvals, DecideError, Decided};

@@ -103,25 +103,33 @@ pub enum Decision {
         #[serde(skip_serializing_if = "Option::is_none")]
         shown: Option<String>,
     },
-    /// It was refused before anything was decided: unknown, invalid, paused.
+    /// It was refused or ended before anything was decided: unknown, invalid, paused.
     Undecided,
 }
 
 /// What became of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum AuditOutcome {
     /// It succeeded.
     Success,
     /// It failed.
     Failure(ErrorKind),
+    /// It waits, for a decision, for its client or for work elsewhere. When it goes on and ends, that is
+    /// a record of its own.
+    Waiting,
+    /// It was ended because its client lost the right to make it.
+    Revoked,
 }
 
 impl AuditOutcome {
-    /// `success`, or the failure's kind.
+    /// `success`, `waiting`, `revoked` or the failure's kind.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Success => "success",
             Self::Failure(kind) => kind.as_str(),
+            Self::Waiting => "waiting",
+            Self::Revoked => "revoked",
         }
     }
 }
@@ -169,7 +177,7 @@ pub struct AuditRecord {
     pub arguments: Option<Value>,
     /// What was decided.
     pub decision: Decision,
-    /// What became of it: `success`, or the kind of failure.
+    /// What became of it: `success`, `waiting`, `revoked` or the kind of failure.
     pub outcome: AuditOutcome,
     /// Whether it was answered from an earlier call.
     pub cached: bool,

@@ -16,6 +16,8 @@ pub(crate) struct Cancellation(Arc<Node>);
 #[derive(Debug, Default)]
 struct Node {
     set: AtomicBool,
+    /// Set before `set`, where the client lost the right to go on.
+    revoked: AtomicBool,
     changed: Notify,
     /// The longest wind-down, in milliseconds, of the work of this token and of those below it.
     wind_down: AtomicU64,
@@ -32,6 +34,17 @@ impl Cancellation {
     pub(crate) fn set(&self) {
         self.0.set.store(true, Ordering::Release);
         self.0.changed.notify_waiters();
+    }
+
+    /// Cancels this token and all below it because the client may no longer do what they stand for.
+    pub(crate) fn revoke(&self) {
+        self.0.revoked.store(true, Ordering::Release);
+        self.set();
+    }
+
+    /// Whether this token or one above it was cancelled because of the client's rights.
+    pub(crate) fn is_revoked(&self) -> bool {
+        self.chain().any(|node| node.revoked.load(Ordering::Acquire))
     }
 
     /// Completes when this token or one above it is cancelled.

@@ -10,7 +10,7 @@ use toolcrib_tool::Content;
 
 use crate::admission::Admission;
 use crate::answers::{Answers, CacheStats};
-use crate::approval::{Approvals, Approver, CallerTables, SessionApprovals};
+use crate::approval::{Approvals, Approver, AtWork, CallerTables, SessionApprovals};
 use crate::audit::AuditTrail;
 use crate::clock::{Clock, Timestamp};
 use crate::events::EventBus;
@@ -45,6 +45,8 @@ pub(crate) struct Shared {
     pub(crate) policy: ArcSwap<Policy>,
     pub(crate) approver: Option<Arc<dyn Approver>>,
     pub(crate) approvals: SessionApprovals,
+    /// Calls that others have let go on.
+    pub(crate) at_work: AtWork,
     /// What the clients that made waiting calls may do now.
     pub(crate) callers: CallerTables,
     pub(crate) suspensions: Option<Arc<dyn SuspensionStore>>,

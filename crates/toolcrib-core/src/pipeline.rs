@@ -34,8 +34,8 @@ use self::suspend::waits;
 use crate::admission::{Lineage, Permit};
 use crate::answers::{Asked, Flights, Key, Run, Scope, SpillMemo};
 use crate::arguments::mending::Mending;
-use crate::audit::Decision;
-use crate::audit::trail::{AuditedArguments, End};
+use crate::audit::AuditOutcome;
+use crate::audit::trail::End;
 use crate::batch::Presence;
 use crate::cancel::Cancellation;
 use crate::events::Voice;
@@ -139,7 +139,8 @@ fn refused(turn: &Turn, call: ToolCall, error: ToolError) -> Answered {
     let started = Instant::now();
     let (id, name, raw) = call.into_parts();
     let known = turn.state.slot(&name).map(|slot| &**slot);
-    let record = Record::begin(&turn.state, &id, &name, known, &raw, started);
+    let when = (started, &turn.state.cancellation);
+    let record = Record::begin(&turn.state, &id, &name, known, &raw, when);
     let duration = started.elapsed();
     record.end(End::failed(&error, duration));
     let result = ToolResult::failure(id, name, error, duration);
@@ -153,24 +154,23 @@ async fn answer(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answered {
     let started = Instant::now();
     let (id, name, raw) = call.into_parts();
     let slot = state.slot(&name);
-    let mut record = Record::begin(state, &id, &name, slot.map(|slot| &**slot), &raw, started);
+    let cancellation = origin.cancellation(turn);
+    let known = slot.map(|slot| &**slot);
+    let record = Record::begin(state, &id, &name, known, &raw, (started, cancellation));
     let voice = slot
         .filter(|_| !state.listeners.is_silent())
         .map(|slot| state.listeners.voice(origin.position, &id, &slot.entry.definition));
-    let mut run = PipelineRun::new(turn, origin, &id, &name, voice.as_ref(), started);
+    let span = record.span().clone();
+    let mut run = PipelineRun::new(turn, origin, (&id, &name), voice.as_ref(), record);
     let outcome = {
         let work = AssertUnwindSafe(run.go(slot, raw)).catch_unwind();
-        match work.instrument(record.span().clone()).await {
+        match work.instrument(span).await {
             Ok(outcome) => outcome,
             Err(panic) => Err(host_failed(panic.as_ref()).into()),
         }
     };
     run.count(&outcome);
-    let PipelineRun { source, spent, mending, decision, changed, spilled, .. } = run;
-    record.decision = decision;
-    if let Some(changed) = changed {
-        record.arguments = Some(changed);
-    }
+    let Left { source, spent, mending, record, spilled } = run.left();
     let mut side = SideOutput::default();
     let outcome = outcome.map_err(|leave| match leave {
         Leave::Failed(error) => error,
@@ -197,7 +197,16 @@ async fn answer(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answered {
     let truncated = side.whole.is_some();
     let duration = spent.unwrap_or_else(|| started.elapsed());
     let (cached, skipped) = (source == Source::Cache, source == Source::SameCall);
-    record.end(End { error: outcome.as_ref().err(), cached, skipped, duration });
+    let error = outcome.as_ref().err();
+    let audited = match error {
+        None => AuditOutcome::Success,
+        Some(_) if side.suspension.is_some() => AuditOutcome::Waiting,
+        Some(error) => AuditOutcome::Failure(error.kind()),
+    };
+    let is_revoked =
+        audited == AuditOutcome::Failure(ErrorKind::Cancelled) && cancellation.is_revoked();
+    let end = End { outcome: audited, error, cached, skipped, duration };
+    record.end(end.revoked_if(is_revoked));
     let result = match outcome {
         Ok(output) => ToolResult::success(id, name, output, duration),
         Err(error) => ToolResult::failure(id, name, error, duration),
@@ -268,10 +277,8 @@ struct PipelineRun<'a> {
     mending: Mending,
     /// The digest of the code that was approved, if somebody was asked.
     approved_code: Option<ApprovedCode>,
-    /// What was decided, for the audit log.
-    decision: Decision,
-    /// What the audit log says of arguments that whoever approved has put in place of the model's.
-    changed: Option<AuditedArguments>,
+    /// What is written down of it, also if it is dropped halfway.
+    record: Record<'a>,
     /// Where the text of an answer that is kept was spilled, if it was.
     spilled: Option<Arc<SpillMemo>>,
 }
@@ -298,15 +305,29 @@ enum Prepared<'a> {
     Answered(Result<ToolOutput, ToolError>),
 }
 
+/// What is left of a call's way through the pipeline once its outcome is known.
+struct Left<'a> {
+    source: Source,
+    spent: Option<Duration>,
+    mending: Mending,
+    record: Record<'a>,
+    spilled: Option<Arc<SpillMemo>>,
+}
+
 impl<'a> PipelineRun<'a> {
+    fn left(self) -> Left<'a> {
+        let Self { source, spent, mending, record, spilled, .. } = self;
+        Left { source, spent, mending, record, spilled }
+    }
+
     fn new(
         turn: &'a Turn,
         origin: Origin<'a>,
-        id: &'a CallId,
-        name: &'a str,
+        (id, name): (&'a CallId, &'a str),
         voice: Option<&'a Voice>,
-        started: Instant,
+        record: Record<'a>,
     ) -> Self {
+        let started = record.started();
         let interrupts = Interrupts {
             cancellation: origin.cancellation(turn),
             shutdown: &turn.state.shared.shutdown,
@@ -327,8 +348,7 @@ impl<'a> PipelineRun<'a> {
             source: Source::Own,
             mending: Mending::default(),
             approved_code: None,
-            decision: Decision::Undecided,
-            changed: None,
+            record,
             spilled: None,
         }
     }
@@ -484,7 +504,7 @@ impl<'a> PipelineRun<'a> {
         let grant = self.origin.grant?;
         if grant.is_approved() {
             // The audit log names who approved a call that is refused after all.
-            self.decision = consent::approved_by(grant);
+            self.record.decision = consent::approved_by(grant);
         }
         if let Err(error) = grant.check_definition(fingerprint) {
             return Some(Err(error));

@@ -1,15 +1,16 @@
 //! Spans and events of calls, named as OpenTelemetry's conventions for generative AI name them.
 //!
 //! A call is a span `execute_tool` (`otel.name` carries the tool) with two events in it:
-//! `execute_start` at info, and `execute_done` at error, warn or info by what became of the call.
+//! `execute_start` at info, and `execute_done` at a level that says who has to act: error and warn are for
+//! the operator. That a model gave wrong arguments or was refused is no fault of the system: info.
 //! Where nobody listens, a call pays for a look at a flag.
 
 use std::time::Duration;
 
 use serde_json::Value;
 use toolcrib_tool::{ErrorKind, ToolError};
-use tracing::Span;
 use tracing::field::Empty;
+use tracing::{Level, Span};
 
 use crate::UNKNOWN_TOOLS;
 use crate::masking::LiveMask;
@@ -122,20 +123,31 @@ pub(crate) fn ended(span: &Span, call: Call<'_>, duration: Duration, error: Opti
             )
         };
     }
-    if is_fault(error.kind()) { done!(error) } else { done!(warn) }
+    match level(error.kind()) {
+        Level::ERROR => done!(error),
+        Level::WARN => done!(warn),
+        _ => done!(info),
+    }
 }
 
-/// Whether a failure is one an operator has to look at; the others are the model's or the user's.
-fn is_fault(kind: ErrorKind) -> bool {
-    matches!(
-        kind,
+/// The level of a failure: error for one that an operator has to look at, info for one that is between
+/// the model, its user and whoever decides on its calls, warn for the others.
+fn level(kind: ErrorKind) -> Level {
+    match kind {
+        ErrorKind::Panic
+        | ErrorKind::Timeout
+        | ErrorKind::Unavailable
+        | ErrorKind::InvalidOutput
+        | ErrorKind::Internal => Level::ERROR,
         ErrorKind::NotFound
-            | ErrorKind::Panic
-            | ErrorKind::Timeout
-            | ErrorKind::Unavailable
-            | ErrorKind::InvalidOutput
-            | ErrorKind::Internal
-    )
+        | ErrorKind::InvalidJson
+        | ErrorKind::InvalidArgs
+        | ErrorKind::Constraint
+        | ErrorKind::Denied
+        | ErrorKind::RequiresApproval
+        | ErrorKind::Cancelled => Level::INFO,
+        _ => Level::WARN,
+    }
 }
 
 #[cfg(test)]

@@ -511,6 +511,12 @@ impl Turn {
         self.state.cancellation.set();
     }
 
+    /// Withdraws the calls of this turn and all its clones as [`cancel`](Self::cancel) does, because the
+    /// client that makes them lost the right to: their answers and the audit log say so.
+    pub fn revoke(&self) {
+        self.state.cancellation.revoke();
+    }
+
     /// Does everything a call does up to the moment before anybody is asked and anything runs: what
     /// the tool would get and do, what policy says, and whether an answer is there already. Fails as
     /// the call would, with every problem of its arguments.

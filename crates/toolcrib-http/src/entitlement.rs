@@ -133,6 +133,20 @@ impl Authority {
     }
 }
 
+/// Whoever answers a request that may not go on drops its work: the calls are ended for that reason.
+struct RevokeWhenDropped<'a> {
+    turn: &'a Turn,
+    entered: &'a Entered,
+}
+
+impl Drop for RevokeWhenDropped<'_> {
+    fn drop(&mut self) {
+        if self.entered.has_ended() {
+            self.turn.revoke();
+        }
+    }
+}
+
 task_local! {
     static OWN: Entered;
 }
@@ -154,14 +168,21 @@ impl Entered {
     pub(crate) async fn withdraw_if_ended<T>(turn: &Turn, work: impl Future<Output = T>) -> T {
         let Some(entered) = Self::of_this_request() else { return work.await };
         let mut work = std::pin::pin!(work);
+        // Dropped before the work is, which then knows why.
+        let _revoke = RevokeWhenDropped { turn, entered: &entered };
         tokio::select! {
             biased;
-            _ = entered.ended() => {
-                turn.cancel();
+            _ = entered.clone().ended() => {
+                turn.revoke();
                 work.await
             }
             done = &mut work => done,
         }
+    }
+
+    /// Whether it may not go on any more.
+    fn has_ended(&self) -> bool {
+        self.held_against(&self.now.borrow()).is_some()
     }
 
     /// Waits until it may not go on, and says why. Waits for ever where nothing is taken away.

@@ -57,6 +57,8 @@ pub enum OwnerError {
     Refused {
         /// The status of the answer.
         status: u16,
+        /// The stable word for why, such as `not_found` or `already_resolved`.
+        kind: String,
         /// What the server said.
         detail: String,
     },
@@ -99,6 +101,14 @@ impl OwnerError {
     pub fn status(&self) -> Option<u16> {
         match self {
             Self::Refused { status, .. } => Some(*status),
+            _ => None,
+        }
+    }
+
+    /// The stable word for why the server refused, if it did.
+    pub fn kind(&self) -> Option<&str> {
+        match self {
+            Self::Refused { kind, .. } => Some(kind),
             _ => None,
         }
     }
@@ -153,7 +163,8 @@ impl OwnerClient {
         }
         let said = body["detail"].as_str().or_else(|| body["title"].as_str());
         let detail = said.unwrap_or_else(|| status.as_str()).to_owned();
-        Err(OwnerError::Refused { status: status.as_u16(), detail })
+        let kind = body["kind"].as_str().unwrap_or("refused").to_owned();
+        Err(OwnerError::Refused { status: status.as_u16(), kind, detail })
     }
 
     /// One request on a connection of its own.

@@ -92,8 +92,8 @@ impl ChangedSettings {
             runtime.spawn(async move {
                 let options = backend.turn_options(ContextValues::new());
                 let approvals = backend.executor().approvals(options);
-                if let Err(error) = approvals.deny_revoked(&clients).await {
-                    tracing::warn!(%error, "waiting calls of revoked clients could not be denied");
+                if let Err(error) = approvals.end_revoked(&clients).await {
+                    tracing::warn!(%error, "the calls of revoked clients that wait could not be denied");
                 }
             });
         }

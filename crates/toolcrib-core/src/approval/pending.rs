@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use toolcrib_tool::{CallId, ToolCall, ToolError};
 
+use super::at_work::{self, Worked};
 use super::{ApprovalRequest, Decision};
 use crate::policy::Verdict;
 use crate::suspension::{
@@ -125,6 +126,12 @@ impl Approvals {
         Ok(found.and_then(|one| self.request(&one)))
     }
 
+    /// Who did what with a call that waits no more, as far as that is still known.
+    pub async fn resolved(&self, id: &SuspensionId) -> Result<Option<Resolved>, StoreError> {
+        let Some(store) = self.store() else { return Ok(None) };
+        Ok(store.resolved(id).await?.filter(|first| self.saw(first)))
+    }
+
     /// Decides on a call, which then goes on as its caller, whether or not anybody waits for that.
     /// Returns as soon as the decision holds; [`Decided::outcome`] tells what becomes of the call.
     ///
@@ -182,10 +189,13 @@ impl Approvals {
         let now = self.turn.state.shared.now();
         let (id, by) = (found.id(), self.turn.name());
         let grant = redeem_for_caller(&*store, id, found.identity(), now, resolution, by).await?;
+        // Before the work begins, so that whoever revokes the client finds the call here or is heard there.
+        let worked = Worked::begin(&found, &caller);
         let settled = Settled::running(found, now);
         let (tell, told) = oneshot::channel();
         tokio::spawn(async move {
             let settled = settled.ended(caller.resume(grant).await);
+            drop(worked);
             keep(&*store, &settled).await;
             caller.state.shared.settled.notify_waiters();
             // Nobody may want to know.
@@ -194,13 +204,15 @@ impl Approvals {
         Ok(Decided(told))
     }
 
-    /// Denies the calls of these clients that wait and that their client may no longer make. Hosts
-    /// call this after they have revoked clients, or changed what they may do.
+    /// Ends the calls of these clients that their client may no longer make: those that wait are denied,
+    /// and those that somebody else has approved and that are at work here are cancelled. Hosts call this
+    /// after they have revoked clients, or changed what they may do.
     ///
     /// # Panics
     ///
     /// Outside a tokio runtime.
-    pub async fn deny_revoked(&self, clients: &[Arc<str>]) -> Result<(), DecideError> {
+    pub async fn end_revoked(&self, clients: &[Arc<str>]) -> Result<(), DecideError> {
+        at_work::end_revoked(&self.turn, clients);
         let Some(store) = self.store() else { return Ok(()) };
         let of_them = |one: &&Suspension| {
             let name = one.caller().client_name();
@@ -237,7 +249,7 @@ impl Approvals {
         if let Some(found) = store.find(id).await? {
             return if self.sees(&found) { Ok(found) } else { Err(RedeemError::Unknown) };
         }
-        let first = store.resolved(id).await?.filter(|first| self.saw(first));
+        let first = self.resolved(id).await?;
         Err(first
             .map_or(RedeemError::Unknown, |first| RedeemError::AlreadyResolved(Box::new(first))))
     }

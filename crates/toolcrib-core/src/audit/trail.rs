@@ -96,9 +96,8 @@ impl AuditTrail {
             AuditedArguments::Redacted(arguments) => record.arguments = Some(arguments),
         }
         record.decision = call.decision;
-        let End { error, cached, skipped, duration } = call.end;
-        record.outcome =
-            error.map_or(AuditOutcome::Success, |error| AuditOutcome::Failure(error.kind()));
+        let End { outcome, cached, skipped, duration, .. } = call.end;
+        record.outcome = outcome;
         record.cached = cached;
         record.skipped = skipped;
         record.duration = duration;
@@ -124,7 +123,8 @@ pub(crate) struct Audited<'a> {
 /// How a call has ended.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct End<'a> {
-    /// Its failure; `None` if it succeeded.
+    pub(crate) outcome: AuditOutcome,
+    /// What its caller is told, unless it succeeded.
     pub(crate) error: Option<&'a ToolError>,
     /// An earlier call had been answered so.
     pub(crate) cached: bool,
@@ -136,7 +136,16 @@ pub(crate) struct End<'a> {
 impl<'a> End<'a> {
     /// It ran by itself, or did not run, and failed.
     pub(crate) fn failed(error: &'a ToolError, duration: Duration) -> Self {
-        Self { error: Some(error), cached: false, skipped: false, duration }
+        let outcome = AuditOutcome::Failure(error.kind());
+        Self { outcome, error: Some(error), cached: false, skipped: false, duration }
+    }
+
+    /// The same for a call that was ended because its client lost the right to make it, if it was.
+    pub(crate) fn revoked_if(mut self, revoked: bool) -> Self {
+        if revoked {
+            self.outcome = AuditOutcome::Revoked;
+        }
+        self
     }
 }
 

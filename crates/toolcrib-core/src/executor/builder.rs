@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{Executor, Shared};
 use crate::admission::Admission;
 use crate::answers::{AnswerCache, Answers, HistoryLimits};
-use crate::approval::{Approver, CallerTables, SessionApprovals};
+use crate::approval::{Approver, AtWork, CallerTables, SessionApprovals};
 use crate::audit::AuditTrail;
 use crate::clock::{Clock, SystemClock};
 use crate::events::EventBus;
@@ -194,6 +194,7 @@ impl ExecutorBuilder {
                 policy: ArcSwap::from_pointee(policy),
                 approver,
                 approvals: SessionApprovals::new(),
+                at_work: AtWork::default(),
                 callers: CallerTables::default(),
                 suspensions,
                 settled: tokio::sync::Notify::new(),

@@ -31,14 +31,14 @@ impl<'a> PipelineRun<'a> {
     ) -> Result<(), Leave> {
         let state = self.state();
         if self.origin.grant.is_none() && !state.needs_look(&slot.entry.definition) {
-            self.decision = Decision::Allowed;
+            self.record.decision = Decision::Allowed;
             return Ok(());
         }
         let (by, reason) = match state.verdict(&slot.entry, &checked.arguments) {
             Verdict::Deny { by, message } => {
                 let refusal = self.denied(&by, &message);
                 if let (Some(grant), Decision::Denied { by, shown, .. }) =
-                    (self.origin.grant, &mut self.decision)
+                    (self.origin.grant, &mut self.record.decision)
                 {
                     // Somebody had approved it, before a rule came to deny it.
                     *by = grant.decider().map(str::to_owned);
@@ -47,7 +47,7 @@ impl<'a> PipelineRun<'a> {
                 return Err(refusal.into());
             }
             Verdict::Allow { by } if self.origin.grant.is_none() => {
-                self.decision = Decision::AllowedBy { by: by.to_string() };
+                self.record.decision = Decision::AllowedBy { by: by.to_string() };
                 return Ok(());
             }
             Verdict::Allow { by } => (by, String::new()),
@@ -75,7 +75,7 @@ impl<'a> PipelineRun<'a> {
         let Some(approver) = state.approver() else {
             let waiting = Waiting::Approval { reason, rule: by.to_string() };
             let leave = self.suspend_showing(slot, &checked.arguments, waiting, shown).await;
-            self.decision = match &leave {
+            self.record.decision = match &leave {
                 Leave::Suspended(_) => Decision::Waiting,
                 Leave::Failed(error) => {
                     let reason = format!("{by}: {}", error.message());
@@ -95,11 +95,11 @@ impl<'a> PipelineRun<'a> {
         match approval::ask(approver.as_ref(), &request, timeout).await {
             Decided::Approve { remember } => {
                 self.remember(slot, &checked.arguments, remember, true);
-                self.decision = asked.approved(false);
+                self.record.decision = asked.approved(false);
             }
             Decided::ApproveChanged { arguments } => {
                 // Recorded even if they are refused: they are what was approved.
-                self.changed = state.shared.audit.as_ref().map(|audit| {
+                self.record.arguments = state.shared.audit.as_ref().map(|audit| {
                     let definition = &slot.entry.definition;
                     audit.arguments(Some(definition), &arguments, &state.shared.mask.load())
                 });
@@ -114,13 +114,13 @@ impl<'a> PipelineRun<'a> {
                 if let Verdict::Deny { by, message } =
                     state.verdict(&slot.entry, &checked.arguments)
                 {
-                    self.decision = asked.denied(&format!("{by}: {message}"));
+                    self.record.decision = asked.denied(&format!("{by}: {message}"));
                     return Err(approval::refused(&message).into());
                 }
-                self.decision = asked.approved(true);
+                self.record.decision = asked.approved(true);
             }
             Decided::Deny { message } => {
-                self.decision = asked.denied(&message);
+                self.record.decision = asked.denied(&message);
                 return Err(approval::refused(&message).into());
             }
         }
@@ -143,17 +143,18 @@ impl<'a> PipelineRun<'a> {
                 let own = grant.decider().is_none_or(|who| who == self.turn.name());
                 self.remember(slot, arguments, *remember, own);
             }
-            self.decision = approved_by(grant);
+            self.record.decision = approved_by(grant);
             return Ok(true);
         }
         if let Some(grant) = self.origin.nested_grant {
             // It was let through before it came to wait for the call it makes.
-            self.decision = approved_by(grant);
+            self.record.decision = approved_by(grant);
             return Ok(true);
         }
         if self.is_remembered(slot, arguments) {
             let by = "an earlier approval in this session".to_owned();
-            self.decision = Decision::Approved { by, rule: None, changed: false, shown: None };
+            self.record.decision =
+                Decision::Approved { by, rule: None, changed: false, shown: None };
             return Ok(true);
         }
         Ok(false)
@@ -184,11 +185,11 @@ impl<'a> PipelineRun<'a> {
         if let Some(refusal) = grant.refusal() {
             let reason = refusal.message().to_owned();
             let by = grant.decider().map(str::to_owned);
-            self.decision = Decision::Denied { reason, by, shown: grant.shown() };
+            self.record.decision = Decision::Denied { reason, by, shown: grant.shown() };
             return Some(Err(refusal));
         }
         let Granted::Output(output) = grant.granted() else { return None };
-        self.decision = Decision::Allowed;
+        self.record.decision = Decision::Allowed;
         Some(self.delivered(slot, output.clone()))
     }
 
@@ -203,7 +204,7 @@ impl<'a> PipelineRun<'a> {
     }
 
     fn denied(&mut self, by: &DecidedBy, message: &str) -> ToolError {
-        self.decision =
+        self.record.decision =
             Decision::Denied { reason: format!("{by}: {message}"), by: None, shown: None };
         approval::refused(message)
     }

@@ -16,6 +16,8 @@ use crate::lifecycle::Shutdown;
 pub(crate) enum Interruption {
     /// Its turn was cancelled, or the call that made it is over.
     Cancelled,
+    /// Its client may no longer make it.
+    Revoked,
     /// The executor's grace period is over.
     Shutdown,
     /// The deadline that its caller set, or that of the call that made it.
@@ -34,6 +36,11 @@ pub(crate) enum Reached {
 }
 
 impl Interruption {
+    /// What a token that is cancelled stands for.
+    pub(crate) fn of(cancellation: &Cancellation) -> Self {
+        if cancellation.is_revoked() { Self::Revoked } else { Self::Cancelled }
+    }
+
     /// The failure of a call of this tool that began at `started`. `definition` is absent if there
     /// is no such tool.
     pub(crate) fn error(
@@ -46,6 +53,14 @@ impl Interruption {
             Self::Cancelled => {
                 let spent = started.elapsed();
                 let message = format!("it was withdrawn after {spent:.1?}");
+                ToolError::new(ErrorKind::Cancelled, message)
+            }
+            Self::Revoked => {
+                let spent = started.elapsed();
+                let message = format!(
+                    "the client that made this call lost the right to make it, and it was ended after \
+                     {spent:.1?}"
+                );
                 ToolError::new(ErrorKind::Cancelled, message)
             }
             Self::Shutdown => {
@@ -109,7 +124,7 @@ impl Interrupts<'_> {
     /// The interruption that is there already.
     pub(crate) fn pending(&self) -> Option<Interruption> {
         if self.cancellation.is_cancelled() {
-            return Some(Interruption::Cancelled);
+            return Some(Interruption::of(self.cancellation));
         }
         if self.shutdown.is_cancelled() {
             return Some(Interruption::Shutdown);
@@ -131,7 +146,7 @@ impl Interrupts<'_> {
             }
         });
         match select(cancelled, select(shutdown, time)).await {
-            Either::Left(_) => Interruption::Cancelled,
+            Either::Left(_) => Interruption::of(self.cancellation),
             Either::Right((Either::Left(_), _)) => Interruption::Shutdown,
             Either::Right((Either::Right((why, _)), _)) => why,
         }

@@ -5,8 +5,9 @@ use toolcrib_tool::{CallId, RawArguments};
 use tracing::Span;
 
 use super::interruption::{Interruption, Reached};
-use crate::audit::Decision;
 use crate::audit::trail::{Audited, AuditedArguments, End};
+use crate::audit::{AuditOutcome, Decision};
+use crate::cancel::Cancellation;
 use crate::redaction::redact_text;
 use crate::registry::Slot;
 use crate::telemetry::{self, Call};
@@ -19,6 +20,7 @@ pub(super) struct Record<'a> {
     call: Call<'a>,
     slot: Option<&'a Slot>,
     started: Instant,
+    cancellation: &'a Cancellation,
     span: Span,
     /// What the audit log says of the arguments, where there is one.
     pub(super) arguments: Option<AuditedArguments>,
@@ -34,7 +36,7 @@ impl<'a> Record<'a> {
         name: &'a str,
         slot: Option<&'a Slot>,
         raw: &RawArguments,
-        started: Instant,
+        (started, cancellation): (Instant, &'a Cancellation),
     ) -> Self {
         let mask = &state.shared.mask;
         let call = Call { name, known: slot.is_some(), id: id.as_str(), mask: Some(mask) };
@@ -47,7 +49,13 @@ impl<'a> Record<'a> {
         let arguments =
             audit.map(|audit| audit.arguments(definition(), raw.as_str(), &mask.load()));
         let decision = Decision::Undecided;
-        Self { state, id, call, slot, started, span, arguments, decision, ended: false }
+        let ended = false;
+        Self { state, id, call, slot, started, cancellation, span, arguments, decision, ended }
+    }
+
+    /// When the call came in.
+    pub(super) fn started(&self) -> Instant {
+        self.started
     }
 
     /// The span of the call.
@@ -62,7 +70,8 @@ impl<'a> Record<'a> {
     }
 
     fn write(&mut self, end: End<'_>) {
-        telemetry::ended(&self.span, self.call, end.duration, end.error);
+        let waits = end.outcome == AuditOutcome::Waiting;
+        telemetry::ended(&self.span, self.call, end.duration, end.error.filter(|_| !waits));
         if let (Some(audit), Some(arguments)) = (&self.state.shared.audit, self.arguments.take()) {
             audit.record(Audited {
                 tool: self.slot.map(|slot| (&slot.entry, slot.fingerprint())),
@@ -82,8 +91,10 @@ impl Drop for Record<'_> {
     fn drop(&mut self) {
         if !self.ended {
             let definition = self.slot.map(|slot| &*slot.entry.definition);
-            let error = &Interruption::Cancelled.error(Reached::Work, self.started, definition);
-            self.write(End::failed(error, self.started.elapsed()));
+            let interruption = Interruption::of(self.cancellation);
+            let error = &interruption.error(Reached::Work, self.started, definition);
+            let end = End::failed(error, self.started.elapsed());
+            self.write(end.revoked_if(interruption == Interruption::Revoked));
         }
     }
 }

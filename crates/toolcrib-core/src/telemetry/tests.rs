@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::json;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Level, Metadata, Subscriber};
+use tracing::{Event, Metadata, Subscriber};
 
 use super::*;
 
@@ -108,12 +108,20 @@ fn a_call_has_the_names_of_the_convention() {
 #[test]
 fn every_kind_of_failure_has_its_level() {
     let errors = [
-        ErrorKind::NotFound,
         ErrorKind::Panic,
         ErrorKind::Timeout,
         ErrorKind::Unavailable,
         ErrorKind::InvalidOutput,
         ErrorKind::Internal,
+    ];
+    let mistakes_of_the_model = [
+        ErrorKind::NotFound,
+        ErrorKind::InvalidJson,
+        ErrorKind::InvalidArgs,
+        ErrorKind::Constraint,
+        ErrorKind::Denied,
+        ErrorKind::RequiresApproval,
+        ErrorKind::Cancelled,
     ];
     for kind in ErrorKind::ALL {
         let error = ToolError::new(*kind, "cause").with_source(std::io::Error::other("why"));
@@ -122,7 +130,14 @@ fn every_kind_of_failure_has_its_level() {
             ended(&span, KNOWN, Duration::ZERO, Some(&error));
         });
         let (level, done) = seen.last().unwrap();
-        assert_eq!(level, if errors.contains(kind) { "ERROR" } else { "WARN" }, "{kind}");
+        let expected = if errors.contains(kind) {
+            "ERROR"
+        } else if mistakes_of_the_model.contains(kind) {
+            "INFO"
+        } else {
+            "WARN"
+        };
+        assert_eq!(level, expected, "{kind}");
         assert_eq!(done["error.type"], kind.as_str());
         assert_eq!((done["error"].as_str(), done["source"].as_str()), ("cause", "why"));
         let recorded = seen.iter().filter(|(name, _)| name == "record");

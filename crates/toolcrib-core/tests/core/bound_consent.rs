@@ -339,9 +339,9 @@ async fn the_rights_that_a_client_has_at_the_decision_decide() {
 
         // A host can deny such calls at once, without a decision.
         suspended(&caller).await;
-        approvals.deny_revoked(&["other".into()]).await.expect("it works");
+        approvals.end_revoked(&["other".into()]).await.expect("it works");
         assert_eq!(approvals.list().await.expect("it works").len(), 1, "another client's");
-        approvals.deny_revoked(&["agent".into()]).await.expect("it works");
+        approvals.end_revoked(&["agent".into()]).await.expect("it works");
         let left = approvals.list().await.expect("it works").len();
         assert_eq!(left, usize::from(refused.is_none()));
     }

@@ -355,8 +355,16 @@ fn counts_are_what_happened(row: &Row, story: &Story, problems: &mut Vec<String>
         };
         match &told.end {
             End::Done(result) => {
-                let outcome =
-                    result.error_kind().map_or(AuditOutcome::Success, AuditOutcome::Failure);
+                let outcome = match result.error_kind() {
+                    None => AuditOutcome::Success,
+                    // Its caller is told that it waits.
+                    Some(ErrorKind::RequiresApproval)
+                        if record.outcome == AuditOutcome::Waiting =>
+                    {
+                        AuditOutcome::Waiting
+                    }
+                    Some(kind) => AuditOutcome::Failure(kind),
+                };
                 let said = (record.outcome, record.cached, record.skipped);
                 if said != (outcome, result.cached(), result.skipped()) {
                     problems.push(format!("{id}: the audit log says {said:?}"));
@@ -386,14 +394,13 @@ fn statistics_are_the_audit_log(log: &Log, problems: &mut Vec<String>) {
         match record.outcome {
             _ if record.cached || record.skipped => cache_hits += 1,
             AuditOutcome::Success => successes += 1,
-            // It waits, and is counted when it goes on.
-            AuditOutcome::Failure(ErrorKind::RequiresApproval)
-                if record.decision == toolcrib_core::audit::Decision::Waiting => {}
+            // It is counted when it goes on.
+            AuditOutcome::Waiting => {}
             AuditOutcome::Failure(ErrorKind::Timeout) => {
                 failures += 1;
                 timeouts += 1;
             }
-            AuditOutcome::Failure(_) => failures += 1,
+            _ => failures += 1,
         }
     }
     let counted = &log.counted;

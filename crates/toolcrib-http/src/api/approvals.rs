@@ -232,8 +232,14 @@ pub(crate) async fn show(
     Extension(client): Extension<Arc<Client>>,
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
-    let found = approvals(&client)?.find(&parsed(&id)?).await?.ok_or_else(unknown)?;
-    Ok(json(StatusCode::OK, &ApprovalBody::from(found)))
+    let (approvals, id) = (approvals(&client)?, parsed(&id)?);
+    if let Some(found) = approvals.find(&id).await? {
+        return Ok(json(StatusCode::OK, &ApprovalBody::from(found)));
+    }
+    Err(match approvals.resolved(&id).await? {
+        Some(first) => Problem::not_found(first.to_string()).kind("already_resolved"),
+        None => unknown(),
+    })
 }
 
 pub(crate) async fn decide(

@@ -109,7 +109,8 @@ async fn one_key_is_one_effect_whether_it_comes_as_a_call_a_batch_or_a_run() {
 async fn a_decision_that_is_sent_again_under_its_key_gets_the_answer_of_the_first() {
     let server = start(config()).await;
     let make = Ask::api(server.address, "POST /v1/tools/remove/call");
-    let run = make.json(&json!({"arguments": {}})).send().await.json();
+    let make = make.json(&json!({"arguments": {}}));
+    let run = make.clone().send().await.json();
     let (id, waiting) = (run["id"].as_str().unwrap(), run["waiting"][0]["id"].clone());
     let decide = json!({"id": waiting, "decision": "approve"});
     let ask = Ask::api(server.address, &format!("POST /v1/runs/{id}/resolve")).json(&decide);
@@ -121,6 +122,8 @@ async fn a_decision_that_is_sent_again_under_its_key_gets_the_answer_of_the_firs
     // Without it, the second comes too late.
     let late = ask.with("idempotency-key", "k2").send().await;
     assert_eq!(late.status, 409);
+    let run = make.send().await.json();
+    let id = run["id"].as_str().unwrap();
     let cancel = Ask::api(server.address, &format!("POST /v1/runs/{id}/cancel"));
     let cancel = cancel.with("idempotency-key", "c");
     assert_eq!(cancel.clone().send().await.status, 200);

@@ -413,3 +413,83 @@ async fn an_approval_that_a_client_remembered_for_itself_ends_with_its_right_to_
     assert_eq!(call.send().await.status, 202, "somebody is asked again");
     server.end().await;
 }
+
+/// The newest record of the audit log about a tool, once there is one that says this.
+async fn audited(server: &Running, tool: &str, outcome: &str) -> Value {
+    let mut last = Value::Null;
+    for _ in 0..250 {
+        let audit = Ask::api(server.address, "GET /v1/audit?limit=100").send().await.json();
+        let records = audit["records"].as_array().unwrap().iter();
+        last = records.filter(|one| one["tool"] == tool).next_back().cloned().unwrap_or_default();
+        if last["outcome"] == outcome {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(last["outcome"], outcome, "{last}");
+    last
+}
+
+#[tokio::test]
+async fn a_call_that_was_approved_and_runs_ends_when_its_caller_is_revoked() {
+    let rules = json!({"rules": [{"tool": "wait", "action": "ask"}]});
+    let ada = client("ada", |ada| ada.policy = serde_json::from_value(rules).unwrap());
+    let bob = client("bob", |bob| bob.rights = vec![Right::Call, Right::Approve]);
+    let server = start(with([ada, bob.clone()])).await;
+    let call = Ask::new(server.address, "POST /v1/tools/wait/call").of("ada");
+    let run = call.json(&json!({"arguments": {}})).send().await.json();
+    let id = run["waiting"][0]["id"].as_str().unwrap().to_owned();
+    assert_eq!(audited(&server, "wait", "waiting").await["decision"]["verdict"], "waiting");
+
+    let line = format!("POST /v1/approvals/{id}");
+    let approve = Ask::new(server.address, &line).of("bob").json(&json!({"decision": "approve"}));
+    let approved = tokio::spawn(approve.send());
+    server.waits.begun.notified().await;
+    assert_eq!(apply(&server, &with([bob])), ["ada"]);
+    timeout(Duration::from_secs(5), server.waits.dropped.notified()).await.expect("it is ended");
+    let approved = approved.await.unwrap().json();
+    assert_eq!(approved["outcome"]["kind"], "cancelled", "{approved}");
+    let said = approved["outcome"]["message"].as_str().unwrap();
+    assert!(said.contains("lost the right"), "{said}");
+    let record = audited(&server, "wait", "revoked").await;
+    assert_eq!(record["decision"]["verdict"], "approved");
+    assert_eq!(record["decision"]["by"], "bob");
+    server.end().await;
+}
+
+#[tokio::test]
+async fn the_audit_log_says_that_a_call_was_allowed_and_ended_by_revocation() {
+    for key in [None, Some("key")] {
+        let server = start(with([client("ada", |_| {}), client("bob", |_| {})])).await;
+        let mut call = Ask::api(server.address, "POST /v1/tools/wait/call").of("ada");
+        if let Some(key) = key {
+            call = call.with("idempotency-key", key);
+        }
+        let running = tokio::spawn(call.json(&json!({"arguments": {}})).send());
+        server.waits.begun.notified().await;
+        assert_eq!(apply(&server, &with([client("bob", |_| {})])), ["ada"]);
+        assert_eq!(running.await.unwrap().status, 401);
+        let record = audited(&server, "wait", "revoked").await;
+        assert_eq!(record["decision"]["verdict"], "allowed", "{key:?}: {record}");
+        server.end().await;
+    }
+}
+
+#[tokio::test]
+async fn the_audit_log_and_the_approval_itself_name_who_approved_a_call() {
+    let server = start(with([client("ada", |_| {})])).await;
+    let call = Ask::new(server.address, "POST /v1/tools/remove/call").of("ada");
+    let run = call.json(&json!({"arguments": {"path": "a"}})).send().await.json();
+    let id = run["waiting"][0]["id"].as_str().unwrap();
+    let line = format!("POST /v1/approvals/{id}");
+    let changed = json!({"decision": "approve", "arguments": {"path": "b"}});
+    let approved = Ask::api(server.address, &line).json(&changed).send().await;
+    assert_eq!(approved.status, 200, "{}", approved.body);
+    let record = audited(&server, "remove", "success").await;
+    assert_eq!(record["decision"]["by"], "operator");
+    assert_eq!(record["decision"]["changed"], true);
+    let shown = Ask::api(server.address, &format!("GET /v1/approvals/{id}")).send().await;
+    assert_eq!(shown.status, 404);
+    assert!(shown.body.contains("was approved by operator"), "{}", shown.body);
+    server.end().await;
+}

@@ -63,7 +63,7 @@ async fn a_call_of_another_servers_client_is_approved_where_it_waits() {
     let refused = approvals(&other).decide(call.id(), Decision::approve()).await;
     let Err(DecideError::Elsewhere { process }) = refused else { panic!("{refused:?}") };
     assert_eq!(process, std::process::id());
-    approvals(&other).deny_revoked(&["stdio".into()]).await.expect("it works");
+    approvals(&other).end_revoked(&["stdio".into()]).await.expect("it works");
     assert_eq!(approvals(&own).list().await.expect("it works").len(), 1, "it still waits");
 
     let decided =

@@ -1,8 +1,8 @@
 //! Covering arrays: few rows in which every possible pair of values of two dimensions occurs.
 //!
 //! A row is a list of numbers, one per dimension. [`product`] lists every possible row of a small
-//! product. [`candidates`] lists possible rows of a product that is too large to enumerate, at
-//! least one for each possible pair. [`covering`] chooses few of the rows that together have all
+//! product. [`Search`] finds possible rows of a product that is too large to enumerate, such as one for
+//! each possible pair. [`covering`] chooses few of the rows that together have all
 //! pairs of the others.
 
 use std::collections::HashMap;
@@ -66,64 +66,95 @@ pub fn pairs_of(row: &[usize]) -> impl Iterator<Item = Pair> + '_ {
     every_two(row.len()).into_iter().map(|(one, other)| ((one, row[one]), (other, row[other])))
 }
 
-/// Possible rows, `each` of them for every pair of values that any possible row has, and those
-/// pairs. For products that are too large to enumerate.
+/// Looks for possible rows of a product that is too large to enumerate; the same at every run.
 ///
 /// `possible` judges rows in which dimensions may still be open (`None`). It has to refuse a row as
-/// soon as no choice for the open dimensions can help; otherwise the search takes long. The rows
-/// are the same at every run.
-pub fn candidates(
-    sizes: &[usize],
-    possible: impl Fn(&[Option<usize>]) -> bool,
-    each: usize,
-) -> (Vec<Vec<usize>>, Vec<Pair>) {
-    let mut search = Search { sizes, possible, dice: 0x9E37_79B9_7F4A_7C15 };
-    let (mut rows, mut pairs) = (Vec::new(), Vec::new());
-    for (one, other) in every_two(sizes.len()) {
-        for (value, second) in product(&[sizes[one], sizes[other]], |_| true)
-            .into_iter()
-            .map(|values| (values[0], values[1]))
-        {
-            let mut found = (0..each).map_while(|_| {
-                let mut row = vec![None; sizes.len()];
-                (row[one], row[other]) = (Some(value), Some(second));
-                search.completed(&mut row)
-            });
-            let Some(first) = found.next() else { continue };
-            pairs.push(((one, value), (other, second)));
-            rows.push(first);
-            rows.extend(found);
-        }
-    }
-    (rows, pairs)
-}
-
-/// Looks for possible rows at random, exhaustively.
-struct Search<'s, P> {
-    sizes: &'s [usize],
+/// soon as no choice for the open dimensions can help; otherwise the search takes long.
+///
+/// The first value of each dimension is its plain one. Of 8 values that the search is free to choose,
+/// `plain` are plain ones: in a row where everything is special, one thing hides the others.
+pub struct Search<P> {
+    sizes: Vec<usize>,
     possible: P,
+    plain: usize,
+    /// The dimensions, those with the most impossible pairs first: what cannot be completed is found
+    /// out early.
+    order: Vec<usize>,
     dice: u64,
 }
 
-impl<P: Fn(&[Option<usize>]) -> bool> Search<'_, P> {
-    /// A possible row with the values that are set; `None` if there is none.
+impl<P: Fn(&[Option<usize>]) -> bool> Search<P> {
+    /// A search in the product of dimensions of these sizes.
+    pub fn new(sizes: &[usize], plain: usize, possible: P) -> Self {
+        let mut refused = vec![0_usize; sizes.len()];
+        for (one, other) in every_two(sizes.len()) {
+            for values in product(&[sizes[one], sizes[other]], |_| true) {
+                let mut row = vec![None; sizes.len()];
+                (row[one], row[other]) = (Some(values[0]), Some(values[1]));
+                let count = usize::from(!possible(&row));
+                refused[one] += count;
+                refused[other] += count;
+            }
+        }
+        let mut order: Vec<usize> = (0..sizes.len()).collect();
+        order.sort_by_key(|place| std::cmp::Reverse(refused[*place]));
+        Self { sizes: sizes.to_vec(), possible, plain, order, dice: 0x9E37_79B9_7F4A_7C15 }
+    }
+
+    /// At least `each` rows for every pair of values that so many possible rows have, and those pairs.
+    pub fn candidates(&mut self, each: usize) -> (Vec<Vec<usize>>, Vec<Pair>) {
+        let (mut rows, mut pairs) = (Vec::new(), Vec::new());
+        // A row that was found for one pair has many others.
+        let mut had: HashMap<Pair, usize> = HashMap::new();
+        for (one, other) in every_two(self.sizes.len()) {
+            for values in product(&[self.sizes[one], self.sizes[other]], |_| true) {
+                let pair = ((one, values[0]), (other, values[1]));
+                for _ in had.get(&pair).copied().unwrap_or(0)..each {
+                    let Some(found) = self.row_with(&[pair.0, pair.1]) else { break };
+                    for pair in pairs_of(&found) {
+                        *had.entry(pair).or_default() += 1;
+                    }
+                    rows.push(found);
+                }
+                if had.contains_key(&pair) {
+                    pairs.push(pair);
+                }
+            }
+        }
+        (rows, pairs)
+    }
+
+    /// A possible row with each combination of values of these dimensions that there is one for.
+    pub fn combinations(&mut self, dimensions: &[usize]) -> Vec<Vec<usize>> {
+        let sizes: Vec<_> = dimensions.iter().map(|place| self.sizes[*place]).collect();
+        let all = product(&sizes, |_| true).into_iter();
+        let set = |values: Vec<usize>| dimensions.iter().copied().zip(values).collect::<Vec<_>>();
+        all.filter_map(|values| self.row_with(&set(values))).collect()
+    }
+
+    /// A possible row with these values of dimensions; `None` if there is none.
+    pub fn row_with(&mut self, values: &[(usize, usize)]) -> Option<Vec<usize>> {
+        let mut row = vec![None; self.sizes.len()];
+        for (place, value) in values {
+            row[*place] = Some(*value);
+        }
+        if (self.possible)(&row) { self.completed(&mut row) } else { None }
+    }
+
     fn completed(&mut self, row: &mut Vec<Option<usize>>) -> Option<Vec<usize>> {
-        if !(self.possible)(row) {
-            return None;
-        }
-        let open: Vec<_> = (0..row.len()).filter(|place| row[*place].is_none()).collect();
-        if open.is_empty() {
-            return row.iter().copied().collect();
-        }
+        let mut open = self.order.iter().copied().filter(|place| row[*place].is_none());
+        let Some(place) = open.next() else { return row.iter().copied().collect() };
         // A dimension without a value left ends the search here, however late it would be its turn.
-        if open.iter().any(|place| !self.has_value(row, *place)) {
+        if !open.all(|place| self.has_value(row, place)) {
             return None;
         }
-        let place = open[self.roll(open.len())];
-        let first = self.roll(self.sizes[place]);
-        for step in 0..self.sizes[place] {
-            row[place] = Some((first + step) % self.sizes[place]);
-            if let Some(found) = self.completed(row) {
+        let size = self.sizes[place];
+        let first = if self.roll(8) < self.plain { 0 } else { self.roll(size) };
+        for step in 0..size {
+            row[place] = Some((first + step) % size);
+            if (self.possible)(row)
+                && let Some(found) = self.completed(row)
+            {
                 return Some(found);
             }
         }
@@ -131,20 +162,19 @@ impl<P: Fn(&[Option<usize>]) -> bool> Search<'_, P> {
         None
     }
 
-    fn has_value(&self, row: &mut [Option<usize>], place: usize) -> bool {
-        let has = (0..self.sizes[place]).any(|value| {
+    fn has_value(&self, row: &[Option<usize>], place: usize) -> bool {
+        let mut row = row.to_vec();
+        (0..self.sizes[place]).any(|value| {
             row[place] = Some(value);
-            (self.possible)(row)
-        });
-        row[place] = None;
-        has
+            (self.possible)(&row)
+        })
     }
 
     fn roll(&mut self, sides: usize) -> usize {
         self.dice ^= self.dice << 13;
         self.dice ^= self.dice >> 7;
         self.dice ^= self.dice << 17;
-        usize::try_from(self.dice % sides as u64).unwrap_or(0)
+        usize::try_from((self.dice >> 16) % sides as u64).unwrap_or(0)
     }
 }
 
@@ -219,7 +249,7 @@ mod tests {
     fn candidates_have_every_pair_of_the_product_and_no_impossible_row() {
         let possible = |row: &[usize]| row[0] != 1 || row[1] > 1;
         let partly = |row: &[Option<usize>]| row[0] != Some(1) || row[1].is_none_or(|two| two > 1);
-        let (rows, pairs) = candidates(&SIZES, partly, 3);
+        let (rows, pairs) = Search::new(&SIZES, 4, partly).candidates(3);
         assert!(rows.iter().all(|row| possible(row)));
         let of_product: HashSet<_> = product(&SIZES, possible)
             .iter()
@@ -228,5 +258,13 @@ mod tests {
         assert_eq!(pairs.iter().copied().collect::<HashSet<_>>(), of_product);
         let of_rows: HashSet<_> = rows.iter().flat_map(|row| pairs_of(row)).collect();
         assert_eq!(of_rows, of_product);
+    }
+
+    #[test]
+    fn combinations_of_dimensions_come_once_each_where_they_are_possible() {
+        let partly = |row: &[Option<usize>]| row[0] != Some(1) || row[1].is_none_or(|two| two > 1);
+        let rows = Search::new(&SIZES, 8, partly).combinations(&[0, 1]);
+        assert_eq!(rows.len(), 3 * 4 - 2);
+        assert!(rows.iter().all(|row| row[2] == 0 && row[3] == 0), "the rest is plain");
     }
 }

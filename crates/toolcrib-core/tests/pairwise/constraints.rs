@@ -3,7 +3,7 @@
 
 use crate::factors::{
     Body, Breaker, Consent, Door, Ending, Instance, Interruption, Looks, Meanwhile, Output, Part,
-    Pool, Rate, Retry, Reuse, Rights, Row, Secret, Sent, Slots, Twin, WindDown,
+    Pool, Rate, Resumed, Retry, Reuse, Rights, Row, Secret, Sent, Servers, Slots, Twin, WindDown,
 };
 
 /// Whether a row, of which dimensions may still be open, can be completed as far as the rules know.
@@ -12,6 +12,7 @@ pub(crate) fn possible(part: &Part) -> bool {
         client_tools_have_no_body,
         bodies_take_time,
         consent_fits_rights,
+        what_goes_on_elsewhere_waits,
         twins_fit_doors,
         what_is_interrupted_waits,
         what_is_interrupted_runs,
@@ -64,7 +65,20 @@ fn consent_fits_rights(part: &Part) -> bool {
 }
 
 fn twins_fit_doors(part: &Part) -> bool {
-    is(part.twin, &[Twin::SameBatch]) && is_not(part.door, &[Door::Batch])
+    is(part.twin, &[Twin::SameBatch]) && is_not(part.door, &[Door::Batch, Door::Run])
+}
+
+/// Only calls that wait go on, in another server or in another context.
+fn what_goes_on_elsewhere_waits(part: &Part) -> bool {
+    let waits_for_nobody = is_not(part.consent, STORED)
+        && is_not(part.ending, &[Ending::Asks])
+        && is_not(part.body, &[Body::Client]);
+    let goes_on_elsewhere =
+        is(part.servers, &[Servers::Two]) || is(part.resumed, &[Resumed::InAnotherProject]);
+    goes_on_elsewhere && waits_for_nobody
+        // One of two servers that ends leaves the other one: a restart says as much.
+        || is(part.servers, &[Servers::Two])
+            && is(part.interruption, &[Interruption::ShutdownWaiting, Interruption::ShutdownRunning])
 }
 
 /// What ends a call while it waits.
@@ -154,7 +168,7 @@ impl Row {
 
     /// Whether other calls of its batch stand on both sides of the call.
     pub(crate) fn has_neighbors(&self) -> bool {
-        matches!(self.door, Door::Batch | Door::Meta)
+        self.door != Door::Direct
     }
 
     /// Whether an approver is asked while the call waits.

@@ -30,6 +30,17 @@ dimension! {
 }
 
 dimension! {
+    /// How many servers share the store. With two, calls that wait go on in the one that did not take
+    /// them, and both try to resolve a call at the same time.
+    Servers { One = "one server", Two = "two servers" }
+}
+
+dimension! {
+    /// In which context a call that waits goes on.
+    Resumed { AsMade = "resumed as made", InAnotherProject = "resumed in another project" }
+}
+
+dimension! {
     /// Whether the caller may approve calls.
     Rights { May = "may approve", MayNot = "may not approve" }
 }
@@ -48,7 +59,9 @@ dimension! {
 
 dimension! {
     /// How the call comes in.
-    Door { Direct = "direct", Batch = "batch", Nested = "nested", Meta = "tool_call" }
+    Door {
+        Direct = "direct", Batch = "batch", Run = "run", Nested = "nested", Meta = "tool_call",
+    }
 }
 
 dimension! {
@@ -165,6 +178,9 @@ macro_rules! row {
             /// How many values each dimension has, in the order of the fields.
             pub(crate) const SIZES: &'static [usize] = &[$($type::ALL.len()),*];
 
+            /// The names of the dimensions, in the same order.
+            pub(crate) const FIELDS: &'static [&'static str] = &[$(stringify!($field)),*];
+
             /// The row of these numbers.
             pub(crate) fn of(values: &[usize]) -> Self {
                 let mut values = values.iter();
@@ -188,7 +204,8 @@ macro_rules! row {
 }
 
 row! {
-    body: Body, ending: Ending, consent: Consent, rights: Rights, reuse: Reuse, twin: Twin,
+    body: Body, ending: Ending, consent: Consent, servers: Servers,
+    resumed: Resumed, rights: Rights, reuse: Reuse, twin: Twin,
     door: Door, instance: Instance, barrier: Barrier, slots: Slots, rate: Rate, breaker: Breaker,
     wind_down: WindDown, retry: Retry, interruption: Interruption, output: Output, secret: Secret,
     meanwhile: Meanwhile, second: Second, injected: Injected, middleware: Middleware, pool: Pool,
@@ -197,6 +214,9 @@ row! {
 
 impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.names().join(", "))
+        match self.names().as_slice() {
+            [] => f.write_str("plain"),
+            names => f.write_str(&names.join(", ")),
+        }
     }
 }

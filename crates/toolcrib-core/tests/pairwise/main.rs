@@ -12,10 +12,12 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "all of it is a test")]
 
 mod bodies;
+mod calls;
 mod checks;
 mod constraints;
 mod factors;
 mod model;
+mod resume;
 mod rows;
 mod scenario;
 mod setup;

@@ -7,7 +7,7 @@ use toolcrib_tool::ErrorKind;
 
 use crate::factors::{
     Body, Breaker, Consent, Ending, Injected, Interruption, Looks, Meanwhile, Output, Pool, Rate,
-    Retry, Reuse, Row, Second, Sent, Twin,
+    Retry, Reuse, Row, Second, Sent, Servers, Twin,
 };
 
 /// How a call may end.
@@ -331,10 +331,13 @@ impl Model<'_> {
         self.row.is_interrupted_running() && self.is_interrupted(call)
     }
 
-    /// Whether the program was started again before the call came to the breaker.
+    /// Whether the program was started again before the call came to the breaker, or the call comes to
+    /// that of another server.
     fn is_fresh(&self, call: Call) -> bool {
         let is_later = matches!(call, Call::Again | Call::Second);
+        let goes_on_elsewhere = self.row.servers == Servers::Two && self.row.is_stored();
         self.row.meanwhile == Meanwhile::Restarted && (is_later || self.row.is_stored())
+            || goes_on_elsewhere
     }
 
     fn is_changed(&self, call: Call) -> bool {
@@ -376,6 +379,8 @@ impl Model<'_> {
         match self.kept {
             Some(false) => Some(false),
             _ if !fits => Some(false),
+            // It is kept where the call went on, to which a later call comes only after it has asked.
+            _ if row.servers == Servers::Two && !row.is_stored() => None,
             // An answer that depends on the session need not be kept.
             _ if looks => None,
             kept => kept,

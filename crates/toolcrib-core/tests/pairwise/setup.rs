@@ -1,5 +1,6 @@
 //! The executor of a row: its tools, its stores, and whoever watches it.
 
+use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -15,6 +16,7 @@ use toolcrib_core::events::EventBus;
 use toolcrib_core::masking::Mask;
 use toolcrib_core::meta::meta_entries;
 use toolcrib_core::policy::{ArgumentPattern, Policy, PolicyMode, PolicyRule};
+use toolcrib_core::run::{MemoryRuns, RunId};
 use toolcrib_core::spill::{
     Handle, MemorySpill, Owner, Page, SpillError, SpillLimits, SpillStore, Spilled,
     read_output_entry,
@@ -42,6 +44,9 @@ pub(crate) struct Setup {
     pub(crate) row: Row,
     pub(crate) witness: Arc<Witness>,
     pub(crate) suspensions: Arc<MemorySuspensions>,
+    /// Where runs are kept, and which run each call is part of.
+    pub(crate) runs: Arc<MemoryRuns>,
+    pub(crate) runs_of: Arc<Mutex<HashMap<&'static str, RunId>>>,
     pub(crate) bus: EventBus,
     pub(crate) clients: Arc<Clients>,
     /// Calls that are made before the row begins, which the rate must let pass.
@@ -67,6 +72,8 @@ impl Setup {
             subject: subject(&row, &witness, 1, earlier),
             witness,
             suspensions: Arc::default(),
+            runs: Arc::default(),
+            runs_of: Arc::default(),
             bus: EventBus::new(10_000),
             clients: Arc::default(),
             earlier,

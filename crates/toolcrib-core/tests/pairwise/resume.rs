@@ -1,0 +1,208 @@
+//! Lets calls of a row go on that wait in the store: in the server that took them or in another one,
+//! in a turn like the one they were made in or in another one.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use serde_json::json;
+use toolcrib_core::approval::Decision;
+use toolcrib_core::run::{MemoryRuns, Run, RunId, RunStore};
+use toolcrib_core::suspension::{Outcome, Resolution, Suspension, Waiting};
+use toolcrib_core::{Answer, Executor, Turn, TurnOptions};
+use toolcrib_tool::ContextValues;
+
+use crate::bodies::fill;
+use crate::calls::{Events, Job};
+use crate::factors::{Consent, Meanwhile, Resumed, Servers, Slots};
+use crate::scenario::{Caller, End, Stage};
+use crate::witness::{Deed, Seen, lock};
+
+/// A call that waits in the store.
+pub(crate) struct Parked {
+    pub(crate) id: &'static str,
+    pub(crate) caller: Caller,
+    pub(crate) suspension: Suspension,
+}
+
+impl Stage {
+    /// Where calls that wait go on.
+    fn elsewhere(&self) -> Executor {
+        self.beside.as_ref().map_or(&self.executor, |(executor, _)| executor).clone()
+    }
+
+    /// Resolves calls that wait in the store, until none waits any more.
+    pub(crate) async fn resume_all(&mut self, are_due: bool) {
+        for _ in 0..8 {
+            let Some(parked) = self.parked.pop_front() else { return };
+            if !self.is_changed && are_due {
+                self.change();
+            }
+            let is_consent = matches!(parked.suspension.waiting(), Waiting::Approval { .. });
+            if is_consent && self.row.consent == Consent::Expires {
+                tokio::time::advance(Duration::from_secs(601)).await;
+                self.setup.witness.pass(601_000);
+                self.settle().await;
+            }
+            let contended = are_due && self.row.slots == Slots::Contended && self.holder.is_none();
+            if contended && is_consent {
+                self.hold(&self.elsewhere());
+                self.step().await;
+            }
+            let job = self.resume(parked);
+            let hog_until = Some(self.now() + 1_500);
+            self.drive(vec![job], Events { are_due, holder_at: None, hog_until }).await;
+        }
+        for parked in std::mem::take(&mut self.parked) {
+            self.tell(parked.id, parked.caller, End::Lost("it never stopped waiting".into()));
+        }
+    }
+
+    fn resume(&mut self, parked: Parked) -> Job {
+        let Parked { id, caller, suspension } = parked;
+        *self.passes.entry(id).or_default() += 1;
+        let (row, witness) = (self.row, self.setup.witness.clone());
+        let other = if caller.project == "alpha" { "beta" } else { "alpha" };
+        let mut options = self.options(match row.resumed {
+            Resumed::AsMade => caller,
+            Resumed::InAnotherProject => Caller { project: other, ..caller },
+        });
+        if let Some(deadline) = self.deadline(true).filter(|_| id == "first") {
+            options = options.deadline(deadline);
+        }
+        let turn = self.elsewhere().turn(options.clone());
+        let mut turns = vec![turn.clone()];
+        if row.servers == Servers::Two && row.consent == Consent::Resolved {
+            // Its own server tries the same at the same time.
+            turns.push(self.executor.turn(options));
+        }
+        let operator = self.elsewhere().turn(
+            TurnOptions::default()
+                .values(ContextValues::new().with("user", "root"))
+                .may_approve(true),
+        );
+        let approved = Seen::Approved {
+            call: suspension.call_id().to_owned(),
+            deed: self.deed_of(&suspension),
+            remembered: false,
+        };
+        let run = lock(&self.setup.runs_of).get(id).cloned();
+        let run = run.map(|run| (run, Arc::clone(&self.setup.runs)));
+        let own = self.executor.turn(self.options(caller));
+        let task = tokio::spawn(async move {
+            let resolution = match (suspension.waiting(), row.consent) {
+                (Waiting::Approval { .. }, Consent::Expires) => Resolution::Expire,
+                (Waiting::Approval { .. }, Consent::Decided) => {
+                    witness.see(approved);
+                    let answer = decided(&operator, &own, &suspension, run.as_ref()).await;
+                    return vec![(id.to_owned(), answer)];
+                }
+                (Waiting::Approval { .. }, _) => {
+                    witness.see(approved);
+                    Decision::approve().into()
+                }
+                (Waiting::Client, _) => {
+                    let mut text = "delivered ".to_owned();
+                    fill(&mut text, &row);
+                    Resolution::Output(text.into())
+                }
+                _ => Resolution::Answer(json!(7)),
+            };
+            let tries = turns
+                .iter()
+                .map(|turn| resolved(turn, &suspension, resolution.clone(), run.as_ref()));
+            let (mut answers, mut problems) = (Vec::new(), Vec::new());
+            for answer in join_all(tries).await {
+                match answer {
+                    Ok(answer) => answers.push(answer),
+                    Err(problem) => problems.push(problem),
+                }
+            }
+            let answer = match (answers.pop(), answers.is_empty()) {
+                (Some(answer), true) => Ok(answer),
+                (Some(_), false) => Err("two servers have resolved it".into()),
+                (None, _) => Err(format!("not resolved: {}", problems.join(", "))),
+            };
+            vec![(id.to_owned(), answer)]
+        });
+        Job { ids: vec![id], caller, turn, task }
+    }
+
+    /// What a call that waits would do, as it was shown.
+    fn deed_of(&self, suspension: &Suspension) -> Deed {
+        let now = self.executor.registry().snapshot().fingerprint("subject");
+        let is_current = now.is_some_and(|now| now == suspension.definition_hash());
+        let is_second = self.is_changed && self.row.meanwhile == Meanwhile::Changed && is_current;
+        let text = |value: Option<&serde_json::Value>| {
+            value.and_then(serde_json::Value::as_str).map(str::to_owned)
+        };
+        Deed {
+            version: if is_second { 2 } else { 1 },
+            arguments: suspension.arguments().to_owned(),
+            project: text(suspension.shown().injected.get("project")),
+            user: text(suspension.caller().value("user")).unwrap_or_default(),
+        }
+    }
+}
+
+/// The run that a call is part of, and where it is kept.
+type Kept = (RunId, Arc<MemoryRuns>);
+
+async fn loaded((id, runs): &Kept) -> Result<Run, String> {
+    let record = runs.load(id).await.map_err(|error| error.to_string())?;
+    Ok(Run::from_record(record.ok_or("the run is gone")?))
+}
+
+/// What a run says of one of its calls.
+pub(crate) fn answer_of(run: &Run, call: &str) -> Result<Answer, String> {
+    if let Some(waiting) = run.outstanding().find(|one| one.call_id() == call) {
+        return Ok(Answer::Suspended(Box::new(waiting.clone())));
+    }
+    let done = run.answered().find(|result| result.call_id().as_str() == call);
+    done.map(Answer::Done).ok_or_else(|| "its run does not know it".into())
+}
+
+/// Resolves a call by itself, or in the run that it is part of.
+async fn resolved(
+    turn: &Turn,
+    suspension: &Suspension,
+    resolution: Resolution,
+    run: Option<&Kept>,
+) -> Result<Answer, String> {
+    let Some(kept) = run else {
+        let answer = turn.resolve(suspension.id(), resolution).await;
+        return answer.map_err(|error| error.to_string());
+    };
+    let mut run = loaded(kept).await?;
+    run.resolve(turn, suspension.id(), resolution).await.map_err(|error| error.to_string())?;
+    run.save(&*kept.1).await.map_err(|error| error.to_string())?;
+    answer_of(&run, suspension.call_id())
+}
+
+/// Somebody else decides on a call, and the caller waits for what becomes of it.
+async fn decided(
+    operator: &Turn,
+    caller: &Turn,
+    suspension: &Suspension,
+    run: Option<&Kept>,
+) -> Result<Answer, String> {
+    let approvals = operator.approvals().ok_or("the operator may not approve")?.of_all_tenants();
+    // A client that was revoked is told of here, and its call is denied.
+    let _ = approvals.decide(suspension.id(), Decision::approve()).await;
+    let waited = caller.wait_for_outcome(suspension.id(), Duration::from_secs(40)).await;
+    let settled = waited.map_err(|error| error.to_string())?.ok_or("it has no outcome")?;
+    if let Some(kept) = run {
+        let mut run = loaded(kept).await?;
+        run.settle(caller).await.map_err(|error| error.to_string())?;
+        run.save(&*kept.1).await.map_err(|error| error.to_string())?;
+        return answer_of(&run, suspension.call_id());
+    }
+    let taken = caller.take_outcome(suspension.id()).await.map_err(|error| error.to_string())?;
+    if taken.is_none() {
+        return Err("its outcome is gone".into());
+    }
+    match settled.outcome() {
+        Outcome::Waits(next) => Ok(Answer::Suspended(next.clone())),
+        _ => settled.result().map(Answer::Done).ok_or_else(|| "it still runs".into()),
+    }
+}

@@ -25,6 +25,7 @@ mod fairness;
 mod finding;
 mod finding_servers;
 mod http;
+mod joints;
 mod keep_alive;
 mod listings;
 mod load;

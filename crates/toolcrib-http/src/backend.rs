@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use toolcrib_core::run::RunStore;
 use toolcrib_core::{Executor, Toolset, TurnOptions};
 use toolcrib_tool::ContextValues;
@@ -13,6 +13,7 @@ use toolcrib_tool::ContextValues;
 use toolcrib_mcp::McpSessions;
 
 use crate::AnswerStore;
+use crate::reports::{NameStatus, Released, Reloaded, ServerStatus};
 
 /// A program whose tools are served: an executor, and what its host knows of it.
 ///
@@ -54,30 +55,32 @@ pub trait Backend: Send + Sync + 'static {
     }
 
     /// How it stands, for operators: files, upstream servers, what a restart would change.
-    fn status(&self) -> Value {
-        json!({"generation": self.executor().registry().snapshot().generation()})
+    fn status(&self) -> ServerStatus {
+        let generation = self.executor().registry().snapshot().generation();
+        ServerStatus { pid: std::process::id(), generation, ..ServerStatus::default() }
     }
 
     /// Reads the declarations of tools again, and says what has changed. May block. Fails with what
     /// kept it from doing so.
-    fn reload(&self) -> Result<Value, String> {
+    fn reload(&self) -> Result<Reloaded, String> {
         Err("this server has nothing to read again".to_owned())
     }
 
     /// Who owns a tool's name here and now, who else declares it, and what a restart would change.
-    fn name_status(&self, name: &str) -> Value {
+    fn name_status(&self, name: &str) -> NameStatus {
         let snapshot = self.executor().registry().snapshot();
-        json!({"name": name, "owner": snapshot.get(name).map(|entry| entry.source.to_string())})
+        let owner = snapshot.get(name).map(|entry| entry.source.to_string());
+        NameStatus { name: name.to_owned(), owner, ..NameStatus::default() }
     }
 
     /// Ends the reservation of a name that its owner gave up, so that whoever declares it next gets it;
     /// says whether there was one. Fails with what kept it from doing so.
-    fn release_name(&self, name: &str) -> Result<Value, String> {
+    fn release_name(&self, name: &str) -> Result<Released, String> {
         let registry = self.executor().registry();
         let released = registry.release(name).map_err(|error| error.to_string())?;
         let snapshot = registry.snapshot();
         let owner = snapshot.get(name).map(|entry| entry.source.to_string());
-        Ok(json!({"released": released, "owner": owner}))
+        Ok(Released { released, owner })
     }
 
     /// The last records of the audit log, the oldest first, at most so many; `None` if there is no

@@ -31,6 +31,7 @@ mod owner_socket;
 mod patience;
 mod problem;
 mod query;
+pub mod reports;
 mod revocation;
 mod routes;
 mod self_wakes;

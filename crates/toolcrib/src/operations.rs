@@ -3,100 +3,107 @@
 mod names;
 mod upstreams;
 
-use serde_json::{Value, json};
 use toolcrib_core::{Divergence, RegistrySnapshot};
+use toolcrib_http::reports::{
+    ConfigChanges, ConfigReport, FileReport, FileTrouble, NameChange, NameStatus, Reloaded,
+    ServerStatus, UnavailableTool, UnreadableDirectory,
+};
 use toolcrib_manifest::live::{FileEvent, LookReport};
 use toolcrib_manifest::lock::Kind;
-use toolcrib_tool::Source;
 
 use crate::Toolcrib;
+use crate::live_config::Last;
 
 /// The state of files, upstream servers and names.
-pub(crate) fn status(crib: &Toolcrib) -> Value {
+pub(crate) fn status(crib: &Toolcrib) -> ServerStatus {
     let snapshot = crib.executor().registry().snapshot();
-    let unavailable: Vec<_> = snapshot
-        .entries()
-        .filter_map(|entry| {
-            Some(json!({"name": entry.name(), "reason": entry.unavailable_reason()?}))
-        })
-        .collect();
-    json!({
-        "pid": std::process::id(),
-        "version": env!("CARGO_PKG_VERSION"),
-        "generation": snapshot.generation(),
-        "tools": snapshot.entries().len() - unavailable.len(),
-        "unavailable": unavailable.len(),
-        "unavailable_tools": unavailable,
-        "shadowed": snapshot.conflicts().len() + names::shadowed(crib),
-        "reserved": snapshot.reserved().iter().map(|own| own.name.as_str()).collect::<Vec<_>>(),
-        "after_restart": divergences(crib, &snapshot),
-        "files": files(crib),
-        "unreadable": unreadable(crib),
-        "upstreams": upstreams::status(crib),
-        "config": config(crib),
-        "not_enforced": toolcrib_sandbox::jail::shortfalls(),
-    })
+    let reasons =
+        || snapshot.entries().filter_map(|entry| Some((entry.name(), entry.unavailable_reason()?)));
+    let unavailable = reasons().count();
+    let named = reasons().take(ServerStatus::UNAVAILABLE_MAX);
+    ServerStatus {
+        pid: std::process::id(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        generation: snapshot.generation(),
+        tools: snapshot.entries().len() - unavailable,
+        unavailable,
+        unavailable_tools: named.map(|(name, why)| UnavailableTool::new(name, why)).collect(),
+        shadowed: snapshot.conflicts().len() + names::shadowed(crib),
+        reserved: snapshot.reserved().iter().map(|own| own.name.to_string()).collect(),
+        after_restart: divergences(crib, &snapshot),
+        files: files(crib),
+        unreadable: unreadable(crib),
+        upstreams: upstreams::status(crib),
+        config: config(crib),
+        not_enforced: toolcrib_sandbox::jail::shortfalls()
+            .iter()
+            .map(ToString::to_string)
+            .collect(),
+    }
 }
 
 /// How the last reload of the config ended.
-fn config(crib: &Toolcrib) -> Value {
-    let last = crib.live_config().last();
-    json!({"problem": last.problem, "needs_restart": last.needs_restart})
+fn config(crib: &Toolcrib) -> ConfigReport {
+    let Last { problem, needs_restart } = crib.live_config().last();
+    ConfigReport { problem, needs_restart }
 }
 
-fn files(crib: &Toolcrib) -> Vec<Value> {
+fn files(crib: &Toolcrib) -> Vec<FileReport> {
     let files = crib.manifests().map(crate::manifests::Reloader::files).unwrap_or_default();
-    let record = |file: &toolcrib_manifest::live::FileStatus| {
-        json!({
-            "file": file.path.to_string_lossy(),
-            "state": file.state.as_str(),
-            "tools": file.tools,
-            "reason": file.state.reason(),
-        })
+    let report = |file: &toolcrib_manifest::live::FileStatus| FileReport {
+        file: file.path.to_string_lossy().into_owned(),
+        state: file.state.as_str().to_owned(),
+        tools: file.tools,
+        reason: file.state.reason().map(ToString::to_string),
     };
-    files.iter().map(record).collect()
+    files.iter().map(report).collect()
 }
 
-fn unreadable(crib: &Toolcrib) -> Vec<Value> {
+fn unreadable(crib: &Toolcrib) -> Vec<UnreadableDirectory> {
     let dirs = crib.manifests().map(crate::manifests::Reloader::unreadable).unwrap_or_default();
-    let record = |(dir, reason): &(std::path::PathBuf, String)| json!({"directory": dir.to_string_lossy(), "reason": reason});
-    dirs.iter().map(record).collect()
+    let report = |(dir, reason): (std::path::PathBuf, String)| UnreadableDirectory {
+        directory: dir.to_string_lossy().into_owned(),
+        reason,
+    };
+    dirs.into_iter().map(report).collect()
 }
 
-fn divergences(crib: &Toolcrib, snapshot: &RegistrySnapshot) -> Vec<Value> {
-    let record = |own: &Divergence| {
-        json!({
-            "kind": Kind::Tool.as_str(),
-            "name": own.name.as_str(),
-            "live": own.live.as_ref().map(ToString::to_string),
-            "fresh": own.fresh.to_string(),
-        })
+fn divergences(crib: &Toolcrib, snapshot: &RegistrySnapshot) -> Vec<NameChange> {
+    let change = |own: Divergence| NameChange {
+        kind: Kind::Tool.as_str().to_owned(),
+        name: own.name.to_string(),
+        live: own.live.as_ref().map(ToString::to_string),
+        fresh: own.fresh.to_string(),
     };
-    snapshot.would_differ().iter().map(record).chain(names::divergences(crib)).collect()
+    snapshot.would_differ().into_iter().map(change).chain(names::divergences(crib)).collect()
 }
 
 impl Toolcrib {
     /// Reads the config ([`follow_config`](Self::follow_config)) and the manifests again, puts into
-    /// effect what has changed, and says what that is, as `toolcrib reload --json` has it.
+    /// effect what has changed, and says what that is.
     ///
     /// A config that cannot be used changes nothing, and fails. Must be called within a runtime, on a
     /// thread that may block.
-    pub fn reload(&self) -> Result<Value, String> {
+    pub fn reload(&self) -> Result<Reloaded, String> {
         let config = self.reload_config().map_err(|why| format!("nothing was changed: {why}"))?;
         let mut report = reload_manifests(self)?;
-        if let Some(config) = config {
-            report["config"] = json!(config);
-        }
+        report.config = config.map(|config| ConfigChanges {
+            changed: config.changed,
+            added_clients: config.added_clients,
+            removed_clients: config.removed_clients,
+            needs_restart: config.needs_restart,
+            ended_clients: config.ended_clients,
+        });
         let unmatched = self.unmatched_in_config();
         for text in &unmatched {
             tracing::warn!("the config: {text}");
         }
-        report["unmatched"] = json!(unmatched);
+        report.unmatched = unmatched;
         Ok(report)
     }
 }
 
-fn reload_manifests(crib: &Toolcrib) -> Result<Value, String> {
+fn reload_manifests(crib: &Toolcrib) -> Result<Reloaded, String> {
     let manifests = crib.manifests().ok_or("this server has no manifests")?;
     let before = crib.executor().registry().snapshot();
     let declared_before = upstreams::declared(crib);
@@ -109,26 +116,30 @@ fn reload_manifests(crib: &Toolcrib) -> Result<Value, String> {
         snapshot.entries().map(|entry| entry.name().to_owned()).collect::<Vec<_>>()
     };
     let (before, now) = (names(&before), names(&after));
-    Ok(json!({
-        "generation": after.generation(),
-        "added": now.iter().filter(|name| before.binary_search(name).is_err()).collect::<Vec<_>>(),
-        "removed": before.iter().filter(|name| now.binary_search(name).is_err()).collect::<Vec<_>>(),
-        "troubles": troubles(&report),
-        "files": files(crib),
-        "unreadable": unreadable(crib),
-        "upstreams": upstreams::status_after(crib, &declared_before),
-    }))
+    let missing = |all: &[String], from: &[String]| {
+        all.iter().filter(|name| from.binary_search(name).is_err()).cloned().collect()
+    };
+    Ok(Reloaded {
+        generation: after.generation(),
+        added: missing(&now, &before),
+        removed: missing(&before, &now),
+        troubles: troubles(&report),
+        files: files(crib),
+        unreadable: unreadable(crib),
+        upstreams: upstreams::status_after(crib, &declared_before),
+        ..Reloaded::default()
+    })
 }
 
 /// The files that cannot be used, with their errors as a compiler would show them.
-fn troubles(report: &LookReport) -> Vec<Value> {
+fn troubles(report: &LookReport) -> Vec<FileTrouble> {
     let trouble = |event: &FileEvent| match event {
         FileEvent::Stale { unit, reason, load, .. } | FileEvent::Broken { unit, reason, load } => {
-            Some(json!({
-                "file": unit.name,
-                "reason": reason,
-                "shown": load.as_ref().map(|load| load.render(false)),
-            }))
+            Some(FileTrouble {
+                file: unit.name.clone(),
+                reason: reason.clone(),
+                shown: load.as_ref().map(|load| load.render(false)),
+            })
         }
         FileEvent::Loaded { .. } | FileEvent::Removed { .. } => None,
     };
@@ -136,9 +147,8 @@ fn troubles(report: &LookReport) -> Vec<Value> {
 }
 
 /// Who owns a name here and now, who else declares it, and what a restart would change.
-pub(crate) fn name_status(crib: &Toolcrib, name: &str) -> Value {
+pub(crate) fn name_status(crib: &Toolcrib, name: &str) -> NameStatus {
     let snapshot = crib.executor().registry().snapshot();
-    let source = |source: &Source| source.to_string();
     let owner = snapshot.get(name);
     let waiting = snapshot.conflicts().iter().filter(|own| own.loser.name() == name);
     let reserved = snapshot.reserved().iter().find(|own| own.name.as_str() == name);
@@ -147,14 +157,14 @@ pub(crate) fn name_status(crib: &Toolcrib, name: &str) -> Value {
         let files = crib.manifests()?.files();
         files.into_iter().find(|file| file.path.to_string_lossy() == entry.source.unit.as_str())
     });
-    json!({
-        "name": name,
-        "owner": owner.map(|entry| source(&entry.source)),
-        "unavailable": owner.and_then(|entry| entry.unavailable_reason()),
-        "stale": file.as_ref().and_then(|file| file.state.reason()),
-        "waiting": waiting.map(|own| source(&own.loser.source)).collect::<Vec<_>>(),
-        "given_up_by": reserved.map(|own| source(&own.owner)),
-        "after_restart": restart.map(|own| source(&own.fresh)),
-        "besides": names::about(crib, name),
-    })
+    NameStatus {
+        name: name.to_owned(),
+        owner: owner.map(|entry| entry.source.to_string()),
+        unavailable: owner.and_then(|entry| entry.unavailable_reason()).map(ToString::to_string),
+        stale: file.as_ref().and_then(|file| file.state.reason()).map(ToString::to_string),
+        waiting: waiting.map(|own| own.loser.source.to_string()).collect(),
+        given_up_by: reserved.map(|own| own.owner.to_string()),
+        after_restart: restart.map(|own| own.fresh.to_string()),
+        besides: names::about(crib, name),
+    }
 }

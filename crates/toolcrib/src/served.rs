@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use toolcrib_core::run::RunStore;
 use toolcrib_core::{Executor, Toolset, TurnOptions};
+use toolcrib_http::reports::{NameStatus, Reloaded, ServerStatus};
 use toolcrib_http::{AnswerStore, Backend, Health};
 use toolcrib_manifest::live::FileStatus;
 use toolcrib_mcp::McpSessions;
@@ -72,15 +73,15 @@ impl Backend for Toolcrib {
         }
     }
 
-    fn status(&self) -> Value {
+    fn status(&self) -> ServerStatus {
         operations::status(self)
     }
 
-    fn reload(&self) -> Result<Value, String> {
+    fn reload(&self) -> Result<Reloaded, String> {
         Toolcrib::reload(self)
     }
 
-    fn name_status(&self, name: &str) -> Value {
+    fn name_status(&self, name: &str) -> NameStatus {
         operations::name_status(self, name)
     }
 

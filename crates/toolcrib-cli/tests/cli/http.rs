@@ -338,3 +338,82 @@ fn the_log_is_json_lines_where_that_is_asked_for() {
         "{lines:?}"
     );
 }
+
+/// Holds an answer against what the server's own document says of its status.
+fn assert_documented(document: &Value, line: &str, path: &str, answer: &Reply) {
+    let method = line.split(' ').next().expect("a method").to_lowercase();
+    let response = &document["paths"][path][&method]["responses"][answer.status.to_string()];
+    assert!(response.is_object(), "{line}: {} is not documented: {}", answer.status, answer.body);
+    let (_, content) =
+        response["content"].as_object().and_then(|all| all.iter().next()).expect("a body");
+    let mut schema = content["schema"].clone();
+    schema["components"] = document["components"].clone();
+    let validator = jsonschema::validator_for(&schema).expect("a schema");
+    let body = answer.json();
+    let errors: Vec<_> = validator.iter_errors(&body).map(|error| error.to_string()).collect();
+    assert!(errors.is_empty(), "{line}: {errors:#?}\n{body:#}");
+    // A schema that allows anything would prove nothing.
+    if !path.ends_with("openapi.json") && answer.status == 200 {
+        assert!(
+            !validator.is_valid(&json!({"no_such_key": 1})),
+            "{line}: the schema allows anything"
+        );
+    }
+}
+
+#[test]
+fn answers_of_a_running_server_are_as_its_document_says() {
+    let crib = crib();
+    let unavailable: String = (0..120)
+        .map(|number| {
+            format!(
+                "  - {{name: gone_{number:03}, description: Gone., run: {{argv: [no-such-program-{number}]}}}}\n"
+            )
+        })
+        .collect();
+    crib.write("gone.yaml", &format!("toolcrib: 1\ntools:\n{unavailable}"));
+    crib.write("far.yaml", "toolcrib: 1\nupstream:\n  - {name: far, command: [no-such-server]}\n");
+    let http = Http::start(&crib, "");
+    crib.write("a.yaml", TOOLS);
+    crib.write("bad.yaml", "nonsense");
+    crib.write("more.yaml", &TOOLS.replace("greet", "hail").replace("pick", "choose"));
+    let greet = json!({"arguments": {"name": "Ada"}});
+    let batch =
+        json!({"calls": [{"tool": "greet", "arguments": {"name": "Ada"}}, {"tool": "gone_001"}]});
+    let waits = json!({"calls": [{"tool": "pick"}]});
+    let none = Value::Null;
+    let document = http.ask("GET /openapi.json", None).json();
+    for (line, path, body) in [
+        ("POST /v1/reload", "/v1/reload", &none),
+        ("GET /health", "/health", &none),
+        ("GET /ready", "/ready", &none),
+        ("GET /openapi.json", "/openapi.json", &none),
+        ("GET /v1/status", "/v1/status", &none),
+        ("GET /v1/tools", "/v1/tools", &none),
+        ("GET /v1/tools/greet", "/v1/tools/{name}", &none),
+        ("GET /v1/tools/nothing", "/v1/tools/{name}", &none),
+        ("GET /v1/search?q=greet", "/v1/search", &none),
+        ("POST /v1/tools/greet/call", "/v1/tools/{name}/call", &greet),
+        ("POST /v1/tools/greet/call", "/v1/tools/{name}/call", &json!({"arguments": {}})),
+        ("POST /v1/tools/gone_001/call", "/v1/tools/{name}/call", &json!({})),
+        ("POST /v1/batch", "/v1/batch", &batch),
+        ("POST /v1/runs", "/v1/runs", &waits),
+        ("GET /v1/runs", "/v1/runs", &none),
+        ("GET /v1/approvals", "/v1/approvals", &none),
+        ("GET /v1/stats", "/v1/stats", &none),
+        ("GET /v1/audit", "/v1/audit", &none),
+        ("GET /v1/names/greet", "/v1/names/{name}", &none),
+        ("GET /v1/names/nothing", "/v1/names/{name}", &none),
+        ("POST /v1/names/greet/release", "/v1/names/{name}/release", &none),
+        ("POST /v1/tools/greet/reset", "/v1/tools/{name}/reset", &none),
+        ("POST /v1/reload", "/v1/reload", &none),
+    ] {
+        let body = Some(body).filter(|body| !body.is_null());
+        assert_documented(&document, line, path, &http.ask(line, body));
+    }
+    let status = http.ask("GET /v1/status", None).json();
+    assert_eq!(status["unavailable"], 120);
+    assert_eq!(status["unavailable_tools"].as_array().map(Vec::len), Some(100));
+    assert_eq!(status["after_restart"][0]["name"], "greet");
+    assert!(status["upstreams"][0]["state"].is_string(), "{status}");
+}

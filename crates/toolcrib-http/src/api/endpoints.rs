@@ -8,7 +8,7 @@ use schemars::{Schema, SchemaGenerator, json_schema};
 use super::{EVENTS, approvals, calls, events, health, operations, result, run_body, runs, tools};
 use crate::access::Access::{Open, With, WithOneOf};
 use crate::endpoint::{Endpoint, schema_of};
-use crate::{Right, mcp, metrics};
+use crate::{Right, mcp, metrics, reports};
 
 const OK: StatusCode = StatusCode::OK;
 const WAITS: StatusCode = StatusCode::ACCEPTED;
@@ -295,12 +295,7 @@ fn operated() -> Vec<Endpoint> {
     vec![
         Endpoint::new("get", "/v1/status", "status", observe, get(operations::status))
             .summary("Files, upstream servers, and what a restart would change")
-            .answers_as(
-                OK,
-                "application/json",
-                "As `toolcrib status --json` has it.",
-                Some(anything),
-            ),
+            .answers::<reports::ServerStatus>(OK, "How it stands."),
         Endpoint::new("get", "/v1/stats", "stats", observe, get(operations::stats))
             .summary("What has become of calls, tool by tool")
             .answers::<operations::Stats>(OK, "Counts and durations."),
@@ -318,12 +313,7 @@ fn operated() -> Vec<Endpoint> {
         )
         .summary("Who owns a name, who else declares it, and what a restart would change")
         .path_parameter("name", "The name.")
-        .answers_as(
-            OK,
-            "application/json",
-            "As an entry of `servers` in `toolcrib why NAME --json`.",
-            Some(anything),
-        ),
+        .answers::<reports::NameStatus>(OK, "What is known of the name."),
         Endpoint::new(
             "post",
             "/v1/names/{name}/release",
@@ -334,12 +324,7 @@ fn operated() -> Vec<Endpoint> {
         .summary("End the reservation of a name that its owner gave up")
         .problems([409])
         .path_parameter("name", "The name.")
-        .answers_as(
-            OK,
-            "application/json",
-            "As `toolcrib release --json` has it.",
-            Some(anything),
-        ),
+        .answers::<reports::Released>(OK, "Whether it was reserved, and who has it now."),
         Endpoint::new(
             "post",
             "/v1/tools/{name}/reset",
@@ -370,11 +355,6 @@ fn operated() -> Vec<Endpoint> {
         Endpoint::new("post", "/v1/reload", "reload", operate, post(operations::reload))
             .summary("Read the config and the declarations of tools again")
             .problems([409])
-            .answers_as(
-                OK,
-                "application/json",
-                "As `toolcrib reload --json` has it.",
-                Some(anything),
-            ),
+            .answers::<reports::Reloaded>(OK, "What has changed."),
     ]
 }

@@ -17,6 +17,7 @@ use toolcrib_core::events::EventBus;
 use toolcrib_core::run::{MemoryRuns, RunStore};
 use toolcrib_core::suspension::MemorySuspensions;
 use toolcrib_core::{Executor, Registration, Registry, RegistryBuilder, ToolFilter, Toolset};
+use toolcrib_http::reports::{Reloaded, ServerStatus};
 use toolcrib_http::{
     AnswerLimits, AnswerStore, Backend, ClientConfig, HttpError, HttpServer, MemoryAnswers,
     ServerConfig, ServerSettings, Token,
@@ -129,11 +130,11 @@ impl Backend for Crib {
         Some(Arc::clone(&self.answers) as _)
     }
 
-    fn status(&self) -> Value {
-        json!({"files": ["a.yaml"]})
+    fn status(&self) -> ServerStatus {
+        ServerStatus { reserved: vec!["a".to_owned()], ..ServerStatus::default() }
     }
 
-    fn reload(&self) -> Result<Value, String> {
+    fn reload(&self) -> Result<Reloaded, String> {
         Err("nothing was changed: a.yaml is broken".to_owned())
     }
 

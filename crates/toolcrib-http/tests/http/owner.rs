@@ -26,7 +26,7 @@ async fn the_owner_has_every_right_without_a_token() {
     let serving = tokio::spawn(server.serve(async move { drop(stopped.await) }));
 
     let owner = OwnerClient::new(&path);
-    assert_eq!(owner.get("/v1/status").await.unwrap(), json!({"files": ["a.yaml"]}));
+    assert_eq!(owner.get("/v1/status").await.unwrap()["reserved"], json!(["a"]));
     let called = owner.post("/v1/tools/echo/call", Some(&json!({"arguments": {"x": 1}}))).await;
     assert_eq!(called.unwrap()["data"], json!({"x": 1}));
     let status = owner.get("/v1/names/echo").await.unwrap();

@@ -1,6 +1,6 @@
 //! What a server answers of names that are no tools'.
 
-use serde_json::{Value, json};
+use toolcrib_http::reports::{NameChange, OtherDeclaration};
 
 use crate::Toolcrib;
 use crate::names::{DeclaredName, Withheld};
@@ -11,35 +11,37 @@ pub(super) fn shadowed(crib: &Toolcrib) -> usize {
 }
 
 /// Those that a restart would give to another file.
-pub(super) fn divergences(crib: &Toolcrib) -> Vec<Value> {
-    let record = |one: &DeclaredName| {
-        let fresh = one.after_restart.as_ref()?;
-        Some(json!({
-            "kind": one.kind.as_str(),
-            "name": one.name,
-            "live": one.source.to_string(),
-            "fresh": fresh.to_string(),
-        }))
+pub(super) fn divergences(crib: &Toolcrib) -> Vec<NameChange> {
+    let change = |one: DeclaredName| {
+        let fresh = one.after_restart.as_ref()?.to_string();
+        Some(NameChange {
+            kind: one.kind.as_str().to_owned(),
+            live: Some(one.source.to_string()),
+            name: one.name,
+            fresh,
+        })
     };
-    crib.declared_names().iter().filter_map(record).collect()
+    crib.declared_names().into_iter().filter_map(change).collect()
 }
 
 /// All that declare the name.
-pub(super) fn about(crib: &Toolcrib, name: &str) -> Vec<Value> {
+pub(super) fn about(crib: &Toolcrib, name: &str) -> Vec<OtherDeclaration> {
     let names = crib.declared_names().into_iter().filter(|one| one.name == name);
-    names.map(|one| record(&one)).collect()
+    names.map(|one| declaration(&one)).collect()
 }
 
-fn record(one: &DeclaredName) -> Value {
-    let mut record = json!({"kind": one.kind.as_str(), "declared_by": one.source.to_string()});
+fn declaration(one: &DeclaredName) -> OtherDeclaration {
+    let mut declaration = OtherDeclaration {
+        kind: one.kind.as_str().to_owned(),
+        declared_by: one.source.to_string(),
+        after_restart: one.after_restart.as_ref().map(ToString::to_string),
+        ..OtherDeclaration::default()
+    };
     match &one.withheld {
-        Some(Withheld::Blocked(reason)) => record["blocked"] = json!(reason),
-        Some(Withheld::Untrusted(reason)) => record["untrusted"] = json!(reason),
-        Some(Withheld::Shadowed(by)) => record["kept_by"] = json!(by.to_string()),
+        Some(Withheld::Blocked(reason)) => declaration.blocked = Some(reason.clone()),
+        Some(Withheld::Untrusted(reason)) => declaration.untrusted = Some(reason.clone()),
+        Some(Withheld::Shadowed(by)) => declaration.kept_by = Some(by.to_string()),
         None => {}
     }
-    if let Some(fresh) = &one.after_restart {
-        record["after_restart"] = json!(fresh.to_string());
-    }
-    record
+    declaration
 }

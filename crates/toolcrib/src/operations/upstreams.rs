@@ -1,8 +1,8 @@
 //! What a server answers of the MCP servers behind it.
 
-use serde_json::{Value, json};
 use tokio::runtime::Handle;
-use toolcrib_mcp::upstream::{Upstream, UpstreamStatus};
+use toolcrib_http::reports::UpstreamReport;
+use toolcrib_mcp::upstream::{Upstream, UpstreamState, UpstreamStatus};
 
 use crate::Toolcrib;
 
@@ -12,13 +12,29 @@ pub(super) fn declared(crib: &Toolcrib) -> Vec<Upstream> {
 }
 
 /// How it stands with each.
-pub(super) fn status(crib: &Toolcrib) -> Value {
-    crib.upstreams().status().iter().map(UpstreamStatus::to_value).collect()
+pub(super) fn status(crib: &Toolcrib) -> Vec<UpstreamReport> {
+    crib.upstreams().status().into_iter().map(report).collect()
+}
+
+fn report(status: UpstreamStatus) -> UpstreamReport {
+    let mut report = UpstreamReport {
+        name: status.name,
+        state: Some(status.state.as_str().to_owned()),
+        tools: Some(status.tools),
+        disabled: Some(status.disabled),
+        ..UpstreamReport::default()
+    };
+    if let UpstreamState::Down { reason, detail, retry } = status.state {
+        report.reason = Some(reason);
+        report.detail = detail;
+        report.retry_seconds = retry.map(|retry| retry.as_secs_f64());
+    }
+    report
 }
 
 /// How it stands with each after a reload, and as `change` what that has made of it: `added`,
 /// `reconnected`, `updated` without another connection, or `removed`.
-pub(super) fn status_after(crib: &Toolcrib, before: &[Upstream]) -> Value {
+pub(super) fn status_after(crib: &Toolcrib, before: &[Upstream]) -> Vec<UpstreamReport> {
     let now = crib.declared_upstreams();
     if now != before {
         // Nobody is waited for: whoever is new is being connected to when this returns.
@@ -32,13 +48,16 @@ pub(super) fn status_after(crib: &Toolcrib, before: &[Upstream]) -> Value {
         (Some(one), Some(other)) if one != other => Some("updated"),
         _ => None,
     };
-    let mut records: Vec<Value> = Vec::new();
-    for status in crib.upstreams().status() {
-        let mut record = status.to_value();
-        record["change"] = changed(&status.name).into();
-        records.push(record);
-    }
+    let changed = |status: UpstreamStatus| {
+        let change = changed(&status.name).map(str::to_owned);
+        UpstreamReport { change, ..report(status) }
+    };
+    let removed = |one: &Upstream| UpstreamReport {
+        name: one.name().to_owned(),
+        change: Some("removed".to_owned()),
+        ..UpstreamReport::default()
+    };
+    let there = crib.upstreams().status().into_iter().map(changed);
     let gone = before.iter().filter(|one| of(&now, one.name()).is_none());
-    records.extend(gone.map(|one| json!({"name": one.name(), "change": "removed"})));
-    records.into()
+    there.chain(gone.map(removed)).collect()
 }

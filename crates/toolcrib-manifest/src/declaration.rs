@@ -127,6 +127,10 @@ pub struct CommandSpec {
     /// The working directory; the workspace root without.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<PathBuf>,
+    /// Why a value of a call may choose a program, be run, or name an option in the argument vector:
+    /// the author's word for it. Without one no value can.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unsafe_argv: Option<String>,
     /// Bytes of each output stream that are kept. Default 64 KiB.
     pub capture_bytes: usize,
 }

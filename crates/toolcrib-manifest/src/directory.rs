@@ -13,7 +13,7 @@ use toolcrib_tool::ToolDefinition;
 use crate::declaration::{Declaration, UpstreamDeclaration};
 use crate::diagnostic::Diagnostic;
 use crate::document::FILE_MAX_BYTES;
-use crate::lint::{Remark, lint_str};
+use crate::lint::{Known, Remark, lint_with};
 use crate::live::{Digest, Seen, Stamp, observe};
 use crate::manifest::{Loaded, load_str};
 use crate::source::{Span, without_bom};
@@ -150,7 +150,7 @@ pub fn load_dirs(paths: &[PathBuf]) -> DirectoryLoad {
     load_paths(paths, &load_str)
 }
 
-/// Looks through directories and single files as [`lint_str`] does.
+/// Looks through directories and single files as [`lint_str`](crate::lint_str) does.
 ///
 /// Directories and files are taken in the order they are given; what counts in a directory is what
 /// [`load_dirs`] takes.
@@ -158,7 +158,16 @@ pub fn lint_paths(
     paths: &[PathBuf],
     remarks: &(dyn Fn(&ToolDefinition) -> Vec<Remark> + Sync),
 ) -> DirectoryLoad {
-    load_paths(paths, &|file, text| lint_str(file, text, remarks))
+    lint_paths_with(paths, &Known::default(), remarks)
+}
+
+/// The same with what is known beside the files, as [`lint_with`] does.
+pub fn lint_paths_with(
+    paths: &[PathBuf],
+    known: &Known,
+    remarks: &(dyn Fn(&ToolDefinition) -> Vec<Remark> + Sync),
+) -> DirectoryLoad {
+    load_paths(paths, &|file, text| lint_with(file, text, known, remarks))
 }
 
 fn load_paths(paths: &[PathBuf], read: &(dyn Fn(&str, &str) -> Loaded + Sync)) -> DirectoryLoad {

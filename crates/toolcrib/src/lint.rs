@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use toolcrib_core::Conflict;
-use toolcrib_manifest::directory::{DirectoryLoad, catalogue, lint_paths};
+use toolcrib_manifest::directory::{DirectoryLoad, catalogue, lint_paths_with};
 #[cfg(feature = "mcp")]
 use toolcrib_manifest::lock::Kind;
 use toolcrib_manifest::lock::LockMode;
-use toolcrib_manifest::{Diagnostic, Place, Remark, Severity};
+use toolcrib_manifest::{Diagnostic, Known, Place, Remark, Severity};
 use toolcrib_runners::{
     Secrets, Word, pin_files, prompt_word, resource_word, tool_word, upstream_word,
 };
@@ -39,15 +39,17 @@ pub struct Checked {
 }
 
 /// Looks through the manifests of directories and single files, in the order that decides names; of
-/// the names of built-in tools, those that `config` offers are taken. Nothing is started, and whether
-/// programs exist is not looked at. `restated` is that of [`provider_remarks`].
+/// the names of built-in tools, those that `config` offers are taken. Nothing is started; programs are
+/// looked for on the `PATH`, scripts beside their manifests. `restated` is that of [`provider_remarks`].
 ///
 /// The catalogue of a directory, its folder `available`, is looked through too. Its tools are not loaded,
 /// so they take no names, and need no word yet.
 ///
 /// Fails if a linked-in tool's own definition is wrong.
 pub fn check(paths: &[PathBuf], config: &Config, restated: bool) -> Result<Checked, BuildError> {
-    let mut files = lint_paths(paths, &|definition| provider_remarks(definition, restated));
+    let known = known(config);
+    let remarks = |definition: &ToolDefinition| provider_remarks(definition, restated);
+    let mut files = lint_paths_with(paths, &known, &remarks);
     // Only names matter here: no body is made.
     let names = files.declarations().map(|declaration| {
         let origin = declaration.origin.clone();
@@ -89,13 +91,41 @@ pub fn check(paths: &[PathBuf], config: &Config, restated: bool) -> Result<Check
     let catalogues = paths.iter().filter_map(|path| catalogue(path));
     let catalogues: Vec<PathBuf> =
         catalogues.filter(|folder| !files.paths().contains(folder)).collect();
-    files.append(lint_paths(&catalogues, &|definition| provider_remarks(definition, restated)));
+    // What is in a catalogue is for other machines and other configs.
+    files.append(lint_paths_with(&catalogues, &Known::default().files(true), &remarks));
     Ok(Checked {
         files,
         shadowed,
         #[cfg(feature = "mcp")]
         shadowed_names,
     })
+}
+
+/// What the config and this machine say about what manifests refer to.
+fn known(config: &Config) -> Known {
+    let mut known = Known::default().files(true);
+    if let Some(longest) = config.executor.max_timeout.0 {
+        known = known.max_timeout(longest);
+    }
+    if let Some(path) = std::env::var_os("PATH") {
+        known = known.programs(path);
+    }
+    match secret_names(config) {
+        Some(names) => known.secrets(names),
+        None => known,
+    }
+}
+
+/// The names of the secrets that the config has; `None` if it names no source of secrets, or a folder
+/// that cannot be read here.
+fn secret_names(config: &Config) -> Option<Vec<String>> {
+    let mut names: Vec<String> = config.secrets.keys().cloned().collect();
+    let systemd = std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from);
+    for folder in config.secret_folders.iter().chain(&systemd) {
+        let files = std::fs::read_dir(folder).ok()?.flatten();
+        names.extend(files.filter_map(|file| file.file_name().into_string().ok()));
+    }
+    (!names.is_empty()).then_some(names)
 }
 
 /// What the name of a kind is called, and what a taken one means.

@@ -124,6 +124,11 @@ pub(super) const ERRORS: &[Code] = &[
         "Write the text of the shell, or put a long one into a file and name it with `script`.",
     ),
     error(
+        "bad-unsafe-argv",
+        "An `unsafe_argv` without a reason.",
+        "Say why the value is harmless where it stands; `list` and `show` print it.",
+    ),
+    error(
         "bad-uri",
         "An address of a resource that is none, or whose variables are none.",
         "Write an address as `notes://today`, one with variables as `notes://{day}`.",
@@ -157,6 +162,11 @@ pub(super) const ERRORS: &[Code] = &[
         "dangerous-env",
         "A model's value in a variable that decides what a program loads or runs.",
         "Hand the value over as an argument, on standard input, or in a variable with a name of your own.",
+    ),
+    error(
+        "dangling-option",
+        "An option that would be left without its value where an optional argument is absent.",
+        "Add both together: `{if: name, then: [\"--option\", \"${args.name}\"]}`.",
     ),
     error(
         "duplicate-key",
@@ -287,6 +297,11 @@ pub(super) const ERRORS: &[Code] = &[
         "nothing-required",
         "A confinement that is required of a profile that has none.",
         "Choose a profile that confines, or take `require` out.",
+    ),
+    error(
+        "option-from-value",
+        "An option whose name comes from a value of the call.",
+        "List the options in an `enum`, or write the option and give it the value behind `=` or as an entry of its own.",
     ),
     error(
         "optional-in-path",
@@ -433,6 +448,11 @@ pub(super) const ERRORS: &[Code] = &[
         "unrepeatable-tool",
         "Another try of a tool whose call may have had its effect.",
         "Take `retry` out, or annotate the tool as idempotent, if it is.",
+    ),
+    error(
+        "unsafe-argument",
+        "A value that a program would take for a setting or an action of its own, which can name a program.",
+        "Say in the schema what it may be, with an `enum` or a pattern of plain characters; `unsafe_argv: \"reason\"` insists.",
     ),
     error(
         "value-chosen-host",

@@ -4,6 +4,11 @@ use super::{Code, hint, warning};
 
 pub(super) const REMARKS: &[Code] = &[
     warning(
+        "capped-timeout",
+        "A `timeout` that is longer than the config lets any call take.",
+        "Write at most `executor.max_timeout` of the config, or raise that.",
+    ),
+    warning(
         "contradicting-annotations",
         "Annotations of which one says the opposite of the other.",
         "Keep the annotation that is true.",
@@ -17,6 +22,11 @@ pub(super) const REMARKS: &[Code] = &[
         "evaluated-variable",
         "A value that a shell runs as code. An error where it is a model's.",
         "Quote the variable, and keep it out of `eval`, arithmetic and command texts.",
+    ),
+    warning(
+        "folded-script",
+        "A text of a shell whose lines YAML joins to one.",
+        "Write `text: |`, which keeps the lines.",
     ),
     warning(
         "hidden-character",
@@ -34,6 +44,11 @@ pub(super) const REMARKS: &[Code] = &[
         "Take the grant out, or choose another profile than `trusted`.",
     ),
     warning(
+        "idle-unsafe-argv",
+        "An `unsafe_argv` where no value chooses a program or is run.",
+        "Take it out: nothing here needs it.",
+    ),
+    warning(
         "literal-secret",
         "A secret that is written into the file.",
         "Name it in `secrets` of the config and refer to it as `${secret.name}`; then change the secret.",
@@ -43,6 +58,26 @@ pub(super) const REMARKS: &[Code] = &[
         "A description of which not every provider shows the end.",
         "Say the most important first, and leave out what the schema says already.",
     ),
+    hint(
+        "missing-program",
+        "A program that is not on the `PATH` of the machine that checks.",
+        "Install it where the server runs, or correct its name.",
+    ),
+    warning(
+        "missing-script",
+        "A script, or a file of a worker, that is not there.",
+        "Put it beside the manifest, or correct its name.",
+    ),
+    warning(
+        "needs-home",
+        "A program that looks for its settings in the home directory, where its HOME is a scratch folder.",
+        "Pass HOME on and grant the folder, or name the settings in a variable.",
+    ),
+    warning(
+        "needs-network",
+        "A program that needs the network under a profile that has none.",
+        "Add `sandbox: {profile: workspace+net}`.",
+    ),
     warning(
         "needs-trust",
         "A tool or MCP server with profile `trusted`, or with grants that reach the home folder or \
@@ -50,6 +85,16 @@ pub(super) const REMARKS: &[Code] = &[
          workspace, that the operator does not vouch for.",
         "Name it in `manifests.trusted`, run `toolcrib trust`, or give it a narrower profile and grants; \
          move the file of a resource beside the manifest.",
+    ),
+    warning(
+        "needs-trusted",
+        "A program that needs the services or rights of the machine under a confined profile.",
+        "Add `sandbox: {profile: trusted}`, which needs the word of the operator.",
+    ),
+    hint(
+        "no-end-of-options",
+        "A free text where a program may take it for an option.",
+        "Put `\"--\"` before it.",
     ),
     warning(
         "no-guard",
@@ -92,6 +137,11 @@ pub(super) const REMARKS: &[Code] = &[
         "Rename it, set a `namespace`, or take one of the two out.",
     ),
     warning(
+        "shell-syntax",
+        "What only a shell would understand, where there is none.",
+        "Write what is meant, or a text for a shell: `run: {shell: sh, text: …, vars: {…}}`.",
+    ),
+    warning(
         "short-description",
         "A description that does not say what the tool does and when to use it.",
         "Say what the tool does, when to use it and what it does not do.",
@@ -125,6 +175,11 @@ pub(super) const REMARKS: &[Code] = &[
         "unknown-keyword",
         "A keyword that JSON Schema does not have.",
         "Correct the keyword's name: what JSON Schema does not know is not checked.",
+    ),
+    warning(
+        "unknown-secret",
+        "A secret that the config does not have.",
+        "Correct the name, or add the secret to the config.",
     ),
     warning(
         "unquoted-variable",

@@ -1,9 +1,11 @@
 //! What `check` says beyond what keeps a file from loading: what is probably not meant, what could
 //! be better, and what others would make of it.
 
+mod confinement;
 mod hidden;
 mod known;
 mod schemas;
+mod shell;
 mod tools;
 mod words;
 
@@ -12,7 +14,7 @@ use toolcrib_tool::ToolDefinition;
 use crate::declaration::Declaration;
 use crate::diagnostic::{Diagnostic, Findings, Severity};
 use crate::document::{Entry, Node, NodeValue};
-use crate::manifest::{Loaded, load_and};
+use crate::manifest::{Loaded, load_and, look};
 use crate::source::{Lines, Span, first_line, without_bom};
 
 pub use known::Known;
@@ -70,14 +72,20 @@ pub fn lint_with(
     known: &Known,
     remarks: &dyn Fn(&ToolDefinition) -> Vec<Remark>,
 ) -> Loaded {
-    let _ = known;
     load_and(file, Findings::new(without_bom(text)), |root, declarations, findings| {
         hidden::check_text(findings);
+        known.check(file, root, findings);
+        for server in root.entry("upstream").map(|list| list.node.items()).unwrap_or_default() {
+            shell::check_upstream(server, findings);
+        }
         let lines = Lines::new(findings.text);
         let mut declarations = declarations.iter();
         for tool in root.entry("tools").map(|tools| tools.node.items()).unwrap_or_default() {
             words::check(tool, findings);
             tools::check(tool, findings);
+            look(tool, findings);
+            shell::check(tool, findings);
+            confinement::check(tool, findings);
             for schema in ["input", "output_schema"].iter().filter_map(|key| tool.entry(key)) {
                 schemas::check(&schema.node, findings);
             }

@@ -1,6 +1,8 @@
 //! Argument vectors: entries, and what a model's value must never become.
 
 use super::scope::Scope;
+use super::options::{self, Sure};
+use super::programs::{self, Read};
 use super::{keys, scripts};
 use crate::declaration::ArgvEntry;
 use crate::diagnostic::{Diagnostic, Findings};
@@ -34,6 +36,8 @@ pub(super) struct Argv {
     pub(super) entries: Option<Vec<ArgvEntry>>,
     /// Whether what is read on standard input is run as a program.
     pub(super) program_from_stdin: bool,
+    /// Values that would choose a program, be run, or name an option, unless the author insists.
+    pub(super) unsafe_values: Vec<Diagnostic>,
 }
 
 /// Reads and checks an argument vector.
@@ -46,8 +50,58 @@ pub(super) fn read(
     let mut words = Vec::new();
     let entries = entries(list, scope, &mut words, findings);
     check_program(list, place, &words, findings);
-    let program_from_stdin = scripts::check(&words, findings);
-    Argv { entries, program_from_stdin }
+    let read = programs::read(&words, scope);
+    let mut unsafe_values = Vec::new();
+    let program_from_stdin = scripts::check(&words, &read, &mut unsafe_values) || read.runs_stdin;
+    for (sure, found) in options::dangling(list, &words, &read, scope) {
+        if sure == Sure::Yes {
+            findings.add(found);
+        }
+    }
+    unsafe_values.extend(read.unsafe_values);
+    unsafe_values.extend(options::names_from_values(&words, scope));
+    Argv { entries, program_from_stdin, unsafe_values }
+}
+
+/// A program that a tool starts, with its literal arguments.
+pub(crate) struct Started {
+    pub(crate) name: String,
+    pub(crate) span: Span,
+    pub(crate) arguments: Vec<String>,
+}
+
+/// The programs that a tool or another MCP server starts, wrappers included.
+pub(crate) fn started(list: &Node, findings: &Findings<'_>) -> Vec<Started> {
+    let mut said = Findings::new(findings.text);
+    let mut scope = Scope::default();
+    let mut words = Vec::new();
+    entries(list, &mut scope, &mut words, &mut said);
+    let read = programs::read(&words, &scope);
+    let all = read.started.iter().map(|(at, name)| Started {
+        name: programs::base_name(name).to_owned(),
+        span: words[*at].node.span.clone(),
+        arguments: words[at + 1..].iter().filter_map(Word::literal).map(str::to_owned).collect(),
+    });
+    all.collect()
+}
+
+/// What is probably not meant in an argument vector, and what could be better, to be said by whoever
+/// looks closer than loading does.
+pub(crate) fn look(tool: &Node, findings: &mut Findings<'_>) {
+    let list = tool.entry("run").and_then(|run| run.node.entry("argv"));
+    let Some(list) = list.map(|entry| &entry.node) else { return };
+    let mut scope = Scope::default();
+    if let Some(input) = tool.entry("input") {
+        scope.declare(&input.node);
+    }
+    // What is wrong with the entries has been said.
+    let mut said = Findings::new(findings.text);
+    let mut words = Vec::new();
+    entries(list, &mut scope, &mut words, &mut said);
+    let read = programs::read(&words, &scope);
+    let dangling = options::dangling(list, &words, &read, &scope).into_iter();
+    findings.add_all(dangling.filter(|(sure, _)| *sure == Sure::No).map(|(_, found)| found));
+    findings.add_all(options::unended(list, &words, &read, &scope));
 }
 
 /// Reads the arguments of a program that is named elsewhere.
@@ -55,11 +109,18 @@ pub(super) fn arguments(
     list: &Node,
     scope: &mut Scope,
     findings: &mut Findings<'_>,
-) -> Option<Vec<ArgvEntry>> {
+) -> Argv {
     let mut words = Vec::new();
     let entries = entries(list, scope, &mut words, findings);
-    scripts::check(&words, findings);
-    entries
+    let mut unsafe_values = Vec::new();
+    scripts::check(&words, &Read::default(), &mut unsafe_values);
+    unsafe_values.extend(options::names_from_values(&words, scope));
+    for (sure, found) in options::dangling(list, &words, &Read::default(), scope) {
+        if sure == Sure::Yes {
+            findings.add(found);
+        }
+    }
+    Argv { entries, program_from_stdin: false, unsafe_values }
 }
 
 /// Reads entries, and every argument in them as a word.

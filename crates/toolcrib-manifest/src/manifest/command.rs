@@ -39,15 +39,19 @@ pub(super) fn read(
     }
     let mut script = None;
     let mut program_from_stdin = false;
+    let mut unsafe_values = Vec::new();
     let mut variables = BTreeMap::new();
     let argv = match way {
         "argv" => fields.entry("argv").and_then(|argv| {
             let argv = argv::read(&argv.node, &argv.key_span, scope, findings);
             program_from_stdin = argv.program_from_stdin;
+            unsafe_values.extend(argv.unsafe_values);
             argv.entries
         }),
         "script" => {
-            script_run::script(&fields, beside.folder, scope, findings).map(|(file, argv)| {
+            let read =
+                script_run::script(&fields, beside.folder, scope, &mut unsafe_values, findings);
+            read.map(|(file, argv)| {
                 script = Some(file);
                 argv
             })
@@ -60,10 +64,11 @@ pub(super) fn read(
     let stdin = fields.node("stdin").and_then(|node| {
         let template = scope.template(node, findings)?;
         if let Some(reference) = template.references().next().filter(|_| program_from_stdin) {
-            findings.add(scripts::spliced(reference, &node.span));
+            unsafe_values.push(scripts::spliced(reference, &node.span));
         }
         Some(template)
     });
+    let unsafe_argv = insisted(&fields, unsafe_values, findings);
     let mut env = environment(&fields, scope, findings);
     env.extend(variables);
     let pass_env = pass_env(&fields, findings);
@@ -78,8 +83,35 @@ pub(super) fn read(
         ok_exit,
         retry_exit,
         cwd: beside.cwd.and_then(|cwd| cwd.node.as_str()).map(PathBuf::from),
+        unsafe_argv,
         capture_bytes: beside.capture_bytes,
     }))
+}
+
+/// The reason for which values may stand where they choose a program, are run or name an option. Without
+/// one each such value is an error.
+fn insisted(
+    fields: &Fields<'_>,
+    unsafe_values: Vec<Diagnostic>,
+    findings: &mut Findings<'_>,
+) -> Option<String> {
+    let Some(node) = fields.node("unsafe_argv") else {
+        findings.add_all(unsafe_values);
+        return None;
+    };
+    let reason = node.as_str().unwrap_or_default().trim();
+    if reason.is_empty() {
+        let message = "`unsafe_argv` needs a reason: it is shown wherever the tool is listed";
+        findings.add(
+            Diagnostic::error("bad-unsafe-argv", &node.span, message)
+                .help("say why the value is harmless: unsafe_argv: only our own jobs send it"),
+        );
+    } else if unsafe_values.is_empty() {
+        let message = "nothing here needs `unsafe_argv`: no value chooses a program or is run";
+        findings
+            .add(Diagnostic::warning("idle-unsafe-argv", &node.span, message).help("remove it"));
+    }
+    Some(reason.to_owned()).filter(|reason| !reason.is_empty())
 }
 
 /// Which of the four ways it is; says what does not go with it.

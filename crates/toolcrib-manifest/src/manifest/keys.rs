@@ -277,6 +277,7 @@ pub(super) const RUN: Keys = Keys {
         optional("protocol", Choice(&["jsonl"])),
         optional("idle", Duration),
         optional("max_calls", Integer),
+        optional("unsafe_argv", Text),
     ],
     instead: &[
         ("command", "the program and its arguments are one list: `argv: [program, argument]`"),
@@ -291,8 +292,8 @@ pub(super) const RUN: Keys = Keys {
 
 /// The four ways to say what runs, and the other keys of `run` that go with each.
 pub(super) const WAYS: [(&str, &[&str]); 4] = [
-    ("argv", &["stdin", "env", "pass_env", "ok_exit", "retry_exit"]),
-    ("script", &["args", "stdin", "env", "pass_env", "ok_exit", "retry_exit"]),
+    ("argv", &["stdin", "env", "pass_env", "ok_exit", "retry_exit", "unsafe_argv"]),
+    ("script", &["args", "stdin", "env", "pass_env", "ok_exit", "retry_exit", "unsafe_argv"]),
     ("shell", &["text", "vars", "stdin", "env", "pass_env", "ok_exit", "retry_exit"]),
     ("worker", &["protocol", "idle", "max_calls", "env", "pass_env"]),
 ];

@@ -14,13 +14,16 @@ mod keys;
 mod kind;
 mod limits;
 mod offering;
+mod options;
 mod pattern;
 mod policies;
+pub(crate) mod programs;
 mod sandbox;
 mod schema;
 mod scope;
 mod script_run;
 mod scripts;
+mod shape;
 mod shell_text;
 mod tool;
 mod upstream;
@@ -29,6 +32,7 @@ mod worker;
 
 use std::collections::HashMap;
 
+pub(crate) use self::argv::{Started, look, started};
 pub(crate) use self::schema::subschemas;
 
 pub use self::json_schema::manifest_schema;

@@ -4,8 +4,9 @@ mod slips;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::shape::{self, Shape};
 use crate::diagnostic::{Diagnostic, Findings, meant};
-use crate::document::{Node, NodeValue};
+use crate::document::{Entry, Node, NodeValue};
 use crate::source::Span;
 use crate::template::{Reference, Template};
 
@@ -22,6 +23,12 @@ pub(super) struct Argument {
     pub(super) list: Option<bool>,
     /// Whether its schema says that it is a number, or one of a few.
     pub(super) number: bool,
+    /// What its values can be.
+    pub(super) shape: Shape,
+    /// Whether a text among its values can begin with `-`.
+    pub(super) dash: bool,
+    /// Whether a call can be without it: it is not required and has no default.
+    pub(super) optional: bool,
 }
 
 /// The names of one tool.
@@ -63,6 +70,9 @@ impl Scope {
                             span: property.key_span.clone(),
                             list: is_list(&property.node),
                             number: is_number(&property.node),
+                            shape: Shape::of(&property.node),
+                            dash: shape::can_begin_with_dash(&property.node),
+                            optional: is_optional(schema, property),
                         });
                     }
                 }
@@ -204,6 +214,14 @@ fn is_list(schema: &Node) -> Option<bool> {
         NodeValue::Sequence(names) => Some(names.iter().any(|name| name.as_str() == Some("array"))),
         _ => None,
     }
+}
+
+/// Whether a call can be without a property of an object schema.
+fn is_optional(schema: &Node, property: &Entry) -> bool {
+    let required = schema.entry("required").map(|entry| entry.node.items()).unwrap_or_default();
+    let default = property.node.entry("default").map(|entry| &entry.node.value);
+    !required.iter().any(|name| name.as_str() == Some(&property.key))
+        && default.is_none_or(|default| *default == NodeValue::Null)
 }
 
 fn is_number(schema: &Node) -> bool {

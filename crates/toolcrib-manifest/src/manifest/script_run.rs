@@ -27,10 +27,15 @@ pub(super) fn script(
     fields: &Fields<'_>,
     folder: &Path,
     scope: &mut Scope,
+    unsafe_values: &mut Vec<Diagnostic>,
     findings: &mut Findings<'_>,
 ) -> Option<(ScriptFile, Vec<ArgvEntry>)> {
     let args = match fields.node("args") {
-        Some(list) => argv::arguments(list, scope, findings),
+        Some(list) => {
+            let argv = argv::arguments(list, scope, findings);
+            unsafe_values.extend(argv.unsafe_values);
+            argv.entries
+        }
         None => Some(Vec::new()),
     };
     let node = fields.node("script")?;

@@ -1,7 +1,8 @@
 //! Programs that run a text as a program: no value is ever spliced into that text.
 
 use super::argv::Word;
-use crate::diagnostic::{Diagnostic, Findings};
+use super::programs::{self, Read};
+use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 use crate::template::{Piece, Reference};
 
@@ -36,20 +37,38 @@ const INTERPRETERS: [Interpreter; 9] = [
 
 /// Checks every interpreter of an argument vector, wrapped ones included. Returns whether one of
 /// them reads its program from standard input.
-pub(super) fn check(words: &[Word<'_>], findings: &mut Findings<'_>) -> bool {
+pub(super) fn check(words: &[Word<'_>], read: &Read<'_>, found: &mut Vec<Diagnostic>) -> bool {
     let mut from_stdin = false;
-    for (at, word) in words.iter().enumerate() {
+    let is_program = |at: usize| read.started.iter().any(|(program, _)| *program == at);
+    // A program that starts no other has no interpreter among its arguments; of others nobody knows.
+    let plain = words.first().and_then(Word::literal).is_some_and(programs::starts_nothing);
+    for (at, word) in words.iter().enumerate().filter(|(at, _)| !plain || is_program(*at)) {
         let Some((name, interpreter)) = word.literal().and_then(Interpreter::find) else {
             continue;
         };
         match interpreter.program(name, &words[at + 1..]) {
             Program::Text(script) => {
                 if let Some(reference) = script.template.references().next() {
-                    findings.add(spliced(reference, &script.node.span));
+                    found.push(spliced_into(name, reference, &script.node.span));
                 }
             }
             Program::Stdin => from_stdin = true,
-            Program::File => {}
+            Program::File(file) if is_program(at) => {
+                let mut chosen = file.into_iter().flat_map(|word| word.template.references());
+                if let (Some(file), Some(reference)) =
+                    (file, chosen.find(|found| matches!(found, Reference::Arg(_))))
+                {
+                    let message = format!(
+                        "{reference} would choose the file that `{name}` runs: a model must not"
+                    );
+                    let help = "name the file; for a choice among several, declare one tool for each";
+                    found.push(
+                        Diagnostic::error("model-chosen-program", &file.node.span, message)
+                            .help(help),
+                    );
+                }
+            }
+            Program::File(_) => {}
         }
     }
     from_stdin
@@ -66,11 +85,31 @@ pub(super) fn spliced(reference: &Reference, place: &Span) -> Diagnostic {
     )
 }
 
+/// The diagnostic for a value inside the text that an interpreter runs.
+fn spliced_into(interpreter: &str, reference: &Reference, place: &Span) -> Diagnostic {
+    let found = spliced(reference, place);
+    match interpreter {
+        "perl" => found.help(
+            "pass it as an argument after the text and read it from `@ARGV`: argv: [perl, -e, \
+             'print lc shift @ARGV', \"${args.text}\"]",
+        ),
+        "python" | "pypy" => found.help(
+            "pass it as an argument after the text and read it from `sys.argv`: argv: [python3, -c, \
+             'import sys; print(sys.argv[1].lower())', \"${args.text}\"]",
+        ),
+        "node" | "bun" => found.help(
+            "pass it as an argument after the text and read it from `process.argv`: argv: [node, -e, \
+             'console.log(process.argv[1])', \"--\", \"${args.text}\"]",
+        ),
+        _ => found,
+    }
+}
+
 /// Where an interpreter finds the program it runs.
 enum Program<'w, 'n> {
     Text(&'w Word<'n>),
-    /// In a file.
-    File,
+    /// In the file that a word names, if one does.
+    File(Option<&'w Word<'n>>),
     Stdin,
 }
 
@@ -98,20 +137,20 @@ impl Interpreter {
                     at += 1;
                     continue;
                 }
-                return Program::File;
+                return Program::File(Some(word));
             };
             if !su && (text == "-" || text == "-s") {
                 return Program::Stdin;
             } else if self.text_follows(text) {
                 let mut rest = words[at + 1..].iter();
                 let script = rest.find(|word| !word.literal().is_some_and(is_option));
-                return script.map_or(Program::File, Program::Text);
+                return script.map_or(Program::File(None), Program::Text);
             } else if self.value_follows(text) {
                 at += 2;
             } else if is_option(text) || su {
                 at += 1;
             } else {
-                return Program::File;
+                return Program::File(Some(word));
             }
         }
         Program::Stdin

@@ -36,7 +36,7 @@ fn full() -> Value {
         },
         "run": {
             "argv": [
-                "kubectl", "--tail=${args.lines}", {"if": "previous", "then": ["--previous"]},
+                "kubectl", "logs", "--tail=${args.lines}", {"if": "previous", "then": ["--previous"]},
                 {"each": "names"}, "--", "${args.pod}",
             ],
             "stdin": "${args.note}",
@@ -75,9 +75,9 @@ fn edits() -> Vec<(&'static str, Value)> {
         ("/context/cluster/enum", json!(["dev", "stage", "prod"])),
         ("/context/trace/required", json!(true)),
         ("/run/argv/0", json!("kubectl2")),
-        ("/run/argv/2/if", json!("names")),
-        ("/run/argv/2/then", json!(["--previous=yes"])),
-        ("/run/argv/4", Value::Null),
+        ("/run/argv/3/if", json!("names")),
+        ("/run/argv/3/then", json!(["--previous=yes"])),
+        ("/run/argv/5", Value::Null),
         ("/run/stdin", json!("x ${args.note}")),
         ("/run/env/CLUSTER", json!("prod")),
         ("/run/pass_env", json!(["LANG", "HOME"])),

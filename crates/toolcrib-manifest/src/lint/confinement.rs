@@ -1,0 +1,132 @@
+//! Programs that are known to need what their profile does not give them: the network, the home
+//! directory, or the machine's services.
+
+use crate::diagnostic::{Diagnostic, Findings};
+use crate::document::Node;
+use crate::manifest::{Started, started};
+
+/// Programs that do nothing without the network.
+const NETWORK: [&str; 49] = [
+    "curl", "wget", "http", "https", "kubectl", "oc", "helm", "psql", "pg_dump", "mysql", "mariadb",
+    "mysqldump", "mongosh", "redis-cli", "ssh", "scp", "sftp", "dig", "nslookup", "host", "nc",
+    "ncat", "telnet", "aws", "gcloud", "az", "gh", "glab", "ansible", "ansible-playbook",
+    "traceroute", "tracepath", "nmap", "npx", "bunx", "uvx", "whois", "ldapsearch", "snmpwalk",
+    "vault", "consul", "etcdctl", "argocd", "flux", "logcli", "promtool", "doctl", "hcloud", "rclone",
+];
+
+/// Commands of programs that need the network for some of what they do.
+const NETWORK_COMMANDS: [(&str, &[&str]); 8] = [
+    ("git", &["clone", "fetch", "pull", "push", "ls-remote"]),
+    ("npm", &["install", "i", "ci", "view", "audit", "outdated", "exec"]),
+    ("pip", &["install", "download", "index"]),
+    ("openssl", &["s_client"]),
+    ("terraform", &["init", "plan", "apply", "refresh", "destroy"]),
+    ("cargo", &["install", "search", "fetch", "update"]),
+    ("go", &["get", "install"]),
+    ("gem", &["install", "search"]),
+];
+
+/// Programs that find their settings below the home directory: the folder, and the variables and
+/// options that name another place.
+const HOME: [(&str, &str, &[&str]); 8] = [
+    ("kubectl", "~/.kube", &["KUBECONFIG", "--kubeconfig", "--server", "-s"]),
+    ("oc", "~/.kube", &["KUBECONFIG", "--kubeconfig", "--server", "-s"]),
+    ("helm", "~/.kube", &["KUBECONFIG", "--kubeconfig", "--kube-apiserver"]),
+    (
+        "aws",
+        "~/.aws",
+        &["AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "AWS_ACCESS_KEY_ID", "--no-sign-request"],
+    ),
+    ("gcloud", "~/.config/gcloud", &["CLOUDSDK_CONFIG", "GOOGLE_APPLICATION_CREDENTIALS"]),
+    ("az", "~/.azure", &["AZURE_CONFIG_DIR"]),
+    ("gh", "~/.config/gh", &["GH_CONFIG_DIR", "GH_TOKEN", "GITHUB_TOKEN", "XDG_CONFIG_HOME"]),
+    ("doctl", "~/.config/doctl", &["DIGITALOCEAN_ACCESS_TOKEN", "--access-token", "-t"]),
+];
+
+/// Programs that talk to the machine's services or want rights that no confined program has.
+const TRUSTED: [&str; 17] = [
+    "sudo", "doas", "su", "systemctl", "loginctl", "hostnamectl", "timedatectl", "docker", "podman",
+    "nerdctl", "crictl", "mount", "umount", "nsenter", "dmesg", "busctl", "virsh",
+];
+
+pub(super) fn check(tool: &Node, findings: &mut Findings<'_>) {
+    let Some(run) = tool.entry("run") else { return };
+    let list = run.node.entry("argv").or(run.node.entry("worker"));
+    let Some(list) = list.map(|entry| &entry.node) else { return };
+    let sandbox = tool.entry("sandbox").map(|entry| &entry.node);
+    let profile = sandbox.and_then(|sandbox| sandbox.entry("profile"));
+    let profile = profile.and_then(|entry| entry.node.as_str()).unwrap_or("workspace");
+    if profile == "trusted" {
+        return;
+    }
+    for program in started(list, findings) {
+        let found = needs_trusted(&program)
+            .or_else(|| needs_network(&program).filter(|_| profile != "workspace+net"))
+            .or_else(|| needs_home(&program, &run.node));
+        findings.add_all(found);
+    }
+}
+
+fn needs_trusted(program: &Started) -> Option<Diagnostic> {
+    let name = program.name.as_str();
+    let elsewhere = program.arguments.iter().any(|word| word == "-H" || word.starts_with("--host"));
+    if !TRUSTED.contains(&name) || elsewhere {
+        return None;
+    }
+    let (why, help) = match name {
+        "sudo" | "doas" | "su" | "mount" | "umount" | "nsenter" => (
+            "gains no rights under a confined profile",
+            "run the server as the user that may do it, and write `sandbox: {profile: trusted}` \
+             without the wrapper",
+        ),
+        _ => (
+            "talks to a service of this machine, which no confined program reaches",
+            "write `sandbox: {profile: trusted}`; it needs the operator's word (`toolcrib trust`)",
+        ),
+    };
+    let message = format!("`{name}` {why}");
+    Some(Diagnostic::warning("needs-trusted", &program.span, message).help(help))
+}
+
+fn needs_network(program: &Started) -> Option<Diagnostic> {
+    let name = program.name.as_str();
+    let commands = NETWORK_COMMANDS.iter().find(|(known, _)| *known == name).map(|(_, list)| *list);
+    let of_command = commands.is_some_and(|list| {
+        let mut words = program.arguments.iter().filter(|word| !word.starts_with('-'));
+        words.any(|word| list.contains(&word.as_str()))
+    });
+    if !NETWORK.contains(&name) && !of_command {
+        return None;
+    }
+    let message = format!("`{name}` needs the network, and this profile has none");
+    Some(
+        Diagnostic::warning("needs-network", &program.span, message)
+            .help("add `sandbox: {profile: workspace+net}` to the tool"),
+    )
+}
+
+fn needs_home(program: &Started, run: &Node) -> Option<Diagnostic> {
+    let (name, folder, others) = HOME.iter().find(|(name, ..)| *name == program.name)?;
+    let env = run.entry("env").map(|env| env.node.entries()).unwrap_or_default();
+    let passed = run.entry("pass_env").map(|passed| passed.node.items()).unwrap_or_default();
+    let set = |variable: &str| {
+        env.iter().any(|entry| entry.key == variable)
+            || passed.iter().any(|name| name.as_str() == Some(variable))
+    };
+    let given = set("HOME")
+        || others.iter().any(|other| {
+            set(other) || program.arguments.iter().any(|word| word.split('=').next() == Some(other))
+        });
+    if given {
+        return None;
+    }
+    let message =
+        format!("`{name}` looks for its settings in `{folder}`, and its HOME is a scratch folder");
+    let variable = others.first().filter(|other| !other.starts_with('-'));
+    let other = variable.map_or(String::new(), |variable| {
+        format!("; or name them: `env: {{{variable}: /path/to/file}}`, with that path in `read`")
+    });
+    Some(Diagnostic::warning("needs-home", &program.span, message).help(format!(
+        "add `pass_env: [HOME]` to `run` and `read: [\"{folder}\"]` to `sandbox`{other}"
+    )))
+}

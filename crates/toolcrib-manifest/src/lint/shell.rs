@@ -1,0 +1,254 @@
+//! Habits of the shell where there is none: an entry of `argv`, a variable and a working directory are
+//! taken as they are written.
+
+use super::shown;
+use crate::diagnostic::{Diagnostic, Findings};
+use crate::document::{Entry, Node, NodeValue};
+use crate::manifest::programs::base_name;
+use crate::template::{Piece, Template};
+
+/// Programs that hand their arguments to a shell, or take signs of the shell as words of their own.
+const OWN_SIGNS: [&str; 12] =
+    ["ssh", "watch", "parallel", "expr", "test", "[", "find", "jq", "ss", "tc", "bc", "dc"];
+
+/// Programs whose arguments hold texts in which `$` and backquotes have a meaning.
+const OWN_TEXTS: [&str; 38] = [
+    "sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "fish", "csh", "tcsh", "su", "pwsh",
+    "python", "pypy", "perl", "ruby", "node", "bun", "php", "lua", "luajit", "osascript", "awk",
+    "gawk", "mawk", "nawk", "sed", "jq", "ssh", "watch", "parallel", "psql", "mysql", "tmux",
+    "make", "Rscript", "deno", "tclsh",
+];
+
+/// Programs that take names of files, which nobody expands.
+const TAKE_FILES: [&str; 22] = [
+    "ls", "cat", "rm", "cp", "mv", "du", "wc", "head", "tail", "stat", "chmod", "chown", "gzip",
+    "zcat", "sha256sum", "md5sum", "touch", "file", "sort", "tar", "grep", "ln",
+];
+
+pub(super) fn check(tool: &Node, findings: &mut Findings<'_>) {
+    if let Some(cwd) = tool.entry("cwd") {
+        check_cwd(cwd, findings);
+    }
+    let Some(run) = tool.entry("run") else { return };
+    if let Some(argv) = run.node.entry("argv").or(run.node.entry("worker")) {
+        check_argv(argv.node.items(), true, findings);
+    }
+    if let Some(args) = run.node.entry("args") {
+        check_argv(args.node.items(), false, findings);
+    }
+    for key in ["env", "vars"] {
+        for entry in run.node.entry(key).map(|env| env.node.entries()).unwrap_or_default() {
+            check_variable(entry, key, findings);
+        }
+    }
+    if let Some(text) = run.node.entry("text") {
+        check_folded(text, findings);
+    }
+}
+
+/// The same for another MCP server.
+pub(super) fn check_upstream(server: &Node, findings: &mut Findings<'_>) {
+    if let Some(command) = server.entry("command") {
+        check_argv(command.node.items(), true, findings);
+    }
+    for entry in server.entry("env").map(|env| env.node.entries()).unwrap_or_default() {
+        check_variable(entry, "env", findings);
+    }
+}
+
+fn check_argv(items: &[Node], with_program: bool, findings: &mut Findings<'_>) {
+    let words: Vec<&Node> = items
+        .iter()
+        .flat_map(|item| match &item.value {
+            NodeValue::String(_) => std::slice::from_ref(item),
+            _ => item.entry("then").map(|then| then.node.items()).unwrap_or_default(),
+        })
+        .collect();
+    let names: Vec<&str> =
+        words.iter().filter_map(|word| word.as_str()).map(base_name).collect();
+    let has = |list: &[&str]| names.iter().any(|name| list.contains(name));
+    let (signs, texts) = (has(&OWN_SIGNS), has(&OWN_TEXTS));
+    let program = names.first().copied().unwrap_or_default();
+    let files = with_program && TAKE_FILES.contains(&program);
+    for (at, word) in words.iter().enumerate() {
+        let Some(text) = word.as_str() else { continue };
+        let found = if at == 0 && with_program {
+            whole_line(text, words.len()).or_else(|| curly(text))
+        } else {
+            let sign = (!signs && !texts).then(|| sign(text, &words[at + 1..])).flatten();
+            let expansion = || (!texts).then(|| expansion(text)).flatten();
+            let glob = || (files && !texts).then(|| glob(text)).flatten();
+            sign.or_else(expansion).or_else(|| curly(text)).or_else(|| blank(text)).or_else(glob)
+        };
+        if let Some((message, help)) = found {
+            findings.add(Diagnostic::warning("shell-syntax", &word.span, message).help(help));
+        }
+    }
+}
+
+type Said = (String, String);
+
+/// An entry that is a sign of the shell.
+fn sign(text: &str, after: &[&Node]) -> Option<Said> {
+    let shell = "to use a shell, write its text: `run: {shell: sh, text: …, vars: {…}}`";
+    let always = after.first().and_then(|next| next.as_str()).is_some_and(|next| next == "true");
+    let message = || format!("`{text}` means nothing here: the program gets it as an argument");
+    match text {
+        "||" if always => Some((
+            message(),
+            format!("exit codes that are no failure are listed: `ok_exit: [0, 1]`; {shell}"),
+        )),
+        "|" | "||" | "&&" | ";" | "&" | ";;" | "|&" => Some((message(), shell.to_owned())),
+        _ if is_redirection(text) => Some((
+            message(),
+            format!(
+                "take it out: what the program prints on standard output and standard error is the \
+                 result, and `stdin` is what it reads; {shell}"
+            ),
+        )),
+        _ => None,
+    }
+}
+
+fn is_redirection(text: &str) -> bool {
+    let sign = text.trim_start_matches(|c: char| c.is_ascii_digit());
+    let sign = sign.strip_prefix('&').unwrap_or(sign);
+    let Some(target) = [">>", ">|", "<<<", "<<", ">", "<"].iter().find_map(|s| sign.strip_prefix(s))
+    else {
+        return false;
+    };
+    target.is_empty() || target.starts_with(['&', '/', '.', '~']) || sign != text
+}
+
+/// What a shell would put in the place of something.
+fn expansion(text: &str) -> Option<Said> {
+    let literal = literal(text);
+    if literal.contains("$(") || literal.matches('`').count() >= 2 {
+        let message = "no shell runs what stands in `$(…)` or backquotes here";
+        let help = "write a shell's text: `run: {shell: sh, text: …, vars: {…}}`";
+        return Some((message.to_owned(), help.to_owned()));
+    }
+    home(&literal).or_else(|| variable(&literal))
+}
+
+/// A tilde that a shell would replace.
+fn home(literal: &str) -> Option<Said> {
+    let tilde = literal == "~" || literal.starts_with("~/") || literal.contains("=~/");
+    tilde.then(|| {
+        let message = "`~` stays as it is: no shell puts a home directory there";
+        let help = "write the whole path, or \"${env.HOME}/…\", and grant it: `sandbox: {read: \
+                    [\"~/…\"]}`";
+        (message.to_owned(), help.to_owned())
+    })
+}
+
+/// `$NAME` where a shell would put a variable's value.
+fn variable(literal: &str) -> Option<Said> {
+    let (before, after) = literal.split_once('$')?;
+    let braced = after.starts_with('{');
+    let after = after.strip_prefix('{').unwrap_or(after);
+    let name: String =
+        after.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
+    let rest = &after[name.len()..];
+    let is_name = name.starts_with(|c: char| c.is_ascii_uppercase())
+        && !name.contains(|c: char| c.is_ascii_lowercase());
+    let placed = before.is_empty() || before.ends_with(['/', '=', ':']);
+    let ends = rest.is_empty() || rest.starts_with(['/', ':', '.', '-']) || braced;
+    (is_name && placed && ends).then(|| {
+        let message = format!("`${name}` stays as it is: no shell puts the variable's value there");
+        let help = format!("write \"${{env.{name}}}\" for the variable of the server");
+        (message, help)
+    })
+}
+
+/// Quotes as word processors set them, round a whole entry.
+fn curly(text: &str) -> Option<Said> {
+    let quotes = ['\u{201c}', '\u{201d}', '\u{201e}', '\u{2018}', '\u{2019}'];
+    let inside = text.trim_matches(quotes);
+    let both = text.starts_with(quotes) && text.ends_with(quotes) && inside.len() < text.len();
+    both.then(|| {
+        let message = "the curly quotes are part of the text";
+        (message.to_owned(), format!("write straight quotes: \"{inside}\""))
+    })
+}
+
+/// An option and its value in one entry.
+fn blank(text: &str) -> Option<Said> {
+    let (option, value) = text.split_once(' ')?;
+    let name = option.trim_start_matches('-');
+    let dashes = option.len() - name.len();
+    let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+    let alone = match dashes {
+        1 => name.len() == 1 && name.starts_with(|c: char| c.is_ascii_alphabetic()),
+        2 => name.len() > 1 && plain,
+        _ => false,
+    };
+    (alone && !value.trim().is_empty()).then(|| {
+        let message = "an entry is one argument, the blank included";
+        (message.to_owned(), format!("write two entries: \"{option}\", \"{}\"", value.trim()))
+    })
+}
+
+/// A pattern of file names, which the program takes for a name.
+fn glob(text: &str) -> Option<Said> {
+    let literal = literal(text);
+    let option = literal.starts_with('-');
+    (literal.contains('*') && !option && !literal.contains([' ', '(', '\\', '^', '$'])).then(|| {
+        let message = "`*` stays as it is: no shell looks for files here";
+        let help = "list the files with `find`, or write a shell's text: `run: {shell: sh, text: …}`";
+        (message.to_owned(), help.to_owned())
+    })
+}
+
+/// A program with its arguments in one entry.
+fn whole_line(text: &str, entries: usize) -> Option<Said> {
+    let line = text.contains(' ') && !text.starts_with(['/', '.']) && !text.contains("${");
+    (line && entries <= 2).then(|| {
+        let words: Vec<String> = text.split_whitespace().map(|word| format!("\"{word}\"")).collect();
+        let message = "the whole line is taken for the name of one program";
+        (message.to_owned(), format!("write an entry for each argument: [{}]", words.join(", ")))
+    })
+}
+
+/// The text without its references.
+fn literal(text: &str) -> String {
+    let Ok(template) = Template::parse(text) else { return String::new() };
+    let pieces = template.pieces.iter();
+    pieces.map(|piece| if let Piece::Literal(text) = piece { text } else { "\u{fffc}" }).collect()
+}
+
+fn check_variable(entry: &Entry, key: &str, findings: &mut Findings<'_>) {
+    let Some(text) = entry.node.as_str() else { return };
+    if let Some((message, help)) = expansion(text).or_else(|| curly(text)) {
+        let what = format!("in `{key}`, {message}");
+        findings.add(Diagnostic::warning("shell-syntax", &entry.node.span, what).help(help));
+    }
+}
+
+fn check_cwd(cwd: &Entry, findings: &mut Findings<'_>) {
+    let Some(text) = cwd.node.as_str() else { return };
+    if text.starts_with('~') || text.contains('$') {
+        let message = "`cwd` is taken as it is written: nothing in it is replaced";
+        findings.add(Diagnostic::warning("shell-syntax", &cwd.node.span, message).help(
+            "write the path; one that does not begin with `/` is below the workspace",
+        ));
+    }
+}
+
+/// A text of several lines that YAML joins to one, for a shell that ends a command with its line.
+fn check_folded(text: &Entry, findings: &mut Findings<'_>) {
+    let after = findings.text.get(text.key_span.end..).unwrap_or_default();
+    let after = after.trim_start_matches(['"', '\'', ':', ' ']);
+    let Some(block) = after.strip_prefix('>') else { return };
+    let lines = block.lines().skip(1);
+    let indented = lines.take_while(|line| line.is_empty() || line.starts_with(' '));
+    let written = indented.filter(|line| !line.trim().is_empty()).count();
+    let value = text.node.as_str().unwrap_or_default().trim_end();
+    if written > 1 && !value.contains('\n') {
+        let message = "`>` joins these lines to one, and a shell takes them for one command";
+        findings.add(
+            Diagnostic::warning("folded-script", &shown(text), message)
+                .help("write `text: |`, which keeps the lines"),
+        );
+    }
+}

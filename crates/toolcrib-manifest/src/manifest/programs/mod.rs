@@ -1,0 +1,334 @@
+//! Programs that run one of their arguments: wrappers, interpreters, and clients with commands of
+//! their own. A value of a model has no place where it would choose a program, be run, or become a
+//! setting that names a program.
+
+mod table;
+
+use super::argv::Word;
+use super::scope::Scope;
+use super::shape::Shape;
+use crate::diagnostic::Diagnostic;
+use crate::environment::is_dangerous_env;
+use crate::template::{Piece, Reference};
+
+pub(super) use table::Program;
+use table::{END_OPTIONS, PROGRAMS, Rest};
+
+/// What was found out about the programs of an argument vector.
+#[derive(Debug, Default)]
+pub(super) struct Read<'n> {
+    /// Values that would choose a program or be run.
+    pub(super) unsafe_values: Vec<Diagnostic>,
+    /// Whether one of the programs runs what it reads on standard input.
+    pub(super) runs_stdin: bool,
+    /// Each program that is started, by the position of the word that names it.
+    pub(super) started: Vec<(usize, &'n str)>,
+}
+
+/// Reads an argument vector as its programs would, the first word being a program.
+pub(super) fn read<'n>(words: &'n [Word<'_>], scope: &'n Scope) -> Read<'n> {
+    let mut reader = Reader { words, scope, read: Read::default() };
+    reader.program(0, "");
+    reader.read
+}
+
+/// The name of a program without its folder and its version.
+pub(crate) fn base_name(program: &str) -> &str {
+    let name = program.rsplit('/').next().unwrap_or(program);
+    match name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.') {
+        // `7z` and `[` are names, `python3.12` has a version, and `sqlite3` is called so.
+        "sqlite" => "sqlite3",
+        "" => name,
+        plain => plain,
+    }
+}
+
+/// What is known of a program, if anything.
+pub(super) fn find(program: &str) -> Option<&'static Program> {
+    let name = base_name(program);
+    PROGRAMS.iter().find(|known| known.names.contains(&name))
+}
+
+/// Whether an option of a program takes a value of its own; `None` if nobody knows.
+pub(super) fn takes_value(program: &str, option: &str) -> Option<bool> {
+    let known = find(program)?;
+    if known.valued.contains(&option) || known.code.contains(&option) {
+        return Some(true);
+    }
+    known.complete.then_some(false)
+}
+
+/// Whether a program is known to start no other.
+pub(super) fn starts_nothing(program: &str) -> bool {
+    find(program).is_some_and(|known| {
+        known.complete && known.code.is_empty() && matches!(known.rest, Rest::Plain)
+    })
+}
+
+/// Whether a program is known to take `--` for the end of its options.
+pub(super) fn ends_options(program: &str) -> bool {
+    END_OPTIONS.contains(&base_name(program))
+}
+
+struct Reader<'w, 'n> {
+    words: &'w [Word<'n>],
+    scope: &'w Scope,
+    read: Read<'w>,
+}
+
+impl<'w> Reader<'w, '_> {
+    /// Reads the word at `at` as a program that `wrapper` starts, and what follows as its arguments.
+    fn program(&mut self, at: usize, wrapper: &str) {
+        let Some(word) = self.words.get(at) else { return };
+        let Some(name) = word.literal() else {
+            // The program of the whole vector is checked where it is read.
+            if let Some(reference) = self.chosen(word).filter(|_| at > 0) {
+                let message = format!(
+                    "{reference} would choose the program that `{wrapper}` starts: a model must not"
+                );
+                self.found("model-chosen-program", word, message, wrapped(wrapper));
+            }
+            return;
+        };
+        self.read.started.push((at, name));
+        if let Some(known) = find(name) {
+            self.arguments(at + 1, base_name(name), known);
+        }
+    }
+
+    /// Reads the arguments of a program about which something is known.
+    fn arguments(&mut self, start: usize, name: &str, known: &Program) {
+        let words = self.words;
+        let mut at = start;
+        let mut ended = false;
+        let mut position = 0;
+        let mut has_code = false;
+        if matches!(known.rest, Rest::Expression) {
+            return self.expression(start, name, known);
+        }
+        while let Some(word) = words.get(at) {
+            let begins = begins(word);
+            if !ended && word.literal() == Some("--") {
+                ended = true;
+                at += 1;
+                continue;
+            }
+            if !ended && begins.len() > 1 && begins.starts_with(['-', '+']) {
+                match option(known, word, begins) {
+                    Opt::CodeHere => {
+                        has_code = true;
+                        self.code(word, name, known);
+                    }
+                    Opt::CodeNext => {
+                        has_code = true;
+                        at += 1;
+                        if let Some(word) = words.get(at) {
+                            self.code(word, name, known);
+                        }
+                    }
+                    Opt::Value => at += 1,
+                    Opt::Flag => {}
+                }
+                at += 1;
+                continue;
+            }
+            match known.rest {
+                Rest::Program(nth) if nth == position => return self.program(at, name),
+                Rest::Assignments => match begins.split_once('=') {
+                    Some((variable, _)) => {
+                        if is_dangerous_env(variable) && self.tainted(word, Shape::Fixed) {
+                            let message = format!(
+                                "`{variable}` decides what programs load or run; a model must not set it"
+                            );
+                            self.found("dangerous-env", word, message, known.instead);
+                        }
+                    }
+                    None => return self.program(at, name),
+                },
+                Rest::Shell(nth) if position >= nth => {
+                    if self.tainted(word, Shape::Word)
+                        && let Some(reference) = self.chosen(word)
+                    {
+                        let message = format!(
+                            "`{name}` hands {reference} to a shell, as part of one line of text"
+                        );
+                        self.found("spliced-script", word, message, known.instead);
+                    }
+                }
+                Rest::Code(nth) if position == nth && !has_code => {
+                    has_code = true;
+                    self.code(word, name, known);
+                }
+                Rest::Settings => {
+                    let starts_free = begins.is_empty() || begins.ends_with('=');
+                    if starts_free && self.tainted(word, Shape::Word) {
+                        let message = format!(
+                            "`{name}` takes `NAME=value` here for a setting, which can name a program"
+                        );
+                        self.found("unsafe-argument", word, message, known.instead);
+                    }
+                }
+                Rest::Commands(commands) if position == 0 => {
+                    return self.command(at, name, known, commands);
+                }
+                _ => {}
+            }
+            position += 1;
+            at += 1;
+        }
+        self.read.runs_stdin |= known.runs_stdin && !has_code;
+    }
+
+    /// Reads the word at `at` as what a program is to do.
+    fn command(&mut self, at: usize, name: &str, known: &Program, commands: &[Program]) {
+        let word = &self.words[at];
+        match word.literal() {
+            Some(command) => {
+                let found = commands.iter().find(|known| known.names.contains(&command));
+                if let Some(found) = found {
+                    self.arguments(at + 1, &format!("{name} {command}"), found);
+                } else if matches!(command, "netns" | "compose") {
+                    self.command_below(at + 1, name, commands);
+                }
+            }
+            None if self.tainted(word, Shape::Fixed) => {
+                let message = format!("a model must not choose what `{name}` does");
+                let help = if known.instead.is_empty() {
+                    "name it, or list what it may be in an `enum`"
+                } else {
+                    known.instead
+                };
+                self.found("model-chosen-program", word, message, help);
+            }
+            None => {}
+        }
+    }
+
+    /// A command that begins one word later, as in `docker compose exec`.
+    fn command_below(&mut self, at: usize, name: &str, commands: &[Program]) {
+        let Some(command) = self.words.get(at).and_then(Word::literal) else { return };
+        if let Some(found) = commands.iter().find(|known| known.names.contains(&command)) {
+            self.arguments(at + 1, &format!("{name} {command}"), found);
+        }
+    }
+
+    /// The expression of `find`: tests with operands, and actions that run programs. A `--` ends
+    /// nothing in it.
+    fn expression(&mut self, start: usize, name: &str, known: &Program) {
+        let mut at = start;
+        let mut ended = false;
+        while let Some(word) = self.words.get(at) {
+            match word.literal() {
+                Some("--") => ended = true,
+                Some("-exec" | "-execdir" | "-ok" | "-okdir") => {
+                    let action = word.literal().unwrap_or_default();
+                    self.program(at + 1, &format!("{name} {action}"));
+                    let rest = &self.words[at + 1..];
+                    let end = rest.iter().position(|word| matches!(word.literal(), Some(";" | "+")));
+                    at += end.unwrap_or(rest.len()) + 1;
+                }
+                Some(test) if known.valued.contains(&test) => at += 1,
+                Some(_) => {}
+                None if ended && begins(word).is_empty() && self.tainted(word, Shape::Word) => {
+                    let message = format!(
+                        "`{name}` takes a value such as `-delete` for an action here, also after `--`"
+                    );
+                    self.found("unsafe-argument", word, message, known.instead);
+                }
+                None => {}
+            }
+            at += 1;
+        }
+    }
+
+    /// A word that is run, or that names what is run.
+    fn code(&mut self, word: &Word<'_>, name: &str, known: &Program) {
+        if self.tainted(word, Shape::Word)
+            && let Some(reference) = self.chosen(word)
+        {
+            let message =
+                format!("{reference} would be part of what `{name}` runs: a model must not write it");
+            self.found("spliced-script", word, message, known.instead);
+        }
+    }
+
+    /// The first argument of the call in a word, if there is one.
+    fn chosen(&self, word: &Word<'_>) -> Option<Reference> {
+        let mut references = word.template.references();
+        references.find(|reference| matches!(reference, Reference::Arg(_))).cloned()
+    }
+
+    /// Whether a value in a word can be more than `tame`.
+    fn tainted(&self, word: &Word<'_>, tame: Shape) -> bool {
+        word.template.references().any(|reference| match reference {
+            Reference::Arg(name) => {
+                self.scope.arguments.get(name).is_none_or(|known| known.shape > tame)
+            }
+            _ => false,
+        })
+    }
+
+    fn found(&mut self, code: &'static str, word: &Word<'_>, message: String, help: &str) {
+        let found = Diagnostic::error(code, &word.node.span, message).help(help);
+        self.read.unsafe_values.push(found);
+    }
+}
+
+/// What to do instead of letting a value choose the program behind a wrapper.
+fn wrapped(wrapper: &str) -> &'static str {
+    if wrapper.contains("-exec") {
+        "write the program after `-exec` as a text, and give it the value as an argument"
+    } else {
+        "write the program as a text, and give it the value as an argument behind `--`; for a choice \
+         among several, declare one tool for each"
+    }
+}
+
+/// The text that a word begins with, up to its first reference.
+pub(super) fn begins<'a>(word: &'a Word<'_>) -> &'a str {
+    match word.template.pieces.first() {
+        Some(Piece::Literal(text)) => text,
+        _ => "",
+    }
+}
+
+enum Opt {
+    /// This word holds what is run.
+    CodeHere,
+    /// The next one does.
+    CodeNext,
+    /// The next one is a value.
+    Value,
+    Flag,
+}
+
+fn option(known: &Program, word: &Word<'_>, begins: &str) -> Opt {
+    let whole = word.literal().is_some();
+    let name = begins.split_once('=').map_or(begins, |(name, _)| name);
+    if known.code.contains(&name) {
+        return if begins.contains('=') || !whole { Opt::CodeHere } else { Opt::CodeNext };
+    }
+    if known.valued.contains(&name) {
+        return if begins.contains('=') || !whole { Opt::Flag } else { Opt::Value };
+    }
+    let letters = begins.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
+    let Some(letters) = letters else { return Opt::Flag };
+    let is = |options: &[&str], letter: char| {
+        options.iter().any(|option| {
+            let mut known = option.chars();
+            known.next() == Some('-') && known.next() == Some(letter) && known.next().is_none()
+        })
+    };
+    // A cluster ends with the first letter that takes a value: the rest of the word is that value.
+    for (at, letter) in letters.char_indices() {
+        let last = at + letter.len_utf8() == letters.len() && whole;
+        if is(known.code, letter) {
+            return if last { Opt::CodeNext } else { Opt::CodeHere };
+        } else if is(known.valued, letter) {
+            return if last { Opt::Value } else { Opt::Flag };
+        } else if !letter.is_ascii_alphabetic() {
+            break;
+        }
+    }
+    Opt::Flag
+}

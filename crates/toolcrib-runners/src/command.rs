@@ -12,6 +12,7 @@ use toolcrib_tool::{
 use crate::confinement::{grants, planned_limits};
 use crate::context::ContextChecks;
 use crate::expand::{Invocation, expand};
+use crate::explain::Confined;
 use crate::host::LookedAt;
 use crate::redact::Redaction;
 use crate::trust::Renewal;
@@ -163,7 +164,12 @@ impl CommandRunner {
             let kind = if late { ErrorKind::Timeout } else { ErrorKind::Cancelled };
             return Err(outcome::stopped(&program, kind, &finished, redaction));
         }
-        outcome::outcome(&program, &finished, spec, &self.declaration.output, redaction)
+        let confined = Confined {
+            sandbox: &self.declaration.sandbox,
+            workspace: &self.host.workspace_root,
+            own_home: spec.env.contains_key("HOME") || spec.pass_env.iter().any(|name| name == "HOME"),
+        };
+        outcome::outcome(&program, &finished, spec, &self.declaration.output, confined, redaction)
             .map(ToolOutcome::Done)
     }
 }

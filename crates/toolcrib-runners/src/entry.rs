@@ -47,6 +47,11 @@ fn entry_with(declaration: &Declaration, host: &RunnerHost, programs: &Programs)
     missing.extend(defect);
     let entry = ToolEntry::new(Arc::clone(&declaration.definition), body, source);
     let entry = constrained(entry.with_digest(digest), declaration);
+    let reason = declaration.command().and_then(|command| command.unsafe_argv.as_deref());
+    let entry = match reason {
+        Some(reason) => entry.with_unsafe_argv(reason),
+        None => entry,
+    };
     if missing.is_empty() { entry } else { entry.unavailable(missing.join("; ")) }
 }
 

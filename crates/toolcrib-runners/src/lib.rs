@@ -23,6 +23,7 @@ mod context;
 mod deciding;
 mod entry;
 mod expand;
+mod explain;
 mod host;
 #[cfg(feature = "http")]
 mod http;

@@ -6,6 +6,7 @@ use toolcrib_sandbox::{Finished, Status};
 use toolcrib_tool::{Content, ErrorKind, ToolError, ToolOutput, canonical_json, visible};
 
 use crate::confinement::facts;
+use crate::explain::{Confined, explain};
 use crate::masked_json::from_masked_slice;
 use crate::redact::Redaction;
 use crate::streams::{joined, lines, shown};
@@ -23,6 +24,7 @@ pub(crate) fn outcome(
     finished: &Finished,
     spec: &CommandSpec,
     output: &OutputSpec,
+    confined: Confined<'_>,
     redaction: &Redaction,
 ) -> Result<ToolOutput, ToolError> {
     let end = match finished.status {
@@ -45,6 +47,9 @@ pub(crate) fn outcome(
     } else {
         "The program did not end by itself: ask for less, or tell the user."
     };
+    // Where the program lacked something, other arguments do not help.
+    let printed = [&finished.stderr, &finished.stdout].map(|stream| shown(stream, redaction));
+    let hint = explain(confined, &printed.join("\n")).unwrap_or_else(|| hint.to_owned());
     Err(ToolError::execution(end)
         .with_retryable(retryable)
         .with_hint(hint)

@@ -20,6 +20,7 @@ use self::protocol::Reply;
 use self::supervisor::Supervisor;
 use crate::confinement::planned_limits;
 use crate::context::{self, ContextChecks};
+use crate::explain::{Confined, explain};
 use crate::redact::Redaction;
 use crate::streams::shown;
 use crate::trust::Renewal;
@@ -107,7 +108,7 @@ impl WorkerRunner {
                 };
                 Err(ToolError::execution(message).with_retryable(retryable).with_hint(hint))
             }
-            Some(Err(gone)) => Err(failed(&gone, redaction)),
+            Some(Err(gone)) => Err(self.failed(&gone, redaction)),
             None => {
                 exchange.cancel().await;
                 let late = cx.deadline().is_some_and(|deadline| Instant::now() >= deadline);
@@ -139,6 +140,22 @@ impl WorkerRunner {
         })))
     }
 
+    /// A call whose worker is gone, with what that said last.
+    fn failed(&self, gone: &Gone, redaction: &Redaction) -> ToolError {
+        let worker = self.declaration.worker();
+        let own_home = worker.is_some_and(|worker| {
+            worker.env.contains_key("HOME") || worker.pass_env.iter().any(|name| name == "HOME")
+        });
+        let sandbox = &self.declaration.sandbox;
+        let confined = Confined { sandbox, workspace: &self.host.workspace_root, own_home };
+        let stderr = shown(&gone.stderr, redaction);
+        let error = failed(gone, &stderr, redaction);
+        match explain(confined, &stderr) {
+            Some(lacked) => error.with_hint(lacked),
+            None => error,
+        }
+    }
+
     /// The declared values of the host, by the declaration's names.
     fn context(&self, cx: &CallContext) -> Map<String, Value> {
         let parameters = &self.declaration.context;
@@ -165,8 +182,8 @@ fn success(output: Option<String>, data: Option<Value>, redaction: &Redaction) -
     result
 }
 
-/// A call whose worker is gone, with what that said last.
-fn failed(gone: &Gone, redaction: &Redaction) -> ToolError {
+/// The failure of a call whose worker is gone.
+fn failed(gone: &Gone, stderr: &str, redaction: &Redaction) -> ToolError {
     let error = ToolError::execution(format!(
         "the worker {}",
         visible(&redaction.text(gone.reason.clone()))
@@ -175,7 +192,6 @@ fn failed(gone: &Gone, redaction: &Redaction) -> ToolError {
         "The next call starts the worker anew. If that fails in the same way, use other arguments or tell \
          the user.",
     );
-    let stderr = shown(&gone.stderr, redaction);
     if stderr.is_empty() {
         error
     } else {

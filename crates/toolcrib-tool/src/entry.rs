@@ -153,6 +153,9 @@ pub struct ToolEntry {
     pub digest: Option<Arc<str>>,
     /// What an operator should know of it although it can be called; one clause.
     pub remark: Option<Arc<str>>,
+    /// Why its author lets a value of a call choose a program, be run, or name an option of a program.
+    /// People are shown it wherever the tool is listed.
+    pub unsafe_argv: Option<Arc<str>>,
 }
 
 impl ToolEntry {
@@ -190,6 +193,7 @@ impl ToolEntry {
             digest: None,
             constraint: None,
             remark: None,
+            unsafe_argv: None,
         }
     }
 
@@ -236,6 +240,13 @@ impl ToolEntry {
     #[must_use]
     pub fn with_remark(mut self, remark: impl Into<Arc<str>>) -> Self {
         self.remark = Some(remark.into());
+        self
+    }
+
+    /// Sets the reason of [`unsafe_argv`](Self::unsafe_argv).
+    #[must_use]
+    pub fn with_unsafe_argv(mut self, reason: impl Into<Arc<str>>) -> Self {
+        self.unsafe_argv = Some(reason.into());
         self
     }
 

@@ -105,7 +105,7 @@ async fn listed(started: &Started, own: &ListOptions) -> anyhow::Result<Exit> {
     }
     if own.all {
         for line in
-            remarks(&available).chain(withheld(&unavailable, &snapshot)).chain(names.lines())
+            remarks(&available).chain(insisted(&available)).chain(withheld(&unavailable, &snapshot)).chain(names.lines())
         {
             screen::out(line)?;
         }
@@ -122,6 +122,7 @@ async fn listed(started: &Started, own: &ListOptions) -> anyhow::Result<Exit> {
             (blocked + names.blocked(), "blocked"),
             (snapshot.conflicts().len() + names.shadowed(), "shadowed"),
             (remarks(&available).count() + names.remarks(), "with a remark"),
+            (insisted(&available).count(), "with `unsafe_argv`"),
         ];
         let counts: Vec<_> = counts
             .iter()
@@ -155,6 +156,19 @@ fn remarks(available: &[&ToolEntry]) -> impl Iterator<Item = String> {
         let (remark, source) = (fully_visible(remark), fully_visible(&source.to_string()).into_owned());
         Some(format!(
             "{WARNING}remark{WARNING:#} {STRONG}{name}{STRONG:#}: {remark} {FAINT}({source}){FAINT:#}"
+        ))
+    })
+}
+
+/// Tools in which a value may choose a program or be run, because their author insists; a line each.
+fn insisted(available: &[&ToolEntry]) -> impl Iterator<Item = String> {
+    available.iter().filter_map(|tool| {
+        let (name, reason) = (tool.name(), fully_visible(tool.unsafe_argv.as_deref()?));
+        let source = tool.source.to_string();
+        let source = fully_visible(&source);
+        Some(format!(
+            "{WARNING}unsafe_argv{WARNING:#} {STRONG}{name}{STRONG:#}: a value may choose a program or be \
+             run: {reason} {FAINT}({source}){FAINT:#}"
         ))
     })
 }
@@ -258,6 +272,9 @@ fn record(tool: &ToolEntry) -> Value {
     }
     if let Some(remark) = &tool.remark {
         record["remark"] = json!(remark);
+    }
+    if let Some(reason) = &tool.unsafe_argv {
+        record["unsafe_argv"] = json!(reason);
     }
     record
 }

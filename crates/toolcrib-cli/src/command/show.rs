@@ -73,6 +73,9 @@ async fn shown(crib: &Toolcrib, own: &ShowOptions) -> anyhow::Result<Exit> {
         if let Some(remark) = &tool.remark {
             document["remark"] = json!(remark);
         }
+        if let Some(reason) = &tool.unsafe_argv {
+            document["unsafe_argv"] = json!(reason);
+        }
         screen::json(&document)?;
     } else {
         screen::out(page(tool))?;
@@ -92,6 +95,13 @@ fn page(tool: &ToolEntry) -> String {
         let _ = writeln!(page, "{WARNING}{word}{WARNING:#}: {}\n", visible(reason));
     } else if let Some(remark) = &tool.remark {
         let _ = writeln!(page, "{WARNING}remark{WARNING:#}: {}\n", visible(remark));
+    }
+    if let Some(reason) = &tool.unsafe_argv {
+        let _ = writeln!(
+            page,
+            "{WARNING}unsafe_argv{WARNING:#}: a value may choose a program or be run: {}\n",
+            visible(reason)
+        );
     }
     let parameters = parameters(definition);
     if parameters.is_empty() {

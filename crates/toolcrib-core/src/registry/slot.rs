@@ -111,12 +111,22 @@ impl Slot {
 /// Whether two entries are the same. A field that is added to entries does not compile here until it
 /// is decided whether it counts.
 fn same_entry(one: &ToolEntry, other: &ToolEntry) -> bool {
-    let ToolEntry { definition, constraint, availability, body, source, remark, digest } = one;
+    let ToolEntry {
+        definition,
+        constraint,
+        availability,
+        body,
+        source,
+        remark,
+        unsafe_argv,
+        digest,
+    } = one;
     same_body(body, &other.body)
         && same_constraint(constraint.as_ref(), other.constraint.as_ref())
         && *source == other.source
         && *availability == other.availability
         && *remark == other.remark
+        && *unsafe_argv == other.unsafe_argv
         && *digest == other.digest
         && (Arc::ptr_eq(definition, &other.definition) || *definition == other.definition)
 }

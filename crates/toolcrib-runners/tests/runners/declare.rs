@@ -45,6 +45,7 @@ pub(crate) fn command<const N: usize>(argv: [ArgvEntry; N]) -> Declaration {
             ok_exit: vec![0],
             retry_exit: vec![75],
             cwd: None,
+            unsafe_argv: None,
             capture_bytes: 64 * 1024,
         }),
         sandbox: SandboxSpec::of(SandboxProfile::Workspace),

@@ -1,0 +1,186 @@
+//! Why a confined program failed, as far as what it printed shows it: what its profile did not give it,
+//! and the key of the manifest that does.
+
+use std::path::Path;
+
+use toolcrib_manifest::declaration::{SandboxProfile, SandboxSpec};
+
+/// How a declared program was run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Confined<'a> {
+    /// The declared confinement.
+    pub(crate) sandbox: &'a SandboxSpec,
+    /// The workspace of the host, which the program may use.
+    pub(crate) workspace: &'a Path,
+    /// Whether the declaration says where its HOME is.
+    pub(crate) own_home: bool,
+}
+
+/// Signs of a program that found no network.
+const NO_NETWORK: [&str; 14] = [
+    "temporary failure in name resolution",
+    "could not resolve",
+    "couldn't resolve",
+    "name or service not known",
+    "could not translate host name",
+    "network is unreachable",
+    "no such host",
+    "getaddrinfo",
+    "eai_again",
+    "socket: operation not permitted",
+    "socket: permission denied",
+    "cannot create socket",
+    "failed to create socket",
+    "unable to resolve host",
+];
+
+/// Signs of a program that did not find its settings in its home directory.
+const NO_HOME: [&str; 9] = [
+    "localhost:8080 was refused",
+    "invalid configuration: no configuration has been provided",
+    "unable to locate credentials",
+    "could not load credentials",
+    "do not currently have an active account",
+    "gh auth login",
+    "az login",
+    "config file does not exist",
+    "no kubeconfig",
+];
+
+/// Signs of a program that wanted a service or a right of the machine.
+const NO_SERVICES: [&str; 9] = [
+    "no new privileges",
+    "failed to connect to bus",
+    "failed to connect to system scope bus",
+    "system has not been booted with systemd",
+    "cannot connect to the docker daemon",
+    "docker.sock",
+    "must be run as root",
+    "must be superuser",
+    "no journal files were opened due to insufficient permissions",
+];
+
+/// Signs of a file that may not be opened or changed.
+const NOT_GRANTED: [&str; 5] =
+    ["permission denied", "read-only file system", "operation not permitted", "eacces", "eperm"];
+
+/// What a failed program was not given, as a line for whoever keeps the manifest; `None` if nothing it
+/// printed shows that it lacked something.
+pub(crate) fn explain(confined: Confined<'_>, printed: &str) -> Option<String> {
+    let profile = confined.sandbox.profile;
+    if profile == SandboxProfile::Trusted {
+        return None;
+    }
+    let lower = printed.to_lowercase();
+    let shows = |signs: &[&str]| signs.iter().any(|sign| lower.contains(sign));
+    let name = profile.as_str();
+    let offline = profile != SandboxProfile::WorkspaceNet;
+    let mut lacks = Vec::new();
+    if shows(&NO_SERVICES) {
+        lacks.push(format!(
+            "no program reaches the machine's services or gains rights under `{name}`: \
+             `sandbox: {{profile: trusted}}` lets it, with the operator's word"
+        ));
+    }
+    if offline && shows(&NO_NETWORK) {
+        lacks.push(format!(
+            "it has no network under `{name}`: `sandbox: {{profile: workspace+net}}` gives it one"
+        ));
+    }
+    if !confined.own_home && shows(&NO_HOME) {
+        lacks.push(
+            "its HOME is a scratch folder: `pass_env: [HOME]` in `run` gives it the server's, and \
+             `sandbox: {read: [\"~/…\"]}` the files there"
+                .to_owned(),
+        );
+    }
+    if let Some((path, writes)) = refused_path(printed, confined) {
+        let key = if writes { "write" } else { "read" };
+        lacks.push(format!(
+            "`{path}` is not granted to it: `sandbox: {{{key}: [\"{path}\"]}}` grants it"
+        ));
+    }
+    // A program that works without a network is told of none that it did not ask for.
+    (!lacks.is_empty()).then(|| {
+        format!("For whoever keeps the tool: it ran confined. {}.", capitalized(&lacks.join("; ")))
+    })
+}
+
+fn capitalized(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or(String::new(), |first| first.to_uppercase().chain(chars).collect())
+}
+
+/// The first absolute path outside the workspace in a line that says that something is not permitted,
+/// and whether it was to be written.
+fn refused_path(printed: &str, confined: Confined<'_>) -> Option<(String, bool)> {
+    printed.lines().find_map(|line| {
+        let lower = line.to_lowercase();
+        if !NOT_GRANTED.iter().any(|sign| lower.contains(sign)) {
+            return None;
+        }
+        let words = line.split([' ', '\'', '"', '`', '(', ')', '\u{2018}', '\u{2019}']);
+        let words = words.map(|word| word.trim_end_matches([':', ',', ';', '.']));
+        let path = words.filter(|word| is_path(word)).find(|word| {
+            let path = Path::new(word);
+            let granted = confined.sandbox.write.iter().any(|grant| path.starts_with(grant));
+            !granted && !path.starts_with(confined.workspace)
+        })?;
+        let read = confined.sandbox.read.iter().any(|grant| Path::new(path).starts_with(grant));
+        let writes = read
+            || ["create", "write", "mkdir", "read-only", "remove", "save", "open for"]
+                .iter()
+                .any(|sign| lower.contains(sign));
+        Some((path.to_owned(), writes))
+    })
+}
+
+fn is_path(word: &str) -> bool {
+    word.len() > 1
+        && word.starts_with('/')
+        && !word.starts_with("//")
+        && word.chars().all(|c| c.is_alphanumeric() || "/._-+@~".contains(c))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(profile: SandboxProfile, own_home: bool, printed: &str) -> String {
+        let sandbox = SandboxSpec::of(profile);
+        let workspace = Path::new("/srv/work");
+        let confined = Confined { sandbox: &sandbox, workspace, own_home };
+        explain(confined, printed).unwrap_or_default()
+    }
+
+    #[test]
+    fn what_a_program_lacked_is_said_with_the_key_that_gives_it() {
+        let rows = [
+            ("curl: (6) Could not resolve host: example.com", "profile: workspace+net"),
+            ("psql: error: could not translate host name \"db\" to address", "workspace+net"),
+            ("The connection to the server localhost:8080 was refused", "pass_env: [HOME]"),
+            ("Unable to locate credentials. You can configure", "pass_env: [HOME]"),
+            ("cat: /var/lib/app/key: Permission denied", "read: [\"/var/lib/app/key\"]"),
+            ("mkdir: cannot create directory '/opt/out': Permission denied", "write: [\"/opt/out\"]"),
+            ("npm error EACCES: permission denied, mkdir '/root/.npm'", "write: [\"/root/.npm\"]"),
+            ("Failed to connect to bus: No such file or directory", "profile: trusted"),
+            ("sudo: The \"no new privileges\" flag is set", "profile: trusted"),
+        ];
+        for (printed, key) in rows {
+            let said = said(SandboxProfile::Workspace, false, printed);
+            assert!(said.contains(key), "{printed}: {said}");
+        }
+    }
+
+    #[test]
+    fn what_a_program_had_is_not_said_to_be_missing() {
+        let offline = "Could not resolve host: example.com";
+        assert_eq!(said(SandboxProfile::WorkspaceNet, false, offline), "");
+        assert_eq!(said(SandboxProfile::Trusted, false, "cat: /x: Permission denied"), "");
+        let home = "The connection to the server localhost:8080 was refused";
+        assert_eq!(said(SandboxProfile::WorkspaceNet, true, home), "");
+        assert_eq!(said(SandboxProfile::Workspace, false, "grep: no match"), "");
+        let own = "cat: /srv/work/a: Permission denied";
+        assert_eq!(said(SandboxProfile::Workspace, false, own), "");
+    }
+}

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use toolcrib_manifest::declaration::{Declaration, Expectation};
 use toolcrib_manifest::Known;
+use toolcrib_manifest::declaration::{Declaration, Expectation};
 use toolcrib_manifest::directory::{DirectoryLoad, catalogue, lint_paths_with, load_dirs};
 
 fn shipped() -> DirectoryLoad {

@@ -167,7 +167,8 @@ impl CommandRunner {
         let confined = Confined {
             sandbox: &self.declaration.sandbox,
             workspace: &self.host.workspace_root,
-            own_home: spec.env.contains_key("HOME") || spec.pass_env.iter().any(|name| name == "HOME"),
+            own_home: spec.env.contains_key("HOME")
+                || spec.pass_env.iter().any(|name| name == "HOME"),
         };
         outcome::outcome(&program, &finished, spec, &self.declaration.output, confined, redaction)
             .map(ToolOutcome::Done)

@@ -161,7 +161,10 @@ mod tests {
             ("The connection to the server localhost:8080 was refused", "pass_env: [HOME]"),
             ("Unable to locate credentials. You can configure", "pass_env: [HOME]"),
             ("cat: /var/lib/app/key: Permission denied", "read: [\"/var/lib/app/key\"]"),
-            ("mkdir: cannot create directory '/opt/out': Permission denied", "write: [\"/opt/out\"]"),
+            (
+                "mkdir: cannot create directory '/opt/out': Permission denied",
+                "write: [\"/opt/out\"]",
+            ),
             ("npm error EACCES: permission denied, mkdir '/root/.npm'", "write: [\"/root/.npm\"]"),
             ("Failed to connect to bus: No such file or directory", "profile: trusted"),
             ("sudo: The \"no new privileges\" flag is set", "profile: trusted"),

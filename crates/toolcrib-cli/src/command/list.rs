@@ -104,8 +104,10 @@ async fn listed(started: &Started, own: &ListOptions) -> anyhow::Result<Exit> {
         screen::out(format!("\n{table}"))?;
     }
     if own.all {
-        for line in
-            remarks(&available).chain(insisted(&available)).chain(withheld(&unavailable, &snapshot)).chain(names.lines())
+        for line in remarks(&available)
+            .chain(insisted(&available))
+            .chain(withheld(&unavailable, &snapshot))
+            .chain(names.lines())
         {
             screen::out(line)?;
         }

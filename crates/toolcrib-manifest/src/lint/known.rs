@@ -117,9 +117,9 @@ fn unknown_secret(name: &str, place: &Span, help: Option<String>, findings: &mut
 /// The place of a piece within a node, or the node's own if it is written in another way.
 fn place_of(node: &Node, piece: &str, text: &str) -> Span {
     let written = text.get(node.span.clone()).unwrap_or_default();
-    written.find(piece).map_or(node.span.clone(), |at| {
-        node.span.start + at..node.span.start + at + piece.len()
-    })
+    written
+        .find(piece)
+        .map_or(node.span.clone(), |at| node.span.start + at..node.span.start + at + piece.len())
 }
 
 fn check_timeout(limits: Option<&Entry>, longest: Duration, findings: &mut Findings<'_>) {
@@ -128,10 +128,13 @@ fn check_timeout(limits: Option<&Entry>, longest: Duration, findings: &mut Findi
     let Ok(HumanDuration(Some(timeout))) = written.parse() else { return };
     if timeout > longest {
         let most = HumanDuration(Some(longest));
-        let message = format!("calls get {most}, because `executor.max_timeout` of the config is less");
-        findings.add(Diagnostic::warning("capped-timeout", &entry.node.span, message).help(format!(
-            "write at most {most}, or raise `executor.max_timeout` in the config to {written}"
-        )));
+        let message =
+            format!("calls get {most}, because `executor.max_timeout` of the config is less");
+        findings.add(Diagnostic::warning("capped-timeout", &entry.node.span, message).help(
+            format!(
+                "write at most {most}, or raise `executor.max_timeout` in the config to {written}"
+            ),
+        ));
     }
 }
 

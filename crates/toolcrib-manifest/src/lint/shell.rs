@@ -13,16 +13,70 @@ const OWN_SIGNS: [&str; 12] =
 
 /// Programs whose arguments hold texts in which `$` and backquotes have a meaning.
 const OWN_TEXTS: [&str; 38] = [
-    "sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "fish", "csh", "tcsh", "su", "pwsh",
-    "python", "pypy", "perl", "ruby", "node", "bun", "php", "lua", "luajit", "osascript", "awk",
-    "gawk", "mawk", "nawk", "sed", "jq", "ssh", "watch", "parallel", "psql", "mysql", "tmux",
-    "make", "Rscript", "deno", "tclsh",
+    "sh",
+    "bash",
+    "dash",
+    "ash",
+    "zsh",
+    "ksh",
+    "mksh",
+    "fish",
+    "csh",
+    "tcsh",
+    "su",
+    "pwsh",
+    "python",
+    "pypy",
+    "perl",
+    "ruby",
+    "node",
+    "bun",
+    "php",
+    "lua",
+    "luajit",
+    "osascript",
+    "awk",
+    "gawk",
+    "mawk",
+    "nawk",
+    "sed",
+    "jq",
+    "ssh",
+    "watch",
+    "parallel",
+    "psql",
+    "mysql",
+    "tmux",
+    "make",
+    "Rscript",
+    "deno",
+    "tclsh",
 ];
 
 /// Programs that take names of files, which nobody expands.
 const TAKE_FILES: [&str; 22] = [
-    "ls", "cat", "rm", "cp", "mv", "du", "wc", "head", "tail", "stat", "chmod", "chown", "gzip",
-    "zcat", "sha256sum", "md5sum", "touch", "file", "sort", "tar", "grep", "ln",
+    "ls",
+    "cat",
+    "rm",
+    "cp",
+    "mv",
+    "du",
+    "wc",
+    "head",
+    "tail",
+    "stat",
+    "chmod",
+    "chown",
+    "gzip",
+    "zcat",
+    "sha256sum",
+    "md5sum",
+    "touch",
+    "file",
+    "sort",
+    "tar",
+    "grep",
+    "ln",
 ];
 
 pub(super) fn check(tool: &Node, findings: &mut Findings<'_>) {
@@ -64,8 +118,7 @@ fn check_argv(items: &[Node], with_program: bool, findings: &mut Findings<'_>) {
             _ => item.entry("then").map(|then| then.node.items()).unwrap_or_default(),
         })
         .collect();
-    let names: Vec<&str> =
-        words.iter().filter_map(|word| word.as_str()).map(base_name).collect();
+    let names: Vec<&str> = words.iter().filter_map(|word| word.as_str()).map(base_name).collect();
     let has = |list: &[&str]| names.iter().any(|name| list.contains(name));
     let (signs, texts) = (has(&OWN_SIGNS), has(&OWN_TEXTS));
     let program = names.first().copied().unwrap_or_default();
@@ -113,7 +166,8 @@ fn sign(text: &str, after: &[&Node]) -> Option<Said> {
 fn is_redirection(text: &str) -> bool {
     let sign = text.trim_start_matches(|c: char| c.is_ascii_digit());
     let sign = sign.strip_prefix('&').unwrap_or(sign);
-    let Some(target) = [">>", ">|", "<<<", "<<", ">", "<"].iter().find_map(|s| sign.strip_prefix(s))
+    let Some(target) =
+        [">>", ">|", "<<<", "<<", ">", "<"].iter().find_map(|s| sign.strip_prefix(s))
     else {
         return false;
     };
@@ -195,7 +249,8 @@ fn glob(text: &str) -> Option<Said> {
     let option = literal.starts_with('-');
     (literal.contains('*') && !option && !literal.contains([' ', '(', '\\', '^', '$'])).then(|| {
         let message = "`*` stays as it is: no shell looks for files here";
-        let help = "list the files with `find`, or write a shell's text: `run: {shell: sh, text: …}`";
+        let help =
+            "list the files with `find`, or write a shell's text: `run: {shell: sh, text: …}`";
         (message.to_owned(), help.to_owned())
     })
 }
@@ -204,7 +259,8 @@ fn glob(text: &str) -> Option<Said> {
 fn whole_line(text: &str, entries: usize) -> Option<Said> {
     let line = text.contains(' ') && !text.starts_with(['/', '.']) && !text.contains("${");
     (line && entries <= 2).then(|| {
-        let words: Vec<String> = text.split_whitespace().map(|word| format!("\"{word}\"")).collect();
+        let words: Vec<String> =
+            text.split_whitespace().map(|word| format!("\"{word}\"")).collect();
         let message = "the whole line is taken for the name of one program";
         (message.to_owned(), format!("write an entry for each argument: [{}]", words.join(", ")))
     })
@@ -229,9 +285,10 @@ fn check_cwd(cwd: &Entry, findings: &mut Findings<'_>) {
     let Some(text) = cwd.node.as_str() else { return };
     if text.starts_with('~') || text.contains('$') {
         let message = "`cwd` is taken as it is written: nothing in it is replaced";
-        findings.add(Diagnostic::warning("shell-syntax", &cwd.node.span, message).help(
-            "write the path; one that does not begin with `/` is below the workspace",
-        ));
+        findings.add(
+            Diagnostic::warning("shell-syntax", &cwd.node.span, message)
+                .help("write the path; one that does not begin with `/` is below the workspace"),
+        );
     }
 }
 

@@ -1,8 +1,8 @@
 //! Argument vectors: entries, and what a model's value must never become.
 
-use super::scope::Scope;
 use super::options::{self, Sure};
 use super::programs::{self, Read};
+use super::scope::Scope;
 use super::{keys, scripts};
 use crate::declaration::ArgvEntry;
 use crate::diagnostic::{Diagnostic, Findings};
@@ -105,11 +105,7 @@ pub(crate) fn look(tool: &Node, findings: &mut Findings<'_>) {
 }
 
 /// Reads the arguments of a program that is named elsewhere.
-pub(super) fn arguments(
-    list: &Node,
-    scope: &mut Scope,
-    findings: &mut Findings<'_>,
-) -> Argv {
+pub(super) fn arguments(list: &Node, scope: &mut Scope, findings: &mut Findings<'_>) -> Argv {
     let mut words = Vec::new();
     let entries = entries(list, scope, &mut words, findings);
     let mut unsafe_values = Vec::new();

@@ -90,7 +90,8 @@ pub(super) fn dangling(
         // Within `then`: an option before a value that the condition does not ask for.
         for pair in entry.words.windows(2) {
             let absent = optional(pair[1], scope).filter(|name| Some(*name) != entry.condition);
-            found.extend(absent.and_then(|name| left_alone(pair[0], name, pair[1], program, false)));
+            found
+                .extend(absent.and_then(|name| left_alone(pair[0], name, pair[1], program, false)));
         }
         let (Some(last), None) = (entry.words.last(), entry.condition) else { continue };
         let Some(next) = all.get(place + 1) else { continue };
@@ -111,11 +112,9 @@ pub(super) fn dangling(
 /// The argument by whose absence a word drops out, if it can be absent.
 fn optional<'w>(word: &'w Word<'_>, scope: &Scope) -> Option<&'w str> {
     word.template.references().find_map(|reference| match reference {
-        Reference::Arg(name) => scope
-            .arguments
-            .get(name)
-            .is_some_and(|known| known.optional)
-            .then_some(name.as_str()),
+        Reference::Arg(name) => {
+            scope.arguments.get(name).is_some_and(|known| known.optional).then_some(name.as_str())
+        }
         _ => None,
     })
 }
@@ -195,13 +194,15 @@ pub(super) fn unended(
 ) -> Option<Diagnostic> {
     let all = entries(list, words);
     for (place, entry) in all.iter().enumerate() {
-        if entry.words.iter().any(|word| matches!(word.literal(), Some("--" | "--end-of-options"))) {
+        if entry.words.iter().any(|word| matches!(word.literal(), Some("--" | "--end-of-options")))
+        {
             return None;
         }
         let before = place.checked_sub(1).and_then(|before| all[before].words.last());
         let program = program_of(read, entry.at);
         let option = before.and_then(|word| word.literal()).filter(|text| is_option(text));
-        let is_value = option.is_some_and(|text| programs::takes_value(program, text) != Some(false));
+        let is_value =
+            option.is_some_and(|text| programs::takes_value(program, text) != Some(false));
         let [word] = entry.words.as_slice() else { continue };
         let [Piece::Reference(Reference::Arg(name)), ..] = word.template.pieces.as_slice() else {
             continue;

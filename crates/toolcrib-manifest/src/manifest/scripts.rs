@@ -61,7 +61,8 @@ pub(super) fn check(words: &[Word<'_>], read: &Read<'_>, found: &mut Vec<Diagnos
                     let message = format!(
                         "{reference} would choose the file that `{name}` runs: a model must not"
                     );
-                    let help = "name the file; for a choice among several, declare one tool for each";
+                    let help =
+                        "name the file; for a choice among several, declare one tool for each";
                     found.push(
                         Diagnostic::error("model-chosen-program", &file.node.span, message)
                             .help(help),

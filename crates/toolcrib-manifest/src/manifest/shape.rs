@@ -38,9 +38,9 @@ impl Shape {
         let shapes = types.iter().map(|name| match *name {
             "integer" | "number" | "boolean" | "null" => Self::Fixed,
             "string" => Self::of_text(schema),
-            "array" => {
-                schema.entry("items").map_or(Self::Free, |items| Self::below(&items.node, depth + 1))
-            }
+            "array" => schema
+                .entry("items")
+                .map_or(Self::Free, |items| Self::below(&items.node, depth + 1)),
             "object" => Self::of_object(schema, depth),
             _ => Self::Free,
         });
@@ -138,9 +138,7 @@ fn begins_plainly(hir: &Hir) -> bool {
         HirKind::Alternation(parts) => parts.iter().all(begins_plainly),
         HirKind::Literal(literal) => literal.0.first().is_some_and(|byte| *byte != b'-'),
         // What may be absent leaves the first place to what follows.
-        HirKind::Repetition(repetition) => {
-            repetition.min > 0 && begins_plainly(&repetition.sub)
-        }
+        HirKind::Repetition(repetition) => repetition.min > 0 && begins_plainly(&repetition.sub),
         _ => only(hir, false),
     }
 }
@@ -152,7 +150,16 @@ mod tests {
     #[test]
     fn a_word_is_an_anchored_pattern_of_plain_characters() {
         let words = ["^[a-z0-9][a-z0-9.-]{0,252}$", "^[A-Z]+$", "^(web|db)-[0-9]$", "^v[0-9.]+$"];
-        let others = ["^[a-z0-9.-]+$", "[a-z]+", "^[a-z ]+$", "^.*$", "^-[a-z]$", "^[a-z]+", "^a/b$", "^[a-z]*-x$"];
+        let others = [
+            "^[a-z0-9.-]+$",
+            "[a-z]+",
+            "^[a-z ]+$",
+            "^.*$",
+            "^-[a-z]$",
+            "^[a-z]+",
+            "^a/b$",
+            "^[a-z]*-x$",
+        ];
         for pattern in words {
             assert!(is_word(pattern), "{pattern}");
         }

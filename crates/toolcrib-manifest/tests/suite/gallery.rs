@@ -183,8 +183,8 @@ fn every_code_is_shown_somewhere_or_said_why_not() {
         "bad-definition",
         "capped-timeout", // depends on a config
         "invalid-value",
-        "missing-program", // depends on the machine
-        "missing-script", // depends on the disk
+        "missing-program",   // depends on the machine
+        "missing-script",    // depends on the disk
         "needs-trust",       // depends on a config
         "not-supported-yet", // only of builds with fewer features
         "not-utf8",

@@ -224,7 +224,8 @@ impl<'w> Reader<'w, '_> {
                     let action = word.literal().unwrap_or_default();
                     self.program(at + 1, &format!("{name} {action}"));
                     let rest = &self.words[at + 1..];
-                    let end = rest.iter().position(|word| matches!(word.literal(), Some(";" | "+")));
+                    let end =
+                        rest.iter().position(|word| matches!(word.literal(), Some(";" | "+")));
                     at += end.unwrap_or(rest.len()) + 1;
                 }
                 Some(test) if known.valued.contains(&test) => at += 1,
@@ -246,8 +247,9 @@ impl<'w> Reader<'w, '_> {
         if self.tainted(word, Shape::Word)
             && let Some(reference) = self.chosen(word)
         {
-            let message =
-                format!("{reference} would be part of what `{name}` runs: a model must not write it");
+            let message = format!(
+                "{reference} would be part of what `{name}` runs: a model must not write it"
+            );
             self.found("spliced-script", word, message, known.instead);
         }
     }

@@ -1,21 +1,30 @@
 //! `key=value` on the command line → JSON arguments, by the tool's own schema.
 
+use std::borrow::Cow;
+
 use anyhow::{Context, bail};
 use serde_json::{Map, Value};
+use toolcrib::tool::{canonical_json, exact};
 
 /// Splits `key=value` for the context; the value is JSON if it reads as JSON, else text.
 pub(crate) fn context_pair(pair: &str) -> anyhow::Result<(String, Value)> {
     let (key, text) = split(pair, "--ctx")?;
     let value = serde_json::from_str(text).unwrap_or_else(|_| Value::from(text));
+    if !value.is_string() && matches!(exact::protect(text), Cow::Owned(_)) {
+        bail!(
+            "--ctx {key}: {text} has a number beyond 64 bits or double precision, which would not stay \
+             the same: write it in quotation marks, as a string"
+        );
+    }
     Ok((key.to_owned(), value))
 }
 
-/// Makes an arguments object from `key=value` pairs.
+/// Makes the JSON text of an arguments object from `key=value` pairs. Numbers stay as they are written.
 ///
 /// A property that the schema says is a string takes the text as it stands. Any other takes JSON
 /// where the text is JSON (`lines=50`, `deep=true`), and the text otherwise, so that the validator
 /// can say what is wrong with it. A list property may be given several times.
-pub(crate) fn from_pairs(pairs: &[String], schema: &Value) -> anyhow::Result<Value> {
+pub(crate) fn from_pairs(pairs: &[String], schema: &Value) -> anyhow::Result<String> {
     let mut arguments = Map::new();
     for pair in pairs {
         let (key, text) = split(pair, "an argument")?;
@@ -36,7 +45,7 @@ pub(crate) fn from_pairs(pairs: &[String], schema: &Value) -> anyhow::Result<Val
             Some(_) => bail!("the argument `{key}` is given twice"),
         }
     }
-    Ok(Value::Object(arguments))
+    Ok(canonical_json(&Value::Object(arguments)))
 }
 
 fn split<'p>(pair: &'p str, what: &str) -> anyhow::Result<(&'p str, &'p str)> {
@@ -53,7 +62,7 @@ fn scalar(text: &str, schema: Option<&Value>) -> Value {
     if schema.is_some_and(|schema| accepts(schema, "string")) {
         return Value::from(text);
     }
-    serde_json::from_str(text).unwrap_or_else(|_| Value::from(text))
+    serde_json::from_str(&exact::protect(text)).unwrap_or_else(|_| Value::from(text))
 }
 
 /// Whether a schema plainly says this type, alone or among others, or lists only such values.
@@ -81,7 +90,8 @@ mod tests {
             "mode": {"enum": ["1", "2"]},
             "names": {"type": "array", "items": {"type": "string"}},
         }});
-        from_pairs(&pairs.iter().map(|&pair| pair.to_owned()).collect::<Vec<_>>(), &schema)
+        let pairs: Vec<_> = pairs.iter().map(|&pair| pair.to_owned()).collect();
+        Ok(serde_json::from_str(&from_pairs(&pairs, &schema)?)?)
     }
 
     #[test]
@@ -92,6 +102,18 @@ mod tests {
             arguments,
             json!({"path": "12", "lines": 50, "mode": "1", "other": true, "free": "a=b"})
         );
+    }
+
+    #[test]
+    fn numbers_stay_as_they_are_written_or_are_refused() {
+        let pairs = ["lines=123456789012345678901".to_owned(), "rate=0.1000000000000000055".to_owned()];
+        assert_eq!(
+            from_pairs(&pairs, &json!({})).unwrap(),
+            r#"{"lines":123456789012345678901,"rate":0.1000000000000000055}"#
+        );
+        let error = context_pair("id=123456789012345678901").unwrap_err().to_string();
+        assert!(error.contains("--ctx id"), "{error}");
+        assert_eq!(context_pair("id=\"123456789012345678901\"").unwrap().1, "123456789012345678901");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use anstyle::{AnsiColor, Style};
 use anyhow::Context;
 use toolcrib::manifest::directory::DirectoryLoad;
 use toolcrib::manifest::{Diagnostic, Severity};
-use toolcrib::tool::canonical_json;
+use toolcrib::tool::{canonical_json, exact};
 
 /// Errors and refused calls.
 pub(crate) const ERROR: Style = AnsiColor::Red.on_default().bold();
@@ -32,8 +32,13 @@ pub(crate) fn out(text: impl AsRef<str>) -> anyhow::Result<()> {
 /// Prints a JSON document with stable key order, indented for people.
 pub(crate) fn json(value: &serde_json::Value) -> anyhow::Result<()> {
     // Through the canonical text: the order of keys must not depend on how serde_json was built.
-    let canonical: serde_json::Value = serde_json::from_str(&canonical_json(value))?;
-    out(serde_json::to_string_pretty(&canonical)?)
+    json_text(&canonical_json(value))
+}
+
+/// The same of JSON text in its canonical form. Numbers stay as they are written.
+pub(crate) fn json_text(canonical: &str) -> anyhow::Result<()> {
+    let canonical: serde_json::Value = serde_json::from_str(&exact::protect(canonical))?;
+    out(exact::restore(&serde_json::to_string_pretty(&canonical)?))
 }
 
 /// Prints to standard error; a closed standard error stops nothing.

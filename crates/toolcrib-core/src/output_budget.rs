@@ -14,7 +14,7 @@ mod whole;
 use std::io;
 
 use serde_json::Value;
-use toolcrib_tool::{Content, ErrorKind, KEPT_OUTPUT, ToolError, ToolOutput};
+use toolcrib_tool::{Content, Data, ErrorKind, KEPT_OUTPUT, ToolError, ToolOutput};
 
 use crate::answers::SpillMemo;
 use crate::spill::{Owner, READ_OUTPUT, SpillStore, Spilled};
@@ -93,7 +93,7 @@ pub(crate) async fn fit_outcome(
 /// Takes data that is too large out of what had been produced before a failure.
 async fn fit_data(mut error: ToolError, limit: usize, place: Option<Place<'_>>) -> ToolError {
     let Some(partial) = error.take_partial() else { return error };
-    let Some(data) = partial.data().filter(|data| json_bytes(data) > limit) else {
+    let Some(data) = partial.exact_data().filter(|data| data_bytes(data) > limit) else {
         return error.with_partial(partial);
     };
     if let Some(hint) = put_data(data, place).await {
@@ -112,6 +112,11 @@ pub(crate) fn oversized(output: ToolOutput, size: usize, limit: usize) -> ToolEr
     )
     .with_hint("Ask for less at a time.")
     .with_partial(output)
+}
+
+/// Bytes of the data as compact JSON.
+pub(crate) fn data_bytes(data: &Data) -> usize {
+    if data.is_rounded() { data.to_json().len() } else { json_bytes(data.value()) }
 }
 
 /// Bytes of the value as compact JSON, without writing it anywhere.
@@ -156,8 +161,8 @@ fn text_fits(output: &ToolOutput, budget: usize) -> bool {
     if output.content().is_empty() {
         // The model reads the data as JSON.
         return output
-            .data()
-            .is_none_or(|data| json_bytes(data) <= budget || Whole::of(output).chars() <= budget);
+            .exact_data()
+            .is_none_or(|data| data_bytes(data) <= budget || Whole::of(output).chars() <= budget);
     }
     let parts = || output.content().iter().map(text_of);
     parts().map(str::len).sum::<usize>() <= budget
@@ -189,10 +194,9 @@ fn without_data(output: &ToolOutput) -> ToolOutput {
 }
 
 /// Puts data into the spill and says how to read it.
-async fn put_data(data: &Value, place: Option<Place<'_>>) -> Option<String> {
+async fn put_data(data: &Data, place: Option<Place<'_>>) -> Option<String> {
     let place = place?;
-    let text = toolcrib_tool::canonical_json(data);
-    match place.store.put(place.owner, Spilled::json(text)).await {
+    match place.store.put(place.owner, Spilled::json(data.to_json())).await {
         Ok(handle) => Some(format!(
             "The data is kept as JSON text: call {READ_OUTPUT} with {{\"handle\":\"{handle}\"}} to \
              read it page by page."

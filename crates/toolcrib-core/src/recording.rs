@@ -6,9 +6,10 @@ mod replay;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use toolcrib_tool::{
-    InputPart, InputRequest, Ticket, ToolError, ToolOutcome, ToolOutput, canonical_json,
+    Data, InputPart, InputRequest, Ticket, ToolError, ToolOutcome, ToolOutput, canonical_json,
 };
 
 pub use recorder::Recorder;
@@ -47,12 +48,20 @@ pub struct Recording {
 }
 
 /// One call that ran.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct RecordedCall {
     tool: String,
-    arguments: Value,
+    arguments: Data,
     outcome: RecordedOutcome,
+}
+
+/// A [`RecordedCall`] as a line has it.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line<T, A, O> {
+    tool: T,
+    arguments: A,
+    outcome: O,
 }
 
 /// How it ended.
@@ -87,7 +96,12 @@ impl Recording {
     pub fn to_jsonl(&self) -> String {
         self.calls.iter().fold(String::new(), |mut text, call| {
             // Plain data with text keys: there is nothing that JSON could not say.
-            let line = serde_json::to_value(call).unwrap_or_default();
+            let line = Line {
+                tool: &call.tool,
+                arguments: call.arguments.protected(),
+                outcome: &call.outcome,
+            };
+            let line = serde_json::to_value(line).unwrap_or_default();
             text.push_str(&canonical_json(&line));
             text.push('\n');
             text
@@ -98,11 +112,19 @@ impl Recording {
     pub fn from_jsonl(text: &str) -> Result<Self, RecordingError> {
         let lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
         let calls = lines.map(|(line, text)| {
-            serde_json::from_str(text)
-                .map_err(|error| RecordingError { line, problem: error.to_string() })
+            recorded(text).map_err(|problem| RecordingError { line, problem })
         });
         Ok(Self { calls: calls.collect::<Result<_, _>>()? })
     }
+}
+
+fn recorded(line: &str) -> Result<RecordedCall, String> {
+    let tape = toolcrib_json::parse(line).map_err(|error| error.to_string())?;
+    let Line { tool, arguments: IgnoredAny, outcome } =
+        serde_json::from_str(line).map_err(|error| error.to_string())?;
+    let arguments = tape.root().get("arguments").map_or("{}", |arguments| arguments.source());
+    let arguments = Data::from_json(arguments).map_err(|error| error.to_string())?;
+    Ok(RecordedCall { tool, arguments, outcome })
 }
 
 impl RecordedCall {
@@ -111,13 +133,18 @@ impl RecordedCall {
         &self.tool
     }
 
-    /// The arguments the tool got.
+    /// The arguments the tool got, rounded to what a [`Value`] holds ([`Data::value`]).
     pub fn arguments(&self) -> &Value {
+        self.arguments.value()
+    }
+
+    /// The arguments with every number as it was written.
+    pub fn exact_arguments(&self) -> &Data {
         &self.arguments
     }
 
     fn key(&self) -> (String, String) {
-        (self.tool.clone(), canonical_json(&self.arguments))
+        (self.tool.clone(), self.arguments.to_json())
     }
 }
 

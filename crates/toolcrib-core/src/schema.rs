@@ -6,7 +6,7 @@ use jsonschema::error::ValidationErrorKind;
 use jsonschema::{PatternOptions, ValidationError, Validator};
 use serde_json::Value;
 use toolcrib_json::{Cursor, Kind, Tape, parse_owned};
-use toolcrib_tool::{ToolDefinition, ToolError};
+use toolcrib_tool::{Data, ToolDefinition, ToolError};
 
 use crate::answers::lru::Lru;
 use crate::arguments::json_view::{Bounds, Reported, TapeJson, View, reported};
@@ -108,9 +108,21 @@ impl SchemaValidator {
         Bounds::of(tape, fitting.clamp(MIN_PROBLEMS, MAX_PROBLEMS))
     }
 
-    /// Everything that is wrong with a tool's data, or with another value that is no argument.
+    /// Everything that is wrong with a tool's data.
+    pub(crate) fn violations_of(&self, data: &Data) -> Violations {
+        if data.is_rounded() {
+            return self.violations_in(data.to_json());
+        }
+        self.violations(data.value())
+    }
+
+    /// Everything that is wrong with a value that is no argument.
     pub(crate) fn violations(&self, data: &Value) -> Violations {
-        let tape = match parse_owned(data.to_string()) {
+        self.violations_in(data.to_string())
+    }
+
+    fn violations_in(&self, text: String) -> Violations {
+        let tape = match parse_owned(text) {
             Ok(tape) => tape,
             Err((error, _)) => return Violations::one("", &error.problem),
         };

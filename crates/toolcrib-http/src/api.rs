@@ -12,6 +12,7 @@ pub(crate) mod runs;
 pub(crate) mod stream;
 pub(crate) mod tools;
 
+use std::borrow::Cow;
 use std::future::Future;
 use std::sync::Arc;
 
@@ -21,6 +22,7 @@ use axum::response::{IntoResponse as _, Response};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use toolcrib_tool::exact;
 use tracing::{Instrument as _, Span};
 
 use crate::Backend;
@@ -124,10 +126,19 @@ impl Api {
 
 /// An answer as JSON.
 pub(crate) fn json(status: StatusCode, body: &impl Serialize) -> Response {
-    match serde_json::to_vec(body) {
+    match written(body) {
         Ok(body) => (status, [("content-type", "application/json")], body).into_response(),
         Err(error) => Problem::internal("the answer could not be written", &error).into_response(),
     }
+}
+
+/// A body as JSON text, with the numbers of results as they were written.
+pub(crate) fn written(body: &impl Serialize) -> serde_json::Result<String> {
+    let text = serde_json::to_string(body)?;
+    Ok(match exact::restore(&text) {
+        Cow::Borrowed(_) => text,
+        Cow::Owned(restored) => restored,
+    })
 }
 
 /// Whether a stream of events is asked for.

@@ -13,6 +13,7 @@ use toolcrib_core::suspension::{RedeemError, StoreError, SubmitError};
 use toolcrib_tool::{ErrorKind, ToolError, ToolResult};
 
 use crate::api::result::CallResult;
+use crate::api::written;
 
 /// The longest text of another layer that is taken over as a detail, in bytes.
 const DETAIL_MAX: usize = 4 * 1024;
@@ -128,7 +129,7 @@ impl Problem {
             result: self.call.as_deref(),
         };
         // Strings, numbers and JSON values always serialise.
-        serde_json::to_string(&body).unwrap_or_default()
+        written(&body).unwrap_or_default()
     }
 }
 

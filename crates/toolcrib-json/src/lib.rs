@@ -37,10 +37,16 @@
 //! `serde_json::Value` works as a target; `serde_json::value::RawValue` does not, since it asks for
 //! text under a private name: use [`Cursor::source`]. A [`ReadError`] names its place as a JSON
 //! pointer.
+//!
+//! # Numbers that no type holds
+//!
+//! A number beyond 64 bits or double precision stays as it is written in the text. [`exact`] carries
+//! such numbers through types that would round them.
 
 #![forbid(unsafe_code)]
 
 mod error;
+pub mod exact;
 mod parse;
 mod read;
 mod tape;

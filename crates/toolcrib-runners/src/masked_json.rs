@@ -1,18 +1,27 @@
 //! Reading JSON in which secrets have been replaced by their mark.
 
 use serde_json::Value;
-use toolcrib_tool::MASKED;
+use toolcrib_tool::{Data, MASKED};
 
 /// What stands in the place of a secret.
 const MARK: &[u8] = MASKED.as_bytes();
 
 /// Reads JSON text in which a secret may have been masked. Inside a string the mark is text like any
 /// other. A number that held a secret has become something that is not JSON: it is read as a string.
-pub(crate) fn from_masked_slice(bytes: &[u8]) -> serde_json::Result<Value> {
-    serde_json::from_slice(bytes).or_else(|error| match with_marks_quoted(bytes) {
-        Some(quoted) => serde_json::from_slice(&quoted).map_err(|_| error),
+pub(crate) fn from_masked_slice(bytes: &[u8]) -> serde_json::Result<Data> {
+    from_slice(bytes).or_else(|error| match with_marks_quoted(bytes) {
+        Some(quoted) => from_slice(&quoted).map_err(|_| error),
         None => Err(error),
     })
+}
+
+/// Reads JSON, whose numbers stay as they are written.
+pub(crate) fn from_slice(bytes: &[u8]) -> serde_json::Result<Data> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Data::from_json(text),
+        // The error names the place.
+        Err(_) => serde_json::from_slice::<Value>(bytes).map(Data::from),
+    }
 }
 
 /// The text with quotation marks around what was a number and holds a mark; none if there is no such.
@@ -73,7 +82,7 @@ mod tests {
         let text =
             br#"{"pin": [masked], "l": [1,-[masked].5,[masked][masked]], "s": "a \" [masked]"}"#;
         assert_eq!(
-            from_masked_slice(text).unwrap(),
+            *from_masked_slice(text).unwrap().value(),
             json!({"pin": "[masked]", "l": [1, "-[masked].5", "[masked][masked]"], "s": "a \" [masked]"})
         );
     }

@@ -1,9 +1,8 @@
 //! A program's end and output become a result, or a failure that holds all of it.
 
-use serde_json::Value;
 use toolcrib_manifest::declaration::{CommandSpec, OutputFormat, OutputSpec};
 use toolcrib_sandbox::{Finished, Status};
-use toolcrib_tool::{Content, ErrorKind, ToolError, ToolOutput, canonical_json, visible};
+use toolcrib_tool::{Content, ErrorKind, ToolError, ToolOutput, visible};
 
 use crate::confinement::facts;
 use crate::explain::{Confined, explain};
@@ -121,11 +120,11 @@ fn json(
         return Err(unreadable(format!("{program} printed nothing where JSON was expected"))
             .with_hint(UNREADABLE));
     }
-    let data: Value = from_masked_slice(&stdout.bytes())
+    let data = from_masked_slice(&stdout.bytes())
         .map_err(|error| unreadable(format!("{program} printed what is not JSON: {error}")))
         .map_err(|error| error.with_hint(UNREADABLE))?;
     let data = redaction.data(data);
-    let text = canonical_json(&data);
+    let text = data.to_json();
     let visible = visible(&text);
     let mut output = ToolOutput::new();
     if visible != text || !stderr.is_empty() {
@@ -134,7 +133,7 @@ fn json(
     if !stderr.is_empty() {
         output = output.with_content(Content::text(joined("", stderr)));
     }
-    Ok(output.with_data(data))
+    Ok(output.with_exact_data(data))
 }
 
 /// Adds what programs and operators want to know: `exit_code` or `signal`, `stderr_bytes`,

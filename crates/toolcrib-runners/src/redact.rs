@@ -4,6 +4,8 @@ use std::borrow::Cow;
 
 use regex::Regex;
 use serde_json::Value;
+use toolcrib_json::exact;
+use toolcrib_tool::Data;
 
 /// What is shown instead.
 const MARK: &str = "[redacted]";
@@ -45,16 +47,22 @@ impl Redaction {
     }
 
     /// The data with every match replaced in its strings and its keys.
-    pub(crate) fn data(&self, data: Value) -> Value {
+    pub(crate) fn data(&self, data: Data) -> Data {
         if self.0.is_empty() {
             return data;
         }
-        match data {
+        Data::from_protected(self.value(data.into_protected()))
+    }
+
+    fn value(&self, value: Value) -> Value {
+        match value {
+            // A number like any other.
+            Value::String(text) if exact::number(&text).is_some() => Value::String(text),
             Value::String(text) => Value::String(self.text(text)),
-            Value::Array(items) => items.into_iter().map(|item| self.data(item)).collect(),
+            Value::Array(items) => items.into_iter().map(|item| self.value(item)).collect(),
             Value::Object(members) => members
                 .into_iter()
-                .map(|(key, member)| (self.text(key), self.data(member)))
+                .map(|(key, member)| (self.text(key), self.value(member)))
                 .collect(),
             other => other,
         }
@@ -72,7 +80,7 @@ mod tests {
         let redaction = Redaction::new(&["Bearer [a-z0-9]+".into(), "x*".into()]).unwrap();
         assert_eq!(redaction.text("a Bearer abc1, xx".into()), "a [redacted], [redacted]");
         assert_eq!(
-            redaction.data(json!({"h": ["Bearer abc1", 1], "Bearer k": null})),
+            redaction.data(json!({"h": ["Bearer abc1", 1], "Bearer k": null}).into()),
             json!({"h": ["[redacted]", 1], "[redacted]": null})
         );
     }

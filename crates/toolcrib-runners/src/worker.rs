@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value};
 use toolcrib_manifest::declaration::Declaration;
 use toolcrib_tool::{
-    Arguments, BoxFuture, CallContext, CommandPlan, ErrorKind, Plan, Tool, ToolError, ToolOutcome,
-    ToolOutput, canonical_json,
+    Arguments, BoxFuture, CallContext, CommandPlan, Data, ErrorKind, Plan, Tool, ToolError,
+    ToolOutcome, ToolOutput,
 };
 
 use self::live::Gone;
@@ -165,19 +165,19 @@ impl WorkerRunner {
     }
 }
 
-fn success(output: Option<String>, data: Option<Value>, redaction: &Redaction) -> ToolOutput {
+fn success(output: Option<String>, data: Option<Data>, redaction: &Redaction) -> ToolOutput {
     let mut result = match output {
         Some(text) => ToolOutput::from(visible(&redaction.text(text)).into_owned()),
         None => ToolOutput::new(),
     };
     if let Some(data) = data {
         let data = redaction.data(data);
-        let text = canonical_json(&data);
+        let text = data.to_json();
         // As it is shown where the data itself would steer a terminal.
         if result.content().is_empty() && visible(&text) != text {
             result = result.with_content(visible(&text).into_owned());
         }
-        result = result.with_data(data);
+        result = result.with_exact_data(data);
     }
     result
 }

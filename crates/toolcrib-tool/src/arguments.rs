@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use toolcrib_json::{ParseError, Tape, parse_owned};
 
-use crate::ToolError;
+use crate::{Data, ToolError};
 
 /// JSON text as it came from a model: untrusted. Whoever has read the message it came in may have
 /// parsed it with the rest; that is then not done again.
@@ -178,7 +178,13 @@ impl Arguments {
         })
     }
 
-    /// The arguments as a [`Value`], built at the first use.
+    /// The arguments as data that keeps every number as it was written.
+    pub fn exact(&self) -> Data {
+        Data::from_json(self.as_str()).unwrap_or_else(|_| Value::Null.into())
+    }
+
+    /// The arguments as a [`Value`], built at the first use. Integers beyond 64 bits and decimals beyond
+    /// double precision are the nearest doubles ([`exact`](Self::exact)).
     pub fn value(&self) -> &Value {
         self.0.value.get_or_init(|| self.parse().unwrap_or_default())
     }

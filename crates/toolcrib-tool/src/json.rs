@@ -1,8 +1,10 @@
 //! JSON text out: the same bytes on every run and in every build.
 
 use serde_json::Value;
+use toolcrib_json::exact;
 
-/// Compact JSON with object keys in byte order, whatever map the graph's `serde_json` uses.
+/// Compact JSON with object keys in byte order, whatever map the graph's `serde_json` uses. Stand-ins for
+/// numbers ([`toolcrib_json::exact`]) are written as the numbers.
 ///
 /// ```
 /// use serde_json::json;
@@ -42,6 +44,10 @@ fn write_canonical(value: &Value, out: &mut String) {
             }
             out.push('}');
         }
+        Value::String(text) => match exact::number(text) {
+            Some(number) => out.push_str(number),
+            None => out.push_str(&Value::from(exact::without_prefix(text)).to_string()),
+        },
         scalar => out.push_str(&scalar.to_string()),
     }
 }

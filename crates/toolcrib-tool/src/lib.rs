@@ -7,6 +7,7 @@ mod call;
 mod client_input;
 mod content;
 mod context;
+mod data;
 mod definition;
 mod entry;
 mod error;
@@ -50,6 +51,8 @@ pub use function::{FnTool, tool_fn};
 pub use host::{ByteMask, ByteMasks, CallHost, MASKED, NoHost};
 pub use icon::{Icon, IconTheme, InvalidIcon};
 pub use input::{Ask, InputPart, InputRequest};
+pub use data::Data;
+pub use toolcrib_json::exact;
 pub use json::canonical_json;
 pub use limits::{
     Approval, CachePolicy, Dedupe, InvalidRateLimit, RateLimit, Resources, RetryPolicy, TaskMode,

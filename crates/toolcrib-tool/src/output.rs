@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::{Content, canonical_json};
+use crate::{Content, Data};
 
 /// The note in an output that was cut to its budget: the handle under which the host keeps the whole.
 pub const KEPT_OUTPUT: &str = "kept_output";
@@ -27,16 +27,13 @@ const TIMED_OUT: &str = "timed_out";
 /// let data = ToolOutput::from(json!({"free": 12}));
 /// assert_eq!(data.text(), r#"{"free":12}"#);
 /// ```
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(try_from = "output_json::Read")]
 pub struct ToolOutput {
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     content: Vec<Content>,
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
-    data: Option<Value>,
-    /// Behind a pointer, because few outputs have notes and each is handed from hand to hand. Never
-    /// empty.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Behind a pointer, because each output is handed from hand to hand.
+    data: Option<Box<Data>>,
+    /// Likewise; few outputs have notes. Never empty.
     meta: Option<Box<Map<String, Value>>>,
 }
 
@@ -59,8 +56,14 @@ impl ToolOutput {
 
     /// Sets the structured data.
     #[must_use]
-    pub fn with_data(mut self, data: impl Into<Value>) -> Self {
-        self.data = Some(data.into());
+    pub fn with_data(self, data: impl Into<Value>) -> Self {
+        self.with_exact_data(data.into().into())
+    }
+
+    /// Sets structured data that was read from JSON text and keeps the numbers of that.
+    #[must_use]
+    pub fn with_exact_data(mut self, data: Data) -> Self {
+        self.data = Some(Box::new(data));
         self
     }
 
@@ -110,9 +113,15 @@ impl ToolOutput {
         &self.content
     }
 
-    /// The structured data, absent when there is none.
+    /// The structured data, absent when there is none. Numbers that no [`Value`] holds are rounded
+    /// ([`Data::value`]); [`exact_data`](Self::exact_data) has them as they were written.
     pub fn data(&self) -> Option<&Value> {
-        self.data.as_ref()
+        self.data.as_deref().map(Data::value)
+    }
+
+    /// The structured data with every number as it was written.
+    pub fn exact_data(&self) -> Option<&Data> {
+        self.data.as_deref()
     }
 
     /// The notes.
@@ -126,7 +135,7 @@ impl ToolOutput {
     pub fn text(&self) -> Cow<'_, str> {
         match (self.content.as_slice(), &self.data) {
             ([], None) => Cow::Borrowed(""),
-            ([], Some(data)) => Cow::Owned(canonical_json(data)),
+            ([], Some(data)) => Cow::Owned(data.to_json()),
             ([part], _) => part.as_text(),
             (parts, _) => {
                 Cow::Owned(parts.iter().map(Content::as_text).collect::<Vec<_>>().join("\n"))
@@ -135,9 +144,72 @@ impl ToolOutput {
     }
 }
 
-/// `null` is data too.
-fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> {
-    Value::deserialize(from).map(Some)
+/// An output's JSON: `{content?, data? | data_text?, meta?}`. Data whose numbers a value cannot hold is
+/// there as its text: it survives every format and every type on the way.
+mod output_json {
+    use serde::ser::{SerializeStruct as _, Serializer};
+    use serde::{Deserialize, Deserializer, Serialize};
+    use serde_json::{Map, Value};
+
+    use super::ToolOutput;
+    use crate::{Content, Data};
+
+    impl Serialize for ToolOutput {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            let Self { content, data, meta } = self;
+            let members = usize::from(!content.is_empty())
+                + usize::from(data.is_some())
+                + usize::from(meta.is_some());
+            let mut output = serializer.serialize_struct("ToolOutput", members)?;
+            if !content.is_empty() {
+                output.serialize_field("content", content)?;
+            }
+            match data.as_deref() {
+                Some(data) if data.is_rounded() => {
+                    output.serialize_field("data_text", &data.to_json())?;
+                }
+                Some(data) => output.serialize_field("data", data.value())?,
+                None => {}
+            }
+            if let Some(meta) = meta {
+                output.serialize_field("meta", meta)?;
+            }
+            output.end()
+        }
+    }
+
+    #[derive(Deserialize)]
+    #[serde(rename = "ToolOutput", deny_unknown_fields)]
+    pub(super) struct Read {
+        #[serde(default)]
+        content: Vec<Content>,
+        #[serde(default, deserialize_with = "present")]
+        data: Option<Value>,
+        data_text: Option<String>,
+        meta: Option<Box<Map<String, Value>>>,
+    }
+
+    /// `null` is data too.
+    fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> {
+        Value::deserialize(from).map(Some)
+    }
+
+    impl TryFrom<Read> for ToolOutput {
+        type Error = String;
+
+        fn try_from(read: Read) -> Result<Self, String> {
+            let Read { content, data, data_text, meta } = read;
+            let data = match (data, data_text) {
+                (Some(_), Some(_)) => return Err("`data` and `data_text` are both there".into()),
+                (Some(value), None) => Some(Data::from(value)),
+                (None, Some(text)) => Some(
+                    Data::from_json(&text).map_err(|error| format!("`data_text`: {error}"))?,
+                ),
+                (None, None) => None,
+            };
+            Ok(Self { content, data: data.map(Box::new), meta })
+        }
+    }
 }
 
 impl From<String> for ToolOutput {
@@ -155,6 +227,12 @@ impl From<&str> for ToolOutput {
 impl From<Value> for ToolOutput {
     fn from(data: Value) -> Self {
         Self::new().with_data(data)
+    }
+}
+
+impl From<Data> for ToolOutput {
+    fn from(data: Data) -> Self {
+        Self::new().with_exact_data(data)
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::{CallId, ErrorKind, ToolError, ToolOutput};
+use crate::{CallId, Data, ErrorKind, ToolError, ToolOutput, canonical_json};
 
 /// The one final answer to one call.
 ///
@@ -176,9 +176,14 @@ impl ToolResult {
         }
     }
 
-    /// The structured data, if there is any.
+    /// The structured data, if there is any, rounded to what a [`Value`] holds ([`Data::value`]).
     pub fn data(&self) -> Option<&Value> {
         self.output().and_then(ToolOutput::data)
+    }
+
+    /// The structured data with every number as it was written.
+    pub fn exact_data(&self) -> Option<&Data> {
+        self.output().and_then(ToolOutput::exact_data)
     }
 
     /// The failure.
@@ -237,8 +242,18 @@ impl ToolResult {
     }
 
     /// The plain record `{call_id, tool, success, output, data?, error?, truncated, cached, skipped,
-    /// duration_seconds}`.
+    /// duration_seconds}`. A number of the data that a [`Value`] cannot hold is a string with its digits;
+    /// [`to_json`](Self::to_json) has it as a number.
     pub fn to_value(&self) -> Value {
+        self.record(self.exact_data().map(Data::to_shown))
+    }
+
+    /// [`to_value`](Self::to_value) as compact JSON, with sorted keys and every number as it was written.
+    pub fn to_json(&self) -> String {
+        canonical_json(&self.record(self.exact_data().map(|data| data.protected().clone())))
+    }
+
+    fn record(&self, data: Option<Value>) -> Value {
         let mut record = json!({
             "call_id": self.call_id.as_str(),
             "tool": self.tool(),
@@ -249,8 +264,8 @@ impl ToolResult {
             "skipped": self.skipped,
             "duration_seconds": self.duration().as_secs_f64(),
         });
-        if let Some(data) = self.data() {
-            record["data"] = data.clone();
+        if let Some(data) = data {
+            record["data"] = data;
         }
         if let Some(meta) = self.output().map(ToolOutput::meta).filter(|meta| !meta.is_empty()) {
             record["meta"] = Value::Object(meta.clone());

@@ -74,3 +74,19 @@ fn an_unknown_kind_is_refused_by_name() {
     let error = serde_json::from_str::<ToolError>(text).expect_err("it is unknown");
     assert!(error.to_string().contains("\"odd\" is not a kind of failure"), "{error}");
 }
+
+#[test]
+fn data_is_kept_with_its_numbers_as_they_were_written() {
+    let text = r#"{"id":123456789012345678901,"rate":0.1000000000000000055}"#;
+    let data = toolcrib_tool::Data::from_json(text).unwrap();
+    let output = ToolOutput::new().with_exact_data(data);
+    let result = ToolResult::success(CallId::new("1"), "t", output, Duration::ZERO);
+    let kept = serde_json::to_string(&result).unwrap();
+    let read: ToolResult = serde_json::from_str(&kept).unwrap();
+    assert_eq!(read, result);
+    assert_eq!(read.exact_data().unwrap().to_json(), text);
+    // Through a value, too, which rounds numbers.
+    let value = serde_json::to_value(&result).unwrap();
+    assert_eq!(serde_json::from_value::<ToolResult>(value).unwrap(), result);
+    assert!(result.to_json().contains(&format!(r#""data":{text}"#)));
+}

@@ -123,7 +123,7 @@ fn the_call(turn: &Turn, own: &CallOptions, given: Option<String>) -> anyhow::Re
         let empty = Value::Null;
         let schema =
             turn.describe(&own.name).map_or(&empty, |definition| definition.input_schema());
-        arguments::from_pairs(&own.pairs, schema)?.to_string()
+        arguments::from_pairs(&own.pairs, schema)?
     };
     Ok(ToolCall::new("call_1", &*own.name, text))
 }
@@ -153,7 +153,7 @@ fn given(own: &CallOptions) -> anyhow::Result<Option<String>> {
 
 fn print(answer: &ToolResult, json: bool) -> anyhow::Result<()> {
     if json {
-        return screen::json(&answer.to_value());
+        return screen::json_text(&answer.to_json());
     }
     let text = answer.text();
     if answer.is_success() {

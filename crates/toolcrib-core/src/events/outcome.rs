@@ -11,7 +11,8 @@ const TEXT_MAX: usize = 4_096;
 const DATA_MAX: usize = 16 * 1024;
 
 /// `{output?, data?, error?, cut?}`: what the call produced, its data, and how it failed. `cut` is true
-/// where a text was shortened or data left out. The result was masked when it was recorded.
+/// where a text was shortened or data left out. A number that a value cannot hold is a string with its
+/// digits. The result was masked when it was recorded.
 pub(super) fn shown(result: &ToolResult) -> Value {
     let mut shown = Map::new();
     let mut cut = false;
@@ -19,9 +20,9 @@ pub(super) fn shown(result: &ToolResult) -> Value {
     if !output.is_empty() {
         shown.insert("output".to_owned(), shortened(&output, &mut cut).into());
     }
-    if let Some(data) = result.data() {
-        if size::of_value(data) <= DATA_MAX {
-            shown.insert("data".to_owned(), data.clone());
+    if let Some(data) = result.exact_data() {
+        if size::of_value(data.protected()) <= DATA_MAX {
+            shown.insert("data".to_owned(), data.to_shown());
         } else {
             cut = true;
         }

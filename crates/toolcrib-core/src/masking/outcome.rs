@@ -1,6 +1,6 @@
 //! Masking what a call hands out: its output or failure, its status, and the parts it streams.
 
-use toolcrib_tool::{Content, StatusUpdate, ToolError, ToolOutput};
+use toolcrib_tool::{Content, Data, StatusUpdate, ToolError, ToolOutput};
 
 use super::Mask;
 
@@ -20,8 +20,9 @@ impl Mask {
         }
         let parts = output.content().iter().map(|part| self.content(part.clone())).collect();
         let mut masked = ToolOutput::new().replace_content(parts);
-        if let Some(data) = output.data() {
-            masked = masked.with_data(self.value(data.clone()));
+        if let Some(data) = output.exact_data() {
+            let protected = self.value(data.protected().clone());
+            masked = masked.with_exact_data(Data::from_protected(protected));
         }
         for (key, note) in self.object(output.meta().clone()) {
             masked = masked.with_meta(key, note);
@@ -91,7 +92,7 @@ impl Mask {
     fn finds_in_output(&self, output: &ToolOutput) -> bool {
         !self.is_empty()
             && (output.content().iter().any(|part| self.finds_in_content(part))
-                || output.data().is_some_and(|data| self.finds_in(data))
+                || output.exact_data().is_some_and(|data| self.finds_in(data.protected()))
                 || output.meta().iter().any(|(key, note)| self.finds(key) || self.finds_in(note)))
     }
 

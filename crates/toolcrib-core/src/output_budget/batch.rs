@@ -50,7 +50,9 @@ pub(crate) fn bytes_at_most(result: &ToolResult, whole: Option<&Whole>, limit: u
     });
     own + match result.output() {
         None => 0,
-        Some(output) if output.content().is_empty() => output.data().map_or(0, super::json_bytes),
+        Some(output) if output.content().is_empty() => {
+            output.exact_data().map_or(0, super::data_bytes)
+        },
         Some(output) => output.content().iter().map(|part| super::text_of(part).len()).sum(),
     }
 }

@@ -1,6 +1,6 @@
 //! An output's text before it is cut, and the cuts made from it.
 
-use toolcrib_tool::{Content, ToolError, ToolOutput, canonical_json};
+use toolcrib_tool::{Content, ToolError, ToolOutput};
 
 use super::Place;
 use super::shares::fair_shares;
@@ -31,8 +31,8 @@ pub(crate) struct Whole {
 impl Whole {
     /// The parts as the model would read them: data without parts reads as its JSON.
     pub(crate) fn of(output: &ToolOutput) -> Self {
-        let (content, format) = match (output.content(), output.data()) {
-            ([], Some(data)) => (vec![Content::Text(canonical_json(data))], SpillFormat::Json),
+        let (content, format) = match (output.content(), output.exact_data()) {
+            ([], Some(data)) => (vec![Content::Text(data.to_json())], SpillFormat::Json),
             (parts, _) => (parts.to_vec(), SpillFormat::Text),
         };
         let sizes = content.iter().map(|part| text_of(part).chars().count()).collect();

@@ -4,7 +4,7 @@ use toolcrib_tool::{ErrorKind, ToolDefinition, ToolError, ToolOutcome, ToolOutpu
 
 use crate::checking::listed;
 use crate::host::Host;
-use crate::output_budget::{json_bytes, oversized};
+use crate::output_budget::{data_bytes as bytes_of, oversized};
 use crate::schema::SchemaCache;
 
 /// Output; or the call waits, which the host is told.
@@ -32,16 +32,16 @@ pub(crate) fn check_data(
     output: ToolOutput,
     data_bytes: usize,
 ) -> Result<ToolOutput, ToolError> {
-    let size = output.data().map_or(0, json_bytes);
+    let size = output.exact_data().map_or(0, bytes_of);
     if size > data_bytes {
         return Err(oversized(output, size, data_bytes));
     }
     let Some(validator) = schemas.output(definition)? else { return Ok(output) };
-    let Some(data) = output.data() else {
+    let Some(data) = output.exact_data() else {
         let message = "the tool declares an output schema and returned no data";
         return Err(ToolError::new(ErrorKind::InvalidOutput, message).with_partial(output));
     };
-    let violations = validator.violations(data);
+    let violations = validator.violations_of(data);
     if violations.is_empty() {
         return Ok(output);
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use regex::Regex;
 use serde_json::Value;
+use toolcrib_json::exact;
 use toolcrib_tool::{Arguments, ToolEntry, canonical_json};
 
 use super::rule::compile;
@@ -52,11 +53,21 @@ impl CompiledRule {
     }
 
     /// The cheap questions come first: a `Value` of the arguments is built only if all else holds.
+    ///
+    /// Patterns are held against numbers as they were written, and equality is that of values.
     pub(super) fn matches(&self, entry: &ToolEntry, arguments: &Arguments) -> bool {
-        self.may_match(entry)
-            && self.arguments.iter().all(|(place, matcher)| {
-                at(arguments.value(), place).is_some_and(|value| matcher.matches(value))
-            })
+        if !self.may_match(entry) {
+            return false;
+        }
+        let reads_text = |(_, matcher): &(_, Matcher)| !matches!(matcher, Matcher::Equals(_));
+        let exact = self.arguments.iter().any(reads_text).then(|| arguments.exact());
+        self.arguments.iter().all(|(place, matcher)| {
+            let value = match (matcher, &exact) {
+                (Matcher::Equals(_), _) | (_, None) => arguments.value(),
+                (_, Some(exact)) => exact.protected(),
+            };
+            at(value, place).is_some_and(|value| matcher.matches(value))
+        })
     }
 }
 
@@ -84,7 +95,7 @@ fn at<'v>(arguments: &'v Value, place: &str) -> Option<&'v Value> {
 
 fn text(value: &Value) -> Cow<'_, str> {
     match value {
-        Value::String(text) => Cow::Borrowed(text),
+        Value::String(text) => Cow::Borrowed(exact::number(text).unwrap_or(text)),
         other => Cow::Owned(canonical_json(other)),
     }
 }

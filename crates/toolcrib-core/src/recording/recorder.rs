@@ -58,7 +58,7 @@ impl Recorder {
     fn keep(&self, cx: &CallContext, arguments: &Arguments, outcome: Option<RecordedOutcome>) {
         let Some(outcome) = outcome else { return };
         let tool = cx.definition().name().to_owned();
-        let call = RecordedCall { tool, arguments: arguments.value().clone(), outcome };
+        let call = RecordedCall { tool, arguments: arguments.exact(), outcome };
         self.calls.lock().unwrap_or_else(PoisonError::into_inner).push(call);
     }
 }

@@ -3,9 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use toolcrib_tool::{
-    Arguments, Body, BoxFuture, CallContext, Tool, ToolError, ToolOutcome, canonical_json,
-};
+use toolcrib_tool::{Arguments, Body, BoxFuture, CallContext, Tool, ToolError, ToolOutcome};
 
 use super::{RecordedOutcome, Recording};
 use crate::RegistrySnapshot;
@@ -64,7 +62,7 @@ impl Replay {
         cx: &CallContext,
         wanted: impl FnOnce(&RecordedOutcome) -> bool,
     ) -> Option<RecordedOutcome> {
-        let key = (cx.definition().name().to_owned(), canonical_json(arguments.value()));
+        let key = (cx.definition().name().to_owned(), arguments.exact().to_json());
         let mut rest = self.rest();
         let answers = rest.get_mut(&key)?;
         if answers.front().is_some_and(wanted) { answers.pop_front() } else { None }
@@ -82,7 +80,7 @@ impl Tool for Replay {
                 return Err(ToolError::unavailable(format!(
                     "the recording has no further call of `{}` with {}",
                     cx.definition().name(),
-                    canonical_json(arguments.value())
+                    arguments.exact().to_json()
                 ))
                 .with_hint("For the developer: record the session again."));
             };

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use toolcrib_tool::{ToolDefinition, ToolError, ToolOutput};
+use toolcrib_tool::{Data, ToolDefinition, ToolError, ToolOutput};
 
 use super::{Suspension, Waiting};
 
@@ -150,12 +150,12 @@ pub fn client_output(
     if definition.output_schema().is_none() || output.data().is_some() {
         return Ok(output);
     }
-    let data = serde_json::from_str::<serde_json::Value>(&output.text()).map_err(|error| {
+    let data = Data::from_json(&output.text()).map_err(|error| {
         ToolError::new(
             toolcrib_tool::ErrorKind::InvalidOutput,
             format!("the tool declares structured output, and this is no JSON: {error}"),
         )
         .with_hint("Send the data as JSON text.")
     })?;
-    Ok(output.with_data(data))
+    Ok(output.with_exact_data(data))
 }

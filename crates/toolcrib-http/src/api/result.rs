@@ -18,6 +18,7 @@ pub(crate) struct CallResult {
     /// What a model reads; of a failed call, what it had produced.
     output: String,
     /// Structured data, where the tool has some.
+    // Protected: `api::written` restores the numbers.
     #[serde(skip_serializing_if = "Option::is_none")]
     data: Option<Value>,
     /// The parts of the output, where one of them is more than text: `{type, …}`; bytes are base64.
@@ -68,7 +69,7 @@ impl From<&ToolResult> for CallResult {
             tool: result.tool().to_owned(),
             success: result.is_success(),
             output: output.map(|output| output.text().into_owned()).unwrap_or_default(),
-            data: result.data().cloned(),
+            data: result.exact_data().map(|data| data.protected().clone()),
             content: if is_text {
                 Vec::new()
             } else {

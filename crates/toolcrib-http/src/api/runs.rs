@@ -1,5 +1,6 @@
 //! Runs: calls that may wait, and whoever answers them later.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::Extension;
@@ -15,7 +16,7 @@ use toolcrib_core::Turn;
 use toolcrib_core::approval::{Decision, Remember};
 use toolcrib_core::run::{Run, RunCursor, RunId, RunState, RunStore};
 use toolcrib_core::suspension::{Resolution, Submission, SuspensionId};
-use toolcrib_tool::ToolOutput;
+use toolcrib_tool::{ToolOutput, exact};
 
 use super::calls::{ArgumentsShape, Calls, kept, start_batch};
 use super::run_body::{RunBody, RunList};
@@ -135,7 +136,15 @@ impl ResolveRequest {
             (Some(Word::Deny), None, None) => {
                 Decision::Deny { message: self.message.unwrap_or_default() }.into()
             }
-            (None, Some(answer), None) => Resolution::Answer(answer),
+            (None, Some(answer), None) => {
+                let written = body.root().get("answer").map_or("", |answer| answer.source());
+                if let Cow::Owned(_) = exact::protect(written) {
+                    let detail = "`answer` has a number beyond 64 bits or double precision, which would \
+                                  not stay the same: send it as a string";
+                    return Err(Problem::unfit(detail));
+                }
+                Resolution::Answer(answer)
+            }
             (None, None, Some(output)) => Resolution::Output(ToolOutput::from(output)),
             _ => {
                 let detail = "say one of `decision` (approve or deny), `answer` and `output`";

@@ -13,7 +13,7 @@ use toolcrib_core::Answer;
 use toolcrib_core::events::{CallStream, ChannelOptions, EventReader, Listeners, OutputChannel};
 use tracing::{Instrument as _, Span};
 
-use super::Api;
+use super::{Api, written};
 use super::calls::{BatchResult, Calls, kept, start, start_batch};
 use super::result::CallResult;
 use super::run_body::RunBody;
@@ -127,7 +127,7 @@ fn shown(event: &toolcrib_core::events::Event) -> Event {
 }
 
 fn last(name: &str, body: &impl Serialize) -> Event {
-    named(name, &serde_json::to_string(body).unwrap_or_else(|_| Value::Null.to_string()))
+    named(name, &written(body).unwrap_or_else(|_| Value::Null.to_string()))
 }
 
 fn problem(problem: &Problem) -> Event {

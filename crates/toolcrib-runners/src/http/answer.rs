@@ -5,10 +5,11 @@ use toolcrib_manifest::declaration::{HttpSpec, Keep, OutputFormat, OutputSpec};
 use toolcrib_net::Response;
 use toolcrib_sandbox::Captured;
 use toolcrib_tool::{
-    Annotations, ByteMasks, Content, ToolError, ToolOutput, canonical_json, visible,
+    Annotations, ByteMasks, Content, Data, ToolError, ToolOutput, visible,
 };
 
 use super::failure::{self, host, phrase};
+use crate::masked_json::from_slice;
 use crate::redact::Redaction;
 use crate::streams::{self, lines, masked};
 
@@ -109,12 +110,12 @@ impl Answer<'_> {
             let status = phrase(self.response.status);
             return Err(self.unreadable(&format!("answered {status} without the JSON expected")));
         }
-        let whole: Value = serde_json::from_slice(body)
+        let whole = from_slice(body)
             .map_err(|error| self.unreadable(&format!("answered what is not JSON: {error}")))?;
         let selected = match &self.spec.select {
             None => whole,
-            Some(pointer) => match whole.pointer(pointer) {
-                Some(part) => part.clone(),
+            Some(pointer) => match whole.protected().pointer(pointer) {
+                Some(part) => Data::from_protected(part.clone()),
                 None => {
                     return Err(self
                         .unreadable(&format!("answered without anything at `{pointer}`"))
@@ -123,9 +124,9 @@ impl Answer<'_> {
             },
         };
         let data = self.hidden.redaction.data(selected);
-        let text = match &data {
+        let text = match data.value() {
             Value::String(text) => text.clone(),
-            other => canonical_json(other),
+            _ => data.to_json(),
         };
         if matches!(self.output.format, OutputFormat::Text | OutputFormat::Lines) {
             return Ok(self.text_or_lines(&text));
@@ -134,10 +135,10 @@ impl Answer<'_> {
         let shown = visible(&text);
         let mut output = ToolOutput::new();
         // Data reads as its own JSON, unless that is not how it should be read.
-        if data.is_string() || shown != text {
+        if data.value().is_string() || shown != text {
             output = output.with_content(shown.into_owned());
         }
-        Ok(output.with_data(data))
+        Ok(output.with_exact_data(data))
     }
 
     /// Text, or its lines. A text that is empty says the status instead of nothing.

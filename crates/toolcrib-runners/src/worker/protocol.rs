@@ -1,8 +1,9 @@
 //! The lines that go to a worker and come back: `jsonl`.
 
 use serde_json::{Map, Value};
-use toolcrib_tool::{ByteMasks, canonical_json};
+use toolcrib_tool::{ByteMasks, Data, canonical_json};
 
+use crate::masked_json::from_slice;
 use crate::streams::masked;
 
 /// The line of one call. `arguments` is JSON text; a line end in it can only stand between tokens.
@@ -39,7 +40,7 @@ pub(super) fn cancel(id: u64) -> Vec<u8> {
 /// What a worker answers.
 #[derive(Debug, PartialEq)]
 pub(super) enum Reply {
-    Success { output: Option<String>, data: Option<Value> },
+    Success { output: Option<String>, data: Option<Data> },
     Failure { message: String, retryable: bool },
 }
 
@@ -51,13 +52,18 @@ pub(super) fn answer(line: &[u8], masks: Option<&ByteMasks>) -> Result<(u64, Rep
         let start: String = String::from_utf8_lossy(&line).chars().take(200).collect();
         format!("wrote a line that is no answer ({problem}): {start}")
     };
-    let value: Value = serde_json::from_slice(line)
+    let whole = from_slice(line)
         .map_err(|_| not_one("it is no JSON; notes go to standard error"))?;
+    // Only the data keeps numbers that a value cannot hold: nothing else may be one.
+    let exact = whole.is_rounded().then(|| whole.protected().get("data").cloned()).flatten();
+    let value = if whole.is_rounded() { whole.value().clone() } else { whole.into_protected() };
     let Value::Object(mut members) = value else { return Err(not_one("it is no object")) };
     let Some(id) = members.get("id").and_then(Value::as_u64) else {
         return Err(not_one("it has no `id` of a call"));
     };
-    let reply = match (members.remove("error"), members.remove("output"), members.remove("data")) {
+    let rounded = members.remove("data").map(Data::from);
+    let data = exact.map(Data::from_protected).or(rounded);
+    let reply = match (members.remove("error"), members.remove("output"), data) {
         (None | Some(Value::Null), None, None) => {
             return Err(not_one("it has none of `output`, `data` and `error`"));
         }
@@ -103,6 +109,7 @@ mod tests {
     fn answers_are_read_and_what_is_none_is_named() {
         let read = |line: &str| answer(line.as_bytes(), None);
         let success = |output: Option<&str>, data| {
+            let data = data.map(|data: Value| Data::from(data));
             (3, Reply::Success { output: output.map(str::to_owned), data })
         };
         assert_eq!(read(r#"{"id":3,"output":"a"}"#).unwrap(), success(Some("a"), None));

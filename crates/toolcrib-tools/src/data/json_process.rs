@@ -2,9 +2,9 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use toolcrib_macros::tool;
-use toolcrib_tool::{CallContext, ToolError, ToolOutput};
+use toolcrib_tool::{CallContext, Data, ToolError, ToolOutput};
 
 use super::json_outline::{Members, duplicate_keys, members};
 use super::json_text::{JsonText, MAX_BYTES, Problem};
@@ -141,13 +141,13 @@ fn check_query(args: &JsonArgs) -> Result<(), ToolError> {
     Ok(())
 }
 
-/// The text keeps the order of keys and every number; the data is for programs.
+/// The text keeps the order of keys; the data is for programs.
 fn parse(checked: JsonText<'_>, text: &str) -> Result<ToolOutput, ToolError> {
     // The text was checked: what fails here is a number no machine type holds.
-    let value: Value = serde_json::from_str(text).map_err(|error| {
+    let value = Data::from_json(text).map_err(|error| {
         ToolError::invalid_args(format!("`json_string` cannot be held as data: {error}"))
     })?;
-    Ok(ToolOutput::from(checked.minified()).with_data(value))
+    Ok(ToolOutput::from(checked.minified()).with_exact_data(value))
 }
 
 fn format(text: JsonText<'_>) -> Result<ToolOutput, ToolError> {

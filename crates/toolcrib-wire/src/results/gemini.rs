@@ -1,7 +1,7 @@
 //! Results for Gemini.
 
 use serde_json::{Value, json};
-use toolcrib_tool::{Content, ToolOutput, ToolResult};
+use toolcrib_tool::{Content, Data, ToolOutput, ToolResult};
 
 use super::base64;
 
@@ -9,11 +9,12 @@ use super::base64;
 ///
 /// `name` is what Gemini calls the tool ([`NameMap::to_provider`](crate::NameMap::to_provider)).
 /// The response is `{output}` for a success, the data where there is some and the text otherwise,
-/// and `{error}` for a failure. Pictures, sounds and files are `parts` of their own.
+/// and `{error}` for a failure. A number of the data that a [`Value`] cannot hold is a string with its
+/// digits. Pictures, sounds and files are `parts` of their own.
 pub fn gemini_function_response(name: &str, result: &ToolResult) -> Value {
     let response = if result.is_success() {
         let output = result.output();
-        let data = output.and_then(ToolOutput::data);
+        let data = output.and_then(ToolOutput::exact_data).map(Data::to_shown);
         let has_text = output.is_some_and(|output| output.content().iter().any(is_text));
         match data {
             Some(data) if has_text => json!({"output": data, "text": result.text()}),

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde::ser::{SerializeMap as _, Serializer};
 use serde_json::{Map, Value};
-use toolcrib_tool::{Content, ErrorKind, KEPT_OUTPUT, Link, ToolError, ToolOutput, ToolResult};
+use toolcrib_tool::{Content, ErrorKind, KEPT_OUTPUT, Link, ToolError, ToolOutput, ToolResult, exact};
 
 use super::{base64, parts};
 use crate::mcp::{McpData, structured_content};
@@ -30,11 +30,15 @@ pub const MCP_OUTPUT_URI: &str = "toolcrib://output/";
 /// The `CallToolResult` that answers a call, to be written as JSON: every part, the data and the notes,
 /// and from revision 2026-07-28 on that it is complete. A duration has no place in it, and a failure's
 /// hints are in its text.
+///
+/// A number that a [`Value`] cannot hold is a string with its digits, unless the text comes from
+/// [`to_json`](Self::to_json).
 #[derive(Debug, Clone, Copy)]
 pub struct McpCallToolResult<'a> {
     result: &'a ToolResult,
     output_schema: Option<&'a Value>,
     takes: McpData,
+    protected: bool,
 }
 
 impl<'a> McpCallToolResult<'a> {
@@ -43,13 +47,30 @@ impl<'a> McpCallToolResult<'a> {
     /// `output_schema` is the called tool's. What a failed call had produced need not fit it, so that
     /// a failure of a tool with an output schema has no `structuredContent`.
     pub fn new(result: &'a ToolResult, output_schema: Option<&'a Value>, takes: McpData) -> Self {
-        Self { result, output_schema, takes }
+        Self { result, output_schema, takes, protected: false }
+    }
+
+    /// The answer with stand-ins ([`exact`]) for numbers that a [`Value`] cannot hold, for
+    /// code that restores what it writes.
+    #[must_use]
+    pub fn protected(mut self) -> Self {
+        self.protected = true;
+        self
+    }
+
+    /// The answer as JSON text with every number as it was written.
+    pub fn to_json(&self) -> serde_json::Result<String> {
+        let text = serde_json::to_string(&self.protected())?;
+        Ok(match exact::restore(&text) {
+            Cow::Borrowed(_) => text,
+            Cow::Owned(restored) => restored,
+        })
     }
 }
 
 impl Serialize for McpCallToolResult<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { result, output_schema, takes } = *self;
+        let Self { result, output_schema, takes, protected } = *self;
         let mut answer = serializer.serialize_map(None)?;
         if takes == McpData::Any {
             answer.serialize_entry("resultType", "complete")?;
@@ -59,8 +80,12 @@ impl Serialize for McpCallToolResult<'_> {
         answer.serialize_entry("content", &Blocks(&parts))?;
         answer.serialize_entry("isError", &!result.is_success())?;
         let promised = result.is_success() || output_schema.is_none();
-        if let Some(data) = result.data().filter(|_| promised) {
-            let data = structured_content(data, output_schema, takes);
+        if let Some(data) = result.exact_data().filter(|_| promised) {
+            let data = match (protected, data.is_rounded()) {
+                (false, true) => Cow::Owned(data.to_shown()),
+                _ => Cow::Borrowed(data.protected()),
+            };
+            let data = structured_content(&data, output_schema, takes);
             answer.serialize_entry("structuredContent", &data)?;
         }
         let meta = Meta::of(result);

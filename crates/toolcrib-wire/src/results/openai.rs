@@ -1,9 +1,11 @@
 //! Results for OpenAI's two APIs, and the record of a call.
 
 use serde_json::{Value, json};
-use toolcrib_tool::{Content, ToolResult, canonical_json};
+use toolcrib_tool::{Content, ToolResult};
 
+#[cfg(doc)]
 use super::plain::plain_result;
+use super::plain::plain_json;
 use super::{data_url, parts};
 
 /// The record of a finished call: `{id, type: "function", function: {name, arguments}, result,
@@ -18,7 +20,7 @@ pub fn openai_call_record(arguments: &str, result: &ToolResult) -> Value {
         "id": result.call_id().as_str(),
         "type": "function",
         "function": {"name": result.tool(), "arguments": arguments},
-        "result": canonical_json(&plain_result(result)),
+        "result": plain_json(result),
         "success": result.is_success(),
         "skipped": result.skipped(),
         "execution_time": result.duration().as_secs_f64(),

@@ -1,7 +1,7 @@
 //! The plain record that any program can read.
 
 use serde_json::{Value, json};
-use toolcrib_tool::{ToolOutput, ToolResult};
+use toolcrib_tool::{Data, ToolOutput, ToolResult, canonical_json};
 
 use super::base64;
 use toolcrib_tool::Content;
@@ -11,7 +11,8 @@ use toolcrib_tool::ToolError;
 /// The record `{success, output, data?, error?, content?}`.
 ///
 /// `output` is the text; `error` is what [`ToolError::to_value`] says; `content` holds the parts
-/// where there is more than one text. What is absent has no key.
+/// where there is more than one text. What is absent has no key. A number of the data that a [`Value`]
+/// cannot hold is a string with its digits.
 ///
 /// ```
 /// use std::time::Duration;
@@ -24,12 +25,21 @@ use toolcrib_tool::ToolError;
 /// assert_eq!(plain_result(&result), json!({"success": true, "output": "4", "data": 4}));
 /// ```
 pub fn plain_result(result: &ToolResult) -> Value {
+    record(result, result.exact_data().map(Data::to_shown))
+}
+
+/// The record as compact JSON with every number as it was written.
+pub(super) fn plain_json(result: &ToolResult) -> String {
+    canonical_json(&record(result, result.exact_data().map(|data| data.protected().clone())))
+}
+
+fn record(result: &ToolResult, data: Option<Value>) -> Value {
     let mut record = json!({
         "success": result.is_success(),
         "output": result.output().map(ToolOutput::text).unwrap_or_default(),
     });
-    if let Some(data) = result.data() {
-        record["data"] = data.clone();
+    if let Some(data) = data {
+        record["data"] = data;
     }
     if let Some(error) = result.error() {
         record["error"] = error.to_value();

@@ -16,8 +16,8 @@ mod value;
 use std::time::Duration;
 
 use jaq_core::{Ctx, Vars};
-use serde_json::{Value as Json, json};
-use toolcrib_tool::{CallContext, ToolError, ToolOutput};
+use serde_json::json;
+use toolcrib_tool::{CallContext, Data, ToolError, ToolOutput};
 
 use self::meter::Exceeded;
 use self::program::{Engine, Program};
@@ -50,16 +50,19 @@ pub(super) fn query(
             Err(panic) => std::panic::resume_unwind(panic),
         },
     };
-    let results: Result<Vec<Json>, _> =
-        lines.iter().map(|line| serde_json::from_str(line)).collect();
+    let results = format!("[{}]", lines.join(","));
+    let results = Data::from_json(&results);
     let output = ToolOutput::from(if lines.is_empty() {
         "(no results)".to_owned()
     } else {
         lines.join("\n")
     });
-    // A literal that no machine number holds stays in the text only.
+    // A literal beyond the range of a double stays in the text only.
     Ok(match results {
-        Ok(results) => output.with_data(json!({"count": results.len(), "results": results})),
+        Ok(results) => {
+            let data = json!({"count": lines.len(), "results": results.into_protected()});
+            output.with_exact_data(Data::from_protected(data))
+        }
         Err(_) => output,
     })
 }

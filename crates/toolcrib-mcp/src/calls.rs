@@ -21,6 +21,7 @@ use tracing::{Instrument as _, Span};
 
 use crate::asking::{Questions, Reply, can_ask_for_consent};
 use crate::connection::Connection;
+use crate::exact_numbers::arguments_text;
 use crate::narration::Narration;
 use crate::plain::Begun;
 use crate::result::call_tool_result;
@@ -207,7 +208,7 @@ impl Request<'_> {
 
     fn start(&self, request: &CallToolRequestParams) -> Result<Work, ErrorData> {
         let arguments = match &request.arguments {
-            Some(arguments) => serde_json::to_string(arguments).map_err(|error| {
+            Some(arguments) => arguments_text(arguments).map_err(|error| {
                 ErrorData::internal_error(format!("the arguments are not JSON: {error}"), None)
             })?,
             None => String::new(),

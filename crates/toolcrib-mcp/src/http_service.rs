@@ -22,6 +22,7 @@ use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 use toolcrib_tool::BoxFuture;
 
+use crate::exact_numbers::{ARGUMENTS, protected, restored_response};
 use crate::handler::Handler;
 use crate::http_sessions::{HttpSessions, RETRY, SESSION};
 use crate::plain::PlainHttp;
@@ -217,6 +218,7 @@ impl Inner {
         if let Some(error) = unreadable(&body) {
             return json_rpc(error);
         }
+        let body = protected(&body, ARGUMENTS).map_or(body, Bytes::from);
         let begins = begins_a_session(&body);
         let request = Request::from_parts(taken(parts), Full::new(body));
         let response = self.by_library(request, begins).await;
@@ -243,13 +245,13 @@ impl Inner {
         Box::pin(async move {
             if begins || request.headers().contains_key(SESSION) {
                 let only_tells = request.method() == Method::GET;
-                let response = self.sessions.handle(request).await;
+                let response = restored_response(self.sessions.handle(request).await).await;
                 if only_tells {
                     return response.map(|body| TellingStream::until(&self.silent, body));
                 }
                 response
             } else {
-                self.alone.handle(request).await
+                restored_response(self.alone.handle(request).await).await
             }
         })
     }

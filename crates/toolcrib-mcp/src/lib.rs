@@ -8,6 +8,7 @@ mod catalog_changes;
 mod connection;
 mod error;
 mod event_log;
+mod exact_numbers;
 mod handler;
 mod http_service;
 mod http_sessions;

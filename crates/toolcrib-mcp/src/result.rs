@@ -2,9 +2,9 @@
 
 use rmcp::model::CallToolResult;
 use toolcrib_tool::{ToolDefinition, ToolResult};
-use toolcrib_wire::{McpData, mcp_call_tool_result};
+use toolcrib_wire::{McpCallToolResult, McpData};
 
-/// Translates a result; `definition` is the called tool's, if there is such a tool. An error would
+/// Translates a result, with stand-ins for numbers that the library would change; `definition` is the called tool's, if there is such a tool. An error would
 /// mean that `rmcp` knows the protocol differently.
 pub(crate) fn call_tool_result(
     result: &ToolResult,
@@ -12,6 +12,6 @@ pub(crate) fn call_tool_result(
     takes: McpData,
 ) -> Result<CallToolResult, serde_json::Error> {
     let schema = definition.and_then(ToolDefinition::output_schema);
-    let answer = mcp_call_tool_result(result, schema, takes);
-    serde_json::from_value(answer)
+    let answer = McpCallToolResult::new(result, schema, takes).protected();
+    serde_json::from_value(serde_json::to_value(answer)?)
 }

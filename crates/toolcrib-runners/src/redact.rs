@@ -81,7 +81,7 @@ mod tests {
         assert_eq!(redaction.text("a Bearer abc1, xx".into()), "a [redacted], [redacted]");
         assert_eq!(
             redaction.data(json!({"h": ["Bearer abc1", 1], "Bearer k": null}).into()),
-            json!({"h": ["[redacted]", 1], "[redacted]": null})
+            json!({"h": ["[redacted]", 1], "[redacted]": null}).into()
         );
     }
 

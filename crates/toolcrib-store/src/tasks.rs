@@ -1,7 +1,7 @@
 //! Tasks of MCP clients as rows.
 
 use toolcrib_mcp::{EndedTask, FoundTask, FoundTaskState, StoredTask, TaskStore, TaskStoreError};
-use toolcrib_tool::BoxFuture;
+use toolcrib_tool::{BoxFuture, exact};
 
 use crate::database::Database;
 use crate::error::DatabaseError;
@@ -58,7 +58,7 @@ fn find(tx: &Tx<'_>, owner: Owner, id: &str) -> Result<Option<FoundTask>, TaskSt
     let Some(Row { created_at, claimed_by, ended }) = row else { return Ok(None) };
     let state = match ended {
         Some((at, outcome)) => {
-            let outcome = serde_json::from_str(&outcome)
+            let outcome = serde_json::from_str(&exact::protect(&outcome))
                 .map_err(|error| TaskStoreError::Failed(format!("a task is damaged: {error}")))?;
             FoundTaskState::Ended(EndedTask { at, outcome })
         }
@@ -88,6 +88,7 @@ impl TaskStore for Tasks {
     ) -> BoxFuture<'a, Result<(), TaskStoreError>> {
         let (owner, id, at) = (Owner::of(owner), id.to_owned(), ended.at.clone());
         let outcome = ended.outcome.to_string();
+        let outcome = exact::restore(&outcome).into_owned();
         let end = move |tx: &Tx<'_>| -> Result<(), TaskStoreError> {
             let bytes = i64::try_from(outcome.len()).unwrap_or(i64::MAX);
             tx.execute(

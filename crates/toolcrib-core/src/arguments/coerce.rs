@@ -51,6 +51,9 @@ pub(crate) fn coerce(
         .map(|complaints| Demand::of(tape, complaints, schema))
         .filter(|demand| !demand.wants.is_empty())
         .collect();
+    if demands.is_empty() {
+        return None;
+    }
     let out = String::with_capacity(tape.text().len());
     let mut writer = Writer { demands: &demands, out, coercions: Vec::new() };
     writer.value(tape.root());
@@ -252,13 +255,20 @@ impl<'w> Writer<'w> {
 
     fn array(&mut self, array: Cursor<'_>) {
         self.out.push('[');
-        for (position, item) in array.items().enumerate() {
-            if position > 0 {
-                self.out.push(',');
+        // What lies between items in which something is demanded is copied as it stands.
+        let text = array.text();
+        let (mut copied, end) = (array.span().start + 1, array.places().end);
+        for item in array.items() {
+            let Some(next) = self.demands.first().filter(|demand| demand.index < end) else { break };
+            if next.index >= item.places().end {
+                continue;
             }
+            let span = item.span();
+            self.out.push_str(&text[copied..span.start]);
             self.value(item);
+            copied = span.end;
         }
-        self.out.push(']');
+        self.out.push_str(&text[copied..array.span().end]);
     }
 
     fn demand_at(&mut self, place: Cursor<'_>) -> Option<&'w Demand<'w>> {

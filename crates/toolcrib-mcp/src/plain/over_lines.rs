@@ -16,6 +16,7 @@ use tokio_util::io::poll_read_buf;
 use tokio_util::sync::CancellationToken;
 
 use super::desk::Desk;
+use crate::exact_numbers::{ARGUMENTS, protected, restored};
 use crate::unreadable::too_long;
 
 /// The longest line, in bytes: as long as the protocol library reads.
@@ -120,7 +121,13 @@ where
                 let ended = ended.or(self.library_closed.then_some(self.unended.len()));
                 let ended = ended.unwrap_or_default();
                 if self.client.is_some() {
-                    self.to_client.bytes.extend_from_slice(&self.unended[..ended]);
+                    let lines = &self.unended[..ended];
+                    match restored(lines) {
+                        Some(restored) => {
+                            self.to_client.bytes.extend_from_slice(restored.as_bytes());
+                        }
+                        None => self.to_client.bytes.extend_from_slice(lines),
+                    }
                 }
                 self.unended.drain(..ended);
                 if self.unended.is_empty() && self.unended.capacity() > KEPT_MAX {
@@ -171,7 +178,12 @@ where
                     let answered = self.client.is_some()
                         && self.desk.answer(line, &mut self.to_client.bytes, cx);
                     if !answered {
-                        self.to_library.bytes.extend_from_slice(line);
+                        match protected(line, ARGUMENTS) {
+                            Some(protected) => {
+                                self.to_library.bytes.extend_from_slice(protected.as_bytes());
+                            }
+                            None => self.to_library.bytes.extend_from_slice(line),
+                        }
                     }
                 }
                 Piece::TooLong if self.client.is_some() => {

@@ -6,10 +6,11 @@ use bytes::Bytes;
 use rmcp::model::{ErrorData, ListToolsResult, ServerResult};
 use serde::Serialize;
 use toolcrib_core::Turn;
-use toolcrib_tool::ToolResult;
+use toolcrib_tool::{Data, ToolResult};
 use toolcrib_wire::{McpCallToolResult, McpData};
 
 use crate::calls::unknown_name;
+use crate::exact_numbers;
 
 /// Appends the answer to a call, for a client whose revision takes `takes`.
 pub(crate) fn call(text: &mut Vec<u8>, id: &str, turn: &Turn, result: &ToolResult, takes: McpData) {
@@ -17,7 +18,17 @@ pub(crate) fn call(text: &mut Vec<u8>, id: &str, turn: &Turn, result: &ToolResul
         return answer(text, id, "error", &error);
     }
     let schema = turn.describe(result.tool()).and_then(|known| known.output_schema());
-    answer(text, id, "result", &McpCallToolResult::new(result, schema, takes));
+    let said = McpCallToolResult::new(result, schema, takes);
+    if result.exact_data().is_some_and(Data::is_rounded) {
+        let begun = text.len();
+        answer(text, id, "result", &said.protected());
+        if let Some(restored) = exact_numbers::restored(&text[begun..]) {
+            text.truncate(begun);
+            text.extend_from_slice(restored.as_bytes());
+        }
+        return;
+    }
+    answer(text, id, "result", &said);
 }
 
 fn answer(text: &mut Vec<u8>, id: &str, what: &str, said: &impl Serialize) {

@@ -27,6 +27,7 @@ use super::listening::{has_to_be_asked, listen};
 use super::long_lines::LongLines;
 use super::progress::{InOrder, Progress};
 use super::settings::{StdioServer, Transport, Upstream};
+use crate::exact_numbers::{ProtectedLines, RestoredLines};
 
 /// How long a program may take to end once its input is closed, before it gets SIGTERM. With the
 /// grace after that, a server is gone within a second.
@@ -167,7 +168,8 @@ async fn start(
     let closing = CancellationToken::new();
     let (problem, has_ended) = {
         let client = Client::default();
-        let transport = AsyncRwTransport::new_client(LongLines::new(kept.output), kept.input);
+        let read = ProtectedLines::new(LongLines::new(kept.output));
+        let transport = AsyncRwTransport::new_client(read, RestoredLines::new(kept.input));
         let transport = InOrder { inner: transport, progress: Arc::clone(&client.progress) };
         let mut opening =
             pin!(serve_client_with_lifecycle_and_ct(client, transport, mode, closing.clone()));

@@ -6,7 +6,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
-use toolcrib_tool::{Content, Link, ToolError, ToolOutcome, ToolOutput, canonical_json, visible};
+use toolcrib_tool::{Content, Data, Link, ToolError, ToolOutcome, ToolOutput, visible};
 
 use super::marking::{frame, marked};
 
@@ -20,16 +20,18 @@ pub(crate) fn outcome(upstream: &str, answer: CallToolResult) -> Result<ToolOutc
     if failed {
         return Err(failure(upstream, parts));
     }
+    // The connection has put stand-ins where the library would change a number.
+    let data = answer.structured_content.map(Data::from_protected);
     let mut content = framed(upstream, parts);
     // Data alone is read by models too.
     if content.is_empty()
-        && let Some(data) = &answer.structured_content
+        && let Some(data) = &data
     {
-        content.push(Content::text(marked(upstream, &canonical_json(data))));
+        content.push(Content::text(marked(upstream, &data.to_json())));
     }
     let output = ToolOutput::new().replace_content(content);
-    Ok(ToolOutcome::Done(match answer.structured_content {
-        Some(data) => output.with_data(data),
+    Ok(ToolOutcome::Done(match data {
+        Some(data) => output.with_exact_data(data),
         None => output,
     }))
 }

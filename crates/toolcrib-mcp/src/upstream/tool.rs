@@ -7,6 +7,7 @@ use rmcp::model::{
 };
 use rmcp::service::ServiceError;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
+use serde_json::Value;
 use toolcrib_net::TransportError;
 use toolcrib_tool::{
     Arguments, BoxFuture, CallContext, Plan, Tool, ToolError, ToolOutcome, UpstreamPlan,
@@ -35,7 +36,7 @@ impl Tool for UpstreamTool {
     ) -> BoxFuture<'a, Result<ToolOutcome, ToolError>> {
         Box::pin(async move {
             let live = self.link.live()?;
-            let arguments: JsonObject = arguments.parse()?;
+            let arguments = protected(&arguments)?;
             let params =
                 CallToolRequestParams::new(self.original.clone()).with_arguments(arguments);
             let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
@@ -69,7 +70,7 @@ impl Tool for UpstreamTool {
         Ok(Some(Plan::Upstream(UpstreamPlan {
             server: self.link.upstream.clone(),
             tool: self.original.clone(),
-            arguments: arguments.value().clone(),
+            arguments: arguments.exact().to_shown(),
         })))
     }
 }
@@ -109,6 +110,15 @@ impl UpstreamTool {
     /// Has the connection looked at: over HTTP nobody notices that it broke before somebody asks.
     fn notice(&self) {
         self.link.given_up.notify_one();
+    }
+}
+
+/// The arguments with stand-ins, for which the connection sends the numbers.
+fn protected(arguments: &Arguments) -> Result<JsonObject, ToolError> {
+    match arguments.exact().into_protected() {
+        Value::Object(members) => Ok(members),
+        // A schema may allow what is no object, and MCP does not.
+        _ => arguments.parse(),
     }
 }
 

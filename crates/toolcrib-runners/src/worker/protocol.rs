@@ -108,8 +108,8 @@ mod tests {
     #[test]
     fn answers_are_read_and_what_is_none_is_named() {
         let read = |line: &str| answer(line.as_bytes(), None);
-        let success = |output: Option<&str>, data| {
-            let data = data.map(|data: Value| Data::from(data));
+        let success = |output: Option<&str>, data: Option<Value>| {
+            let data = data.map(Data::from);
             (3, Reply::Success { output: output.map(str::to_owned), data })
         };
         assert_eq!(read(r#"{"id":3,"output":"a"}"#).unwrap(), success(Some("a"), None));

@@ -5,6 +5,7 @@ mod confidential;
 mod connection;
 mod declared;
 mod definition;
+mod exact_http;
 mod failure;
 mod http;
 mod keeper;

@@ -22,6 +22,9 @@ pub use client::{
 /// What requests of [`Client::of_server`]'s client fail with.
 #[cfg(feature = "client")]
 pub use reqwest::Error as TransportError;
+/// The client that [`Client::of_server`] makes, and what its requests are answered with.
+#[cfg(feature = "client")]
+pub use reqwest::{Client as TransportClient, Response as TransportResponse};
 /// The types of methods, statuses and headers: those of the `http` crate.
 #[cfg(feature = "client")]
 pub use reqwest::{Method, StatusCode, header};

@@ -13,6 +13,7 @@ use rmcp::transport::streamable_http_client::{
 use toolcrib_net::{AddressPolicy, Client, IpNet, NamedBy, Target};
 
 use super::confidential::Confidential;
+use super::exact_http::ExactHttp;
 use super::failure::Failure;
 
 /// A server that speaks MCP over streamable HTTP.
@@ -91,7 +92,7 @@ impl HttpServer {
         if let Some(token) = &self.bearer {
             config = config.auth_header(token.as_str());
         }
-        Ok(StreamableHttpClientTransport::with_client(client, config))
+        Ok(StreamableHttpClientTransport::with_client(ExactHttp(client), config))
     }
 
     fn custom_headers(&self) -> Result<HashMap<HeaderName, HeaderValue>, Failure> {

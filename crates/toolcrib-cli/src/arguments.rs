@@ -106,14 +106,18 @@ mod tests {
 
     #[test]
     fn numbers_stay_as_they_are_written_or_are_refused() {
-        let pairs = ["lines=123456789012345678901".to_owned(), "rate=0.1000000000000000055".to_owned()];
+        let pairs =
+            ["lines=123456789012345678901".to_owned(), "rate=0.1000000000000000055".to_owned()];
         assert_eq!(
             from_pairs(&pairs, &json!({})).unwrap(),
             r#"{"lines":123456789012345678901,"rate":0.1000000000000000055}"#
         );
         let error = context_pair("id=123456789012345678901").unwrap_err().to_string();
         assert!(error.contains("--ctx id"), "{error}");
-        assert_eq!(context_pair("id=\"123456789012345678901\"").unwrap().1, "123456789012345678901");
+        assert_eq!(
+            context_pair("id=\"123456789012345678901\"").unwrap().1,
+            "123456789012345678901"
+        );
     }
 
     #[test]

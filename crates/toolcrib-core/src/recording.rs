@@ -5,8 +5,8 @@ mod replay;
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
 use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolcrib_tool::{
     Data, InputPart, InputRequest, Ticket, ToolError, ToolOutcome, ToolOutput, canonical_json,
@@ -111,9 +111,8 @@ impl Recording {
     /// Reads [`to_jsonl`](Self::to_jsonl)'s text; empty lines are passed over.
     pub fn from_jsonl(text: &str) -> Result<Self, RecordingError> {
         let lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
-        let calls = lines.map(|(line, text)| {
-            recorded(text).map_err(|problem| RecordingError { line, problem })
-        });
+        let calls = lines
+            .map(|(line, text)| recorded(text).map_err(|problem| RecordingError { line, problem }));
         Ok(Self { calls: calls.collect::<Result<_, _>>()? })
     }
 }

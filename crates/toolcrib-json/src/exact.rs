@@ -60,7 +60,8 @@ pub fn is_kept(number: &str) -> bool {
     }
     let Ok(double) = number.parse::<f64>() else { return false };
     let shortest = format!("{:e}", double.abs());
-    double.is_finite() && Parts::of(&shortest).and_then(|kept| kept.value()) == Some((digits, power))
+    double.is_finite()
+        && Parts::of(&shortest).and_then(|kept| kept.value()) == Some((digits, power))
 }
 
 /// The JSON text with a stand-in for every number that is not [kept](is_kept). A number beyond the range
@@ -136,6 +137,12 @@ pub fn stand_in(number: &str) -> Option<String> {
     needs_protection(number).then(|| format!("{}{number}", *PREFIX))
 }
 
+/// Whether a number that is written in JSON is a whole number, however it is written.
+pub(crate) fn is_whole(number: &str) -> bool {
+    let value = Parts::of(number).and_then(|parts| parts.value());
+    value.is_some_and(|(_, power)| power >= 0)
+}
+
 fn needs_protection(number: &str) -> bool {
     // Most numbers are short: the first look is enough.
     (number.len() > SAFE_DIGITS || number.contains(['e', 'E']))
@@ -181,7 +188,8 @@ impl<'a> Parts<'a> {
             Some((whole, fraction)) => (whole, Some(fraction)),
             None => (mantissa, None),
         };
-        let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let digits =
+            |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         let power = |text: &str| digits(text.strip_prefix(['+', '-']).unwrap_or(text));
         let is_number = digits(whole)
             && (whole == "0" || !whole.starts_with('0'))
@@ -221,16 +229,44 @@ mod tests {
     #[test]
     fn numbers_that_a_value_keeps_are_known() {
         for kept in [
-            "0", "-0", "-0.0", "7", "1E5", "1e5", "100.50", "0.1", "5e-324", "1e308", "0.3333333333333333",
-            "18446744073709551615", "-9223372036854775808", "9223372036854775808", "1.0000000000000000",
-            "0e999999999999999999999", "0.30000000000000004",
+            "0",
+            "-0",
+            "-0.0",
+            "7",
+            "1E5",
+            "1e5",
+            "100.50",
+            "0.1",
+            "5e-324",
+            "1e308",
+            "0.3333333333333333",
+            "18446744073709551615",
+            "-9223372036854775808",
+            "9223372036854775808",
+            "1.0000000000000000",
+            "0e999999999999999999999",
+            "0.30000000000000004",
         ] {
             assert!(is_kept(kept), "{kept}");
         }
         for changed in [
-            "18446744073709551616", "-9223372036854775809", "0.1000000000000000055",
-            "123456789012345678901234567890", "4.9e-324", "1e-400", "1e400", "0.80000000000000004",
-            "100000000000000000000", "01", "1.", "+1", "1e", "", "-", ".5", "1e99999999999999999999",
+            "18446744073709551616",
+            "-9223372036854775809",
+            "0.1000000000000000055",
+            "123456789012345678901234567890",
+            "4.9e-324",
+            "1e-400",
+            "1e400",
+            "0.80000000000000004",
+            "100000000000000000000",
+            "01",
+            "1.",
+            "+1",
+            "1e",
+            "",
+            "-",
+            ".5",
+            "1e99999999999999999999",
         ] {
             assert!(!is_kept(changed), "{changed}");
         }
@@ -242,14 +278,18 @@ mod tests {
         let protected = protect(text);
         assert_eq!(protected.matches(PREFIX.as_str()).count(), 1);
         assert_eq!(restore(&protected), text);
-        for same in [r#"{"a":[1,2.5,"18446744073709551616"]}"#, "1e400", "\"18446744073709551616", "\"\\"] {
+        for same in
+            [r#"{"a":[1,2.5,"18446744073709551616"]}"#, "1e400", "\"18446744073709551616", "\"\\"]
+        {
             assert!(matches!(protect(same), Cow::Borrowed(_)), "{same}");
         }
     }
 
     #[test]
     fn what_is_not_json_stays_what_it_is() {
-        for text in ["0123456789012345678901", "12345678901234567890.1.2", "1-12345678901234567890123"] {
+        for text in
+            ["0123456789012345678901", "12345678901234567890.1.2", "1-12345678901234567890123"]
+        {
             assert_eq!(protect(text), text);
         }
     }
@@ -262,7 +302,10 @@ mod tests {
     }
 
     fn number() -> impl Strategy<Value = String> {
-        prop_oneof!["-?(0|[1-9][0-9]{0,40})(\\.[0-9]{1,30})?([eE][+-]?[0-9]{1,3})?", "-?[1-9][0-9]{15,22}"]
+        prop_oneof![
+            "-?(0|[1-9][0-9]{0,40})(\\.[0-9]{1,30})?([eE][+-]?[0-9]{1,3})?",
+            "-?[1-9][0-9]{15,22}"
+        ]
     }
 
     proptest! {

@@ -117,9 +117,7 @@ fn without_stand_ins(value: &Value, replace: impl Fn(&str) -> Value + Copy) -> V
             Some(number) => replace(number),
             None => Value::from(exact::without_prefix(text)),
         },
-        Value::Array(items) => {
-            items.iter().map(|item| without_stand_ins(item, replace)).collect()
-        }
+        Value::Array(items) => items.iter().map(|item| without_stand_ins(item, replace)).collect(),
         Value::Object(members) => {
             let member = |(name, member): (&String, &Value)| {
                 (name.clone(), without_stand_ins(member, replace))

@@ -38,6 +38,7 @@ pub use call::{CallId, ToolCall};
 pub use client_input::{CUSTOM_INPUT, InputFormat, LOCAL_SHELL, local_shell_schema};
 pub use content::{Content, Link};
 pub use context::{CallContext, CallContextBuilder, ContextValues, Defines, HostedContext};
+pub use data::Data;
 pub use definition::{
     DESCRIPTION_MAX, DefinitionError, Injection, ToolDefinition, ToolDefinitionBuilder,
 };
@@ -51,8 +52,6 @@ pub use function::{FnTool, tool_fn};
 pub use host::{ByteMask, ByteMasks, CallHost, MASKED, NoHost};
 pub use icon::{Icon, IconTheme, InvalidIcon};
 pub use input::{Ask, InputPart, InputRequest};
-pub use data::Data;
-pub use toolcrib_json::exact;
 pub use json::canonical_json;
 pub use limits::{
     Approval, CachePolicy, Dedupe, InvalidRateLimit, RateLimit, Resources, RetryPolicy, TaskMode,
@@ -67,6 +66,7 @@ pub use schema::schema_for;
 pub use services::Services;
 pub use status::{Phase, StatusUpdate};
 pub use tool::{BoxFuture, Constraint, Tool};
+pub use toolcrib_json::exact;
 pub use visible::{
     HiddenCharacter, fully_visible, hidden_character, hidden_characters, is_unseen, visible,
 };

@@ -202,9 +202,9 @@ mod output_json {
             let data = match (data, data_text) {
                 (Some(_), Some(_)) => return Err("`data` and `data_text` are both there".into()),
                 (Some(value), None) => Some(Data::from(value)),
-                (None, Some(text)) => Some(
-                    Data::from_json(&text).map_err(|error| format!("`data_text`: {error}"))?,
-                ),
+                (None, Some(text)) => {
+                    Some(Data::from_json(&text).map_err(|error| format!("`data_text`: {error}"))?)
+                }
                 (None, None) => None,
             };
             Ok(Self { content, data: data.map(Box::new), meta })

@@ -34,6 +34,7 @@ mod lock_besides;
 mod lock_files;
 mod manifests;
 mod meta_tools;
+mod numbers;
 mod own_process;
 mod processes;
 mod programs;

@@ -127,9 +127,15 @@ impl Server {
         self.input.take().expect("it is open").write_all(bytes).expect("it reads");
     }
 
-    pub(crate) fn receive(&mut self) -> Value {
+    /// A message as it is written.
+    pub(crate) fn receive_line(&mut self) -> String {
         let mut line = String::new();
         self.output.read_line(&mut line).expect("it writes");
+        line
+    }
+
+    pub(crate) fn receive(&mut self) -> Value {
+        let line = self.receive_line();
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
     }
 

@@ -7,7 +7,9 @@ use toolcrib_tool::{Content, Link, ToolOutput};
 /// room it takes itself, which for small values is most of it.
 pub(super) fn of(output: &ToolOutput) -> usize {
     let content: usize = output.content().iter().map(of_part).sum();
-    content + output.exact_data().map_or(0, |data| of_value(data.protected())) + of_members(output.meta())
+    content
+        + output.exact_data().map_or(0, |data| of_value(data.protected()))
+        + of_members(output.meta())
 }
 
 pub(crate) fn of_part(part: &Content) -> usize {

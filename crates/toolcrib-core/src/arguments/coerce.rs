@@ -259,7 +259,9 @@ impl<'w> Writer<'w> {
         let text = array.text();
         let (mut copied, end) = (array.span().start + 1, array.places().end);
         for item in array.items() {
-            let Some(next) = self.demands.first().filter(|demand| demand.index < end) else { break };
+            let Some(next) = self.demands.first().filter(|demand| demand.index < end) else {
+                break;
+            };
             if next.index >= item.places().end {
                 continue;
             }

@@ -52,7 +52,7 @@ pub(crate) fn bytes_at_most(result: &ToolResult, whole: Option<&Whole>, limit: u
         None => 0,
         Some(output) if output.content().is_empty() => {
             output.exact_data().map_or(0, super::data_bytes)
-        },
+        }
         Some(output) => output.content().iter().map(|part| super::text_of(part).len()).sum(),
     }
 }

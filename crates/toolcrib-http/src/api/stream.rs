@@ -13,10 +13,10 @@ use toolcrib_core::Answer;
 use toolcrib_core::events::{CallStream, ChannelOptions, EventReader, Listeners, OutputChannel};
 use tracing::{Instrument as _, Span};
 
-use super::{Api, written};
 use super::calls::{BatchResult, Calls, kept, start, start_batch};
 use super::result::CallResult;
 use super::run_body::RunBody;
+use super::{Api, written};
 use crate::client::Client;
 use crate::problem::Problem;
 

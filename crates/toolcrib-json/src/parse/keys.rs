@@ -1,11 +1,12 @@
 //! No key twice in one object, however it is escaped.
 //!
 //! Each key of an object sets a bit that its text chooses; only where the bit is set already are
-//! keys compared. A large object, in which that happens all the time, has its keys put into a set
-//! once it is read, so that no text makes this quadratic.
+//! keys compared. A large object, in which that happens all the time, has its keys sorted by their
+//! hashes once it is read, so that no text makes this quadratic. A set would look all over the memory
+//! for each key, which costs more the larger it is.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::hash::{BuildHasher as _, RandomState};
 
 use super::Parser;
 use super::string::unescape;
@@ -20,7 +21,7 @@ pub(super) struct SeenKeys {
 }
 
 impl SeenKeys {
-    /// Up to this many keys are compared as they come; beyond it a set is cheaper.
+    /// Up to this many keys are compared as they come; beyond it sorting is cheaper.
     pub(super) const COMPARED: usize = 16;
 
     /// Whether a key may stand before it in the object already. `false` is certain.
@@ -83,12 +84,28 @@ impl Parser<'_> {
         object: usize,
         len: usize,
     ) -> Result<(), Box<ParseError>> {
-        let mut seen = HashSet::with_capacity(len);
-        let mut keys = self.keys(object).take(len).map(|(_, key)| key);
-        match keys.find(|key| !seen.insert(self.key(*key))) {
-            Some(key) => Err(self.repeated(key)),
-            None => Ok(()),
-        }
+        // No text is longer than 2^28 bytes, and none has more nodes.
+        const INDEX_BITS: u32 = 28;
+        const INDEX: u64 = (1 << INDEX_BITS) - 1;
+
+        // The hashes are keyed: no text can be made in which many keys have the same.
+        let hasher = RandomState::new();
+        let hashed = |(index, key): (usize, Node)| {
+            hasher.hash_one(&*self.key(key)) & !INDEX | index as u64 & INDEX
+        };
+        let mut keys: Vec<u64> = self.keys(object).take(len).map(hashed).collect();
+        keys.sort_unstable();
+        let node = |key: &u64| self.nodes[usize::try_from(key & INDEX).unwrap_or_default()];
+        let repeated = keys
+            .chunk_by(|one, other| one & !INDEX == other & !INDEX)
+            .filter_map(|same| {
+                let repeats = |at: &usize| {
+                    same[..*at].iter().any(|earlier| self.same_key(node(earlier), node(&same[*at])))
+                };
+                (1..same.len()).find(repeats).map(|at| same[at] & INDEX)
+            })
+            .min();
+        repeated.map_or(Ok(()), |index| Err(self.repeated(node(&index))))
     }
 
     /// The key nodes of an object, in order; does not end at its end.

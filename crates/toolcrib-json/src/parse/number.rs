@@ -2,6 +2,7 @@
 
 use super::Parser;
 use crate::error::ParseError;
+use crate::exact;
 use crate::tape::{Kind, Node};
 
 /// The largest whole number up to which every whole number is a double: 2^53.
@@ -79,7 +80,9 @@ impl Parser<'_> {
 
     fn float(&mut self, start: usize) -> Result<(Kind, u64), Box<ParseError>> {
         let value = self.double(start)?;
-        let kind = if value.fract() == 0.0 && value.abs() <= EXACT_WHOLE {
+        let is_whole = value.fract() == 0.0 && value.abs() <= EXACT_WHOLE;
+        // The double may be whole where the number is not: `1.00000000000000000001`, `1e-400`.
+        let kind = if is_whole && exact::is_whole(&self.text[start..self.at]) {
             self.has_integral_float = true;
             Kind::IntegralFloat
         } else {

@@ -202,9 +202,8 @@ async fn answer(
         return Err(StreamableHttpError::UnexpectedContentType(kind));
     }
     let body = whole(response, JSON_MAX).await?;
-    let exact = protected(&body, STRUCTURED_CONTENT).map_or(Cow::Borrowed(&*body), |exact| {
-        Cow::Owned(exact.into_bytes())
-    });
+    let exact = protected(&body, STRUCTURED_CONTENT)
+        .map_or(Cow::Borrowed(&*body), |exact| Cow::Owned(exact.into_bytes()));
     let message = serde_json::from_slice::<ServerJsonRpcMessage>(&exact).map_err(|error| {
         StreamableHttpError::UnexpectedServerResponse(
             format!("the answer is no message of the protocol: {error}").into(),

@@ -4,9 +4,7 @@ use serde_json::Value;
 use toolcrib_manifest::declaration::{HttpSpec, Keep, OutputFormat, OutputSpec};
 use toolcrib_net::Response;
 use toolcrib_sandbox::Captured;
-use toolcrib_tool::{
-    Annotations, ByteMasks, Content, Data, ToolError, ToolOutput, visible,
-};
+use toolcrib_tool::{Annotations, ByteMasks, Content, Data, ToolError, ToolOutput, visible};
 
 use super::failure::{self, host, phrase};
 use crate::masked_json::from_slice;

@@ -52,8 +52,8 @@ pub(super) fn answer(line: &[u8], masks: Option<&ByteMasks>) -> Result<(u64, Rep
         let start: String = String::from_utf8_lossy(&line).chars().take(200).collect();
         format!("wrote a line that is no answer ({problem}): {start}")
     };
-    let whole = from_slice(line)
-        .map_err(|_| not_one("it is no JSON; notes go to standard error"))?;
+    let whole =
+        from_slice(line).map_err(|_| not_one("it is no JSON; notes go to standard error"))?;
     // Only the data keeps numbers that a value cannot hold: nothing else may be one.
     let exact = whole.is_rounded().then(|| whole.protected().get("data").cloned()).flatten();
     let value = if whole.is_rounded() { whole.value().clone() } else { whole.into_protected() };

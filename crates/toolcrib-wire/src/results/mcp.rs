@@ -5,7 +5,9 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde::ser::{SerializeMap as _, Serializer};
 use serde_json::{Map, Value};
-use toolcrib_tool::{Content, ErrorKind, KEPT_OUTPUT, Link, ToolError, ToolOutput, ToolResult, exact};
+use toolcrib_tool::{
+    Content, ErrorKind, KEPT_OUTPUT, Link, ToolError, ToolOutput, ToolResult, exact,
+};
 
 use super::{base64, parts};
 use crate::mcp::{McpData, structured_content};

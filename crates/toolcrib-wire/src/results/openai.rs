@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 use toolcrib_tool::{Content, ToolResult};
 
+use super::plain::plain_json;
 #[cfg(doc)]
 use super::plain::plain_result;
-use super::plain::plain_json;
 use super::{data_url, parts};
 
 /// The record of a finished call: `{id, type: "function", function: {name, arguments}, result,

@@ -28,6 +28,9 @@ pub(crate) use self::lineage::{Descent, Lineage};
 /// The deepest a call may lie within other calls; one deeper is `denied`.
 pub(crate) const MAX_DEPTH: usize = 16;
 
+/// How long a call lets others go first whose slots it would hold up while it waits for theirs.
+const CIRCLE_PAUSE: Duration = Duration::from_millis(10);
+
 /// Bounds that hold for every tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AdmissionConfig {
@@ -170,6 +173,36 @@ impl Admission {
             Ok(Some(slot)) => Ok(Arc::new(slot)),
             Ok(None) => Err(ToolError::internal("the queue of the tool was lost")),
             Err(_) => Err(refusal::queue_timeout(limit)),
+        }
+    }
+
+    /// Takes lent slots back, in their order, as soon as their tools have room. Nobody waits for one
+    /// with others in hand where that could make a circle.
+    pub(crate) async fn take_back(&self, slots: &[(ToolName, usize, Arc<Slot>)]) {
+        'from_the_start: loop {
+            let mut held: Vec<(&ToolName, &Slot)> = Vec::with_capacity(slots.len());
+            for (tool, limit, slot) in slots {
+                match slot.ask_back(*limit) {
+                    None => continue,
+                    Some(Entry::Now(other)) => slot.take_over(&other),
+                    Some(Entry::Queued(mut place)) => {
+                        let names: Vec<_> = held.iter().map(|(name, _)| (*name).clone()).collect();
+                        let waiting = (!names.is_empty()).then(|| self.waits.begin(names, tool));
+                        if matches!(waiting, Some(None)) {
+                            held.iter().for_each(|(_, slot)| slot.lend());
+                            tokio::time::sleep(CIRCLE_PAUSE).await;
+                            continue 'from_the_start;
+                        }
+                        if let Some(other) = place.slot().await {
+                            slot.take_over(&other);
+                        }
+                    }
+                    // The queue of those that come back has no end.
+                    Some(Entry::Full) => slot.take_back_now(),
+                }
+                held.push((tool, slot));
+            }
+            return;
         }
     }
 

@@ -6,13 +6,14 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use toolcrib_tool::ToolCall;
 
 pub(crate) use self::barrier::{Barrier, Presence};
+use crate::Turn;
 use crate::admission::Lineage;
 use crate::answers::Flights;
+use crate::nested::{self, Start};
 use crate::output_budget::Place;
 use crate::output_budget::batch::{BatchAnswer, batch_budget, bytes_at_most, fit_batch};
-use crate::pipeline::{Answered, Origin, SideOutput};
+use crate::pipeline::{Answered, SideOutput};
 use crate::spill::Owner;
-use crate::{Turn, pipeline};
 
 /// How one batch of calls is run.
 ///
@@ -100,9 +101,9 @@ impl Batch<'_> {
     }
 
     async fn one(&self, position: usize, call: ToolCall) -> Answered {
-        let origin =
-            Origin { batch: Some(&self.flights), position, ..Origin::alone(&self.lineage) };
-        pipeline::run(self.turn, call, origin).await
+        let lineage = self.lineage.clone();
+        let start = Start { lineage, batch: Some(&self.flights), position, ..Start::alone() };
+        nested::make(self.turn, call, start).await
     }
 
     /// The answers within the budget they share. What a call that waits says counts like any text.
@@ -129,7 +130,7 @@ impl Batch<'_> {
             .map(|(result, (limit, suspension))| Answered {
                 result,
                 limit,
-                side: SideOutput { whole: None, suspension },
+                side: SideOutput { suspension, ..SideOutput::default() },
             })
             .collect()
     }

@@ -17,6 +17,7 @@ use crate::events::EventBus;
 use crate::lifecycle::{PollWatch, Shutdown, ShutdownReport};
 use crate::masking::{LiveMask, MaskError};
 use crate::middleware::Stack;
+use crate::nested::LivingCalls;
 use crate::policy::Policy;
 use crate::spill::SpillStore;
 use crate::statistics::Statistics;
@@ -50,6 +51,8 @@ pub(crate) struct Shared {
     /// What the clients that made waiting calls may do now.
     pub(crate) callers: CallerTables,
     pub(crate) suspensions: Option<Arc<dyn SuspensionStore>>,
+    /// Calls at work here that wait for a call they have made.
+    pub(crate) living: LivingCalls,
     /// Told whenever a decided call has its outcome.
     pub(crate) settled: tokio::sync::Notify,
     pub(crate) clock: Arc<dyn Clock>,

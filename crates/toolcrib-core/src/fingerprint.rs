@@ -53,6 +53,11 @@ impl Fingerprint {
         Self::of_json(&serde_json::Value::Object(pairs.collect()))
     }
 
+    /// Of bytes as they are.
+    pub(crate) fn of_bytes(bytes: &[u8]) -> Self {
+        Self(blake3::hash(bytes))
+    }
+
     /// Of this and more bytes.
     pub(crate) fn with(self, bytes: &[u8]) -> Self {
         let mut hasher = blake3::Hasher::new();

@@ -2,23 +2,25 @@
 //! own.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 use toolcrib_tool::{
-    BoxFuture, ByteMasks, CallHost, Content, ErrorKind, Services, StatusUpdate, ToolCall,
-    ToolDefinition, ToolError, ToolFile, ToolOutput, ToolResult,
+    Arguments, BoxFuture, ByteMasks, CallHost, CallId, Content, ErrorKind, Services, StatusUpdate,
+    ToolCall, ToolDefinition, ToolError, ToolFile, ToolOutput, ToolResult,
 };
 
-use crate::admission::{Descent, Permit};
+use crate::admission::{Descent, Lineage, Permit};
 use crate::batch::Presence;
 use crate::cancel::Cancellation;
 use crate::events::VoiceHandle;
 use crate::masking::Mask;
-use crate::pipeline::{Maker, Origin};
+use crate::nested::{AtWork, Next, Repetition};
+use crate::pipeline::Origin;
+use crate::registry::Slot;
 use crate::speech::Speech;
-use crate::suspension::{Delegation, Grant, Suspension, Waiting};
+use crate::suspension::{Grant, MadeCall, Suspension, Waiting};
 use crate::{Turn, pipeline};
 
 /// The host of one call.
@@ -31,49 +33,51 @@ pub(crate) struct Host {
     over: AtomicBool,
     /// Calls from within this one that are under way.
     nested: AtomicUsize,
-    /// Known once the work begins, if there is a limit.
-    deadline: OnceLock<Instant>,
+    /// What the calls it makes know of it.
+    at_work: Arc<AtWork>,
+    lineage: Lineage,
     /// The result the tool set before it returned.
     result: Mutex<Option<ToolOutput>>,
     /// What the tool waits for, if it returned without an end.
     waiting: Mutex<Option<Waiting>>,
     /// Whether the tool has asked for anything that is no part of an answer's key.
     left_key: AtomicBool,
-    /// Where the call stands among those of its batch, while it is at work.
-    presence: Mutex<Option<Arc<Presence>>>,
-    /// The call that the tool hands this one on to, if it does nothing else.
-    delegation: OnceLock<Delegation>,
-    /// That call, if it waits.
+    /// The call that this one has handed itself on to, if that waits.
     suspended: Mutex<Option<Box<Suspension>>>,
-    /// What was decided on that call, when this one goes on.
-    nested_grant: Option<Arc<Grant>>,
+    /// A call within this one was decided on, and this one is made again.
+    repetition: Option<Repetition>,
     /// Where somebody listens.
     speech: Option<Speech>,
 }
 
 impl Host {
-    /// Of a call of this definition.
+    /// Of a call of this tool.
     pub(crate) fn new(
         turn: &Turn,
         origin: &Origin<'_>,
-        definition: &ToolDefinition,
+        tool: &Arc<Slot>,
+        id: &CallId,
         voice: Option<VoiceHandle>,
     ) -> Self {
         let mask = || Mask::clone(&turn.state.shared.mask.load());
+        let at_work = Arc::new(AtWork::new(id, tool, origin.made.cloned()));
+        if let Some(voice) = voice.as_ref().filter(|_| origin.lineage.depth() == 0) {
+            origin.lineage.outermost().speaks(voice);
+        }
+        let descent = Descent::new(origin.lineage, &tool.entry.definition);
         Self {
-            cancellation: origin.cancellation(turn).child(),
+            cancellation: origin.cancellation().child(),
             turn: turn.clone(),
-            descent: Descent::new(origin.lineage, definition),
+            descent: descent.of_call(Arc::clone(&at_work)),
+            at_work,
+            lineage: origin.lineage.clone(),
             over: AtomicBool::new(false),
             nested: AtomicUsize::new(0),
-            deadline: OnceLock::new(),
             result: Mutex::default(),
             waiting: Mutex::default(),
             left_key: AtomicBool::new(false),
-            presence: Mutex::default(),
-            delegation: OnceLock::new(),
             suspended: Mutex::default(),
-            nested_grant: origin.nested_grant.cloned(),
+            repetition: origin.repetition.cloned(),
             speech: voice.map(|voice| Speech::new(voice, mask())),
         }
     }
@@ -106,17 +110,26 @@ impl Host {
         }
     }
 
-    /// The call has its permit and its place among those at work, and has to end by `latest`, if
-    /// there is a limit. A call begins once: tried again, it keeps all of it.
-    pub(crate) fn begin(&self, permit: &Permit<'_>, presence: Presence, latest: Option<Instant>) {
+    /// What the calls it makes know of it.
+    pub(crate) fn at_work(&self) -> &AtWork {
+        &self.at_work
+    }
+
+    /// The call has its permit and its place among those at work, and its limit begins, if it has
+    /// one. A call begins once: tried again, it keeps all of it. `delegate` is the tool that it is
+    /// handed on to, if its own does nothing else.
+    pub(crate) fn begin(
+        &self,
+        permit: &Permit<'_>,
+        presence: Presence,
+        arguments: Arguments,
+        limit: Option<(Instant, Duration)>,
+        delegate: Option<String>,
+    ) {
         if let Some(slot) = permit.slot() {
             self.descent.hold(slot);
         }
-        *lock(&self.presence) = Some(Arc::new(presence));
-        if let Some(latest) = latest {
-            // A call begins once.
-            let _ = self.deadline.set(latest);
-        }
+        self.at_work.begin(arguments, limit, permit.slot(), presence, delegate);
     }
 
     /// The work begins, of a tool that needs so long to wind down.
@@ -133,15 +146,9 @@ impl Host {
         self.cancellation.wind_down()
     }
 
-    /// The tool hands this call on to another one: whoever decides on that one lets both go on.
-    pub(crate) fn delegate(&self, delegation: Delegation) {
-        // A call begins once.
-        let _ = self.delegation.set(delegation);
-    }
-
     /// The tool has returned; `is_over`: nothing that goes on elsewhere may still act for the call.
     pub(crate) fn end(&self, is_over: bool) {
-        lock(&self.presence).take();
+        self.at_work.end();
         if is_over {
             self.over.store(true, Ordering::Release);
             self.cancellation.set();
@@ -170,34 +177,72 @@ impl Host {
             return ToolResult::failure(id, name, error, Duration::ZERO);
         }
         let _under_way = UnderWay::begin(&self.nested);
-        let presence = lock(&self.presence).clone();
+        let presence = self.at_work.presence();
         let aside = presence.as_ref().map(|presence| presence.step_aside());
-        let lineage = self.descent.lineage(from.tool_name());
-        let delegation = self.delegation.get().filter(|to| to.target == call.name());
-        let grant = self
-            .nested_grant
-            .as_ref()
-            .filter(|grant| delegation.is_some() && grant.suspension().tool() == call.name());
-        // Decided on with the arguments that were kept, or with the approver's own.
-        let call = grant.map_or(call, |grant| grant.call());
-        let maker = Maker {
-            cancellation: &self.cancellation,
-            deadline: self.deadline.get().copied(),
-            delegation,
+        let made = MadeCall::of(&call);
+        let result = match self.repetition.as_ref().map(|repetition| repetition.next(&made)) {
+            Some(Next::Finished(result)) => *result,
+            Some(Next::Decided(grant)) => {
+                let call = grant.call();
+                self.made(from, call, &made, Some(grant), None).await
+            }
+            Some(Next::Again(repetition)) => {
+                self.made(from, call, &made, None, Some(repetition)).await
+            }
+            Some(Next::New) | None => self.made(from, call, &made, None, None).await,
         };
-        let origin = Origin {
-            maker: Some(maker),
-            grant: grant.map(|grant| &**grant),
-            ..Origin::alone(&lineage)
-        };
-        let answered = pipeline::run_boxed(&self.turn, call, origin).await;
-        if let Some(suspension) = answered.side.suspension {
-            *lock(&self.suspended) = Some(suspension);
+        if self.cancellation.is_cancelled() {
+            // The tool is to learn of that before it goes on with what a cancelled call answered.
+            tokio::task::yield_now().await;
         }
         if let Some(aside) = aside {
             aside.end().await;
         }
-        answered.result
+        self.at_work.keep(made, &result);
+        result
+    }
+
+    /// Makes a call from within this one. If that has to wait for somebody, so does this one.
+    async fn made(
+        &self,
+        from: &ToolDefinition,
+        call: ToolCall,
+        made: &MadeCall,
+        grant: Option<Arc<Grant>>,
+        repetition: Option<Repetition>,
+    ) -> ToolResult {
+        let lineage = self.descent.lineage(from.tool_name());
+        let (mut call, mut grant, mut repetition) = (call, grant, repetition);
+        let mut turn = self.turn.clone();
+        loop {
+            let origin = Origin {
+                maker: Some(&self.cancellation),
+                made: Some(made),
+                grant: grant.as_deref(),
+                repetition: repetition.as_ref(),
+                ..Origin::alone(&lineage)
+            };
+            let answered = pipeline::run_boxed(&turn, call, origin).await;
+            let result = answered.result;
+            let Some(wait) = answered.side.wait else {
+                if let Some(suspension) = answered.side.suspension {
+                    *lock(&self.suspended) = Some(suspension);
+                }
+                return result;
+            };
+            match wait.decision(&self.cancellation).await {
+                Ok(decided) => {
+                    // What was decided on has to be what there is now.
+                    turn = self.turn.on_the_current_snapshot();
+                    call = decided.call();
+                    (grant, repetition) = (Some(Arc::new(decided)), None);
+                }
+                Err(error) => {
+                    let (id, tool) = (result.call_id().clone(), result.tool().to_owned());
+                    return ToolResult::failure(id, tool, error, result.duration());
+                }
+            }
+        }
     }
 }
 
@@ -253,7 +298,8 @@ impl CallHost for Host {
     }
 
     fn deadline(&self) -> Option<std::time::Instant> {
-        self.deadline.get().copied().map(Instant::into_std)
+        let own = self.at_work.limit_end().map(|(at, _)| at);
+        own.into_iter().chain(self.lineage.deadline()).min().map(Instant::into_std)
     }
 
     fn status(&self, update: StatusUpdate) {

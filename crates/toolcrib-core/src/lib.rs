@@ -34,6 +34,7 @@ pub mod masking;
 pub mod meta;
 mod middleware;
 mod mock;
+mod nested;
 mod output_budget;
 mod panics;
 mod pattern;

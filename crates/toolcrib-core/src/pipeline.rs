@@ -25,12 +25,12 @@ use toolcrib_tool::{
 };
 use tracing::Instrument;
 
-pub(crate) use self::checks::describe;
 use self::checks::{Checked, OwnCheck};
+pub(crate) use self::checks::{checked, describe};
 pub(crate) use self::finish::check_data;
 pub(crate) use self::interruption::{Interruption, Interrupts, Reached};
 use self::record::Record;
-use self::suspend::waits;
+pub(crate) use self::suspend::waits;
 use crate::admission::{Lineage, Permit};
 use crate::answers::{Asked, Flights, Key, Run, Scope, SpillMemo};
 use crate::arguments::mending::Mending;
@@ -41,13 +41,14 @@ use crate::cancel::Cancellation;
 use crate::events::Voice;
 use crate::host::Host;
 use crate::lifecycle::Instance;
+use crate::nested::{NestedWait, Repetition};
 use crate::output_budget::{OutputLimits, Place, allows, fit_outcome};
 use crate::panics::PanicMessage;
 use crate::redaction::{exact_value, redact};
 use crate::registry::Slot;
 use crate::spill::Owner;
 use crate::statistics::{Ending, InFlight};
-use crate::suspension::{Delegation, Grant, Granted, Suspension, Waiting};
+use crate::suspension::{Grant, Granted, MadeCall, Suspension, Waiting};
 use crate::turn::{State, Turn};
 
 pub(crate) use self::answered::{Answered, SideOutput};
@@ -59,43 +60,30 @@ pub use self::dry_run::{DryRun, KeptAnswer};
 pub(crate) struct Origin<'a> {
     /// The calls it was made from.
     pub(crate) lineage: &'a Lineage,
-    /// The call that made it.
-    pub(crate) maker: Option<Maker<'a>>,
+    /// What cancels the call that made it.
+    pub(crate) maker: Option<&'a Cancellation>,
+    /// How that one made it.
+    pub(crate) made: Option<&'a MadeCall>,
     /// The flights of the batch it is part of.
     pub(crate) batch: Option<&'a Flights>,
     /// Its place in that batch, from 0.
     pub(crate) position: usize,
     /// It was suspended, and this is what was decided on it.
     pub(crate) grant: Option<&'a Grant>,
-    /// The call it hands itself on to was suspended, and this is what was decided on that one.
-    pub(crate) nested_grant: Option<&'a Arc<Grant>>,
-}
-
-/// The call that makes another one, which ends with it.
-#[derive(Clone, Copy)]
-pub(crate) struct Maker<'a> {
-    pub(crate) cancellation: &'a Cancellation,
-    pub(crate) deadline: Option<Instant>,
-    /// Set if the call that is made may wait, because the maker does nothing but hand itself on.
-    pub(crate) delegation: Option<&'a Delegation>,
+    /// A call within it was suspended and decided on, and this one is made again.
+    pub(crate) repetition: Option<&'a Repetition>,
 }
 
 impl<'a> Origin<'a> {
     /// Of a call made by `lineage`, which is no part of a batch.
     pub(crate) fn alone(lineage: &'a Lineage) -> Self {
-        let (maker, batch, grant, nested_grant) = (None, None, None, None);
-        Self { lineage, maker, batch, position: 0, grant, nested_grant }
+        let (maker, made, batch, grant, repetition) = Default::default();
+        Self { lineage, maker, made, batch, position: 0, grant, repetition }
     }
 
     /// What cancels the call.
-    pub(crate) fn cancellation(&self, turn: &'a Turn) -> &'a Cancellation {
-        self.maker.map_or(&turn.state.cancellation, |maker| maker.cancellation)
-    }
-
-    /// The caller's deadline: that of the turn or of the call that makes this one.
-    fn deadline(&self, turn: &Turn) -> Option<Instant> {
-        let of_maker = self.maker.and_then(|maker| maker.deadline);
-        of_maker.into_iter().chain(turn.state.deadline).min()
+    pub(crate) fn cancellation(&self) -> &'a Cancellation {
+        self.maker.unwrap_or_else(|| self.lineage.outermost().cancellation())
     }
 }
 
@@ -134,8 +122,8 @@ pub(crate) fn run_boxed<'a>(
     Box::pin(run(turn, call, origin))
 }
 
-/// The answer to a call that is not let in.
-fn refused(turn: &Turn, call: ToolCall, error: ToolError) -> Answered {
+/// The answer to a call that is not let in, or cannot go on.
+pub(crate) fn refused(turn: &Turn, call: ToolCall, error: ToolError) -> Answered {
     let started = Instant::now();
     let (id, name, raw) = call.into_parts();
     let known = turn.state.slot(&name).map(|slot| &**slot);
@@ -154,7 +142,7 @@ async fn answer(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answered {
     let started = Instant::now();
     let (id, name, raw) = call.into_parts();
     let slot = state.slot(&name);
-    let cancellation = origin.cancellation(turn);
+    let cancellation = origin.cancellation();
     let known = slot.map(|slot| &**slot);
     let record = Record::begin(state, &id, &name, known, &raw, (started, cancellation));
     let voice = slot
@@ -174,12 +162,16 @@ async fn answer(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answered {
     let mut side = SideOutput::default();
     let outcome = outcome.map_err(|leave| match leave {
         Leave::Failed(error) => error,
-        Leave::Suspended(suspension) => {
+        Leave::Suspended(suspension, wait) => {
             let error = waits(&suspension);
-            side.suspension = Some(suspension);
+            (side.suspension, side.wait) = (Some(suspension), wait);
             error
         }
     });
+    let outcome = match origin.lineage.refusal() {
+        Some(refusal) => Err(refusal),
+        None => outcome,
+    };
     let mut outcome = state.shared.mask.outcome(mending.noted(outcome));
     let own_chars = slot.and_then(|slot| slot.entry.definition.output_chars());
     let limits = OutputLimits {
@@ -228,8 +220,8 @@ async fn answer(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answered {
 enum Leave {
     /// It has failed.
     Failed(ToolError),
-    /// It waits, and is kept.
-    Suspended(Box<Suspension>),
+    /// It waits, and is kept; with the wait of a nested call whose maker stays at work.
+    Suspended(Box<Suspension>, Option<Box<NestedWait>>),
 }
 
 impl From<ToolError> for Leave {
@@ -329,10 +321,10 @@ impl<'a> PipelineRun<'a> {
     ) -> Self {
         let started = record.started();
         let interrupts = Interrupts {
-            cancellation: origin.cancellation(turn),
+            cancellation: origin.cancellation(),
             shutdown: &turn.state.shared.shutdown,
-            deadline: origin.deadline(turn),
-            limit: None,
+            lineage: origin.lineage,
+            own: None,
         };
         Self {
             turn,
@@ -465,8 +457,8 @@ impl<'a> PipelineRun<'a> {
 
     /// What the tool sees of the call.
     fn context(&self, slot: &'a Arc<Slot>) -> HostedContext<Host> {
-        let (definition, voice) = (&slot.entry.definition, self.voice.map(Voice::handle));
-        let host = Host::new(self.turn, &self.origin, definition, voice);
+        let voice = self.voice.map(Voice::handle);
+        let host = Host::new(self.turn, &self.origin, slot, self.id, voice);
         let mut builder = checks::context(self.turn, slot, self.id);
         if let Some(grant) = self.origin.grant
             && let Granted::Answer(answer) = grant.granted()
@@ -496,8 +488,8 @@ impl<'a> PipelineRun<'a> {
     fn decided(&mut self, slot: &Slot) -> Option<Result<ToolOutput, ToolError>> {
         // What was decided on must still be what it was, before anything else is said about it.
         let fingerprint = slot.fingerprint();
-        if let Some(grant) = self.origin.nested_grant
-            && let Err(error) = grant.check_maker(fingerprint)
+        if let Some(repetition) = self.origin.repetition
+            && let Err(error) = repetition.check_definition(fingerprint)
         {
             return Some(Err(error));
         }
@@ -526,7 +518,7 @@ impl<'a> PipelineRun<'a> {
     fn count(&mut self, outcome: &Result<ToolOutput, Leave>) {
         let Some(counted) = self.counted.take() else { return };
         match (outcome, self.worked) {
-            (Err(Leave::Suspended(_)), _) => counted.wait(),
+            (Err(Leave::Suspended(..)), _) => counted.wait(),
             _ if self.source != Source::Own => counted.cache_hit(),
             (Ok(output), worked) => {
                 counted.finish(Ending::of(output), worked.unwrap_or_default());

@@ -44,7 +44,7 @@ pub(crate) fn pause(policy: RetryPolicy, error: &ToolError, attempt: u32) -> Opt
 /// The caller's time limit ends an attempt that runs; this only begins none too late.
 pub(crate) async fn with_retries<T, R, I>(
     policy: RetryPolicy,
-    deadline: Option<Instant>,
+    deadline: impl Fn() -> Option<Instant>,
     mut interrupted: impl FnMut() -> I,
     mut attempt: impl FnMut() -> R,
 ) -> Result<(Result<T, ToolError>, u32), I::Output>
@@ -58,7 +58,7 @@ where
         let next = outcome.as_ref().err().and_then(|error| pause(policy, error, attempts));
         let Some(pause) = next else { return Ok((outcome, attempts)) };
         let begins = Instant::now().checked_add(pause);
-        if deadline.is_some_and(|deadline| begins.is_none_or(|begins| begins >= deadline)) {
+        if deadline().is_some_and(|deadline| begins.is_none_or(|begins| begins >= deadline)) {
             return Ok((outcome, attempts));
         }
         match select(pin!(sleep(pause)), pin!(interrupted())).await {

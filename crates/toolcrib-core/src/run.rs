@@ -11,12 +11,14 @@ mod view;
 
 use std::collections::HashSet;
 
-use toolcrib_tool::{ToolCall, ToolError, ToolOutput, ToolResult};
+use toolcrib_tool::{CallId, ToolCall, ToolError, ToolOutput, ToolResult};
 
 use crate::NoRandomness;
+use crate::approval::THE_HOST;
 use crate::clock::Timestamp;
+use crate::nested::{Standing, unfinished};
 use crate::suspension::{
-    Answer, Outcome, RedeemError, Resolution, Resolved, StoreError, Submission, Suspension,
+    Answer, Deed, Outcome, RedeemError, Resolution, Resolved, StoreError, Submission, Suspension,
     SuspensionId, check_submissions, redeem, too_late,
 };
 
@@ -145,6 +147,11 @@ impl Run {
             return Err(too_late(store, id, door.identity()).await?.into());
         };
         resolution.check_right(door.may_approve())?;
+        if let Slot::Waiting(waiting) = &self.record.slots[position]
+            && let Standing::Elsewhere(process) = door.standing(waiting).await?
+        {
+            return Err(RedeemError::Elsewhere { process }.into());
+        }
         let (identity, now) = (door.identity(), door.now());
         let grant = redeem(store, id, identity, now, resolution, door.name()).await?;
         self.resolving = Some(id.clone());
@@ -190,7 +197,14 @@ impl Run {
         for slot in &mut self.record.slots {
             // An answer may wait again, and be decided on again.
             while let Slot::Waiting(waiting) = slot {
-                let Some(settled) = store.settled(waiting.id()).await? else { break };
+                let Some(settled) = store.settled(waiting.id()).await? else {
+                    if door.standing(waiting).await? == Standing::Nowhere
+                        && store.take(waiting.id(), &ended_by_host(waiting, now)).await?.is_some()
+                    {
+                        *slot = Slot::Done(Box::new(ended_with_its_server(waiting, now)));
+                    }
+                    break;
+                };
                 *slot = match settled.outcome() {
                     Outcome::Running => {
                         // Whoever worked on an old one is gone.
@@ -245,6 +259,10 @@ impl Run {
             Err(RunError::Redeem(RedeemError::Unknown)) => {
                 self.record.give_up(id, door.now());
             }
+            // The other server ends it when its time is over.
+            Err(RunError::Redeem(RedeemError::Elsewhere { .. })) if ending == Ending::Expired => {
+                return Ok(None);
+            }
             Err(error) => return Err(error),
         }
         self.record.ending.get_or_insert(ending);
@@ -281,6 +299,18 @@ impl From<Answer> for Slot {
             Answer::Suspended(suspension) => Self::Waiting(suspension),
         }
     }
+}
+
+/// The record of a call that nobody can decide on any more.
+fn ended_by_host(waiting: &Suspension, now: Timestamp) -> Resolved {
+    Resolved::new(waiting, Deed::Cancelled, THE_HOST, now)
+}
+
+/// The answer to a call that was at work in a server that has ended, and cannot be made again.
+fn ended_with_its_server(waiting: &Suspension, now: Timestamp) -> ToolResult {
+    let (call, tool) = (CallId::new(waiting.call_id()), waiting.called_tool());
+    let waited = now.since(waiting.created_at());
+    ToolResult::failure(call, tool, unfinished(waiting), waited)
 }
 
 /// The answer to a call whose waiting record is gone.

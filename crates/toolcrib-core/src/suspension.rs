@@ -1,7 +1,6 @@
 #![doc = include_str!("docs/suspension.md")]
 
 mod caller;
-mod delegation;
 mod grant;
 mod id;
 mod memory;
@@ -13,6 +12,7 @@ mod stored_form;
 mod submission;
 #[cfg(test)]
 mod tests;
+mod within;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -26,8 +26,6 @@ use crate::clock::Timestamp;
 use crate::fingerprint::Fingerprint;
 
 pub use caller::Caller;
-pub(crate) use delegation::Delegation;
-use delegation::Maker;
 pub(crate) use grant::readable;
 pub use grant::{Grant, Granted};
 pub use id::SuspensionId;
@@ -38,6 +36,7 @@ pub use resolved::{Deed, Resolved};
 pub use settled::{Outcome, Settled};
 pub use store::{StoreError, SuspensionStore};
 pub use submission::{NO_OUTPUT, Submission, SubmitError, check_submissions, client_output};
+pub(crate) use within::{Finished, Frame, MadeCall, Within};
 
 /// What has become of a call: its final answer, or that it waits.
 #[derive(Debug)]
@@ -90,7 +89,7 @@ pub struct Suspension {
     caller: Caller,
     shown: ShownCall,
     session: Option<String>,
-    maker: Option<Maker>,
+    within: Option<Within>,
     created_at: Timestamp,
     expires_at: Timestamp,
 }
@@ -149,6 +148,32 @@ impl Waiting {
     }
 }
 
+/// What makes two calls of one caller the same.
+pub(crate) struct CallKey<'k> {
+    pub(crate) definition: Fingerprint,
+    pub(crate) arguments: Fingerprint,
+    /// The injected values; all values of its context for a call that has begun its work.
+    pub(crate) values: Fingerprint,
+    pub(crate) identity: &'k str,
+    pub(crate) session: Option<&'k str>,
+    pub(crate) client: Option<&'k str>,
+    pub(crate) client_key: Option<&'k str>,
+}
+
+impl CallKey<'_> {
+    pub(crate) fn digest(&self) -> Fingerprint {
+        Fingerprint::of_json(&serde_json::json!({
+            "definition": self.definition.to_string(),
+            "arguments": self.arguments.to_string(),
+            "values": self.values.to_string(),
+            "identity": self.identity,
+            "session": self.session,
+            "client": self.client,
+            "client_key": self.client_key,
+        }))
+    }
+}
+
 impl From<InputRequest> for Waiting {
     fn from(request: InputRequest) -> Self {
         let InputRequest { message, schema, parts, remembered, .. } = request;
@@ -197,7 +222,7 @@ impl Suspension {
             caller: Caller::default(),
             shown: ShownCall::default(),
             session: None,
-            maker: None,
+            within: None,
             created_at,
             expires_at,
         })
@@ -231,14 +256,6 @@ impl Suspension {
         self
     }
 
-    /// Notes the call that made this one and waits with it. From now on the suspension has that
-    /// call's id, which is the one that the caller knows.
-    pub(crate) fn made_by(mut self, delegation: &Delegation) -> Self {
-        let (call_id, maker) = delegation.kept(self.call_id);
-        (self.call_id, self.maker) = (call_id, Some(maker));
-        self
-    }
-
     /// Its own id, which cannot be guessed.
     pub fn id(&self) -> &SuspensionId {
         &self.id
@@ -249,38 +266,9 @@ impl Suspension {
         &self.call_id
     }
 
-    /// The id under which the call itself is made: another than the caller's, if a call of
-    /// [`handed_on_by`](Self::handed_on_by) has made it.
-    pub(crate) fn bound_call_id(&self) -> &str {
-        self.maker.as_ref().map_or(&self.call_id, |maker| &maker.nested_call_id)
-    }
-
     /// The tool that is to run.
     pub fn tool(&self) -> &str {
         &self.tool
-    }
-
-    /// The tool that the caller has called, where that only handed the call on, as `tool_call` does.
-    /// Its call waits too, and is answered with the answer to this one.
-    pub fn handed_on_by(&self) -> Option<&str> {
-        self.maker.as_ref().map(|maker| maker.tool.as_str())
-    }
-
-    /// The tool that the caller has called: the one whose result the caller gets.
-    pub fn called_tool(&self) -> &str {
-        self.handed_on_by().unwrap_or(&self.tool)
-    }
-
-    /// The call that handed this one on, as it is made again.
-    pub(crate) fn maker_call(&self) -> Option<ToolCall> {
-        let maker = self.maker.as_ref()?;
-        let (tool, arguments) = (maker.tool.as_str(), maker.arguments.as_str());
-        Some(ToolCall::new(self.call_id.as_str(), tool, arguments))
-    }
-
-    /// The fingerprint, at the time of the call, of the tool that handed it on.
-    pub(crate) fn maker_hash(&self) -> Option<Fingerprint> {
-        self.maker.as_ref().map(|maker| maker.definition_hash)
     }
 
     /// The arguments, as checked: JSON text.
@@ -290,7 +278,7 @@ impl Suspension {
 
     /// The call, as the caller would make it again.
     pub fn call(&self) -> ToolCall {
-        self.maker_call().unwrap_or_else(|| {
+        self.outermost_call().unwrap_or_else(|| {
             ToolCall::new(self.call_id.as_str(), self.tool.as_str(), self.arguments.as_str())
         })
     }
@@ -325,17 +313,26 @@ impl Suspension {
         &self.shown
     }
 
-    /// Whether this is the same call by the same caller: the same tool with the same arguments and
-    /// injected values, in the same session.
+    /// Whether the caller made the same call: the same tool with the same arguments and injected
+    /// values, in the same session.
     pub fn is_same_call(&self, other: &Self) -> bool {
-        self.definition_hash == other.definition_hash
-            && self.argument_hash == other.argument_hash
-            && self.identity == other.identity
-            && self.handed_on_by() == other.handed_on_by()
-            && self.session == other.session
-            && self.caller.injected() == other.caller.injected()
-            && self.caller.client_name() == other.caller.client_name()
-            && self.caller.client_key() == other.caller.client_key()
+        self.call_key() == other.call_key()
+    }
+
+    /// The digest of everything that makes two calls of one caller the same: the caller, the
+    /// session, and the tool with its arguments and injected values. Stores find calls by it.
+    pub fn call_key(&self) -> Fingerprint {
+        let (definition, arguments, values) = self.outermost_identity();
+        CallKey {
+            definition,
+            arguments,
+            values,
+            identity: &self.identity,
+            session: self.session.as_deref(),
+            client: self.caller.client_name(),
+            client_key: self.caller.client_key(),
+        }
+        .digest()
     }
 
     /// The session the call belongs to.

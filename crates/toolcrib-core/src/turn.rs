@@ -5,7 +5,7 @@ mod options;
 
 use std::fmt;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -14,14 +14,14 @@ use toolcrib_tool::{
     ToolResult,
 };
 
-use crate::admission::Lineage;
 use crate::approval::{Approvals, Approver, THE_HOST};
 use crate::cancel::Cancellation;
 use crate::events::{ChannelOverflow, Listeners, MemoryOverflow, Payload, SpillOverflow};
 use crate::executor::Shared;
 use crate::finding::{FoundTool, Match};
 use crate::identity::identity;
-use crate::pipeline::{Answered, DryRun, Origin};
+use crate::nested::{self, Start};
+use crate::pipeline::{Answered, DryRun};
 use crate::policy::{Policy, Verdict};
 use crate::registry::Slot;
 use crate::spill::{Owner, READ_OUTPUT, SpillStore};
@@ -97,11 +97,39 @@ pub(crate) struct State {
     /// When its calls must be answered.
     pub(crate) deadline: Option<Instant>,
     pub(crate) client: Option<Arc<str>>,
-    client_key: Option<Arc<str>>,
-    joinable: bool,
+    pub(crate) client_key: Option<Arc<str>>,
+    pub(crate) joinable: bool,
+    /// The earlier call that a call of this turn has joined, if one has.
+    pub(crate) joined: OnceLock<SuspensionId>,
 }
 
 impl State {
+    /// The same once more, for a turn that differs from it.
+    fn copy(&self) -> Self {
+        Self {
+            values: self.values.clone(),
+            identity: Arc::clone(&self.identity),
+            files: self.files.clone(),
+            session: self.session.clone(),
+            toolset: self.toolset.clone(),
+            view: self.view.clone(),
+            scope: self.scope.clone(),
+            listeners: self.listeners.clone(),
+            approver: self.approver.clone(),
+            may_approve: self.may_approve,
+            client: self.client.clone(),
+            client_key: self.client_key.clone(),
+            joinable: self.joinable,
+            joined: self.joined.clone(),
+            cancellation: self.cancellation.clone(),
+            shared: Arc::clone(&self.shared),
+            snapshot: Arc::clone(&self.snapshot),
+            services: self.services.clone(),
+            max_concurrency: self.max_concurrency,
+            deadline: self.deadline,
+        }
+    }
+
     /// What a call of that name resolves to.
     pub(crate) fn slot(&self, name: &str) -> Option<&Arc<Slot>> {
         match &self.view {
@@ -199,6 +227,7 @@ impl Turn {
             client: options.client,
             client_key: options.client_key,
             joinable: options.joinable,
+            joined: OnceLock::new(),
         };
         Self { state: Arc::new(state) }
     }
@@ -276,14 +305,16 @@ impl Turn {
     /// Dropping the future cancels the call and ends what it started. Needs a tokio runtime with
     /// its timer.
     pub async fn call(&self, call: ToolCall) -> ToolResult {
-        let lineage = Lineage::root();
-        pipeline::run(self, call, Origin::alone(&lineage)).await.result
+        nested::make(self, call, Start::alone()).await.result
     }
 
     /// Answers a call, or says that it waits for somebody: for approval, for a client, for an answer.
     pub async fn start(&self, call: ToolCall) -> Answer {
-        let lineage = Lineage::root();
-        pipeline::run(self, call, Origin::alone(&lineage)).await.into_answer()
+        // The same call may be at work already: the client asks after it by making it again.
+        if let Some(earlier) = self.joined(&call).await {
+            return earlier;
+        }
+        nested::make(self, call, Start::alone()).await.into_answer()
     }
 
     /// Goes on with a call that was suspended, here or in another process: what was granted is
@@ -294,21 +325,21 @@ impl Turn {
     /// whose client may no longer make it ([`CallerRights`](crate::approval::CallerRights)) is
     /// `denied`, whatever was granted.
     pub async fn resume(&self, grant: Grant) -> Answer {
-        let refused = grant.lets_go_on().then(|| self.state.caller_now(grant.suspension()));
-        let grant = match refused {
-            Some(Err(reason)) => grant.denied(reason),
-            _ => grant,
+        let shared = &self.state.shared;
+        let refused = self.state.caller_now(grant.suspension()).err();
+        let grant = match refused.clone().filter(|_| grant.lets_go_on()) {
+            Some(reason) => grant.denied(reason),
+            None => grant,
         };
-        let lineage = Lineage::root();
-        let turn = self.with_values(grant.suspension().caller().values());
-        let grant = Arc::new(grant);
-        let alone = Origin::alone(&lineage);
-        // A call that handed itself on goes on where it was: it makes the call that was decided on.
-        let (call, origin) = match grant.maker_call() {
-            Some(call) => (call, Origin { nested_grant: Some(&grant), ..alone }),
-            None => (grant.call(), Origin { grant: Some(&grant), ..alone }),
-        };
-        pipeline::run(&turn, call, origin).await.into_answer()
+        let within = grant.suspension().within();
+        let is_kept_alive = within.is_some_and(|within| within.alive_in.is_some());
+        if is_kept_alive {
+            return match shared.living.resume(self, grant, refused).await {
+                Ok(answer) => answer,
+                Err(grant) => self.resume_gone(grant).await,
+            };
+        }
+        self.resume_again(grant).await
     }
 
     /// Where a channel of this turn's calls puts what its reader has not read yet: into the executor's
@@ -379,51 +410,34 @@ impl Turn {
         store.take_settled(id).await
     }
 
-    /// An earlier call of the same kind that waits, or was decided on and not asked after: of this
-    /// identity, session and client, of the same tool with the same arguments and injected values.
-    /// Only calls of [joinable](TurnOptions::joinable) turns are found.
+    /// The same call made earlier, by the same caller, that waits or was decided on and not asked
+    /// after; `call` itself, where this turn has joined it instead of making the call again. Only
+    /// calls of [joinable](TurnOptions::joinable) turns are found.
     pub async fn same_call(&self, call: &Suspension) -> Result<Option<Suspension>, StoreError> {
-        let Some(store) = &self.state.shared.suspensions else { return Ok(None) };
-        let now = self.state.shared.now();
-        let same = |one: &Suspension| {
-            one.id() != call.id() && one.caller().is_joinable() && one.is_same_call(call)
-        };
-        let settled = store.list_settled(&self.state.identity).await?;
-        let found = settled.into_iter().filter(|one| !one.is_old(now));
-        if let Some(found) = found.map(|one| one.suspension().clone()).find(same) {
-            return Ok(Some(found));
+        if self.state.joined.get() == Some(call.id()) {
+            return Ok(Some(call.clone()));
         }
-        let waiting = store.list(&self.state.identity).await?;
-        Ok(waiting.into_iter().find(|one| !one.is_expired(now) && same(one)))
+        let Some(store) = &self.state.shared.suspensions else { return Ok(None) };
+        store.same_call(call, self.state.shared.now()).await
     }
 
     /// This turn with the values that another had, if they differ.
-    fn with_values(&self, values: ContextValues) -> Self {
+    pub(crate) fn with_values(&self, values: ContextValues) -> Self {
         if values == self.state.values {
             return self.clone();
         }
+        Self::of(State { values, ..self.state.copy() })
+    }
+
+    /// This turn on the snapshot of now.
+    pub(crate) fn on_the_current_snapshot(&self) -> Self {
         let state = &self.state;
-        Self::of(State {
-            values,
-            identity: Arc::clone(&state.identity),
-            files: state.files.clone(),
-            session: state.session.clone(),
-            toolset: state.toolset.clone(),
-            view: state.view.clone(),
-            scope: state.scope.clone(),
-            listeners: state.listeners.clone(),
-            approver: state.approver.clone(),
-            may_approve: state.may_approve,
-            client: state.client.clone(),
-            client_key: state.client_key.clone(),
-            joinable: state.joinable,
-            cancellation: state.cancellation.clone(),
-            shared: Arc::clone(&state.shared),
-            snapshot: Arc::clone(&state.snapshot),
-            services: state.services.clone(),
-            max_concurrency: state.max_concurrency,
-            deadline: state.deadline,
-        })
+        let snapshot = state.shared.registry.snapshot();
+        if snapshot.generation() == state.snapshot.generation() {
+            return self.clone();
+        }
+        let view = state.toolset.as_ref().map(|toolset| toolset.view(&snapshot));
+        Self::of(State { snapshot, view, ..state.copy() })
     }
 
     /// A turn of whoever made a suspended call, over this turn's tools and services. Nobody is
@@ -466,6 +480,7 @@ impl Turn {
             client: caller.client_name().map(Arc::from),
             client_key: caller.client_key().map(Arc::from),
             joinable: caller.is_joinable(),
+            joined: OnceLock::new(),
             cancellation: Cancellation::default(),
             shared: Arc::clone(&state.shared),
             snapshot: Arc::clone(&state.snapshot),
@@ -500,6 +515,9 @@ impl Turn {
         let store = shared.suspensions.as_ref().ok_or(RedeemError::Unknown)?;
         resolution.check_right(self.may_approve())?;
         let identity = &self.state.identity;
+        if let Some(found) = self.suspended(id).await? {
+            self.state.check_here(&found).await?;
+        }
         let grant =
             redeem(store.as_ref(), id, identity, shared.now(), resolution, self.name()).await?;
         Ok(self.resume(grant).await)

@@ -268,8 +268,10 @@ impl Call {
     async fn of_earlier_call(&self, suspension: &Suspension) -> Result<Option<Answer>, ErrorData> {
         let earlier = self.turn.same_call(suspension).await.map_err(|error| unreadable(&error))?;
         let Some(earlier) = earlier else { return Ok(None) };
-        // One question is enough for both.
-        if let Err(error) = self.turn.resolve(suspension.id(), Resolution::Cancel).await {
+        // One question is enough for both, unless the turn has joined the earlier call at once.
+        if earlier.id() != suspension.id()
+            && let Err(error) = self.turn.resolve(suspension.id(), Resolution::Cancel).await
+        {
             tracing::debug!(%error, "a repeated call could not be taken back");
         }
         let answer = self.outcome_of(earlier.id(), REPEATED_CALL_WAITS).await?;

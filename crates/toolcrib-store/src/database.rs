@@ -35,7 +35,7 @@ const READERS: usize = 2;
 /// # let dir = home.path();
 /// let database = Database::open(dir)?;
 /// let suspensions = Suspensions::new(&database);
-/// assert_eq!(suspensions.take(&SuspensionId::random()?).await?, None);
+/// assert_eq!(suspensions.find(&SuspensionId::random()?).await?, None);
 /// # Ok(())
 /// # }
 /// ```

@@ -156,6 +156,19 @@ impl SuspensionStore for Suspensions {
         })
     }
 
+    fn same_call<'a>(
+        &'a self,
+        call: &'a Suspension,
+        now: Timestamp,
+    ) -> BoxFuture<'a, Result<Option<Suspension>, StoreError>> {
+        Box::pin(async move {
+            let (id, key, place) = (call.id().to_string(), call.call_key(), self.place());
+            let (key, now) = (key.to_string(), millis(now));
+            let look = move |tx: &Tx<'_>| same_call(tx, &id, &key, now, place);
+            self.database.read(look).await
+        })
+    }
+
     fn all(&self) -> BoxFuture<'_, Result<Vec<Suspension>, StoreError>> {
         Box::pin(async move {
             let place = self.place();
@@ -231,7 +244,13 @@ struct Waiting {
     owner: Owner,
     created_at: i64,
     expires_at: i64,
+    call_key: Option<String>,
     text: String,
+}
+
+/// By what the same call finds this one, if it may join it.
+fn call_key(suspension: &Suspension) -> Option<String> {
+    suspension.caller().is_joinable().then(|| suspension.call_key().to_string())
 }
 
 impl Waiting {
@@ -241,19 +260,21 @@ impl Waiting {
             owner: Owner::of(suspension.identity()),
             created_at: millis(suspension.created_at()),
             expires_at: millis(suspension.expires_at()),
+            call_key: call_key(suspension),
             text: text_of(suspension)?,
         })
     }
 
     fn put(self, tx: &Tx<'_>, bounds: Bounds) -> Result<(), StoreError> {
         self.make_room(tx, bounds)?;
-        let Self { id, owner, created_at, expires_at, text } = self;
+        let Self { id, owner, created_at, expires_at, call_key, text } = self;
         let bytes = size(&text)?;
         tx.execute(
-            "INSERT INTO suspensions (id, owner, created_at, expires_at, bytes, record, waits_in)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+            "INSERT INTO suspensions
+                 (id, owner, created_at, expires_at, bytes, record, waits_in, call_key)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
              ON CONFLICT (id) DO UPDATE SET bytes = ?5, record = ?6",
-            (id, owner, created_at, expires_at, bytes, text, tx.server),
+            (id, owner, created_at, expires_at, bytes, text, tx.server, call_key),
         )?;
         Ok(())
     }
@@ -300,6 +321,29 @@ fn waits_elsewhere(tx: &Tx<'_>, id: &str) -> Result<Option<u32>, StoreError> {
     Ok((epoch != tx.server && tx.is_alive(epoch)?).then_some(process))
 }
 
+/// The same call, made earlier than the one of that id: what became of it, or that it waits.
+fn same_call(
+    tx: &Tx<'_>,
+    id: &str,
+    key: &str,
+    now: i64,
+    place: impl Fn(&str) -> String,
+) -> Result<Option<Suspension>, StoreError> {
+    let row = |row: &Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?));
+    let sql = "SELECT id, record FROM settled
+               WHERE call_key = ?1 AND id <> ?2 AND expires_at >= ?3
+               ORDER BY decided_at, id LIMIT 1";
+    if let Some((found, text)) = tx.one(sql, (key, id, now), row)? {
+        let settled: Settled = parse(&text, || place(&found))?;
+        return Ok(Some(settled.suspension().clone()));
+    }
+    let sql = "SELECT id, record FROM suspensions
+               WHERE call_key = ?1 AND id <> ?2 AND expires_at > ?3
+               ORDER BY created_at, id LIMIT 1";
+    let Some((found, text)) = tx.one(sql, (key, id, now), row)? else { return Ok(None) };
+    Ok(Some(parse(&text, || place(&found))?))
+}
+
 /// Takes a call out, with its text.
 fn take(
     tx: &Tx<'_>,
@@ -333,6 +377,7 @@ struct Ended {
     id: String,
     owner: Owner,
     decided_at: i64,
+    call_key: Option<String>,
     text: String,
 }
 
@@ -343,6 +388,7 @@ impl Ended {
             id: suspension.id().to_string(),
             owner: Owner::of(suspension.identity()),
             decided_at: millis(settled.decided_at()),
+            call_key: call_key(suspension),
             text: text_of(settled)?,
         })
     }
@@ -363,13 +409,13 @@ impl Ended {
     }
 
     fn keep(self, tx: &Tx<'_>) -> Result<(), DatabaseError> {
-        let Self { id, owner, decided_at, text } = self;
+        let Self { id, owner, decided_at, call_key, text } = self;
         let (expires_at, bytes) = (decided_at.saturating_add(KEPT_MILLIS), size(&text)?);
         tx.execute(
             "INSERT OR REPLACE INTO settled
-                 (id, owner, decided_at, expires_at, bytes, claimed_by, record)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-            (id, owner, decided_at, expires_at, bytes, tx.server, text),
+                 (id, owner, decided_at, expires_at, bytes, claimed_by, record, call_key)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+            (id, owner, decided_at, expires_at, bytes, tx.server, text, call_key),
         )?;
         Ok(())
     }

@@ -166,8 +166,16 @@ impl CallContext {
     /// The nested call shares the limits this one already holds, so that a tool with one slot may
     /// call itself; it is denied beyond 16 levels. It ends with this one: it has the same deadline and
     /// cancellation, and once this call is over it is refused. It waits until it can run alone, if its
-    /// tool must. Where it would have to wait for a person or a client it fails, unless this tool does
-    /// nothing but [hand calls on](crate::Tool::delegates_to).
+    /// tool must.
+    ///
+    /// Where it has to wait for a person or a client, this call waits too: whoever made it is told so,
+    /// its time limit stands still, and other calls of this tool may use its permit. When somebody has
+    /// decided, the future goes on with the answer. Keep no lock across this call.
+    ///
+    /// If the server ends meanwhile, this call cannot go on. A tool that is declared read-only or
+    /// idempotent is run again from its start: calls that it makes again with the same ids and
+    /// arguments and that had ended before get the same answers. The answer to a call of any other
+    /// tool is then `outcome_unknown`.
     pub async fn call(&self, call: ToolCall) -> ToolResult {
         self.0.host.read_beyond_key();
         self.0.host.call(self.definition(), call).await

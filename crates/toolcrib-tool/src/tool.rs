@@ -94,9 +94,9 @@ pub trait Tool: Send + Sync + 'static {
 
     /// The tool that a call with these arguments, a JSON text, is handed on to, for tools that do
     /// nothing but hand a call on: no work before that call, none after it, and its answer is theirs.
-    /// Such a call may come to wait inside, for approval for example: it is suspended with the call it
-    /// has made, and is made again when that one has its answer. A call that any other tool makes
-    /// cannot wait and fails instead. Default: `None`.
+    /// Where the call it makes has to wait, for approval for example, nothing of such a call is kept in
+    /// memory: it ends, and is made again when that one has its answer. Calls of other tools stay at work
+    /// and wait ([`CallContext::call`]). Default: `None`.
     fn delegates_to(&self, arguments: &str) -> Option<String> {
         let _ = arguments;
         None

@@ -1,6 +1,7 @@
 //! How many calls of one tool run at once: slots, and a queue that is first come, first served.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
@@ -46,7 +47,7 @@ impl Gate {
         let mut state = self.lock();
         if state.queue.is_empty() && state.running < limit {
             state.running += 1;
-            return Entry::Now(Slot(Arc::clone(self)));
+            return Entry::Now(Slot::of(self));
         }
         if state.queue.len() >= max_queue {
             return Entry::Full;
@@ -63,11 +64,21 @@ impl Gate {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// A running call is over, or lends its slot.
+    fn leave(self: &Arc<Self>) {
+        let granted = {
+            let mut state = self.lock();
+            state.running -= 1;
+            state.advance()
+        };
+        self.hand_out(granted);
+    }
+
     /// Hands slots to those in front. Outside the lock: a slot that nobody takes comes back
     /// through its destructor, which locks again.
     fn hand_out(self: &Arc<Self>, granted: Vec<oneshot::Sender<Slot>>) {
         for grant in granted {
-            let _ = grant.send(Slot(Arc::clone(self)));
+            let _ = grant.send(Slot::of(self));
         }
     }
 
@@ -93,16 +104,51 @@ impl State {
 
 /// One running call; dropping it lets the next one in.
 #[derive(Debug)]
-pub(crate) struct Slot(Arc<Gate>);
+pub(crate) struct Slot {
+    gate: Arc<Gate>,
+    /// Others may run while it is lent.
+    is_lent: AtomicBool,
+}
+
+impl Slot {
+    fn of(gate: &Arc<Gate>) -> Self {
+        Self { gate: Arc::clone(gate), is_lent: AtomicBool::new(false) }
+    }
+
+    /// Lets another call run in its place, until it is taken back.
+    pub(crate) fn lend(&self) {
+        if !self.is_lent.swap(true, Ordering::AcqRel) {
+            self.gate.leave();
+        }
+    }
+
+    /// Takes the slot back at once, even if that makes one too many.
+    pub(crate) fn take_back_now(&self) {
+        if self.is_lent.swap(false, Ordering::AcqRel) {
+            self.gate.lock().running += 1;
+        }
+    }
+
+    /// A place in the queue for getting the slot back, or the slot of another call that becomes it;
+    /// `None` if it is not lent.
+    pub(super) fn ask_back(&self, limit: usize) -> Option<Entry> {
+        self.is_lent.load(Ordering::Acquire).then(|| self.gate.enter(limit, usize::MAX))
+    }
+
+    /// Goes on in the place of another slot of the same tool.
+    pub(super) fn take_over(&self, other: &Slot) {
+        // The other one gives nothing back; unless this one is not lent any more, and needs it not.
+        if self.is_lent.swap(false, Ordering::AcqRel) {
+            other.is_lent.store(true, Ordering::Release);
+        }
+    }
+}
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        let granted = {
-            let mut state = self.0.lock();
-            state.running -= 1;
-            state.advance()
-        };
-        self.0.hand_out(granted);
+        if !self.is_lent.load(Ordering::Acquire) {
+            self.gate.leave();
+        }
     }
 }
 

@@ -2,10 +2,12 @@
 
 use std::sync::{Arc, OnceLock, Weak};
 
-use toolcrib_tool::{ToolDefinition, ToolName};
+use tokio::time::Instant;
+use toolcrib_tool::{ToolDefinition, ToolError, ToolName};
 
 use super::gate::Slot;
 use crate::batch::Barrier;
+use crate::nested::{AtWork, RootCall};
 
 /// The calls that lead to a nested call, innermost first. Empty for a call of the host's own.
 ///
@@ -16,11 +18,15 @@ pub(crate) struct Lineage {
     node: Option<Arc<Node>>,
     /// The calls of the same batch that are at work; `None` below a call that runs alone.
     barrier: Option<Arc<Barrier>>,
+    /// The call of the host's own that all of them belong to.
+    root: Arc<RootCall>,
 }
 
 #[derive(Debug)]
 struct Node {
     tool: ToolName,
+    /// `None` in tests of admission alone.
+    call: Option<Arc<AtWork>>,
     slot: Weak<Slot>,
     depth: usize,
     parent: Lineage,
@@ -31,6 +37,7 @@ struct Node {
 #[derive(Debug)]
 pub(crate) struct Descent {
     parent: Lineage,
+    call: Option<Arc<AtWork>>,
     /// Empty until the call has its permit, and where the tool states no limit.
     slot: OnceLock<Weak<Slot>>,
     /// Whether the call runs alone.
@@ -41,7 +48,13 @@ impl Descent {
     /// Of a call of this definition that was made from the calls of `parent`.
     pub(crate) fn new(parent: &Lineage, definition: &ToolDefinition) -> Self {
         let alone = parent.runs_alone(definition);
-        Self { parent: parent.clone(), slot: OnceLock::new(), alone }
+        Self { parent: parent.clone(), call: None, slot: OnceLock::new(), alone }
+    }
+
+    /// The same of a call that is more than its definition.
+    pub(crate) fn of_call(mut self, call: Arc<AtWork>) -> Self {
+        self.call = Some(call);
+        self
     }
 
     /// The call holds this slot, which those it makes may share.
@@ -54,19 +67,64 @@ impl Descent {
     pub(crate) fn lineage(&self, tool: &ToolName) -> Lineage {
         let node = Node {
             tool: tool.clone(),
+            call: self.call.clone(),
             slot: self.slot.get().cloned().unwrap_or_default(),
             depth: self.parent.depth() + 1,
             parent: self.parent.clone(),
         };
         let barrier = self.parent.barrier.clone().filter(|_| !self.alone);
-        Lineage { node: Some(Arc::new(node)), barrier }
+        Lineage { node: Some(Arc::new(node)), barrier, root: Arc::clone(&self.parent.root) }
     }
 }
 
 impl Lineage {
     /// Of a call that no tool made, or of the calls of one batch.
     pub(crate) fn root() -> Self {
-        Self { node: None, barrier: Some(Arc::default()) }
+        Self { node: None, barrier: Some(Arc::default()), root: Arc::default() }
+    }
+
+    /// The same of one call of the host's own.
+    pub(crate) fn of_root(self, root: Arc<RootCall>) -> Self {
+        Self { root, ..self }
+    }
+
+    /// The call of the host's own that these calls belong to.
+    pub(crate) fn outermost(&self) -> &Arc<RootCall> {
+        &self.root
+    }
+
+    /// The calls that lead here, the innermost first.
+    pub(crate) fn calls(&self) -> impl Iterator<Item = &Arc<AtWork>> {
+        self.nodes().filter_map(|node| node.call.as_ref())
+    }
+
+    /// What the outermost call is answered with whatever came of it, if it is this one.
+    pub(crate) fn refusal(&self) -> Option<ToolError> {
+        if self.depth() == 0 { self.root.refusal() } else { None }
+    }
+
+    /// Whether these calls do nothing but hand a call of that tool on.
+    pub(crate) fn hands_on(&self, tool: &str) -> bool {
+        let mut next = tool;
+        self.calls().all(|call| {
+            let hands_on = call.delegates_to(next);
+            next = call.tool_name();
+            hands_on
+        })
+    }
+
+    /// The tools of these calls, the outermost first.
+    pub(crate) fn callers(&self) -> Vec<String> {
+        let mut names: Vec<_> = self.nodes().map(|node| node.tool.as_str().to_owned()).collect();
+        names.reverse();
+        names
+    }
+
+    /// When time ends a call that these calls lead to: the caller's deadline, or the limit of one of
+    /// them.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        let limits = self.calls().filter_map(|call| call.limit_end()).map(|(at, _)| at);
+        limits.chain(self.root.deadline()).min()
     }
 
     /// Where a call stands among those of its batch that are at work.

@@ -9,6 +9,7 @@ use toolcrib_tool::{CallId, ToolCall, ToolError};
 
 use super::at_work::{self, Worked};
 use super::{ApprovalRequest, Decision};
+use crate::nested::Standing;
 use crate::policy::Verdict;
 use crate::suspension::{
     RedeemError, Resolution, Resolved, Settled, StoreError, Suspension, SuspensionId,
@@ -38,7 +39,8 @@ pub enum DecideError {
     /// The client that made the call may no longer make it. The call was denied with this text and
     /// waits no more.
     Revoked(String),
-    /// The call waits in another server, which alone knows what its client may do now. It still waits.
+    /// The call waits in another server, which alone knows what its client may do now, or in which the
+    /// call that made it is at work. It still waits.
     Elsewhere {
         /// The other server's process.
         process: u32,
@@ -69,8 +71,8 @@ impl fmt::Display for DecideError {
             Self::Revoked(reason) => write!(f, "the call was denied and did not run: {reason}"),
             Self::Elsewhere { process } => write!(
                 f,
-                "the call waits in the server with process {process}, and its client is not one of this \
-                 server's: decide on it there (`toolcrib approvals` asks all servers)"
+                "the call waits in the server with process {process}, which alone can go on with it: decide \
+                 on it there (`toolcrib approvals` asks all servers)"
             ),
             Self::Redeem(error) => error.fmt(f),
         }
@@ -115,8 +117,14 @@ impl Approvals {
         let Some(store) = self.store() else { return Ok(Vec::new()) };
         let now = self.turn.state.shared.now();
         let waiting = store.all().await?;
-        let seen = waiting.iter().filter(|one| !one.is_expired(now) && self.sees(one));
-        Ok(seen.filter_map(|one| self.request(one)).collect())
+        let mut requests = Vec::new();
+        for one in waiting.iter().filter(|one| !one.is_expired(now) && self.sees(one)) {
+            // Nobody is asked about a call that cannot be gone on with.
+            if self.turn.state.standing(one).await? != Standing::Nowhere {
+                requests.extend(self.request(one));
+            }
+        }
+        Ok(requests)
     }
 
     /// One of them.
@@ -157,6 +165,9 @@ impl Approvals {
             && !self.turn.state.knows_caller(&found)
             && let Some(process) = store.waits_elsewhere(id).await?
         {
+            return Err(DecideError::Elsewhere { process });
+        }
+        if let Standing::Elsewhere(process) = self.turn.state.standing(&found).await? {
             return Err(DecideError::Elsewhere { process });
         }
         let refused = self.turn.state.caller_now(&found).err().filter(|_| approves);

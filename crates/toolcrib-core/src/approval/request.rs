@@ -60,6 +60,10 @@ pub struct ShownCall {
     /// ([`Tool::code`](toolcrib_tool::Tool::code)): the approval is for this code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
+    /// The tools whose running calls make this call, the outermost first. Empty for a call that the
+    /// caller makes itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub called_by: Vec<String>,
 }
 
 /// On whose behalf a call was made, as far as the host said it.
@@ -105,14 +109,17 @@ impl ApprovalRequest {
         })
     }
 
-    /// The question as text, the same on every surface: the tool, why it is asked about, the
-    /// arguments, what the host fills in, what would run, and on whose behalf. It has a line for
+    /// The question as text, the same on every surface: the tool, why it is asked about, the tools
+    /// that call it, the arguments, what the host fills in, what would run, and on whose behalf. It has a line for
     /// each; nothing in the call can add a line, or a character that a terminal obeys.
     pub fn text(&self) -> String {
         let mut text = format!("{}: {} ({})", self.tool, line(&self.reason), line(&self.rule));
         let mut add = |name: &str, value: String| {
             let _ = write!(text, "\n{name}: {value}");
         };
+        if !self.shown.called_by.is_empty() {
+            add("called by", line(&self.shown.called_by.join(" > ")));
+        }
         add("arguments", json_line(&self.shown.arguments));
         if !self.shown.injected.is_empty() {
             add("injected", json_line(&Value::Object(self.shown.injected.clone())));
@@ -134,15 +141,15 @@ impl ApprovalRequest {
         text
     }
 
-    /// The digest of what whoever decides is shown: the tool, the rule and its reason, the arguments,
+    /// The digest of what whoever decides is shown: the tool, the rule and its reason, the tools that call it, the arguments,
     /// the injected values, the plan and the code that would run. The audit log has it beside the decision. Equal digests,
     /// equal questions.
     pub fn digest(&self) -> Fingerprint {
         question_digest(&self.tool, &self.shown, &self.rule, &self.reason)
     }
 
-    /// The question as JSON: `digest`, `id`, `call_id`, `tool`, `arguments`, `injected`, `plan`, `rule`,
-    /// `reason`, `asker`, `session`, `created_at` and `expires_at` (milliseconds since 1970), and
+    /// The question as JSON: `digest`, `id`, `call_id`, `tool`, `arguments`, `injected`, `plan`,
+    /// `called_by`, `rule`, `reason`, `asker`, `session`, `created_at` and `expires_at` (milliseconds since 1970), and
     /// `text`.
     pub fn to_value(&self) -> Value {
         json!({
@@ -153,6 +160,7 @@ impl ApprovalRequest {
             "arguments": self.shown.arguments,
             "injected": self.shown.injected,
             "plan": self.shown.plan,
+            "called_by": self.shown.called_by,
             "rule": self.rule,
             "reason": self.reason,
             "asker": {
@@ -175,7 +183,7 @@ pub(crate) fn question_digest(
     rule: &str,
     reason: &str,
 ) -> Fingerprint {
-    Fingerprint::of_json(&json!({
+    let mut question = json!({
         "tool": tool,
         "rule": rule,
         "reason": reason,
@@ -183,7 +191,11 @@ pub(crate) fn question_digest(
         "injected": shown.injected,
         "plan": shown.plan,
         "code": shown.code,
-    }))
+    });
+    if !shown.called_by.is_empty() {
+        question["called_by"] = json!(shown.called_by);
+    }
+    Fingerprint::of_json(&question)
 }
 
 /// A plan, line by line.

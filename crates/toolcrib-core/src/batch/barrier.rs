@@ -101,6 +101,8 @@ pub(crate) struct Presence {
 
 #[derive(Debug)]
 struct PresenceState {
+    /// Calls it leads to that wait for somebody.
+    away: usize,
     /// Calls it has made and waits for.
     nested: usize,
     /// Whether it counts as at work.
@@ -113,7 +115,7 @@ impl Presence {
         if let Some(barrier) = &barrier {
             if alone { barrier.enter_alone().await } else { barrier.enter().await }
         }
-        let state = Mutex::new(PresenceState { nested: 0, counted: barrier.is_some() });
+        let state = Mutex::new(PresenceState { away: 0, nested: 0, counted: barrier.is_some() });
         Self { barrier, alone, state }
     }
 
@@ -128,6 +130,37 @@ impl Presence {
             barrier.leave(false);
         }
         SteppedAside(self)
+    }
+
+    /// A call it leads to waits for somebody: others may run alone meanwhile, also if this one does.
+    pub(crate) fn leave(&self) {
+        let mut state = self.lock();
+        state.away += 1;
+        if std::mem::take(&mut state.counted)
+            && let Some(barrier) = &self.barrier
+        {
+            barrier.leave(self.alone);
+        }
+    }
+
+    /// That call waits no more: one that runs alone waits until it does so again. Others come back
+    /// when the call they have made is over.
+    pub(crate) async fn come_back(&self) {
+        {
+            let mut state = self.lock();
+            state.away = state.away.saturating_sub(1);
+            if !self.alone || state.away > 0 || state.counted {
+                return;
+            }
+        }
+        let Some(barrier) = &self.barrier else { return };
+        barrier.enter_alone().await;
+        let mut state = self.lock();
+        if state.away == 0 && !state.counted {
+            state.counted = true;
+        } else {
+            barrier.leave(true);
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, PresenceState> {

@@ -176,6 +176,17 @@ impl Drop for Voice {
 }
 
 impl VoiceHandle {
+    /// The call waits for somebody while it is at work. Whoever made it has been answered and hears
+    /// no more of it; the bus does.
+    pub(crate) fn suspend(&self, reason: &str) {
+        let mut progress = self.0.lock();
+        if let Some(sinks) = &mut progress.sinks {
+            sinks.tell(&self.0.subject, Payload::Suspended { reason: reason.to_owned() });
+            sinks.end();
+            (sinks.speaker, sinks.stream) = (None, None);
+        }
+    }
+
     /// Says how far the call is. Never waits. `SUCCESS` and `ERROR` are held until the result is
     /// recorded.
     pub fn status(&self, update: StatusUpdate) {

@@ -13,6 +13,7 @@ use crate::events::EventBus;
 use crate::lifecycle::{PollWatch, Shutdown};
 use crate::masking::{LiveMask, Mask, MaskError};
 use crate::middleware::Stack;
+use crate::nested::LivingCalls;
 use crate::policy::Policy;
 use crate::spill::SpillStore;
 use crate::statistics::Statistics;
@@ -197,6 +198,7 @@ impl ExecutorBuilder {
                 at_work: AtWork::default(),
                 callers: CallerTables::default(),
                 suspensions,
+                living: LivingCalls::default(),
                 settled: tokio::sync::Notify::new(),
                 clock,
                 bus,

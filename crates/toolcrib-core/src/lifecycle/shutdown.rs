@@ -22,6 +22,7 @@ pub(crate) struct Shutdown {
     state: AtomicUsize,
     /// The last call has left, after the end began.
     empty: Notify,
+    begun: Notify,
     cancelled: AtomicBool,
     cancel: Notify,
 }
@@ -56,6 +57,15 @@ impl Shutdown {
         self.state.load(Ordering::Acquire) & ENDING != 0
     }
 
+    /// Completes when no new calls are let in.
+    pub(crate) async fn begun(&self) {
+        let mut begun = pin!(self.begun.notified());
+        begun.as_mut().enable();
+        if !self.has_begun() {
+            begun.await;
+        }
+    }
+
     /// Completes when running calls are to end, because the grace is over.
     pub(crate) async fn cancelled(&self) {
         let mut cancel = pin!(self.cancel.notified());
@@ -74,6 +84,7 @@ impl Shutdown {
     /// Ends it: lets nobody in, waits for those who are in, cancels them when the grace is over.
     pub(crate) async fn run(&self, grace: Duration) -> ShutdownReport {
         self.state.fetch_or(ENDING, Ordering::AcqRel);
+        self.begun.notify_waiters();
         if timeout(grace, self.emptied()).await.is_ok() {
             return ShutdownReport::default();
         }

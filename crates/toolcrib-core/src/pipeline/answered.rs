@@ -2,6 +2,7 @@
 
 use toolcrib_tool::{Content, ErrorKind, ToolResult};
 
+use crate::nested::NestedWait;
 use crate::output_budget::Whole;
 use crate::suspension::{Answer, Suspension};
 
@@ -20,6 +21,8 @@ pub(crate) struct SideOutput {
     pub(crate) whole: Option<Whole>,
     /// The call waits; the result only says so.
     pub(crate) suspension: Option<Box<Suspension>>,
+    /// A nested call waits, and its maker with it.
+    pub(crate) wait: Option<Box<NestedWait>>,
 }
 
 /// The part of an answer that does not pass through middleware.
@@ -47,9 +50,12 @@ impl Answered {
         // A result without content cannot be told to be the one that was cut.
         let same = cut.zip(result.output()).is_some_and(|(cut, output)| output.content() == cut);
         let waits = result.error_kind() == Some(ErrorKind::RequiresApproval);
-        let SideOutput { whole, suspension } = side;
-        let side =
-            SideOutput { whole: whole.filter(|_| same), suspension: suspension.filter(|_| waits) };
+        let SideOutput { whole, suspension, wait } = side;
+        let side = SideOutput {
+            whole: whole.filter(|_| same),
+            suspension: suspension.filter(|_| waits),
+            wait: wait.filter(|_| waits),
+        };
         Self { result, limit, side }
     }
 
@@ -87,7 +93,7 @@ mod tests {
     /// Whether what was cut is kept where middleware puts the second result in place of the first.
     fn keeps_whole(cut: Option<&str>, now: Option<&str>) -> bool {
         let whole = Some(Whole::of(&"the secret and more".into()));
-        let side = SideOutput { whole, suspension: None };
+        let side = SideOutput { whole, ..SideOutput::default() };
         let (_, bypass) = Answered { result: failed(cut), limit: 9, side }.split();
         Answered::join(failed(now), Some(bypass), 9).whole().is_some()
     }

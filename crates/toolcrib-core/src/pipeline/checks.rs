@@ -52,16 +52,16 @@ impl<'c> OwnCheck<'c> {
 }
 
 /// A call all of whose checks that need no tool have passed.
-pub(super) struct Checked<'t> {
+pub(crate) struct Checked<'t> {
     pub(super) compiled: &'t Compiled,
-    pub(super) arguments: Arguments,
+    pub(crate) arguments: Arguments,
     /// Which call it is; `None` for tools whose calls always run.
     pub(super) key: Option<Key>,
 }
 
 /// Reads and checks the arguments of a call. What had to be mended is noted in `mending`, also where
 /// the call is refused.
-pub(super) fn checked<'t>(
+pub(crate) fn checked<'t>(
     turn: &Turn,
     slot: &'t Slot,
     raw: RawArguments,

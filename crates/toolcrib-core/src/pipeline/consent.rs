@@ -76,7 +76,7 @@ impl<'a> PipelineRun<'a> {
             let waiting = Waiting::Approval { reason, rule: by.to_string() };
             let leave = self.suspend_showing(slot, &checked.arguments, waiting, shown).await;
             self.record.decision = match &leave {
-                Leave::Suspended(_) => Decision::Waiting,
+                Leave::Suspended(..) => Decision::Waiting,
                 Leave::Failed(error) => {
                     let reason = format!("{by}: {}", error.message());
                     Decision::Denied { reason, by: None, shown: None }
@@ -146,9 +146,9 @@ impl<'a> PipelineRun<'a> {
             self.record.decision = approved_by(grant);
             return Ok(true);
         }
-        if let Some(grant) = self.origin.nested_grant {
+        if let Some(repetition) = self.origin.repetition {
             // It was let through before it came to wait for the call it makes.
-            self.record.decision = approved_by(grant);
+            self.record.decision = approved_by(repetition.grant());
             return Ok(true);
         }
         if self.is_remembered(slot, arguments) {
@@ -305,6 +305,7 @@ impl<'a> PipelineRun<'a> {
             injected: injected.collect(),
             plan: plan.map(|plan| plan.map(hidden).to_value()),
             code: own.and_then(OwnCheck::code),
+            called_by: self.origin.lineage.callers(),
         })
     }
 }

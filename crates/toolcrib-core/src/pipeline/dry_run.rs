@@ -104,7 +104,7 @@ pub(crate) async fn dry_run(turn: &Turn, call: ToolCall) -> Result<DryRun, ToolE
     let mut mending = Mending::default();
     let checked = checked(turn, slot, raw, &mut mending)?;
     let lineage = Lineage::root();
-    let host = Host::new(turn, &Origin::alone(&lineage), &definition, None);
+    let host = Host::new(turn, &Origin::alone(&lineage), slot, &id, None);
     let hosted = context(turn, slot, &id).host(host).build_hosted();
     let cx = hosted.context().clone();
     let timeout = state.shared.config.limit(definition.timeout());

@@ -7,9 +7,11 @@ use futures_util::future::{Either, select};
 use tokio::time::{Instant, sleep_until};
 use toolcrib_tool::{ErrorKind, ToolDefinition, ToolError};
 
+use crate::admission::Lineage;
 use crate::cancel::Cancellation;
 use crate::execution::cut_short;
 use crate::lifecycle::Shutdown;
+use crate::nested::AtWork;
 
 /// Why a call was ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,17 +101,19 @@ impl Interruption {
 pub(crate) struct Interrupts<'a> {
     pub(crate) cancellation: &'a Cancellation,
     pub(crate) shutdown: &'a Shutdown,
-    /// The caller's deadline.
-    pub(crate) deadline: Option<Instant>,
-    /// When the tool's limit ends, and how long that was from the beginning of its work.
-    pub(crate) limit: Option<(Instant, Duration)>,
+    /// The calls it was made from, whose limits hold for it, and the caller's deadline.
+    pub(crate) lineage: &'a Lineage,
+    /// The call itself, once its limit counts.
+    pub(crate) own: Option<&'a AtWork>,
 }
 
 impl Interrupts<'_> {
-    /// When time ends the call, and why.
+    /// When time ends the call as things stand, and why. That changes while a call it leads to, or a
+    /// call that leads to it, waits for somebody.
     fn end(&self) -> Option<(Instant, Interruption)> {
-        let limit = self.limit.map(|(at, limit)| (at, Interruption::Limit(limit)));
-        let deadline = self.deadline.map(|at| (at, Interruption::Deadline));
+        let limit = self.own.and_then(AtWork::limit_end);
+        let limit = limit.map(|(at, limit)| (at, Interruption::Limit(limit)));
+        let deadline = self.lineage.deadline().map(|at| (at, Interruption::Deadline));
         match (limit, deadline) {
             (Some(limit), Some(deadline)) if deadline.0 < limit.0 => Some(deadline),
             (limit, deadline) => limit.or(deadline),
@@ -136,19 +140,27 @@ impl Interrupts<'_> {
     pub(crate) async fn next(&self) -> Interruption {
         let cancelled = pin!(self.cancellation.cancelled());
         let shutdown = pin!(self.shutdown.cancelled());
-        let time = pin!(async {
-            match self.end() {
-                Some((at, why)) => {
-                    sleep_until(at).await;
-                    why
-                }
-                None => std::future::pending().await,
-            }
-        });
+        let time = pin!(self.time_is_over());
         match select(cancelled, select(shutdown, time)).await {
             Either::Left(_) => Interruption::of(self.cancellation),
             Either::Right((Either::Left(_), _)) => Interruption::Shutdown,
             Either::Right((Either::Right((why, _)), _)) => why,
+        }
+    }
+
+    async fn time_is_over(&self) -> Interruption {
+        loop {
+            let mut changed = pin!(self.lineage.outermost().time_changes());
+            // Registered before the time is read, so that a change between the two is not missed.
+            changed.as_mut().enable();
+            let Some((at, why)) = self.end() else {
+                changed.await;
+                continue;
+            };
+            if at <= Instant::now() {
+                return why;
+            }
+            let _ = select(pin!(sleep_until(at)), changed).await;
         }
     }
 

@@ -14,7 +14,7 @@ use crate::host::Host;
 use crate::lifecycle::Instance;
 use crate::registry::Slot;
 use crate::retry;
-use crate::suspension::{Delegation, Waiting};
+use crate::suspension::Waiting;
 
 impl<'a> PipelineRun<'a> {
     /// Runs the tool within its limit, which begins now: whatever the call has waited for until here
@@ -42,17 +42,17 @@ impl<'a> PipelineRun<'a> {
         let begun = Instant::now();
         let limit = state.shared.config.limit(definition.timeout());
         let limit = limit.and_then(|limit| Some((begun.checked_add(limit)?, limit)));
-        let interrupts = Interrupts { limit, ..self.interrupts };
+        let at_work = host.at_work();
+        let interrupts = Interrupts { own: Some(at_work), ..self.interrupts };
         if let Some(interruption) = interrupts.pending() {
             return Err(interruption
                 .error(Reached::Nothing, self.started, Some(definition))
                 .into());
         }
-        host.begin(&permit, presence, interrupts.latest());
+        let delegate = instance.tool().delegates_to(arguments.as_str());
+        host.begin(&permit, presence, arguments.clone(), limit, delegate);
+        at_work.owes(run);
         let end_when_dropped = EndWhenDropped(Some(host));
-        if let Some(delegation) = self.delegation(slot, &instance, &arguments) {
-            host.delegate(delegation);
-        }
         // A tool that asks back is suspended with the arguments it was given.
         let again = state.shared.suspensions.is_some().then(|| arguments.clone());
         let interrupted = OnceLock::new();
@@ -68,7 +68,7 @@ impl<'a> PipelineRun<'a> {
             Some(policy) => {
                 let attempt = || self.attempt(arguments.clone(), &work);
                 let paused = || interrupts.next();
-                match retry::with_retries(policy, interrupts.latest(), paused, attempt).await {
+                match retry::with_retries(policy, || interrupts.latest(), paused, attempt).await {
                     Ok((outcome, attempts)) => retry::noted(outcome, attempts),
                     Err(interruption) => {
                         let _ = interrupted.set((interruption, Reached::Work));
@@ -81,17 +81,21 @@ impl<'a> PipelineRun<'a> {
         if self.voice.is_some() {
             host.finish_speech().await;
         }
-        let worked = begun.elapsed();
+        // While it waited for a call it had made, it did not work.
+        let worked = begun.elapsed().saturating_sub(at_work.stood_still());
+        let run = at_work.take_owed();
         let waiting = outcome.as_ref().err().and_then(|_| host.take_waiting());
         let suspended = host.take_suspended();
         // Work that goes on elsewhere may still act for the call.
         end_when_dropped.end(!matches!(waiting, Some(Waiting::Pending { .. })));
         if let Some(suspended) = suspended {
             permit.finish(None);
-            return Err(Leave::Suspended(suspended));
+            return Err(Leave::Suspended(suspended, None));
         }
         if let Some(waiting) = waiting {
             permit.finish(None);
+            // Whoever waits for its answer does not wait for that of a person.
+            drop(run);
             return Err(self.suspend(slot, again.as_ref(), waiting).await);
         }
         // A tool that was ended by its caller, or never began, has not run into its own limit.
@@ -158,23 +162,6 @@ impl<'a> PipelineRun<'a> {
         // Before anything keeps it, and before it is cut: half a secret is not found.
         let output = shared.mask.outcome(Ok(output))?;
         check_data(definition, shared.registry.schemas(), output, shared.config.data_bytes)
-    }
-
-    /// The call that a call of this tool is handed on to, where both may wait: a call of the host's
-    /// own, of a tool that does nothing else.
-    fn delegation(
-        &self,
-        slot: &Slot,
-        instance: &Instance<'_>,
-        arguments: &Arguments,
-    ) -> Option<Delegation> {
-        let may_wait = self.state().shared.suspensions.is_some();
-        if !may_wait || self.origin.lineage.depth() > 0 {
-            return None;
-        }
-        let target = instance.tool().delegates_to(arguments.as_str())?;
-        let tool = (slot.entry.name(), slot.fingerprint());
-        Some(Delegation::new(target, self.id, tool, arguments))
     }
 }
 

@@ -5,8 +5,9 @@ use toolcrib_tool::{Arguments, ErrorKind, ToolError};
 use super::{Leave, PipelineRun};
 use crate::approval::{self, ShownCall};
 use crate::bounds::Full;
+use crate::nested::{NestedWait, Paused};
 use crate::registry::Slot;
-use crate::suspension::{StoreError, Suspension, Waiting};
+use crate::suspension::{StoreError, Suspension, Waiting, Within};
 
 impl PipelineRun<'_> {
     /// Puts the call away until somebody resolves it; or it fails, where nobody could.
@@ -36,11 +37,15 @@ impl PipelineRun<'_> {
         let Some(store) = &state.shared.suspensions else {
             return nobody_waits(&waiting).into();
         };
-        let delegation = self.origin.maker.and_then(|maker| maker.delegation);
-        if self.origin.lineage.depth() > 0 && delegation.is_none() {
-            // Its maker would have to be run again up to here, and may have done other things.
-            return waits_within(&waiting, self.name).into();
-        }
+        let lineage = self.origin.lineage;
+        // Where its makers did nothing but hand it on, they end and are made again.
+        let is_alive = lineage.depth() > 0 && !lineage.hands_on(self.name);
+        // Only one call at a time waits for somebody, and its makers stand still while it does.
+        let paused = is_alive.then(|| Paused::begin(lineage));
+        let asking = match &paused {
+            Some(_) => Some(lineage.outermost().ask().await),
+            None => None,
+        };
         let caller = match state.caller(&slot.entry.definition) {
             Ok(caller) => caller,
             Err(error) => return unkept(error).into(),
@@ -59,17 +64,43 @@ impl PipelineRun<'_> {
             Ok(suspension) => suspension.for_identity(&*state.identity).by(caller).showing(shown),
             Err(error) => return unkept(error).into(),
         };
-        if let Some(delegation) = delegation {
-            suspension = suspension.made_by(delegation);
+        if let Some(within) = self.within(is_alive) {
+            suspension = suspension.made_within(within);
         }
         if let Some(session) = &state.session {
             suspension = suspension.in_session(&**session);
         }
+        let mut wait = match (paused, asking) {
+            (Some(paused), Some(asking)) => {
+                match NestedWait::begin(&state.shared, lineage, &suspension, paused, asking) {
+                    Ok(wait) => Some(Box::new(wait)),
+                    Err(full) => return too_many_wait(full).into(),
+                }
+            }
+            _ => None,
+        };
         match store.put(&suspension).await {
-            Ok(()) => Leave::Suspended(Box::new(suspension)),
+            Ok(()) => {
+                wait.iter_mut().for_each(|wait| wait.kept());
+                Leave::Suspended(Box::new(suspension), wait)
+            }
             Err(StoreError::Full(full)) => too_many_wait(full).into(),
             Err(error) => unkept(error).into(),
         }
+    }
+
+    /// The calls that led to this one, for its suspension; `is_alive`: they stay at work.
+    fn within(&self, is_alive: bool) -> Option<Within> {
+        let made = self.origin.made?;
+        let mut next = self.name;
+        let mut frames = Vec::with_capacity(self.origin.lineage.depth());
+        for call in self.origin.lineage.calls() {
+            frames.push(call.frame(next)?);
+            next = call.tool_name();
+        }
+        frames.reverse();
+        let alive_in = is_alive.then(|| self.state().shared.living.executor().to_owned());
+        Some(Within { nested: made.clone(), frames, alive_in })
     }
 }
 
@@ -90,22 +121,6 @@ fn unkept(error: impl std::error::Error + Send + Sync + 'static) -> ToolError {
         .with_source(error)
 }
 
-/// The failure of a call that would have to wait, and was made by another call.
-fn waits_within(waiting: &Waiting, tool: &str) -> ToolError {
-    let why = match waiting {
-        Waiting::Approval { reason, .. } => format!("it needs approval: {reason}"),
-        Waiting::Client => "it runs at the client".to_owned(),
-        Waiting::Input { message, .. } => format!("it needs an answer from a person: {message}"),
-        Waiting::Pending { ticket } => format!("its work goes on elsewhere as {ticket}"),
-    };
-    let kind = match waiting {
-        Waiting::Approval { .. } => ErrorKind::RequiresApproval,
-        _ => ErrorKind::Unavailable,
-    };
-    ToolError::new(kind, format!("{why}; a call that another tool makes cannot wait for that"))
-        .with_hint(format!("Nothing was run. Call `{tool}` itself."))
-}
-
 fn nobody_waits(waiting: &Waiting) -> ToolError {
     let why = match waiting {
         Waiting::Approval { reason, .. } => {
@@ -123,7 +138,7 @@ fn nobody_waits(waiting: &Waiting) -> ToolError {
 }
 
 /// What a call that waits says to those who cannot wait with it.
-pub(super) fn waits(suspension: &Suspension) -> ToolError {
+pub(crate) fn waits(suspension: &Suspension) -> ToolError {
     let why = match suspension.waiting() {
         Waiting::Approval { reason, .. } => format!("it waits for approval: {reason}"),
         Waiting::Client => "it waits for the client to run it".to_owned(),

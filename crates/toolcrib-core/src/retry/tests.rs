@@ -67,7 +67,7 @@ async fn an_interruption_ends_the_pause_between_two_attempts() {
         "interrupted"
     };
     let attempt = || async { Err::<ToolOutput, _>(busy()) };
-    let retried = with_retries(POLICY, None, interrupted, attempt).await;
+    let retried = with_retries(POLICY, || None, interrupted, attempt).await;
     assert_eq!(retried.err(), Some("interrupted"));
     assert_eq!(from.elapsed().as_millis(), 30);
 }
@@ -76,11 +76,16 @@ async fn an_interruption_ends_the_pause_between_two_attempts() {
 async fn a_call_succeeds_at_a_later_attempt() {
     let runs = Cell::new(0);
     let from = Instant::now();
-    let retried = with_retries(POLICY, None, never, || {
-        runs.set(runs.get() + 1);
-        let run = runs.get();
-        async move { if run < 3 { Err(busy()) } else { Ok(ToolOutput::from("done")) } }
-    })
+    let retried = with_retries(
+        POLICY,
+        || None,
+        never,
+        || {
+            runs.set(runs.get() + 1);
+            let run = runs.get();
+            async move { if run < 3 { Err(busy()) } else { Ok(ToolOutput::from("done")) } }
+        },
+    )
     .await;
     let Ok((outcome, attempts)) = retried;
     assert_eq!((runs.get(), attempts), (3, 3));
@@ -93,7 +98,7 @@ async fn no_attempt_begins_after_the_deadline() {
     let from = Instant::now();
     let deadline = from + Duration::from_millis(250);
     let attempt = || async { Err::<ToolOutput, _>(busy()) };
-    let retried = with_retries(POLICY, Some(deadline), never, attempt).await;
+    let retried = with_retries(POLICY, || Some(deadline), never, attempt).await;
     let Ok((outcome, attempts)) = retried;
     // The second pause would end at 300 ms.
     assert_eq!((attempts, from.elapsed().as_millis()), (2, 100));
@@ -104,7 +109,7 @@ async fn no_attempt_begins_after_the_deadline() {
 #[tokio::test]
 async fn what_fails_for_good_is_tried_once_and_not_noted() {
     let failed = || async { Err::<ToolOutput, _>(ToolError::execution("no such file")) };
-    let retried = with_retries(POLICY, None, never, failed).await;
+    let retried = with_retries(POLICY, || None, never, failed).await;
     let Ok((outcome, attempts)) = retried;
     assert_eq!(attempts, 1);
     assert!(noted(outcome, attempts).unwrap_err().hints().is_empty());

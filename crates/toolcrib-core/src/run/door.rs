@@ -6,8 +6,9 @@ use toolcrib_tool::{ToolCall, ToolError, ToolOutput};
 
 use crate::Turn;
 use crate::clock::Timestamp;
+use crate::nested::Standing;
 use crate::pipeline::check_data;
-use crate::suspension::{Answer, Grant, Suspension, SuspensionStore, client_output};
+use crate::suspension::{Answer, Grant, StoreError, Suspension, SuspensionStore, client_output};
 
 /// A turn with a suspension store, as a [`Run`](super::Run) sees it. Sealed: nobody else can resume
 /// calls.
@@ -23,6 +24,15 @@ pub trait Door: Sealed + Sync {
     /// Holds what a client sent against what the tool promises.
     #[doc(hidden)]
     fn accept(&self, suspension: &Suspension, output: ToolOutput) -> Result<ToolOutput, ToolError>;
+
+    /// Where a suspended call can be gone on with.
+    #[doc(hidden)]
+    fn standing(
+        &self,
+        _suspension: &Suspension,
+    ) -> impl Future<Output = Result<Standing, StoreError>> + Send {
+        async { Ok(Standing::Here) }
+    }
 
     /// Where suspended calls wait, if anywhere.
     #[doc(hidden)]
@@ -72,6 +82,13 @@ impl Door for Turn {
         let output = shared.mask.outcome(Ok(output))?;
         let schemas = shared.registry.schemas();
         check_data(&slot.entry.definition, schemas, output, shared.config.data_bytes)
+    }
+
+    fn standing(
+        &self,
+        suspension: &Suspension,
+    ) -> impl Future<Output = Result<Standing, StoreError>> + Send {
+        self.state.standing(suspension)
     }
 
     fn store(&self) -> Option<&dyn SuspensionStore> {

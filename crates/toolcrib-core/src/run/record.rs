@@ -142,7 +142,7 @@ impl RunRecord {
             {
                 let waited = now.since(suspension.created_at());
                 let call = CallId::new(suspension.call_id());
-                let result = ToolResult::failure(call, suspension.tool(), lost(), waited);
+                let result = ToolResult::failure(call, suspension.called_tool(), lost(), waited);
                 *slot = Slot::Done(Box::new(result));
             }
         }

@@ -99,6 +99,12 @@ impl Caller {
         self.values.get(key)
     }
 
+    /// The fingerprint of all of them.
+    pub(crate) fn values_digest(&self) -> Fingerprint {
+        let values = self.values.iter().map(|(key, value)| (key.clone(), value.clone()));
+        Fingerprint::of_json(&Value::Object(values.collect()))
+    }
+
     /// The fingerprint of the values that the tool takes.
     pub fn injected(&self) -> Fingerprint {
         self.injected
@@ -120,7 +126,9 @@ impl Caller {
         self.may_approve
     }
 
-    pub(crate) fn is_joinable(&self) -> bool {
+    /// Whether the same call, made again, is answered with this one's answer
+    /// ([`TurnOptions::joinable`](crate::TurnOptions::joinable)).
+    pub fn is_joinable(&self) -> bool {
         self.joinable
     }
 

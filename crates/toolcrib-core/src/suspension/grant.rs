@@ -183,20 +183,6 @@ impl Grant {
         Ok(())
     }
 
-    /// The call that handed this one on and that goes on with it, if there is one.
-    pub(crate) fn maker_call(&self) -> Option<ToolCall> {
-        self.suspension.maker_call()
-    }
-
-    /// Whether the tool that handed the call on is still the one that did.
-    pub(crate) fn check_maker(&self, definition: Fingerprint) -> Result<(), ToolError> {
-        if self.suspension.maker_hash() == Some(definition) {
-            return Ok(());
-        }
-        Err(ToolError::denied("the tool changed while the call waited")
-            .with_hint("Make the call again."))
-    }
-
     /// Uses the grant up. A call is lent its grant, and middleware may send a call on more than
     /// once: only one of them runs.
     pub(crate) fn spend(&self) -> Result<(), ToolError> {

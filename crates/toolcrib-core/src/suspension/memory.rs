@@ -9,6 +9,7 @@ use toolcrib_tool::BoxFuture;
 use super::{Resolved, Settled, StoreError, Suspension, SuspensionId, SuspensionStore};
 use crate::bounds::{Bounds, Full, Whose};
 use crate::clock::Timestamp;
+use crate::fingerprint::Fingerprint;
 
 /// What there may be too many of.
 const WHAT: &str = "calls that wait";
@@ -26,6 +27,69 @@ struct Entries {
     settled: HashMap<SuspensionId, Settled>,
     /// Who did what with the calls that were taken.
     resolved: HashMap<SuspensionId, Resolved>,
+    by_call: ByCall,
+}
+
+/// The calls that can be joined, by what makes two calls the same.
+#[derive(Debug, Default)]
+struct ByCall(HashMap<Fingerprint, Vec<SuspensionId>>);
+
+impl ByCall {
+    fn add(&mut self, suspension: &Suspension) {
+        if suspension.caller().is_joinable() {
+            let ids = self.0.entry(suspension.call_key()).or_default();
+            if !ids.contains(suspension.id()) {
+                ids.push(suspension.id().clone());
+            }
+        }
+    }
+
+    fn ids(&self, key: Fingerprint) -> &[SuspensionId] {
+        self.0.get(&key).map_or(&[], Vec::as_slice)
+    }
+}
+
+impl Entries {
+    fn remove_waiting(&mut self, id: &SuspensionId) -> Option<Suspension> {
+        let removed = self.waiting.remove(id)?;
+        self.forget_call(&removed);
+        Some(removed)
+    }
+
+    fn remove_settled(&mut self, id: &SuspensionId) -> Option<Settled> {
+        let removed = self.settled.remove(id)?;
+        self.forget_call(removed.suspension());
+        Some(removed)
+    }
+
+    /// Forgets by which call one was found that is gone from both tables.
+    fn forget_call(&mut self, gone: &Suspension) {
+        let id = gone.id();
+        if !gone.caller().is_joinable()
+            || self.waiting.contains_key(id)
+            || self.settled.contains_key(id)
+        {
+            return;
+        }
+        let key = gone.call_key();
+        if let Some(ids) = self.by_call.0.get_mut(&key) {
+            ids.retain(|one| one != id);
+            if ids.is_empty() {
+                self.by_call.0.remove(&key);
+            }
+        }
+    }
+
+    fn same_call(&self, call: &Suspension, now: Timestamp) -> Option<&Suspension> {
+        let others = || self.by_call.ids(call.call_key()).iter().filter(|id| *id != call.id());
+        let settled = others().filter_map(|id| self.settled.get(id));
+        let settled = settled.filter(|one| !one.is_old(now)).min_by_key(|one| one.decided_at());
+        let waiting = || {
+            let waiting = others().filter_map(|id| self.waiting.get(id));
+            waiting.filter(|one| !one.is_expired(now)).min_by_key(|one| one.created_at())
+        };
+        settled.map(Settled::suspension).or_else(waiting)
+    }
 }
 
 impl MemorySuspensions {
@@ -53,15 +117,20 @@ impl MemorySuspensions {
     }
 
     fn keep(&self, suspension: &Suspension) -> Result<(), Full> {
-        let kept = &mut self.entries().waiting;
+        let mut entries = self.entries();
+        let kept = &entries.waiting;
         let own = |kept: &HashMap<_, Suspension>| {
             kept.values().filter(|one| one.identity() == suspension.identity()).count()
         };
         // The newest one knows what time it is.
         let now = suspension.created_at();
         if self.bounds.admit(WHAT, own(kept), kept.len()).is_err() {
-            kept.retain(|_, old| !old.is_expired(now));
+            let old = kept.values().filter(|old| old.is_expired(now)).map(|old| old.id().clone());
+            for id in old.collect::<Vec<_>>() {
+                entries.remove_waiting(&id);
+            }
         }
+        let kept = &entries.waiting;
         self.bounds.admit(WHAT, own(kept), kept.len()).map_err(|full| {
             let waits = kept
                 .values()
@@ -71,7 +140,8 @@ impl MemorySuspensions {
                 None => full,
             }
         })?;
-        kept.insert(suspension.id().clone(), suspension.clone());
+        entries.waiting.insert(suspension.id().clone(), suspension.clone());
+        entries.by_call.add(suspension);
         Ok(())
     }
 
@@ -83,11 +153,11 @@ impl MemorySuspensions {
         for_caller: bool,
     ) -> Option<Suspension> {
         let mut entries = self.entries();
-        let taken = entries.waiting.remove(id)?;
+        let taken = entries.remove_waiting(id)?;
         self.keep_resolved(&mut entries.resolved, id, resolved);
         if for_caller {
             let running = Settled::running(taken.clone(), resolved.at());
-            self.keep_outcome(&mut entries.settled, &running);
+            self.keep_outcome(&mut entries, &running);
         }
         Some(taken)
     }
@@ -113,25 +183,31 @@ impl MemorySuspensions {
         kept.insert(id.clone(), new.clone());
     }
 
-    fn keep_outcome(&self, kept: &mut HashMap<SuspensionId, Settled>, settled: &Settled) {
+    fn keep_outcome(&self, entries: &mut Entries, settled: &Settled) {
         let identity = settled.suspension().identity();
         let full = |kept: &HashMap<_, Settled>| {
             let own = kept.values().filter(|one| one.suspension().identity() == identity).count();
             self.bounds.admit(WHAT, own, kept.len()).err()
         };
-        if !kept.contains_key(settled.suspension().id()) && full(kept).is_some() {
-            kept.retain(|_, old| !old.is_old(settled.decided_at()));
+        let is_known = entries.settled.contains_key(settled.suspension().id());
+        if !is_known && full(&entries.settled).is_some() {
+            let now = settled.decided_at();
+            let old = entries.settled.values().filter(|old| old.is_old(now));
+            for id in old.map(|old| old.suspension().id().clone()).collect::<Vec<_>>() {
+                entries.remove_settled(&id);
+            }
             // An outcome that nobody fetched is the identity's own to lose.
-            while let Some(full) = full(kept) {
+            while let Some(full) = full(&entries.settled) {
                 let of = |one: &&Settled| {
                     full.whose == Whose::All || one.suspension().identity() == identity
                 };
-                let oldest = kept.values().filter(of).min_by_key(|old| old.decided_at());
+                let oldest = entries.settled.values().filter(of).min_by_key(|old| old.decided_at());
                 let Some(oldest) = oldest.map(|old| old.suspension().id().clone()) else { break };
-                kept.remove(&oldest);
+                entries.remove_settled(&oldest);
             }
         }
-        kept.insert(settled.suspension().id().clone(), settled.clone());
+        entries.settled.insert(settled.suspension().id().clone(), settled.clone());
+        entries.by_call.add(settled.suspension());
     }
 }
 
@@ -174,12 +250,20 @@ impl SuspensionStore for MemorySuspensions {
         Box::pin(ready(Ok(self.sorted(|one| one.identity() == identity))))
     }
 
+    fn same_call<'a>(
+        &'a self,
+        call: &'a Suspension,
+        now: Timestamp,
+    ) -> BoxFuture<'a, Result<Option<Suspension>, StoreError>> {
+        Box::pin(ready(Ok(self.entries().same_call(call, now).cloned())))
+    }
+
     fn all(&self) -> BoxFuture<'_, Result<Vec<Suspension>, StoreError>> {
         Box::pin(ready(Ok(self.sorted(|_| true))))
     }
 
     fn settle<'a>(&'a self, settled: &'a Settled) -> BoxFuture<'a, Result<(), StoreError>> {
-        self.keep_outcome(&mut self.entries().settled, settled);
+        self.keep_outcome(&mut self.entries(), settled);
         Box::pin(ready(Ok(())))
     }
 
@@ -194,7 +278,7 @@ impl SuspensionStore for MemorySuspensions {
         &'a self,
         id: &'a SuspensionId,
     ) -> BoxFuture<'a, Result<Option<Settled>, StoreError>> {
-        Box::pin(ready(Ok(self.entries().settled.remove(id))))
+        Box::pin(ready(Ok(self.entries().remove_settled(id))))
     }
 
     fn list_settled<'a>(

@@ -73,6 +73,11 @@ pub enum RedeemError {
         /// What it waits for.
         waiting: &'static str,
     },
+    /// The calls that made it are at work in another server, which alone can go on with them.
+    Elsewhere {
+        /// The other server's process.
+        process: u32,
+    },
     /// The answer does not fit the question's schema; the hints say where.
     Answer(ToolError),
     /// The store failed.
@@ -96,6 +101,11 @@ impl fmt::Display for RedeemError {
                 f.write_str("the call waits for an answer to its question: answer or deny it")
             }
             Self::Unfit { .. } => f.write_str("the call waits for its output: submit or deny it"),
+            Self::Elsewhere { process } => write!(
+                f,
+                "the call waits in the server with process {process}, where the call that made it is at \
+                 work: resolve it there (`toolcrib approvals` asks all servers)"
+            ),
             Self::Answer(error) => {
                 error.fmt(f)?;
                 error.hints().iter().try_for_each(|hint| write!(f, "\n{hint}"))

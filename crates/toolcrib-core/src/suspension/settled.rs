@@ -55,7 +55,8 @@ impl Settled {
     #[must_use]
     pub fn lost(self) -> Self {
         let call = CallId::new(self.suspension.call_id());
-        let result = ToolResult::failure(call, self.suspension.tool(), lost(), Duration::ZERO);
+        let result =
+            ToolResult::failure(call, self.suspension.called_tool(), lost(), Duration::ZERO);
         self.ended(Answer::Done(result))
     }
 

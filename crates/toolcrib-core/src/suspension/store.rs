@@ -6,6 +6,7 @@ use toolcrib_tool::BoxFuture;
 
 use super::{Resolved, Settled, Suspension, SuspensionId};
 use crate::bounds::Full;
+use crate::clock::Timestamp;
 
 /// Keeps suspended calls until they are resolved. Shared by all who may resolve them.
 ///
@@ -55,6 +56,16 @@ pub trait SuspensionStore: Send + Sync {
 
     /// All that wait on behalf of an identity, the oldest first.
     fn list<'a>(&'a self, identity: &'a str) -> BoxFuture<'a, Result<Vec<Suspension>, StoreError>>;
+
+    /// The same call made earlier ([`Suspension::call_key`]), other than `call` itself, that
+    /// [can be joined](super::Caller::is_joinable): one that has an outcome that is not
+    /// [old](Settled::is_old), else one that waits and has not expired; the oldest of several. Stores
+    /// look it up; they do not read all calls of the identity.
+    fn same_call<'a>(
+        &'a self,
+        call: &'a Suspension,
+        now: Timestamp,
+    ) -> BoxFuture<'a, Result<Option<Suspension>, StoreError>>;
 
     /// All that wait, whoever made the calls, the oldest first.
     fn all(&self) -> BoxFuture<'_, Result<Vec<Suspension>, StoreError>>;

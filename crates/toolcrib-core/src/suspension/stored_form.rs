@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::delegation::Maker;
+use super::within::Within;
 use super::{Caller, Suspension, SuspensionId, Waiting};
 use crate::approval::ShownCall;
 use crate::clock::Timestamp;
@@ -31,7 +31,7 @@ pub(super) struct StoredForm {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     session: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    maker: Option<Maker>,
+    within: Option<Within>,
     created_at: Timestamp,
     expires_at: Timestamp,
 }
@@ -40,7 +40,7 @@ impl From<Suspension> for StoredForm {
     fn from(suspension: Suspension) -> Self {
         let Suspension { id, call_id, tool, arguments, waiting, .. } = suspension;
         let Suspension { definition_hash, argument_hash, identity, caller, .. } = suspension;
-        let Suspension { shown, session, maker, created_at, expires_at, .. } = suspension;
+        let Suspension { shown, session, within, created_at, expires_at, .. } = suspension;
         Self {
             form: Some(FORM),
             id,
@@ -54,7 +54,7 @@ impl From<Suspension> for StoredForm {
             caller: Some(caller),
             shown,
             session,
-            maker,
+            within,
             created_at,
             expires_at,
         }
@@ -81,7 +81,7 @@ impl TryFrom<StoredForm> for Suspension {
             caller,
             shown: stored.shown,
             session: stored.session,
-            maker: stored.maker,
+            within: stored.within,
             created_at: stored.created_at,
             expires_at: stored.expires_at,
         })

@@ -163,14 +163,24 @@ async fn a_call_whose_required_context_is_missing_is_not_asked_about() {
 }
 
 #[tokio::test]
-async fn a_call_that_another_tool_makes_is_refused_and_not_left_waiting() {
+async fn a_call_that_another_tool_makes_is_shown_with_that_tool_and_runs_once_it_is_approved() {
     let store = Arc::new(MemorySuspensions::new());
     let executor = executor(&store).build();
     let turn = executor.turn(of("ada", "scratch"));
-    let result = turn.call(ToolCall::new("1", "outer", "{}")).await;
-    assert!(result.text().contains("Call `remove` itself"), "{}", result.text());
+    let Answer::Suspended(waiting) = turn.start(ToolCall::new("1", "outer", "{}")).await else {
+        panic!("it waits")
+    };
     let operator = executor.turn(TurnOptions::default().may_approve(true));
-    assert!(operator.approvals().expect("the right").list().await.expect("it works").is_empty());
+    let approvals = operator.approvals().expect("the right");
+    let [request] = &approvals.list().await.expect("it works")[..] else { panic!("one waits") };
+    assert_eq!(
+        (request.tool.as_str(), &*request.shown.called_by),
+        ("remove", &["outer".to_owned()][..])
+    );
+    assert_eq!(request.shown.injected["project"], "scratch");
+    let decided = approvals.decide(waiting.id(), Decision::approve()).await.expect("it holds");
+    let settled = decided.outcome(Duration::from_secs(5)).await.expect("it is done");
+    assert!(settled.result().expect("it is done").is_success());
 }
 
 #[tokio::test]

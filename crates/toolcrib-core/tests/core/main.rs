@@ -22,3 +22,4 @@ mod spilling;
 mod suspending;
 mod time;
 mod toolsets;
+mod waiting_within;

@@ -14,8 +14,8 @@ use toolcrib_core::suspension::{
 };
 use toolcrib_core::{Answer, Executor, Turn, TurnOptions};
 use toolcrib_tool::{
-    Approval, CallContext, ContextValues, ErrorKind, InputRequest, ToolCall, ToolEntry,
-    ToolOutcome, ToolOutput, ToolResult, tool_fn,
+    Approval, CallContext, ContextValues, InputRequest, ToolCall, ToolEntry, ToolOutcome,
+    ToolOutput, ToolResult, tool_fn,
 };
 
 use crate::harness::{define, entry, registry, source, turn};
@@ -48,12 +48,8 @@ impl Host {
                 )),
             }
         });
-        // Writes before and after it calls another tool: it cannot be run again from its start.
-        let clean = tool_fn(|_: Value, cx: CallContext| async move {
-            cx.call(ToolCall::new("n", "remove", json!({"path": "build"}))).await.into_result()
-        });
         let pick = ToolEntry::client(define("pick").build().expect("a definition"), source());
-        let entries = [remove, entry(define("greet"), greet), entry(define("clean"), clean), pick];
+        let entries = [remove, entry(define("greet"), greet), pick];
         let executor = Executor::builder(registry(entries.into_iter().chain(meta_entries())))
             .suspensions(Arc::clone(&store) as Arc<dyn SuspensionStore>)
             .build();
@@ -99,7 +95,7 @@ async fn a_call_that_is_handed_on_waits_and_is_answered_with_the_answer_of_the_o
     let waiting = suspended(&turn, call()).await;
     // Under the caller's own id, and once; what is asked about is the tool that would run.
     assert_eq!((waiting.call_id(), waiting.tool()), ("call_1", "remove"));
-    assert_eq!(waiting.handed_on_by(), Some("tool_call"));
+    assert_eq!(waiting.made_by(), Some("tool_call"));
     assert_eq!(waiting.arguments(), r#"{"path":"build"}"#);
     assert!(matches!(waiting.waiting(), Waiting::Approval { .. }));
     let kept = host.kept().await;
@@ -179,23 +175,6 @@ async fn a_tool_that_changes_while_its_call_waits_is_not_gone_on_with() {
     host.executor.registry().publish(next.build());
     let text = resolved(&host.turn(), &waiting, Decision::approve().into()).await;
     assert!(text.contains("changed since it was approved"), "{text}");
-}
-
-#[tokio::test]
-async fn a_call_that_any_other_tool_makes_fails_before_anything_is_kept() {
-    let host = Host::new();
-    let Answer::Done(result) = host.turn().start(ToolCall::new("1", "clean", "{}")).await else {
-        panic!("its maker cannot wait with it")
-    };
-    assert_eq!(result.error_kind(), Some(ErrorKind::RequiresApproval));
-    assert!(result.text().contains("Call `remove` itself"), "{}", result.text());
-    // Through tool_call it is no different: what `clean` did before would be done twice.
-    let Answer::Done(result) = host.turn().start(handed_on("clean", &json!({}))).await else {
-        panic!("its maker cannot wait with it")
-    };
-    assert_eq!(result.error_kind(), Some(ErrorKind::RequiresApproval));
-    assert!(host.kept().await.is_empty());
-    assert_eq!(host.removed.load(Ordering::SeqCst), 0);
 }
 
 /// Tools that say how many run beside them.

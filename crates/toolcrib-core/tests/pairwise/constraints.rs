@@ -76,6 +76,8 @@ fn what_goes_on_elsewhere_waits(part: &Part) -> bool {
     let goes_on_elsewhere =
         is(part.servers, &[Servers::Two]) || is(part.resumed, &[Resumed::InAnotherProject]);
     goes_on_elsewhere && waits_for_nobody
+        // A call whose maker is at work goes on in its own server.
+        || is(part.servers, &[Servers::Two]) && is(part.door, &[Door::Nested])
         // One of two servers that ends leaves the other one: a restart says as much.
         || is(part.servers, &[Servers::Two])
             && is(part.interruption, &[Interruption::ShutdownWaiting, Interruption::ShutdownRunning])
@@ -181,8 +183,8 @@ impl Row {
         STORED.contains(&self.consent)
     }
 
-    /// Whether the call is made by another one that cannot wait with it.
-    pub(crate) fn cannot_wait(&self) -> bool {
+    /// Whether the call is made by another one that stays at work while it waits.
+    pub(crate) fn keeps_its_maker(&self) -> bool {
         self.door == Door::Nested
     }
 

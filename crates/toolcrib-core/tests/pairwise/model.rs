@@ -139,7 +139,7 @@ impl Model<'_> {
         }
         match row.consent {
             Consent::Denies => return Forecast::failed(ErrorKind::Denied).asked(true),
-            _ if row.is_stored() && row.cannot_wait() => return cannot_wait(0),
+            Consent::Expires if self.is_gone(call) => return gone(0),
             Consent::Expires if row.meanwhile == Meanwhile::Removed => {
                 return Forecast::failed(ErrorKind::NotFound);
             }
@@ -186,6 +186,7 @@ impl Model<'_> {
         match self.row.meanwhile {
             Meanwhile::Revoked => Some(denied),
             _ if is_later => None,
+            _ if self.is_gone(call) => Some(gone(0)),
             Meanwhile::Changed => Some(denied),
             Meanwhile::Removed => Some(Forecast::failed(ErrorKind::NotFound)),
             Meanwhile::Blocked => Some(Forecast::failed(ErrorKind::Unavailable).or(&denied)),
@@ -194,11 +195,14 @@ impl Model<'_> {
         }
     }
 
+    /// Whether the call waited within another one whose process has ended.
+    fn is_gone(&self, call: Call) -> bool {
+        let is_later = matches!(call, Call::Again | Call::Second);
+        self.row.keeps_its_maker() && self.row.meanwhile == Meanwhile::Restarted && !is_later
+    }
+
     /// The output of a client: it is taken over, though the tool could not be called any more.
     fn delivered(&self, call: Call) -> Forecast {
-        if self.row.cannot_wait() {
-            return cannot_wait(0);
-        }
         let success = Forecast::of(Kind::Success, 0);
         match (self.refused_on_return(call), self.row.meanwhile) {
             (Some(refused), Meanwhile::Blocked | Meanwhile::Constrained) => success.or(&refused),
@@ -248,7 +252,6 @@ impl Model<'_> {
             Ending::Fails | Ending::Recovers | Ending::LeavesHalf => Forecast::of(failure, 1),
             Ending::Panics => Forecast::of(Kind::Failure(ErrorKind::Panic), 1),
             Ending::Hangs => Forecast::of(Kind::Failure(ErrorKind::Timeout), 1),
-            Ending::Asks if row.cannot_wait() => cannot_wait(1),
             Ending::Asks => match self.refused_on_return(call) {
                 Some(refused) if !row.is_stored() || row.meanwhile == Meanwhile::Revoked => {
                     Forecast { runs: 1..=1, ..refused }
@@ -403,7 +406,7 @@ impl Model<'_> {
     /// What the change of the row takes away.
     fn after_the_change(&mut self) {
         let row = self.row;
-        let runs_after = row.is_stored() || row.ending == Ending::Asks && !row.cannot_wait();
+        let runs_after = row.is_stored() || row.ending == Ending::Asks;
         match row.meanwhile {
             Meanwhile::Changed => (self.kept, self.timeouts) = (Some(false), 0),
             Meanwhile::Restarted if !runs_after => (self.kept, self.timeouts) = (Some(false), 0),
@@ -412,8 +415,7 @@ impl Model<'_> {
     }
 }
 
-/// A call that another call makes and that would have to wait.
-fn cannot_wait(runs: usize) -> Forecast {
-    let unavailable = Forecast::of(Kind::Failure(ErrorKind::Unavailable), runs);
-    Forecast::of(Kind::Failure(ErrorKind::RequiresApproval), runs).or(&unavailable)
+/// The answer to a call that was at work in a process that has ended.
+fn gone(runs: usize) -> Forecast {
+    Forecast::of(Kind::Failure(ErrorKind::OutcomeUnknown), runs)
 }

@@ -8,13 +8,13 @@ use futures_util::future::join_all;
 use serde_json::json;
 use toolcrib_core::approval::Decision;
 use toolcrib_core::run::{MemoryRuns, Run, RunId, RunStore};
-use toolcrib_core::suspension::{Outcome, Resolution, Suspension, Waiting};
+use toolcrib_core::suspension::{Outcome, RedeemError, Resolution, Suspension, Waiting};
 use toolcrib_core::{Answer, Executor, Turn, TurnOptions};
 use toolcrib_tool::ContextValues;
 
 use crate::bodies::fill;
 use crate::calls::{Events, Job};
-use crate::factors::{Consent, Meanwhile, Resumed, Servers, Slots};
+use crate::factors::{Consent, Meanwhile, Resumed, Row, Servers, Slots};
 use crate::scenario::{Caller, End, Stage};
 use crate::witness::{Deed, Seen, lock};
 
@@ -110,7 +110,7 @@ impl Stage {
             };
             let tries = turns
                 .iter()
-                .map(|turn| resolved(turn, &suspension, resolution.clone(), run.as_ref()));
+                .map(|turn| resolved(&row, turn, &suspension, resolution.clone(), run.as_ref()));
             let (mut answers, mut problems) = (Vec::new(), Vec::new());
             for answer in join_all(tries).await {
                 match answer {
@@ -164,19 +164,33 @@ pub(crate) fn answer_of(run: &Run, call: &str) -> Result<Answer, String> {
 
 /// Resolves a call by itself, or in the run that it is part of.
 async fn resolved(
+    row: &Row,
     turn: &Turn,
     suspension: &Suspension,
     resolution: Resolution,
     run: Option<&Kept>,
 ) -> Result<Answer, String> {
     let Some(kept) = run else {
-        let answer = turn.resolve(suspension.id(), resolution).await;
-        return answer.map_err(|error| error.to_string());
+        return match turn.resolve(suspension.id(), resolution).await {
+            // A call whose maker is at work ends by itself when its time is over.
+            Err(RedeemError::AlreadyResolved(_)) if row.keeps_its_maker() => {
+                ended_by_itself(turn, suspension).await
+            }
+            answer => answer.map_err(|error| error.to_string()),
+        };
     };
     let mut run = loaded(kept).await?;
     run.resolve(turn, suspension.id(), resolution).await.map_err(|error| error.to_string())?;
     run.save(&*kept.1).await.map_err(|error| error.to_string())?;
     answer_of(&run, suspension.call_id())
+}
+
+/// The answer to a call that has ended without anybody's word.
+async fn ended_by_itself(turn: &Turn, suspension: &Suspension) -> Result<Answer, String> {
+    let settled = turn.wait_for_outcome(suspension.id(), Duration::from_secs(5)).await;
+    let settled = settled.map_err(|error| error.to_string())?;
+    let result = settled.and_then(|settled| settled.result());
+    result.map(Answer::Done).ok_or_else(|| "it has no outcome".into())
 }
 
 /// Somebody else decides on a call, and the caller waits for what becomes of it.

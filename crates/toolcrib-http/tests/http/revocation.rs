@@ -419,8 +419,8 @@ async fn audited(server: &Running, tool: &str, outcome: &str) -> Value {
     let mut last = Value::Null;
     for _ in 0..250 {
         let audit = Ask::api(server.address, "GET /v1/audit?limit=100").send().await.json();
-        let records = audit["records"].as_array().unwrap().iter();
-        last = records.filter(|one| one["tool"] == tool).next_back().cloned().unwrap_or_default();
+        let mut records = audit["records"].as_array().unwrap().iter();
+        last = records.rfind(|one| one["tool"] == tool).cloned().unwrap_or_default();
         if last["outcome"] == outcome {
             break;
         }

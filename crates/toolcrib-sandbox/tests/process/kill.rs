@@ -73,7 +73,8 @@ async fn a_shell_that_ignores_sigterm_is_gone_with_its_children() {
     assert!(finished.stopped && finished.kill.forced && finished.kill.complete);
     assert_eq!(finished.status, Status::Signaled(9));
     assert_eq!(finished.stdout.text(), "started\n");
-    assert!(took < Duration::from_millis(200 + 500), "{took:?}");
+    // On a busy machine the test itself waits for its turn.
+    assert!(took < Duration::from_millis(200 + 1_800), "{took:?}");
     heart.assert_stopped().await;
 }
 

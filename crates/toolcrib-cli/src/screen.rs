@@ -6,9 +6,9 @@ use std::path::PathBuf;
 
 use anstyle::{AnsiColor, Style};
 use anyhow::Context;
-use toolcrib::manifest::directory::DirectoryLoad;
+use toolcrib::manifest::directory::{DirectoryLoad, FileLoad, left_aside as left_aside_in};
 use toolcrib::manifest::{Diagnostic, Severity};
-use toolcrib::tool::{canonical_json, exact};
+use toolcrib::tool::{canonical_json, exact, fully_visible};
 
 /// Errors and refused calls.
 pub(crate) const ERROR: Style = AnsiColor::Red.on_default().bold();
@@ -75,27 +75,62 @@ pub(crate) fn diagnostics(files: &DirectoryLoad, wanted: impl Fn(&Diagnostic) ->
     }
 }
 
-/// Names the files that could not be used, a line each.
+/// Says in one line which file cannot be used, or how many.
 pub(crate) fn broken_files(files: &DirectoryLoad) {
-    for file in files.unreadable.iter().chain(&files.files) {
-        let mut errors =
-            file.loaded.diagnostics.iter().filter(|problem| problem.severity == Severity::Error);
-        let Some(first) = errors.next() else { continue };
-        let place = match first.position(&file.text) {
-            // Nothing of it could be read.
-            _ if file.text.is_empty() => String::new(),
-            (line, column) => format!(":{line}:{column}"),
-        };
-        note(format!(
-            "{WARNING}left out{WARNING:#} {}{place}: {}{} (see `toolcrib check`)",
-            file.path.display(),
-            first.message,
-            match errors.count() {
-                0 => String::new(),
-                more => format!(", and {}", count(more, "more error")),
-            }
-        ));
-    }
+    let errors = |file: &FileLoad| {
+        let all = file.loaded.diagnostics.iter();
+        all.filter(|problem| problem.severity == Severity::Error).count()
+    };
+    let all = files.unreadable.iter().chain(&files.files);
+    let broken: Vec<(&FileLoad, usize)> =
+        all.map(|file| (file, errors(file))).filter(|(_, errors)| *errors > 0).collect();
+    let Some((file, errors)) = broken.first() else { return };
+    let first =
+        file.loaded.diagnostics.iter().find(|problem| problem.severity == Severity::Error);
+    let Some(first) = first else { return };
+    let place = match first.position(&file.text) {
+        // Nothing of it could be read.
+        _ if file.text.is_empty() => String::new(),
+        (line, column) => format!(":{line}:{column}"),
+    };
+    let (path, message) = (file.path.display(), &first.message);
+    note(match (broken.len(), errors - 1) {
+        (1, 0) => format!(
+            "{WARNING}left out{WARNING:#} {path}{place}: {message} (see `toolcrib check`)"
+        ),
+        (1, more) => format!(
+            "{WARNING}left out{WARNING:#} {path}{place}: {message}, and {} (see `toolcrib check`)",
+            count(more, "more error")
+        ),
+        (files, _) => format!(
+            "{WARNING}left out{WARNING:#} {files} files with errors, the first at {path}{place}: \
+             {message} (see `toolcrib check`)"
+        ),
+    });
+}
+
+/// Entries of directories of manifests that are named.
+const NAMED_ASIDE: usize = 5;
+
+/// A line for each directory of manifests that holds more than manifests.
+pub(crate) fn left_aside(directories: &[PathBuf]) -> Vec<String> {
+    let line = |directory: &PathBuf| {
+        let names = left_aside_in(directory);
+        let shown: Vec<_> =
+            names.iter().take(NAMED_ASIDE).map(|name| fully_visible(name)).collect();
+        let rest = if names.len() > NAMED_ASIDE { ", …" } else { "" };
+        let entries = if names.len() == 1 { "entry" } else { "entries" };
+        (!names.is_empty()).then(|| {
+            format!(
+                "{FAINT}{} {entries} of {} left aside: {}{rest}; manifests end in .yaml, .yml or .toml, and \
+                 folders are not looked into{FAINT:#}",
+                names.len(),
+                directory.display(),
+                shown.join(", ")
+            )
+        })
+    };
+    directories.iter().filter_map(line).collect()
 }
 
 /// Says of directories that they are looked for by default and are not there.

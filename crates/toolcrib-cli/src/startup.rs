@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, anyhow, bail};
 use serde_json::Value;
@@ -242,11 +243,19 @@ pub(crate) fn without_state(options: &Options) -> anyhow::Result<Started> {
     build_of(config(options)?, Secrets::look, |builder, _| Ok(builder))
 }
 
-/// Where there is a state directory, what is known of other MCP servers' tools is read from it.
+/// Where there is a state directory, what is known of other MCP servers' tools is read from it. One that
+/// cannot be used keeps nobody from looking at what manifests declare.
 fn pins(builder: ToolcribBuilder, config: &Config) -> Result<ToolcribBuilder, SetupError> {
-    match &config.state.dir {
-        Some(dir) if dir.is_dir() => builder.pins_in(dir),
-        _ => Ok(builder),
+    let Some(dir) = config.state.dir.as_ref().filter(|dir| dir.is_dir()) else { return Ok(builder) };
+    match StateDir::open(dir).and_then(|state| state.pins()) {
+        Ok(pins) => Ok(builder.pins(Arc::new(pins))),
+        Err(error) => {
+            screen::note(format!(
+                "{WARNING}warning{WARNING:#}: the state folder cannot be used ({error}), so what is pinned \
+                 of other MCP servers is not known here; see `toolcrib doctor`"
+            ));
+            Ok(builder)
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 use toolcrib::Toolcrib;
 use toolcrib::core::clock::{Clock as _, SystemClock};
 use toolcrib::manifest::declaration::UpstreamDeclaration;
-use toolcrib::mcp::upstream::{UpstreamState, UpstreamStatus};
+use toolcrib::mcp::upstream::{UPSTREAM_TOOLS_MAX, UpstreamState, UpstreamStatus};
 use toolcrib::stores::{DatabasePins, PinnedTools};
 use toolcrib::tool::fully_visible;
 
@@ -54,6 +54,33 @@ fn before_programs(started: &Started) {
     if started.manifests.upstreams().next().is_some() {
         startup::before_programs(&started.config);
     }
+}
+
+/// A line for each server that lists more tools than are taken of one.
+pub(crate) fn cut_lists(crib: &Toolcrib) -> Vec<String> {
+    let statuses = crib.upstreams().status().into_iter().filter(|status| status.left_out > 0);
+    let line = |status: UpstreamStatus| {
+        format!(
+            "{WARNING}left out{WARNING:#} of upstream {STRONG}{}{STRONG:#}: at least {} of its tools; at \
+             most {UPSTREAM_TOOLS_MAX} of one server are taken",
+            status.name, status.left_out
+        )
+    };
+    statuses.map(line).collect()
+}
+
+/// The last lines that servers said which are not connected, where they said several.
+pub(crate) fn last_words(crib: &Toolcrib) -> Vec<String> {
+    let mut lines = Vec::new();
+    for status in crib.upstreams().status() {
+        if let UpstreamState::Down { said, .. } = status.state
+            && !said.is_empty()
+        {
+            lines.push(format!("{FAINT}the last lines of {}:{FAINT:#}", status.name));
+            lines.extend(said.iter().map(|line| format!("  {line}")));
+        }
+    }
+    lines
 }
 
 /// A line for each server that is not connected.

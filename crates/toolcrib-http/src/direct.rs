@@ -19,7 +19,7 @@ use tracing::Instrument as _;
 
 use crate::Right;
 use crate::access::Access;
-use crate::admission::Admission;
+use crate::admission::{Admission, Reached};
 use crate::bearer;
 use crate::body::{self, BodyLimits};
 use crate::gate::Counted;
@@ -57,8 +57,12 @@ impl Direct {
     pub(crate) fn answer(
         &self,
         request: Request<Incoming>,
+        reached: Option<Reached>,
     ) -> impl Future<Output = Result<Response, Infallible>> + Send {
-        let (head, body) = request.into_parts();
+        let (mut head, body) = request.into_parts();
+        if let Some(reached) = reached {
+            head.extensions.insert(reached);
+        }
         let body = Lingering::new(&head.headers, body);
         let request = Request::from_parts(head, body);
         if request.method() == Method::POST && request.uri().path() == PATH {
@@ -93,7 +97,7 @@ impl Checks {
     async fn checked(&self, request: Request<Lingering>) -> Answered {
         let refused = |response, caller| Answered { response, route: NO_ROUTE, caller };
         let (mut parts, body) = request.into_parts();
-        if let Err(problem) = self.admission.check(&parts.uri, &parts.headers) {
+        if let Err(problem) = self.admission.check(&parts.uri, &parts.headers, &parts.extensions) {
             return refused(problem.into_response(), None);
         }
         let clients = self.clients.now();

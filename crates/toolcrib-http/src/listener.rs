@@ -12,6 +12,7 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
+use crate::admission::Reached;
 use crate::direct::Direct;
 use crate::owner_socket::OwnerSocket;
 use crate::patience::Patience;
@@ -140,21 +141,27 @@ async fn converse(connection: Connection, shared: &Shared, stop: watch::Receiver
             if let Err(error) = stream.set_nodelay(true) {
                 tracing::debug!(%error, "TCP_NODELAY was not set");
             }
-            serve_connection(stream, shared, stop).await;
+            let reached = stream.local_addr().ok().map(Reached);
+            serve_connection(stream, reached, shared, stop).await;
         }
-        Connection::Unix(stream) => serve_connection(stream, shared, stop).await,
+        Connection::Unix(stream) => serve_connection(stream, None, shared, stop).await,
     }
 }
 
-async fn serve_connection<S>(stream: S, shared: &Shared, mut stop: watch::Receiver<bool>)
-where
+async fn serve_connection<S>(
+    stream: S,
+    reached: Option<Reached>,
+    shared: &Shared,
+    mut stop: watch::Receiver<bool>,
+) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    let service = service_fn(|request| shared.app.answer(request, reached));
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(Patience::default())
         .header_read_timeout(shared.head)
         .max_buf_size(HEAD_MAX)
-        .serve_connection(TokioIo::new(stream), service_fn(|request| shared.app.answer(request)));
+        .serve_connection(TokioIo::new(stream), service);
     let mut connection = pin!(connection);
     let wakes = SelfWakes::new();
     tokio::select! {

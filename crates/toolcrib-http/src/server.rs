@@ -14,7 +14,7 @@ use toolcrib_mcp::{McpHttpOptions, McpServer};
 
 use crate::admission::Admission;
 use crate::api::Api;
-use crate::authority::{HostRule, OriginRule};
+use crate::authority::OriginRule;
 use crate::body::BodyLimits;
 use crate::client::Roster;
 use crate::listener::{self, Bounds, Door};
@@ -94,7 +94,7 @@ impl HttpServer {
             let secret = [token.reveal().to_owned()];
             backend.executor().mask_also(secret).map_err(|_| HttpError::TokenUnmasked)?;
         }
-        let roster = Roster::new(&backend, &mcp, mcp_options(&config, &hosts, &origins));
+        let roster = Roster::new(&backend, &mcp, mcp_options(&config, &origins));
         let clients = {
             let toolsets = |name: &str| backend.toolset(name);
             roster.clients(&config, token.as_ref(), &toolsets, None)?
@@ -128,7 +128,7 @@ impl HttpServer {
     pub fn with_owner_socket(mut self, socket: OwnerSocket) -> Result<Self, HttpError> {
         // A browser reaches no such socket, so that no page has an origin to call from.
         let (hosts, origins) = (ServerConfig::default().host_rules(None)?, Vec::new());
-        let options = mcp_options(&self.config, &hosts, &origins);
+        let options = mcp_options(&self.config, &origins);
         let clients = Roster::new(&self.backend, &self.mcp, options).owner();
         self.entrances.push(Entrance {
             door: Door::Owner(socket),
@@ -233,13 +233,10 @@ impl HttpServer {
     }
 }
 
-fn mcp_options(
-    config: &ServerConfig,
-    hosts: &[HostRule],
-    origins: &[OriginRule],
-) -> McpHttpOptions {
+fn mcp_options(config: &ServerConfig, origins: &[OriginRule]) -> McpHttpOptions {
     let options = McpHttpOptions::default()
-        .allowed_hosts(hosts.iter().map(HostRule::to_text))
+        // Checked in front of all routes, where the address of the connection is known.
+        .any_host()
         .allowed_origins(origins.iter().map(OriginRule::to_text))
         .retry(Duration::from_secs(config.retry_seconds.into()))
         .body_limit(config.body_limit);

@@ -22,8 +22,10 @@ use crate::source::{Span, without_bom};
 /// them. Nothing in it is ever loaded; it is checked.
 pub const CATALOGUE: &str = "available";
 
-/// Loading this many files takes longer than starting a thread.
+/// Loading this many files takes longer than starting a thread …
 const FILES_PER_THREAD: usize = 16;
+/// … and so does loading this many bytes.
+const BYTES_PER_THREAD: u64 = 64 * 1024;
 
 /// What became of a list of directories.
 #[derive(Debug, Clone, Default)]
@@ -214,8 +216,7 @@ fn load_files(
             done.push((at, load_file(path, *rank, read)));
         }
     };
-    // A thread costs more than a few files.
-    let others = workers.min(files.len().div_ceil(FILES_PER_THREAD)).saturating_sub(1);
+    let others = workers.min(worth_threads(files, workers)).saturating_sub(1);
     let mut done: Vec<(usize, FileLoad)> = std::thread::scope(|scope| {
         let others: Vec<_> = (0..others).map(|_| scope.spawn(work)).collect();
         let mut done = work();
@@ -229,6 +230,18 @@ fn load_files(
     });
     done.sort_by_key(|(at, _)| *at);
     done.into_iter().map(|(_, file)| file).collect()
+}
+
+/// How many threads these files are worth: few large ones as well as many small ones.
+fn worth_threads(files: &[(PathBuf, u32)], workers: usize) -> usize {
+    let by_number = files.len().div_ceil(FILES_PER_THREAD);
+    if by_number >= workers {
+        return by_number;
+    }
+    let size = |(path, _): &(PathBuf, u32)| fs::metadata(path).map_or(0, |found| found.len());
+    let bytes: u64 = files.iter().map(size).sum();
+    let by_bytes = usize::try_from(bytes.div_ceil(BYTES_PER_THREAD)).unwrap_or(workers);
+    by_number.max(by_bytes.min(files.len()))
 }
 
 fn unreadable_dir(directory: &Path, error: &io::Error) -> FileLoad {
@@ -345,10 +358,35 @@ pub(crate) fn manifests(directory: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(names.into_iter().map(|name| directory.join(name)).collect())
 }
 
+/// The entries of a directory of manifests that are not read and are not meant to be hidden either, by
+/// name: files with other endings, and folders but the [catalogue](CATALOGUE), with a slash. None if the
+/// directory cannot be read.
+pub fn left_aside(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut names: Vec<String> = entries
+        .filter_map(|entry| {
+            let name = entry.file_name();
+            let is_dir = entry.path().is_dir();
+            let is_taken = if is_dir { name == CATALOGUE } else { counts(&name) };
+            (!is_taken && !is_hidden(&name)).then(|| {
+                let slash = if is_dir { "/" } else { "" };
+                format!("{}{slash}", name.to_string_lossy())
+            })
+        })
+        .collect();
+    names.sort_unstable();
+    names
+}
+
+/// Whether a name is that of a dot file, or of an editor's backup or lock.
+fn is_hidden(name: &OsStr) -> bool {
+    let bytes = name.as_encoded_bytes();
+    bytes.starts_with(b".") || bytes.starts_with(b"#") || bytes.ends_with(b"~")
+}
+
 /// Whether a name is a manifest's: not a dot file, and no editor's backup or lock.
 pub fn counts(name: &OsStr) -> bool {
-    let bytes = name.as_encoded_bytes();
-    if bytes.starts_with(b".") || bytes.starts_with(b"#") || bytes.ends_with(b"~") {
+    if is_hidden(name) {
         return false;
     }
     let extension = Path::new(name).extension();

@@ -39,6 +39,7 @@ pub type McpBody = BoxBody<Bytes, Infallible>;
 #[derive(Debug, Clone)]
 pub struct McpHttpOptions {
     allowed_hosts: Vec<String>,
+    any_host: bool,
     allowed_origins: Vec<String>,
     body_limit: usize,
     open_for: Option<Duration>,
@@ -52,6 +53,7 @@ impl Default for McpHttpOptions {
     fn default() -> Self {
         Self {
             allowed_hosts: ["localhost", "127.0.0.1", "[::1]"].map(str::to_owned).into(),
+            any_host: false,
             allowed_origins: Vec::new(),
             body_limit: 4 * 1024 * 1024,
             open_for: None,
@@ -67,6 +69,13 @@ impl McpHttpOptions {
     #[must_use]
     pub fn allowed_hosts(mut self, hosts: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.allowed_hosts = hosts.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Serves every `Host`: whoever serves this service checks it before.
+    #[must_use]
+    pub fn any_host(mut self) -> Self {
+        self.any_host = true;
         self
     }
 
@@ -141,8 +150,10 @@ impl McpServer {
     /// A service that serves this server's tools over streamable HTTP.
     pub fn http_service(&self, options: McpHttpOptions) -> McpHttpService {
         let McpHttpOptions { mut allowed_hosts, allowed_origins, body_limit, .. } = options;
-        let McpHttpOptions { open_for, retry, sessions, .. } = options;
-        if allowed_hosts.is_empty() {
+        let McpHttpOptions { open_for, retry, sessions, any_host, .. } = options;
+        if any_host {
+            allowed_hosts.clear();
+        } else if allowed_hosts.is_empty() {
             // To the transport an empty list means everybody; this name belongs to nobody.
             allowed_hosts.push("nobody.invalid".to_owned());
         }

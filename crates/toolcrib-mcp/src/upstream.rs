@@ -27,6 +27,7 @@ mod status;
 mod tool;
 
 pub use http::HttpServer;
+pub use listing::UPSTREAM_TOOLS_MAX;
 pub use pins::{MemoryPins, PinStore, Pins};
 pub use publish::Unaccepted;
 pub use reading::LinkedResources;

@@ -69,7 +69,8 @@ pub(super) fn run(options: &Options, own: &ExportOptions) -> anyhow::Result<Exit
     runtime::block_on(async {
         upstreams::connect(&started).await;
         let outcome = exported(&started, own, &notes);
-        for line in upstreams::absent(&started.crib) {
+        let absent = upstreams::absent(&started.crib).into_iter();
+        for line in absent.chain(upstreams::cut_lists(&started.crib)) {
             screen::note(line);
         }
         started.crib.shutdown(Duration::ZERO).await;

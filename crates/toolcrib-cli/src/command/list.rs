@@ -137,14 +137,15 @@ async fn listed(started: &Started, own: &ListOptions) -> anyhow::Result<Exit> {
         }
     }
     if own.all {
-        for line in catalogue::lines(started) {
+        let aside = screen::left_aside(&started.config.manifests.dirs);
+        for line in catalogue::lines(started).into_iter().chain(aside) {
             screen::note(line);
         }
     }
     for line in after_restart.lines() {
         screen::note(line);
     }
-    for line in upstreams::absent(crib) {
+    for line in upstreams::absent(crib).into_iter().chain(upstreams::cut_lists(crib)) {
         screen::note(line);
     }
     Ok(Exit::Success)

@@ -27,6 +27,8 @@ What files declare is accepted (tools, other MCP servers, prompts, resources), a
 offer: to write or compare the lock they are started and asked, with --check only if --connect says so.
 Of one that is not there the lock keeps what it has.
 
+Exit code 0: the lock is up to date, or was written. 1: --check or --diff found that it is not.
+
 The lock is `registry.lock_file` of the config: toolcrib.lock, beside the config. Commit it. What is
 done about tools that are not as it has them is `registry.lock`: off, warn or enforce.")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
@@ -119,8 +121,9 @@ fn locked(started: &Started, own: &LockOptions) -> anyhow::Result<Exit> {
         let check = if own.check { check } else { "" };
         screen::note(format!("{FAINT}{kept}{check}{FAINT:#}"));
     }
-    let unsure = !same || !absent.is_empty();
-    Ok(if own.check && unsure { Exit::Failure } else { Exit::Success })
+    let differs = own.diff && !same;
+    let unsure = own.check && (!same || !absent.is_empty());
+    Ok(if differs || unsure { Exit::Failure } else { Exit::Success })
 }
 
 /// What was done, or would have to be, in a line.

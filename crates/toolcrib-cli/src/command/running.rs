@@ -299,7 +299,11 @@ fn upstreams_page(answer: &Value, all: bool) -> String {
                     0 => String::new(),
                     some => format!(", {WARNING}{some} disabled{WARNING:#}"),
                 };
-                format!("{state}, {}{disabled}", count(number("tools"), "tool"))
+                let left_out = match number("left_out") {
+                    0 => String::new(),
+                    some => format!(", {WARNING}at least {some} left out{WARNING:#}"),
+                };
+                format!("{state}, {}{disabled}{left_out}", count(number("tools"), "tool"))
             }
             None => state.to_owned(),
         };

@@ -49,7 +49,8 @@ pub(super) fn run(options: &Options, own: &SearchOptions) -> anyhow::Result<Exit
     runtime::block_on(async {
         upstreams::connect(&started).await;
         let outcome = searched(&started, own, &[]);
-        for line in upstreams::absent(&started.crib) {
+        let absent = upstreams::absent(&started.crib).into_iter();
+        for line in absent.chain(upstreams::cut_lists(&started.crib)) {
             screen::note(line);
         }
         started.crib.shutdown(Duration::ZERO).await;

@@ -27,7 +27,10 @@ use crate::{Exit, runtime, screen, startup};
   toolcrib test --strict --junit out.xml   for a build: skipped tests fail, too
 
 A test calls its tool as anybody would, with the context that the test names and nobody to ask for
-approval. Tests of tools that are unavailable here are skipped, and say why.")]
+approval. Tests of tools that are unavailable here are skipped, and say why.
+
+Exit code 0: all tests passed. 1: one failed, or a file is broken; with --strict also where one was skipped,
+and where there is none at all.")]
 pub(crate) struct TestCommand {
     /// Manifests, or directories of them [default: the config's directories]
     paths: Vec<PathBuf>,
@@ -37,7 +40,7 @@ pub(crate) struct TestCommand {
     /// Start nothing: check argument vectors and refusals, and skip what only a run can tell
     #[arg(long)]
     mock: bool,
-    /// Let skipped tests fail
+    /// Fail if a test is skipped, or if there is none
     #[arg(long, visible_alias = "no-skip")]
     strict: bool,
     /// Run so many tests at once

@@ -85,7 +85,8 @@ async fn explained(started: &Started, own: &WhyOptions) -> anyhow::Result<Exit> 
         let servers = servers.iter().map(|(pid, answer)| server_line(*pid, answer, now));
         screen::out((facts.page() + &servers.collect::<String>()).trim_end())?;
     }
-    for line in upstreams::absent(&started.crib) {
+    let absent = upstreams::absent(&started.crib).into_iter();
+    for line in absent.chain(upstreams::last_words(&started.crib)) {
         screen::note(line);
     }
     let is_known = facts.owner.is_some() || !facts.besides.is_empty();

@@ -119,7 +119,7 @@ fn an_enforced_lock_blocks_what_has_changed_until_it_is_accepted() {
     assert!(why.contains("blocked       it has changed since toolcrib.lock accepted it"), "{why}");
     assert_eq!(crib.run(&["why", "say_hello", "--json"]).json()["state"], "blocked");
     let diff = crib.run(&["lock", "--diff"]);
-    assert_eq!(diff.code, Some(0));
+    assert_eq!(diff.code, Some(1), "as of diff: there are changes");
     assert_snapshot!(diff.stdout, @r#"
     changed    say_hello of manifest:tools.d/hello.yaml: description, run
       /description

@@ -49,6 +49,7 @@ mod settings_files;
 mod state;
 mod stopping;
 mod tests_in_manifests;
+mod told;
 mod toolsets;
 mod trust;
 mod upstream_revisions;

@@ -47,7 +47,7 @@ async fn a_request_for_another_host_is_refused_before_its_token_is_looked_at() {
         for ask in [
             Ask::mcp(server.address, list()),
             Ask::mcp(server.address, list()).without("authorization"),
-            Ask::new(server.address, "GET /health"),
+            Ask::new(server.address, "GET /v1/tools"),
             Ask::new(server.address, "GET /nowhere"),
         ] {
             let refused = ask.with("host", &host).send().await;
@@ -64,6 +64,37 @@ async fn a_request_for_another_host_is_refused_before_its_token_is_looked_at() {
 }
 
 #[tokio::test]
+async fn probes_may_name_the_server_as_they_like() {
+    let server = start(config()).await;
+    for line in ["GET /health", "GET /ready", "GET http://pod-7.cluster.local/ready"] {
+        let probed =
+            Ask::new(server.address, line).with("host", "10.1.2.3:8414").send().await;
+        assert_eq!(probed.status, 200, "{line}");
+    }
+    let page = Ask::new(server.address, "GET /health")
+        .with("host", "10.1.2.3:8414")
+        .with("origin", "https://evil.example");
+    assert_eq!(page.send().await.status, 403);
+    server.end().await;
+}
+
+#[tokio::test]
+async fn the_address_of_the_connection_is_a_host_on_a_listener_of_all_addresses() {
+    let listen = ServerConfig { listen: "0.0.0.0:0".parse().unwrap(), ..config() };
+    let server = start(listen).await;
+    // Another address of this machine than the one that is always served.
+    let address: std::net::SocketAddr = ([127, 9, 8, 7], server.address.port()).into();
+    for ask in [Ask::mcp(address, list()), Ask::api(address, "GET /v1/tools")] {
+        let own = ask.with("host", &address.to_string()).send().await;
+        assert_eq!(own.status, 200);
+    }
+    let other = format!("127.9.8.6:{}", address.port());
+    let foreign = Ask::api(address, "GET /v1/tools").with("host", &other).send().await;
+    assert_eq!(foreign.status, 403);
+    server.end().await;
+}
+
+#[tokio::test]
 async fn a_request_without_one_clear_host_is_refused() {
     let server = start(config()).await;
     let none = Ask::mcp(server.address, list()).without("host").send().await;
@@ -71,7 +102,7 @@ async fn a_request_without_one_clear_host_is_refused() {
     let own = server.address.to_string();
     let two = Ask::mcp(server.address, list()).and("host", &own).send().await;
     assert_eq!(two.status, 400);
-    let line = "GET http://evil.example/health";
+    let line = "GET http://evil.example/v1/tools";
     let in_line = Ask::new(server.address, line).send().await;
     assert_eq!(in_line.status, 403);
     server.end().await;

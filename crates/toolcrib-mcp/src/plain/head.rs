@@ -28,7 +28,7 @@ struct Host {
 }
 
 impl Hosts {
-    /// Of `name` (any port) or `name:port`.
+    /// Of `name` (any port) or `name:port`; no name stands for every host.
     pub(crate) fn new(allowed: &[String]) -> Self {
         let host = |text: &String| {
             let authority: Authority = text.parse().ok()?;
@@ -42,7 +42,9 @@ impl Hosts {
     pub(crate) fn admit(&self, headers: &HeaderMap) -> bool {
         let asked = only(headers, &HOST);
         !headers.contains_key(ORIGIN)
-            && asked.is_some_and(|asked| self.0.iter().any(|host| host.admits(asked)))
+            && asked.is_some_and(|asked| {
+                self.0.is_empty() || self.0.iter().any(|host| host.admits(asked))
+            })
     }
 }
 

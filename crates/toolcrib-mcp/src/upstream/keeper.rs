@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::future::pending;
 use std::pin::pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ use super::connection::Connection;
 use super::declared::Declared;
 use super::failure::Failure;
 use super::link::Link;
-use super::listing::{NoList, list};
+use super::listing::{Listed, NoList, UPSTREAM_TOOLS_MAX, list};
 use super::publish::{Publisher, Unaccepted};
 use super::review::OfferedTool;
 use super::settings::Upstream;
@@ -39,6 +40,8 @@ const ACCEPTANCE_PAUSE: Duration = Duration::from_secs(2);
 pub(crate) struct Shared {
     pub(crate) state: watch::Sender<UpstreamState>,
     pub(crate) counts: Mutex<(usize, usize)>,
+    /// How many of its tools are not taken.
+    pub(crate) left_out: AtomicUsize,
     /// What somebody could accept.
     pub(crate) unaccepted: Mutex<BTreeMap<String, Unaccepted>>,
     /// What the server offers, as it says it.
@@ -52,6 +55,7 @@ impl Default for Shared {
         Self {
             state: watch::Sender::new(UpstreamState::Connecting),
             counts: Mutex::default(),
+            left_out: AtomicUsize::new(0),
             unaccepted: Mutex::default(),
             offered: Mutex::default(),
             look_again: Notify::new(),
@@ -142,7 +146,7 @@ impl Keeper {
                 if self.declared.has_changed().unwrap_or(false) {
                     self.follow().await;
                 }
-                self.publisher.list(tools).await;
+                self.take(tools).await;
             }
             Err(NoList::Refused(failure)) => {
                 connection.close(&self.confidential).await;
@@ -232,7 +236,7 @@ impl Keeper {
         };
         match answer {
             Ok(tools) => {
-                self.publisher.list(tools).await;
+                self.take(tools).await;
                 self.publish();
                 None
             }
@@ -242,6 +246,20 @@ impl Keeper {
             }
             Err(NoList::Silent(failure)) => Some(failure),
         }
+    }
+
+    /// Takes a list over, and says what of it is left out.
+    async fn take(&mut self, listed: Listed) {
+        let Listed { tools, left_out } = listed;
+        if left_out > 0 {
+            tracing::warn!(
+                upstream = self.upstream.name,
+                left_out,
+                "an MCP server lists more than {UPSTREAM_TOOLS_MAX} tools; the others are left out"
+            );
+        }
+        self.shared.left_out.store(left_out, Ordering::Relaxed);
+        self.publisher.list(tools).await;
     }
 
     async fn look_again(&mut self) {

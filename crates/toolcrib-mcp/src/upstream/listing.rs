@@ -13,10 +13,21 @@ use tokio::time::timeout;
 use super::confidential::Confidential;
 use super::failure::Failure;
 
-/// More tools of one server are not taken.
-pub(crate) const TOOLS_MAX: usize = 5_000;
+/// More tools of one server are not taken; how many are left out is told ([`UpstreamStatus`]).
+///
+/// [`UpstreamStatus`]: super::UpstreamStatus
+pub const UPSTREAM_TOOLS_MAX: usize = 5_000;
 /// Nor are more pages asked for: a server may say that there is always one more.
 const PAGES_MAX: usize = 200;
+
+/// What a server lists.
+#[derive(Debug, Default)]
+pub(crate) struct Listed {
+    /// Its tools, as it describes them.
+    pub(crate) tools: Vec<Value>,
+    /// How many more it named that are not taken. There may be further ones that nobody asked for.
+    pub(crate) left_out: usize,
+}
 
 /// Why there is no list.
 #[derive(Debug)]
@@ -27,20 +38,20 @@ pub(crate) enum NoList {
     Silent(Failure),
 }
 
-/// All tools of a server, as it describes them.
+/// The tools of a server, as it describes them.
 pub(crate) async fn list(
     peer: &Peer<RoleClient>,
     limit: Duration,
     confidential: &Confidential,
-) -> Result<Vec<Value>, NoList> {
+) -> Result<Listed, NoList> {
     timeout(limit, pages(peer, confidential)).await.unwrap_or_else(|_| {
         let reason = format!("it did not list its tools within {limit:?}");
         Err(NoList::Silent(Failure::new(reason)))
     })
 }
 
-async fn pages(peer: &Peer<RoleClient>, confidential: &Confidential) -> Result<Vec<Value>, NoList> {
-    let mut tools = Vec::new();
+async fn pages(peer: &Peer<RoleClient>, confidential: &Confidential) -> Result<Listed, NoList> {
+    let mut all = Listed::default();
     let mut cursor = None;
     for _ in 0..PAGES_MAX {
         let params = Some(PaginatedRequestParams::default().with_cursor(cursor));
@@ -53,7 +64,7 @@ async fn pages(peer: &Peer<RoleClient>, confidential: &Confidential) -> Result<V
             Ok(_) => None,
             // It has no tools at all.
             Err(ServiceError::McpError(error)) if error.code == ErrorCode::METHOD_NOT_FOUND => {
-                return Ok(tools);
+                return Ok(all);
             }
             Err(ServiceError::McpError(error)) => {
                 let failure = Failure::new("it refused to list its tools");
@@ -67,16 +78,19 @@ async fn pages(peer: &Peer<RoleClient>, confidential: &Confidential) -> Result<V
         let Some(Value::Array(listed)) = page.as_ref().and_then(|page| page.get("tools")) else {
             return Err(NoList::Refused(Failure::new("its list of tools cannot be read")));
         };
-        let room = TOOLS_MAX.saturating_sub(tools.len());
-        tools.extend(listed.iter().take(room).cloned());
+        let room = UPSTREAM_TOOLS_MAX.saturating_sub(all.tools.len());
+        all.tools.extend(listed.iter().take(room).cloned());
+        all.left_out += listed.len().saturating_sub(room);
         cursor = page
             .as_ref()
             .and_then(|page| page.get("nextCursor"))
             .and_then(Value::as_str)
             .map(str::to_owned);
-        if cursor.is_none() || listed.len() > room {
-            break;
+        if cursor.is_none() || all.left_out > 0 {
+            return Ok(all);
         }
     }
-    Ok(tools)
+    // A page more was offered, and not asked for.
+    all.left_out += 1;
+    Ok(all)
 }

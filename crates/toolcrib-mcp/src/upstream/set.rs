@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -165,7 +166,9 @@ impl Upstreams {
             let (tools, disabled) =
                 *kept.shared.counts.lock().unwrap_or_else(PoisonError::into_inner);
             let state = kept.shared.state.borrow().clone();
-            UpstreamStatus { name: kept.upstream.name.clone(), state, tools, disabled }
+            let left_out = kept.shared.left_out.load(Ordering::Relaxed);
+            let name = kept.upstream.name.clone();
+            UpstreamStatus { name, state, tools, disabled, left_out }
         });
         status.collect()
     }

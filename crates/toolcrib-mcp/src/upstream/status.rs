@@ -18,21 +18,27 @@ pub struct UpstreamStatus {
     pub tools: usize,
     /// How many of these were refused, or changed since they were first seen.
     pub disabled: usize,
+    /// How many of its tools are not taken because it lists more than [`UPSTREAM_TOOLS_MAX`](super::UPSTREAM_TOOLS_MAX), at least.
+    pub left_out: usize,
 }
 
 impl UpstreamStatus {
-    /// It as JSON, for operators: `name`, `state`, `tools`, `disabled`, and while it is down `reason`,
-    /// `detail` and `retry_seconds`.
+    /// It as JSON, for operators: `name`, `state`, `tools`, `disabled`, `left_out`, and while it is down
+    /// `reason`, `detail`, `said` and `retry_seconds`.
     pub fn to_value(&self) -> Value {
         let mut record = json!({
             "name": self.name,
             "state": self.state.as_str(),
             "tools": self.tools,
             "disabled": self.disabled,
+            "left_out": self.left_out,
         });
-        if let UpstreamState::Down { reason, detail, retry } = &self.state {
+        if let UpstreamState::Down { reason, detail, said, retry } = &self.state {
             record["reason"] = reason.as_str().into();
             record["detail"] = detail.as_deref().into();
+            if !said.is_empty() {
+                record["said"] = said.as_slice().into();
+            }
             record["retry_seconds"] = retry.map(|retry| retry.as_secs_f64()).into();
         }
         record
@@ -53,6 +59,8 @@ pub enum UpstreamState {
         reason: String,
         /// What the server itself or the system said, for the operator only.
         detail: Option<String>,
+        /// The last lines that the server said, where they are several, for the operator only.
+        said: Vec<String>,
         /// How long after that it is tried again; never, where there is none.
         retry: Option<Duration>,
     },
@@ -69,6 +77,6 @@ impl UpstreamState {
     }
 
     pub(crate) fn down(failure: Failure, retry: Option<Duration>) -> Self {
-        Self::Down { reason: failure.reason, detail: failure.detail, retry }
+        Self::Down { reason: failure.reason, detail: failure.detail, said: failure.said, retry }
     }
 }

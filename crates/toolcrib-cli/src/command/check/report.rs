@@ -1,8 +1,11 @@
 //! What a check found, for people and for programs.
 
+use std::collections::HashMap;
+use std::path::PathBuf;
+
 use serde_json::{Value, json};
 use toolcrib::lint::Checked;
-use toolcrib::manifest::directory::{DirectoryLoad, FileLoad};
+use toolcrib::manifest::directory::{DirectoryLoad, FileLoad, left_aside};
 use toolcrib::manifest::lock::Kind;
 use toolcrib::manifest::{Diagnostic, Severity};
 use toolcrib::tool::{Source, fully_visible};
@@ -22,6 +25,30 @@ pub(super) struct Report<'c> {
     quiet: bool,
     /// Whether the check fails.
     pub(super) failed: bool,
+}
+
+/// Problems that are shown as one.
+type Group<'c> = Vec<(&'c FileLoad, &'c Diagnostic)>;
+
+/// Fewer problems of a kind are shown one by one.
+const GATHERED_MIN: usize = 3;
+
+/// Places that are named of problems that are not shown.
+const NAMED_PLACES: usize = 3;
+
+/// How many problems a group has beside the one that is shown, and where.
+fn more_of(group: &[(&FileLoad, &Diagnostic)]) -> Option<String> {
+    let others = group.get(1..).filter(|others| !others.is_empty())?;
+    let places = others.iter().take(NAMED_PLACES).map(|(file, problem)| {
+        let (line, column) = problem.position(&file.text);
+        format!("{}:{line}:{column}", file.path.display())
+    });
+    let places = places.collect::<Vec<_>>().join(", ");
+    let rest = if others.len() > NAMED_PLACES { ", …" } else { "" };
+    Some(format!(
+        "{FAINT}and {} like it, at {places}{rest}{FAINT:#}",
+        count(others.len(), "more problem")
+    ))
 }
 
 /// Everything that has lost its name, as JSON.
@@ -75,6 +102,15 @@ impl<'c> Report<'c> {
         self.problems().filter(|(_, found)| found.severity == severity).count()
     }
 
+    /// What is in the directories beside manifests, by its path.
+    fn left_aside(&self) -> Vec<String> {
+        let of = |directory: &PathBuf| {
+            let names = left_aside(directory).into_iter();
+            names.map(|name| directory.join(name).to_string_lossy().into_owned()).collect::<Vec<_>>()
+        };
+        self.files.paths().iter().flat_map(of).collect()
+    }
+
     /// What was found, as JSON.
     pub(super) fn to_value(&self) -> Value {
         let diagnostics: Vec<Value> = self
@@ -90,9 +126,42 @@ impl<'c> Report<'c> {
             "config": self.unmatched,
             "hints": self.count(Severity::Hint),
             "diagnostics": diagnostics,
+            "left_aside": self.left_aside(),
             "shadowed": self.shadowed,
             "fixed": self.mended.iter().flat_map(Mended::to_values).collect::<Vec<Value>>(),
         })
+    }
+
+    /// The problems that are shown as one: hints of a kind, and warnings that say the same, are told once
+    /// with their number.
+    fn groups(&self, gathers: bool) -> Vec<Group<'c>> {
+        let mut groups: Vec<Group<'c>> = Vec::new();
+        let mut known: HashMap<(Severity, &str, &str), usize> = HashMap::new();
+        for (file, problem) in self.problems() {
+            let kind = match problem.severity {
+                _ if !gathers => None,
+                Severity::Error => None,
+                Severity::Warning => Some(problem.message.as_str()),
+                Severity::Hint => Some(""),
+            };
+            let at = kind.map(|kind| {
+                *known.entry((problem.severity, problem.code, kind)).or_insert(groups.len())
+            });
+            match at.and_then(|at| groups.get_mut(at)) {
+                Some(group) => group.push((file, problem)),
+                None => groups.push(vec![(file, problem)]),
+            }
+        }
+        // Two are shown as they are.
+        let mut shown: Vec<Group<'c>> = Vec::with_capacity(groups.len());
+        for group in groups {
+            if group.len() > GATHERED_MIN {
+                shown.push(group);
+            } else {
+                shown.extend(group.into_iter().map(|one| vec![one]));
+            }
+        }
+        shown
     }
 
     /// Prints the problems to standard error, and how many there are to standard output.
@@ -100,23 +169,27 @@ impl<'c> Report<'c> {
         for file in &self.mended {
             file.print();
         }
+        let (mut groups, all) = (self.groups(limit > 0), self.problems().count());
         let limit = if limit == 0 { usize::MAX } else { limit };
         // Where not all are shown, those that matter most are.
-        let mut problems: Vec<_> = self.problems().collect();
-        let all = problems.len();
-        if all > limit {
-            problems.sort_by_key(|(_, problem)| problem.severity);
-            problems.truncate(limit);
+        if groups.len() > limit {
+            groups.sort_by_key(|group| group.first().map(|(_, problem)| problem.severity));
         }
         let colour = screen::colour();
-        for (file, problem) in &problems {
+        let mut told = 0;
+        for group in groups.iter().take(limit) {
+            let Some((file, problem)) = group.first() else { continue };
+            told += group.len();
             screen::note(problem.render(&file.path.to_string_lossy(), &file.text, colour));
+            if let Some(more) = more_of(group) {
+                screen::note(more);
+            }
             screen::note("");
         }
-        if all > limit {
+        if told < all {
             screen::note(format!(
                 "{FAINT}{} not shown; `--limit 0` shows all{FAINT:#}\n",
-                count(all - limit, "more problem")
+                count(all - told, "more problem")
             ));
         }
         for text in &self.unmatched {
@@ -124,6 +197,9 @@ impl<'c> Report<'c> {
                 "{WARNING}warning[unmatched-name]{WARNING:#}: {}\n",
                 fully_visible(text)
             ));
+        }
+        for line in screen::left_aside(self.files.paths()) {
+            screen::note(line + "\n");
         }
         let fixable = self.problems().filter(|(_, problem)| problem.fix.is_some()).count();
         if fixable > 0 && self.mended.is_empty() {

@@ -36,7 +36,7 @@ impl Report {
     /// Whether the command fails.
     pub(super) fn failed(&self) -> bool {
         let (_, failed, skipped) = self.counts();
-        failed > 0 || self.broken > 0 || self.strict && skipped > 0
+        failed > 0 || self.broken > 0 || self.strict && (skipped > 0 || self.tests.is_empty())
     }
 
     /// How many passed, failed and were skipped.
@@ -98,7 +98,12 @@ impl Report {
             ));
         }
         if self.tests.is_empty() {
-            screen::note("no tests: add `tests` to a tool, for example as `toolcrib new` does");
+            let none = "no tests: add `tests` to a tool, for example as `toolcrib new` does";
+            screen::note(if self.strict {
+                format!("{ERROR}error{ERROR:#}: {none}; --strict wants at least one")
+            } else {
+                none.to_owned()
+            });
         }
         Ok(())
     }

@@ -1,0 +1,113 @@
+//! What is left out is told, once and with a count.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use crate::crib::Crib;
+
+const GOOD: &str = "toolcrib: 1
+tools:
+  - name: say_hello
+    description: Say hello to somebody. Politely.
+    run: {argv: [printf, hello]}
+";
+
+/// A crib with so many broken manifests beside a good one.
+fn broken(count: usize) -> Crib {
+    let crib = Crib::new(&[("a.yaml", GOOD)]);
+    for number in 0..count {
+        let text = GOOD.replace("description", "descripton");
+        fs::write(crib.path().join(format!("tools.d/b{number:03}.yaml")), text).unwrap();
+    }
+    crib
+}
+
+#[test]
+fn many_broken_files_are_one_line_outside_of_check() {
+    let crib = broken(150);
+    for command in [&["list"][..], &["call", "say_hello"]] {
+        let run = crib.run(command);
+        assert_eq!(run.code, Some(0), "{run:?}");
+        let lines: Vec<_> =
+            run.stderr.lines().filter(|line| line.starts_with("left out")).collect();
+        let [line] = lines.as_slice() else { panic!("{run:?}") };
+        assert!(line.contains("150 files with errors, the first at tools.d/b000.yaml:3:5"), "{line}");
+    }
+    let check = crib.run(&["check", "--limit", "0"]);
+    assert_eq!(check.stderr.matches("did you mean `description`?").count(), 150);
+}
+
+#[test]
+fn hints_that_repeat_are_shown_once_with_their_number() {
+    let crib = Crib::new(&[("a.yaml", GOOD)]);
+    for number in 0..30 {
+        let text = GOOD.replace("say_hello", &format!("say_{number}"));
+        fs::write(crib.path().join(format!("tools.d/b{number:02}.yaml")), text).unwrap();
+    }
+    let check = crib.run(&["check"]);
+    assert_eq!(check.code, Some(0), "{check:?}");
+    assert_eq!(check.stderr.matches("hint[untested]").count(), 1);
+    assert!(
+        check.stderr.contains("and 30 more problems like it, at tools.d/b00.yaml:3:11, "),
+        "{}",
+        check.stderr
+    );
+    assert!(!check.stderr.contains("not shown"), "{}", check.stderr);
+    assert!(check.stdout.contains("62 hints"), "{}", check.stdout);
+    let whole = crib.run(&["check", "--limit", "0"]);
+    assert_eq!(whole.stderr.matches("hint[untested]").count(), 31);
+    let json = crib.run(&["check", "--json"]).json();
+    assert_eq!(json["diagnostics"].as_array().map(Vec::len), Some(62));
+}
+
+#[test]
+fn strict_tests_want_a_test() {
+    let crib = Crib::new(&[("a.yaml", GOOD)]);
+    assert_eq!(crib.run(&["test"]).code, Some(0));
+    let strict = crib.run(&["test", "--strict"]);
+    assert_eq!(strict.code, Some(1));
+    assert!(strict.stderr.contains("--strict wants at least one"), "{}", strict.stderr);
+}
+
+#[test]
+fn a_state_folder_that_others_can_look_into_keeps_nobody_from_looking_at_tools() {
+    let crib = Crib::new(&[("a.yaml", GOOD)]);
+    crib.config("state: {dir: state}\n");
+    let state = crib.path().join("state");
+    fs::create_dir(&state).unwrap();
+    fs::set_permissions(&state, fs::Permissions::from_mode(0o755)).unwrap();
+    for command in [
+        &["list"][..],
+        &["why", "say_hello"],
+        &["show", "say_hello"],
+        &["search", "hello"],
+        &["export", "--format", "mcp"],
+        &["call", "say_hello", "--dry-run"],
+    ] {
+        let run = crib.run(command);
+        assert_eq!(run.code, Some(0), "{command:?} {run:?}");
+        assert!(run.stderr.contains("the state folder cannot be used"), "{command:?} {run:?}");
+    }
+    let doctor = crib.run(&["doctor"]);
+    assert!(doctor.stdout.contains("others may look into"), "{doctor:?}");
+}
+
+#[test]
+fn what_lies_beside_manifests_is_counted_and_named() {
+    let crib = Crib::new(&[
+        ("a.yaml", GOOD),
+        ("b.YAML", GOOD),
+        ("c.json", "{}"),
+        (".hidden", ""),
+        ("a.yaml~", GOOD),
+    ]);
+    fs::create_dir_all(crib.path().join("tools.d/sub")).unwrap();
+    fs::create_dir_all(crib.path().join("tools.d/available")).unwrap();
+    for command in [&["check"][..], &["list", "--all"]] {
+        let run = crib.run(command);
+        let said = "3 entries of tools.d left aside: b.YAML, c.json, sub/; manifests end in";
+        assert!(run.stderr.contains(said), "{run:?}");
+    }
+    let json = crib.run(&["check", "--json"]).json();
+    assert_eq!(json["left_aside"].as_array().map(Vec::len), Some(3));
+}

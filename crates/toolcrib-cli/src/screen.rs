@@ -85,8 +85,7 @@ pub(crate) fn broken_files(files: &DirectoryLoad) {
     let broken: Vec<(&FileLoad, usize)> =
         all.map(|file| (file, errors(file))).filter(|(_, errors)| *errors > 0).collect();
     let Some((file, errors)) = broken.first() else { return };
-    let first =
-        file.loaded.diagnostics.iter().find(|problem| problem.severity == Severity::Error);
+    let first = file.loaded.diagnostics.iter().find(|problem| problem.severity == Severity::Error);
     let Some(first) = first else { return };
     let place = match first.position(&file.text) {
         // Nothing of it could be read.
@@ -95,9 +94,9 @@ pub(crate) fn broken_files(files: &DirectoryLoad) {
     };
     let (path, message) = (file.path.display(), &first.message);
     note(match (broken.len(), errors - 1) {
-        (1, 0) => format!(
-            "{WARNING}left out{WARNING:#} {path}{place}: {message} (see `toolcrib check`)"
-        ),
+        (1, 0) => {
+            format!("{WARNING}left out{WARNING:#} {path}{place}: {message} (see `toolcrib check`)")
+        }
         (1, more) => format!(
             "{WARNING}left out{WARNING:#} {path}{place}: {message}, and {} (see `toolcrib check`)",
             count(more, "more error")

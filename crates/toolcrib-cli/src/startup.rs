@@ -246,7 +246,9 @@ pub(crate) fn without_state(options: &Options) -> anyhow::Result<Started> {
 /// Where there is a state directory, what is known of other MCP servers' tools is read from it. One that
 /// cannot be used keeps nobody from looking at what manifests declare.
 fn pins(builder: ToolcribBuilder, config: &Config) -> Result<ToolcribBuilder, SetupError> {
-    let Some(dir) = config.state.dir.as_ref().filter(|dir| dir.is_dir()) else { return Ok(builder) };
+    let Some(dir) = config.state.dir.as_ref().filter(|dir| dir.is_dir()) else {
+        return Ok(builder);
+    };
     match StateDir::open(dir).and_then(|state| state.pins()) {
         Ok(pins) => Ok(builder.pins(Arc::new(pins))),
         Err(error) => {

@@ -122,12 +122,18 @@ pub struct UpstreamReport {
     /// How many of these were refused, or changed since they were first seen.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disabled: Option<usize>,
+    /// How many of its tools are not taken because it lists too many, at least.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<usize>,
     /// Why it is down.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// What the server itself or the system said of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
+    /// The last lines that the server said, where they are several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub said: Vec<String>,
     /// How long after it went down it is tried again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_seconds: Option<f64>,

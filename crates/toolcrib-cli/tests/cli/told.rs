@@ -31,7 +31,10 @@ fn many_broken_files_are_one_line_outside_of_check() {
         let lines: Vec<_> =
             run.stderr.lines().filter(|line| line.starts_with("left out")).collect();
         let [line] = lines.as_slice() else { panic!("{run:?}") };
-        assert!(line.contains("150 files with errors, the first at tools.d/b000.yaml:3:5"), "{line}");
+        assert!(
+            line.contains("150 files with errors, the first at tools.d/b000.yaml:3:5"),
+            "{line}"
+        );
     }
     let check = crib.run(&["check", "--limit", "0"]);
     assert_eq!(check.stderr.matches("did you mean `description`?").count(), 150);

@@ -67,8 +67,7 @@ async fn a_request_for_another_host_is_refused_before_its_token_is_looked_at() {
 async fn probes_may_name_the_server_as_they_like() {
     let server = start(config()).await;
     for line in ["GET /health", "GET /ready", "GET http://pod-7.cluster.local/ready"] {
-        let probed =
-            Ask::new(server.address, line).with("host", "10.1.2.3:8414").send().await;
+        let probed = Ask::new(server.address, line).with("host", "10.1.2.3:8414").send().await;
         assert_eq!(probed.status, 200, "{line}");
     }
     let page = Ask::new(server.address, "GET /health")

@@ -14,8 +14,17 @@ const LINES_MAX: usize = 20;
 /// Words of lines that say what went wrong. What stands behind such a line is often advice, and the
 /// names of files with more of the same.
 const TELLING: [&str; 11] = [
-    "error", "fatal", "failed", "cannot", "can't", "could not", "denied", "refused", "not found",
-    "panicked", "unable to",
+    "error",
+    "fatal",
+    "failed",
+    "cannot",
+    "can't",
+    "could not",
+    "denied",
+    "refused",
+    "not found",
+    "panicked",
+    "unable to",
 ];
 
 /// Why a server cannot be used.
@@ -99,10 +108,7 @@ mod tests {
         let python = "Traceback (most recent call last):\n  File \"a.py\", line 3, in <module>\n    \
                       raise ValueError(x)\nModuleNotFoundError: No module named 'mcp'\n";
         let failure = Failure::new("it ended").detail(python, &Confidential::default());
-        assert_eq!(
-            failure.detail.as_deref(),
-            Some("ModuleNotFoundError: No module named 'mcp'")
-        );
+        assert_eq!(failure.detail.as_deref(), Some("ModuleNotFoundError: No module named 'mcp'"));
         let many: String = (0..50).map(|number| format!("line {number}\n")).collect();
         let failure = Failure::new("it ended").detail(&many, &Confidential::default());
         assert_eq!(failure.detail.as_deref(), Some("line 49"));

@@ -22,11 +22,13 @@ fn report(status: UpstreamStatus) -> UpstreamReport {
         state: Some(status.state.as_str().to_owned()),
         tools: Some(status.tools),
         disabled: Some(status.disabled),
+        left_out: (status.left_out > 0).then_some(status.left_out),
         ..UpstreamReport::default()
     };
-    if let UpstreamState::Down { reason, detail, retry } = status.state {
+    if let UpstreamState::Down { reason, detail, said, retry } = status.state {
         report.reason = Some(reason);
         report.detail = detail;
+        report.said = said;
         report.retry_seconds = retry.map(|retry| retry.as_secs_f64());
     }
     report

@@ -106,7 +106,9 @@ impl<'c> Report<'c> {
     fn left_aside(&self) -> Vec<String> {
         let of = |directory: &PathBuf| {
             let names = left_aside(directory).into_iter();
-            names.map(|name| directory.join(name).to_string_lossy().into_owned()).collect::<Vec<_>>()
+            names
+                .map(|name| directory.join(name).to_string_lossy().into_owned())
+                .collect::<Vec<_>>()
         };
         self.files.paths().iter().flat_map(of).collect()
     }

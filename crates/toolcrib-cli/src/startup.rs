@@ -56,7 +56,7 @@ pub(crate) fn serve(options: &Options) -> anyhow::Result<Started> {
     });
     let secrets = |sources: SecretSources| Secrets::read(sources.variables(taken));
     let mut loaded = loaded;
-    if let Some(warning) = settle_state(&mut loaded) {
+    for warning in settle_state(&mut loaded) {
         tracing::warn!("{warning}");
     }
     // Where there is no place for it, what a client is asked is kept as long as the server runs.
@@ -121,17 +121,26 @@ fn say_that_nothing_is_pinned(started: &Started) {
     }
 }
 
-/// Makes the default state folder. A program that cannot does without one: then this returns what to
-/// say about it. A folder that somebody named has to be usable.
-fn settle_state(loaded: &mut LoadedConfig) -> Option<String> {
+/// Makes the default state folder, for its owner alone. A program that cannot does without one. Returns
+/// what to say about it. A folder that somebody named has to be usable.
+fn settle_state(loaded: &mut LoadedConfig) -> Vec<String> {
     let state = &mut loaded.config_mut().state;
+    let mut said = Vec::new();
     if !state.is_default {
-        return None;
+        return said;
     }
     let why = match &state.dir {
         None => "there is no home folder to keep state in".to_owned(),
         Some(dir) => {
-            let error = StateDir::open(dir).and_then(|state| state.database()).err()?;
+            if let Ok(Some(mode)) = StateDir::make_private(dir) {
+                said.push(format!(
+                    "the default state folder {} had mode {mode:03o}, so others could look into it: it has \
+                     mode 700 now",
+                    dir.display()
+                ));
+            }
+            let opened = StateDir::open(dir).and_then(|state| state.database());
+            let Err(error) = opened else { return said };
             format!(
                 "the default state folder cannot be used ({error}), so `toolcrib status`, `approvals` and \
                  `reload` will not find the server"
@@ -139,10 +148,11 @@ fn settle_state(loaded: &mut LoadedConfig) -> Option<String> {
         }
     };
     state.dir = None;
-    Some(format!(
+    said.push(format!(
         "{why}: calls that wait, runs and long outputs are kept in memory until the program ends; name a \
          folder in `state.dir`, or say `none`"
-    ))
+    ));
+    said
 }
 
 /// Says in the log what this machine cannot enforce of the profiles of programs.
@@ -159,7 +169,7 @@ fn tell_shortfalls(config: &Config) {
 /// Builds the crib for one call, and names on standard error the files that are left out.
 pub(crate) fn call(options: &Options) -> anyhow::Result<Started> {
     let mut loaded = config(options)?;
-    if let Some(warning) = settle_state(&mut loaded) {
+    for warning in settle_state(&mut loaded) {
         screen::note(warning);
     }
     prepare(&loaded);

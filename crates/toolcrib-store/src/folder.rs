@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, mkdirat, openat, renameat, statat, unlinkat};
 use rustix::io::Errno;
 
+use crate::parents;
+
 /// How often a name is tried that others make and remove at the same time.
 const TRIES: usize = 16;
 
@@ -26,8 +28,9 @@ pub struct StateFolder {
 }
 
 impl StateFolder {
-    /// Opens a folder that is there. Fails if others than its owner can write to it, and if the path is a
-    /// link that neither this user nor the administrator has made.
+    /// Opens a folder that is there. Fails if others than its owner can write to it, if the path is a link
+    /// that neither this user nor the administrator has made, and if somebody else than the administrator,
+    /// this user and the folder's owner may rename in a folder above it.
     pub fn open(path: &Path) -> io::Result<Self> {
         let named = fs::symlink_metadata(path)?;
         let own = rustix::process::geteuid().as_raw();
@@ -36,7 +39,23 @@ impl StateFolder {
         }
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder = File::from(rustix::fs::open(path, flags, Mode::empty())?);
-        Self::checked(folder, path.to_owned())
+        let opened = Self::checked(folder, path.to_owned())?;
+        parents::check(path, opened.owner.0)?;
+        Ok(opened)
+    }
+
+    /// Takes the rights of others on a folder away, if this user owns it and they have any. Says which
+    /// mode it had.
+    pub fn make_private(path: &Path) -> io::Result<Option<u32>> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let folder = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+        let found = folder.metadata()?;
+        let own = rustix::process::geteuid().as_raw();
+        if found.uid() != own || found.mode() & 0o077 == 0 {
+            return Ok(None);
+        }
+        rustix::fs::fchmod(&folder, Mode::RWXU)?;
+        Ok(Some(found.mode() & 0o7777))
     }
 
     fn checked(descriptor: File, path: PathBuf) -> io::Result<Self> {

@@ -15,6 +15,7 @@ mod folder;
 mod glance;
 mod history;
 mod owner;
+mod parents;
 #[cfg(feature = "mcp")]
 mod pins;
 mod place;

@@ -125,7 +125,7 @@ impl LockKeeper {
             let lock = lock.as_deref();
             let finding = apply_lock_to(*kind, name, source, Some(digest), lock, self.mode)?;
             log(&finding);
-            Some(Said { text: finding.verdict.to_string(), blocked: finding.blocked })
+            Some(Said { text: finding.reason(), blocked: finding.blocked })
         };
         declared.iter().map(judge).collect()
     }

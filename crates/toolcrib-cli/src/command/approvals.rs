@@ -15,7 +15,7 @@ use crate::options::{JsonOutput, Options};
 use crate::screen::{self, FAINT, STRONG};
 use crate::{Exit, runtime};
 
-/// The status of an id of which a server knows no call.
+/// The status of a call that was decided on, and of an id of which a server knows no call.
 const NOT_FOUND: u16 = 404;
 /// The status of a call that the server cannot decide on as things are: perhaps another one can.
 const CONFLICT: u16 = 409;
@@ -213,11 +213,16 @@ fn seen(value: &Value) -> String {
 }
 
 fn show(servers: &[RunningServer], own: &ShowOptions) -> anyhow::Result<Exit> {
-    let Some(id) = whole_id(servers, &own.id)? else { return Ok(Exit::Failure) };
+    let id = match whole_id(servers, &own.id)? {
+        Ok(id) => id,
+        Err(unmet) => return unmet.told(own.output),
+    };
     let path = format!("/v1/approvals/{}", path_segment(&id));
-    let found =
-        first(servers, &id, &async |server: &RunningServer| server.client.get(&path).await)?;
-    let Some((server, call)) = found else { return Ok(Exit::Failure) };
+    let ask = async |server: &RunningServer| server.client.get(&path).await;
+    let (server, call) = match first(servers, &id, &ask)? {
+        Ok(found) => found,
+        Err(unmet) => return unmet.told(own.output),
+    };
     let call = of_server(server, call);
     if own.output.json {
         screen::json(&call)?;
@@ -235,16 +240,22 @@ fn decide(
 ) -> anyhow::Result<Exit> {
     if given.len() < DECIDED_DIGITS {
         // A client that makes calls until one has a short beginning would have that one approved.
-        screen::note(format!(
+        let message = format!(
             "`{}` is too short to decide on a call: give at least {DECIDED_DIGITS} characters of the id",
             fully_visible(given)
-        ));
-        return Ok(Exit::Failure);
+        );
+        return Unmet { kind: "too_short".to_owned(), message }.told(output);
     }
-    let Some(id) = whole_id(servers, given)? else { return Ok(Exit::Failure) };
+    let id = match whole_id(servers, given)? {
+        Ok(id) => id,
+        Err(unmet) => return unmet.told(output),
+    };
     let path = format!("/v1/approvals/{}", path_segment(&id));
     let post = async |server: &RunningServer| server.client.post(&path, Some(decision)).await;
-    let Some((server, answer)) = first(servers, &id, &post)? else { return Ok(Exit::Failure) };
+    let (server, answer) = match first(servers, &id, &post)? {
+        Ok(answered) => answered,
+        Err(unmet) => return unmet.told(output),
+    };
     let approves = decision["decision"] == "approve";
     // A denied call is refused, as it should be.
     let is_bad = |outcome: &Value| matches!(text(&outcome["status"]), "failed" | "refused");
@@ -272,12 +283,32 @@ fn approved(outcome: &Value) -> String {
     }
 }
 
+/// Why nothing could be done with a call.
+struct Unmet {
+    /// The stable word for it.
+    kind: String,
+    message: String,
+}
+
+impl Unmet {
+    /// Says it, as JSON too where that was asked for.
+    fn told(self, output: JsonOutput) -> anyhow::Result<Exit> {
+        let Self { kind, message } = self;
+        if output.json {
+            screen::json(&json!({"error": {"kind": kind, "message": message}}))?;
+        } else {
+            screen::note(message);
+        }
+        Ok(Exit::Failure)
+    }
+}
+
 /// The whole id of a waiting call of which a unique beginning was given. A text that no id begins
 /// with is said not to be known; one that several begin with, with these.
-fn whole_id(servers: &[RunningServer], given: &str) -> anyhow::Result<Option<String>> {
+fn whole_id(servers: &[RunningServer], given: &str) -> anyhow::Result<Result<String, Unmet>> {
     // A call that was decided just now waits no more: the server answers for it.
     if given.len() >= ID_DIGITS {
-        return Ok(Some(given.to_owned()));
+        return Ok(Ok(given.to_owned()));
     }
     let (waiting, problems) = waiting(servers)?;
     for problem in problems {
@@ -287,30 +318,29 @@ fn whole_id(servers: &[RunningServer], given: &str) -> anyhow::Result<Option<Str
         waiting.iter().filter(|call| !given.is_empty() && text(&call["id"]).starts_with(given));
     let fits: Vec<_> = fits.collect();
     match fits.as_slice() {
-        [] => {
-            unknown(given);
-            Ok(None)
-        }
-        [call] => Ok(Some(text(&call["id"]).to_owned())),
+        [] => Ok(Err(unknown(given))),
+        [call] => Ok(Ok(text(&call["id"]).to_owned())),
         several => {
             let ids = several
                 .iter()
                 .map(|call| format!("\n  {}  {}", seen(&call["id"]), seen(&call["tool"])));
-            screen::note(format!(
+            let message = format!(
                 "{} calls wait whose id begins with {given}; give more of the id:{}",
                 several.len(),
                 ids.collect::<String>()
-            ));
-            Ok(None)
+            );
+            Ok(Err(Unmet { kind: "ambiguous".to_owned(), message }))
         }
     }
 }
 
-fn unknown(id: &str) {
-    screen::note(format!(
-        "no call waits under the id {id}: it was decided, has expired or never waited; `toolcrib \
-         approvals` lists those that wait"
-    ));
+fn unknown(id: &str) -> Unmet {
+    let message = format!(
+        "no call waits under the id {}: it was decided, has expired or never waited; `toolcrib \
+         approvals` lists those that wait",
+        fully_visible(id)
+    );
+    Unmet { kind: "not_found".to_owned(), message }
 }
 
 /// The answer of the first server that knows the call and can do what is asked. Where none does, or one
@@ -319,27 +349,24 @@ fn first<'s>(
     servers: &'s [RunningServer],
     id: &str,
     ask: &impl AsyncFn(&RunningServer) -> Result<Value, OwnerError>,
-) -> anyhow::Result<Option<(&'s RunningServer, Value)>> {
+) -> anyhow::Result<Result<(&'s RunningServer, Value), Unmet>> {
     let mut refusal = None;
+    let refused = |server: &RunningServer, error: &OwnerError| Unmet {
+        kind: error.kind().unwrap_or("unreachable").to_owned(),
+        message: format!("server {}: {error}", server.pid),
+    };
     for server in servers {
         match runtime::block_on(ask(server))? {
-            Ok(answer) => return Ok(Some((server, answer))),
-            Err(error) if error.status() == Some(NOT_FOUND) => {}
+            Ok(answer) => return Ok(Ok((server, answer))),
+            Err(error) if error.kind() == Some("not_found") => {}
             // A call that waits in another server is that one's to decide on.
-            Err(error) if error.status() == Some(CONFLICT) => {
-                refusal.get_or_insert((server.pid, error));
+            Err(error) if [Some(NOT_FOUND), Some(CONFLICT)].contains(&error.status()) => {
+                refusal.get_or_insert(refused(server, &error));
             }
-            Err(error) => {
-                screen::note(format!("server {}: {error}", server.pid));
-                return Ok(None);
-            }
+            Err(error) => return Ok(Err(refused(server, &error))),
         }
     }
-    match refusal {
-        Some((pid, error)) => screen::note(format!("server {pid}: {error}")),
-        None => unknown(id),
-    }
-    Ok(None)
+    Ok(Err(refusal.unwrap_or_else(|| unknown(id))))
 }
 
 /// One call with all that a person needs to decide.

@@ -4,7 +4,7 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 use toolcrib::config::Config;
@@ -147,7 +147,7 @@ fn first_directory(options: &Options) -> anyhow::Result<PathBuf> {
 /// Makes the directory of a file, if need be.
 fn make_directory(path: &Path) -> anyhow::Result<()> {
     match path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        Some(dir) => fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display())),
+        Some(dir) => fs::create_dir_all(dir).map_err(|error| unwritable("making", dir, &error)),
         None => Ok(()),
     }
 }
@@ -197,9 +197,23 @@ fn write_file(path: &Path, text: &str, executable: bool) -> anyhow::Result<()> {
             let way = if executable { "choose another name" } else { "name another with --file" };
             bail!("{shown} is there already, and is left as it is: {way}")
         }
-        Err(error) => return Err(error).with_context(|| format!("making {shown}")),
+        Err(error) => return Err(unwritable("making", path, &error)),
     };
-    file.write_all(text.as_bytes()).with_context(|| format!("writing {shown}"))
+    file.write_all(text.as_bytes()).map_err(|error| unwritable("writing", path, &error))
+}
+
+/// Why a file or folder could not be made, with what to do where the place is the trouble.
+fn unwritable(doing: &str, path: &Path, error: &io::Error) -> anyhow::Error {
+    let advice = match error.kind() {
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            ": name a file that you may write with `--file PATH`, or run this as the user who owns the folder"
+        }
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            ": the disk is full; make room, or name another place with `--file PATH`"
+        }
+        _ => "",
+    };
+    anyhow!("{doing} {}: {error}{advice}", path.display())
 }
 
 /// A path as it is typed into a shell.

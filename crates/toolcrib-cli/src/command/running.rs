@@ -25,6 +25,8 @@ pub(super) const WHICH: &str = "Servers are found by the config: each has a priv
 
 /// Unavailable tools that `status` names.
 const UNAVAILABLE_SHOWN: usize = 5;
+/// What the reason of a tool names that needs the operator's word.
+const TRUST: &str = "`toolcrib trust";
 
 const RELOADED: &str = "Takes effect: `policy`, `toolsets`, `manifests.trusted`, and of `server` the tokens, `toolset`, \
      `rate` and `concurrent`; a revoked token's requests and sessions end. Other settings need a \
@@ -70,12 +72,27 @@ pub(crate) struct ResetOptions {
 }
 
 pub(super) fn status(options: &Options, own: &StatusOptions) -> anyhow::Result<Exit> {
-    each(
-        options,
-        own.output,
-        &async |server: &OwnerClient| server.get("/v1/status").await,
-        status_page,
-    )
+    // A server goes on with what it has loaded. What a file on disk needs by now is seen only here.
+    let untrusted = startup::quietly(options).map(|now| untrusted(&now)).unwrap_or_default();
+    let status = async |server: &OwnerClient| {
+        let mut answer = server.get("/v1/status").await?;
+        let known: Vec<_> =
+            list(&answer, "unavailable_tools").iter().map(|tool| tool["name"].clone()).collect();
+        let changed = untrusted.iter().filter(|tool| !known.contains(&tool["name"]));
+        answer["changed_tools"] = changed.cloned().collect();
+        Ok(answer)
+    };
+    each(options, own.output, &status, status_page)
+}
+
+/// The tools that, as their files are now, need the operator's word.
+fn untrusted(now: &Started) -> Vec<Value> {
+    let snapshot = now.crib.executor().registry().snapshot();
+    let reasons = snapshot.entries().filter_map(|tool| {
+        let reason = tool.unavailable_reason().filter(|reason| reason.contains(TRUST))?;
+        Some(json!({"name": tool.name(), "reason": reason}))
+    });
+    reasons.collect()
 }
 
 pub(super) fn reload(options: &Options, own: &ReloadOptions) -> anyhow::Result<Exit> {
@@ -219,6 +236,18 @@ fn status_page(answer: &Value) -> String {
     }
     if let Some(more @ 1..) = unavailable.len().checked_sub(UNAVAILABLE_SHOWN) {
         let _ = writeln!(page, "  {more} more unavailable: see `toolcrib list --all`");
+    }
+    let changed = list(answer, "changed_tools");
+    for tool in changed.iter().take(UNAVAILABLE_SHOWN) {
+        let (name, reason) = (text(&tool["name"]), fully_visible(text(&tool["reason"])));
+        let _ = writeln!(
+            page,
+            "  {WARNING}changed{WARNING:#} {name}: its files have changed since the server loaded them; the \
+             tool {reason}"
+        );
+    }
+    if let Some(more @ 1..) = changed.len().checked_sub(UNAVAILABLE_SHOWN) {
+        let _ = writeln!(page, "  {more} more changed: see `toolcrib list --all`");
     }
     for name in list(answer, "reserved") {
         let _ = writeln!(page, "  {WARNING}reserved{WARNING:#} {}", text(name));

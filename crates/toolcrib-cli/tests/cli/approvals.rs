@@ -24,7 +24,7 @@ fn serve() -> (Crib, Http) {
     let said: Value = serde_json::from_slice(&output.expect("it runs").stdout).expect("JSON");
     let hash = said["hash"].as_str().expect("a hash");
     crib.config(&format!(
-        "state: {{dir: state}}\nserver: {{tokens: {{ada: {{hash: \"{hash}\"}}}}}}\n"
+        "state: {{dir: state}}\naudit: {{file: audit.jsonl}}\nserver: {{tokens: {{ada: {{hash: \"{hash}\"}}}}}}\n"
     ));
     let http = Http::start(&crib, ADA);
     (crib, http)
@@ -121,6 +121,27 @@ fn what_cannot_be_decided_is_told_with_what_to_do() {
 }
 
 #[test]
+fn what_cannot_be_shown_or_decided_is_json_where_that_was_asked_for() {
+    let (crib, http) = serve();
+    let unknown = crib.run(&["approvals", "show", &"0".repeat(32), "--json"]);
+    assert_eq!(unknown.code, Some(1), "{unknown:?}");
+    assert_eq!(unknown.json()["error"]["kind"], "not_found");
+    let short = crib.run(&["approvals", "approve", "0", "--json"]);
+    assert_eq!(short.json()["error"]["kind"], "too_short");
+    wait(&http, "a.txt");
+    let id = waiting(&crib).remove(0);
+    assert_eq!(crib.run(&["approvals", "deny", &id]).code, Some(0));
+    for command in ["show", "approve"] {
+        let late = crib.run(&["approvals", command, &id, "--json"]);
+        assert_eq!(late.code, Some(1), "{late:?}");
+        let error = &late.json()["error"];
+        assert_eq!(error["kind"], "already_resolved", "{late:?}");
+        let said = error["message"].as_str().expect("a text");
+        assert!(said.contains("was denied by owner"), "{said}");
+    }
+}
+
+#[test]
 fn an_approved_call_that_is_refused_after_all_is_told_with_its_reason_and_exit_code_1() {
     let (crib, http) = serve();
     let run = wait(&http, "a.txt");
@@ -136,6 +157,11 @@ fn an_approved_call_that_is_refused_after_all_is_told_with_its_reason_and_exit_c
     assert!(approved.stdout.contains(", but the call was refused: "), "{approved:?}");
     assert!(approved.stdout.contains("(denied)"), "{approved:?}");
     assert!(!ended(&http, &run).contains("removed a.txt"));
+    let audit = std::fs::read_to_string(crib.path().join("audit.jsonl")).expect("an audit log");
+    let record: Value = serde_json::from_str(audit.lines().last().expect("a line")).expect("JSON");
+    assert_eq!(record["outcome"], "denied", "{record}");
+    assert_eq!(record["decision"]["by"], "owner", "who approved it is known: {record}");
+    assert!(record["decision"]["shown"].is_string(), "{record}");
 }
 
 #[test]

@@ -99,7 +99,7 @@ fn an_enforced_lock_blocks_what_has_changed_until_it_is_accepted() {
     assert!(!list.stdout.contains("say_hello"), "{list:?}");
     assert_snapshot!(list.stderr, @"1 blocked: see `toolcrib list --all`");
     let all = crib.run(&["list", "--all"]).stdout;
-    assert_snapshot!(all.lines().last().unwrap_or_default(), @"blocked say_hello: it has changed since toolcrib.lock accepted it (manifest tools.d/hello.yaml:4:11)");
+    assert_snapshot!(all.lines().last().unwrap_or_default(), @"blocked say_hello: it has changed since toolcrib.lock accepted it; the operator sees what differs with `toolcrib lock --diff` and accepts it with `toolcrib lock` (manifest tools.d/hello.yaml:4:11)");
     let shown = crib.run(&["show", "say_hello"]).stdout;
     let (shown, digest) = shown.split_once("digest ").expect("a digest");
     assert!(digest.starts_with("blake3:"), "{digest}");
@@ -107,7 +107,7 @@ fn an_enforced_lock_blocks_what_has_changed_until_it_is_accepted() {
     say_hello
     Say hello to and report on somebody. Read-only.
 
-    blocked: it has changed since toolcrib.lock accepted it
+    blocked: it has changed since toolcrib.lock accepted it; the operator sees what differs with `toolcrib lock --diff` and accepts it with `toolcrib lock`
 
     Arguments
       name (string, required)

@@ -98,20 +98,22 @@ fn what_was_not_accepted_of_a_file_is_neither_started_nor_offered() {
     let list = crib.run(&["list", "--all", "--connect"]);
     let said: Vec<_> = list.stdout.lines().filter(|line| line.starts_with("blocked")).collect();
     assert_snapshot!(said.join("\n"), @"
-    blocked prompt review: it has changed since toolcrib.lock accepted it (manifest tools.d/guide.yaml:4:11)
-    blocked resource notes://today: it has changed since toolcrib.lock accepted it (manifest tools.d/guide.yaml:8:11)
-    blocked upstream notes: it has changed since toolcrib.lock accepted it (manifest tools.d/servers.yaml:3:11)
+    blocked prompt review: it has changed since toolcrib.lock accepted it; the operator sees what differs with `toolcrib lock --diff` and accepts it with `toolcrib lock` (manifest tools.d/guide.yaml:4:11)
+    blocked resource notes://today: it has changed since toolcrib.lock accepted it; the operator sees what differs with `toolcrib lock --diff` and accepts it with `toolcrib lock` (manifest tools.d/guide.yaml:8:11)
+    blocked upstream notes: it has changed since toolcrib.lock accepted it; the operator sees what differs with `toolcrib lock --diff` and accepts it with `toolcrib lock` (manifest tools.d/servers.yaml:3:11)
     ");
     assert!(!list.stdout.contains("PROMPT"), "{list:?}");
     assert!(list.stderr.contains("down upstream notes: it has changed since"), "{list:?}");
     assert!(!crib.data().join("script.json.log").exists(), "it was not started");
     assert_snapshot!(crib.run(&["why", "review", "--connect"]).stdout, @"
     review
-      prompt        declared by manifest tools.d/guide.yaml:4:11; blocked: it has changed since toolcrib.lock accepted it
+      prompt        declared by manifest tools.d/guide.yaml:4:11; blocked: it has changed since toolcrib.lock accepted it; the operator sees what differs with `toolcrib lock --diff` and accepts it with `toolcrib lock`
     ");
     let why = crib.run(&["why", "notes://today", "--json"]).json();
     assert_eq!(why["besides"][0]["kind"], "resource");
-    assert_eq!(why["besides"][0]["blocked"], "it has changed since toolcrib.lock accepted it");
+    let blocked = why["besides"][0]["blocked"].as_str().expect("a reason");
+    assert!(blocked.starts_with("it has changed since toolcrib.lock accepted it"), "{blocked}");
+    assert!(blocked.contains("`toolcrib lock --diff`"), "{blocked}");
     assert_snapshot!(own(&crib.run(&["lock"]).stdout), @"
     changed    upstream notes of manifest:tools.d/servers.yaml: command
     changed    prompt review of manifest:tools.d/guide.yaml: messages

@@ -116,3 +116,13 @@ fn a_wrong_name_a_wrong_file_and_a_taken_name_are_told() {
     let json = crib.run(&["new", "calculator", "--json"]).json();
     assert!(json["taken_by"].as_str().is_some_and(|owner| owner.contains("calculator")), "{json}");
 }
+
+#[test]
+fn a_folder_that_may_not_be_written_is_told_with_what_to_do() {
+    let crib = Crib::new(&[]);
+    // Nobody can make files there, not even the administrator.
+    let run = crib.run(&["new", "mine", "--file", "/sys/toolcrib/mine.yaml"]);
+    assert_eq!(run.code, Some(2), "{run:?}");
+    assert!(run.stderr.contains("making /sys/toolcrib"), "{run:?}");
+    assert!(run.stderr.contains("`--file PATH`"), "{run:?}");
+}

@@ -87,6 +87,57 @@ fn a_default_state_folder_that_cannot_be_used_is_done_without_and_said() {
 }
 
 #[test]
+fn a_default_state_folder_that_others_may_look_into_is_made_private_and_that_is_said() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let crib = Crib::new(&[("story.yaml", STORY)]);
+    let folder = crib.home().join("service");
+    std::fs::create_dir(&folder).expect("it is ours");
+    let set = |mode| {
+        let mode = std::fs::Permissions::from_mode(mode);
+        std::fs::set_permissions(&folder, mode).expect("it is ours");
+    };
+    let mode = || folder.metadata().expect("it is there").permissions().mode() & 0o777;
+    let call = || {
+        let mut command = crib.command(&["call", "story"]);
+        command.env("STATE_DIRECTORY", &folder);
+        run(&mut command)
+    };
+    // As systemd makes it.
+    set(0o755);
+    let called = call();
+    assert_eq!((called.code, mode()), (Some(0), 0o700), "{called:?}");
+    assert!(called.stderr.contains("had mode 755"), "{called:?}");
+    assert!(folder.join("toolcrib.db").exists());
+    // A folder of something else is left as it is.
+    std::fs::remove_dir_all(&folder).expect("it is ours");
+    std::fs::create_dir(&folder).expect("it is ours");
+    std::fs::write(folder.join("letter.txt"), "").expect("it is ours");
+    set(0o755);
+    let called = call();
+    assert_eq!((called.code, mode()), (Some(0), 0o755), "{called:?}");
+    assert!(called.stderr.contains("the default state folder cannot be used"), "{called:?}");
+}
+
+#[test]
+fn a_state_folder_that_another_user_could_replace_is_refused_with_what_to_do() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let crib = Crib::new(&[("story.yaml", STORY)]);
+    let shared = crib.path().join("shared");
+    std::fs::create_dir(&shared).expect("it is ours");
+    let mode = std::fs::Permissions::from_mode(0o777);
+    std::fs::set_permissions(&shared, mode).expect("it is ours");
+    crib.config("state: {dir: shared/state}\n");
+    let run = crib.run(&["call", "story"]);
+    assert_eq!(run.code, Some(2), "{run:?}");
+    assert!(run.stderr.contains("could put another folder in its place"), "{run:?}");
+    assert!(run.stderr.contains("chmod go-w"), "{run:?}");
+    let doctor = crib.run(&["doctor", "--json"]).json();
+    let findings = doctor["findings"].as_array().expect("a list").iter();
+    let state: Vec<_> = findings.filter(|one| one["about"] == "state").collect();
+    assert_eq!(state[0]["verdict"], "failure", "{state:?}");
+}
+
+#[test]
 fn state_directory_of_a_service_is_the_default() {
     let crib = Crib::new(&[("story.yaml", STORY)]);
     let folder = crib.home().join("service");

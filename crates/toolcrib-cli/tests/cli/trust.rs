@@ -199,6 +199,12 @@ fn trust_covers_the_bytes_of_scripts() {
     let answer = server.receive();
     assert!(!answer.to_string().contains("second\\n"), "{answer}");
     assert!(!is_called(&crib, "restart"));
+    let status = crib.run(&["status"]);
+    let said = "restart: its files have changed since the server loaded them";
+    assert!(status.stdout.contains(said), "{status:?}");
+    assert!(status.stdout.contains("`toolcrib trust tools.d/services.yaml:restart`"), "{status:?}");
+    let status = crib.run(&["status", "--json"]).json();
+    assert_eq!(status["servers"][0]["changed_tools"][0]["name"], "restart", "{status}");
 }
 
 #[test]

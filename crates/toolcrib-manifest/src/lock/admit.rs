@@ -25,8 +25,7 @@ pub enum Verdict {
     },
 }
 
-/// One clause, for listings and for the answer to a call. It does not say how to accept the tool: a
-/// model reads it, too.
+/// One clause. [`Finding::reason`] adds what the operator can do.
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -53,6 +52,24 @@ pub struct Finding {
     pub verdict: Verdict,
     /// Whether it is blocked for that.
     pub blocked: bool,
+}
+
+impl Finding {
+    /// What the lock says and, of what is blocked, what the operator does about it: for listings and for
+    /// the answer to a call.
+    pub fn reason(&self) -> String {
+        let verdict = &self.verdict;
+        if !self.blocked {
+            return verdict.to_string();
+        }
+        // What another server offers is known only while that server is asked.
+        let is_offered = self.kind == Kind::Tool && self.source.layer == Layer::Upstream;
+        let connect = if is_offered { " --connect" } else { "" };
+        format!(
+            "{verdict}; the operator sees what differs with `toolcrib lock --diff{connect}` and accepts it \
+             with `toolcrib lock{connect}`"
+        )
+    }
 }
 
 /// Holds entries against the lock, before they enter a registry, and returns them with everything
@@ -88,7 +105,7 @@ pub fn apply_lock(
         let digest = entry.digest.as_deref();
         let found = apply_lock_to(Kind::Tool, entry.name(), &entry.source, digest, lock, mode);
         let Some(finding) = found else { return entry };
-        let (text, blocked) = (finding.verdict.to_string(), finding.blocked);
+        let (text, blocked) = (finding.reason(), finding.blocked);
         findings.push(finding);
         if blocked { entry.blocked(text) } else { entry.with_remark(text) }
     });

@@ -104,3 +104,44 @@ fn a_state_folder_that_another_user_links_elsewhere_is_refused() {
         assert!(error.contains("another user"), "{error}");
     }
 }
+
+#[test]
+fn a_state_folder_that_somebody_else_could_replace_is_refused_with_what_to_do() {
+    let home = tempfile::tempdir().expect("there is room");
+    let parent = home.path().join("parent");
+    fs::create_dir(&parent).expect("it is ours");
+    let state = state(&parent);
+    let set = |mode| {
+        fs::set_permissions(&parent, fs::Permissions::from_mode(mode)).expect("it is ours");
+    };
+    for (mode, who) in [(0o777, Some("every user")), (0o1777, None), (0o755, None)] {
+        set(mode);
+        match (StateFolder::open(&state), who) {
+            (Ok(_), None) => {}
+            (Err(error), Some(who)) => {
+                let said = error.to_string();
+                let steps = format!("chmod go-w {}", parent.display());
+                assert!(said.contains(who) && said.contains(&steps), "{mode:o}: {said}");
+            }
+            (opened, _) => panic!("{mode:o}: {opened:?}"),
+        }
+    }
+    let other = OWNER + 1;
+    if chown(&parent, Some(other), Some(other)).is_err() {
+        // Only the administrator can give folders away.
+        return;
+    }
+    let error = StateFolder::open(&state).expect_err("its owner could replace it").to_string();
+    assert!(error.contains(&format!("number {other}")) && error.contains("state.dir"), "{error}");
+    let error = Database::open(&state).expect_err("nothing is made in it").to_string();
+    assert!(error.contains("belongs to another user"), "{error}");
+    // A link on the way counts as much as the folders do.
+    let (link, real) = (parent.join("link"), self::state(home.path()));
+    symlink(&real, &link).expect("it is ours");
+    chown(&real, Some(0), Some(0)).expect("it was ours");
+    StateFolder::open(&real).expect("nobody else can replace it");
+    StateFolder::open(&link).expect_err("another user can replace the link");
+    // The user of the server may own what is above, too.
+    chown(&parent, Some(OWNER), Some(OWNER)).expect("it was ours");
+    StateFolder::open(&state).expect("it is the owner's own");
+}

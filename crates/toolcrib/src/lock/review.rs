@@ -28,7 +28,7 @@ impl Review for LockKeeper {
                 return if has_it { Reviewed::Accepted } else { Reviewed::Unknown(None) };
             };
             log(&finding);
-            let reason = finding.verdict.to_string();
+            let reason = finding.reason();
             match finding.verdict {
                 _ if finding.blocked => Reviewed::Refused(reason),
                 Verdict::Moved { .. } => Reviewed::Accepted,

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,7 +12,7 @@ use toolcrib_http::AnswerLimits;
 use toolcrib_store::Answers;
 #[cfg(feature = "mcp")]
 use toolcrib_store::DatabasePins;
-use toolcrib_store::{Database, Runs, Spills, Suspensions};
+use toolcrib_store::{Database, Runs, Spills, StateFolder, Suspensions};
 
 use super::private_dir::private_dir;
 
@@ -98,6 +99,27 @@ impl StateDir {
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, message));
         }
         Ok(Self { dir, database: Arc::default() })
+    }
+
+    /// Takes the rights of others on a directory away that [`open`](Self::open) would refuse for them, if it
+    /// is this user's and is empty or has been used for state. Says which mode it had. For a directory that
+    /// nobody has named: whoever names one is told instead.
+    pub fn make_private(dir: &Path) -> io::Result<Option<u32>> {
+        if Self::is_mendable(dir) { StateFolder::make_private(dir) } else { Ok(None) }
+    }
+
+    /// Whether [`make_private`](Self::make_private) would change a directory that others may look into.
+    pub fn is_mendable(dir: &Path) -> bool {
+        let own = rustix::process::geteuid().as_raw();
+        let is_own =
+            std::fs::symlink_metadata(dir).is_ok_and(|found| found.is_dir() && found.uid() == own);
+        is_own && matches!(foreign(dir), Ok(None))
+    }
+
+    /// Fails, with what to do, if somebody else could put another directory in the place of this one, which
+    /// is there. Its database is not opened then.
+    pub fn check_place(dir: &Path) -> io::Result<()> {
+        StateFolder::open(dir).map(drop)
     }
 
     /// Where it is.

@@ -10,7 +10,7 @@ use toolcrib::control::{ControlPlace, running_servers};
 use toolcrib::core::policy::PolicyMode;
 use toolcrib::manifest::layers::Origin;
 use toolcrib::runners::Secrets;
-use toolcrib::stores::foreign_entry;
+use toolcrib::stores::{StateDir, foreign_entry};
 
 use super::findings::{Findings, Verdict};
 
@@ -112,33 +112,40 @@ fn state(state: &State, findings: &mut Findings) {
                 "set another state.dir",
             );
         }
-        Ok(found) if found.permissions().mode() & 0o077 != 0 => findings.trouble(
-            trouble,
-            "state",
-            format!(
-                "others may look into {shown} (mode {:03o}), so {}",
-                found.permissions().mode() & 0o777,
-                if state.is_default {
+        Ok(found) if found.permissions().mode() & 0o077 != 0 => {
+            let mode = found.permissions().mode() & 0o777;
+            if state.is_default && StateDir::is_mendable(dir) {
+                findings.note(
+                    "state",
+                    format!("{shown} has mode {mode:03o}; the next server that starts sets 700"),
+                );
+            } else {
+                let then = if state.is_default {
                     "a server keeps state in memory, and commands do not find it"
                 } else {
                     "nothing that keeps state starts"
-                }
-            ),
-            "use a directory of its own, or run chmod 700 on it",
-        ),
+                };
+                findings.trouble(
+                    trouble,
+                    "state",
+                    format!("others may look into {shown} (mode {mode:03o}), so {then}"),
+                    "use a directory of its own, or run chmod 700 on it",
+                );
+            }
+        }
         Ok(_) if matches!(foreign_entry(dir), Ok(Some(_))) => findings.trouble(
             trouble,
             "state",
             format!("{shown} holds files, and none of them is state of toolcrib"),
             "name an empty folder in state.dir, or one that does not exist yet",
         ),
-        Ok(_) => match writable(dir) {
+        Ok(_) => match StateDir::check_place(dir).and_then(|()| writable(dir)) {
             Ok(()) => findings.good("state", format!("{shown} is private and can be written to")),
             Err(error) => findings.trouble(
                 trouble,
                 "state",
-                format!("{shown} cannot be written to: {error}"),
-                "give it to the user of the server",
+                format!("{shown} cannot be used: {error}"),
+                "give it to the user of the server, or set another state.dir",
             ),
         },
         Err(error) if error.kind() == io::ErrorKind::NotFound => {

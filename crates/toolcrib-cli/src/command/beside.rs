@@ -1,5 +1,6 @@
 //! What goes on beside serving: manifests are followed, and the owner can operate the server.
 
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinHandle;
 use toolcrib::Toolcrib;
 use toolcrib::control::{Announcement, OwnerSocket};
@@ -33,7 +34,14 @@ impl Beside {
         {
             manifests.watch()?;
         }
-        beside.tasks.push(tokio::spawn(reload_on_hangup(started.crib.clone())));
+        // Here and not in the task: until there is a handler, SIGHUP ends the process.
+        match signal(SignalKind::hangup()) {
+            Ok(hangup) => {
+                let reloading = reload_on_hangup(started.crib.clone(), hangup);
+                beside.tasks.push(tokio::spawn(reloading));
+            }
+            Err(error) => tracing::warn!("SIGHUP will end this server: {error}"),
+        }
         Ok(beside)
     }
 
@@ -84,11 +92,7 @@ pub(super) async fn owner_socket(started: &Started) -> Option<(OwnerSocket, Anno
 }
 
 /// Reads the config and the manifests again whenever the process gets SIGHUP.
-async fn reload_on_hangup(crib: Toolcrib) {
-    use tokio::signal::unix::{SignalKind, signal};
-
-    // Without a handler SIGHUP ends the process by itself.
-    let Ok(mut hangup) = signal(SignalKind::hangup()) else { return };
+async fn reload_on_hangup(crib: Toolcrib, mut hangup: Signal) {
     while hangup.recv().await.is_some() {
         tracing::info!("asked to read the config and the manifests again");
         let crib = crib.clone();

@@ -36,6 +36,56 @@ macro_rules! dimension {
     };
 }
 
+/// Declares a row of a covering array: a value for each of some [dimensions](crate::dimension).
+///
+/// ```
+/// use toolcrib_testkit::{combination, dimension};
+///
+/// dimension! { /** How a body ends. */ Ending { Succeeds = "succeeds", Fails = "fails" } }
+/// dimension! { /** How a call comes in. */ Door { Direct = "direct", Batch = "batch" } }
+/// combination! { /** A call. */ Row { door: Door, ending: Ending } }
+///
+/// let row = Row::of(&[1, 0]);
+/// assert_eq!((row.door, row.ending), (Door::Batch, Ending::Succeeds));
+/// assert_eq!((Row::SIZES, Row::FIELDS), (&[2, 2][..], &["door", "ending"][..]));
+/// assert_eq!(row.names().collect::<Vec<_>>(), ["batch", "succeeds"]);
+/// assert_eq!(row.special_names().collect::<Vec<_>>(), ["batch"]);
+/// ```
+#[macro_export]
+macro_rules! combination {
+    ($(#[$doc:meta])* $name:ident { $($field:ident: $type:ident),* $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) struct $name { $(pub(crate) $field: $type),* }
+
+        #[allow(dead_code, reason = "no test needs all of it")]
+        impl $name {
+            /// How many values each dimension has, in the order of the fields.
+            pub(crate) const SIZES: &'static [usize] = &[$($type::ALL.len()),*];
+
+            /// The names of the dimensions, in the same order.
+            pub(crate) const FIELDS: &'static [&'static str] = &[$(stringify!($field)),*];
+
+            /// The row of these numbers; the first value of each dimension where one is missing.
+            pub(crate) fn of(values: &[usize]) -> Self {
+                let mut values = values.iter();
+                Self { $($field: $type::ALL[values.next().copied().unwrap_or(0)]),* }
+            }
+
+            /// The names of its values.
+            pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> + use<> {
+                [$(self.$field.name()),*].into_iter()
+            }
+
+            /// The names of its values that are not the first of their dimension, which are plain.
+            pub(crate) fn special_names(&self) -> impl Iterator<Item = &'static str> + use<> {
+                let all = [$((self.$field == $type::ALL[0], self.$field.name())),*];
+                all.into_iter().filter(|(is_plain, _)| !is_plain).map(|(_, name)| name)
+            }
+        }
+    };
+}
+
 /// Every row that is possible, in lexical order.
 pub fn product(sizes: &[usize], possible: impl Fn(&[usize]) -> bool) -> Vec<Vec<usize>> {
     let mut rows = Vec::new();

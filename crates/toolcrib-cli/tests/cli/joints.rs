@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use toolcrib_testkit::covering::{covering, every_two, product};
-use toolcrib_testkit::dimension;
+use toolcrib_testkit::{combination, dimension};
 
 use crate::crib::Crib;
 use crate::http::Http;
@@ -54,46 +54,18 @@ dimension! {
     Servers { One = "one server", Two = "two servers" }
 }
 
-/// One combination.
-#[derive(Clone, Copy)]
-struct Row {
-    way: Way,
-    key: Key,
-    consent: Consent,
-    word: Word,
-    change: Change,
-    servers: Servers,
+combination! {
+    /// One combination.
+    Row { way: Way, key: Key, consent: Consent, word: Word, change: Change, servers: Servers }
 }
 
 impl Row {
-    const SIZES: &'static [usize] = &[
-        Way::ALL.len(),
-        Key::ALL.len(),
-        Consent::ALL.len(),
-        Word::ALL.len(),
-        Change::ALL.len(),
-        Servers::ALL.len(),
-    ];
-
-    fn of(values: &[usize]) -> Self {
-        Self {
-            way: Way::ALL[values[0]],
-            key: Key::ALL[values[1]],
-            consent: Consent::ALL[values[2]],
-            word: Word::ALL[values[3]],
-            change: Change::ALL[values[4]],
-            servers: Servers::ALL[values[5]],
-        }
-    }
-
-    fn name(&self) -> String {
-        let (way, key, consent) = (self.way.name(), self.key.name(), self.consent.name());
-        let (word, change, servers) = (self.word.name(), self.change.name(), self.servers.name());
-        [way, key, consent, word, change, servers].join(", ")
+    fn name(self) -> String {
+        self.names().collect::<Vec<_>>().join(", ")
     }
 
     /// Whether the tool that would run is still the one that was called, and may run.
-    fn goes_on(&self) -> bool {
+    fn goes_on(self) -> bool {
         matches!(self.change, Change::Nothing | Change::Rewritten | Change::Restarted)
     }
 }
@@ -411,10 +383,8 @@ impl Stage {
                 return self.problem(format!("what may not run has run: {reply:?}"));
             }
             let is_asked = self.row.consent != Consent::Free;
-            let is_right = match is_let {
-                true => has_run && deeds > 0 && waiting.is_some() == is_asked,
-                false => !has_run,
-            };
+            let is_as_asked = deeds > 0 && waiting.is_some() == is_asked;
+            let is_right = has_run == is_let && (is_as_asked || !is_let);
             if is_right {
                 return;
             }

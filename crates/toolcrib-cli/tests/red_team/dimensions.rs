@@ -1,6 +1,6 @@
 //! What an attack is made of: who attacks, by which surface, in which layout, with which tool, to which goal.
 
-use toolcrib_testkit::dimension;
+use toolcrib_testkit::{combination, dimension};
 
 dimension! {
     /// What the attacking client may do.
@@ -76,42 +76,15 @@ dimension! {
     }
 }
 
-/// One attack under one set of circumstances.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Row {
-    pub(crate) right: Right,
-    pub(crate) surface: Surface,
-    pub(crate) layout: Layout,
-    pub(crate) files: Files,
-    pub(crate) user: User,
-    pub(crate) tool: Tool,
-    pub(crate) goal: Goal,
+combination! {
+    /// One attack under one set of circumstances.
+    Row {
+        right: Right, surface: Surface, layout: Layout, files: Files, user: User, tool: Tool,
+        goal: Goal,
+    }
 }
 
 impl Row {
-    /// How many values each dimension has, in the order of the fields.
-    pub(crate) const SIZES: [usize; 7] = [
-        Right::ALL.len(),
-        Surface::ALL.len(),
-        Layout::ALL.len(),
-        Files::ALL.len(),
-        User::ALL.len(),
-        Tool::ALL.len(),
-        Goal::ALL.len(),
-    ];
-
-    pub(crate) fn from_values(values: &[usize]) -> Self {
-        Self {
-            right: Right::ALL[values[0]],
-            surface: Surface::ALL[values[1]],
-            layout: Layout::ALL[values[2]],
-            files: Files::ALL[values[3]],
-            user: User::ALL[values[4]],
-            tool: Tool::ALL[values[5]],
-            goal: Goal::ALL[values[6]],
-        }
-    }
-
     /// The name of the attack, whatever the circumstances.
     pub(crate) fn attack(&self) -> String {
         format!("{}::{}", self.goal.name(), self.tool.name())

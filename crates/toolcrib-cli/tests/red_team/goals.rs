@@ -14,8 +14,8 @@ use crate::run::{NOT_ROOT, TIME_OVER, Verdict, run};
 const MOST: usize = 1_000;
 
 fn all() -> Vec<Row> {
-    let rows = product(&Row::SIZES, |values| possible(&Row::from_values(values)));
-    rows.iter().map(|values| Row::from_values(values)).collect()
+    let rows = product(Row::SIZES, |values| possible(&Row::of(values)));
+    rows.iter().map(|values| Row::of(values)).collect()
 }
 
 /// The rows of the gate: every pair of values of two dimensions. Beyond that every attack (a tool and a

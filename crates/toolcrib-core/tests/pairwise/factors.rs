@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use toolcrib_testkit::dimension;
+use toolcrib_testkit::{combination, dimension};
 
 dimension! {
     /// When the body of the tool is done.
@@ -162,37 +162,18 @@ dimension! {
     Looks { Nothing = "looks at nothing", Session = "looks at its session" }
 }
 
-/// A value for each dimension.
+/// A value for each dimension, and the same with open ones.
 macro_rules! row {
     ($($field:ident: $type:ident),* $(,)?) => {
-        /// One combination of options.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub(crate) struct Row { $(pub(crate) $field: $type),* }
+        combination! {
+            /// One combination of options.
+            Row { $($field: $type),* }
+        }
 
         /// A row some of whose dimensions are open.
         #[allow(dead_code, reason = "no rule is about some of them")]
         #[derive(Clone, Copy, Debug)]
         pub(crate) struct Part { $(pub(crate) $field: Option<$type>),* }
-
-        impl Row {
-            /// How many values each dimension has, in the order of the fields.
-            pub(crate) const SIZES: &'static [usize] = &[$($type::ALL.len()),*];
-
-            /// The names of the dimensions, in the same order.
-            pub(crate) const FIELDS: &'static [&'static str] = &[$(stringify!($field)),*];
-
-            /// The row of these numbers.
-            pub(crate) fn of(values: &[usize]) -> Self {
-                let mut values = values.iter();
-                Self { $($field: $type::ALL[*values.next().expect("a value for each")]),* }
-            }
-
-            /// The names of its values that are not the first of their dimension, which are plain.
-            fn names(&self) -> Vec<&'static str> {
-                let all = [$((self.$field == $type::ALL[0], self.$field.name())),*];
-                all.into_iter().filter(|(plain, _)| !plain).map(|(_, name)| name).collect()
-            }
-        }
 
         impl Part {
             pub(crate) fn of(values: &[Option<usize>]) -> Self {
@@ -214,9 +195,8 @@ row! {
 
 impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.names().as_slice() {
-            [] => f.write_str("plain"),
-            names => f.write_str(&names.join(", ")),
-        }
+        let names: Vec<_> = self.special_names().collect();
+        f.write_str(if names.is_empty() { "plain" } else { "" })?;
+        f.write_str(&names.join(", "))
     }
 }

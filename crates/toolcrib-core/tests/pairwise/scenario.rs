@@ -302,10 +302,10 @@ impl Stage {
         let mut jobs = Vec::new();
         match (row.door, row.twin) {
             (Door::Batch | Door::Run, Twin::SameBatch) => {
-                jobs.push(self.launch(&["first", "twin"], ADA, true))
+                jobs.push(self.launch(&["first", "twin"], ADA, true));
             }
             (Door::Batch | Door::Run | Door::Meta, _) => {
-                jobs.push(self.launch(&["first"], ADA, true))
+                jobs.push(self.launch(&["first"], ADA, true));
             }
             _ => jobs.push(self.launch(&["first"], ADA, false)),
         }

@@ -74,24 +74,42 @@ pub(super) fn write_only_in(places: &[PathBuf]) -> Result<(), String> {
     Ok(())
 }
 
+/// Why places could not be withheld.
+pub(super) enum NotWithheld {
+    /// Somebody replaced one of them meanwhile. A new start may succeed.
+    Replaced(String),
+    Because(String),
+}
+
+impl From<String> for NotWithheld {
+    fn from(reason: String) -> Self {
+        Self::Because(reason)
+    }
+}
+
 /// Mounts all of these, in a mount namespace of this process's own.
 ///
 /// # Errors
 ///
 /// Why the program cannot be started.
-pub(super) fn withhold(mounts: &[Mount]) -> Result<(), String> {
+pub(super) fn withhold(mounts: &[Mount]) -> Result<(), NotWithheld> {
     let masks = Masks::new().map_err(cannot("making the file that hides others"))?;
     for Mount { path, id, kind } in mounts {
-        let failed = |error: &dyn fmt::Display| {
-            format!("`{}` cannot be withheld from the program: {error}", shown(path))
+        let failed = |error: io::Error| {
+            let reason = format!("`{}` cannot be withheld from the program", shown(path));
+            match error.raw_os_error() {
+                // The path or the file is gone: nothing can be mounted on a deleted file.
+                Some(libc::ENOENT | libc::ESTALE) => NotWithheld::Replaced(reason),
+                _ => NotWithheld::Because(format!("{reason}: {error}")),
+            }
         };
-        let place = open_without_links(path).map_err(|error| failed(&error))?;
-        if Id::of(&place).map_err(|error| failed(&error))? != *id {
-            return Err(failed(&"it was replaced meanwhile; try again"));
+        let place = open_without_links(path).map_err(|error| failed(error.into()))?;
+        if Id::of(&place).map_err(|error| failed(error.into()))? != *id {
+            return Err(failed(io::Error::from_raw_os_error(libc::ESTALE)));
         }
-        cover(&place, *kind, &masks).map_err(|error| failed(&error))?;
+        cover(&place, *kind, &masks).map_err(failed)?;
     }
-    masks.unmount().map_err(cannot("unmounting what is no longer needed"))
+    Ok(masks.unmount().map_err(cannot("unmounting what is no longer needed"))?)
 }
 
 /// Whether this process could [withhold] anything. It is of no other use afterwards.

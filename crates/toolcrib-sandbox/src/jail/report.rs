@@ -53,6 +53,9 @@ pub(crate) enum Report {
     Refused(Vec<String>),
     /// The program cannot be started with these grants, for this reason. Nothing was loaded.
     Impossible(String),
+    /// Somebody replaced a place during the start, as this says. Nothing was loaded; another start may
+    /// succeed.
+    Replaced(String),
     /// A step failed with this number of `errno`.
     Failed(Step, i32),
 }
@@ -90,6 +93,11 @@ pub(crate) fn impossible(reason: &str) -> String {
     format!("impossible {reason}\n")
 }
 
+/// As the reason is sent why a start has to be tried again. It is one line.
+pub(crate) fn replaced(reason: &str) -> String {
+    format!("replaced {reason}\n")
+}
+
 /// As a failure is sent.
 pub(crate) fn failure(step: Step, error: &io::Error) -> String {
     format!("failed {} {}\n", step.as_str(), error.raw_os_error().unwrap_or(libc::EIO))
@@ -112,6 +120,7 @@ impl Report {
                 "privileges" => details.privileges = true,
                 "withheld" => details.withheld = true,
                 "impossible" => return Some(Self::Impossible(rest.to_owned())),
+                "replaced" => return Some(Self::Replaced(rest.to_owned())),
                 "missing" => details.missing.push(rest.to_owned()),
                 "failed" => {
                     let (step, number) = rest.split_once(' ')?;
@@ -197,6 +206,8 @@ mod tests {
         assert_eq!(Report::from_text(&built.to_text()), Some(Report::Running(built)));
         let reason = Report::Impossible("`/x y` is: not".to_owned());
         assert_eq!(Report::from_text(&impossible("`/x y` is: not")), Some(reason));
+        let reason = Report::Replaced("`/x y` cannot be".to_owned());
+        assert_eq!(Report::from_text(&replaced("`/x y` cannot be")), Some(reason));
         for step in Step::ALL {
             let text = failure(step, &io::Error::from_raw_os_error(libc::EPERM));
             assert_eq!(Report::from_text(&text), Some(Report::Failed(step, libc::EPERM)));

@@ -14,10 +14,10 @@ use rustix::process::{
 };
 
 use super::hold::Hold;
-use super::mounts::Entered;
+use super::mounts::{Entered, NotWithheld};
 use super::opened::{NotOpened, Opener};
 use super::plan::{Access, Facility, Plan};
-use super::report::{Built, Step, failure, impossible, refusal};
+use super::report::{Built, Step, failure, impossible, refusal, replaced};
 use super::resolve::{Found, resolve_path};
 use super::{files, mounts, privileges, syscalls, withheld_by};
 use crate::process::sys;
@@ -41,6 +41,7 @@ pub(super) fn become_program(
         Err(Failure::Step(step, error)) => failure(step, &error),
         Err(Failure::Refused(missing)) => refusal(&missing),
         Err(Failure::Impossible(reason)) => impossible(&reason),
+        Err(Failure::Replaced(reason)) => replaced(&reason),
     };
     // Nobody is left to be told that nobody listens.
     let _ = report.write_all(text.as_bytes());
@@ -50,6 +51,8 @@ enum Failure {
     Step(Step, io::Error),
     Refused(Vec<String>),
     Impossible(String),
+    /// A place that is withheld was replaced during the start.
+    Replaced(String),
 }
 
 fn build(
@@ -131,7 +134,10 @@ fn mount(plan: &Plan) -> Result<Mounted, Failure> {
         mounts::write_only_in(&writable).map_err(Failure::Impossible)?;
     }
     if withheld {
-        mounts::withhold(&mounts).map_err(Failure::Impossible)?;
+        mounts::withhold(&mounts).map_err(|error| match error {
+            NotWithheld::Replaced(reason) => Failure::Replaced(reason),
+            NotWithheld::Because(reason) => Failure::Impossible(reason),
+        })?;
     }
     Ok(Mounted { namespace: true, withheld })
 }

@@ -56,6 +56,10 @@ impl<E: Into<SpawnError>> From<E> for Refusal {
 /// does not answer.
 pub(super) const START_LIMIT: Duration = Duration::from_secs(10);
 
+/// How often a start is tried while files that are withheld from the program are being replaced. An
+/// attempt takes milliseconds, and editors and deployments replace a file once.
+const MOST_ATTEMPTS: u32 = 10;
+
 /// What is said of a helper without a report.
 const SILENT: &str = "the helper ended without a report, or is of another version";
 
@@ -93,20 +97,31 @@ pub(super) fn launch(target: &Target<'_>) -> Result<(Pid, Supervisor, Enforced),
         if !forced && NOT_HERE.load(Ordering::Relaxed) & rung.bit() != 0 {
             continue;
         }
-        match attempt(&helper, target, rung)? {
-            Attempt::Running(pid, supervisor, enforced) => return Ok((pid, supervisor, enforced)),
-            Attempt::NoSuchRung(error) => {
-                // What may be there again in a moment is asked for again.
-                let passing =
-                    [libc::EAGAIN, libc::ENOMEM, libc::ENOSPC, libc::EMFILE, libc::ENFILE];
-                if !error.raw_os_error().is_some_and(|number| passing.contains(&number))
-                    && target.confinement.without.is_empty()
-                {
-                    NOT_HERE.fetch_or(rung.bit(), Ordering::Relaxed);
+        let mut attempts = 1;
+        let error = loop {
+            match attempt(&helper, target, rung)? {
+                Attempt::Running(pid, supervisor, enforced) => {
+                    return Ok((pid, supervisor, enforced));
                 }
-                last = error;
+                Attempt::NoSuchRung(error) => break error,
+                Attempt::Replaced(_) if attempts < MOST_ATTEMPTS => attempts += 1,
+                Attempt::Replaced(reason) => {
+                    let reason = format!(
+                        "{reason}: it was replaced during each of {attempts} starts; call again"
+                    );
+                    let program = target.file.display().to_string();
+                    return Err(Refusal::Because(SpawnError::Grants { program, reason }));
+                }
             }
+        };
+        // What may be there again in a moment is asked for again.
+        let passing = [libc::EAGAIN, libc::ENOMEM, libc::ENOSPC, libc::EMFILE, libc::ENFILE];
+        if !error.raw_os_error().is_some_and(|number| passing.contains(&number))
+            && target.confinement.without.is_empty()
+        {
+            NOT_HERE.fetch_or(rung.bit(), Ordering::Relaxed);
         }
+        last = error;
     }
     Err(Refusal::Because(SpawnError::Confine {
         program: target.file.display().to_string(),
@@ -118,6 +133,8 @@ pub(super) fn launch(target: &Target<'_>) -> Result<(Pid, Supervisor, Enforced),
 enum Attempt {
     Running(Pid, Supervisor, Enforced),
     NoSuchRung(io::Error),
+    /// A file that is withheld from the program was replaced during the start.
+    Replaced(String),
 }
 
 fn attempt(helper: &Helper, target: &Target<'_>, rung: KillRung) -> Result<Attempt, Refusal> {
@@ -194,6 +211,7 @@ fn attempt(helper: &Helper, target: &Target<'_>, rung: KillRung) -> Result<Attem
             program: file.display().to_string(),
             reason,
         })),
+        Some(Report::Replaced(reason)) => Ok(Attempt::Replaced(reason)),
         Some(Report::Refused(missing)) => Err(Refusal::Because(SpawnError::NotEnforced {
             program: file.display().to_string(),
             profile: confinement.profile,

@@ -2,7 +2,9 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use super::{LIMIT, is_here, on};
 use crate::jail::plan::Facility;
@@ -600,5 +602,29 @@ fn modes_and_times_are_changed_only_where_a_program_may_write() {
             && echo x > /dev/null && head -c 1 /dev/zero > y";
         let finished = places.sh(text, confinement(profile)).unwrap();
         assert_eq!(finished.status, Status::Exited(0), "{profile}: {finished:?}");
+    }
+}
+
+#[test]
+fn a_program_starts_while_a_withheld_file_is_replaced_again_and_again() {
+    let places = Places::new();
+    let config = places.workspace.join("config.yml");
+    let beside = places.workspace.join("config.new");
+    let is_over = AtomicBool::new(false);
+    let started: Vec<_> = thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                fs::write(&beside, "token\n").unwrap();
+                fs::rename(&beside, &config).unwrap();
+                thread::sleep(Duration::from_millis(2));
+            }
+        });
+        let start = |_| places.sh("echo started", places.confinement(Profile::Workspace));
+        let started = (0..30).map(start).collect();
+        is_over.store(true, Ordering::Relaxed);
+        started
+    });
+    for finished in started {
+        assert_eq!(finished.unwrap().stdout.text(), "started\n");
     }
 }

@@ -20,8 +20,9 @@ const PROMISES: [&str; 12] = [
      environment. Where the kernel cannot enforce that, the call is refused.",
     "One second after a call of a confined program has ended, no process of it is alive, \
      however it ended.",
-    "No value of a call passes through a shell on its way to a program that a manifest \
-     names, and none becomes an option that the manifest did not declare.",
+    "No value of a call passes through a shell on its way to a program that a manifest names. None \
+     chooses a program, becomes code of a known program, or becomes an option that the manifest did \
+     not declare.",
     "Tools that send requests connect to no loopback, private, link-local, multicast, \
      reserved or metadata address that their manifest does not list. Redirects and DNS \
      changes are covered.",

@@ -27,9 +27,9 @@ use toolcrib_tool::{
 
 const SIZE: usize = 4 << 20;
 /// Rounds of each measurement; the fastest counts.
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 8;
 /// How long a round takes at least: the system counts a thread's time in steps of 4 ms.
-const ROUND: Duration = Duration::from_millis(200);
+const ROUND: Duration = Duration::from_millis(120);
 /// How memory is kept: the settings of glibc, and their values.
 const KEEPING: [(&str, &str); 2] =
     [("MALLOC_MMAP_MAX_", "0"), ("MALLOC_TRIM_THRESHOLD_", "68719476736")];

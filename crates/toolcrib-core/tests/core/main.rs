@@ -15,6 +15,7 @@ mod listening;
 mod mending;
 mod names;
 mod nested_calls;
+mod numbers;
 mod refusals;
 mod registry;
 mod running;

@@ -11,6 +11,7 @@
 
 #![expect(clippy::print_stdout, reason = "the table is what this program is for")]
 #![expect(clippy::expect_used, reason = "a bench that cannot be set up fails")]
+#![expect(clippy::disallowed_methods, reason = "it starts itself, with other settings")]
 
 use std::fmt::Write as _;
 use std::process::{Command, ExitCode};

@@ -76,7 +76,9 @@ fn meaning(number: &str) -> (bool, String, i64, bool) {
     let digits = format!("{}{fraction}", whole.trim_start_matches('-'));
     let shown = digits.trim_start_matches('0').trim_end_matches('0');
     let zeros = digits.len() - digits.trim_end_matches('0').len();
-    let power = exponent.parse::<i64>().expect("a power") - fraction.len() as i64 + zeros as i64;
+    let places = |count: usize| i64::try_from(count).expect("a short number");
+    let exponent = exponent.parse::<i64>().expect("a power");
+    let power = exponent - places(fraction.len()) + places(zeros);
     // Zeros are all the same number.
     let power = if shown.is_empty() { 0 } else { power };
     let is_negative = number.starts_with('-') && !shown.is_empty();
@@ -252,10 +254,10 @@ fn numbers_stay_as_they_are_over_mcp() {
             assert!(answer.contains("\"structuredContent\":{\"numbers\""), "{name}: {answer}");
         }
     }
-    let mut server = Server::mcp(&crib);
+    let mut lines = Server::mcp(&crib);
     for progress in [false, true] {
-        server.send_line(call("echo", &arguments(), progress).as_bytes());
-        let answer = server.receive_line();
+        lines.send_line(call("echo", &arguments(), progress).as_bytes());
+        let answer = lines.receive_line();
         has_them(&format!("MCP over lines, progress: {progress}"), &answer, LIST);
     }
 }

@@ -8,9 +8,7 @@ use toolcrib_core::masking::Mask;
 use toolcrib_core::meta::meta_entries;
 use toolcrib_core::policy::{ArgumentPattern, Policy, PolicyMode, PolicyRule};
 use toolcrib_core::spill::{MemorySpill, SpillLimits, read_output_entry};
-use toolcrib_core::{
-    Executor, ExecutorConfig, Recorder, Recording, Registry, Replay, TurnOptions,
-};
+use toolcrib_core::{Executor, ExecutorConfig, Recorder, Recording, Registry, Replay, TurnOptions};
 use toolcrib_tool::{
     Arguments, BoxFuture, CallContext, Data, Tool, ToolCall, ToolError, ToolOutcome, ToolOutput,
     ToolResult,
@@ -50,7 +48,8 @@ fn data(text: &str) -> Data {
 /// What the numbers of a JSON text mean: for each the sign, the digits and the power of ten of the last.
 /// `100`, `100.0` and `1e2` are one number, and so are all zeros.
 fn meaning(text: &str) -> Vec<(bool, String, i64)> {
-    let is_number = |word: &&str| word.starts_with(|first: char| first == '-' || first.is_ascii_digit());
+    let is_number =
+        |word: &&str| word.starts_with(|first: char| first == '-' || first.is_ascii_digit());
     let words = text.split(|char: char| "[]{},: \n".contains(char)).filter(is_number);
     let number = |number: &str| {
         let (mantissa, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
@@ -58,10 +57,13 @@ fn meaning(text: &str) -> Vec<(bool, String, i64)> {
         let digits = format!("{}{fraction}", whole.trim_start_matches('-'));
         let shown = digits.trim_start_matches('0').trim_end_matches('0').to_owned();
         let zeros = digits.len() - digits.trim_end_matches('0').len();
-        let moved = i64::try_from(zeros).unwrap() - i64::try_from(fraction.len()).unwrap();
+        let places = |count: usize| i64::try_from(count).expect("a short number");
+        let moved = places(zeros) - places(fraction.len());
         match shown.as_str() {
             "" => (false, shown, 0),
-            _ => (number.starts_with('-'), shown, exponent.parse::<i64>().unwrap() + moved),
+            _ => {
+                (number.starts_with('-'), shown, exponent.parse::<i64>().expect("a power") + moved)
+            }
         }
     };
     words.map(number).collect()
@@ -88,9 +90,9 @@ async fn goes_everywhere(written: &str) {
     assert_eq!(meaning(&nested.text()), meaning(written));
 
     let recorder = Recorder::new();
-    let recorded = Registry::new(recorder.wrap(&registry.snapshot()));
-    let recorded = Executor::new(recorded, ExecutorConfig::default());
-    recorded.turn(TurnOptions::default()).call(ToolCall::new("3", "echo", written)).await;
+    let wrapped = Registry::new(recorder.wrap(&registry.snapshot()));
+    let wrapped = Executor::new(wrapped, ExecutorConfig::default());
+    wrapped.turn(TurnOptions::default()).call(ToolCall::new("3", "echo", written)).await;
     let text = recorder.recording().to_jsonl();
     let read = Recording::from_jsonl(&text).expect("it was recorded");
     assert_eq!(read, recorder.recording());
@@ -119,7 +121,7 @@ proptest! {
     #[test]
     fn any_number_stays_as_it_was_written(numbers in proptest::collection::vec(number(), 1..20)) {
         let written = format!(r#"{{"numbers":[{}]}}"#, numbers.join(","));
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
         runtime.block_on(goes_everywhere(&written));
     }
 }
@@ -155,10 +157,14 @@ async fn a_spilled_output_has_its_numbers() {
 #[tokio::test]
 async fn a_masked_number_is_a_string_and_the_others_stay() {
     let mask = Mask::new(["567890123456".to_owned()]).expect("a mask");
-    let output = ToolOutput::from(data(r#"{"a":[123456789012345678901],"b":99999999999999999999}"#));
+    let output =
+        ToolOutput::from(data(r#"{"a":[123456789012345678901],"b":99999999999999999999}"#));
     let masked = mask.output(output);
     let shown = masked.exact_data().expect("data").to_json();
-    assert!(shown.contains("\"b\":99999999999999999999") && !shown.contains("567890123456"), "{shown}");
+    assert!(
+        shown.contains("\"b\":99999999999999999999") && !shown.contains("567890123456"),
+        "{shown}"
+    );
     assert!(shown.starts_with("{\"a\":[\"1234"), "{shown}");
     assert_eq!(masked.data().expect("data")["a"][0], data(&shown).value()["a"][0]);
 }

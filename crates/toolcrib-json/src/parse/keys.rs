@@ -90,10 +90,10 @@ impl Parser<'_> {
 
         // The hashes are keyed: no text can be made in which many keys have the same.
         let hasher = RandomState::new();
-        let hashed = |(index, key): (usize, Node)| {
+        let packed = |(index, key): (usize, Node)| {
             hasher.hash_one(&*self.key(key)) & !INDEX | index as u64 & INDEX
         };
-        let mut keys: Vec<u64> = self.keys(object).take(len).map(hashed).collect();
+        let mut keys: Vec<u64> = self.keys(object).take(len).map(packed).collect();
         keys.sort_unstable();
         let node = |key: &u64| self.nodes[usize::try_from(key & INDEX).unwrap_or_default()];
         let repeated = keys

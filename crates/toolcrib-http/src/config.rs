@@ -60,7 +60,8 @@ pub struct ServerConfig {
     pub retry_seconds: u32,
     /// Further names under which the server may be reached, as `name` (any port) or `name:port`:
     /// the values of the `Host` header. `localhost`, `127.0.0.1` and `[::1]` with the listener's
-    /// port, and the address listened on, always may; over a socket `localhost` may. Default: no others.
+    /// port, and the address that a connection is made to, always may; over a socket `localhost` may.
+    /// `/health` and `/ready` are served under any name. Default: no others.
     pub allowed_hosts: Vec<String>,
     /// Web pages that may call the server, as `scheme://name[:port]`: the values of the `Origin`
     /// header. The listener's own address always may; programs that are no browsers send none and are

@@ -79,7 +79,8 @@ fn warn_of_network(server: &HttpServer) {
     tracing::warn!(
         "the server is bound to {address}, which other machines can reach, and has no TLS: tokens, calls \
          and results cross the network in clear text. Put a TLS proxy in front of it, or listen on \
-         127.0.0.1; clients have to use a host name that `server.allowed_hosts` lists"
+         127.0.0.1; clients reach it under the addresses of this machine, and under the host names that \
+         `server.allowed_hosts` lists"
     );
 }
 

@@ -63,6 +63,8 @@ pub(super) fn run(options: &Options, own: &TestCommand) -> anyhow::Result<Exit> 
     screen::absent(&started.config.manifests.absent());
     let broken = broken(&started.manifests);
     let chosen = chosen(&started.manifests, &own.tool)?;
+    // A file of nothing but other MCP servers has nothing to test.
+    let testable = !chosen.is_empty() || started.manifests.files().upstreams().next().is_none();
     let mut how = TestOptions::default();
     how.mock = own.mock;
     how.concurrency = own.jobs;
@@ -81,6 +83,7 @@ pub(super) fn run(options: &Options, own: &TestCommand) -> anyhow::Result<Exit> 
         return Ok(Exit::Interrupted);
     };
     let report = Report::new(reports, begun.elapsed(), broken, own.strict);
+    let report = report.wants_tests(own.strict && testable);
     if let Some(path) = &own.junit {
         std::fs::write(path, junit::document(&report))
             .with_context(|| format!("writing the JUnit report {}", path.display()))?;

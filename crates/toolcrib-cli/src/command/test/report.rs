@@ -21,6 +21,8 @@ pub(super) struct Report {
     pub(super) broken: usize,
     /// Whether skipped tests fail.
     strict: bool,
+    /// Whether it is a failure that there is no test.
+    wants_tests: bool,
 }
 
 impl Report {
@@ -30,13 +32,19 @@ impl Report {
         broken: usize,
         strict: bool,
     ) -> Self {
-        Self { tests, duration, broken, strict }
+        Self { tests, duration, broken, strict, wants_tests: false }
+    }
+
+    /// Lets it fail, or not, that there is no test.
+    pub(super) fn wants_tests(self, wants_tests: bool) -> Self {
+        Self { wants_tests, ..self }
     }
 
     /// Whether the command fails.
     pub(super) fn failed(&self) -> bool {
         let (_, failed, skipped) = self.counts();
-        failed > 0 || self.broken > 0 || self.strict && (skipped > 0 || self.tests.is_empty())
+        let none = self.wants_tests && self.tests.is_empty();
+        failed > 0 || self.broken > 0 || self.strict && skipped > 0 || none
     }
 
     /// How many passed, failed and were skipped.
@@ -99,7 +107,7 @@ impl Report {
         }
         if self.tests.is_empty() {
             let none = "no tests: add `tests` to a tool, for example as `toolcrib new` does";
-            screen::note(if self.strict {
+            screen::note(if self.wants_tests {
                 format!("{ERROR}error{ERROR:#}: {none}; --strict wants at least one")
             } else {
                 none.to_owned()

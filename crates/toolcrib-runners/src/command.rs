@@ -218,7 +218,9 @@ impl Tool for CommandRunner {
 
 /// Why nothing ran, in the pipeline's words.
 pub(crate) fn not_started(error: SpawnError) -> ToolError {
+    let retryable = error.is_shortage();
     let kind = match &error {
+        _ if retryable => ErrorKind::Unavailable,
         SpawnError::NotFound { .. }
         | SpawnError::NotExecutable { .. }
         | SpawnError::WorkingDirectory { .. }
@@ -227,11 +229,32 @@ pub(crate) fn not_started(error: SpawnError) -> ToolError {
         | SpawnError::Grants { .. }
         | SpawnError::Late { .. }
         | SpawnError::Unsupported { .. }
-        | SpawnError::Confine { .. }
-        | SpawnError::Resources(_) => ErrorKind::Unavailable,
+        | SpawnError::Confine { .. } => ErrorKind::Unavailable,
         SpawnError::TooLong { .. } | SpawnError::Nul { .. } => ErrorKind::InvalidArgs,
         _ => ErrorKind::Internal,
     };
-    let retryable = matches!(error, SpawnError::Resources(_));
     ToolError::new(kind, error.to_string()).with_retryable(retryable).with_source(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::{ErrorKind, SpawnError, not_started};
+
+    #[test]
+    fn a_start_that_lacked_descriptors_or_room_is_unavailable_and_may_be_tried_again() {
+        let scratch = |number| SpawnError::Scratch {
+            path: "/tmp/x".into(),
+            source: io::Error::from_raw_os_error(number),
+        };
+        // Too many open files; no space left on the device.
+        for number in [24, 28] {
+            let error = not_started(scratch(number));
+            assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Unavailable, true));
+        }
+        // Permission denied.
+        let error = not_started(scratch(13));
+        assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Internal, false));
+    }
 }

@@ -50,6 +50,7 @@ mod settings;
 mod settings_files;
 mod state;
 mod stopping;
+mod storm;
 mod tests_in_manifests;
 mod told;
 mod toolsets;

@@ -46,3 +46,20 @@ context: {project_id: one}
     let wrong = crib.run(&["list", "--set", "code_execution.extra_allowed_modules.strict=[a b]"]);
     assert_eq!(wrong.code, Some(2), "{wrong:?}");
 }
+
+#[test]
+fn a_program_is_confined_by_a_server_that_may_open_fewer_files_than_are_granted() {
+    let crib = Crib::new(&[]);
+    let limited = |most: u32| {
+        let mut shell = crate::stopping::command("sh");
+        shell.args(["-c", &format!("ulimit -n {most}; exec \"$@\""), "sh"]);
+        shell.args([env!("CARGO_BIN_EXE_toolcrib"), "call", "bash", "command=echo hi", "--yes"]);
+        shell.current_dir(crib.path()).env("TOOLCRIB__WORKSPACE__ROOT", ".");
+        shell.env("HOME", crib.home()).env("XDG_STATE_HOME", crib.state_home());
+        let output = shell.output().expect("it runs");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    let few = limited(48);
+    assert_eq!((few.0, few.1.as_str()), (Some(0), "hi\n"), "{few:?}");
+}

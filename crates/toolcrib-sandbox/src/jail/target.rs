@@ -55,6 +55,12 @@ enum Failure {
     Replaced(String),
 }
 
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Step(Step::Jail, error)
+    }
+}
+
 fn build(
     plan: &Plan,
     hold: &Hold,
@@ -83,9 +89,7 @@ fn build(
     }
     let opener = Opener::new(plan);
     enter_directory(plan, &opener, mounted)?;
-    let grants = open_grants(plan, &opener)?;
-    let landlock = files::restrict(plan, &grants).map_err(|error| jail(io::Error::other(error)))?;
-    drop(grants);
+    let landlock = files::restrict(plan, grants(plan, &opener))?;
     privileges::drop_all().map_err(jail)?;
     limit(plan, processes).map_err(jail)?;
     let syscalls = syscalls::restrict(plan).map_err(jail)?;
@@ -175,20 +179,22 @@ fn enter_directory(plan: &Plan, opener: &Opener, mounted: Mounted) -> Result<(),
     fchdir(&directory).map_err(failed)
 }
 
-/// What is granted and exists.
-fn open_grants(plan: &Plan, opener: &Opener) -> Result<Vec<(Access, OwnedFd)>, Failure> {
-    let mut grants = Vec::with_capacity(plan.grants.len());
-    for (access, path) in &plan.grants {
-        match opener.open(path) {
-            Ok(file) => grants.push((*access, file)),
-            // What is not there cannot be granted; what cannot be looked at could not be used either.
-            Err(NotOpened::Because(_)) => {}
-            Err(NotOpened::Link(reason)) => {
-                return Err(Failure::Impossible(format!("its grant {reason}")));
-            }
+/// What is granted and exists, each opened when it is asked for.
+fn grants(
+    plan: &Plan,
+    opener: &Opener,
+) -> impl Iterator<Item = Result<(Access, OwnedFd), Failure>> {
+    plan.grants.iter().filter_map(|(access, path)| match opener.open(path) {
+        Ok(file) => Some(Ok((*access, file))),
+        Err(NotOpened::Because(error @ (Errno::MFILE | Errno::NFILE | Errno::NOMEM))) => {
+            Some(Err(io::Error::from(error).into()))
         }
-    }
-    Ok(grants)
+        // What is not there cannot be granted; what cannot be looked at could not be used either.
+        Err(NotOpened::Because(_)) => None,
+        Err(NotOpened::Link(reason)) => {
+            Some(Err(Failure::Impossible(format!("its grant {reason}"))))
+        }
+    })
 }
 
 /// What the profile promises and this kernel does not offer.

@@ -140,3 +140,32 @@ pub enum SpawnError {
     #[error("no process can be started now: {0}")]
     Resources(#[from] io::Error),
 }
+
+impl SpawnError {
+    /// Whether the machine or the process was out of something that comes back: descriptors, processes,
+    /// memory, room on a disk. Nothing has run, and the same start may succeed later.
+    #[must_use]
+    pub fn is_shortage(&self) -> bool {
+        let (Self::Resources(source)
+        | Self::Scratch { source, .. }
+        | Self::WorkingDirectory { source, .. }
+        | Self::Confine { source, .. }
+        | Self::Start { source, .. }) = self
+        else {
+            return false;
+        };
+        matches!(self, Self::Resources(_))
+            || matches!(
+                source.raw_os_error(),
+                Some(
+                    libc::EMFILE
+                        | libc::ENFILE
+                        | libc::EAGAIN
+                        | libc::ENOMEM
+                        | libc::ENOBUFS
+                        | libc::ENOSPC
+                        | libc::EDQUOT
+                )
+            )
+    }
+}

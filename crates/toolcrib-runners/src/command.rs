@@ -251,10 +251,10 @@ mod tests {
         // Too many open files; no space left on the device.
         for number in [24, 28] {
             let error = not_started(scratch(number));
-            assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Unavailable, true));
+            assert_eq!((error.kind(), error.retryable()), (ErrorKind::Unavailable, true));
         }
         // Permission denied.
         let error = not_started(scratch(13));
-        assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Internal, false));
+        assert_eq!((error.kind(), error.retryable()), (ErrorKind::Internal, false));
     }
 }

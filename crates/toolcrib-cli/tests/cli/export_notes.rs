@@ -63,5 +63,10 @@ fn notes_of_a_format_are_said_on_standard_error_and_change_no_output() {
     assert_eq!((plain.code, noted.code), (Some(0), Some(0)), "{noted:?}");
     assert_eq!(plain.stdout, noted.stdout);
     assert!(!plain.stderr.contains("note steady"), "{plain:?}");
-    assert!(noted.stderr.contains("note steady at /properties/number: `default` is said in the description"), "{noted:?}");
+    assert!(
+        noted
+            .stderr
+            .contains("note steady at /properties/number: `default` is said in the description"),
+        "{noted:?}"
+    );
 }

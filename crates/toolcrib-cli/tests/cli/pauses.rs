@@ -1,5 +1,6 @@
 //! `toolcrib reset`: a tool that is paused after repeated timeouts runs again, in every server.
 
+use std::fmt::Write as _;
 use std::fs;
 
 use serde_json::{Value, json};
@@ -44,7 +45,7 @@ fn reset_ends_the_pause_of_a_tool_for_every_client_of_every_server() {
     let mut config = CONFIG.to_owned();
     let [ada, bob] = ["ada", "bob"].map(|name| {
         let made = crib.run(&["token", name, "--json"]).json();
-        config += &format!("    {name}: {{hash: {}, rights: [call]}}\n", made["hash"]);
+        let _ = writeln!(config, "    {name}: {{hash: {}, rights: [call]}}", made["hash"]);
         made["token"].as_str().expect("a token").to_owned()
     });
     crib.config(&config);

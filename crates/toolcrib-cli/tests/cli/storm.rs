@@ -9,6 +9,7 @@ use std::fmt;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -224,7 +225,10 @@ impl Ledger {
             }
         }
         wrong.extend(
-            effects.keys().filter(|number| !calls.contains_key(*number)).map(|number| format!("{number} was done for nobody")),
+            effects
+                .keys()
+                .filter(|number| !calls.contains_key(*number))
+                .map(|number| format!("{number} was done for nobody")),
         );
         println!(
             "storm {part}: {sum}; {} lost, {} doubled, {} wrong",
@@ -295,6 +299,15 @@ fn processes_with(argument: &str) -> Vec<PathBuf> {
             line.split(|byte| *byte == 0).any(|one| one == argument.as_bytes())
         })
         .collect()
+}
+
+/// Ends the clients of a test, also when it fails: it would wait for them for ever.
+struct EndsClients<'a>(&'a AtomicBool);
+
+impl Drop for EndsClients<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
 }
 
 #[track_caller]

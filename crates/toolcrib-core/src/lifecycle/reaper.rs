@@ -5,7 +5,8 @@
 //! instances and runs each `close` on a thread of its pool, where a `close` that blocks holds up
 //! nobody. The thread starts with the first instance and ends when there is nothing to do.
 
-use std::collections::BTreeSet;
+use std::cmp::{Ordering, Reverse};
+use std::collections::{BTreeSet, BinaryHeap};
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -14,7 +15,7 @@ use futures_util::FutureExt;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{timeout, timeout_at};
 use toolcrib_tool::{Tool, ToolName};
 
 use super::live_body::Epoch;
@@ -66,7 +67,65 @@ impl Drop for Ticket {
 
 enum Job {
     Close { tool: Arc<dyn Tool>, name: ToolName, ticket: Ticket },
-    EndOfGrace { body: Weak<LiveBody>, since: Epoch, at: Instant },
+    EndOfGrace(Grace),
+}
+
+/// A body that is closed at a time unless something happens to it until then.
+struct Grace {
+    at: Instant,
+    body: Weak<LiveBody>,
+    since: Epoch,
+}
+
+impl PartialEq for Grace {
+    fn eq(&self, other: &Self) -> bool {
+        self.at == other.at
+    }
+}
+
+impl Eq for Grace {}
+
+impl PartialOrd for Grace {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Grace {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.at.cmp(&other.at)
+    }
+}
+
+/// The grace periods that run. Frequent reloads begin thousands of them, nearly all for bodies that are
+/// gone long before the end, so an entry is small and those of bodies that are gone make room.
+#[derive(Default)]
+struct Graces(BinaryHeap<Reverse<Grace>>);
+
+impl Graces {
+    fn begin(&mut self, grace: Grace) {
+        // Looking through them is paid for by growth: only when the list is full.
+        if self.0.len() == self.0.capacity() {
+            self.0.retain(|Reverse(grace)| grace.body.strong_count() > 0);
+        }
+        self.0.push(Reverse(grace));
+    }
+
+    /// When the first of them ends.
+    fn next(&self) -> Option<Instant> {
+        self.0.peek().map(|Reverse(grace)| grace.at)
+    }
+
+    /// Closes the bodies whose grace is over.
+    fn end(&mut self, now: Instant) {
+        while self.next().is_some_and(|at| at <= now) {
+            if let Some(Reverse(grace)) = self.0.pop()
+                && let Some(body) = grace.body.upgrade()
+            {
+                body.close_unplaced(Some(grace.since));
+            }
+        }
+    }
 }
 
 /// Closes an instance, soon. Whoever calls this has made sure that nobody else does.
@@ -78,7 +137,7 @@ pub(super) fn close(tool: Arc<dyn Tool>, name: ToolName) {
 pub(super) fn end_of_grace(body: Weak<LiveBody>, since: Epoch, grace: Duration) {
     // A grace beyond what a clock can say never ends.
     if let Some(at) = Instant::now().checked_add(grace) {
-        submit(Job::EndOfGrace { body, since, at });
+        submit(Job::EndOfGrace(Grace { at, body, since }));
     }
 }
 
@@ -148,13 +207,21 @@ fn serve_on_this_thread(jobs: UnboundedReceiver<Job>) {
 async fn serve(mut jobs: UnboundedReceiver<Job>) {
     let quick = Arc::new(Semaphore::new(QUICK_CLOSES));
     let mut running = JoinSet::new();
+    let mut graces = Graces::default();
     loop {
-        match timeout(IDLE, jobs.recv()).await {
-            Ok(Some(job)) => {
-                running.spawn(serve_one(job, Arc::clone(&quick)));
+        graces.end(Instant::now());
+        let until = graces.next().unwrap_or_else(|| Instant::now() + IDLE);
+        match timeout_at(until.into(), jobs.recv()).await {
+            Ok(Some(Job::Close { tool, name, ticket })) => {
+                let quick = Arc::clone(&quick);
+                running.spawn(async move {
+                    close_one(tool, name, &quick, CLOSE_LIMIT).await;
+                    drop(ticket);
+                });
             }
+            Ok(Some(Job::EndOfGrace(grace))) => graces.begin(grace),
             Ok(None) => return,
-            Err(_) if running.is_empty() => {
+            Err(_) if running.is_empty() && graces.next().is_none() => {
                 let mut worker = lock(&WORKER);
                 if jobs.is_empty() {
                     *worker = None;
@@ -164,21 +231,6 @@ async fn serve(mut jobs: UnboundedReceiver<Job>) {
             Err(_) => {}
         }
         while running.try_join_next().is_some() {}
-    }
-}
-
-async fn serve_one(job: Job, quick: Arc<Semaphore>) {
-    match job {
-        Job::Close { tool, name, ticket } => {
-            close_one(tool, name, &quick, CLOSE_LIMIT).await;
-            drop(ticket);
-        }
-        Job::EndOfGrace { body, since, at } => {
-            tokio::time::sleep_until(at.into()).await;
-            if let Some(body) = body.upgrade() {
-                body.close_unplaced(Some(since));
-            }
-        }
     }
 }
 

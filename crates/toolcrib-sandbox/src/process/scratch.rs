@@ -42,9 +42,8 @@ impl Scratch {
         for _ in 0..TRIES {
             // mkdir fails on an existing name, symlinks included: nobody can have prepared this one.
             let made = DirBuilder::new().mode(0o700).create(&path).and_then(|()| {
-                let held = open(&path).and_then(|directory| {
-                    Ok(lock(&directory)?.then_some(directory))
-                });
+                let held =
+                    open(&path).and_then(|directory| Ok(lock(&directory)?.then_some(directory)));
                 // Nobody has seen it, and nobody would remove it.
                 held.inspect_err(|_| drop(fs::remove_dir(&path)))
             });

@@ -13,7 +13,8 @@ fn without_descriptors_calls_are_told_so_and_later_ones_are_served() {
     let mut server = Listening::start_by(&crib, &["sh", "-c", "ulimit -n 64; exec \"$@\"", "sh"]);
     let ledger = Ledger::default();
     for round in 0..rounds {
-        let idle: Vec<_> = (0..150).filter_map(|_| TcpStream::connect(&server.address).ok()).collect();
+        let idle: Vec<_> =
+            (0..150).filter_map(|_| TcpStream::connect(&server.address).ok()).collect();
         assert!(idle.len() > 64, "there are more connections than descriptors");
         std::thread::sleep(Duration::from_millis(300));
         drop(idle);
@@ -34,9 +35,9 @@ fn without_descriptors_calls_are_told_so_and_later_ones_are_served() {
             }
         });
         server.serves_within(Duration::from_secs(30));
-        for call in 0..clients {
+        for call in 0_usize..clients {
             let id = format!("{round}-{call}-later");
-            let tool = if call % 2 == 0 { "mark" } else { "note" };
+            let tool = if call.is_multiple_of(2) { "mark" } else { "note" };
             let line = format!("POST /v1/tools/{tool}/call");
             let reply = server.connection().ask(&line, &[], &body(&id)).expect("an answer");
             assert_eq!(reply.status, 200, "there are descriptors again: {reply:?}");

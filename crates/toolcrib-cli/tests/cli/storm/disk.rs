@@ -11,14 +11,8 @@ use super::{Ledger, Listening, Told, body, crib, figure, told, until};
 use crate::stopping::command;
 
 /// The small file system is mounted in a namespace of the server's own.
-const MOUNT: [&str; 6] = [
-    "unshare",
-    "-rm",
-    "sh",
-    "-c",
-    "mount -t tmpfs -o size=2m tmpfs small && exec \"$@\"",
-    "sh",
-];
+const MOUNT: [&str; 6] =
+    ["unshare", "-rm", "sh", "-c", "mount -t tmpfs -o size=16m tmpfs small && exec \"$@\"", "sh"];
 
 fn can_mount() -> bool {
     let mut try_it = command(MOUNT[0]);
@@ -35,7 +29,9 @@ fn with_a_full_disk_every_call_is_answered_and_with_room_again_everything_is_kep
     let calls = figure(12, 60);
     let crib = crib("");
     let config = fs::read_to_string(crib.path().join("config.yml")).expect("it is there");
-    let config = config.replace("dir: state", "dir: small/state").replace("audit.jsonl", "small/audit.jsonl");
+    let config = config
+        .replace("dir: state", "dir: small/state")
+        .replace("audit.jsonl", "small/audit.jsonl");
     crib.config(&config);
     fs::create_dir(crib.path().join("small")).expect("a folder");
     let mut server = Listening::start_by(&crib, &MOUNT);
@@ -54,16 +50,18 @@ fn with_a_full_disk_every_call_is_answered_and_with_room_again_everything_is_kep
     let run = ask("POST /v1/runs", "", &json!({"calls": [{"tool": "pick", "call_id": "p"}]}));
     assert_eq!(run.status, 201, "{run:?}");
     let audit = inside("audit.jsonl");
-    until("the record is written", Duration::from_secs(10), || fs::metadata(&audit).is_ok_and(|file| file.len() > 0));
+    until("the record is written", Duration::from_secs(10), || {
+        fs::metadata(&audit).is_ok_and(|file| file.len() > 0)
+    });
 
     let mut filler = File::create(inside("filler")).expect("there is room");
-    while filler.write_all(&[0; 4096]).is_ok() {}
+    while filler.write_all(&[0; 65536]).is_ok() {}
     while filler.write_all(&[0]).is_ok() {}
     drop(filler);
     let mut turned_away = 0;
     for call in 0..calls {
         let id = format!("full-{call}");
-        let tool = if call % 2 == 0 { "mark" } else { "note" };
+        let tool = if call.is_multiple_of(2) { "mark" } else { "note" };
         let line = format!("POST /v1/tools/{tool}/call");
         let reply = ask(&line, "", &body(&id));
         ledger.enter(&id, told(&id, &reply));
@@ -82,7 +80,8 @@ fn with_a_full_disk_every_call_is_answered_and_with_room_again_everything_is_kep
         let id = format!("sign-{call}");
         let reply = ask("POST /v1/tools/sign/call", "", &body(&id));
         let is_told = matches!(reply.status, 202 | 503);
-        ledger.enter(&id, if is_told { Ok(Told::Refused) } else { Err(format!("{id}: {reply:?}")) });
+        ledger
+            .enter(&id, if is_told { Ok(Told::Refused) } else { Err(format!("{id}: {reply:?}")) });
     }
     assert!(turned_away > 0, "the disk was never full");
     let lost = ask("GET /health", "", &Value::Null).body["audit_lost"].as_u64();
@@ -95,7 +94,8 @@ fn with_a_full_disk_every_call_is_answered_and_with_room_again_everything_is_kep
         ledger.enter(&id, told(&id, &reply));
         // Turned away before, it runs now.
         let id = format!("key-{call}");
-        let again = ask("POST /v1/tools/note/call", &format!("again-{id}"), &body(&format!("again-{id}")));
+        let again =
+            ask("POST /v1/tools/note/call", &format!("again-{id}"), &body(&format!("again-{id}")));
         ledger.enter(&format!("again-{id}"), told(&format!("again-{id}"), &again));
     }
     let again = ask("POST /v1/tools/mark/call", "first", &body("first"));
@@ -114,7 +114,8 @@ fn with_a_full_disk_every_call_is_answered_and_with_room_again_everything_is_kep
 
     // A record may be cut where the disk was full; all others are whole, and those of now are there.
     until("the last record is written", Duration::from_secs(10), || {
-        fs::read_to_string(&audit).is_ok_and(|text| text.contains("\"late\"") || text.contains("room-"))
+        fs::read_to_string(&audit)
+            .is_ok_and(|text| text.contains("\"late\"") || text.contains("room-"))
     });
     let text = fs::read_to_string(&audit).expect("it is there");
     let torn = text.lines().filter(|line| serde_json::from_str::<Value>(line).is_err()).count();
@@ -122,7 +123,9 @@ fn with_a_full_disk_every_call_is_answered_and_with_room_again_everything_is_kep
     drop(connection);
     server.server.signal("TERM");
     assert_eq!(server.server.ended(), Some(0));
-    println!("storm disk: {turned_away} of {calls} keys turned away, {lost:?} records counted as lost, {torn} torn");
+    println!(
+        "storm disk: {turned_away} of {calls} keys turned away, {lost:?} records counted as lost, {torn} torn"
+    );
     let sum = ledger.close("disk", &crib);
     assert!(sum.done > calls, "{sum}");
 }

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::{
-    Ledger, Listening, TOKEN, Told, audited, body, crib, effects, figure, processes_with, times, told, until,
+    EndsClients, Ledger, Listening, TOKEN, Told, audited, body, crib, effects, figure,
+    processes_with, times, told, until,
 };
 use crate::keep_alive::{Connection, Reply};
 
@@ -97,10 +98,10 @@ impl Field {
                 break;
             }
             let id = format!("{number}-{call}");
-            if (number + call) % 4 == 0 {
+            if (number + call).is_multiple_of(4) {
                 self.signed(&mut client, &id);
             } else {
-                let tool = if (number + call) % 2 == 0 { "mark" } else { "note" };
+                let tool = if (number + call).is_multiple_of(2) { "mark" } else { "note" };
                 let (line, key) = (format!("POST /v1/tools/{tool}/call"), format!("key-{id}"));
                 let reply = client.insist(&line, &key, &body(&id));
                 self.ledger.enter(&id, told(&id, &reply));
@@ -192,7 +193,8 @@ impl Waiting {
 #[test]
 fn a_server_that_is_killed_again_and_again_loses_nothing_and_does_nothing_twice() {
     let (kills, clients, each) = (figure(2, 8), figure(4, 20), figure(24, 400));
-    let crib = crib("");
+    // Each client's runs are kept, and its answers; there are more of them than by default.
+    let crib = crib("limits: {per_client: {runs: 100000, keys: 100000}}\n");
     let mut killed = Listening::start(&crib);
     let mut stays = Listening::start(&crib);
     let field = Field {
@@ -204,7 +206,15 @@ fn a_server_that_is_killed_again_and_again_loses_nothing_and_does_nothing_twice(
     };
     let mut restarts = Vec::new();
     std::thread::scope(|scope| {
-        let all: Vec<_> = (0..clients).map(|number| scope.spawn({ let field = &field; move || field.client(number) })).collect();
+        let over = EndsClients(&field.is_over);
+        let all: Vec<_> = (0..clients)
+            .map(|number| {
+                scope.spawn({
+                    let field = &field;
+                    move || field.client(number)
+                })
+            })
+            .collect();
         for round in 0..kills {
             let waiting = Waiting::begin(&field, round);
             // With digits that nothing else on this machine has among its arguments.
@@ -212,12 +222,21 @@ fn a_server_that_is_killed_again_and_again_loses_nothing_and_does_nothing_twice(
             let mut nap = killed.connection();
             scope.spawn({
                 let seconds = seconds.clone();
-                move || nap.ask("POST /v1/tools/nap/call", &[], &json!({"arguments": {"seconds": seconds}}))
+                move || {
+                    nap.ask(
+                        "POST /v1/tools/nap/call",
+                        &[],
+                        &json!({"arguments": {"seconds": seconds}}),
+                    )
+                }
             });
-            until("the nap has begun", Duration::from_secs(60), || !processes_with(&seconds).is_empty());
+            until("the nap has begun", Duration::from_secs(60), || {
+                !processes_with(&seconds).is_empty()
+            });
             let goal = field.answered.load(Ordering::SeqCst) + each;
             until("the clients are answered", Duration::from_secs(120), || {
-                field.answered.load(Ordering::SeqCst) >= goal || all.iter().any(|one| one.is_finished())
+                field.answered.load(Ordering::SeqCst) >= goal
+                    || all.iter().any(|one| one.is_finished())
             });
             killed.server.signal("KILL");
             killed.server.ended();
@@ -225,10 +244,12 @@ fn a_server_that_is_killed_again_and_again_loses_nothing_and_does_nothing_twice(
             killed = Listening::start(&crib);
             restarts.push(began.elapsed());
             field.addresses.set(0, &killed.address);
-            until("no program outlives its server", Duration::from_secs(10), || processes_with(&seconds).is_empty());
+            until("no program outlives its server", Duration::from_secs(10), || {
+                processes_with(&seconds).is_empty()
+            });
             waiting.end(&field, round);
         }
-        field.is_over.store(true, Ordering::SeqCst);
+        drop(over);
     });
 
     // Every answer is still there, at both servers, and asking for it does nothing.
@@ -244,7 +265,9 @@ fn a_server_that_is_killed_again_and_again_loses_nothing_and_does_nothing_twice(
         if is_same && is_again {
             again += 1;
         } else {
-            field.ledger.wrong(format!("{}: {} {} and then {reply:?}", one.key, one.status, one.answer));
+            field
+                .ledger
+                .wrong(format!("{}: {} {} and then {reply:?}", one.key, one.status, one.answer));
         }
     }
     assert_eq!(effects(&crib), before, "nothing ran again");

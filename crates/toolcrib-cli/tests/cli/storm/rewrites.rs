@@ -108,7 +108,8 @@ impl Field<'_> {
 
     fn effect(&self, connection: &mut Connection, tool: &str, id: &str) {
         let reply = connection.ask(&format!("POST /v1/tools/{tool}/call"), &[], &body(id));
-        let told = reply.map_err(|error| format!("{id}: {error}")).and_then(|reply| told(id, &reply));
+        let told =
+            reply.map_err(|error| format!("{id}: {error}")).and_then(|reply| told(id, &reply));
         self.ledger.enter(id, told);
     }
 
@@ -203,7 +204,11 @@ impl Field<'_> {
                 fs::write(&path, &text).expect("written");
                 let long_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
                 let times = FileTimes::new().set_modified(long_ago);
-                File::options().append(true).open(&path).and_then(|file| file.set_times(times)).expect("set");
+                File::options()
+                    .append(true)
+                    .open(&path)
+                    .and_then(|file| file.set_times(times))
+                    .expect("set");
             }
             7 => {
                 fs::remove_file(&path).expect("it is there");
@@ -248,11 +253,16 @@ impl Field<'_> {
             let mut connection = server.connection();
             let wanted = format!("version {version:06}.");
             loop {
-                let shown = connection.ask("GET /v1/tools/turn", &[], &Value::Null).expect("an answer");
+                let shown =
+                    connection.ask("GET /v1/tools/turn", &[], &Value::Null).expect("an answer");
                 if shown.body["description"].as_str().is_some_and(|text| text.contains(&wanted)) {
                     break;
                 }
-                assert!(began.elapsed() < Duration::from_secs(60), "{version} is not live: {:?}", shown.body);
+                assert!(
+                    began.elapsed() < Duration::from_secs(60),
+                    "{version} is not live: {:?}",
+                    shown.body
+                );
                 std::thread::sleep(Duration::from_millis(2));
             }
         }
@@ -278,16 +288,29 @@ fn manifests_are_rewritten_under_clients_and_no_call_is_lost_doubled_or_wrong() 
     symlink("..v0", folder.join("..data")).expect("linked");
     symlink("..data/cloud.yaml", folder.join("cloud.yaml")).expect("linked");
     let servers = [Listening::start(&crib), Listening::start(&crib)];
-    let field = Field { crib: &crib, servers, turning, ledger: Ledger::default(), is_over: AtomicBool::new(false) };
+    let field = Field {
+        crib: &crib,
+        servers,
+        turning,
+        ledger: Ledger::default(),
+        is_over: AtomicBool::new(false),
+    };
 
     let began = Instant::now();
     let (all, (away, live)) = std::thread::scope(|scope| {
-        let all: Vec<_> = (0..clients).map(|number| scope.spawn({ let field = &field; move || field.client(number) })).collect();
+        let all: Vec<_> = (0..clients)
+            .map(|number| {
+                scope.spawn({
+                    let field = &field;
+                    move || field.client(number)
+                })
+            })
+            .collect();
         let editor = scope.spawn(|| {
             let (mut away, mut live) = (Vec::new(), Vec::new());
             for number in 1..=rewrites {
                 away.extend(field.rewrite(number));
-                if number % 20 == 0 {
+                if number.is_multiple_of(20) {
                     live.push(field.live(number));
                 }
                 std::thread::sleep(Duration::from_millis(5));
@@ -296,16 +319,20 @@ fn manifests_are_rewritten_under_clients_and_no_call_is_lost_doubled_or_wrong() 
         });
         let edited = editor.join();
         field.is_over.store(true, Ordering::SeqCst);
-        let all: Vec<_> = all.into_iter().map(|client| client.join().expect("it has not failed")).collect();
+        let all: Vec<_> =
+            all.into_iter().map(|client| client.join().expect("it has not failed")).collect();
         (all, edited.expect("it has not failed"))
     });
     let took = began.elapsed();
     let (missed, calls): (Vec<_>, Vec<_>) = all.into_iter().unzip();
     for Missed { turning, at } in missed.into_iter().flatten() {
         // A file that is reached over links was never away.
-        let excused = turning == 0 && away.iter().any(|(begin, end)| (*begin..*end + BACK).contains(&at));
+        let excused =
+            turning == 0 && away.iter().any(|(begin, end)| (*begin..*end + BACK).contains(&at));
         if !excused {
-            field.ledger.wrong(format!("`{}` was not found; away: {away:?}", field.turning[turning].tool));
+            field
+                .ledger
+                .wrong(format!("`{}` was not found; away: {away:?}", field.turning[turning].tool));
         }
     }
     let Field { servers, ledger, .. } = field;

@@ -5,19 +5,22 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::{Ledger, Listening, TOKEN, Told, audited, body, crib, figure, processes_with, times, told, until};
+use super::{
+    Ledger, Listening, TOKEN, Told, audited, body, crib, figure, processes_with, times, told, until,
+};
 use crate::keep_alive::Connection;
 
 /// Calls until nobody listens any more. A request on a connection that the server has closed is one that it
 /// never took up.
 fn client(address: &str, ledger: &Ledger, answered: &AtomicUsize, name: &str) {
     let mut connection = None;
-    for call in 0.. {
+    for call in 0_usize.. {
         let id = format!("{name}-{call}");
-        let Ok(mut open) = connection.take().map_or_else(|| Connection::open(address, TOKEN), Ok) else {
+        let Ok(mut open) = connection.take().map_or_else(|| Connection::open(address, TOKEN), Ok)
+        else {
             break;
         };
-        let tool = if call % 2 == 0 { "mark" } else { "note" };
+        let tool = if call.is_multiple_of(2) { "mark" } else { "note" };
         match open.ask(&format!("POST /v1/tools/{tool}/call"), &[], &body(&id)) {
             Ok(reply) => {
                 ledger.enter(&id, told(&id, &reply));
@@ -74,7 +77,11 @@ fn a_server_that_is_asked_to_stop_answers_what_runs_and_does_nothing_that_it_ref
         });
         assert!(Connection::open(&server.address, TOKEN).is_err(), "nobody listens");
     }
-    println!("storm stops: {stops} under {clients} clients; ended {}; {} audited", times(ends), audited(&crib));
+    println!(
+        "storm stops: {stops} under {clients} clients; ended {}; {} audited",
+        times(ends),
+        audited(&crib)
+    );
     let sum = ledger.close("stops", &crib);
     assert!(sum.done >= stops * clients, "{sum}");
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use rusqlite::Row;
+use serde_json::Value;
 use toolcrib_core::clock::Timestamp;
 use toolcrib_core::fingerprint::Fingerprint;
 use toolcrib_core::suspension::StoreError;
@@ -12,7 +13,7 @@ use toolcrib_tool::BoxFuture;
 use crate::database::Database;
 use crate::error::DatabaseError;
 use crate::glance::glance;
-use crate::record::parse;
+use crate::record::{parse, text_of};
 use crate::tx::Tx;
 
 /// Keeps what definitions of other MCP servers' tools were when they were first seen. Of several
@@ -107,12 +108,51 @@ impl PinStore for DatabasePins {
         Box::pin(async move {
             let (upstream, tool) = (upstream.to_owned(), tool.to_owned());
             let accept = move |tx: &Tx<'_>| -> Result<(), StoreError> {
+                // The text of the definition of before goes with it.
                 let sql = "INSERT OR REPLACE INTO pins (upstream, tool, definition, changed_at)
                            VALUES (?1, ?2, ?3, ?4)";
                 tx.execute(sql, (upstream, tool, text(definition), tx.now()))?;
                 Ok(())
             };
             self.database.write(accept).await
+        })
+    }
+
+    fn keep_text<'a>(
+        &'a self,
+        upstream: &'a str,
+        tool: &'a str,
+        definition: Fingerprint,
+        says: &'a Value,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async move {
+            let (upstream, tool) = (upstream.to_owned(), tool.to_owned());
+            let says = text_of(says)?;
+            let keep = move |tx: &Tx<'_>| -> Result<(), StoreError> {
+                let sql = "UPDATE pins SET says = ?4
+                           WHERE upstream = ?1 AND tool = ?2 AND definition = ?3";
+                tx.execute(sql, (upstream, tool, text(definition), says))?;
+                Ok(())
+            };
+            self.database.write(keep).await
+        })
+    }
+
+    fn text<'a>(
+        &'a self,
+        upstream: &'a str,
+        tool: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Value>, StoreError>> {
+        Box::pin(async move {
+            let place = self.place(upstream);
+            let (upstream, tool) = (upstream.to_owned(), tool.to_owned());
+            let look = move |tx: &Tx<'_>| -> Result<_, StoreError> {
+                let sql = "SELECT says FROM pins WHERE upstream = ?1 AND tool = ?2";
+                let row = |row: &Row<'_>| row.get::<_, Option<String>>(0);
+                let says = tx.one(sql, (upstream, tool), row)?.flatten();
+                says.map(|says| parse(&says, &place)).transpose()
+            };
+            self.database.read(look).await
         })
     }
 }

@@ -19,6 +19,7 @@ const MIGRATIONS: &[Step] = &[
     Step { tables: include_str!("schema/006_waits_in.sql"), counted: &[] },
     Step { tables: include_str!("schema/007_resolved.sql"), counted: &["resolved"] },
     Step { tables: include_str!("schema/008_same_call.sql"), counted: &[] },
+    Step { tables: include_str!("schema/009_pinned_texts.sql"), counted: &[] },
 ];
 
 /// `toolcrib` databases say so in their header, so that no other program's file is changed by mistake.

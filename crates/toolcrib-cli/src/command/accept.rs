@@ -4,10 +4,12 @@ use std::io::{self, IsTerminal as _};
 
 use anyhow::bail;
 use clap::Args;
+use serde_json::Value;
 use toolcrib::Toolcrib;
 use toolcrib::mcp::upstream::Unaccepted;
 
 use super::stop;
+use super::trust::shown::lines_between;
 use crate::approval::{is_yes, visible};
 use crate::options::Options;
 use crate::screen::{self, ERROR, FAINT, STRONG, WARNING};
@@ -68,17 +70,18 @@ async fn accept(crib: &Toolcrib, wanted: &str) -> anyhow::Result<Result<(), Stri
         return Ok(Err(format!("nothing to accept: {} ({name})", nothing(crib, name))));
     };
     let now = offered.fingerprint.to_string();
+    let before = crib.upstreams().pinned_text(name).await?;
     match digest {
         Some(digest) if digest.len() < DIGITS => {
             return Ok(Err(format!("`{digest}` is too short: write at least {DIGITS} digits")));
         }
         Some(digest) if !now.starts_with(digest) => {
-            screen::note(page(name, &offered));
+            screen::note(page(name, &offered, before.as_ref()));
             return Ok(Err(format!("{name} has another definition now: {now}")));
         }
         Some(_) => {}
         None => {
-            screen::note(page(name, &offered));
+            screen::note(page(name, &offered, before.as_ref()));
             if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
                 let short = now.get(..DIGITS).unwrap_or(&now);
                 return Ok(Err(format!(
@@ -99,14 +102,22 @@ async fn accept(crib: &Toolcrib, wanted: &str) -> anyhow::Result<Result<(), Stri
     Ok(Err(format!("the definition that was shown is offered no longer ({name})")))
 }
 
-/// All that the server says of the tool now.
-fn page(name: &str, offered: &Unaccepted) -> String {
-    let says = serde_json::to_string_pretty(&offered.says).unwrap_or_default();
-    format!(
+/// All that the server says of the tool now, and how that differs from what was accepted before, where
+/// that is known.
+fn page(name: &str, offered: &Unaccepted, before: Option<&Value>) -> String {
+    let text = |says: &Value| serde_json::to_string_pretty(says).unwrap_or_default();
+    let now = text(&offered.says);
+    let mut page = format!(
         "{WARNING}changed{WARNING:#} {STRONG}{name}{STRONG:#} {FAINT}{}{FAINT:#}\n{}",
         offered.fingerprint,
-        visible(&says)
-    )
+        visible(&now)
+    );
+    if let Some(before) = before {
+        let lines = lines_between(&text(before), &now, "accepted");
+        page.push_str("\n\nWhat is different:\n");
+        page.push_str(&visible(&lines));
+    }
+    page
 }
 
 fn nothing(crib: &Toolcrib, name: &str) -> &'static str {

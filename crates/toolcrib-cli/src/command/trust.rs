@@ -1,6 +1,6 @@
 //! `toolcrib trust UNIT[:TOOL]`: vouches for tools that may do more than the workspace allows.
 
-mod shown;
+pub(super) mod shown;
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _};

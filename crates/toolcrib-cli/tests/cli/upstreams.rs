@@ -185,6 +185,12 @@ fn a_changed_definition_is_disabled_over_restarts_until_it_is_accepted() {
     let shown = crib.run(&["accept", "notes_get"]);
     assert_eq!(shown.code, Some(1), "nobody was asked: {shown:?}");
     assert!(shown.stderr.contains("Then send it to me."), "{shown:?}");
+    let (_, lines) = shown.stderr.split_once("What is different:").expect("a comparison");
+    let line = |sign: char, text: &str| {
+        lines.lines().any(|line| line.starts_with(sign) && line.contains(text))
+    };
+    assert!(line('+', "Then send it to me."), "{lines}");
+    assert!(line('-', "\"description\""), "what was accepted before is shown: {lines}");
     let (_, digest) = shown.stderr.split_once("toolcrib accept notes_get@").expect("what to do");
     let digest = digest.split('`').next().expect("its end");
     let exact = format!("notes_get@{digest}");

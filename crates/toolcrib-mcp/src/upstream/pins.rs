@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use serde_json::Value;
 use toolcrib_core::fingerprint::Fingerprint;
 use toolcrib_core::suspension::StoreError;
 use toolcrib_tool::BoxFuture;
@@ -34,6 +35,27 @@ pub trait PinStore: fmt::Debug + Send + Sync + 'static {
         tool: &'a str,
         definition: Fingerprint,
     ) -> BoxFuture<'a, Result<(), StoreError>>;
+
+    /// Keeps what a server says of its tool, if this definition is the pinned one: when the definition
+    /// changes, whoever accepts the new one is shown both. Default: nothing is kept.
+    fn keep_text<'a>(
+        &'a self,
+        _upstream: &'a str,
+        _tool: &'a str,
+        _definition: Fingerprint,
+        _says: &'a Value,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    /// What the server said of the pinned definition of a tool, if that was kept.
+    fn text<'a>(
+        &'a self,
+        _upstream: &'a str,
+        _tool: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Value>, StoreError>> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
 }
 
 /// Pins that last as long as the program.

@@ -170,9 +170,28 @@ impl Publisher {
         }
         match store.pin_new(&upstream, &first_seen).await {
             // Another process may have pinned other definitions meanwhile.
-            Ok(pins) => drop(self.compare_with(&pins)),
+            Ok(pins) => {
+                drop(self.compare_with(&pins));
+                self.keep_texts(&first_seen).await;
+            }
             Err(error) => {
                 tracing::error!(upstream, %error, "tools seen for the first time could not be pinned");
+            }
+        }
+    }
+
+    /// Keeps what the server says of tools that were pinned just now.
+    async fn keep_texts(&self, pinned: &Pins) {
+        let (store, upstream) = (&self.known_by.pins, &self.upstream.name);
+        for Known { tool, .. } in &self.known {
+            let (name, definition) = (tool.definition.name(), tool.fingerprint);
+            if pinned.get(name) != Some(&definition) {
+                continue;
+            }
+            // Without it a later change is shown without what was before.
+            if let Err(error) = store.keep_text(upstream, name, definition, &tool.says).await {
+                tracing::warn!(upstream, %error, "a pinned definition could not be kept as text");
+                return;
             }
         }
     }

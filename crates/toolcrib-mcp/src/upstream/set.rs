@@ -206,12 +206,24 @@ impl Upstreams {
         self.find_unaccepted(tool).map(|(_, offered, _)| offered)
     }
 
+    /// What the server said of such a tool when its definition was pinned, if that was kept.
+    pub async fn pinned_text(&self, tool: &str) -> Result<Option<Value>, StoreError> {
+        let Some((upstream, ..)) = self.find_unaccepted(tool) else { return Ok(None) };
+        self.0.known_by.pins.text(&upstream, tool).await
+    }
+
     /// Accepts one definition of a tool that is disabled because its definition changed: this one can
     /// be called from now on, and no other, whatever the server offers meanwhile. Returns whether
     /// there is such a tool.
     pub async fn accept(&self, tool: &str, definition: Fingerprint) -> Result<bool, StoreError> {
-        let Some((upstream, _, shared)) = self.find_unaccepted(tool) else { return Ok(false) };
-        self.0.known_by.pins.accept(&upstream, tool, definition).await?;
+        let Some((upstream, offered, shared)) = self.find_unaccepted(tool) else {
+            return Ok(false);
+        };
+        let pins = &self.0.known_by.pins;
+        pins.accept(&upstream, tool, definition).await?;
+        if offered.fingerprint == definition {
+            pins.keep_text(&upstream, tool, definition, &offered.says).await?;
+        }
         shared.look_again.notify_one();
         Ok(true)
     }

@@ -56,6 +56,23 @@ async fn every_store_of_pins_promises_the_same() {
 }
 
 #[tokio::test]
+async fn the_text_of_a_pinned_definition_is_kept_until_another_is_accepted() {
+    let (_home, disk) = on_disk();
+    let store = DatabasePins::new(&disk);
+    store.pin_new("git", &pins(&[("a", 1)])).await.expect("it works");
+    assert_eq!(store.text("git", "a").await.expect("it works"), None);
+    let (one, two) = (json!({"description": "One."}), json!({"description": "Two."}));
+    store.keep_text("git", "a", definition(2), &two).await.expect("it works");
+    assert_eq!(store.text("git", "a").await.expect("it works"), None, "it is not the pinned one");
+    store.keep_text("git", "a", definition(1), &one).await.expect("it works");
+    assert_eq!(store.text("git", "a").await.expect("it works"), Some(one));
+    store.accept("git", "a", definition(2)).await.expect("it works");
+    assert_eq!(store.text("git", "a").await.expect("it works"), None);
+    store.keep_text("git", "a", definition(2), &two).await.expect("it works");
+    assert_eq!(store.text("git", "a").await.expect("it works"), Some(two));
+}
+
+#[tokio::test]
 async fn a_listing_sees_what_is_pinned_and_makes_nothing() {
     let home = tempfile::tempdir().expect("there is room");
     let looked = DatabasePins::pinned_tools(home.path(), "git").expect("there is nothing");

@@ -209,8 +209,14 @@ fn beginning(path: &Path) -> std::io::Result<(u64, Option<String>)> {
 
 /// What has changed since it was trusted last: the lines that are different, with those around them.
 pub(super) fn difference(before: &str, now: &str) -> String {
-    let diff = TextDiff::configure().timeout(DIFF_TIME).diff_lines(before, now);
-    diff.unified_diff().context_radius(2).header("trusted", "now").to_string()
+    lines_between(before, now, "trusted")
+}
+
+/// The lines that are different between two texts, with those around them; `before` is the word for the
+/// first.
+pub(in crate::command) fn lines_between(old: &str, now: &str, before: &str) -> String {
+    let diff = TextDiff::configure().timeout(DIFF_TIME).diff_lines(old, now);
+    diff.unified_diff().context_radius(2).header(before, "now").to_string()
 }
 
 #[cfg(test)]

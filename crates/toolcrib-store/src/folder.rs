@@ -51,11 +51,11 @@ impl StateFolder {
         let folder = File::from(rustix::fs::open(path, flags, Mode::empty())?);
         let found = folder.metadata()?;
         let own = rustix::process::geteuid().as_raw();
-        if found.uid() != own || found.mode() & 0o077 == 0 {
-            return Ok(None);
+        if found.uid() == own && found.mode() & 0o077 != 0 {
+            rustix::fs::fchmod(&folder, Mode::RWXU)?;
+            return Ok(Some(found.mode() & 0o7777));
         }
-        rustix::fs::fchmod(&folder, Mode::RWXU)?;
-        Ok(Some(found.mode() & 0o7777))
+        Ok(None)
     }
 
     fn checked(descriptor: File, path: PathBuf) -> io::Result<Self> {

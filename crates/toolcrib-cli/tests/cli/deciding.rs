@@ -47,7 +47,7 @@ fn of_approving_denying_and_cancelling_at_two_servers_one_succeeds_and_the_other
     ));
     let servers = [Http::start(&crib, ADA), Http::start(&crib, ADA)];
     let begun = Instant::now();
-    let (mut races, mut cancelled) = (0, 0);
+    let mut races = 0;
     while races < 24 && begun.elapsed() < Duration::from_secs(40) {
         let (here, there) = (&servers[races % 2], &servers[(races + 1) % 2]);
         let mark = format!("mark-{races}");
@@ -102,13 +102,11 @@ fn of_approving_denying_and_cancelling_at_two_servers_one_succeeds_and_the_other
         }
         if cancel.status == 200 {
             assert_eq!(cancel.json()["status"], "cancelled");
-            cancelled += 1;
         }
         // A program that was started in spite of the answers would be at work by then.
         thread::sleep(Duration::from_millis(100));
         assert_eq!(marks(&crib, &mark), runs, "{all:?}");
         races += 1;
     }
-    println!("{races} races, {cancelled} cancelled");
     assert!(races >= 8, "the servers are too slow: {races} races");
 }

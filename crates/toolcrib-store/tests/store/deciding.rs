@@ -187,7 +187,7 @@ async fn a_cancelled_call_never_runs(stores: Pair) {
         approved += runs;
         cancelled += usize::from(cancel.is_ok());
     }
-    println!("{approved} approved, {cancelled} cancelled, of {RACES}");
+    assert!(approved + cancelled <= RACES);
 }
 
 #[tokio::test(flavor = "multi_thread")]

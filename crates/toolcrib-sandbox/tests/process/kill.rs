@@ -74,7 +74,7 @@ async fn a_shell_that_ignores_sigterm_is_gone_with_its_children() {
     assert_eq!(finished.status, Status::Signaled(9));
     assert_eq!(finished.stdout.text(), "started\n");
     // On a busy machine the test itself waits for its turn.
-    assert!(took < Duration::from_millis(200 + 1_800), "{took:?}");
+    assert!(took < Duration::from_secs(2), "{took:?}");
     heart.assert_stopped().await;
 }
 

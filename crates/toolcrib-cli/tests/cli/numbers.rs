@@ -234,7 +234,7 @@ fn numbers_stay_as_they_are_over_http_and_over_restarts() {
     let events = asked(&served.address, path, &[("accept", "text/event-stream")], &body);
     let last = events.split("event: result").nth(1).expect("a result");
     has_them("/v1 as events", last, LIST);
-    let calls = format!(r#"{{"calls":[{{"name":"echo","arguments":{}}}]}}"#, arguments());
+    let calls = format!(r#"{{"calls":[{{"tool":"echo","arguments":{}}}]}}"#, arguments());
     has_them("/v1/batch", &asked(&served.address, "/v1/batch", &[], &calls), LIST);
     drop(served);
     let served = serve(&crib);

@@ -377,8 +377,17 @@ impl Stage {
         tokio::time::advance(Duration::from_millis(STEP)).await;
         self.settle().await;
         if self.row.body == Body::Blocking {
-            if self.row.pool == Pool::Full {
-                std::thread::sleep(Duration::from_micros(500));
+            if self.hog.is_some() {
+                std::thread::sleep(Duration::from_micros(100));
+            } else if self.row.pool == Pool::Full {
+                // The only thread is taken by a body, or has nothing left to do.
+                let idle = tokio::task::spawn_blocking(|| ());
+                for _ in 0..100_000 {
+                    if idle.is_finished() || self.setup.witness.has_blocking() {
+                        break;
+                    }
+                    std::thread::sleep(Duration::from_micros(50));
+                }
             } else {
                 // The pool begins work in its order: what was sent there before has begun.
                 let _ = tokio::task::spawn_blocking(|| ()).await;

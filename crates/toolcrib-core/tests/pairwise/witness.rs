@@ -135,6 +135,11 @@ impl Witness {
         self.now.fetch_add(millis, Ordering::SeqCst);
     }
 
+    /// Whether a blocking body waits for the clock.
+    pub(crate) fn has_blocking(&self) -> bool {
+        !lock(&self.threads).reached.is_empty()
+    }
+
     /// Lets every blocking body look at the clock once.
     pub(crate) fn step(&self) {
         let mut threads = lock(&self.threads);

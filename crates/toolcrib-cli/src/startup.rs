@@ -203,7 +203,7 @@ pub(crate) fn plan(options: &Options, tool: &str) -> anyhow::Result<Started> {
         both.any(|(upstream, says)| upstream.may_offer(tool) && needs_secrets(says))
     };
     if !is_known && needs_them {
-        started = build(options, Secrets::read, pins)?;
+        started = build(options, Secrets::read, |builder, config| Ok(pins(builder, config)))?;
     }
     screen::broken_files(started.manifests.files());
     Ok(started)
@@ -233,7 +233,7 @@ pub(crate) fn test(options: &Options, paths: &[PathBuf], mock: bool) -> anyhow::
 pub(crate) fn look(options: &Options, connect: bool) -> anyhow::Result<Started> {
     let mut started = quietly(options)?;
     if connect && started.manifests.files().upstreams().any(needs_secrets) {
-        started = build(options, Secrets::read, pins)?;
+        started = build(options, Secrets::read, |builder, config| Ok(pins(builder, config)))?;
     }
     screen::broken_files(started.manifests.files());
     Ok(started)
@@ -245,7 +245,7 @@ fn needs_secrets(upstream: &UpstreamDeclaration) -> bool {
 
 /// As [`look`], and says nothing of files that are left out.
 pub(crate) fn quietly(options: &Options) -> anyhow::Result<Started> {
-    build(options, Secrets::look, pins)
+    build(options, Secrets::look, |builder, config| Ok(pins(builder, config)))
 }
 
 /// As [`quietly`], whatever the state directory is like: it is not looked into.
@@ -255,18 +255,18 @@ pub(crate) fn without_state(options: &Options) -> anyhow::Result<Started> {
 
 /// Where there is a state directory, what is known of other MCP servers' tools is read from it. One that
 /// cannot be used keeps nobody from looking at what manifests declare.
-fn pins(builder: ToolcribBuilder, config: &Config) -> Result<ToolcribBuilder, SetupError> {
+fn pins(builder: ToolcribBuilder, config: &Config) -> ToolcribBuilder {
     let Some(dir) = config.state.dir.as_ref().filter(|dir| dir.is_dir()) else {
-        return Ok(builder);
+        return builder;
     };
     match StateDir::open(dir).and_then(|state| state.pins()) {
-        Ok(pins) => Ok(builder.pins(Arc::new(pins))),
+        Ok(pins) => builder.pins(Arc::new(pins)),
         Err(error) => {
             screen::note(format!(
                 "{WARNING}warning{WARNING:#}: the state folder cannot be used ({error}), so what is pinned \
                  of other MCP servers is not known here; see `toolcrib doctor`"
             ));
-            Ok(builder)
+            builder
         }
     }
 }

@@ -138,7 +138,7 @@ async fn listed(started: &Started, own: &ListOptions) -> anyhow::Result<Exit> {
     }
     if own.all {
         let aside = screen::left_aside(&started.config.manifests.dirs);
-        for line in catalogue::lines(started).into_iter().chain(aside) {
+        for line in catalogue::lines(started).chain(aside) {
             screen::note(line);
         }
     }

@@ -17,7 +17,8 @@ fn broken(count: usize) -> Crib {
     let crib = Crib::new(&[("a.yaml", GOOD)]);
     for number in 0..count {
         let text = GOOD.replace("description", "descripton");
-        fs::write(crib.path().join(format!("tools.d/b{number:03}.yaml")), text).unwrap();
+        fs::write(crib.path().join(format!("tools.d/b{number:03}.yaml")), text)
+            .expect("the file system");
     }
     crib
 }
@@ -45,7 +46,8 @@ fn hints_that_repeat_are_shown_once_with_their_number() {
     let crib = Crib::new(&[("a.yaml", GOOD)]);
     for number in 0..30 {
         let text = GOOD.replace("say_hello", &format!("say_{number}"));
-        fs::write(crib.path().join(format!("tools.d/b{number:02}.yaml")), text).unwrap();
+        fs::write(crib.path().join(format!("tools.d/b{number:02}.yaml")), text)
+            .expect("the file system");
     }
     let check = crib.run(&["check"]);
     assert_eq!(check.code, Some(0), "{check:?}");
@@ -77,8 +79,8 @@ fn a_state_folder_that_others_can_look_into_keeps_nobody_from_looking_at_tools()
     let crib = Crib::new(&[("a.yaml", GOOD)]);
     crib.config("state: {dir: state}\n");
     let state = crib.path().join("state");
-    fs::create_dir(&state).unwrap();
-    fs::set_permissions(&state, fs::Permissions::from_mode(0o755)).unwrap();
+    fs::create_dir(&state).expect("the file system");
+    fs::set_permissions(&state, fs::Permissions::from_mode(0o755)).expect("the file system");
     for command in [
         &["list"][..],
         &["why", "say_hello"],
@@ -104,8 +106,8 @@ fn what_lies_beside_manifests_is_counted_and_named() {
         (".hidden", ""),
         ("a.yaml~", GOOD),
     ]);
-    fs::create_dir_all(crib.path().join("tools.d/sub")).unwrap();
-    fs::create_dir_all(crib.path().join("tools.d/available")).unwrap();
+    fs::create_dir_all(crib.path().join("tools.d/sub")).expect("the file system");
+    fs::create_dir_all(crib.path().join("tools.d/available")).expect("the file system");
     for command in [&["check"][..], &["list", "--all"]] {
         let run = crib.run(command);
         let said = "3 entries of tools.d left aside: b.YAML, c.json, sub/; manifests end in";

@@ -109,8 +109,8 @@ mod tests {
                       raise ValueError(x)\nModuleNotFoundError: No module named 'mcp'\n";
         let failure = Failure::new("it ended").detail(python, &Confidential::default());
         assert_eq!(failure.detail.as_deref(), Some("ModuleNotFoundError: No module named 'mcp'"));
-        let many: String = (0..50).map(|number| format!("line {number}\n")).collect();
-        let failure = Failure::new("it ended").detail(&many, &Confidential::default());
+        let many: Vec<String> = (0..50).map(|number| format!("line {number}")).collect();
+        let failure = Failure::new("it ended").detail(&many.join("\n"), &Confidential::default());
         assert_eq!(failure.detail.as_deref(), Some("line 49"));
         assert_eq!(failure.said.first().map(String::as_str), Some("line 30"));
     }

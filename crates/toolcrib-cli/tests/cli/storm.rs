@@ -202,6 +202,7 @@ impl Ledger {
     }
 
     /// Holds what was told against what was done.
+    #[expect(clippy::print_stdout, reason = "a test prints what it counted")]
     #[track_caller]
     fn close(self, part: &str, crib: &Crib) -> Sum {
         let calls = self.calls.into_inner().expect("nobody failed");

@@ -55,7 +55,7 @@ fn with_a_full_disk_every_call_is_answered_and_with_room_again_everything_is_kep
     });
 
     let mut filler = File::create(inside("filler")).expect("there is room");
-    while filler.write_all(&[0; 65536]).is_ok() {}
+    while filler.write_all(&[0; 16384]).is_ok() {}
     while filler.write_all(&[0]).is_ok() {}
     drop(filler);
     let mut turned_away = 0;

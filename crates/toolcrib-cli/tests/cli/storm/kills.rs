@@ -236,7 +236,7 @@ fn a_server_that_is_killed_again_and_again_loses_nothing_and_does_nothing_twice(
             let goal = field.answered.load(Ordering::SeqCst) + each;
             until("the clients are answered", Duration::from_secs(120), || {
                 field.answered.load(Ordering::SeqCst) >= goal
-                    || all.iter().any(|one| one.is_finished())
+                    || all.iter().any(std::thread::ScopedJoinHandle::is_finished)
             });
             killed.server.signal("KILL");
             killed.server.ended();

@@ -40,7 +40,7 @@ fn slow(server: &Listening, requests: usize) {
     std::thread::scope(|scope| {
         scope.spawn(move || (0..requests).all(|_| sender.write_all(text.as_bytes()).is_ok()));
         std::thread::sleep(Duration::from_millis(500));
-        let (mut answers, mut piece, mut rest) = (0, [0; 65536], Vec::new());
+        let (mut answers, mut piece, mut rest) = (0, [0; 16384], Vec::new());
         while answers < requests {
             let read = stream.read(&mut piece).expect("an answer");
             assert!(read > 0, "the connection was closed after {answers} of {requests} answers");
@@ -130,7 +130,7 @@ fn clients_that_read_slowly_or_hang_up_hold_up_nobody() {
             .map(|number| {
                 let (server, ledger) = (&server, &ledger);
                 scope.spawn(move || {
-                    leave_and_return(server, ledger, &format!("left-{number}"), each)
+                    leave_and_return(server, ledger, &format!("left-{number}"), each);
                 })
             })
             .collect();
@@ -146,7 +146,8 @@ fn clients_that_read_slowly_or_hang_up_hold_up_nobody() {
         drop(stream);
         until("the nap is over", Duration::from_secs(10), || processes_with(&seconds).is_empty());
 
-        let ended: Vec<_> = left.into_iter().chain(slow).map(|one| one.join()).collect();
+        let ended: Vec<_> =
+            left.into_iter().chain(slow).map(std::thread::ScopedJoinHandle::join).collect();
         let dripped: Vec<_> =
             dripping.into_iter().map(|one| one.join().expect("it has not failed")).collect();
         drop(over);

@@ -133,6 +133,7 @@ pub struct UpstreamReport {
     pub detail: Option<String>,
     /// The last lines that the server said, where they are several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
     pub said: Vec<String>,
     /// How long after it went down it is tried again.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -370,17 +370,33 @@ fn assert_documented(document: &Value, line: &str, path: &str, answer: &Reply) {
     assert!(errors.iter().any(Vec::is_empty), "{line}: {errors:#?}\n{body:#}");
 }
 
+/// A manifest with tools whose programs are not there.
+fn unavailable_tools(number: usize) -> String {
+    let tool = |number| {
+        format!(
+            "  - {{name: gone_{number:03}, description: Gone., run: {{argv: [no-such-program]}}}}\n"
+        )
+    };
+    let tools: Vec<String> = (0..number).map(tool).collect();
+    format!("toolcrib: 1\ntools:\n{}", tools.concat())
+}
+
+/// Operations whose answers are streams or texts, or belong to sessions of MCP clients.
+const NOT_ASKED: [&str; 8] = [
+    "delete /mcp",
+    "delete /mcp/{toolset}",
+    "get /mcp",
+    "get /mcp/{toolset}",
+    "get /metrics",
+    "get /v1/events",
+    "get /v1/prompt",
+    "post /mcp/{toolset}",
+];
+
 #[test]
 fn answers_of_a_running_server_are_as_its_document_says() {
     let crib = crib();
-    let unavailable: String = (0..120)
-        .map(|number| {
-            format!(
-                "  - {{name: gone_{number:03}, description: Gone., run: {{argv: [no-such-program-{number}]}}}}\n"
-            )
-        })
-        .collect();
-    crib.write("gone.yaml", &format!("toolcrib: 1\ntools:\n{unavailable}"));
+    crib.write("gone.yaml", &unavailable_tools(120));
     crib.write("far.yaml", "toolcrib: 1\nupstream:\n  - {name: far, command: [no-such-server]}\n");
     let http = Http::start(&crib, "");
     crib.write("a.yaml", TOOLS);
@@ -463,18 +479,7 @@ fn answers_of_a_running_server_are_as_its_document_says() {
     });
     let missing: std::collections::BTreeSet<_> =
         operations.filter(|operation| !seen.contains(operation)).collect();
-    // Streams, texts, and sessions of MCP clients.
-    let others = [
-        "delete /mcp",
-        "delete /mcp/{toolset}",
-        "get /mcp",
-        "get /mcp/{toolset}",
-        "get /metrics",
-        "get /v1/events",
-        "get /v1/prompt",
-        "post /mcp/{toolset}",
-    ];
-    assert_eq!(missing, others.map(str::to_owned).into());
+    assert_eq!(missing, NOT_ASKED.map(str::to_owned).into());
     let status = http.ask("GET /v1/status", None).json();
     assert_eq!(status["unavailable"], 120);
     assert_eq!(status["unavailable_tools"].as_array().map(Vec::len), Some(100));

@@ -189,7 +189,9 @@ impl Admission {
                         let names: Vec<_> = held.iter().map(|(name, _)| (*name).clone()).collect();
                         let waiting = (!names.is_empty()).then(|| self.waits.begin(names, tool));
                         if matches!(waiting, Some(None)) {
-                            held.iter().for_each(|(_, slot)| slot.lend());
+                            for (_, slot) in &held {
+                                slot.lend();
+                            }
                             tokio::time::sleep(CIRCLE_PAUSE).await;
                             continue 'from_the_start;
                         }

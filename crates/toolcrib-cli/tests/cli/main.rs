@@ -15,6 +15,7 @@ mod approvals;
 mod broken_lines;
 mod calls;
 mod checks;
+mod confined;
 mod constraints;
 mod control_plane;
 mod crib;

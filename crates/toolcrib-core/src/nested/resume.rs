@@ -63,12 +63,11 @@ impl Turn {
             }
             _ => unfinished(suspension),
         };
-        match suspension.outermost_call() {
-            Some(call) => pipeline::refused(self, call, error).into_answer(),
-            None => {
-                let (id, tool) = (CallId::new(suspension.call_id()), suspension.called_tool());
-                Answer::Done(ToolResult::failure(id, tool, error, Duration::ZERO))
-            }
+        if let Some(call) = suspension.outermost_call() {
+            pipeline::refused(self, call, error).into_answer()
+        } else {
+            let (id, tool) = (CallId::new(suspension.call_id()), suspension.called_tool());
+            Answer::Done(ToolResult::failure(id, tool, error, Duration::ZERO))
         }
     }
 }

@@ -94,9 +94,9 @@ pub(crate) async fn make(turn: &Turn, call: ToolCall, start: Start<'_>) -> Answe
     }
     let (id, tool, started) = (call.id().clone(), call.name().to_owned(), Instant::now());
     let (own, batch) = (turn.clone(), batch.cloned());
-    // The room first: a call's state is large, and would be copied there.
-    let room = Box::new_uninit();
-    let work = Box::into_pin(Box::write(room, async move {
+    // The memory first: a call's state is large, and would be copied there.
+    let memory = Box::new_uninit();
+    let work = Box::into_pin(Box::write(memory, async move {
         let (batch, grant, repetition) = (batch.as_ref(), grant.as_deref(), repetition.as_ref());
         let origin = Origin { batch, position, grant, repetition, ..Origin::alone(&lineage) };
         pipeline::run(&own, call, origin).await

@@ -81,7 +81,9 @@ impl PipelineRun<'_> {
         };
         match store.put(&suspension).await {
             Ok(()) => {
-                wait.iter_mut().for_each(|wait| wait.kept());
+                if let Some(wait) = &mut wait {
+                    wait.kept();
+                }
                 Leave::Suspended(Box::new(suspension), wait)
             }
             Err(StoreError::Full(full)) => too_many_wait(full).into(),

@@ -89,13 +89,13 @@ fn host_tools(counts: &Arc<Counts>) -> Vec<ToolEntry> {
         "path": {"type": "string"},
         "password": {"type": "string", "x-sensitive": true},
     }, "required": ["path"]});
-    let (removes, notes) = (Arc::clone(counts), Arc::clone(counts));
+    let (for_remove, for_note) = (Arc::clone(counts), Arc::clone(counts));
     let remove = tool_fn(move |arguments: Value, _| {
-        removes.removed.fetch_add(1, Ordering::SeqCst);
+        for_remove.removed.fetch_add(1, Ordering::SeqCst);
         async move { format!("removed {}", arguments["path"].as_str().unwrap_or_default()) }
     });
     let note = tool_fn(move |_: Value, _| {
-        let count = notes.noted.fetch_add(1, Ordering::SeqCst) + 1;
+        let count = for_note.noted.fetch_add(1, Ordering::SeqCst) + 1;
         async move { format!("noted {count}") }
     });
     let greet = tool_fn(|_: Value, cx: CallContext| async move {
@@ -473,7 +473,9 @@ async fn a_waiting_tool_lends_its_permit_and_waits_until_it_has_it_back() {
     let first = suspended(&turn, works("1")).await;
     // The only permit is free: the second one comes as far as the first.
     let second = suspended(&turn, works("2")).await;
-    let both = futures_util::future::join(approve(&turn, &first), approve(&turn, &second)).await;
+    let approvals = [approve(&turn, &first), approve(&turn, &second)].map(Box::pin);
+    let [one, two] = approvals;
+    let both = futures_util::future::join(one, two).await;
     assert_eq!(done(both.0).text(), "removed build");
     assert_eq!(done(both.1).text(), "removed build");
     assert_eq!(Counts::of(&host.counts.most_working), 1);

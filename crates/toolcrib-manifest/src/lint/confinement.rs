@@ -6,7 +6,7 @@ use crate::document::Node;
 use crate::manifest::{Started, started};
 
 /// Programs that do nothing without the network.
-const NETWORK: [&str; 49] = [
+const NETWORK: [&str; 48] = [
     "curl",
     "wget",
     "http",
@@ -52,10 +52,27 @@ const NETWORK: [&str; 49] = [
     "argocd",
     "flux",
     "logcli",
-    "promtool",
     "doctl",
     "hcloud",
     "rclone",
+];
+
+/// Arguments with which such programs only look at files, or at themselves.
+const OFFLINE: [&str; 14] = [
+    "template",
+    "lint",
+    "package",
+    "kustomize",
+    "config",
+    "completion",
+    "help",
+    "--help",
+    "version",
+    "--version",
+    "--syntax-check",
+    "--list-tasks",
+    "--list-hosts",
+    "--client",
 ];
 
 /// Commands of programs that need the network for some of what they do.
@@ -159,7 +176,8 @@ fn needs_network(program: &Started) -> Option<Diagnostic> {
         let mut words = program.arguments.iter().filter(|word| !word.starts_with('-'));
         words.any(|word| list.contains(&word.as_str()))
     });
-    if !NETWORK.contains(&name) && !of_command {
+    let offline = program.arguments.iter().any(|word| OFFLINE.contains(&word.as_str()));
+    if offline || !NETWORK.contains(&name) && !of_command {
         return None;
     }
     let message = format!("`{name}` needs the network, and this profile has none");
@@ -170,7 +188,9 @@ fn needs_network(program: &Started) -> Option<Diagnostic> {
 }
 
 fn needs_home(program: &Started, run: &Node) -> Option<Diagnostic> {
-    let (name, folder, others) = HOME.iter().find(|(name, ..)| *name == program.name)?;
+    let offline = program.arguments.iter().any(|word| OFFLINE.contains(&word.as_str()));
+    let (name, folder, others) =
+        HOME.iter().find(|(name, ..)| *name == program.name).filter(|_| !offline)?;
     let env = run.entry("env").map(|env| env.node.entries()).unwrap_or_default();
     let passed = run.entry("pass_env").map(|passed| passed.node.items()).unwrap_or_default();
     let set = |variable: &str| {

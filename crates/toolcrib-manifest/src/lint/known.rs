@@ -1,6 +1,6 @@
 //! What a check knows beside the file: the secrets and limits of a config, and what is on the disk.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
@@ -61,6 +61,8 @@ impl Known {
         if let Some(longest) = self.max_timeout {
             check_timeout(root.entry("defaults"), longest, findings);
         }
+        // Many tools run the same few programs, and a look goes through all folders of `PATH`.
+        let mut looked_up: HashMap<&str, Lookup> = HashMap::new();
         let folder = Path::new(file).parent().unwrap_or(Path::new(""));
         for tool in root.entry("tools").map(|tools| tools.node.items()).unwrap_or_default() {
             if let Some(longest) = self.max_timeout
@@ -73,7 +75,7 @@ impl Known {
                 check_files(&run.node, folder, findings);
             }
             if let Some(path) = &self.path {
-                check_program(&run.node, path, findings);
+                check_program(&run.node, path, &mut looked_up, findings);
             }
         }
     }
@@ -95,7 +97,9 @@ fn check_secrets(node: &Node, secrets: &BTreeSet<String>, findings: &mut Finding
             }
         }
         NodeValue::Sequence(items) => {
-            items.iter().for_each(|item| check_secrets(item, secrets, findings));
+            for item in items {
+                check_secrets(item, secrets, findings);
+            }
         }
         NodeValue::Mapping(entries) => {
             for entry in entries.iter().filter(|entry| !entry.key.starts_with("x-")) {
@@ -175,16 +179,37 @@ fn check_file(written: &str, place: &Span, folder: &Path, findings: &mut Finding
     findings.add(Diagnostic::warning("missing-script", place, message).help(help));
 }
 
-/// The program, looked for on `PATH`.
-fn check_program(run: &Node, path: &OsString, findings: &mut Findings<'_>) {
+/// A program on the `PATH`, and for a missing one the advice to give.
+enum Lookup {
+    Found,
+    Missing { help: String },
+}
+
+/// The program, looked for on `PATH`: once for each name.
+fn check_program<'n>(
+    run: &'n Node,
+    path: &OsString,
+    looked_up: &mut HashMap<&'n str, Lookup>,
+    findings: &mut Findings<'_>,
+) {
     let list = run.entry("argv").or(run.entry("worker"));
     let Some(node) = list.and_then(|list| list.node.items().first()) else { return };
     let Some(name) = node.as_str() else { return };
     let plain = !name.is_empty() && !name.contains(['/', ' ', '$']);
-    let folders: Vec<_> = std::env::split_paths(path).collect();
     let own_path = run.entry("env").is_some_and(|env| env.node.entry("PATH").is_some());
-    if !plain || own_path || folders.iter().any(|folder| folder.join(name).is_file()) {
+    if !plain || own_path {
         return;
+    }
+    let found = looked_up.entry(name).or_insert_with(|| look_up(name, path));
+    let Lookup::Missing { help } = found else { return };
+    let message = format!("there is no program `{name}` on this machine's PATH");
+    findings.add(Diagnostic::hint("missing-program", &node.span, message).help(help.clone()));
+}
+
+fn look_up(name: &str, path: &OsString) -> Lookup {
+    let folders: Vec<_> = std::env::split_paths(path).collect();
+    if folders.iter().any(|folder| folder.join(name).is_file()) {
+        return Lookup::Found;
     }
     let names: Vec<String> = folders
         .iter()
@@ -193,9 +218,8 @@ fn check_program(run: &Node, path: &OsString, findings: &mut Findings<'_>) {
         .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
         .collect();
     let near = did_you_mean(name, names.iter().map(String::as_str));
-    let message = format!("there is no program `{name}` on this machine's PATH");
     let help = near.unwrap_or_else(|| {
         "install it where the server runs; until then the tool is unavailable there".to_owned()
     });
-    findings.add(Diagnostic::hint("missing-program", &node.span, message).help(help));
+    Lookup::Missing { help }
 }

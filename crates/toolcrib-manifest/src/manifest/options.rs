@@ -93,7 +93,7 @@ pub(super) fn dangling(
             found
                 .extend(absent.and_then(|name| left_alone(pair[0], name, pair[1], program, false)));
         }
-        let (Some(last), None) = (entry.words.last(), entry.condition) else { continue };
+        let (Some(option), None) = (entry.words.last(), entry.condition) else { continue };
         let Some(next) = all.get(place + 1) else { continue };
         let Some(value) = next.words.first() else { continue };
         if begins(value).starts_with('-') {
@@ -102,7 +102,7 @@ pub(super) fn dangling(
         // A list may be empty, even if the call has to give it.
         let absent = next.condition.or_else(|| optional(value, scope));
         let left = absent
-            .and_then(|name| left_alone(last, name, value, program, next.condition.is_some()));
+            .and_then(|name| left_alone(option, name, value, program, next.condition.is_some()));
         // An option takes one value: several words are something else, unless it is known to.
         found.extend(left.filter(|(sure, _)| *sure == Sure::Yes || next.words.len() == 1));
     }

@@ -18,7 +18,7 @@ pub(super) struct BuiltUrl {
 
 /// Puts the values in.
 pub(super) fn build(spec: &UrlSpec, values: Values<'_>) -> Result<BuiltUrl, ToolError> {
-    let path = path(&spec.path, values, &encoded)?;
+    let path = path(&spec.path, values, &encoded_path)?;
     let query = query(&spec.query, values, &encoded)?;
     let text = joined(&spec.origin, &path, &query);
     let target = Target::parse(&text, NamedBy::Operator).map_err(|refusal| {
@@ -46,6 +46,15 @@ fn encoded(_: &Reference, text: &str) -> String {
     encode_component(text)
 }
 
+/// A value in the path: one segment, but for a secret that is the rest of the path, which may be
+/// several, as the address of a webhook is.
+fn encoded_path(reference: &Reference, text: &str) -> String {
+    match reference {
+        Reference::Secret(_) => text.split('/').map(encode_component).collect::<Vec<_>>().join("/"),
+        _ => encode_component(text),
+    }
+}
+
 /// What becomes of a value on its way into a text.
 type Change<'c> = &'c dyn Fn(&Reference, &str) -> String;
 
@@ -59,7 +68,7 @@ fn path(template: &Template, values: Values<'_>, change: Change<'_>) -> Result<S
     let mut path = String::new();
     // The segment being written, and whose value is in it.
     let (mut segment, mut from) = (String::new(), None);
-    for piece in &template.pieces {
+    for (at, piece) in template.pieces.iter().enumerate() {
         match piece {
             Piece::Literal(literal) => {
                 let mut parts = literal.split('/');
@@ -78,8 +87,22 @@ fn path(template: &Template, values: Values<'_>, change: Change<'_>) -> Result<S
                         "is not given, and the path of the request needs it",
                     ));
                 };
-                segment.push_str(&change(reference, &text));
                 from = Some(reference);
+                let changed = change(reference, &text);
+                let is_rest = segment.is_empty() && at + 1 == template.pieces.len();
+                if changed.contains('/') && !is_rest {
+                    return Err(refused(
+                        reference,
+                        "holds a `/`, which only a secret at the end of the path may",
+                    ));
+                }
+                let mut parts = changed.split('/');
+                segment.push_str(parts.next().unwrap_or_default());
+                for part in parts {
+                    end_segment(&mut path, &segment, from)?;
+                    path.push('/');
+                    part.clone_into(&mut segment);
+                }
             }
         }
     }

@@ -76,13 +76,13 @@ struct Reader<'w, 'n> {
     read: Read<'w>,
 }
 
-impl<'w> Reader<'w, '_> {
+impl Reader<'_, '_> {
     /// Reads the word at `at` as a program that `wrapper` starts, and what follows as its arguments.
     fn program(&mut self, at: usize, wrapper: &str) {
         let Some(word) = self.words.get(at) else { return };
         let Some(name) = word.literal() else {
             // The program of the whole vector is checked where it is read.
-            if let Some(reference) = self.chosen(word).filter(|_| at > 0) {
+            if let Some(reference) = chosen(word).filter(|_| at > 0) {
                 let message = format!(
                     "{reference} would choose the program that `{wrapper}` starts: a model must not"
                 );
@@ -147,7 +147,7 @@ impl<'w> Reader<'w, '_> {
                 },
                 Rest::Shell(nth) if position >= nth => {
                     if self.tainted(word, Shape::Word)
-                        && let Some(reference) = self.chosen(word)
+                        && let Some(reference) = chosen(word)
                     {
                         let message = format!(
                             "`{name}` hands {reference} to a shell, as part of one line of text"
@@ -229,14 +229,13 @@ impl<'w> Reader<'w, '_> {
                     at += end.unwrap_or(rest.len()) + 1;
                 }
                 Some(test) if known.valued.contains(&test) => at += 1,
-                Some(_) => {}
                 None if ended && begins(word).is_empty() && self.tainted(word, Shape::Word) => {
                     let message = format!(
                         "`{name}` takes a value such as `-delete` for an action here, also after `--`"
                     );
                     self.found("unsafe-argument", word, message, known.instead);
                 }
-                None => {}
+                Some(_) | None => {}
             }
             at += 1;
         }
@@ -245,19 +244,13 @@ impl<'w> Reader<'w, '_> {
     /// A word that is run, or that names what is run.
     fn code(&mut self, word: &Word<'_>, name: &str, known: &Program) {
         if self.tainted(word, Shape::Word)
-            && let Some(reference) = self.chosen(word)
+            && let Some(reference) = chosen(word)
         {
             let message = format!(
                 "{reference} would be part of what `{name}` runs: a model must not write it"
             );
             self.found("spliced-script", word, message, known.instead);
         }
-    }
-
-    /// The first argument of the call in a word, if there is one.
-    fn chosen(&self, word: &Word<'_>) -> Option<Reference> {
-        let mut references = word.template.references();
-        references.find(|reference| matches!(reference, Reference::Arg(_))).cloned()
     }
 
     /// Whether a value in a word can be more than `tame`.
@@ -333,4 +326,10 @@ fn option(known: &Program, word: &Word<'_>, begins: &str) -> Opt {
         }
     }
     Opt::Flag
+}
+
+/// The first argument of the call in a word, if there is one.
+fn chosen(word: &Word<'_>) -> Option<Reference> {
+    let mut references = word.template.references();
+    references.find(|reference| matches!(reference, Reference::Arg(_))).cloned()
 }

@@ -473,8 +473,8 @@ async fn a_waiting_tool_lends_its_permit_and_waits_until_it_has_it_back() {
     let first = suspended(&turn, works("1")).await;
     // The only permit is free: the second one comes as far as the first.
     let second = suspended(&turn, works("2")).await;
-    let approvals = [approve(&turn, &first), approve(&turn, &second)].map(Box::pin);
-    let [one, two] = approvals;
+    let one = Box::pin(approve(&turn, &first));
+    let two = Box::pin(approve(&turn, &second));
     let both = futures_util::future::join(one, two).await;
     assert_eq!(done(both.0).text(), "removed build");
     assert_eq!(done(both.1).text(), "removed build");

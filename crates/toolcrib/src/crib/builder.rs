@@ -131,8 +131,8 @@ impl ToolcribBuilder {
     }
 
     /// Adds the tools of manifests, a unit each, which can be reloaded
-    /// ([`Toolcrib::manifests`]), and the other MCP servers that they name
-    /// ([`Toolcrib::connect`]).
+    /// ([`Toolcrib::manifests`](crate::Toolcrib::manifests)), and the other MCP servers that they name
+    /// ([`Toolcrib::connect`](crate::Toolcrib::connect)).
     #[cfg(feature = "manifests")]
     #[must_use]
     pub fn manifests(mut self, manifests: &Manifests) -> Self {
@@ -143,7 +143,7 @@ impl ToolcribBuilder {
     /// Adds other MCP servers whose tools are offered here, before those that manifests name. They stay
     /// as they are.
     ///
-    /// Nothing is started by this: [`Toolcrib::connect`] does.
+    /// Nothing is started by this: [`Toolcrib::connect`](crate::Toolcrib::connect) does.
     #[cfg(feature = "mcp")]
     #[must_use]
     pub fn upstreams(mut self, upstreams: impl IntoIterator<Item = Upstream>) -> Self {
@@ -235,7 +235,7 @@ impl ToolcribBuilder {
     }
 
     /// Adds files and folders that no tool may change, or even read, to the
-    /// [control plane](Toolcrib::control_plane): settings, state, keys of the host program. What its
+    /// [control plane](crate::Toolcrib::control_plane): settings, state, keys of the host program. What its
     /// manifests run, the manifests themselves and the running program always belong to it.
     ///
     /// ```
@@ -283,7 +283,7 @@ impl ToolcribBuilder {
         self
     }
 
-    /// Adds a toolset for [`Toolcrib::turn_in`]; one of the same name is replaced.
+    /// Adds a toolset for [`Toolcrib::turn_in`](crate::Toolcrib::turn_in); one of the same name is replaced.
     ///
     /// What is cut in its turns can be read only where it takes `read_output`.
     #[must_use]
@@ -316,14 +316,14 @@ impl ToolcribBuilder {
         self
     }
 
-    /// Sets where [`Run`](toolcrib_core::run::Run)s are saved ([`Toolcrib::runs`]). Default: nowhere.
+    /// Sets where [`Run`](toolcrib_core::run::Run)s are saved ([`Toolcrib::runs`](crate::Toolcrib::runs)). Default: nowhere.
     #[must_use]
     pub fn runs(mut self, store: Arc<dyn RunStore>) -> Self {
         self.runs = Some(store);
         self
     }
 
-    /// Sets where tasks of MCP clients outlive the server ([`Toolcrib::task_store`]). Default: nowhere.
+    /// Sets where tasks of MCP clients outlive the server ([`Toolcrib::task_store`](crate::Toolcrib::task_store)). Default: nowhere.
     #[cfg(feature = "mcp")]
     #[must_use]
     pub fn task_store(mut self, store: Arc<dyn toolcrib_mcp::TaskStore>) -> Self {

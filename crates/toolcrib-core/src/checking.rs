@@ -1,6 +1,9 @@
 //! From a model's text to arguments a tool may rely on: parse or repair, strip, fill in, validate or
 //! coerce and validate again.
 
+use std::collections::HashSet;
+
+use jsonschema::ValidationError;
 use toolcrib_json::{ParseError, Tape, parse_owned};
 use toolcrib_tool::{Arguments, ErrorKind, RawArguments, ToolError};
 
@@ -18,8 +21,8 @@ use crate::violation::Violations;
 /// should be numbers takes two rounds.
 const COERCION_ROUNDS: usize = 4;
 
-/// Arguments of more bytes are not repaired and are coerced in one round: each attempt costs as much as
-/// reading them.
+/// Arguments of more bytes are not repaired, and are coerced in one round and only if that can solve
+/// every problem: each attempt costs as much as reading them.
 const LARGE: usize = 1024 * 1024;
 
 /// How much of a parser's complaint a message shows, in characters. It may quote a name.
@@ -88,6 +91,10 @@ fn coerced(
     let mut next = next_round(original, &first, validator);
     for round in 1.. {
         let Some((text, coercions)) = next else { break };
+        if rounds == 1 && places(&first.errors) > coercions.len() {
+            // Something stays wrong. Reading all of it once more to say so costs as much as a call.
+            break;
+        }
         done.add(coercions);
         let tape = prepared(preparation, rewritten(text)?, mending)?;
         let bounds = SchemaValidator::bounds(&tape);
@@ -106,6 +113,12 @@ fn coerced(
         }
     }
     Err(refused(&Violations::of(&first.errors, original, validator.schema(), first.stopped)))
+}
+
+/// In how many places something is wrong.
+fn places(errors: &[ValidationError<'_>]) -> usize {
+    let places: HashSet<_> = errors.iter().map(|error| error.instance_path().as_str()).collect();
+    places.len()
 }
 
 /// What the next round of coercion makes of the arguments. Where there are more problems than were

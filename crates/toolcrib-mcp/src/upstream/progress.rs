@@ -63,19 +63,28 @@ impl Progress {
     /// Tells whoever watches the call of the progress with this token.
     pub(crate) fn follow(self: &Arc<Self>, token: ProgressToken, call: CallContext) -> Following {
         let holds = Arc::<Notify>::default();
-        let early = {
-            let mut calls = self.calls();
-            let followed =
-                Followed { call, told: 0, last: None, held: None, holds: Arc::clone(&holds) };
-            calls.followed.insert(token.clone(), followed);
-            let (early, others) = std::mem::take(&mut calls.early)
-                .into_iter()
-                .partition::<VecDeque<_>, _>(|told| told.progress_token == token);
-            calls.early = others;
-            early
-        };
-        for told in &early {
-            self.deliver(told);
+        let mut told = 0;
+        let mut last = None;
+        // What came early is told before the call is followed, so that nothing newer overtakes it.
+        loop {
+            let early = {
+                let mut calls = self.calls();
+                let early = calls.take_early(&token);
+                if early.is_empty() {
+                    let (call, holds) = (call.clone(), Arc::clone(&holds));
+                    let followed = Followed { call, told, last, held: None, holds };
+                    calls.followed.insert(token.clone(), followed);
+                    break;
+                }
+                early
+            };
+            for (place, notification) in early.iter().enumerate() {
+                if told < BURST || place + 1 == early.len() {
+                    tell(&call, notification);
+                    told += 1;
+                }
+            }
+            last = Some(Instant::now());
         }
         Following { progress: Arc::clone(self), token, holds }
     }
@@ -120,6 +129,17 @@ impl Progress {
 
     fn calls(&self) -> MutexGuard<'_, Calls> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Calls {
+    /// Takes out what came of a call before it was followed.
+    fn take_early(&mut self, token: &ProgressToken) -> VecDeque<ProgressNotificationParam> {
+        let (early, others) = std::mem::take(&mut self.early)
+            .into_iter()
+            .partition(|notification| notification.progress_token == *token);
+        self.early = others;
+        early
     }
 }
 
@@ -262,6 +282,47 @@ mod tests {
             progress.deliver(&told(&token(3 + number), "late"));
         }
         assert_eq!(progress.calls().early.len(), EARLY_MAX, "what is kept is bounded");
+    }
+
+    /// While it is told the first notification, the server tells the next.
+    struct Interrupted {
+        heard: Heard,
+        progress: Arc<Progress>,
+        next: Mutex<Option<ProgressNotificationParam>>,
+    }
+
+    impl CallHost for Interrupted {
+        fn cancelled(&self) -> BoxFuture<'_, ()> {
+            Box::pin(std::future::pending())
+        }
+
+        fn is_cancelled(&self) -> bool {
+            false
+        }
+
+        fn status(&self, update: StatusUpdate) {
+            let next = self.next.lock().unwrap().take();
+            if let Some(next) = next {
+                self.progress.deliver(&next);
+            }
+            self.heard.status(update);
+        }
+    }
+
+    #[test]
+    fn newer_progress_does_not_overtake_what_came_before_the_call_was_followed() {
+        let progress = Arc::new(Progress::default());
+        let token = ProgressToken(NumberOrString::Number(1));
+        progress.deliver(&told(&token, "one"));
+        progress.deliver(&told(&token, "two"));
+        let heard = Heard::default();
+        let all = Arc::clone(&heard.0);
+        let next = Mutex::new(Some(told(&token, "three")));
+        let host = Interrupted { heard, progress: Arc::clone(&progress), next };
+        let definition = ToolDefinition::builder("t").description("d").build().unwrap();
+        let call = CallContext::builder("c", definition).host(host).build();
+        let _following = progress.follow(token, call);
+        assert_eq!(*all.lock().unwrap(), ["one", "two", "three"]);
     }
 
     fn followed(

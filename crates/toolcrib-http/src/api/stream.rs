@@ -111,7 +111,8 @@ impl Telling {
                 answer = work.as_mut() => self.last = Some(answer),
             }
             if self.last.is_some() {
-                // With it goes the turn, and with that the stream ends.
+                // Calls that wait for somebody may stay at work; what they say from now on is not for here.
+                self.reader.finish();
                 self.work = None;
             }
         }

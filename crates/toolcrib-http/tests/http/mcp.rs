@@ -245,6 +245,38 @@ async fn over_mcp_a_call_through_tool_call_asks_and_goes_on() {
 }
 
 #[tokio::test]
+async fn over_mcp_a_tool_whose_own_call_needs_approval_asks_and_goes_on_where_it_was() {
+    let server = start_with(config(), [crate::runs::cleaning()]).await;
+    let cleaned = call_by_an_eager_client(&server, None, "clean", json!({})).await;
+    assert_eq!(cleaned["content"][0]["text"], r#"1: removed {"path":"a"}"#, "{cleaned}");
+    server.end().await;
+}
+
+#[tokio::test]
+async fn over_mcp_a_tool_that_waits_is_not_begun_again_when_its_call_is_repeated() {
+    let rights = |rights: &[Right]| {
+        let rights = rights.to_vec();
+        move |client: &mut toolcrib_http::ClientConfig| client.rights = rights
+    };
+    let tokens = [
+        client("agent", rights(&[Right::Call])),
+        client("person", rights(&[Right::Call, Right::Approve])),
+    ];
+    let config = ServerConfig { tokens: tokens.into(), ..config() };
+    let server = start_with(config, [crate::runs::cleaning()]).await;
+    let refused = call_by_an_eager_client(&server, Some("agent"), "clean", json!({})).await;
+    assert_eq!(refused["_meta"]["toolcrib/error_kind"], "requires_approval", "{refused}");
+    let list = Ask::api(server.address, "GET /v1/approvals").of("person").send().await.json();
+    let id = list["approvals"][0]["id"].as_str().expect("it waits").to_owned();
+    let approve = Ask::api(server.address, &format!("POST /v1/approvals/{id}")).of("person");
+    let decided = approve.json(&json!({"decision": "approve"})).send().await;
+    assert!(decided.status < 300, "{}", decided.body);
+    let again = call_by_an_eager_client(&server, Some("agent"), "clean", json!({})).await;
+    assert_eq!(again["content"][0]["text"], r#"1: removed {"path":"a"}"#, "{again}");
+    server.end().await;
+}
+
+#[tokio::test]
 async fn over_mcp_only_clients_with_the_right_to_approve_are_asked_for_approval() {
     let rights = |rights: &[Right]| {
         let rights = rights.to_vec();

@@ -1,7 +1,12 @@
 //! Runs over HTTP: calls that wait for the client, for approval, and for nobody any more.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use toolcrib_http::{Right, ServerConfig};
+use toolcrib_tool::{CallContext, Layer, Source, ToolCall, ToolDefinition, ToolEntry, tool_fn};
 
 use crate::fixture::{Running, client, config, start, start_with};
 use crate::raw_client::{Ask, Reply};
@@ -82,6 +87,55 @@ async fn a_call_that_needs_approval_is_a_202_and_goes_on_when_it_is_given() {
     assert_eq!(over["status"], "completed");
     assert_eq!(over["results"][0]["output"], r#"removed {"path":"b"}"#);
     assert_eq!(ask(&server, &resolve, &changed).await.status, 409, "a decision is good once");
+    server.end().await;
+}
+
+/// A tool that asks for a removal on its way, and says how often it has begun.
+pub(crate) fn cleaning() -> ToolEntry {
+    let begun = Arc::new(AtomicUsize::new(0));
+    let body = tool_fn(move |_: Value, cx: CallContext| {
+        let times = begun.fetch_add(1, Ordering::SeqCst) + 1;
+        async move {
+            cx.stream("cleaning").await;
+            let removed = cx.call(ToolCall::new("n", "remove", json!({"path": "a"}))).await;
+            format!("{times}: {}", removed.text())
+        }
+    });
+    let definition = ToolDefinition::builder("clean").description("Clean up.");
+    let source = Source::new(Layer::Host, "test");
+    ToolEntry::new(definition.build().unwrap(), Arc::new(body), source)
+}
+
+#[tokio::test]
+async fn a_tool_whose_own_call_needs_approval_waits_and_goes_on_where_it_was() {
+    let server = start_with(config(), [cleaning()]).await;
+    let waits = ask(&server, "POST /v1/tools/clean/call", &json!({"call_id": "c"})).await;
+    assert_eq!(waits.status, 202, "{}", waits.body);
+    let run = waits.json();
+    assert_eq!(
+        (&run["waiting"][0]["tool"], &run["waiting"][0]["call_id"]),
+        (&json!("remove"), &json!("c"))
+    );
+    let list = Ask::api(server.address, "GET /v1/approvals").send().await.json();
+    let text = list["approvals"][0]["text"].as_str().unwrap();
+    assert!(text.contains("called by: clean"), "{text}");
+    let approve = json!({"id": run["waiting"][0]["id"], "decision": "approve"});
+    let resolve = format!("POST /v1/runs/{}/resolve", id_of(&run));
+    let over = ask(&server, &resolve, &approve).await.json();
+    let result = &over["results"][0];
+    assert_eq!(result["output"], r#"1: removed {"path":"a"}"#, "{over}");
+    assert_eq!((&result["call_id"], &result["tool"]), (&json!("c"), &json!("clean")));
+    server.end().await;
+}
+
+#[tokio::test]
+async fn a_stream_of_events_ends_when_its_tool_waits_for_somebody() {
+    let server = start_with(config(), [cleaning()]).await;
+    let stream = Ask::api(server.address, "POST /v1/tools/clean/call").events();
+    let events = tokio::time::timeout(Duration::from_secs(10), stream).await.expect("it ends");
+    let names: Vec<_> = events.iter().map(|(name, _)| name.as_str()).collect();
+    assert!(names.contains(&"call.output"), "{names:?}");
+    assert_eq!(names.last(), Some(&"run"));
     server.end().await;
 }
 

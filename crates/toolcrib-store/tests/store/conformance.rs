@@ -8,7 +8,8 @@ use toolcrib_core::bounds::Bounds;
 use toolcrib_core::clock::Timestamp;
 use toolcrib_core::run::{MemoryRuns, RunCursor, RunStore};
 use toolcrib_core::suspension::{
-    MemorySuspensions, Outcome, Settled, StoreError, SuspensionId, SuspensionStore,
+    Deed, MemorySuspensions, Outcome, Resolved, Settled, StoreError, Suspension, SuspensionId,
+    SuspensionStore,
 };
 use toolcrib_store::{Database, Runs, Suspensions};
 use toolcrib_tool::{CallId, ToolOutput, ToolResult};
@@ -122,6 +123,46 @@ async fn a_full_share_drops_what_has_expired_and_nobody_elses(store: Arc<dyn Sus
     assert!(store.find(bobs.id()).await.expect("looked").is_some(), "hers made no room of his");
 }
 
+/// The same call as a client makes that can join it, in one of several sessions.
+fn joinable(session: &str, created: u64, expires: u64) -> Suspension {
+    let one = suspended("ada", created, expires).in_session(session);
+    let mut value = serde_json::to_value(&one).expect("it is plain data");
+    value["caller"]["joinable"] = true.into();
+    serde_json::from_value(value).expect("it is a record")
+}
+
+async fn the_same_call_is_found_by_what_makes_it_the_same(store: Arc<dyn SuspensionStore>) {
+    let at = Timestamp::from_unix_millis;
+    let (first, second) = (joinable("s", 1, 100), joinable("s", 2, 100));
+    let others =
+        [joinable("t", 0, 100), joinable("s", 0, 5), suspended("ada", 0, 100).in_session("s")];
+    for one in others.iter().chain([&first, &second]) {
+        store.put(one).await.expect("there is room");
+    }
+    let again = joinable("s", 10, 100);
+    let same = async |call: &Suspension, now| {
+        let found = store.same_call(call, at(now)).await.expect("looked");
+        found.map(|one| one.id().clone())
+    };
+    assert_eq!(
+        same(&again, 10).await.as_ref(),
+        Some(first.id()),
+        "the oldest that has not expired"
+    );
+    assert_eq!(same(&first, 10).await.as_ref(), Some(second.id()), "another one than itself");
+    assert_eq!(same(&joinable("u", 10, 100), 10).await, None);
+    assert_eq!(same(&again, 100).await, None, "both have expired");
+
+    // One that has an outcome goes before one that waits, until its outcome is taken.
+    let resolved = Resolved::new(&second, Deed::Approved, "ops", at(20));
+    store.take_for_caller(second.id(), &resolved).await.expect("it works").expect("it waits");
+    assert_eq!(same(&again, 20).await.as_ref(), Some(second.id()));
+    store.take_settled(second.id()).await.expect("it works").expect("it is there");
+    assert_eq!(same(&again, 20).await.as_ref(), Some(first.id()));
+    store.take(first.id(), &resolved).await.expect("it works").expect("it waits");
+    assert_eq!(same(&again, 20).await, None);
+}
+
 async fn runs_are_saved_by_version_and_listed_in_order(store: Arc<dyn RunStore>) {
     let (late, early, other) = (run("ada", 2), waiting_run("ada", 1), run("bob", 1));
     for one in [&late, &early, &other] {
@@ -230,7 +271,8 @@ macro_rules! runs {
 suspensions!(
     suspensions_are_put_found_listed_and_taken_once,
     outcomes_are_kept_for_their_identity_and_taken_once,
-    a_full_share_drops_what_has_expired_and_nobody_elses
+    a_full_share_drops_what_has_expired_and_nobody_elses,
+    the_same_call_is_found_by_what_makes_it_the_same
 );
 runs!(
     runs_are_saved_by_version_and_listed_in_order,
@@ -244,6 +286,10 @@ async fn the_cores_own_stores_in_memory_promise_the_same() {
     )))
     .await;
     outcomes_are_kept_for_their_identity_and_taken_once(Arc::new(MemorySuspensions::within(
+        Bounds::per_identity(SHARE),
+    )))
+    .await;
+    the_same_call_is_found_by_what_makes_it_the_same(Arc::new(MemorySuspensions::within(
         Bounds::per_identity(SHARE),
     )))
     .await;

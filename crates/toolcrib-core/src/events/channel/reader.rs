@@ -33,6 +33,12 @@ impl EventReader {
         std::future::poll_fn(|cx| self.poll_event(cx)).await
     }
 
+    /// Ends the stream behind what has been said by now. For readers that have the answer they waited
+    /// for: a call that waits for somebody stays at work, and may go on talking.
+    pub fn finish(&self) {
+        self.shell.finish();
+    }
+
     fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Event>> {
         if self.over {
             return Poll::Ready(None);

@@ -37,6 +37,8 @@ struct State {
     /// When the reader last took something, or last had something to take after it had all.
     moved: Instant,
     report: ChannelReport,
+    /// The reader wants nothing that is said from now on.
+    is_finished: bool,
 }
 
 impl Shell {
@@ -54,6 +56,7 @@ impl Shell {
                 generation: 0,
                 moved: now,
                 report: ChannelReport::default(),
+                is_finished: false,
             }),
             room: Notify::new(),
             stall: options.stall,
@@ -98,6 +101,14 @@ impl Shell {
             }
         });
         self.room.notify_waiters();
+    }
+
+    /// Ends the stream behind what has been said by now.
+    pub(crate) fn finish(&self) {
+        self.change(|state| {
+            state.is_finished = true;
+            state.floor.close();
+        });
     }
 
     pub(crate) fn close(&self) {
@@ -277,6 +288,7 @@ impl State {
                 Some(Kept::Gone) | None => self.decoded(None),
             },
             Taken::Lost(lost) => Occurrence::of_host(Payload::Lagged { lost }),
+            Taken::Nothing if self.is_finished => return Poll::Ready(None),
             Taken::Nothing => return Poll::Pending,
             Taken::End => return Poll::Ready(None),
         };

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::Router;
+use axum::extract::DefaultBodyLimit;
 use axum::middleware::{from_fn_with_state, map_response};
 use tower::Layer as _;
 
@@ -36,8 +37,13 @@ pub(crate) fn app(
         }
         routes = routes.route(endpoint.path, handler);
     }
-    let routes =
-        routes.fallback(unknown_path).layer(map_response(problem::from_bare_text)).with_state(api);
+    // `collect` holds every body to the configured limit. The framework's own limit of 2 MiB would
+    // refuse bodies below it, in plain text.
+    let routes = routes
+        .fallback(unknown_path)
+        .layer(DefaultBodyLimit::disable())
+        .layer(map_response(problem::from_bare_text))
+        .with_state(api);
     // Around the router and not on its routes: admission comes before routing.
     let admission = Arc::new(admission);
     let admitted = from_fn_with_state(Arc::clone(&admission), admit).layer(routes);

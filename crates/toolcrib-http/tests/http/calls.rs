@@ -134,6 +134,20 @@ async fn a_body_over_the_limit_is_refused_by_every_route() {
 }
 
 #[tokio::test]
+async fn the_configured_body_limit_holds_above_two_mebibytes() {
+    let server = start(config()).await;
+    let mebibytes = |count: usize| json!({"arguments": {"x": "x".repeat(count * 1024 * 1024)}});
+    for path in ["/v1/batch", "/v1/runs", "/v1/tools/echo/call"] {
+        let ask = || Ask::api(server.address, &format!("POST {path}"));
+        let read = ask().json(&mebibytes(3)).send().await;
+        assert_ne!(read.status, 413, "{path}: {}", read.body);
+        let refused = ask().json(&mebibytes(4)).send().await;
+        assert_eq!((refused.status, refused.kind().as_str()), (413, "too_large"), "{path}");
+    }
+    server.end().await;
+}
+
+#[tokio::test]
 async fn a_refusal_reaches_a_client_that_is_still_writing() {
     let server = start(ServerConfig { body_limit: 1024, ..config() }).await;
     for (line, token, status) in [

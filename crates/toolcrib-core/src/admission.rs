@@ -10,6 +10,7 @@ mod rate;
 mod refusal;
 mod waits;
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -140,6 +141,11 @@ impl Admission {
     /// identities it was paused.
     pub(crate) fn reset_breaker(&self, tool: &str) -> usize {
         self.breaker.reset(tool)
+    }
+
+    /// The tools that are paused for an identity, with the longest time left.
+    pub(crate) fn paused(&self) -> BTreeMap<String, Duration> {
+        self.breaker.paused()
     }
 
     /// A slot, and whether it had to be waited for.

@@ -2,6 +2,7 @@
 
 mod builder;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -140,6 +141,12 @@ impl Executor {
     /// says for how many it was paused.
     pub fn resume(&self, tool: &str) -> usize {
         self.shared.admission.reset_breaker(tool)
+    }
+
+    /// The tools that are paused after repeated timeouts, by name, each with the longest time that is left
+    /// for an identity; zero while a call is tried. [`resume`](Self::resume) ends a pause at once.
+    pub fn paused(&self) -> BTreeMap<String, Duration> {
+        self.shared.admission.paused()
     }
 
     /// Hides these values, too, from now on: of secrets that were renewed. What was hidden stays so.

@@ -21,6 +21,8 @@ pub struct ServerStatus {
     /// The first of these by name, at most [`ServerStatus::UNAVAILABLE_MAX`], with the reasons.
     #[schemars(length(max = 100))]
     pub unavailable_tools: Vec<UnavailableTool>,
+    /// Tools that are paused after repeated timeouts, by name.
+    pub paused_tools: Vec<PausedTool>,
     /// Declarations that did not get their name.
     pub shadowed: usize,
     /// Names that their owners gave up.
@@ -44,6 +46,16 @@ impl ServerStatus {
     pub const UNAVAILABLE_MAX: usize = 100;
     /// The most characters of the reason that a status gives for one of them.
     pub const REASON_MAX: usize = 1_000;
+}
+
+/// A tool that is paused after repeated timeouts.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct PausedTool {
+    /// Its name.
+    pub name: String,
+    /// The seconds until a call is tried, for the identity that has to wait longest; 0 while one is tried.
+    pub seconds_left: u64,
 }
 
 /// A tool that cannot be called.
@@ -164,6 +176,10 @@ pub struct NameStatus {
     pub owner: Option<String>,
     /// Why that tool cannot be called, if it cannot.
     pub unavailable: Option<String>,
+    /// The seconds for which that tool is still paused after repeated timeouts, for the identity that has
+    /// to wait longest; 0 while a call is tried. Absent if it is not paused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paused_seconds: Option<u64>,
     /// Why its file cannot be used any more, if so.
     pub stale: Option<String>,
     /// Sources of tools that want the name and came later.

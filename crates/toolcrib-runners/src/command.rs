@@ -167,6 +167,8 @@ impl CommandRunner {
         let confined = Confined {
             sandbox: &self.declaration.sandbox,
             workspace: &self.host.workspace_root,
+            program: &program,
+            exit: finished.status.code(),
             own_home: spec.env.contains_key("HOME")
                 || spec.pass_env.iter().any(|name| name == "HOME"),
         };

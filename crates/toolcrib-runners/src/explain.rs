@@ -12,12 +12,16 @@ pub(crate) struct Confined<'a> {
     pub(crate) sandbox: &'a SandboxSpec,
     /// The workspace of the host, which the program may use.
     pub(crate) workspace: &'a Path,
+    /// The program that was started.
+    pub(crate) program: &'a str,
+    /// What the program exited with, if it ended by itself.
+    pub(crate) exit: Option<i32>,
     /// Whether the declaration says where its HOME is.
     pub(crate) own_home: bool,
 }
 
 /// Signs of a program that found no network.
-const NO_NETWORK: [&str; 14] = [
+const NO_NETWORK: [&str; 19] = [
     "temporary failure in name resolution",
     "could not resolve",
     "couldn't resolve",
@@ -32,7 +36,16 @@ const NO_NETWORK: [&str; 14] = [
     "cannot create socket",
     "failed to create socket",
     "unable to resolve host",
+    "connection refused",
+    "couldn't connect to server",
+    "could not connect to server",
+    "curl: (7)",
+    "curl: (28)",
 ];
+
+/// What curl exits with where it could not resolve a name, connect, or get an answer in time. With `-s` it
+/// prints nothing of it.
+const CURL_UNCONNECTED: [i32; 3] = [6, 7, 28];
 
 /// Signs of a program that did not find its settings in its home directory.
 const NO_HOME: [&str; 9] = [
@@ -64,6 +77,11 @@ const NO_SERVICES: [&str; 9] = [
 const NOT_GRANTED: [&str; 5] =
     ["permission denied", "read-only file system", "operation not permitted", "eacces", "eperm"];
 
+/// How the names of scratch folders begin; as many hexadecimal digits follow.
+const SCRATCH: (&str, usize) = ("/toolcrib-", 32);
+/// Signs of a file that is not there.
+const NOT_THERE: [&str; 3] = ["no such file or directory", "cannot access", "enoent"];
+
 /// What a failed program was not given, as a line for whoever keeps the manifest; `None` if nothing it
 /// printed shows that it lacked something.
 pub(crate) fn explain(confined: Confined<'_>, printed: &str) -> Option<String> {
@@ -82,12 +100,14 @@ pub(crate) fn explain(confined: Confined<'_>, printed: &str) -> Option<String> {
              `sandbox: {{profile: trusted}}` lets it, with the operator's word"
         ));
     }
-    if offline && shows(&NO_NETWORK) {
+    let is_curl = Path::new(confined.program).file_name().is_some_and(|name| name == "curl");
+    let unconnected = is_curl && confined.exit.is_some_and(|code| CURL_UNCONNECTED.contains(&code));
+    if offline && (unconnected || shows(&NO_NETWORK)) {
         lacks.push(format!(
             "it has no network under `{name}`: `sandbox: {{profile: workspace+net}}` gives it one"
         ));
     }
-    if !confined.own_home && shows(&NO_HOME) {
+    if !confined.own_home && (shows(&NO_HOME) || missed_in_scratch(&lower)) {
         lacks.push(
             "its HOME is a scratch folder: `pass_env: [HOME]` in `run` gives it the server's, and \
              `sandbox: {read: [\"~/…\"]}` the files there"
@@ -103,6 +123,16 @@ pub(crate) fn explain(confined: Confined<'_>, printed: &str) -> Option<String> {
     // A program that works without a network is told of none that it did not ask for.
     (!lacks.is_empty()).then(|| {
         format!("For whoever keeps the tool: it ran confined. {}.", capitalized(&lacks.join("; ")))
+    })
+}
+
+/// Whether a line says that a file of the scratch folder is not there: one that `~` or `$HOME` led to.
+fn missed_in_scratch(lower: &str) -> bool {
+    let (prefix, digits) = SCRATCH;
+    let is_scratch = |rest: &str| rest.bytes().take_while(u8::is_ascii_hexdigit).count() == digits;
+    lower.lines().any(|line| {
+        line.split(prefix).skip(1).any(is_scratch)
+            && NOT_THERE.iter().any(|sign| line.contains(sign))
     })
 }
 
@@ -149,7 +179,8 @@ mod tests {
     fn said(profile: SandboxProfile, own_home: bool, printed: &str) -> String {
         let sandbox = SandboxSpec::of(profile);
         let workspace = Path::new("/srv/work");
-        let confined = Confined { sandbox: &sandbox, workspace, own_home };
+        let confined =
+            Confined { sandbox: &sandbox, workspace, program: "sh", exit: Some(1), own_home };
         explain(confined, printed).unwrap_or_default()
     }
 
@@ -166,6 +197,15 @@ mod tests {
                 "write: [\"/opt/out\"]",
             ),
             ("npm error EACCES: permission denied, mkdir '/root/.npm'", "write: [\"/root/.npm\"]"),
+            (
+                "curl: (7) Failed to connect to 127.0.0.1 port 7791 after 0 ms: Couldn't connect to server",
+                "profile: workspace+net",
+            ),
+            ("curl: (28) Connection timed out after 1001 milliseconds", "profile: workspace+net"),
+            (
+                "cat: /tmp/toolcrib-0123456789abcdef0123456789abcdef/.gitconfig: No such file or directory",
+                "pass_env: [HOME]",
+            ),
             ("Failed to connect to bus: No such file or directory", "profile: trusted"),
             ("sudo: The \"no new privileges\" flag is set", "profile: trusted"),
         ];
@@ -173,6 +213,23 @@ mod tests {
             let said = said(SandboxProfile::Workspace, false, printed);
             assert!(said.contains(key), "{printed}: {said}");
         }
+    }
+
+    #[test]
+    fn a_silent_curl_that_could_not_connect_is_told_of_the_network() {
+        let sandbox = SandboxSpec::of(SandboxProfile::Workspace);
+        let workspace = Path::new("/srv/work");
+        let said = |program, code| {
+            let exit = Some(code);
+            let confined =
+                Confined { sandbox: &sandbox, workspace, program, exit, own_home: false };
+            explain(confined, "").unwrap_or_default()
+        };
+        for code in [6, 7, 28] {
+            assert!(said("/usr/bin/curl", code).contains("profile: workspace+net"), "{code}");
+            assert_eq!(said("grep", code), "", "{code}");
+        }
+        assert_eq!(said("curl", 22), "", "the server answered");
     }
 
     #[test]

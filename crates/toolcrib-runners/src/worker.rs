@@ -147,7 +147,8 @@ impl WorkerRunner {
             worker.env.contains_key("HOME") || worker.pass_env.iter().any(|name| name == "HOME")
         });
         let sandbox = &self.declaration.sandbox;
-        let confined = Confined { sandbox, workspace: &self.host.workspace_root, own_home };
+        let workspace = &self.host.workspace_root;
+        let confined = Confined { sandbox, workspace, program: "", exit: None, own_home };
         let stderr = shown(&gone.stderr, redaction);
         let error = failed(gone, &stderr, redaction);
         match explain(confined, &stderr) {

@@ -7,9 +7,7 @@ use std::sync::Arc;
 
 use toolcrib_core::Conflict;
 use toolcrib_manifest::directory::{DirectoryLoad, catalogue, lint_paths_with};
-#[cfg(feature = "mcp")]
-use toolcrib_manifest::lock::Kind;
-use toolcrib_manifest::lock::LockMode;
+use toolcrib_manifest::lock::{Kind, Lock, LockMode};
 use toolcrib_manifest::{Diagnostic, Known, Place, Remark, Severity};
 use toolcrib_runners::{
     Secrets, Word, pin_files, prompt_word, resource_word, tool_word, upstream_word,
@@ -56,6 +54,8 @@ pub fn check(paths: &[PathBuf], config: &Config, restated: bool) -> Result<Check
         let source = Source::new(Layer::Manifest, origin.file.clone()).at(origin);
         ToolEntry::client(ToolDefinition::clone(&declaration.definition), source)
     });
+    let accepted = enforced_lock(config);
+    let names = names.map(|entry| withheld_by(accepted.as_deref(), entry));
     let builder = Toolcrib::builder().native_tools().entries(names);
     #[cfg(feature = "builtins")]
     let builder = builder.builtins(config.builtin_tools());
@@ -64,15 +64,24 @@ pub fn check(paths: &[PathBuf], config: &Config, restated: bool) -> Result<Check
     let shadowed = snapshot.conflicts().to_vec();
     for conflict in &shadowed {
         let (name, loser) = (conflict.loser.name(), &conflict.loser.source);
-        let message = format!("the name `{name}` is taken already, so this tool is never called");
-        let owner = owner(&conflict.winner, "the name belongs to the tool declared first");
-        shadow(
-            &mut files,
-            loser,
-            message,
-            owner,
-            "rename the tool, or set a `namespace` for the file",
-        );
+        let locked = accepted.as_deref().filter(|lock| lock_gives(lock, name, &conflict.winner));
+        let (message, label, help) = if locked.is_some() && conflict.loser.is_blocked() {
+            let winner = &conflict.winner;
+            (
+                format!("this tool is blocked: the lock gives the name `{name}` to {winner}"),
+                "the lock accepted this tool under the name",
+                format!(
+                    "rename the tool, or hand the name over with `toolcrib lock --take-over {name}`"
+                ),
+            )
+        } else {
+            (
+                format!("the name `{name}` is taken already, so this tool is never called"),
+                "the name belongs to the tool declared first",
+                "rename the tool, or set a `namespace` for the file".to_owned(),
+            )
+        };
+        shadow(&mut files, loser, message, owner(&conflict.winner, label), &help);
     }
     #[cfg(feature = "mcp")]
     let shadowed_names = {
@@ -99,6 +108,30 @@ pub fn check(paths: &[PathBuf], config: &Config, restated: bool) -> Result<Check
         #[cfg(feature = "mcp")]
         shadowed_names,
     })
+}
+
+/// The lock, where the config enforces it. One that cannot be read is reported by the commands that start
+/// the tools.
+fn enforced_lock(config: &Config) -> Option<Arc<Lock>> {
+    let keeper = LockKeeper::new(&config.registry.lock_file, config.registry.lock);
+    (keeper.mode() == LockMode::Enforce).then(|| keeper.lock().ok().flatten()).flatten()
+}
+
+/// Blocks an entry whose name the lock gives to another source, so that the lock's owner keeps the name as
+/// it does when the tools are started. Whether the owner has changed since is not asked.
+fn withheld_by(lock: Option<&Lock>, entry: ToolEntry) -> ToolEntry {
+    let is_known = |lock: &Lock| lock.get(Kind::Tool, entry.name()).is_some();
+    match lock {
+        Some(lock) if is_known(lock) && !lock_gives(lock, entry.name(), &entry.source) => {
+            entry.blocked("the lock gives the name to another source")
+        }
+        _ => entry,
+    }
+}
+
+/// Whether the lock has this source as the owner of a tool's name.
+fn lock_gives(lock: &Lock, name: &str, source: &Source) -> bool {
+    lock.get(Kind::Tool, name).is_some_and(|locked| locked.owner == lock.owner_of(source))
 }
 
 /// What the config and this machine say about what manifests refer to.

@@ -3,10 +3,12 @@
 mod names;
 mod upstreams;
 
+use std::time::Duration;
+
 use toolcrib_core::{Divergence, RegistrySnapshot};
 use toolcrib_http::reports::{
-    ConfigChanges, ConfigReport, FileReport, FileTrouble, NameChange, NameStatus, Reloaded,
-    ServerStatus, UnavailableTool, UnreadableDirectory,
+    ConfigChanges, ConfigReport, FileReport, FileTrouble, NameChange, NameStatus, PausedTool,
+    Reloaded, ServerStatus, UnavailableTool, UnreadableDirectory,
 };
 use toolcrib_manifest::live::{FileEvent, LookReport};
 use toolcrib_manifest::lock::Kind;
@@ -28,6 +30,7 @@ pub(crate) fn status(crib: &Toolcrib) -> ServerStatus {
         tools: snapshot.entries().len() - unavailable,
         unavailable,
         unavailable_tools: named.map(|(name, why)| UnavailableTool::new(name, why)).collect(),
+        paused_tools: paused(crib),
         shadowed: snapshot.conflicts().len() + names::shadowed(crib),
         reserved: snapshot.reserved().iter().map(|own| own.name.to_string()).collect(),
         after_restart: divergences(crib, &snapshot),
@@ -40,6 +43,17 @@ pub(crate) fn status(crib: &Toolcrib) -> ServerStatus {
             .map(ToString::to_string)
             .collect(),
     }
+}
+
+/// The tools whose calls are refused for a while, because they kept timing out.
+fn paused(crib: &Toolcrib) -> Vec<PausedTool> {
+    let paused = crib.executor().paused().into_iter();
+    paused.map(|(name, left)| PausedTool { name, seconds_left: whole_seconds(left) }).collect()
+}
+
+/// Seconds, a part of one as a whole one.
+fn whole_seconds(left: Duration) -> u64 {
+    left.as_secs() + u64::from(left.subsec_nanos() > 0)
 }
 
 /// How the last reload of the config ended.
@@ -161,6 +175,7 @@ pub(crate) fn name_status(crib: &Toolcrib, name: &str) -> NameStatus {
         name: name.to_owned(),
         owner: owner.map(|entry| entry.source.to_string()),
         unavailable: owner.and_then(|entry| entry.unavailable_reason()).map(ToString::to_string),
+        paused_seconds: crib.executor().paused().get(name).copied().map(whole_seconds),
         stale: file.as_ref().and_then(|file| file.state.reason()).map(ToString::to_string),
         waiting: waiting.map(|own| own.loser.source.to_string()).collect(),
         given_up_by: reserved.map(|own| own.owner.to_string()),

@@ -171,7 +171,7 @@ fn list(servers: &[RunningServer], output: JsonOutput) -> anyhow::Result<Exit> {
     } else if waiting.is_empty() {
         screen::note("no call waits for approval");
     } else {
-        let columns = Columns::new(["ID", "TOOL", "ASKED BY", "WAITS", "ARGUMENTS"]);
+        let columns = Columns::new(["ID", "TOOL", "ASKED BY", "EXPIRES IN", "ARGUMENTS"]);
         screen::out(columns.rows(waiting.iter().map(|call| {
             [
                 seen(&call["id"]),

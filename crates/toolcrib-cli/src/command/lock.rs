@@ -20,6 +20,7 @@ use crate::{Exit, runtime, startup, upstreams};
 #[command(after_help = "Examples:
   toolcrib lock --diff                 what has changed since it was accepted
   toolcrib lock                        accept it
+  toolcrib lock --take-over NAME       accept, too, that another file or server owns NAME now
   toolcrib lock --check                fail if something was not accepted, as in CI
   toolcrib lock --check --connect      the same, and ask other MCP servers what they offer now
 
@@ -27,7 +28,11 @@ What files declare is accepted (tools, other MCP servers, prompts, resources), a
 offer: to write or compare the lock they are started and asked, with --check only if --connect says so.
 Of one that is not there the lock keeps what it has.
 
-Exit code 0: the lock is up to date, or was written. 1: --check or --diff found that it is not.
+A name that the lock gives to one source is handed to another only with --take-over; without it nothing
+is written.
+
+Exit code 0: the lock is up to date, or was written. 1: --check or --diff found that it is not, or a name
+would have gone to another source.
 
 The lock is `registry.lock_file` of the config: toolcrib.lock, beside the config. Commit it. What is
 done about tools that are not as it has them is `registry.lock`: off, warn or enforce.")]
@@ -39,6 +44,9 @@ pub(crate) struct LockOptions {
     /// Write nothing; show what has changed, field by field
     #[arg(long, conflicts_with = "check")]
     diff: bool,
+    /// Hand this name to the source that declares it now; repeat it for several names
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["check", "diff"])]
+    take_over: Vec<String>,
     /// Ask no other MCP servers: of their tools the lock keeps what it has
     #[arg(long)]
     offline: bool,
@@ -53,6 +61,11 @@ impl LockOptions {
     /// A check starts nothing by itself: the lock is compared with what files declare.
     fn is_offline(&self) -> bool {
         self.offline || (self.check && !self.connect)
+    }
+
+    /// Whether the change hands a name to another source although nobody said so.
+    fn withholds(&self, change: &LockChange) -> bool {
+        matches!(change.change, Change::TakenOver { .. }) && !self.take_over.contains(&change.name)
     }
 }
 
@@ -87,7 +100,12 @@ fn locked(started: &Started, own: &LockOptions) -> anyhow::Result<Exit> {
     // The text too: somebody may have changed what is there for people, or the version of the format.
     let same = found.is_empty() && accepted.as_ref() == Some(&declared);
 
-    let writes = !own.check && !own.diff;
+    let withheld: Vec<&str> = found
+        .iter()
+        .filter(|change| own.withholds(change))
+        .map(|change| change.name.as_str())
+        .collect();
+    let writes = !own.check && !own.diff && withheld.is_empty();
     if writes && !same {
         declared.write(path)?;
     }
@@ -98,19 +116,20 @@ fn locked(started: &Started, own: &LockOptions) -> anyhow::Result<Exit> {
             "lock": path.display().to_string(),
             "tools": declared.entries.keys().filter(|(kind, _)| *kind == Kind::Tool).count(),
             "entries": declared.entries.len(),
+            "withheld": withheld,
             "changes": found.iter().map(LockChange::to_value).collect::<Vec<_>>(),
         }))?;
     } else {
         if own.diff {
             for change in &found {
-                screen::out(difference(change))?;
+                screen::out(difference(own, change))?;
             }
         } else {
             for change in &found {
-                screen::out(line(change))?;
+                screen::out(line(own, change))?;
             }
         }
-        summary(own, path, &declared, &found, same)?;
+        summary(own, path, &declared, &found, &withheld, same)?;
     }
     for line in &absent {
         screen::note(line);
@@ -121,8 +140,8 @@ fn locked(started: &Started, own: &LockOptions) -> anyhow::Result<Exit> {
         let check = if own.check { check } else { "" };
         screen::note(format!("{FAINT}{kept}{check}{FAINT:#}"));
     }
-    let differs = own.diff && !same;
-    let unsure = own.check && (!same || !absent.is_empty());
+    let differs = !writes && !same;
+    let unsure = own.check && !absent.is_empty();
     Ok(if differs || unsure { Exit::Failure } else { Exit::Success })
 }
 
@@ -132,6 +151,7 @@ fn summary(
     path: &Path,
     declared: &Lock,
     found: &[LockChange],
+    withheld: &[&str],
     same: bool,
 ) -> anyhow::Result<()> {
     let (tools, path) = (contents(declared), path.display());
@@ -140,16 +160,27 @@ fn summary(
         1 => "1 change".to_owned(),
         more => format!("{more} changes"),
     };
+    let accept = withheld.iter().fold("toolcrib lock".to_owned(), |mut command, name| {
+        let _ = write!(command, " --take-over {name}");
+        command
+    });
     if same {
         screen::out(format!("{path} is up to date: {tools}"))
     } else if own.check {
         screen::note(format!(
             "{ERROR}error{ERROR:#}: {path} is not up to date: {changed}; see `toolcrib lock --diff`, \
-             accept with `toolcrib lock`"
+             accept with `{accept}`"
         ));
         Ok(())
     } else if own.diff {
-        screen::note(format!("{FAINT}{changed}: accept with `toolcrib lock`{FAINT:#}"));
+        screen::note(format!("{FAINT}{changed}: accept with `{accept}`{FAINT:#}"));
+        Ok(())
+    } else if !withheld.is_empty() {
+        screen::note(format!(
+            "{ERROR}error{ERROR:#}: {path} was not written: {} would get another owner. Rename the newcomer, \
+             or hand the name over with `{accept}`",
+            withheld.join(", ")
+        ));
         Ok(())
     } else {
         screen::out(format!("{path} written: {tools}, {changed}"))
@@ -166,11 +197,13 @@ fn contents(lock: &Lock) -> String {
 }
 
 /// A change, as a line.
-fn line(change: &LockChange) -> String {
+fn line(own: &LockOptions, change: &LockChange) -> String {
+    let withheld = own.withholds(change);
     let LockChange { kind, name, change: what, owner, fields } = change;
     // Most are tools.
     let kind = if *kind == Kind::Tool { String::new() } else { format!("{} ", kind.as_str()) };
-    let mut line = format!("{:<10} {kind}{STRONG}{name}{STRONG:#}", what.as_str());
+    let verb = if withheld { "wanted" } else { what.as_str() };
+    let mut line = format!("{verb:<10} {kind}{STRONG}{name}{STRONG:#}");
     match what {
         Change::Added => {
             let _ = write!(line, " of {owner}");
@@ -185,7 +218,11 @@ fn line(change: &LockChange) -> String {
             let _ = write!(line, " from {from} to {owner}");
         }
         Change::TakenOver { from } => {
-            let _ = write!(line, " by {owner}: {WARNING}it was {from}'s{WARNING:#}");
+            let _ = if withheld {
+                write!(line, " by {owner}: {WARNING}the lock still gives it to {from}{WARNING:#}")
+            } else {
+                write!(line, " by {owner}: {WARNING}it was {from}'s{WARNING:#}")
+            };
             if !fields.is_empty() {
                 let _ = write!(line, "; {}", parts(change));
             }
@@ -206,8 +243,8 @@ fn parts(change: &LockChange) -> String {
 }
 
 /// A change with all its fields.
-fn difference(change: &LockChange) -> String {
-    let mut text = line(change);
+fn difference(own: &LockOptions, change: &LockChange) -> String {
+    let mut text = line(own, change);
     for field in &change.fields {
         let _ = write!(text, "\n  {}", field.pointer);
         if let Some(before) = field.shown_before() {

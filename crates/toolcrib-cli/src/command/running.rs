@@ -219,6 +219,15 @@ fn place_and_servers(options: &Options) -> anyhow::Result<(ControlPlace, Vec<Run
     Ok((place, servers))
 }
 
+/// What to know of a tool that a server has paused.
+pub(super) fn paused(name: &str, seconds_left: u64) -> String {
+    let left = match seconds_left {
+        0 => "paused after repeated timeouts while one call is tried".to_owned(),
+        left => format!("paused after repeated timeouts, {left} s left"),
+    };
+    format!("{left}; `toolcrib reset {name}` ends the pause")
+}
+
 fn status_page(answer: &Value) -> String {
     let number = |key: &str| answer[key].as_u64().unwrap_or_default();
     let amount = |key: &str| usize::try_from(number(key)).unwrap_or(usize::MAX);
@@ -236,6 +245,11 @@ fn status_page(answer: &Value) -> String {
     }
     if let Some(more @ 1..) = unavailable.len().checked_sub(UNAVAILABLE_SHOWN) {
         let _ = writeln!(page, "  {more} more unavailable: see `toolcrib list --all`");
+    }
+    for tool in list(answer, "paused_tools") {
+        let name = text(&tool["name"]);
+        let left = tool["seconds_left"].as_u64().unwrap_or_default();
+        let _ = writeln!(page, "  {WARNING}paused{WARNING:#} {name}: {}", paused(name, left));
     }
     let changed = list(answer, "changed_tools");
     for tool in changed.iter().take(UNAVAILABLE_SHOWN) {

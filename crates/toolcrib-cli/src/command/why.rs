@@ -114,6 +114,10 @@ fn server_line(pid: u32, answer: &Value, now: Option<&str>) -> String {
     } else if let (Some(reason), Some(_)) = (now, says("owner")) {
         let _ = write!(text, ", as it was loaded; what the files say now is unavailable: {reason}");
     }
+    if let Some(left) = answer["paused_seconds"].as_u64() {
+        let name = answer["name"].as_str().unwrap_or_default();
+        let _ = write!(text, "; {}", running::paused(name, left));
+    }
     if let Some(reason) = says("stale") {
         let _ = write!(text, "; its last good version, since the file cannot be used: {reason}");
     }

@@ -147,7 +147,36 @@ fn nobody_takes_a_locked_name_over_by_sorting_first() {
     let all = crib.run(&["list", "--all"]);
     assert!(all.stdout.contains("shadowed say_hello of manifest tools.d/a.yaml"), "{all:?}");
     let diff = crib.run(&["lock", "--diff"]).stdout;
-    assert!(diff.starts_with("taken over say_hello by manifest:tools.d/a.yaml"), "{diff}");
+    assert!(diff.starts_with("wanted     say_hello by manifest:tools.d/a.yaml"), "{diff}");
+    assert!(diff.contains("the lock still gives it to manifest:tools.d/hello.yaml"), "{diff}");
+}
+
+#[test]
+fn check_follows_the_owner_that_an_enforced_lock_names() {
+    let crib = locked("enforce");
+    crib.write("a.yaml", &evil());
+    let check = crib.run(&["check"]);
+    let said = check.stdout + &check.stderr;
+    let blocked = "the lock gives the name `say_hello` to manifest tools.d/hello.yaml";
+    assert!(said.contains("tools.d/a.yaml:") && said.contains(blocked), "{said}");
+    assert!(!said.contains("is taken already"), "{said}");
+}
+
+#[test]
+fn a_locked_name_goes_to_another_owner_only_when_it_is_named() {
+    let crib = locked("enforce");
+    crib.write("a.yaml", &evil());
+    let before = fs::read_to_string(crib.path().join("toolcrib.lock")).expect("a lock");
+    let refused = crib.run(&["lock"]);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.stderr.contains("`toolcrib lock --take-over say_hello`"), "{refused:?}");
+    let after = fs::read_to_string(crib.path().join("toolcrib.lock")).expect("a lock");
+    assert_eq!(before, after);
+    assert_eq!(crib.run(&["call", "say_hello", "name=Ada"]).stdout, "Hello, Ada\n");
+    let handed = crib.run(&["lock", "--take-over", "say_hello"]);
+    assert_eq!(handed.code, Some(0), "{handed:?}");
+    assert!(handed.stdout.starts_with("taken over say_hello by manifest:tools.d/a.yaml"));
+    assert_eq!(crib.run(&["call", "say_hello", "name=Ada"]).stdout, "Evil, Ada\n");
 }
 
 #[test]

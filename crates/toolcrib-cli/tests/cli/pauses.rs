@@ -67,6 +67,13 @@ fn reset_ends_the_pause_of_a_tool_for_every_client_of_every_server() {
     }
     assert_eq!(nap(&servers[1].address, &bob).status, 200, "bob was never late there");
 
+    for command in [&["status"][..], &["why", "nap"]] {
+        let told = crib.run(command);
+        let said = told.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(said.contains("paused after repeated timeouts, "), "{told:?}");
+        assert!(said.contains(" s left; `toolcrib reset nap` ends the pause"), "{told:?}");
+    }
+
     // A client that may only call cannot end it.
     let mut connection = Connection::open(&servers[0].address, &ada).expect("it listens");
     let refused = connection.ask("POST /v1/tools/nap/reset", &[], &Value::Null);

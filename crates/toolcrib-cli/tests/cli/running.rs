@@ -196,8 +196,13 @@ fn where_no_server_runs_that_is_said() {
     let run = crib.run(&["reload"]);
     assert_eq!(run.code, Some(1));
     assert!(run.stderr.contains("no server runs"), "{run:?}");
-    // Without a state directory and a runtime directory they cannot even be looked for.
+    // Before the first start the default folder is not there, and is named all the same.
     fs::remove_file(crib.path().join("config.yml")).expect("it is there");
+    let run = crib.run(&["status"]);
+    assert_eq!(run.code, Some(1), "{run:?}");
+    assert!(run.stderr.contains("no server runs"), "{run:?}");
+    // Without a state directory and a runtime directory they cannot even be looked for.
+    crib.config("state: {dir: none}\n");
     let run = crib.run(&["status"]);
     assert_eq!(run.code, Some(2));
     assert!(run.stderr.contains("XDG_RUNTIME_DIR") && run.stderr.contains("SIGHUP"), "{run:?}");

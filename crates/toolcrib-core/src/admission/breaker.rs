@@ -1,5 +1,6 @@
 //! The breaker: a tool that keeps timing out for someone is paused for them, then tried again.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -132,6 +133,27 @@ impl Breaker {
         });
         self.entries.store(table.map.len(), Ordering::Relaxed);
         paused.len()
+    }
+
+    /// The tools that are paused, by name, each with the longest time that is left for an identity. It is
+    /// zero while a trial call is at work.
+    pub(super) fn paused(&self) -> BTreeMap<String, Duration> {
+        let mut paused = BTreeMap::new();
+        if self.entries.load(Ordering::Relaxed) == 0 {
+            return paused;
+        }
+        let now = Instant::now();
+        for (key, entry) in &self.lock().map {
+            let left = match entry.state {
+                State::Open { until } if until > now => until - now,
+                State::HalfOpen { .. } => Duration::ZERO,
+                // Its next call passes.
+                State::Open { .. } | State::Closed { .. } => continue,
+            };
+            let longest = paused.entry(key.tool.to_string()).or_insert(left);
+            *longest = left.max(*longest);
+        }
+        paused
     }
 
     /// Whether this opens it.

@@ -258,3 +258,20 @@ proptest! {
         })?;
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_paused_tool_is_listed_with_the_time_left_until_its_next_call_passes() {
+    let breaker = Breaker::new(1, COOLDOWN);
+    let tool = tool("slow");
+    assert!(breaker.paused().is_empty());
+    breaker.check(&tool, "ada", 1).unwrap().timed_out();
+    advance(Duration::from_secs(20)).await;
+    breaker.check(&tool, "ben", 1).unwrap().timed_out();
+    advance(Duration::from_secs(10)).await;
+    assert_eq!(breaker.paused(), [("slow".to_owned(), Duration::from_secs(50))].into());
+    breaker.reset("slow");
+    assert!(breaker.paused().is_empty());
+    breaker.check(&tool, "ada", 1).unwrap().timed_out();
+    advance(COOLDOWN).await;
+    assert!(breaker.paused().is_empty(), "the next call passes");
+}

@@ -91,7 +91,9 @@ impl fmt::Display for RedeemError {
             Self::NotAllowed => f.write_str(
                 "whoever acts here has not the right to approve calls: the call still waits",
             ),
-            Self::AlreadyResolved(first) => write!(f, "{first}: nothing more was done with it"),
+            Self::AlreadyResolved(first) => {
+                write!(f, "{first}; this later request changed nothing")
+            }
             Self::Expired => f.write_str("the call has expired; make it again"),
             Self::NotExpired => f.write_str("the call has not expired; cancel it instead"),
             Self::Unfit { waiting: "approval" } => {

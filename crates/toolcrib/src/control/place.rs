@@ -79,7 +79,7 @@ impl ControlPlace {
         runtime_dir: Option<OsString>,
     ) -> Result<Self, NoControlPlace> {
         let runtime = Self::in_runtime_dir(file, runtime_dir);
-        // A default folder that is not there is none that a server could make.
+        // A default folder that is not there yet is looked into only where there is no other place.
         let state = config.state.dir.as_ref();
         if let Some(state) = state.filter(|dir| !config.state.is_default || dir.is_dir()) {
             let users = config.state.users_default.as_ref().filter(|folder| *folder != state);
@@ -91,7 +91,13 @@ impl ControlPlace {
         // What is kept in memory alone leaves nothing there.
         let users = users.filter(|folder| folder.is_dir());
         let links = users.map(|folder| vec![folder.clone(), folder.join("control")]);
-        Ok(Self { folders: runtime?, links: links.into_iter().collect() })
+        let folders = match (runtime, state) {
+            (Ok(folders), _) => folders,
+            // The first server makes its default folder, and is found there.
+            (Err(_), Some(state)) => vec![state.join("control")],
+            (Err(why), None) => return Err(why),
+        };
+        Ok(Self { folders, links: links.into_iter().collect() })
     }
 
     /// The config's folder, and the one around it, in the user's own directory of what runs.
@@ -220,6 +226,18 @@ mod tests {
         symlink(sub.join("first"), &config).unwrap();
         assert_eq!(place(&config, runtime.path()).unwrap(), own);
         assert!(own.path().starts_with(fs::canonicalize(runtime.path()).unwrap()));
+    }
+
+    #[test]
+    fn a_default_folder_that_no_server_has_made_yet_is_the_place_where_there_is_no_other() {
+        let mut config = Config::default();
+        config.state.dir = Some(PathBuf::from("/nowhere/state"));
+        config.state.is_default = true;
+        let place = ControlPlace::of_config(&config, None, None).unwrap();
+        assert_eq!(place.path(), Path::new("/nowhere/state/control"));
+        let runtime = folder_with_mode(0o700);
+        let place = ControlPlace::of_config(&config, None, Some(runtime.path().into())).unwrap();
+        assert!(place.path().starts_with(fs::canonicalize(runtime.path()).unwrap()));
     }
 
     #[test]

@@ -61,7 +61,7 @@ pub(crate) struct Following {
 
 impl Progress {
     /// Tells whoever watches the call of the progress with this token.
-    pub(crate) fn follow(self: &Arc<Self>, token: ProgressToken, call: CallContext) -> Following {
+    pub(crate) fn follow(self: &Arc<Self>, token: ProgressToken, call: &CallContext) -> Following {
         let holds = Arc::<Notify>::default();
         let mut told = 0;
         let mut last = None;
@@ -80,7 +80,7 @@ impl Progress {
             };
             for (place, notification) in early.iter().enumerate() {
                 if told < BURST || place + 1 == early.len() {
-                    tell(&call, notification);
+                    tell(call, notification);
                     told += 1;
                 }
             }
@@ -275,7 +275,7 @@ mod tests {
         let all = Arc::clone(&heard.0);
         let definition = ToolDefinition::builder("t").description("d").build().unwrap();
         let call = CallContext::builder("c", definition).host(heard).build();
-        let _following = progress.follow(token(1), call);
+        let _following = progress.follow(token(1), &call);
         assert_eq!(*all.lock().unwrap(), ["early"]);
         assert_eq!(progress.in_flight(), 1);
         for number in 0..1_000 {
@@ -321,7 +321,7 @@ mod tests {
         let host = Interrupted { heard, progress: Arc::clone(&progress), next };
         let definition = ToolDefinition::builder("t").description("d").build().unwrap();
         let call = CallContext::builder("c", definition).host(host).build();
-        let _following = progress.follow(token, call);
+        let _following = progress.follow(token, &call);
         assert_eq!(*all.lock().unwrap(), ["one", "two", "three"]);
     }
 
@@ -333,7 +333,7 @@ mod tests {
         let all = Arc::clone(&heard.0);
         let definition = ToolDefinition::builder("t").description("d").build().unwrap();
         let call = CallContext::builder("c", definition).host(heard).build();
-        (progress.follow(token.clone(), call), all)
+        (progress.follow(token.clone(), &call), all)
     }
 
     #[tokio::test(start_paused = true)]

@@ -43,7 +43,7 @@ impl Tool for UpstreamTool {
             let mut pending = Pending::ask(&self.link, &live, request)
                 .await
                 .map_err(|error| self.not_sent(&error))?;
-            let following = live.progress.follow(pending.progress_token(), cx.clone());
+            let following = live.progress.follow(pending.progress_token(), cx);
             let answer = following.beside(pending.answer()).await;
             match answer.map_err(|error| self.failed(&error))? {
                 ServerResult::CallToolResult(answer) => outcome(&self.link.upstream, answer),

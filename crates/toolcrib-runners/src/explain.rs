@@ -196,7 +196,10 @@ mod tests {
                 "mkdir: cannot create directory '/opt/out': Permission denied",
                 "write: [\"/opt/out\"]",
             ),
-            ("npm error EACCES: permission denied, mkdir '/root/.npm'", "write: [\"/root/.npm\"]"),
+            (
+                "npm error EACCES: permission denied, mkdir '/home/ada/.npm'",
+                "write: [\"/home/ada/.npm\"]",
+            ),
             (
                 "curl: (7) Failed to connect to 127.0.0.1 port 7791 after 0 ms: Couldn't connect to server",
                 "profile: workspace+net",

@@ -52,7 +52,8 @@ pub(super) fn read(
     check_program(list, place, &words, findings);
     let read = programs::read(&words, scope);
     let mut unsafe_values = Vec::new();
-    let program_from_stdin = scripts::check(&words, &read, &mut unsafe_values) || read.runs_stdin;
+    let program_from_stdin =
+        scripts::check(&words, &read, scope, &mut unsafe_values) || read.runs_stdin;
     for (sure, found) in options::dangling(list, &words, &read, scope) {
         if sure == Sure::Yes {
             findings.add(found);
@@ -109,7 +110,7 @@ pub(super) fn arguments(list: &Node, scope: &mut Scope, findings: &mut Findings<
     let mut words = Vec::new();
     let entries = entries(list, scope, &mut words, findings);
     let mut unsafe_values = Vec::new();
-    scripts::check(&words, &Read::default(), &mut unsafe_values);
+    scripts::check(&words, &Read::default(), scope, &mut unsafe_values);
     unsafe_values.extend(options::names_from_values(&words, scope));
     for (sure, found) in options::dangling(list, &words, &Read::default(), scope) {
         if sure == Sure::Yes {

@@ -16,6 +16,7 @@ mod limits;
 mod offering;
 mod options;
 mod pattern;
+mod plain_text;
 mod policies;
 pub(crate) mod programs;
 mod sandbox;

@@ -4,7 +4,7 @@
 use super::argv::Word;
 use super::programs::{self, Read, begins};
 use super::scope::Scope;
-use super::shape::Shape;
+use super::shape::{Beginning, Shape};
 use crate::diagnostic::Diagnostic;
 use crate::document::{Node, NodeValue};
 use crate::template::{Piece, Reference};
@@ -207,7 +207,8 @@ pub(super) fn unended(
         let [Piece::Reference(Reference::Arg(name)), ..] = word.template.pieces.as_slice() else {
             continue;
         };
-        let free = scope.arguments.get(name).is_some_and(|known| known.dash);
+        let free =
+            scope.arguments.get(name).is_some_and(|known| known.beginning == Beginning::Dash);
         if entry.at > 0 && free && !is_value && programs::ends_options(program) {
             let message = format!(
                 "nothing says that the options end before `{name}`, so calls refuse values that begin \

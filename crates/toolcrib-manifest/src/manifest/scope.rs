@@ -4,7 +4,7 @@ mod slips;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::shape::{self, Shape};
+use super::shape::{Beginning, Shape};
 use crate::diagnostic::{Diagnostic, Findings, meant};
 use crate::document::{Entry, Node, NodeValue};
 use crate::source::Span;
@@ -25,8 +25,8 @@ pub(super) struct Argument {
     pub(super) number: bool,
     /// What its values can be.
     pub(super) shape: Shape,
-    /// Whether a text among its values can begin with `-`.
-    pub(super) dash: bool,
+    /// What a text among its values can begin with.
+    pub(super) beginning: Beginning,
     /// Whether a call can be without it: it is not required and has no default.
     pub(super) optional: bool,
 }
@@ -71,7 +71,7 @@ impl Scope {
                             list: is_list(&property.node),
                             number: is_number(&property.node),
                             shape: Shape::of(&property.node),
-                            dash: shape::can_begin_with_dash(&property.node),
+                            beginning: Beginning::of(&property.node),
                             optional: is_optional(schema, property),
                         });
                     }

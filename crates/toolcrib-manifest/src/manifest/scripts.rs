@@ -1,7 +1,10 @@
 //! Programs that run a text as a program: no value is ever spliced into that text.
 
+mod passed;
+
 use super::argv::Word;
 use super::programs::{self, Read};
+use super::scope::Scope;
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 use crate::template::{Piece, Reference};
@@ -13,6 +16,8 @@ struct Interpreter {
     text: &'static [char],
     /// Options that a value of their own follows.
     valued: &'static [&'static str],
+    /// Options whose value is run or loaded.
+    loads: &'static [&'static str],
 }
 
 const INTERPRETERS: [Interpreter; 9] = [
@@ -20,24 +25,51 @@ const INTERPRETERS: [Interpreter; 9] = [
         names: &["sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "fish", "csh", "tcsh", "pwsh"],
         text: &['c'],
         valued: &["-o", "+o", "-O", "+O", "--rcfile", "--init-file"],
+        loads: &["--rcfile", "--init-file", "--init-command"],
     },
-    Interpreter { names: &["su"], text: &['c'], valued: &["-s", "--shell", "-g", "--group"] },
-    Interpreter { names: &["python", "pypy"], text: &['c'], valued: &["-W", "-X"] },
-    Interpreter { names: &["perl"], text: &['e', 'E'], valued: &["-I"] },
-    Interpreter { names: &["ruby"], text: &['e'], valued: &["-I", "-r", "-C", "-E"] },
+    Interpreter {
+        names: &["su"],
+        text: &['c'],
+        valued: &["-s", "--shell", "-g", "--group"],
+        loads: &["-s", "--shell"],
+    },
+    Interpreter {
+        names: &["python", "pypy"],
+        text: &['c'],
+        valued: &["-W", "-X"],
+        loads: &["-W", "-X"],
+    },
+    Interpreter {
+        names: &["perl"],
+        text: &['e', 'E'],
+        valued: &["-I"],
+        loads: &["-I", "-M", "-m", "-d"],
+    },
+    Interpreter {
+        names: &["ruby"],
+        text: &['e'],
+        valued: &["-I", "-r", "-C", "-E"],
+        loads: &["-I", "-r", "-C"],
+    },
     Interpreter {
         names: &["node", "bun"],
         text: &['e', 'p'],
-        valued: &["-r", "--require", "--import", "-C"],
+        valued: &["-r", "--require", "--import", "-C", "--loader", "--experimental-loader"],
+        loads: &["-r", "--require", "--import", "--loader", "--experimental-loader", "--preload"],
     },
-    Interpreter { names: &["php"], text: &['r'], valued: &["-d", "-c"] },
-    Interpreter { names: &["lua", "luajit"], text: &['e'], valued: &["-l"] },
-    Interpreter { names: &["osascript"], text: &['e'], valued: &["-l"] },
+    Interpreter { names: &["php"], text: &['r'], valued: &["-d", "-c"], loads: &["-d", "-c"] },
+    Interpreter { names: &["lua", "luajit"], text: &['e'], valued: &["-l"], loads: &["-l"] },
+    Interpreter { names: &["osascript"], text: &['e'], valued: &["-l"], loads: &[] },
 ];
 
 /// Checks every interpreter of an argument vector, wrapped ones included. Returns whether one of
 /// them reads its program from standard input.
-pub(super) fn check(words: &[Word<'_>], read: &Read<'_>, found: &mut Vec<Diagnostic>) -> bool {
+pub(super) fn check(
+    words: &[Word<'_>],
+    read: &Read<'_>,
+    scope: &Scope,
+    found: &mut Vec<Diagnostic>,
+) -> bool {
     let mut from_stdin = false;
     let is_program = |at: usize| read.started.iter().any(|(program, _)| *program == at);
     // A program that starts no other has no interpreter among its arguments; of others nobody knows.
@@ -46,6 +78,7 @@ pub(super) fn check(words: &[Word<'_>], read: &Read<'_>, found: &mut Vec<Diagnos
         let Some((name, interpreter)) = word.literal().and_then(Interpreter::find) else {
             continue;
         };
+        found.extend(passed::check(name, interpreter, &words[at + 1..], scope));
         match interpreter.program(name, &words[at + 1..]) {
             Program::Text(script) => {
                 if let Some(reference) = script.template.references().next() {

@@ -65,8 +65,31 @@ impl Shape {
     }
 }
 
-/// Whether a text that a schema takes can begin with `-`.
-pub(super) fn can_begin_with_dash(schema: &Node) -> bool {
+/// What the texts that a schema takes can begin with, as far as a program might understand it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Beginning {
+    /// Neither of the others.
+    Plain,
+    /// An operator of an expression: `!`, `(`, `)` or `,`.
+    Operator,
+    /// `-`, as an option does.
+    Dash,
+}
+
+impl Beginning {
+    pub(super) fn of(schema: &Node) -> Self {
+        if can_begin_with(schema, "-") {
+            Self::Dash
+        } else if can_begin_with(schema, "!(),") {
+            Self::Operator
+        } else {
+            Self::Plain
+        }
+    }
+}
+
+/// Whether a text that a schema takes can begin with one of these characters.
+fn can_begin_with(schema: &Node, characters: &str) -> bool {
     let schema = schema.entry("items").map_or(schema, |items| &items.node);
     if Shape::of(schema) < Shape::Free {
         return false;
@@ -76,21 +99,25 @@ pub(super) fn can_begin_with_dash(schema: &Node) -> bool {
     let Ok(hir) = regex_syntax::parse(&translated) else { return true };
     let HirKind::Concat(parts) = hir.kind() else { return true };
     let anchored = parts.first().is_some_and(|part| *part.kind() == HirKind::Look(Look::Start));
-    !(anchored && parts.get(1).is_some_and(no_dash_first))
+    !(anchored && parts.get(1).is_some_and(|part| begins_apart(part, characters)))
 }
 
-/// Whether no match of a part begins with `-`.
-fn no_dash_first(hir: &Hir) -> bool {
-    let apart = |start: char, end: char| !(start..=end).contains(&'-');
+/// Whether no match of a part begins with one of these characters.
+fn begins_apart(hir: &Hir, from: &str) -> bool {
+    let apart = |start: char, end: char| !from.chars().any(|one| (start..=end).contains(&one));
     match hir.kind() {
         HirKind::Class(Class::Unicode(class)) => {
             class.ranges().iter().all(|range| apart(range.start(), range.end()))
         }
-        HirKind::Repetition(repetition) => repetition.min > 0 && no_dash_first(&repetition.sub),
-        HirKind::Capture(capture) => no_dash_first(&capture.sub),
-        HirKind::Concat(parts) => parts.first().is_some_and(no_dash_first),
-        HirKind::Alternation(parts) => parts.iter().all(no_dash_first),
-        HirKind::Literal(literal) => literal.0.first().is_some_and(|byte| *byte != b'-'),
+        HirKind::Repetition(repetition) => {
+            repetition.min > 0 && begins_apart(&repetition.sub, from)
+        }
+        HirKind::Capture(capture) => begins_apart(&capture.sub, from),
+        HirKind::Concat(parts) => parts.first().is_some_and(|part| begins_apart(part, from)),
+        HirKind::Alternation(parts) => parts.iter().all(|part| begins_apart(part, from)),
+        HirKind::Literal(literal) => {
+            literal.0.first().is_some_and(|byte| !from.as_bytes().contains(byte))
+        }
         _ => false,
     }
 }

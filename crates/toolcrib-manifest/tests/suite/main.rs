@@ -15,6 +15,7 @@ mod lock;
 mod memory;
 mod mistakes;
 mod policies;
+mod programs;
 mod robustness;
 mod schemas;
 mod upstreams;

@@ -6,7 +6,7 @@ mod table;
 
 use super::argv::Word;
 use super::scope::Scope;
-use super::shape::Shape;
+use super::shape::{Beginning, Shape};
 use crate::diagnostic::Diagnostic;
 use crate::environment::is_dangerous_env;
 use crate::template::{Piece, Reference};
@@ -46,7 +46,9 @@ pub(crate) fn base_name(program: &str) -> &str {
 /// What is known of a program, if anything.
 pub(super) fn find(program: &str) -> Option<&'static Program> {
     let name = base_name(program);
-    PROGRAMS.iter().find(|known| known.names.contains(&name))
+    // Some have digits in their names that say no version: `linux64`.
+    let whole = program.rsplit('/').next().unwrap_or(program);
+    PROGRAMS.iter().find(|known| known.names.contains(&name) || known.names.contains(&whole))
 }
 
 /// Whether an option of a program takes a value of its own; `None` if nobody knows.
@@ -103,9 +105,15 @@ impl Reader<'_, '_> {
         let mut ended = false;
         let mut position = 0;
         let mut has_code = false;
+        // Whether the variables of a program in awk may be run; one in a file is not known.
+        let mut runs_variables = true;
         if matches!(known.rest, Rest::Expression) {
             return self.expression(start, name, known);
         }
+        if known.undashed {
+            at = self.undashed(start, name, known);
+        }
+        let is_settled = known.is_settled(words);
         while let Some(word) = words.get(at) {
             let begins = begins(word);
             if !ended && word.literal() == Some("--") {
@@ -113,8 +121,13 @@ impl Reader<'_, '_> {
                 at += 1;
                 continue;
             }
-            if !ended && begins.len() > 1 && begins.starts_with(['-', '+']) {
+            // A lone `-` is an argument; with a value behind it, it begins an option.
+            let more = begins.len() > 1 || word.literal().is_none();
+            if !ended && more && begins.starts_with(['-', '+']) {
+                let settled = is_settled && known.settled.iter().any(|one| begins.starts_with(one));
                 match option(known, word, begins) {
+                    Opt::CodeHere if settled => {}
+                    Opt::CodeNext if settled => at += 1,
                     Opt::CodeHere => {
                         has_code = true;
                         self.code(word, name, known);
@@ -134,6 +147,8 @@ impl Reader<'_, '_> {
             }
             match known.rest {
                 Rest::Program(nth) if nth == position => return self.program(at, name),
+                // `env -` starts with no variables.
+                Rest::Assignments if word.literal() == Some("-") => {}
                 Rest::Assignments => match begins.split_once('=') {
                     Some((variable, _)) => {
                         if is_dangerous_env(variable) && self.tainted(word, Shape::Fixed) {
@@ -145,16 +160,7 @@ impl Reader<'_, '_> {
                     }
                     None => return self.program(at, name),
                 },
-                Rest::Shell(nth) if position >= nth => {
-                    if self.tainted(word, Shape::Word)
-                        && let Some(reference) = chosen(word)
-                    {
-                        let message = format!(
-                            "`{name}` hands {reference} to a shell, as part of one line of text"
-                        );
-                        self.found("spliced-script", word, message, known.instead);
-                    }
-                }
+                Rest::Shell(nth) if position >= nth => self.shell_line(word, name, known),
                 Rest::Code(nth) if position == nth && !has_code => {
                     has_code = true;
                     self.code(word, name, known);
@@ -168,6 +174,15 @@ impl Reader<'_, '_> {
                         self.found("unsafe-argument", word, message, known.instead);
                     }
                 }
+                Rest::Each(nth) if position >= nth => self.code(word, name, known),
+                Rest::Awk if !has_code => {
+                    has_code = true;
+                    runs_variables = word.literal().is_none_or(may_run_variables);
+                    self.code(word, name, known);
+                }
+                Rest::Awk if runs_variables && !begins.starts_with(['.', '/']) => {
+                    self.awk_variable(word, name);
+                }
                 Rest::Commands(commands) if position == 0 => {
                     return self.command(at, name, known, commands);
                 }
@@ -177,6 +192,35 @@ impl Reader<'_, '_> {
             at += 1;
         }
         self.read.runs_stdin |= known.runs_stdin && !has_code;
+    }
+
+    /// Reads the word at `start` as a cluster of options without a dash, if it is one, and the
+    /// values that these take from the words behind it, one after the other. Returns where to read on.
+    fn undashed(&mut self, start: usize, name: &str, known: &Program) -> usize {
+        let Some(word) = self.words.get(start) else { return start };
+        if begins(word).starts_with('-') {
+            return start;
+        }
+        let Some(letters) = word.literal() else {
+            if self.tainted(word, Shape::Fixed) {
+                let message = format!("`{name}` takes its first argument for options");
+                let help = "write the options as a text before the value";
+                self.found("unsafe-argument", word, message, help);
+            }
+            return start + 1;
+        };
+        let mut at = start + 1;
+        for letter in letters.chars() {
+            if is_letter(known.code, letter) {
+                if let Some(word) = self.words.get(at) {
+                    self.code(word, name, known);
+                }
+            } else if !is_letter(known.valued, letter) {
+                continue;
+            }
+            at += 1;
+        }
+        at
     }
 
     /// Reads the word at `at` as what a program is to do.
@@ -216,10 +260,8 @@ impl Reader<'_, '_> {
     /// nothing in it.
     fn expression(&mut self, start: usize, name: &str, known: &Program) {
         let mut at = start;
-        let mut ended = false;
         while let Some(word) = self.words.get(at) {
             match word.literal() {
-                Some("--") => ended = true,
                 Some("-exec" | "-execdir" | "-ok" | "-okdir") => {
                     let action = word.literal().unwrap_or_default();
                     self.program(at + 1, &format!("{name} {action}"));
@@ -229,9 +271,10 @@ impl Reader<'_, '_> {
                     at += end.unwrap_or(rest.len()) + 1;
                 }
                 Some(test) if known.valued.contains(&test) => at += 1,
-                None if ended && begins(word).is_empty() && self.tainted(word, Shape::Word) => {
+                None if begins(word).is_empty() && self.can_be_operator(word) => {
                     let message = format!(
-                        "`{name}` takes a value such as `-delete` for an action here, also after `--`"
+                        "`{name}` takes a value such as `!`, `(` or `-delete` for a part of its \
+                         expression here, also after `--`"
                     );
                     self.found("unsafe-argument", word, message, known.instead);
                 }
@@ -253,19 +296,57 @@ impl Reader<'_, '_> {
         }
     }
 
+    /// A part of a line of text that a shell reads.
+    fn shell_line(&mut self, word: &Word<'_>, name: &str, known: &Program) {
+        if self.tainted(word, Shape::Word)
+            && let Some(reference) = chosen(word)
+        {
+            let message =
+                format!("`{name}` hands {reference} to a shell, as part of one line of text");
+            self.found("spliced-script", word, message, known.instead);
+        }
+    }
+
+    /// A file of a program in awk, which may be a setting of a variable.
+    fn awk_variable(&mut self, word: &Word<'_>, name: &str) {
+        if self.tainted(word, Shape::Word) {
+            let message = format!(
+                "`{name}` takes `name=value` here for a variable of a program that starts others"
+            );
+            let help = "write a folder before the name of the file: `./${args.x}`";
+            self.found("unsafe-argument", word, message, help);
+        }
+    }
+
     /// Whether a value in a word can be more than `tame`.
     fn tainted(&self, word: &Word<'_>, tame: Shape) -> bool {
-        word.template.references().any(|reference| match reference {
-            Reference::Arg(name) => {
-                self.scope.arguments.get(name).is_none_or(|known| known.shape > tame)
-            }
-            _ => false,
-        })
+        tainted(word, self.scope, tame)
+    }
+
+    /// Whether a value in a word can be an operator of an expression, such as `!` or `-delete`.
+    fn can_be_operator(&self, word: &Word<'_>) -> bool {
+        self.tainted(word, Shape::Word)
+            && word.template.references().any(|reference| match reference {
+                Reference::Arg(name) => self
+                    .scope
+                    .arguments
+                    .get(name)
+                    .is_none_or(|known| known.beginning != Beginning::Plain),
+                _ => false,
+            })
     }
 
     fn found(&mut self, code: &'static str, word: &Word<'_>, message: String, help: &str) {
         let found = Diagnostic::error(code, &word.node.span, message).help(help);
         self.read.unsafe_values.push(found);
+    }
+}
+
+impl Program {
+    /// Whether the arguments hold all that makes its `settled` options harmless.
+    fn is_settled(&self, words: &[Word<'_>]) -> bool {
+        let literals = || words.iter().filter_map(Word::literal);
+        self.settled_by.iter().all(|one| literals().any(|literal| literal.starts_with(one)))
     }
 }
 
@@ -306,26 +387,54 @@ fn option(known: &Program, word: &Word<'_>, begins: &str) -> Opt {
     if known.valued.contains(&name) {
         return if begins.contains('=') || !whole { Opt::Flag } else { Opt::Value };
     }
+    // An editor's `+command`.
+    if begins.starts_with('+') && known.code.contains(&"+") {
+        return Opt::CodeHere;
+    }
+    // Long options may be abbreviated to any beginning that no other option has.
+    if name.len() > 2 && name.starts_with("--") {
+        let begun = |options: &[&str]| options.iter().any(|option| option.starts_with(name));
+        if begun(known.code) {
+            return if begins.contains('=') || !whole { Opt::CodeHere } else { Opt::CodeNext };
+        } else if begun(known.valued) && !begins.contains('=') && whole {
+            return Opt::Value;
+        }
+    }
     let letters = begins.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
     let Some(letters) = letters else { return Opt::Flag };
-    let is = |options: &[&str], letter: char| {
-        options.iter().any(|option| {
-            let mut known = option.chars();
-            known.next() == Some('-') && known.next() == Some(letter) && known.next().is_none()
-        })
-    };
     // A cluster ends with the first letter that takes a value: the rest of the word is that value.
     for (at, letter) in letters.char_indices() {
         let last = at + letter.len_utf8() == letters.len() && whole;
-        if is(known.code, letter) {
+        if is_letter(known.code, letter) {
             return if last { Opt::CodeNext } else { Opt::CodeHere };
-        } else if is(known.valued, letter) {
+        } else if is_letter(known.valued, letter) {
             return if last { Opt::Value } else { Opt::Flag };
-        } else if !letter.is_ascii_alphabetic() {
+        } else if !letter.is_ascii_alphanumeric() {
             break;
         }
     }
     Opt::Flag
+}
+
+/// Whether a letter is one of the options.
+fn is_letter(options: &[&str], letter: char) -> bool {
+    options.iter().any(|option| {
+        let mut known = option.chars();
+        known.next() == Some('-') && known.next() == Some(letter) && known.next().is_none()
+    })
+}
+
+/// Whether a program in awk has a door to other programs, through which a variable might go.
+fn may_run_variables(text: &str) -> bool {
+    ["system", "|", "getline", "@"].iter().any(|door| text.contains(door))
+}
+
+/// Whether a value of an argument in a word can be more than `tame`.
+pub(super) fn tainted(word: &Word<'_>, scope: &Scope, tame: Shape) -> bool {
+    word.template.references().any(|reference| match reference {
+        Reference::Arg(name) => scope.arguments.get(name).is_none_or(|known| known.shape > tame),
+        _ => false,
+    })
 }
 
 /// The first argument of the call in a word, if there is one.

@@ -8,10 +8,16 @@ pub(crate) struct Program {
     pub(super) valued: &'static [&'static str],
     /// Options whose value is a program, a text that is run, or a setting that names one of these.
     pub(super) code: &'static [&'static str],
+    /// Those among `code` whose value is harmless beside all of `settled_by`.
+    pub(super) settled: &'static [&'static str],
+    /// Settings without which a value in `settled` could name programs.
+    pub(super) settled_by: &'static [&'static str],
     /// What its other arguments are.
     pub(super) rest: Rest,
     /// Whether `valued` and `code` name every option that takes a value.
     pub(super) complete: bool,
+    /// Whether its first argument may be a cluster of options without a dash, whose values follow.
+    pub(super) undashed: bool,
     /// Whether it runs what it reads on standard input, unless an argument says what to run.
     pub(super) runs_stdin: bool,
     /// Where a value can stand instead.
@@ -33,6 +39,11 @@ pub(super) enum Rest {
     Code(usize),
     /// Each may be a setting `NAME=value`, one of which names a program.
     Settings,
+    /// From this position on each is run, or sets what names a program.
+    Each(usize),
+    /// A text that is run, unless an option gave one; then files, or settings `name=value` of
+    /// variables that the text uses.
+    Awk,
     /// The expression of `find`.
     Expression,
     /// The first chooses what is done, and may have a grammar of its own.
@@ -44,8 +55,11 @@ const NONE: Program = Program {
     names: &[],
     valued: &[],
     code: &[],
+    settled: &[],
+    settled_by: &[],
     rest: Rest::Plain,
     complete: false,
+    undashed: false,
     runs_stdin: false,
     instead: "",
 };
@@ -153,17 +167,70 @@ const INSTALL: Program = Program {
 };
 
 const GIT_TRANSFER: Program = Program {
-    names: &["clone", "fetch", "pull", "push", "ls-remote"],
+    names: &["clone", "fetch", "pull", "push", "ls-remote", "archive"],
     valued: &["-b", "--branch", "-o", "--origin", "--depth", "-j", "--jobs"],
-    code: &["-c", "--config", "-u", "--upload-pack", "--receive-pack", "--exec", "--template"],
+    code: &[
+        "-c",
+        "--config",
+        "-u",
+        "--upload-pack",
+        "--receive-pack",
+        "--exec",
+        "--template",
+        "-s",
+        "--strategy",
+    ],
     instead: "write the setting as a text: `git -c core.pager=cat …`",
     ..NONE
 };
 
 const GIT_OTHER: Program = Program {
-    names: &["grep", "difftool", "bisect", "filter-branch", "rebase", "submodule", "config"],
-    code: &["-O", "--open-files-in-pager", "-x", "--exec", "--extcmd", "--tool", "run", "foreach"],
+    names: &["grep", "difftool", "mergetool", "rebase", "merge", "cherry-pick", "revert"],
+    code: &[
+        "-O",
+        "--open-files-in-pager",
+        "-x",
+        "--exec",
+        "--extcmd",
+        "--tool",
+        "-s",
+        "--strategy",
+    ],
     instead: "write what is run as a text",
+    ..NONE
+};
+
+/// Commands of git all of whose arguments are run, or name what is run.
+const GIT_RUN: Program = Program {
+    names: &["filter-branch", "for-each-repo", "foreach", "run"],
+    rest: Rest::Each(0),
+    code: &[
+        "--env-filter",
+        "--tree-filter",
+        "--index-filter",
+        "--parent-filter",
+        "--msg-filter",
+        "--commit-filter",
+        "--tag-name-filter",
+        "--setup",
+        "--config",
+    ],
+    instead: "write what is run as a text",
+    ..NONE
+};
+
+const GIT_BELOW: Program = Program {
+    names: &["submodule", "bisect"],
+    rest: Rest::Commands(&[GIT_RUN]),
+    instead: "write the command as a text, or list what it may be in an `enum`",
+    ..NONE
+};
+
+const GIT_CONFIG: Program = Program {
+    names: &["config"],
+    valued: &["--get", "--get-all", "--get-regexp", "--unset"],
+    rest: Rest::Each(0),
+    instead: "write the setting as a text: settings of git name programs",
     ..NONE
 };
 
@@ -179,16 +246,68 @@ pub(super) const PROGRAMS: &[Program] = &[
     ),
     wrapper(&["stdbuf"], 0, &["-i", "--input", "-o", "--output", "-e", "--error"]),
     wrapper(&["time"], 0, &["-f", "--format", "-o", "--output"]),
+    wrapper(&["chrt", "taskset", "chroot", "faketime", "runcon"], 1, &["-T", "-P", "-D"]),
+    // The name of a machine, which may stand before the program, is a wrapper too.
     wrapper(
-        &["chrt", "taskset", "chroot", "faketime", "runcon", "setarch"],
-        1,
-        &["-T", "-P", "-D"],
-    ),
-    wrapper(
-        &["strace", "ltrace"],
+        &["setarch", "linux32", "linux64", "x86_64", "i386", "i486", "i586", "i686", "uname26"],
         0,
-        &["-e", "-o", "-p", "-u", "-E", "-s", "-S", "-O", "-I", "-P"],
+        &[],
     ),
+    wrapper(&["prlimit"], 0, &["-p", "--pid", "--output"]),
+    wrapper(&["ssh-agent"], 0, &["-a", "-t", "-E", "-P", "-O"]),
+    Program {
+        names: &[
+            "ld.so",
+            "ld-linux.so",
+            "ld-linux-x86-64.so",
+            "ld-linux-aarch64.so",
+            "ld-linux-armhf.so",
+            "ld-musl-x86_64.so",
+            "ld-musl-aarch64.so",
+        ],
+        valued: &["--argv0", "--inhibit-rpath", "--glibc-hwcaps-mask"],
+        code: &["--library-path", "--preload", "--audit", "--glibc-hwcaps-prepend"],
+        rest: Rest::Program(0),
+        instead: WRAPPED,
+        ..NONE
+    },
+    Program {
+        names: &["capsh", "run-parts"],
+        code: &["--shell"],
+        rest: Rest::Each(0),
+        instead: "write what is run as a text",
+        ..NONE
+    },
+    Program {
+        names: &["start-stop-daemon"],
+        code: &["-x", "--exec", "-a", "--startas"],
+        rest: Rest::Each(0),
+        instead: "write what is run as a text",
+        ..NONE
+    },
+    Program {
+        names: &["man"],
+        code: &["-P", "--pager", "-H", "--html", "-C", "--config-file"],
+        instead: "write the pager as a text",
+        ..NONE
+    },
+    Program {
+        names: &["split", "gsplit"],
+        valued: &["-a", "--suffix-length", "-b", "--bytes", "-l", "--lines", "-n", "--number"],
+        code: &["--filter"],
+        instead: "write the program that is started as a text",
+        ..NONE
+    },
+    Program {
+        names: &["zip"],
+        code: &["-TT", "--unzip-command"],
+        instead: "write the program that is started as a text",
+        ..NONE
+    },
+    Program {
+        code: &["-o", "--output"],
+        ..wrapper(&["strace", "ltrace"], 0, &["-e", "-p", "-u", "-E", "-s", "-S", "-O", "-I", "-P"])
+    },
     wrapper(&["nsenter"], 0, &["-t", "--target", "-S", "--setuid", "-G", "--setgid"]),
     wrapper(
         &["setpriv", "unshare"],
@@ -259,6 +378,7 @@ pub(super) const PROGRAMS: &[Program] = &[
             "--delimiter",
             "-E",
             "-I",
+            "--process-slot-var",
             "-L",
             "--max-lines",
             "-n",
@@ -284,7 +404,7 @@ pub(super) const PROGRAMS: &[Program] = &[
     },
     Program {
         names: &["env"],
-        valued: &["-u", "--unset", "-C", "--chdir"],
+        valued: &["-u", "--unset", "-C", "--chdir", "-a", "--argv0"],
         code: &["-S", "--split-string"],
         rest: Rest::Assignments,
         instead: "set variables with `run: {env: {NAME: \"${args.x}\"}}`, and write the program as a \
@@ -303,7 +423,7 @@ pub(super) const PROGRAMS: &[Program] = &[
     },
     Program {
         names: &["flock"],
-        valued: &["-w", "--wait", "--timeout", "-E"],
+        valued: &["-w", "--wait", "--timeout", "-E", "--conflict-exit-code"],
         code: &["-c", "--command"],
         rest: Rest::Program(1),
         instead: WRAPPED,
@@ -312,6 +432,7 @@ pub(super) const PROGRAMS: &[Program] = &[
     Program {
         names: &["script"],
         code: &["-c", "--command"],
+        rest: Rest::Each(1),
         instead: "write the command as a text",
         ..NONE
     },
@@ -381,7 +502,7 @@ pub(super) const PROGRAMS: &[Program] = &[
             "-E",
             "--exec",
         ],
-        rest: Rest::Code(0),
+        rest: Rest::Awk,
         instead: "set a variable, `env: {VALUE: \"${args.x}\"}`, and write `ENVIRON[\"VALUE\"]` in the \
                   program",
         ..NONE
@@ -429,8 +550,8 @@ pub(super) const PROGRAMS: &[Program] = &[
         ],
         rest: Rest::Expression,
         complete: true,
-        instead: "leave out the `--`, which does not help with find: then a call refuses values that \
-                  begin with `-`",
+        instead: "write a folder before the value, `./${args.x}`, or give its strings a pattern such as \
+                  `^[a-z0-9][a-z0-9._-]*$`",
         ..NONE
     },
     Program {
@@ -454,7 +575,16 @@ pub(super) const PROGRAMS: &[Program] = &[
             "--files-from",
             "-X",
             "--exclude-from",
+            "--exclude",
+            "-b",
+            "-g",
+            "-H",
+            "-K",
+            "-L",
+            "-N",
+            "-V",
         ],
+        undashed: true,
         code: &[
             "--to-command",
             "--checkpoint-action",
@@ -492,21 +622,37 @@ pub(super) const PROGRAMS: &[Program] = &[
     },
     Program {
         names: &["git"],
-        valued: &["-C", "--git-dir", "--work-tree", "--namespace"],
-        code: &["-c", "--config-env", "--exec-path"],
-        rest: Rest::Commands(&[GIT_TRANSFER, GIT_OTHER]),
-        instead: "write the setting as a text, `git -c core.pager=cat …`: settings name programs",
+        valued: &["--work-tree", "--namespace"],
+        code: &["-c", "--config-env", "--exec-path", "-C", "--git-dir"],
+        // A repository's own settings name programs that are run even for a look at it.
+        settled: &["-C", "--git-dir"],
+        settled_by: &["core.fsmonitor=false", "core.hooksPath="],
+        rest: Rest::Commands(&[GIT_TRANSFER, GIT_OTHER, GIT_RUN, GIT_BELOW, GIT_CONFIG]),
+        instead: "write the setting or the folder as a text, or list what it may be in an `enum`: \
+                  settings, also those of a repository, name programs. A folder may be any beside \
+                  `-c, core.fsmonitor=false, -c, core.hooksPath=/dev/null`",
         ..NONE
     },
     Program {
         names: &["vi", "vim", "nvim", "view", "ex", "emacs"],
-        code: &["-c", "--cmd", "-S", "-s", "-u", "-U", "--eval", "-eval", "-l", "--load"],
+        code: &["+", "-c", "--cmd", "-S", "-s", "-u", "-U", "--eval", "-eval", "-l", "--load"],
         instead: IN_EDITOR,
         ..NONE
     },
     Program {
         names: &["gdb", "lldb"],
-        code: &["-ex", "-iex", "-x", "-ix", "--eval-command", "--command", "-o", "-O", "-s"],
+        code: &[
+            "-ex",
+            "-iex",
+            "-x",
+            "-ix",
+            "--eval-command",
+            "--command",
+            "-o",
+            "-O",
+            "-s",
+            "--args",
+        ],
         instead: "write the commands as a text, or into a file beside the manifest",
         ..NONE
     },
@@ -749,7 +895,14 @@ pub(super) const PROGRAMS: &[Program] = &[
         &["-d", "--max-depth", "-t", "--threshold", "--exclude", "-X", "-B", "--block-size"],
     ),
     known(&["df"], &["-t", "--type", "-x", "--exclude-type", "-B", "--block-size", "--output"]),
-    known(&["sort"], &["-k", "--key", "-t", "--field-separator", "-o", "-S", "-T", "--parallel"]),
+    Program {
+        code: &["--compress-program"],
+        instead: "write the program that is started as a text",
+        ..known(
+            &["sort"],
+            &["-k", "--key", "-t", "--field-separator", "-o", "-S", "-T", "--parallel"],
+        )
+    },
     known(&["cut"], &["-d", "--delimiter", "-f", "--fields", "-c", "-b", "--output-delimiter"]),
     known(&["uniq"], &["-f", "-s", "-w"]),
     known(&["rm", "rmdir", "basename", "dirname", "realpath", "readlink", "hostname"], &[]),

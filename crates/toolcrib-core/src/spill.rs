@@ -84,8 +84,9 @@ impl Spilled {
     }
 }
 
-/// How much a store keeps, and how long. The oldest of an identity makes room for its next; where all
-/// together have too much, the oldest of the identity that holds most goes.
+/// How much a store keeps, and how long. The oldest of an identity makes room for its next. Where all
+/// together have too many texts or too many bytes, the oldest text of the identity that holds the most
+/// texts or bytes goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SpillLimits {

@@ -46,7 +46,6 @@ pub(crate) struct History {
     table: &'static str,
     /// Removes rows whose time was over before a moment, up to a number.
     forget: &'static str,
-    remove_oldest: &'static str,
     remove_oldest_of_owner: &'static str,
 }
 
@@ -55,8 +54,6 @@ impl History {
         table: "settled",
         forget: "DELETE FROM settled WHERE id IN
                      (SELECT id FROM settled WHERE expires_at < ?1 LIMIT ?2)",
-        remove_oldest: "DELETE FROM settled WHERE id =
-                            (SELECT id FROM settled ORDER BY decided_at, id LIMIT 1)",
         remove_oldest_of_owner: "DELETE FROM settled WHERE id = (SELECT id FROM settled
                                      WHERE owner = ?1 ORDER BY decided_at, id LIMIT 1)",
     };
@@ -64,8 +61,6 @@ impl History {
         table: "resolved",
         forget: "DELETE FROM resolved WHERE id IN
                      (SELECT id FROM resolved WHERE expires_at < ?1 LIMIT ?2)",
-        remove_oldest: "DELETE FROM resolved WHERE id =
-                            (SELECT id FROM resolved ORDER BY resolved_at, id LIMIT 1)",
         remove_oldest_of_owner: "DELETE FROM resolved WHERE id = (SELECT id FROM resolved
                                      WHERE owner = ?1 ORDER BY resolved_at, id LIMIT 1)",
     };
@@ -83,12 +78,12 @@ impl History {
             let own = tx.usage(self.table, Some(owner))?.entries;
             let all = tx.usage(self.table, None)?.entries;
             let Err(full) = bounds.admit(WHAT, own, all) else { return Ok(()) };
-            let removed = if full.whose == Whose::All {
-                tx.execute(self.remove_oldest, [])?
-            } else {
-                tx.execute(self.remove_oldest_of_owner, [owner])?
+            let whose = match full.whose {
+                Whose::All => tx.largest_holder(self.table)?,
+                _ => Some(owner),
             };
-            if removed == 0 {
+            let Some(whose) = whose else { return Ok(()) };
+            if tx.execute(self.remove_oldest_of_owner, [whose])? == 0 {
                 return Ok(());
             }
         }

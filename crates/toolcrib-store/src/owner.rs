@@ -1,7 +1,7 @@
 //! Whose a row is.
 
 use rusqlite::ToSql;
-use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::types::{FromSql, FromSqlResult, ToSqlOutput, ValueRef};
 
 /// The digest of an identity, by which rows are found and counted. All rows of one identity have the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -21,5 +21,11 @@ impl Owner {
 impl ToSql for Owner {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         Ok(ToSqlOutput::Borrowed(ValueRef::Blob(&self.0)))
+    }
+}
+
+impl FromSql for Owner {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        <[u8; 16]>::column_result(value).map(Self)
     }
 }

@@ -153,8 +153,13 @@ impl Row {
             // The newest one knows what time it is.
             let now = self.created_at;
             let removed = if full.whose == Whose::All {
+                // Of the owner that has most, so that nobody's runs are pushed out by another's.
                 let sql = "DELETE FROM runs WHERE id = (SELECT id FROM runs
-                               WHERE expires_at <= ?1 ORDER BY expires_at LIMIT 1)";
+                               WHERE expires_at <= ?1 AND owner = (SELECT owner FROM usage
+                                   WHERE kind = 'runs' AND owner <> x'' AND EXISTS (SELECT 1
+                                       FROM runs WHERE owner = usage.owner AND expires_at <= ?1)
+                                   ORDER BY entries DESC, owner LIMIT 1)
+                               ORDER BY expires_at LIMIT 1)";
                 tx.execute(sql, [now])?
             } else {
                 let sql = "DELETE FROM runs WHERE id = (SELECT id FROM runs

@@ -95,13 +95,15 @@ fn put(
         if all.entries < limits.max_entries && all.bytes.saturating_add(bytes) <= limits.max_bytes {
             break;
         }
-        // Of the one that holds most, so that nobody's outputs are pushed out by another's.
+        // Of the one that holds most of what there is too much of, so that nobody's outputs are pushed
+        // out by another's.
+        let has_too_many = all.entries >= limits.max_entries;
         let oldest = "DELETE FROM spills WHERE rowid = (
                 SELECT rowid FROM spills WHERE owner = (
                     SELECT owner FROM usage WHERE kind = 'spills' AND owner <> x''
-                    ORDER BY bytes DESC, entries DESC LIMIT 1)
+                    ORDER BY iif(?1, entries, bytes) DESC, entries DESC LIMIT 1)
                 ORDER BY created_at, rowid LIMIT 1)";
-        if tx.execute(oldest, [])? == 0 {
+        if tx.execute(oldest, [has_too_many])? == 0 {
             break;
         }
     }

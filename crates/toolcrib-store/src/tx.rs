@@ -74,6 +74,13 @@ impl Tx<'_> {
         found.map(Option::unwrap_or_default)
     }
 
+    /// The owner that has the most rows of a table: the one that makes room where all have too many.
+    pub(crate) fn largest_holder(&self, kind: &str) -> Result<Option<Owner>, DatabaseError> {
+        let sql = "SELECT owner FROM usage WHERE kind = ?1 AND owner <> x''
+                   ORDER BY entries DESC, owner LIMIT 1";
+        self.one(sql, [kind], |row| row.get(0))
+    }
+
     /// Whether the server that has claimed a row still has the database open.
     pub(crate) fn is_alive(&self, epoch: Epoch) -> Result<bool, DatabaseError> {
         servers::is_alive(self.connection, self.place, self.server, epoch)

@@ -8,6 +8,7 @@
 mod crib;
 #[path = "reload/dances.rs"]
 mod dances;
+#[cfg(feature = "mcp")]
 #[path = "reload/lock.rs"]
 mod lock;
 #[cfg(feature = "mcp")]

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use toolcrib_tool::BoxFuture;
 
 use super::{RunCursor, RunId, RunRecord, RunStore};
-use crate::bounds::{Bounds, Whose};
+use crate::bounds::{Bounds, Whose, largest_holder};
 use crate::suspension::StoreError;
 
 /// What there may be too many of.
@@ -59,10 +59,13 @@ impl MemoryRuns {
             let Err(full) = self.bounds.admit(WHAT, own, kept.len()) else { return Ok(()) };
             // The newest one knows what time it is.
             let now = new.created_at();
-            let oldest = kept
-                .values()
-                .filter(|run| full.whose == Whose::All || run.identity() == new.identity())
-                .filter(|run| run.is_over(now))
+            let over = || kept.values().filter(|run| run.is_over(now));
+            let whose = match full.whose {
+                Whose::Identity => Some(new.identity().to_owned()),
+                Whose::All => largest_holder(over().map(RunRecord::identity)),
+            };
+            let oldest = over()
+                .filter(|run| whose.as_deref() == Some(run.identity()))
                 .min_by_key(|run| run.created_at());
             let Some(oldest) = oldest.map(|run| run.id().clone()) else {
                 return Err(full.into());

@@ -58,10 +58,12 @@ impl MemorySpill {
         while kept.owned_bytes(owner) + bytes > self.limits.max_owner_bytes {
             kept.drop_oldest_of(owner.identity());
         }
-        while kept.texts.len() >= self.limits.max_entries
-            || kept.bytes + bytes > self.limits.max_bytes
-        {
-            kept.drop_oldest_of_the_largest();
+        // Who holds most of what there is too much of makes room.
+        while kept.texts.len() >= self.limits.max_entries {
+            kept.drop_oldest_of_the_largest(|share| (share.order.len(), share.bytes));
+        }
+        while kept.bytes + bytes > self.limits.max_bytes {
+            kept.drop_oldest_of_the_largest(|share| (share.bytes, share.order.len()));
         }
         kept.bytes += bytes;
         let share = kept.owners.entry(owner.identity().into()).or_default();
@@ -94,8 +96,7 @@ impl Kept {
         }
     }
 
-    fn drop_oldest_of_the_largest(&mut self) {
-        let size = |share: &Share| (share.bytes, share.order.len());
+    fn drop_oldest_of_the_largest(&mut self, size: impl Fn(&Share) -> (usize, usize)) {
         let largest = self.owners.iter().max_by_key(|(_, share)| size(share));
         if let Some(owner) = largest.map(|(owner, _)| owner.clone()) {
             self.drop_oldest_of(&owner);

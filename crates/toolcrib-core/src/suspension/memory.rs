@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use toolcrib_tool::BoxFuture;
 
 use super::{Resolved, Settled, StoreError, Suspension, SuspensionId, SuspensionStore};
-use crate::bounds::{Bounds, Full, Whose};
+use crate::bounds::{Bounds, Full, Whose, largest_holder};
 use crate::clock::Timestamp;
 use crate::fingerprint::Fingerprint;
 
@@ -124,8 +124,12 @@ impl MemorySuspensions {
         };
         // The newest one knows what time it is.
         let now = suspension.created_at();
-        if self.bounds.admit(WHAT, own(kept), kept.len()).is_err() {
-            let old = kept.values().filter(|old| old.is_expired(now)).map(|old| old.id().clone());
+        if let Err(full) = self.bounds.admit(WHAT, own(kept), kept.len()) {
+            let old = kept
+                .values()
+                .filter(|one| full.whose == Whose::All || one.identity() == suspension.identity())
+                .filter(|old| old.is_expired(now))
+                .map(|old| old.id().clone());
             for id in old.collect::<Vec<_>>() {
                 entries.remove_waiting(&id);
             }
@@ -173,8 +177,9 @@ impl MemorySuspensions {
             self.bounds.admit(WHAT, own, kept.len()).err()
         };
         while let Some(full) = full(kept) {
-            let of = |one: &Resolved| full.whose == Whose::All || one.identity() == new.identity();
-            let own = kept.iter().filter(|(_, one)| of(one));
+            let all = kept.values().map(Resolved::identity);
+            let Some(whose) = makes_room(&full, new.identity(), all) else { break };
+            let own = kept.iter().filter(|(_, one)| one.identity() == whose);
             let Some(oldest) = own.min_by_key(|(_, one)| one.at()).map(|(id, _)| id.clone()) else {
                 break;
             };
@@ -198,9 +203,9 @@ impl MemorySuspensions {
             }
             // An outcome that nobody fetched is the identity's own to lose.
             while let Some(full) = full(&entries.settled) {
-                let of = |one: &&Settled| {
-                    full.whose == Whose::All || one.suspension().identity() == identity
-                };
+                let all = entries.settled.values().map(|one| one.suspension().identity());
+                let Some(whose) = makes_room(&full, identity, all) else { break };
+                let of = |one: &&Settled| one.suspension().identity() == whose;
                 let oldest = entries.settled.values().filter(of).min_by_key(|old| old.decided_at());
                 let Some(oldest) = oldest.map(|old| old.suspension().id().clone()) else { break };
                 entries.remove_settled(&oldest);
@@ -208,6 +213,19 @@ impl MemorySuspensions {
         }
         entries.settled.insert(settled.suspension().id().clone(), settled.clone());
         entries.by_call.add(settled.suspension());
+    }
+}
+
+/// Whose oldest entry makes room at a bound: one's own, or, at the bound of all, that of the identity
+/// that holds most.
+fn makes_room<'a>(
+    full: &Full,
+    own: &str,
+    all: impl Iterator<Item = &'a str>,
+) -> Option<String> {
+    match full.whose {
+        Whose::Identity => Some(own.to_owned()),
+        Whose::All => largest_holder(all),
     }
 }
 

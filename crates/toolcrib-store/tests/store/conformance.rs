@@ -226,6 +226,78 @@ async fn a_full_share_of_runs_drops_the_oldest_that_is_over(store: Arc<dyn RunSt
     store.save(&run("bob", 6)).await.expect("his share is his");
 }
 
+async fn clients_at_their_bounds_leave_a_newcomer_its_share_of_waiting_calls(
+    store: Arc<dyn SuspensionStore>,
+) {
+    for client in 0..10 {
+        for _ in 0..SHARE {
+            let one = suspended(&format!("client {client}"), 0, 1_000_000);
+            store.put(&one).await.expect("its share is its own");
+        }
+    }
+    for n in 0..SHARE / 10 {
+        let one = suspended("newcomer", n as u64, 1_000_000);
+        store.put(&one).await.unwrap_or_else(|error| panic!("call {n}: {error}"));
+    }
+    let refused = store.put(&suspended("newcomer", 1, 1_000_000)).await;
+    assert!(matches!(refused, Err(StoreError::Full(_))), "its reserve is all it has: {refused:?}");
+    assert_eq!(store.list("client 0").await.expect("listed").len(), SHARE, "nobody lost any");
+}
+
+async fn outcomes_of_clients_at_their_bounds_push_out_no_others(store: Arc<dyn SuspensionStore>) {
+    let outcome = |identity: &str, n: usize| {
+        let at = Timestamp::from_unix_millis(n as u64);
+        Settled::running(suspended(identity, 0, 1_000_000), at)
+    };
+    let (small, known) = (outcome("small", 0), suspended("small", 0, 1_000_000));
+    store.settle(&small).await.expect("kept");
+    store.put(&known).await.expect("there is room");
+    store.take(known.id(), &resolved(&known, "ops", 0)).await.expect("it works");
+    for client in 0..12 {
+        let identity = format!("client {client}");
+        for n in 1..=SHARE {
+            store.settle(&outcome(&identity, n)).await.expect("an old one makes room");
+            let call = suspended(&identity, 0, 1_000_000);
+            store.put(&call).await.expect("there is room");
+            store.take(call.id(), &resolved(&call, "ops", n as u64)).await.expect("it works");
+        }
+    }
+    let found = store.settled(small.suspension().id()).await.expect("looked");
+    assert!(found.is_some(), "the oldest of all, but the only one of its client");
+    assert!(store.resolved(known.id()).await.expect("looked").is_some());
+    assert!(store.list_settled("client 11").await.expect("listed").len() >= SHARE / 2);
+}
+
+async fn clients_at_their_bounds_leave_a_newcomer_its_share_of_runs(store: Arc<dyn RunStore>) {
+    let small = run("small", 0);
+    store.save(&small).await.expect("there is room");
+    for client in 0..10 {
+        for n in 0..SHARE {
+            let one = waiting_run(&format!("client {client}"), n as u64);
+            if client < 9 || n < SHARE - 1 {
+                store.save(&one).await.expect("its share is its own");
+            }
+        }
+    }
+    for n in 0..SHARE / 10 {
+        let one = waiting_run("newcomer", n as u64);
+        store.save(&one).await.unwrap_or_else(|error| panic!("run {n}: {error}"));
+    }
+    assert!(store.load(small.id()).await.expect("looked").is_some(), "it was in nobody's way");
+}
+
+async fn runs_of_clients_at_their_bounds_push_out_no_others(store: Arc<dyn RunStore>) {
+    let small = run("small", 0);
+    store.save(&small).await.expect("there is room");
+    for client in 0..12 {
+        for n in 1..=SHARE {
+            let one = run(&format!("client {client}"), n as u64);
+            store.save(&one).await.expect("one that is over makes room");
+        }
+    }
+    assert!(store.load(small.id()).await.expect("looked").is_some());
+}
+
 /// Runs a part of the suite over every implementation of suspensions.
 macro_rules! suspensions {
     ($($name:ident),*) => { $(
@@ -272,29 +344,29 @@ suspensions!(
     suspensions_are_put_found_listed_and_taken_once,
     outcomes_are_kept_for_their_identity_and_taken_once,
     a_full_share_drops_what_has_expired_and_nobody_elses,
+    clients_at_their_bounds_leave_a_newcomer_its_share_of_waiting_calls,
+    outcomes_of_clients_at_their_bounds_push_out_no_others,
     the_same_call_is_found_by_what_makes_it_the_same
 );
 runs!(
     runs_are_saved_by_version_and_listed_in_order,
-    a_full_share_of_runs_drops_the_oldest_that_is_over
+    a_full_share_of_runs_drops_the_oldest_that_is_over,
+    clients_at_their_bounds_leave_a_newcomer_its_share_of_runs,
+    runs_of_clients_at_their_bounds_push_out_no_others
 );
 
 #[tokio::test]
 async fn the_cores_own_stores_in_memory_promise_the_same() {
-    suspensions_are_put_found_listed_and_taken_once(Arc::new(MemorySuspensions::within(
-        Bounds::per_identity(SHARE),
-    )))
-    .await;
-    outcomes_are_kept_for_their_identity_and_taken_once(Arc::new(MemorySuspensions::within(
-        Bounds::per_identity(SHARE),
-    )))
-    .await;
-    the_same_call_is_found_by_what_makes_it_the_same(Arc::new(MemorySuspensions::within(
-        Bounds::per_identity(SHARE),
-    )))
-    .await;
-    runs_are_saved_by_version_and_listed_in_order(Arc::new(MemoryRuns::within(
-        Bounds::per_identity(SHARE),
-    )))
-    .await;
+    let calls = || Arc::new(MemorySuspensions::within(Bounds::per_identity(SHARE)));
+    suspensions_are_put_found_listed_and_taken_once(calls()).await;
+    outcomes_are_kept_for_their_identity_and_taken_once(calls()).await;
+    a_full_share_drops_what_has_expired_and_nobody_elses(calls()).await;
+    clients_at_their_bounds_leave_a_newcomer_its_share_of_waiting_calls(calls()).await;
+    outcomes_of_clients_at_their_bounds_push_out_no_others(calls()).await;
+    the_same_call_is_found_by_what_makes_it_the_same(calls()).await;
+    let runs = || Arc::new(MemoryRuns::within(Bounds::per_identity(SHARE)));
+    runs_are_saved_by_version_and_listed_in_order(runs()).await;
+    a_full_share_of_runs_drops_the_oldest_that_is_over(runs()).await;
+    clients_at_their_bounds_leave_a_newcomer_its_share_of_runs(runs()).await;
+    runs_of_clients_at_their_bounds_push_out_no_others(runs()).await;
 }

@@ -53,6 +53,26 @@ async fn the_oldest_goes_when_there_is_no_room(store: &dyn SpillStore) {
     assert!(matches!(refused, Err(SpillError::TooLarge { .. })), "{refused:?}");
 }
 
+async fn many_small_outputs_push_out_no_large_one_of_another(store: &dyn SpillStore) {
+    let large = store.put(&owner("bob"), Spilled::text("x".repeat(900))).await.expect("it fits");
+    for _ in 0..20 {
+        store.put(&owner("ada"), Spilled::text("1")).await.expect("her oldest makes room");
+    }
+    let page = store.read(&owner("bob"), &large, 0, 1).await;
+    assert_eq!(page.expect("it is in nobody's way").total_chars, 900);
+}
+
+#[tokio::test]
+async fn a_client_with_many_small_outputs_pushes_out_its_own() {
+    let memory = Database::in_memory().expect("there is memory");
+    many_small_outputs_push_out_no_large_one_of_another(&Spills::new(
+        &memory,
+        limits(5, 1_000),
+    ))
+    .await;
+    many_small_outputs_push_out_no_large_one_of_another(&MemorySpill::new(limits(5, 1_000))).await;
+}
+
 #[tokio::test]
 async fn every_store_of_outputs_promises_the_same() {
     let (_home, disk) = on_disk();

@@ -62,8 +62,8 @@ pub(crate) struct Scope<'a> {
 pub(crate) enum Asked {
     /// Nothing: this is the answer to an earlier call (`cached`).
     Kept(Kept),
-    /// Nothing: the same call ran for this one too (`skipped`).
-    Shared(Outcome),
+    /// Nothing: the same call ran for this one too (`skipped`). With where its text was spilled.
+    Shared(Outcome, Arc<SpillMemo>),
     /// To run it, and to publish what comes of it.
     Run(Run),
 }
@@ -105,7 +105,7 @@ impl Answers {
 
         if let Some(batch) = batch {
             match lead_or_wait(batch.join(key, version)).await {
-                Landing::Answer(outcome) => return Asked::Shared(outcome),
+                Landing::Answer(outcome, spilled) => return Asked::Shared(outcome, spilled),
                 Landing::Lead(leader) => run.in_batch = Some(leader),
                 Landing::Alone => {}
             }
@@ -125,12 +125,13 @@ impl Answers {
             }
             if !scope.nested {
                 match lead_or_wait(self.flights.join(key, version)).await {
-                    Landing::Answer(outcome) => {
+                    Landing::Answer(outcome, spilled) => {
                         if let Ok(output) = &outcome {
-                            self.remember(&run, scope, &Kept::new(Arc::clone(output)));
+                            let (output, spilled) = (Arc::clone(output), Arc::clone(&spilled));
+                            self.remember(&run, scope, &Kept { output, spilled });
                         }
-                        run.publish(&outcome);
-                        return Asked::Shared(outcome);
+                        run.publish(&outcome, &spilled);
+                        return Asked::Shared(outcome, spilled);
                     }
                     Landing::Lead(leader) => run.in_process = Some(leader),
                     Landing::Alone => return Asked::Run(run),
@@ -154,9 +155,9 @@ impl Answers {
         told || definition.cache().is_some() && self.cache.is_enabled() && self.cache.holds(key)
     }
 
-    /// Gives the outcome of a call to whoever waits for it, and keeps it if it is a success: then
-    /// says where to remember that it was spilled. The output is the whole one, before any budget has
-    /// cut it.
+    /// Gives the outcome of a call to whoever waits for it, and keeps it if it is a success. Returns
+    /// where all who get it remember that it was spilled. The output is the whole one, before any
+    /// budget has cut it.
     ///
     /// An outcome that depends on more than its key (`shareable` is false) is neither kept nor given
     /// to other turns, unless the definition says that it may be; the calls of one batch share it.
@@ -166,21 +167,22 @@ impl Answers {
         scope: Scope<'_>,
         outcome: &Outcome,
         shareable: bool,
-    ) -> Option<Arc<SpillMemo>> {
+    ) -> Arc<SpillMemo> {
+        let spilled = Arc::<SpillMemo>::default();
         let policy = run.key.definition().cache();
         let shareable = shareable || policy.is_some_and(CachePolicy::is_shared);
         if !shareable {
-            run.publish_in_batch(outcome);
-            return None;
+            run.publish_in_batch(outcome, &spilled);
+            return spilled;
         }
         // Before those who wait are told, so that whoever comes after them finds it.
-        let kept = outcome.as_ref().ok().map(|output| Kept::new(Arc::clone(output)));
-        if let Some(kept) = &kept {
-            self.cache.insert(&run.key, run.version, kept);
-            self.remember(&run, scope, kept);
+        if let Ok(output) = outcome {
+            let kept = Kept { output: Arc::clone(output), spilled: Arc::clone(&spilled) };
+            self.cache.insert(&run.key, run.version, &kept);
+            self.remember(&run, scope, &kept);
         }
-        run.publish(outcome);
-        kept.map(|kept| kept.spilled)
+        run.publish(outcome, &spilled);
+        spilled
     }
 
     /// To be held while a tool runs, by the call and by whatever may outlive it; see
@@ -230,24 +232,24 @@ impl Answers {
 }
 
 impl Run {
-    fn publish(self, outcome: &Outcome) {
+    fn publish(self, outcome: &Outcome, spilled: &Arc<SpillMemo>) {
         for leader in [self.in_process, self.in_batch].into_iter().flatten() {
-            leader.publish(outcome);
+            leader.publish(outcome, spilled);
         }
     }
 
     /// Shares the outcome with calls of the same batch; others that wait run for themselves.
-    fn publish_in_batch(self, outcome: &Outcome) {
+    fn publish_in_batch(self, outcome: &Outcome, spilled: &Arc<SpillMemo>) {
         if let Some(leader) = self.in_process {
             leader.keep_to_itself();
         }
         if let Some(leader) = self.in_batch {
-            leader.publish(outcome);
+            leader.publish(outcome, spilled);
         }
     }
 
     fn kept(self, kept: Kept) -> Asked {
-        self.publish(&Ok(Arc::clone(&kept.output)));
+        self.publish(&Ok(Arc::clone(&kept.output)), &kept.spilled);
         Asked::Kept(kept)
     }
 }

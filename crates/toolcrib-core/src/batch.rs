@@ -123,7 +123,7 @@ impl Batch<'_> {
         let mut texts = Vec::with_capacity(answers.len());
         for Answered { result, limit, side } in answers {
             sides.push((limit, side.suspension));
-            texts.push(BatchAnswer { result, whole: side.whole, limit });
+            texts.push(BatchAnswer { result, whole: side.whole, limit, spilled: side.spilled });
         }
         let results = fit_batch(texts, budget, place).await.into_iter().zip(sides);
         results

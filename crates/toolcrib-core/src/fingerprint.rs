@@ -53,6 +53,15 @@ impl Fingerprint {
         Self::of_json(&serde_json::Value::Object(pairs.collect()))
     }
 
+    /// Of bytes as they are, one part after the other.
+    pub(crate) fn of_parts(parts: &[&[u8]]) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        for part in parts {
+            hasher.update(part);
+        }
+        Self(hasher.finalize())
+    }
+
     /// Of bytes as they are.
     pub(crate) fn of_bytes(bytes: &[u8]) -> Self {
         Self(blake3::hash(bytes))

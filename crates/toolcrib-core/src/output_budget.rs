@@ -17,7 +17,7 @@ use serde_json::Value;
 use toolcrib_tool::{Content, Data, ErrorKind, KEPT_OUTPUT, ToolError, ToolOutput};
 
 use crate::answers::SpillMemo;
-use crate::spill::{Owner, READ_OUTPUT, SpillStore, Spilled};
+use crate::spill::{Handle, Owner, READ_OUTPUT, SpillError, SpillStore, Spilled};
 use whole::OWN_CHARS;
 pub(crate) use whole::Whole;
 
@@ -35,8 +35,18 @@ pub(crate) struct OutputLimits {
 pub(crate) struct Place<'a> {
     pub(crate) store: &'a dyn SpillStore,
     pub(crate) owner: &'a Owner,
-    /// Where it is remembered that the text of a kept answer was spilled already.
+    /// Where it is remembered that the text was spilled already, of an answer that others get too.
     pub(crate) memo: Option<&'a SpillMemo>,
+}
+
+impl Place<'_> {
+    /// The handle of a text, which is kept now unless it was before.
+    async fn put(self, spilled: Spilled) -> Result<Handle, SpillError> {
+        match self.memo {
+            Some(memo) => memo.put(self.store, self.owner, spilled).await,
+            None => self.store.put(self.owner, spilled).await,
+        }
+    }
 }
 
 /// A call's outcome within its limits.
@@ -196,7 +206,7 @@ fn without_data(output: &ToolOutput) -> ToolOutput {
 /// Puts data into the spill and says how to read it.
 async fn put_data(data: &Data, place: Option<Place<'_>>) -> Option<String> {
     let place = place?;
-    match place.store.put(place.owner, Spilled::json(data.to_json())).await {
+    match place.put(Spilled::json(data.to_json())).await {
         Ok(handle) => Some(format!(
             "The data is kept as JSON text: call {READ_OUTPUT} with {{\"handle\":\"{handle}\"}} to \
              read it page by page."

@@ -186,6 +186,7 @@ async fn answer(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answered {
         outcome = fitted.outcome;
         side.whole = fitted.whole;
     }
+    side.spilled = spilled;
     let truncated = side.whole.is_some();
     let duration = spent.unwrap_or_else(|| started.elapsed());
     let (cached, skipped) = (source == Source::Cache, source == Source::SameCall);
@@ -271,7 +272,7 @@ struct PipelineRun<'a> {
     approved_code: Option<ApprovedCode>,
     /// What is written down of it, also if it is dropped halfway.
     record: Record<'a>,
-    /// Where the text of an answer that is kept was spilled, if it was.
+    /// Where the text of an answer that others get too was spilled, if it was.
     spilled: Option<Arc<SpillMemo>>,
 }
 
@@ -477,8 +478,8 @@ impl<'a> PipelineRun<'a> {
                 (self.source, self.spilled) = (Source::Cache, Some(kept.spilled));
                 Err(Ok(Arc::unwrap_or_clone(kept.output)))
             }
-            Asked::Shared(outcome) => {
-                self.source = Source::SameCall;
+            Asked::Shared(outcome, spilled) => {
+                (self.source, self.spilled) = (Source::SameCall, Some(spilled));
                 Err(outcome.map(Arc::unwrap_or_clone).map_err(Arc::unwrap_or_clone))
             }
         }

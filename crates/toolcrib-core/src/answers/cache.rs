@@ -72,6 +72,7 @@ pub(crate) struct Kept {
     pub(crate) spilled: Arc<SpillMemo>,
 }
 
+#[cfg(test)]
 impl Kept {
     /// An answer that was not spilled so far.
     pub(super) fn new(output: Arc<ToolOutput>) -> Self {

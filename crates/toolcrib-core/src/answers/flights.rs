@@ -18,6 +18,7 @@ use toolcrib_tool::{ErrorKind, ToolError, ToolOutput};
 
 use super::key::Key;
 use super::ledger::Version;
+use super::spill_memo::SpillMemo;
 
 /// How a call ended, for all who asked.
 pub(crate) type Outcome = Result<Arc<ToolOutput>, Arc<ToolError>>;
@@ -59,10 +60,13 @@ struct Flight {
     state: Mutex<State>,
 }
 
+/// An outcome, and where its text was spilled.
+type Landed = (Outcome, Arc<SpillMemo>);
+
 #[derive(Default)]
 struct State {
     is_led: bool,
-    outcome: Option<Outcome>,
+    outcome: Option<Landed>,
     /// The leader has an outcome that depends on more than the call: each follower runs for itself.
     unshared: bool,
     /// Followers by their ticket, and so in the order they came; the waker of those that wait to
@@ -83,8 +87,8 @@ pub(crate) enum Role {
 /// What a follower's wait ends with.
 #[derive(Debug)]
 pub(crate) enum Landing {
-    /// The leader's outcome.
-    Answer(Outcome),
+    /// The leader's outcome, and where its text was spilled if it was too long for its callers.
+    Answer(Outcome, Arc<SpillMemo>),
     /// There is none to be had: this call runs in the leader's place.
     Lead(Leader),
     /// There is one, which is the leader's alone: this call runs for itself, beside the others.
@@ -143,7 +147,7 @@ impl Flights {
     }
 
     /// Ends a flight with an outcome for everybody, or with none that could be shared.
-    fn land(&self, flight: &Flight, outcome: Option<Outcome>) {
+    fn land(&self, flight: &Flight, outcome: Option<Landed>) {
         let mut open = lock(&self.0.open);
         let mut state = lock(&flight.state);
         state.unshared = outcome.is_none();
@@ -201,12 +205,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub(crate) struct Leader(Option<(Flights, Arc<Flight>)>);
 
 impl Leader {
-    /// Gives the outcome to all who wait, unless it is this call's alone: then one of them runs.
-    pub(crate) fn publish(mut self, outcome: &Outcome) {
+    /// Gives the outcome to all who wait, unless it is this call's alone: then one of them runs. All
+    /// share what is remembered of its spill.
+    pub(crate) fn publish(mut self, outcome: &Outcome, spilled: &Arc<SpillMemo>) {
         if is_shared(outcome)
             && let Some((flights, flight)) = self.0.take()
         {
-            flights.land(&flight, Some(outcome.clone()));
+            flights.land(&flight, Some((outcome.clone(), Arc::clone(spilled))));
         }
     }
 
@@ -251,9 +256,9 @@ impl Future for Follower {
             return Poll::Pending;
         };
         let mut state = lock(&seat.flight.state);
-        if let Some(outcome) = state.outcome.clone() {
+        if let Some((outcome, spilled)) = state.outcome.clone() {
             state.followers.remove(&seat.ticket);
-            return Poll::Ready(Landing::Answer(outcome));
+            return Poll::Ready(Landing::Answer(outcome, spilled));
         }
         if state.unshared {
             state.followers.remove(&seat.ticket);

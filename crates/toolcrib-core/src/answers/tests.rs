@@ -108,8 +108,8 @@ async fn call(
     let said = |output: &ToolOutput| output.text().into_owned();
     match answers.ask(key, scope).await {
         Asked::Kept(kept) => (said(&kept.output), "kept"),
-        Asked::Shared(Ok(output)) => (said(&output), "shared"),
-        Asked::Shared(Err(error)) => (error.message().to_owned(), "shared"),
+        Asked::Shared(Ok(output), _) => (said(&output), "shared"),
+        Asked::Shared(Err(error), _) => (error.message().to_owned(), "shared"),
         Asked::Run(run) => {
             let number = runs.fetch_add(1, Ordering::SeqCst) + 1;
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -252,7 +252,7 @@ async fn failures_are_shared_with_who_waits_and_never_kept() {
     let mut waiting = std::pin::pin!(waiting);
     assert!(waiting.as_mut().now_or_never().is_none());
     answers.publish(run, session("s"), &failed(ErrorKind::Execution), true);
-    let Asked::Shared(Err(error)) = waiting.await else { panic!("the failure is not shared") };
+    let Asked::Shared(Err(error), _) = waiting.await else { panic!("the failure is not shared") };
     assert_eq!(error.message(), "it failed");
     let Asked::Run(_) = answers.ask(&key, session("s")).await else { panic!("it was kept") };
 }

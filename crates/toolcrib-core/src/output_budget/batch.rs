@@ -1,10 +1,13 @@
 //! One budget for the answers of a batch: together they take no more of the model's attention than
 //! one call may.
 
+use std::sync::Arc;
+
 use toolcrib_tool::{ToolOutput, ToolResult};
 
 use super::shares::fair_shares;
 use super::{Place, Whole};
+use crate::answers::SpillMemo;
 
 /// An answer that fits its own budget.
 #[derive(Debug)]
@@ -14,6 +17,8 @@ pub(crate) struct BatchAnswer {
     pub(crate) whole: Option<Whole>,
     /// Its own budget, in characters.
     pub(crate) limit: usize,
+    /// Where its text was spilled, if others get the answer too.
+    pub(crate) spilled: Option<Arc<SpillMemo>>,
 }
 
 /// The budget of a batch, in characters: the one that is set, or as much as the largest of its
@@ -71,7 +76,8 @@ impl BatchAnswer {
             whole
         } else {
             let mut whole = whole_of(&self.result);
-            whole.spill(place).await;
+            let memo = self.spilled.as_deref();
+            whole.spill(place.map(|place| Place { memo, ..place })).await;
             whole
         };
         cut_to(self.result, &whole, share)

@@ -189,7 +189,7 @@ async fn the_message_and_the_hints_of_a_failure_are_held_to_the_budget() {
 
 fn answer(output: ToolOutput, limit: usize) -> BatchAnswer {
     let result = ToolResult::success(CallId::new("1"), "t", output, Duration::from_millis(7));
-    BatchAnswer { result: result.with_cached(true), whole: None, limit }
+    BatchAnswer { result: result.with_cached(true), whole: None, limit, spilled: None }
 }
 
 #[tokio::test]
@@ -221,6 +221,7 @@ async fn a_failure_in_a_batch_shares_too() {
         result: ToolResult::failure(CallId::new("2"), "t", error, Duration::ZERO),
         whole: None,
         limit: 100,
+        spilled: None,
     };
     let results = fit_batch(vec![failed, answer("y".repeat(100).into(), 100)], 40, None).await;
     let error = results[0].error().unwrap();

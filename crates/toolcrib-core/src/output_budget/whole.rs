@@ -81,22 +81,11 @@ impl Whole {
     /// no place, or it does not take the text, the cuts say only what is missing.
     pub(crate) async fn spill(&mut self, place: Option<Place<'_>>) {
         let (Some(place), None) = (place, self.handle) else { return };
-        if let Some(memo) = place.memo {
-            self.handle = memo.find(place.store, place.owner).await;
-            if self.handle.is_some() {
-                return;
-            }
-        }
         let texts: Vec<&str> = self.texts().map(|(_, text)| text).collect();
         let mut spilled = Spilled::text(texts.join("\n")).with_omitted_bytes(self.omitted_bytes);
         spilled.format = self.format;
-        match place.store.put(place.owner, spilled).await {
-            Ok(handle) => {
-                self.handle = Some(handle);
-                if let Some(memo) = place.memo {
-                    memo.remember(place.owner, handle);
-                }
-            }
+        match place.put(spilled).await {
+            Ok(handle) => self.handle = Some(handle),
             Err(error) => tracing::warn!(%error, "an output that was cut was not kept"),
         }
     }

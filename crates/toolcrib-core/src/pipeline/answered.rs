@@ -1,7 +1,10 @@
 //! A call's answer on its way out.
 
+use std::sync::Arc;
+
 use toolcrib_tool::{Content, ErrorKind, ToolResult};
 
+use crate::answers::SpillMemo;
 use crate::nested::NestedWait;
 use crate::output_budget::Whole;
 use crate::suspension::{Answer, Suspension};
@@ -19,6 +22,8 @@ pub(crate) struct Answered {
 pub(crate) struct SideOutput {
     /// What was there before the text was cut.
     pub(crate) whole: Option<Whole>,
+    /// Where the text was spilled, of an answer that others get too.
+    pub(crate) spilled: Option<Arc<SpillMemo>>,
     /// The call waits; the result only says so.
     pub(crate) suspension: Option<Box<Suspension>>,
     /// A nested call waits, and its maker with it.
@@ -50,9 +55,10 @@ impl Answered {
         // A result without content cannot be told to be the one that was cut.
         let same = cut.zip(result.output()).is_some_and(|(cut, output)| output.content() == cut);
         let waits = result.error_kind() == Some(ErrorKind::RequiresApproval);
-        let SideOutput { whole, suspension, wait } = side;
+        let SideOutput { whole, spilled, suspension, wait } = side;
         let side = SideOutput {
             whole: whole.filter(|_| same),
+            spilled,
             suspension: suspension.filter(|_| waits),
             wait: wait.filter(|_| waits),
         };

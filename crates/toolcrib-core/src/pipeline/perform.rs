@@ -127,7 +127,7 @@ impl<'a> PipelineRun<'a> {
     ) -> Result<ToolOutput, ToolError> {
         let outcome = outcome.map(Arc::new).map_err(Arc::new);
         let answers = &self.state().shared.answers;
-        self.spilled = answers.publish(run, self.scope(), &outcome, shareable);
+        self.spilled = Some(answers.publish(run, self.scope(), &outcome, shareable));
         outcome.map(Arc::unwrap_or_clone).map_err(Arc::unwrap_or_clone)
     }
 

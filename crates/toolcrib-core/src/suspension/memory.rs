@@ -218,11 +218,7 @@ impl MemorySuspensions {
 
 /// Whose oldest entry makes room at a bound: one's own, or, at the bound of all, that of the identity
 /// that holds most.
-fn makes_room<'a>(
-    full: &Full,
-    own: &str,
-    all: impl Iterator<Item = &'a str>,
-) -> Option<String> {
+fn makes_room<'a>(full: &Full, own: &str, all: impl Iterator<Item = &'a str>) -> Option<String> {
     match full.whose {
         Whose::Identity => Some(own.to_owned()),
         Whose::All => largest_holder(all),

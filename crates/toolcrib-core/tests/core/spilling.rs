@@ -7,7 +7,9 @@ use toolcrib_core::spill::{MemorySpill, SpillLimits, read_output_entry};
 use toolcrib_core::{
     Executor, ExecutorBuilder, ExecutorConfig, ToolFilter, Toolset, TurnOptions, after,
 };
-use toolcrib_tool::{ContextValues, ErrorKind, ToolCall, ToolOutput, tool_fn};
+use toolcrib_tool::{
+    CachePolicy, ContextValues, Dedupe, ErrorKind, ToolCall, ToolError, ToolOutput, tool_fn,
+};
 
 use crate::harness::{call, define, entry, registry};
 
@@ -123,4 +125,91 @@ async fn nothing_is_named_that_the_turn_cannot_read() {
     let cut = call(&turn, "long", json!({"times": 30})).await;
     assert!(cut.truncated());
     assert!(!cut.text().contains("read_output"), "{}", cut.text());
+}
+
+/// Tools whose answers are kept, and how many texts are in the spill.
+fn keeping(dedupe: Dedupe) -> (Executor, Arc<MemorySpill>) {
+    let long = |chars: usize| {
+        tool_fn(move |_: Value, _| async move {
+            tokio::task::yield_now().await;
+            "x".repeat(chars)
+        })
+    };
+    let failing = tool_fn(|_: Value, _| async {
+        tokio::task::yield_now().await;
+        let partial = ToolOutput::from(json!({"rows": "r".repeat(400)}));
+        Err::<ToolOutput, _>(ToolError::execution("m".repeat(2_000)).with_partial(partial))
+    });
+    let store = Arc::new(MemorySpill::new(SpillLimits::default()));
+    let mut config = ExecutorConfig::default();
+    (config.output_chars, config.data_bytes) = (100, 300);
+    let kept = |name| define(name).input_schema(json!({})).read_only(true).idempotent(true);
+    let kept = |name| kept(name).cache(CachePolicy::new()).dedupe(dedupe);
+    let executor = Executor::builder(registry([
+        read_output_entry(store.clone()),
+        entry(kept("long"), long(1_000)),
+        entry(kept("fitting"), long(90)),
+        entry(kept("failing"), failing),
+    ]))
+    .config(config)
+    .spill(store.clone())
+    .build();
+    (executor, store)
+}
+
+#[tokio::test]
+async fn an_answer_that_several_calls_get_at_once_is_spilled_once() {
+    for dedupe in [Dedupe::None, Dedupe::Batch, Dedupe::Session] {
+        let (executor, store) = keeping(dedupe);
+        let turn = executor.turn(ada());
+        let calls = ["1", "2", "3", "4"].map(|id| call(&turn, "long", json!({"n": id.len()})));
+        let answers = futures_util::future::join_all(calls).await;
+        assert_eq!(store.size().0, 1, "{dedupe:?}");
+        let first = handle(&answers[0].text());
+        assert!(answers.iter().all(|answer| handle(&answer.text()) == first));
+        call(&turn, "long", json!({"n": 1})).await;
+        assert_eq!(store.size().0, 1, "one that is kept: {dedupe:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_batch_of_one_answer_spills_it_once_however_often_it_is_made() {
+    for tool in ["long", "fitting"] {
+        for dedupe in [Dedupe::None, Dedupe::Batch, Dedupe::Session] {
+            let (executor, store) = keeping(dedupe);
+            let turn = executor.turn(ada());
+            let calls = || ["1", "2", "3"].map(|id| ToolCall::new(id, tool, "{}")).to_vec();
+            for _ in 0..3 {
+                for answer in turn.call_batch(calls()).await {
+                    assert!(answer.truncated(), "{tool}: {}", answer.text());
+                }
+            }
+            assert_eq!(store.size().0, 1, "{tool}, {dedupe:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_failure_that_several_calls_get_at_once_is_spilled_once() {
+    let (executor, store) = keeping(Dedupe::Batch);
+    let turn = executor.turn(ada());
+    let calls = ["1", "2", "3"].map(|id| ToolCall::new(id, "failing", "{}")).to_vec();
+    let answers = turn.call_batch(calls).await;
+    assert!(answers.iter().all(|answer| !answer.is_success() && answer.truncated()));
+    assert_eq!(store.size().0, 2, "its text and its data");
+}
+
+#[tokio::test]
+async fn each_session_is_told_of_a_spill_of_its_own_that_it_can_read() {
+    let (executor, store) = keeping(Dedupe::None);
+    for round in 1..=2 {
+        for session in ["a", "b"] {
+            let turn = executor.turn(ada().session(session));
+            let cut = call(&turn, "long", json!({})).await;
+            assert_eq!(cut.cached(), (round, session) != (1, "a"));
+            let page = call(&turn, "read_output", json!({"handle": handle(&cut.text())})).await;
+            assert!(page.is_success(), "{}", page.text());
+        }
+        assert_eq!(store.size().0, 2);
+    }
 }

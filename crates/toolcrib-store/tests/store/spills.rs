@@ -65,11 +65,8 @@ async fn many_small_outputs_push_out_no_large_one_of_another(store: &dyn SpillSt
 #[tokio::test]
 async fn a_client_with_many_small_outputs_pushes_out_its_own() {
     let memory = Database::in_memory().expect("there is memory");
-    many_small_outputs_push_out_no_large_one_of_another(&Spills::new(
-        &memory,
-        limits(5, 1_000),
-    ))
-    .await;
+    many_small_outputs_push_out_no_large_one_of_another(&Spills::new(&memory, limits(5, 1_000)))
+        .await;
     many_small_outputs_push_out_no_large_one_of_another(&MemorySpill::new(limits(5, 1_000))).await;
 }
 

@@ -48,11 +48,11 @@ async fn call<W: Future<Output = Outcome>>(flights: Flights, work: impl FnOnce()
         Role::Follower(follower) => follower.await,
     };
     match landing {
-        Landing::Answer(outcome) => outcome,
+        Landing::Answer(outcome, _) => outcome,
         Landing::Alone => work().await,
         Landing::Lead(leader) => {
             let outcome = work().await;
-            leader.publish(&outcome);
+            leader.publish(&outcome, &Arc::default());
             outcome
         }
     }
@@ -125,10 +125,10 @@ async fn a_permit_error_or_timeout_stays_with_the_call_it_befell() {
         let flights = Flights::new();
         let leader = lead(&flights);
         let (first, second) = (follow(&flights), follow(&flights));
-        leader.publish(&failed(kind));
+        leader.publish(&failed(kind), &Arc::default());
         let Landing::Lead(leader) = first.await else { panic!("{kind} was shared") };
-        leader.publish(&failed(ErrorKind::Execution));
-        let Landing::Answer(Err(error)) = second.await else { panic!("the failure was not") };
+        leader.publish(&failed(ErrorKind::Execution), &Arc::default());
+        let Landing::Answer(Err(error), _) = second.await else { panic!("the failure was not") };
         assert_eq!(error.kind(), ErrorKind::Execution);
         assert_eq!(flights.len(), 0);
     }
@@ -141,8 +141,8 @@ fn a_follower_that_leaves_affects_nobody() {
     let (gone, mut stays) = (follow(&flights), follow(&flights));
     drop(gone);
     assert!((&mut stays).now_or_never().is_none());
-    leader.publish(&done("here"));
-    assert!(matches!(stays.now_or_never(), Some(Landing::Answer(Ok(_)))));
+    leader.publish(&done("here"), &Arc::default());
+    assert!(matches!(stays.now_or_never(), Some(Landing::Answer(Ok(_), _))));
     assert_eq!(flights.len(), 0);
 }
 
@@ -192,11 +192,11 @@ fn flights_of_other_calls_and_of_another_state_of_the_world_are_others() {
 #[test]
 fn a_batch_keeps_what_is_shared_for_those_who_come_late() {
     let flights = Flights::for_batch();
-    lead(&flights).publish(&failed(ErrorKind::Timeout));
-    lead(&flights).publish(&done("once"));
+    lead(&flights).publish(&failed(ErrorKind::Timeout), &Arc::default());
+    lead(&flights).publish(&done("once"), &Arc::default());
     for _ in 0..2 {
         let landing = follow(&flights).now_or_never();
-        assert!(matches!(landing, Some(Landing::Answer(Ok(_)))));
+        assert!(matches!(landing, Some(Landing::Answer(Ok(_), _))));
     }
 }
 
@@ -285,10 +285,10 @@ impl Schedule {
                 Poll::Pending => Call::Following(follower, flag),
                 Poll::Ready(Landing::Lead(leader)) => Call::Leading(leader),
                 Poll::Ready(Landing::Alone) => Call::Gone,
-                Poll::Ready(Landing::Answer(Ok(output))) => {
+                Poll::Ready(Landing::Answer(Ok(output), _)) => {
                     Call::Answered(output.text().into_owned())
                 }
-                Poll::Ready(Landing::Answer(Err(error))) => {
+                Poll::Ready(Landing::Answer(Err(error), _)) => {
                     Call::Answered(error.message().to_owned())
                 }
             },
@@ -306,7 +306,7 @@ impl Schedule {
                     1 => failed(ErrorKind::Execution),
                     _ => failed(ErrorKind::Timeout),
                 };
-                leader.publish(&outcome);
+                leader.publish(&outcome, &Arc::default());
                 Call::Gone
             }
             other => other,

@@ -55,7 +55,15 @@ impl Reply {
 impl Http {
     pub(crate) fn start(crib: &Crib, token: &str) -> Self {
         let arguments = ["serve", "--listen", "127.0.0.1:0", "--json"];
-        let mut server = Server::start(crib, &arguments);
+        Self::told(Server::start(crib, &arguments), token)
+    }
+
+    /// A server that is started by a command of its own, which ends in `serve --json`.
+    pub(crate) fn spawn(crib: &Crib, command: std::process::Command) -> Self {
+        Self::told(Server::spawn(crib, command), "")
+    }
+
+    fn told(mut server: Server, token: &str) -> Self {
         let said = server.receive();
         let address = said["api"].as_str().expect("a URL").trim_start_matches("http://").to_owned();
         let token = said["token"].as_str().unwrap_or(token).to_owned();
@@ -64,6 +72,11 @@ impl Http {
 
     pub(crate) fn ask(&self, line: &str, body: Option<&Value>) -> Reply {
         ask(&self.address, &self.token, line, body).expect("an answer")
+    }
+
+    /// As `ask`; `None` where the server does not answer.
+    pub(crate) fn try_ask(&self, line: &str, body: Option<&Value>) -> Option<Reply> {
+        ask(&self.address, &self.token, line, body)
     }
 
     /// A call under a key. Fails where the server dies meanwhile.

@@ -12,6 +12,7 @@ macro_rules! screen {
 
 mod approval;
 mod approvals;
+mod bounds;
 mod broken_lines;
 mod calls;
 mod checks;
@@ -19,6 +20,7 @@ mod confined;
 mod constraints;
 mod control_plane;
 mod crib;
+mod cuts;
 mod deciding;
 mod doctor;
 mod dry_runs;

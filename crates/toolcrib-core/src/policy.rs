@@ -18,18 +18,20 @@ use matching::CompiledRule;
 pub use rule::{Action, ArgumentPattern, PolicyRule};
 pub use verdict::{DecidedBy, Verdict};
 
-/// What becomes of a verdict to ask.
+/// What happens to a call that needs approval.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum PolicyMode {
-    /// The call waits for a decision.
+pub enum OnAsk {
+    /// The call waits until somebody approves or denies it.
     #[default]
-    Guarded,
-    /// The call runs unasked. What is denied stays denied.
-    Yolo,
+    Wait,
+    /// The call runs without approval. Denied calls stay denied.
+    Allow,
+    /// The call is refused.
+    Deny,
 }
 
-/// The host's rules, in order, and the mode.
+/// The host's rules, in order, and what happens to calls that need approval.
 ///
 /// The first rule that matches a call decides it; where none does, the tool's own
 /// [`approval`](ToolDefinition::approval) decides. The default has no rules.
@@ -37,10 +39,10 @@ pub enum PolicyMode {
 /// ```
 /// use std::sync::Arc;
 /// use serde_json::Value;
-/// use toolcrib_core::policy::{ArgumentPattern, Policy, PolicyMode, PolicyRule, Verdict};
+/// use toolcrib_core::policy::{ArgumentPattern, OnAsk, Policy, PolicyRule, Verdict};
 /// use toolcrib_tool::{Arguments, Layer, Source, ToolDefinition, ToolEntry, tool_fn};
 ///
-/// let policy = Policy::new(PolicyMode::Guarded, [
+/// let policy = Policy::new(OnAsk::Wait, [
 ///     PolicyRule::deny()
 ///         .tool("db_*")
 ///         .argument("sql", ArgumentPattern::regex(r"(?i)\bdrop\b"))
@@ -65,7 +67,7 @@ pub enum PolicyMode {
 ///
 /// ```yaml
 /// policy:
-///   mode: guarded
+///   on_ask: wait
 ///   rules:
 ///     - tool: db_*
 ///       arguments: { sql: { regex: '(?i)\bdrop\b' } }
@@ -77,17 +79,19 @@ pub enum PolicyMode {
 #[serde(try_from = "Written", into = "Written")]
 #[schemars(with = "Written")]
 pub struct Policy {
-    mode: PolicyMode,
+    on_ask: OnAsk,
     rules: Arc<[CompiledRule]>,
 }
 
 /// A policy as a config file has it.
 #[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "Policy")]
+#[schemars(rename = "Policy", extend("x-renamed" = {
+    "mode": "`policy.mode` is now `policy.on_ask`: write `wait` for `guarded`, `allow` for `yolo`"
+}))]
 #[serde(default, deny_unknown_fields)]
 struct Written {
-    /// What becomes of calls that would wait for a person.
-    mode: PolicyMode,
+    /// What happens to calls that need approval.
+    on_ask: OnAsk,
     /// The rules; the first that matches a call decides it.
     rules: Vec<PolicyRule>,
 }
@@ -95,7 +99,7 @@ struct Written {
 impl From<Policy> for Written {
     fn from(policy: Policy) -> Self {
         let rules = policy.rules.iter().map(|rule| rule.written.clone()).collect();
-        Self { mode: policy.mode, rules }
+        Self { on_ask: policy.on_ask, rules }
     }
 }
 
@@ -103,14 +107,14 @@ impl TryFrom<Written> for Policy {
     type Error = PolicyError;
 
     fn try_from(written: Written) -> Result<Self, PolicyError> {
-        Self::new(written.mode, written.rules)
+        Self::new(written.on_ask, written.rules)
     }
 }
 
 impl Policy {
     /// Compiles the rules. Fails at the first pattern that is none, naming rule and place.
     pub fn new(
-        mode: PolicyMode,
+        on_ask: OnAsk,
         rules: impl IntoIterator<Item = PolicyRule>,
     ) -> Result<Self, PolicyError> {
         let rules = rules
@@ -118,18 +122,18 @@ impl Policy {
             .enumerate()
             .map(|(position, rule)| CompiledRule::compile(position, rule))
             .collect::<Result<_, _>>()?;
-        Ok(Self { mode, rules })
+        Ok(Self { on_ask, rules })
     }
 
-    /// The mode.
-    pub fn mode(&self) -> PolicyMode {
-        self.mode
+    /// What happens to calls that need approval.
+    pub fn on_ask(&self) -> OnAsk {
+        self.on_ask
     }
 
     /// Whether [`decide`](Self::decide) could say anything but yes to a call of this tool, so that
     /// a call which nothing concerns pays two comparisons.
     pub fn needs_look(&self, definition: &ToolDefinition) -> bool {
-        !self.rules.is_empty() || self.mode == PolicyMode::Guarded && asks_by_itself(definition)
+        !self.rules.is_empty() || self.on_ask != OnAsk::Allow && asks_by_itself(definition)
     }
 
     /// Decides a call. `arguments` are those the tool would get.
@@ -137,28 +141,37 @@ impl Policy {
     /// Patterns see the arguments as text and know nothing of what it means: a rule that allows
     /// `src/*` also allows `src/../secrets`. Rules are a sieve before tools that guard themselves.
     pub fn decide(&self, entry: &ToolEntry, arguments: &Arguments) -> Verdict {
-        self.ruled(entry, arguments).unwrap_or_else(|| {
-            let by = DecidedBy::Definition;
-            if !asks_by_itself(&entry.definition) {
-                return Verdict::Allow { by };
-            }
-            let reason = match entry.definition.approval() {
-                Approval::Destructive => "the tool may destroy something",
-                _ => "the tool asks for approval of every call",
-            };
-            self.asked(by, || reason.to_owned())
-        })
+        self.ruled(entry, arguments).unwrap_or_else(|| self.by_definition(entry))
+    }
+
+    /// What the tool's own definition says of each of its calls.
+    fn by_definition(&self, entry: &ToolEntry) -> Verdict {
+        let by = DecidedBy::Definition;
+        if !asks_by_itself(&entry.definition) {
+            return Verdict::Allow { by };
+        }
+        let reason = match entry.definition.approval() {
+            Approval::Destructive => "the tool may destroy something",
+            _ => "the tool asks for approval of every call",
+        };
+        self.asked(by, || reason.to_owned())
     }
 
     /// The refusal that every call of this tool gets, whatever its arguments; nothing, where a call may
     /// be allowed, or wait for a person.
     pub fn denies_every_call(&self, entry: &ToolEntry) -> Option<Verdict> {
-        let mut rules = self.rules.iter().filter(|rule| rule.may_match(entry));
-        let decides = |rule: &&CompiledRule| {
-            rule.written.action != Action::Deny || rule.written.arguments.is_empty()
+        let denies = |rule: &CompiledRule| match rule.written.action {
+            Action::Allow => false,
+            Action::Ask => self.on_ask == OnAsk::Deny,
+            Action::Deny => true,
         };
-        let rule = rules.find(decides).filter(|rule| rule.written.action == Action::Deny)?;
-        Some(self.verdict(rule))
+        let mut rules = self.rules.iter().filter(|rule| rule.may_match(entry));
+        let decides = |rule: &&CompiledRule| !denies(rule) || rule.written.arguments.is_empty();
+        match rules.find(decides) {
+            Some(rule) => denies(rule).then(|| self.verdict(rule)),
+            None => (self.on_ask == OnAsk::Deny && asks_by_itself(&entry.definition))
+                .then(|| self.by_definition(entry)),
+        }
     }
 
     /// What the rules say of a call; nothing, where none matches.
@@ -190,9 +203,13 @@ impl Policy {
     }
 
     fn asked(&self, by: DecidedBy, reason: impl FnOnce() -> String) -> Verdict {
-        match self.mode {
-            PolicyMode::Guarded => Verdict::Ask { by, reason: reason() },
-            PolicyMode::Yolo => Verdict::Allow { by },
+        match self.on_ask {
+            OnAsk::Wait => Verdict::Ask { by, reason: reason() },
+            OnAsk::Allow => Verdict::Allow { by },
+            OnAsk::Deny => Verdict::Deny {
+                by,
+                message: format!("{}; this host refuses calls that need approval", reason()),
+            },
         }
     }
 }

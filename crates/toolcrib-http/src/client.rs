@@ -368,7 +368,9 @@ impl Roster {
             None => turn,
         };
         let rate = own.and_then(|own| own.rate).or(config.rate);
-        let concurrent = own.and_then(|own| own.concurrent).or(config.concurrent);
+        let concurrent = own
+            .and_then(|own| own.concurrent)
+            .or(config.concurrent.map(std::num::NonZeroUsize::get));
         let bound = own.and_then(|own| own.toolset.as_deref()).or(config.toolset.as_deref());
         let described = json!({
             "keys": who.keys,

@@ -4,10 +4,13 @@ mod client;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
+use toolcrib_tool::units::{OrNone, SizeLimit, TimeLimit, Timeout, or_none};
 
 use crate::authority::{HostRule, OriginRule};
 use crate::{HttpError, Listen, Token};
@@ -19,6 +22,11 @@ pub const DEFAULT_PORT: u16 = 7777;
 
 /// Settings of the HTTP listener (`server:` in the configuration file).
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[schemars(extend("x-renamed" = {
+    "read_seconds": "`server.read_seconds` is now `server.read_timeout`, a time such as `30s`",
+    "stream_seconds": "`server.stream_seconds` is now `server.stream_lifetime`, a time such as `5m`, or `none`",
+    "retry_seconds": "`server.retry_seconds` is now `server.retry_after`, a time such as `3s`",
+}))]
 #[serde(default, deny_unknown_fields)]
 pub struct ServerConfig {
     /// The address and port to listen on, where port 0 takes a free one; or `unix:` and the absolute path
@@ -36,28 +44,29 @@ pub struct ServerConfig {
     /// The toolset of clients that name none of their own: they see and call nothing beyond it.
     /// Default: all tools.
     pub toolset: Option<String>,
-    /// Requests that a client may make in a time, such as `600/min`, unless its own entry says
-    /// otherwise. Default: as many as it likes.
+    /// How many requests a client may make in a period, such as `600/min`, unless its own entry says
+    /// otherwise. Default `none`: no limit.
+    #[serde(with = "or_none")]
+    #[schemars(with = "OrNone<Rate>")]
     pub rate: Option<Rate>,
-    /// Requests of one client that may be answered at once, unless its own entry says otherwise.
-    /// Default: as many as there are connections.
-    #[schemars(range(min = 1))]
-    pub concurrent: Option<usize>,
-    /// Connections at once. Further ones are told to come back. Default 1,024.
+    /// How many requests of one client are answered at the same time, unless its own entry says otherwise.
+    /// Default `none`: as many as there are connections.
+    #[serde(with = "or_none")]
+    #[schemars(with = "OrNone<NonZeroUsize>")]
+    pub concurrent: Option<NonZeroUsize>,
+    /// How many connections are open at the same time. Further clients are told to come back. Default 1,024.
     #[schemars(range(min = 1))]
     pub connections: usize,
-    /// How long a request may take to arrive, in seconds: its head, and then its body. A connection
-    /// that is silent for as long is closed. Default 30.
-    #[schemars(range(min = 1))]
-    pub read_seconds: u32,
-    /// How long the stream of events of an MCP request is kept open in a session, in seconds. The client
-    /// comes back for the rest, as after a connection that broke; for clients of revision 2025-11-25.
-    /// Default: until the answer.
-    #[schemars(range(min = 1))]
-    pub stream_seconds: Option<u32>,
-    /// After how many seconds an MCP client comes back whose stream has ended before its answer.
-    /// Default 3.
-    pub retry_seconds: u32,
+    /// How long a request may take to arrive: first its head, then its body. An idle connection is closed
+    /// after the same time. Default `30s`.
+    pub read_timeout: Timeout,
+    /// How long the event stream of an MCP request in a session stays open. Then the client reconnects for
+    /// the rest, as it does after a broken connection. Only clients of revision 2025-11-25 have sessions.
+    /// Default `none`: until the answer.
+    pub stream_lifetime: TimeLimit,
+    /// How long an MCP client waits before it reconnects to a stream that ended before its answer.
+    /// Default `3s`.
+    pub retry_after: Timeout,
     /// Further names under which the server may be reached, as `name` (any port) or `name:port`:
     /// the values of the `Host` header. `localhost`, `127.0.0.1` and `[::1]` with the listener's
     /// port, and the address that a connection is made to, always may; over a socket `localhost` may.
@@ -67,9 +76,8 @@ pub struct ServerConfig {
     /// header. The listener's own address always may; programs that are no browsers send none and are
     /// not concerned. Default: no others.
     pub allowed_origins: Vec<String>,
-    /// The longest request body, in bytes. Default 4,194,304 (4 MiB).
-    #[schemars(range(min = 1))]
-    pub body_limit: usize,
+    /// The size of the largest request body. Default `4MiB`.
+    pub body_limit: SizeLimit,
 }
 
 /// Names that the server's own clients have in logs and approvals. No client in
@@ -96,17 +104,22 @@ impl Default for ServerConfig {
             rate: None,
             concurrent: None,
             connections: 1024,
-            read_seconds: 30,
-            stream_seconds: None,
-            retry_seconds: 3,
+            read_timeout: Timeout(Duration::from_secs(30)),
+            stream_lifetime: TimeLimit(None),
+            retry_after: Timeout(Duration::from_secs(3)),
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
-            body_limit: 4 * 1024 * 1024,
+            body_limit: SizeLimit(4 << 20),
         }
     }
 }
 
 impl ServerConfig {
+    /// The largest request body, in bytes.
+    pub(crate) fn body_bytes(&self) -> usize {
+        usize::try_from(self.body_limit.0).unwrap_or(usize::MAX)
+    }
+
     /// Refuses settings that contradict each other or would leave the door open.
     pub(crate) fn check(&self) -> Result<(), HttpError> {
         if self.no_auth && !self.listen.is_local() {
@@ -178,7 +191,7 @@ mod tests {
         let config = config(json!({})).unwrap();
         assert_eq!(config.listen.to_string(), "127.0.0.1:7777");
         assert!(config.token.is_none() && !config.no_auth);
-        assert_eq!(config.body_limit, 4 * 1024 * 1024);
+        assert_eq!(config.body_limit.to_string(), "4MiB");
     }
 
     #[test]

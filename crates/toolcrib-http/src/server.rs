@@ -198,8 +198,8 @@ impl HttpServer {
     /// and requests that are being answered have 10 s to finish; after that their calls are dropped and
     /// the MCP server is closed.
     pub async fn serve(self, shutdown: impl Future<Output = ()> + Send) -> Result<(), HttpError> {
-        let head = Duration::from_secs(self.config.read_seconds.into());
-        let limits = BodyLimits { bytes: self.config.body_limit, time: head };
+        let head = self.config.read_timeout.0;
+        let limits = BodyLimits { bytes: self.config.body_bytes(), time: head };
         let traffic = Arc::<Traffic>::default();
         let api = Api::new(self.backend, Arc::clone(&traffic));
         let (stop, stopped) = watch::channel(false);
@@ -238,10 +238,10 @@ fn mcp_options(config: &ServerConfig, origins: &[OriginRule]) -> McpHttpOptions 
         // Checked in front of all routes, where the address of the connection is known.
         .any_host()
         .allowed_origins(origins.iter().map(OriginRule::to_text))
-        .retry(Duration::from_secs(config.retry_seconds.into()))
-        .body_limit(config.body_limit);
-    match config.stream_seconds {
-        Some(seconds) => options.open_for(Duration::from_secs(seconds.into())),
+        .retry(config.retry_after.0)
+        .body_limit(config.body_bytes());
+    match config.stream_lifetime.0 {
+        Some(lifetime) => options.open_for(lifetime),
         None => options,
     }
 }

@@ -22,7 +22,6 @@ mod manifest;
 pub mod reloading {}
 mod source;
 pub mod template;
-pub mod units;
 mod violation;
 
 pub use codes::{CODES, Code};
@@ -33,3 +32,4 @@ pub use environment::is_dangerous_env;
 pub use fix::{Applied, Fix, Fixed, fix_str};
 pub use lint::{Known, Place, Remark, lint_str, lint_with};
 pub use manifest::{FORMAT_VERSION, Loaded, load_str, manifest_schema};
+pub use toolcrib_tool::units;

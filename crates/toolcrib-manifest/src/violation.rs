@@ -43,9 +43,12 @@ impl Subject<'_> {
             ValidationErrorKind::AdditionalProperties { unexpected }
             | ValidationErrorKind::UnevaluatedProperties { unexpected } => {
                 let known = self.siblings(error);
+                let section = self.failed_schema(error);
                 for name in unexpected {
                     let place = node.entry(name).map_or(&place, |entry| &entry.key_span);
-                    let help = did_you_mean(name, known.iter().map(String::as_str));
+                    let help = section.and_then(|section| renamed(section, name));
+                    let help =
+                        help.or_else(|| did_you_mean(name, known.iter().map(String::as_str)));
                     let help = help.or_else(|| {
                         (!known.is_empty()).then(|| format!("known keys: {}", known.join(", ")))
                     });
@@ -171,8 +174,14 @@ impl Subject<'_> {
                 Some(expected) => (format!("expected {expected}, found {found}"), None),
                 None => (format!("{found} does not match the pattern {pattern}"), None),
             },
-            ValidationErrorKind::Minimum { limit } => (format!("{found} is below {limit}"), None),
-            ValidationErrorKind::Maximum { limit } => (format!("{found} is above {limit}"), None),
+            ValidationErrorKind::Minimum { limit } => match self.expected(error) {
+                Some(expected) => (format!("expected {expected}, found {found}"), None),
+                None => (format!("{found} is below {limit}"), None),
+            },
+            ValidationErrorKind::Maximum { limit } => match self.expected(error) {
+                Some(expected) => (format!("expected {expected}, found {found}"), None),
+                None => (format!("{found} is above {limit}"), None),
+            },
             ValidationErrorKind::MinLength { limit } => {
                 (format!("{found} is shorter than {limit} characters"), None)
             }
@@ -244,6 +253,11 @@ impl Subject<'_> {
         let help = help.map(str::to_owned);
         Diagnostic { severity: self.severity, ..diagnostic }.maybe_help(help)
     }
+}
+
+/// What a section says of a key that it had in an earlier version.
+pub(crate) fn renamed(section: &Value, key: &str) -> Option<String> {
+    Some(section.get("x-renamed")?.get(key)?.as_str()?.to_owned())
 }
 
 /// What to write instead of a text in quotes that is of the right type without them.

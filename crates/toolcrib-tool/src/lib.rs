@@ -30,6 +30,7 @@ mod schema;
 mod services;
 mod status;
 mod tool;
+pub mod units;
 mod visible;
 
 pub use annotations::Annotations;

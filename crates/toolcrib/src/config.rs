@@ -15,8 +15,10 @@ mod secrets;
 pub(crate) mod setup;
 #[cfg(test)]
 mod tests;
+mod version;
 
 use std::collections::BTreeMap;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -40,11 +42,14 @@ pub use places::{Audit, Manifests, State, Workspace};
 pub use sandbox::{Limits, Sandbox, SandboxRequire};
 pub use secrets::SecretSource;
 pub use setup::SetupError;
+pub use version::ConfigVersion;
 
 /// Everything a config file may say. All keys are optional; unknown ones are errors.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
+    /// The version of this format.
+    pub toolcrib: ConfigVersion,
     /// How calls are run.
     pub executor: Executor,
     /// Which tools are paused after repeated timeouts.
@@ -74,7 +79,7 @@ pub struct Config {
     /// to the config file. Without any, it is `workspace.root` for all.
     #[cfg(feature = "builtins")]
     pub projects: BTreeMap<String, PathBuf>,
-    /// What file tools are refused inside their project.
+    /// What the built-in file tools and `bash` may touch.
     #[cfg(feature = "builtins")]
     pub paths: Paths,
     /// The built-in tools.
@@ -142,8 +147,6 @@ impl Config {
             secrets,
             secret_folders,
             #[cfg(feature = "builtins")]
-            builtins,
-            #[cfg(feature = "builtins")]
             projects,
             #[cfg(feature = "builtins")]
                 paths: refused,
@@ -165,7 +168,7 @@ impl Config {
         #[cfg(feature = "builtins")]
         {
             paths.push(("projects", projects.values_mut().collect()));
-            paths.push(("builtins.bash.read", builtins.bash.read.iter_mut().collect()));
+            paths.push(("paths.bash_read", refused.bash_read.iter_mut().collect()));
             paths.push(("paths.sensitive_extra", refused.sensitive_extra.iter_mut().collect()));
         }
         let rebased = |path: &Path| match path.strip_prefix("~").ok().zip(std::env::home_dir()) {
@@ -191,16 +194,16 @@ impl Config {
         let mut core = ExecutorConfig::default();
         core.tool_timeout = self.executor.tool_timeout.0;
         core.max_timeout = self.executor.max_timeout.0;
-        core.max_concurrency = self.executor.max_concurrency;
+        core.max_concurrency = self.executor.max_concurrency.map_or(0, NonZeroUsize::get);
         core.max_queue = self.executor.max_queue;
         core.queue_timeout = self.executor.queue_timeout.0.unwrap_or(Duration::MAX);
-        core.breaker_timeouts = self.breaker.consecutive_timeouts;
+        core.breaker_timeouts = self.breaker.consecutive_timeouts.map_or(0, NonZeroU32::get);
         core.breaker_cooldown = self.breaker.cooldown.0.unwrap_or(Duration::MAX);
         core.cache_ttl = self.cache.ttl.0.unwrap_or(Duration::MAX);
         core.cache_entries = if self.cache.enabled { self.cache.max_entries } else { 0 };
         core.cache_bytes = usize::try_from(self.cache.max_bytes.0).unwrap_or(usize::MAX);
         core.output_chars = self.output.max_chars;
-        core.batch_output_chars = self.output.batch_chars;
+        core.batch_output_chars = self.output.batch_chars.map(NonZeroUsize::get);
         core.data_bytes = usize::try_from(self.output.max_data_bytes.0).unwrap_or(usize::MAX);
         core.approval_timeout = self.approval.timeout.0;
         core

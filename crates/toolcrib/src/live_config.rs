@@ -329,8 +329,11 @@ mod tests {
         );
         assert!(crib.turn_in("reader").is_ok());
         assert_eq!(reload(text), (String::new(), "workspace.root".to_owned()));
-        let (changed, rest) = reload("policy: {mode: yolo}\n");
-        assert_eq!((changed.as_str(), rest.as_str()), ("policy.mode toolsets.reader.include", ""));
+        let (changed, rest) = reload("policy: {on_ask: allow}\n");
+        assert_eq!(
+            (changed.as_str(), rest.as_str()),
+            ("policy.on_ask toolsets.reader.include", "")
+        );
         assert!(crib.turn_in("reader").is_err());
     }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use toolcrib::control::{OwnerError, RunningServer, path_segment};
-use toolcrib::manifest::units::HumanDuration;
+use toolcrib::tool::units::HumanDuration;
 use toolcrib::tool::{canonical_json, fully_visible, is_unseen};
 
 use super::columns::Columns;

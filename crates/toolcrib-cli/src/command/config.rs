@@ -7,8 +7,8 @@ use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 use toolcrib::config::EffectiveValue;
 use toolcrib::manifest::layers::Origin;
-use toolcrib::manifest::units::{ByteSize, HumanDuration};
 use toolcrib::tool::canonical_json;
+use toolcrib::tool::units::{ByteSize, HumanDuration};
 
 use crate::options::{JsonOutput, Options, ServerFlags};
 use crate::screen::{self, FAINT, STRONG};

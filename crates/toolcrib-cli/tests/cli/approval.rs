@@ -53,7 +53,7 @@ fn the_flag_approves_what_is_asked_about_and_not_what_is_denied() {
 
 #[test]
 fn what_nobody_asks_about_needs_no_flag() {
-    let crib = crib("policy: {mode: yolo, rules: [{tool: touch_*, action: ask}]}\n");
+    let crib = crib("policy: {on_ask: allow, rules: [{tool: touch_*, action: ask}]}\n");
     assert_eq!(crib.run(&["call", "touch_file", "path=made"]).code, Some(0));
     assert!(touched(&crib));
 }

@@ -36,7 +36,7 @@ fn every_promise_that_does_not_hold_is_named_with_what_to_do() {
     crib.config(
         "state: {dir: state}
 audit: {file: no/such/folder/audit.jsonl}
-policy: {mode: yolo}
+policy: {on_ask: allow}
 workspace: {root: no/such/workspace}
 secrets: {token: {env: NO_SUCH_VARIABLE}}
 server: {listen: '127.0.0.1:0', token: 0123456789abcdef}

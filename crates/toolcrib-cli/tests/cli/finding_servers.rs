@@ -96,10 +96,10 @@ fn the_administrator_makes_no_state_folder_that_the_user_of_the_config_cannot_us
 fn servers_are_found_and_asked_with_a_broken_config() {
     let crib = Crib::new(&[]);
     for (state, broken) in [
-        ("policy: {}\n", "policy: {mode: guraded}\n"),
-        ("policy: {}\n", "policy: {mode: [\n"),
-        ("state: {dir: own}\n", "state: {dir: own}\npolicy: {mode: guraded}\n"),
-        ("state: {dir: own}\n", "state: {dir: own}\npolicy: {mode: [\n"),
+        ("policy: {}\n", "policy: {on_ask: wiat}\n"),
+        ("policy: {}\n", "policy: {on_ask: [\n"),
+        ("state: {dir: own}\n", "state: {dir: own}\npolicy: {on_ask: wiat}\n"),
+        ("state: {dir: own}\n", "state: {dir: own}\npolicy: {on_ask: [\n"),
     ] {
         crib.config(state);
         let server = Server::spawn(&crib, serve());

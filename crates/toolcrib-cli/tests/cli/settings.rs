@@ -70,7 +70,7 @@ fn what_is_shown_is_a_config_that_means_the_same() {
 #[test]
 fn what_serve_is_told_by_flags_is_a_layer_like_any_other() {
     let crib = Crib::new(&[]);
-    crib.config("server: {listen: 127.0.0.1:7000, allowed_hosts: [a.example], body_limit: 9}\n");
+    crib.config("server: {listen: 127.0.0.1:7000, allowed_hosts: [a.example], body_limit: 9B}\n");
     let mut command = crib.command(&[
         "--set",
         "server.listen=127.0.0.1:8000",
@@ -86,7 +86,7 @@ fn what_serve_is_told_by_flags_is_a_layer_like_any_other() {
     let (server, origins) = (&json["config"]["server"], &json["origins"]);
     assert_eq!(server["listen"], "127.0.0.1:9000");
     assert_eq!(server["allowed_hosts"], serde_json::json!(["b.example"]));
-    assert_eq!((&server["token"], &server["body_limit"]), (&"[hidden]".into(), &9.into()));
+    assert_eq!((&server["token"], &server["body_limit"]), (&"[hidden]".into(), &"9B".into()));
     let from = |key: &str| origins[key]["name"].as_str();
     assert_eq!(from("server.listen"), Some("--listen"));
     assert_eq!(from("server.allowed_hosts"), Some("--allow-host"));

@@ -88,7 +88,7 @@ fn crib(config: &str) -> Crib {
     fs::create_dir(crib.path().join("data")).expect("a folder");
     crib.write("tools.yaml", &TOOLS.replace("FOLDER", folder));
     crib.config(&format!(
-        "state: {{dir: state}}\naudit: {{file: audit.jsonl}}\nserver: {{token: {TOKEN}, read_seconds: 3}}\n{config}"
+        "state: {{dir: state}}\naudit: {{file: audit.jsonl}}\nserver: {{token: {TOKEN}, read_timeout: 3s}}\n{config}"
     ));
     crib
 }

@@ -150,7 +150,7 @@ impl Served {
         let listen = ServerConfig {
             listen: "127.0.0.1:0".parse().unwrap(),
             no_auth: true,
-            stream_seconds: Some(1),
+            stream_lifetime: toolcrib::tool::units::TimeLimit(Some(Duration::from_secs(1))),
             ..ServerConfig::default()
         };
         let runtime = tokio::runtime::Builder::new_multi_thread()

@@ -3,10 +3,10 @@
 /// A rule that cannot be used: which one, where in it, and why.
 ///
 /// ```
-/// use toolcrib_core::policy::{ArgumentPattern, Policy, PolicyMode, PolicyRule};
+/// use toolcrib_core::policy::{ArgumentPattern, Policy, OnAsk, PolicyRule};
 ///
 /// let rule = PolicyRule::ask().argument("sql", ArgumentPattern::regex("("));
-/// let error = Policy::new(PolicyMode::Guarded, [rule]).unwrap_err();
+/// let error = Policy::new(OnAsk::Wait, [rule]).unwrap_err();
 /// assert!(error.to_string().starts_with("policy.rules[0].arguments.sql: `(` is no regular expression"));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]

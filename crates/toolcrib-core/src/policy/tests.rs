@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use toolcrib_tool::{Approval, Arguments, Layer, Source, ToolDefinition, ToolEntry, tool_fn};
 
-use super::{Action, ArgumentPattern, DecidedBy, Policy, PolicyMode, PolicyRule, Verdict};
+use super::{Action, ArgumentPattern, DecidedBy, OnAsk, Policy, PolicyRule, Verdict};
 use crate::AnnotationPattern;
 
 fn entry(name: &str, approval: Approval, read_only: bool) -> ToolEntry {
@@ -25,7 +25,7 @@ fn arguments(value: &Value) -> Arguments {
 }
 
 fn decide(rules: impl IntoIterator<Item = PolicyRule>, arguments_: &Value) -> Verdict {
-    let policy = Policy::new(PolicyMode::Guarded, rules).expect("the rules are right");
+    let policy = Policy::new(OnAsk::Wait, rules).expect("the rules are right");
     policy.decide(&entry("db_query", Approval::Never, false), &arguments(arguments_))
 }
 
@@ -109,7 +109,7 @@ fn large_integers_are_not_compared_as_doubles() {
 #[test]
 fn a_config_files_policy_is_read_and_its_mistakes_are_named() {
     let policy: Policy = serde_json::from_value(json!({
-        "mode": "yolo",
+        "on_ask": "allow",
         "rules": [
             {"name": "no drops", "tool": "db_*", "action": "deny", "message": "No.",
              "annotations": {"read_only": false}, "arguments": {"sql": {"regex": "drop"}}},
@@ -125,7 +125,7 @@ fn a_config_files_policy_is_read_and_its_mistakes_are_named() {
     assert_eq!(verdict, Verdict::Allow { by: by_rule(1) });
 
     for (written, message) in [
-        (json!({"mode": "wild"}), "unknown variant `wild`"),
+        (json!({"on_ask": "wild"}), "unknown variant `wild`"),
         (json!({"rule": []}), "unknown field `rule`"),
         (json!({"rules": [{"tool": "a"}]}), "missing field `action`"),
         (json!({"rules": [{"action": "ask", "args": {}}]}), "unknown field `args`"),
@@ -151,7 +151,7 @@ fn rule() -> impl Strategy<Value = (Action, Option<&'static str>, Option<u8>)> {
 
 proptest! {
     #[test]
-    fn the_first_matching_rule_decides_and_yolo_never_lifts_a_denial(
+    fn the_first_matching_rule_decides_and_no_setting_lifts_a_denial(
         rules in prop::collection::vec(rule(), 0..6),
         name in prop_oneof![Just("a"), Just("b")],
         n in 0..3_u8,
@@ -168,8 +168,14 @@ proptest! {
         });
         let entry = entry(name, Approval::Always, true);
         let call = arguments(&json!({"n": n}));
-        let guarded = Policy::new(PolicyMode::Guarded, written()).unwrap().decide(&entry, &call);
-        let yolo = Policy::new(PolicyMode::Yolo, written()).unwrap().decide(&entry, &call);
+        let guarded = Policy::new(OnAsk::Wait, written()).unwrap().decide(&entry, &call);
+        let unasked = Policy::new(OnAsk::Allow, written()).unwrap().decide(&entry, &call);
+        let refusing = Policy::new(OnAsk::Deny, written()).unwrap();
+        let refused = refusing.decide(&entry, &call);
+        prop_assert_eq!(refused.by(), guarded.by());
+        if let Some(always) = refusing.denies_every_call(&entry) {
+            prop_assert_eq!(&always, &refused);
+        }
 
         let by = expected.map_or(DecidedBy::Definition, by_rule);
         prop_assert_eq!(guarded.by(), &by);
@@ -177,17 +183,21 @@ proptest! {
         match action {
             Action::Allow => {
                 prop_assert_eq!(&guarded, &Verdict::Allow { by });
-                prop_assert_eq!(&guarded, &yolo);
+                prop_assert_eq!(&guarded, &unasked);
+                prop_assert_eq!(&guarded, &refused);
             }
             Action::Ask => {
                 let asked = matches!(guarded, Verdict::Ask { .. });
                 prop_assert!(asked);
-                prop_assert_eq!(yolo, Verdict::Allow { by });
+                prop_assert_eq!(unasked, Verdict::Allow { by });
+                let refused = matches!(refused, Verdict::Deny { .. });
+                prop_assert!(refused);
             }
             Action::Deny => {
                 let denied = matches!(guarded, Verdict::Deny { .. });
                 prop_assert!(denied);
-                prop_assert_eq!(&guarded, &yolo);
+                prop_assert_eq!(&guarded, &unasked);
+                prop_assert_eq!(&guarded, &refused);
             }
         }
     }
@@ -196,7 +206,7 @@ proptest! {
 #[test]
 fn a_tool_is_denied_altogether_only_where_no_call_gets_past_the_rules() {
     let denies = |rules: Vec<PolicyRule>| {
-        let policy = Policy::new(PolicyMode::Guarded, rules).expect("the rules are right");
+        let policy = Policy::new(OnAsk::Wait, rules).expect("the rules are right");
         policy.denies_every_call(&entry("db_query", Approval::Never, false))
     };
     let drops = || ArgumentPattern::glob("drop*");

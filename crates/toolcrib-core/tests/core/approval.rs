@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use toolcrib_core::approval::{ApprovalRequest, Approver, Decision, Remember};
 use toolcrib_core::audit::{AuditArguments, AuditRecord, AuditSink, AuditTrail};
-use toolcrib_core::policy::{ArgumentPattern, Policy, PolicyMode, PolicyRule};
+use toolcrib_core::policy::{ArgumentPattern, OnAsk, Policy, PolicyRule};
 use toolcrib_core::{Executor, TurnOptions};
 use toolcrib_tool::{
     Approval, BoxFuture, ContextValues, ErrorKind, ToolCall, ToolDefinitionBuilder, ToolEntry,
@@ -111,7 +111,7 @@ async fn changed_arguments_are_checked_again_and_a_rule_still_denies_them() {
     let rule = PolicyRule::deny()
         .argument("path", ArgumentPattern::glob("/etc/**"))
         .message("Nothing below /etc.");
-    let policy = Policy::new(PolicyMode::Guarded, [rule]).expect("a policy");
+    let policy = Policy::new(OnAsk::Wait, [rule]).expect("a policy");
     let turn =
         executor(remover(asking(), &runs), policy).turn(TurnOptions::default().approver(approver));
     let changed = call(&turn, "remove", json!({"path": "a"})).await;
@@ -184,10 +184,21 @@ async fn an_approval_is_remembered_for_its_session_and_identity_only() {
 }
 
 #[tokio::test]
-async fn yolo_asks_nobody_and_still_denies_what_is_denied() {
+async fn a_host_that_refuses_calls_that_need_approval_asks_nobody_and_runs_nothing() {
+    let runs = Arc::default();
+    let policy = Policy::new(OnAsk::Deny, []).expect("a policy");
+    let turn = executor(remover(asking(), &runs), policy).turn(TurnOptions::default());
+    let refused = call(&turn, "remove", json!({"path": "a"})).await;
+    assert_eq!(refused.error_kind(), Some(ErrorKind::Denied));
+    assert!(refused.text().contains("this host refuses calls that need approval"), "{refused:?}");
+    assert_eq!(runs.load(std::sync::atomic::Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn a_host_that_allows_calls_that_need_approval_asks_nobody_and_still_denies_what_is_denied() {
     let runs = Arc::default();
     let rule = PolicyRule::deny().argument("path", ArgumentPattern::equals("/"));
-    let policy = Policy::new(PolicyMode::Yolo, [rule]).expect("a policy");
+    let policy = Policy::new(OnAsk::Allow, [rule]).expect("a policy");
     let turn = executor(remover(asking(), &runs), policy).turn(TurnOptions::default());
     assert!(call(&turn, "remove", json!({"path": "a"})).await.is_success());
     let denied = call(&turn, "remove", json!({"path": "/"})).await;
@@ -259,7 +270,7 @@ async fn approval_is_never_taken_from_the_arguments() {
 #[tokio::test]
 async fn the_rules_of_a_turn_narrow_the_policy_and_never_widen_it() {
     let runs = Arc::default();
-    let policy = |rules| Policy::new(PolicyMode::Guarded, rules).expect("the rules are right");
+    let policy = |rules| Policy::new(OnAsk::Wait, rules).expect("the rules are right");
     let host = policy(vec![
         PolicyRule::deny().argument("path", ArgumentPattern::glob("/etc/*")),
         PolicyRule::allow().argument("path", ArgumentPattern::glob("/tmp/*")),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolcrib_core::meta::{TOOL_CALL, TOOL_DESCRIBE, TOOL_SEARCH, meta_entries};
-use toolcrib_core::policy::{Policy, PolicyMode, PolicyRule};
+use toolcrib_core::policy::{OnAsk, Policy, PolicyRule};
 use toolcrib_core::{Change, Executor, Field, SourceUnit, ToolFilter, Toolset, Turn, TurnOptions};
 use toolcrib_tool::{
     CallContext, ErrorKind, Layer, Source, ToolCall, ToolDefinition, ToolEntry, tool_fn,
@@ -142,7 +142,7 @@ async fn a_call_by_name_is_refused_for_what_the_call_itself_is() {
 #[tokio::test]
 async fn policy_holds_for_the_tool_that_is_called_by_name() {
     let rule = PolicyRule::deny().tool("disk_wipe");
-    let policy = Policy::new(PolicyMode::Guarded, [rule]).expect("a policy");
+    let policy = Policy::new(OnAsk::Wait, [rule]).expect("a policy");
     let executor = Executor::builder(registry(with_meta())).policy(policy).build();
     let turn = executor.turn(TurnOptions::default());
     let denied = call(&turn, TOOL_CALL, json!({"name": "disk_wipe"})).await;

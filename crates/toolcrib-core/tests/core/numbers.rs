@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::json;
 use toolcrib_core::masking::Mask;
 use toolcrib_core::meta::meta_entries;
-use toolcrib_core::policy::{ArgumentPattern, Policy, PolicyMode, PolicyRule};
+use toolcrib_core::policy::{ArgumentPattern, OnAsk, Policy, PolicyRule};
 use toolcrib_core::spill::{MemorySpill, SpillLimits, read_output_entry};
 use toolcrib_core::{Executor, ExecutorConfig, Recorder, Recording, Registry, Replay, TurnOptions};
 use toolcrib_tool::{
@@ -173,7 +173,7 @@ async fn a_masked_number_is_a_string_and_the_others_stay() {
 async fn a_rule_about_the_text_of_a_number_sees_its_digits() {
     let digits = ArgumentPattern::regex("^123456789012345678901$");
     let rule = PolicyRule::deny().argument("id", digits);
-    let policy = Policy::new(PolicyMode::default(), [rule]).expect("a policy");
+    let policy = Policy::new(OnAsk::default(), [rule]).expect("a policy");
     let executor = Executor::new(echo(), ExecutorConfig::default());
     let turn = executor.turn(TurnOptions::default().scope(policy));
     let call = |id: &str| turn.call(ToolCall::new("1", "echo", format!(r#"{{"id":{id}}}"#)));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolcrib_core::approval::Decision;
-use toolcrib_core::policy::{ArgumentPattern, Policy, PolicyMode, PolicyRule};
+use toolcrib_core::policy::{ArgumentPattern, OnAsk, Policy, PolicyRule};
 use toolcrib_core::run::{Run, RunState};
 use toolcrib_core::suspension::{MemorySuspensions, Submission, SuspensionId};
 use toolcrib_core::{Executor, Turn, TurnOptions};
@@ -22,7 +22,7 @@ fn process(store: &Arc<MemorySuspensions>, version: u32) -> Executor {
         .input_schema(json!({"properties": {"path": {"type": "string"}}, "required": ["path"]}));
     let removes = tool_fn(|args: Value, _| async move { format!("removed {}", args["path"]) });
     let policy = Policy::new(
-        PolicyMode::Guarded,
+        OnAsk::Wait,
         [
             PolicyRule::deny().tool("remove").argument("path", ArgumentPattern::glob("/*")),
             PolicyRule::ask().tool("remove"),

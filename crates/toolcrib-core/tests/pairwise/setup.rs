@@ -15,7 +15,7 @@ use toolcrib_core::clock::Timestamp;
 use toolcrib_core::events::EventBus;
 use toolcrib_core::masking::Mask;
 use toolcrib_core::meta::meta_entries;
-use toolcrib_core::policy::{ArgumentPattern, Policy, PolicyMode, PolicyRule};
+use toolcrib_core::policy::{ArgumentPattern, OnAsk, Policy, PolicyRule};
 use toolcrib_core::run::{MemoryRuns, RunId};
 use toolcrib_core::spill::{
     Handle, MemorySpill, Owner, Page, SpillError, SpillLimits, SpillStore, Spilled,
@@ -171,7 +171,7 @@ impl Setup {
         }
         let ask =
             PolicyRule::ask().tool("subject").argument("mode", ArgumentPattern::equals("work"));
-        Policy::new(PolicyMode::Guarded, [ask]).expect("a policy")
+        Policy::new(OnAsk::Wait, [ask]).expect("a policy")
     }
 }
 

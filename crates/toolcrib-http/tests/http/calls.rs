@@ -124,7 +124,8 @@ async fn bodies_that_make_no_sense_are_refused_with_the_place() {
 
 #[tokio::test]
 async fn a_body_over_the_limit_is_refused_by_every_route() {
-    let server = start(ServerConfig { body_limit: 64, ..config() }).await;
+    let server =
+        start(ServerConfig { body_limit: toolcrib_tool::units::SizeLimit(64), ..config() }).await;
     for path in ["/v1/batch", "/v1/runs", "/v1/tools/echo/call", "/mcp"] {
         let ask = Ask::api(server.address, &format!("POST {path}"));
         let refused = ask.json(&json!({"x": "x".repeat(64)})).send().await;
@@ -149,7 +150,8 @@ async fn the_configured_body_limit_holds_above_two_mebibytes() {
 
 #[tokio::test]
 async fn a_refusal_reaches_a_client_that_is_still_writing() {
-    let server = start(ServerConfig { body_limit: 1024, ..config() }).await;
+    let server =
+        start(ServerConfig { body_limit: toolcrib_tool::units::SizeLimit(1024), ..config() }).await;
     for (line, token, status) in [
         ("POST /v1/batch", true, 413),
         ("POST /mcp", true, 413),

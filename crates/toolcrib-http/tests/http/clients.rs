@@ -1,7 +1,7 @@
 //! Clients with tokens of their own: what each may do, and as whom.
 
 use serde_json::{Value, json};
-use toolcrib_core::policy::{Policy, PolicyMode, PolicyRule};
+use toolcrib_core::policy::{OnAsk, Policy, PolicyRule};
 use toolcrib_http::{HttpError, HttpServer, Right, ServerConfig};
 
 use crate::fixture::{Running, client, config, served, start};
@@ -14,7 +14,7 @@ async fn call(server: &Running, who: &str, tool: &str, body: &Value) -> Reply {
 
 #[tokio::test]
 async fn each_token_has_its_own_rights_tools_rules_and_identity() {
-    let no_echo = Policy::new(PolicyMode::Guarded, [PolicyRule::deny().tool("echo")]).unwrap();
+    let no_echo = Policy::new(OnAsk::Wait, [PolicyRule::deny().tool("echo")]).unwrap();
     let tokens = [
         client("ada", |_| {}),
         client("bob", |bob| {

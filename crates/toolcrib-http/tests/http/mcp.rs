@@ -99,7 +99,8 @@ async fn a_body_over_the_limit_is_refused_before_it_is_sent() {
 
 #[tokio::test]
 async fn a_body_of_unknown_length_is_refused_once_it_is_over_the_limit() {
-    let server = start(ServerConfig { body_limit: 64, ..config() }).await;
+    let server =
+        start(ServerConfig { body_limit: toolcrib_tool::units::SizeLimit(64), ..config() }).await;
     let chunk = format!("41\r\n{}\r\n", "x".repeat(0x41));
     let chunked = Ask::mcp(server.address, "")
         .body(chunk)

@@ -144,7 +144,11 @@ fn whatever_is_sent_is_answered_or_ended_and_the_server_lives() {
 
 #[tokio::test]
 async fn a_request_that_does_not_arrive_in_time_is_given_up() {
-    let server = start(ServerConfig { read_seconds: 1, ..any_port() }).await;
+    let server = start(ServerConfig {
+        read_timeout: toolcrib_tool::units::Timeout(Duration::from_secs(1)),
+        ..any_port()
+    })
+    .await;
     let slow_body = {
         let mut request = post("/v1/batch", b"{\"calls\": []}");
         request.truncate(request.len() - 3);

@@ -58,6 +58,10 @@ impl<'s> Place<'s> {
             0 => format!("there is no key `{}`", shortened(key)),
             _ => format!("`{above}` has no key `{}`", shortened(key)),
         };
+        let mut sections = self.forms.iter().filter_map(|form| form.get("x-renamed"));
+        if let Some(now) = sections.find_map(|renamed| renamed.get(key)?.as_str()) {
+            return error(message).help(now);
+        }
         // A key alone is often one of a section that was left out.
         let elsewhere = (depth == 0).then(|| self.sections_with(key)).flatten();
         let near = elsewhere.or_else(|| did_you_mean(key, keys.iter().copied()));

@@ -171,9 +171,9 @@ async fn without_a_workspace() {
     let tool = native_tools().into_iter().find(|tool| tool.name == "bash").expect("it is linked");
     let mut registry = toolcrib_core::RegistryBuilder::new();
     let _ = registry.register(tool.entry().expect("the definition is right"));
-    let yolo = toolcrib_core::policy::Policy::new(toolcrib_core::policy::PolicyMode::Yolo, []);
+    let unasked = toolcrib_core::policy::Policy::new(toolcrib_core::policy::OnAsk::Allow, []);
     let executor = toolcrib_core::Executor::builder(toolcrib_core::Registry::new(registry.build()))
-        .policy(yolo.expect("there are no rules"))
+        .policy(unasked.expect("there are no rules"))
         .build();
     let turn = executor.turn(toolcrib_core::TurnOptions::default());
     let call = toolcrib_tool::ToolCall::new("1", "bash", r#"{"command": "true"}"#);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use libtest_mimic::Trial;
 use serde_json::Value;
 use tempfile::TempDir;
-use toolcrib_core::policy::{Policy, PolicyMode};
+use toolcrib_core::policy::{OnAsk, Policy};
 use toolcrib_core::{Executor, ExecutorConfig, Registry, RegistryBuilder, TurnOptions};
 use toolcrib_tool::{Services, ToolCall, ToolResult, native_tools};
 use toolcrib_tools::Projects;
@@ -47,9 +47,11 @@ impl Crib {
         for tool in native_tools() {
             let _ = registry.register(tool.entry().expect("the definition is right"));
         }
-        let yolo = Policy::new(PolicyMode::Yolo, []).expect("there are no rules");
-        let executor =
-            Executor::builder(Registry::new(registry.build())).config(config).policy(yolo).build();
+        let unasked = Policy::new(OnAsk::Allow, []).expect("there are no rules");
+        let executor = Executor::builder(Registry::new(registry.build()))
+            .config(config)
+            .policy(unasked)
+            .build();
         let services = Services::new()
             .with(Arc::new(Projects::in_folder(workspace.path())))
             .with(Arc::new(bash(BashSettings::default())))

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toolcrib_manifest::units::TimeLimit;
+use toolcrib_tool::units::TimeLimit;
 use toolcrib_tools::shell::BashSettings;
 use toolcrib_tools::{NameProfile, PROTECTED_NAMES, Projects};
 
@@ -27,22 +27,19 @@ pub struct Builtins {
 
 /// How `bash` runs commands.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[schemars(extend("x-renamed" = {"read": "`builtins.bash.read` is now `paths.bash_read`"}))]
 #[serde(default, deny_unknown_fields)]
 pub struct Bash {
     /// How long a command may run; a call can ask for less. `none` for no limit but that of every call.
     pub timeout: TimeLimit,
     /// Whether an exit code other than 0 fails the call. Without it the call succeeds, and says the code.
     pub nonzero_is_error: bool,
-    /// Files and folders that commands may read and execute beside the workspace and the system's own,
-    /// such as `~/.pyenv`; relative to the config file, `~/` is the server's home folder. What is not
-    /// there is passed over.
-    pub read: Vec<PathBuf>,
 }
 
 impl Default for Bash {
     fn default() -> Self {
-        let BashSettings { timeout, nonzero_is_error, read, .. } = BashSettings::default();
-        Self { timeout: TimeLimit(Some(timeout)), nonzero_is_error, read }
+        let BashSettings { timeout, nonzero_is_error, .. } = BashSettings::default();
+        Self { timeout: TimeLimit(Some(timeout)), nonzero_is_error }
     }
 }
 
@@ -51,7 +48,7 @@ pub(super) fn without_limit(limit: TimeLimit) -> Duration {
     limit.0.unwrap_or(Duration::MAX)
 }
 
-/// What file tools are refused inside their project.
+/// What the built-in file tools and `bash` may touch.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Paths {
@@ -63,12 +60,16 @@ pub struct Paths {
     /// Names that file tools may read and not change, in whatever folder they are; `/` parts folders.
     /// `registry.lock_file`, `manifests.dirs` and whatever a manifest runs always belong to them.
     pub protected: Vec<PathBuf>,
+    /// Files and folders outside the workspace and the system's own folders that `bash` may read and
+    /// execute, such as `~/.pyenv`; relative to the config file, `~/` is the server's home folder. Missing
+    /// ones are skipped.
+    pub bash_read: Vec<PathBuf>,
 }
 
 impl Default for Paths {
     fn default() -> Self {
         let protected = PROTECTED_NAMES.map(PathBuf::from).into();
-        Self { sensitive_extra: Vec::new(), protected }
+        Self { sensitive_extra: Vec::new(), protected, bash_read: Vec::new() }
     }
 }
 
@@ -92,7 +93,7 @@ impl Config {
             .with_nonzero_is_error(self.builtins.bash.nonzero_is_error)
             .with_confinement(self.confinement_defaults());
         let bash =
-            self.builtins.bash.read.iter().filter_map(absolute).fold(bash, BashSettings::with_read);
+            self.paths.bash_read.iter().filter_map(absolute).fold(bash, BashSettings::with_read);
         toolcrib_tools::Builtins::new()
             .profile(self.builtins.profile)
             .projects(projects)

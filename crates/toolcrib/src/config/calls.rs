@@ -1,9 +1,11 @@
 //! Settings of calls: time, number, repetition, approval, and how much of an answer is shown.
 
+use std::num::{NonZeroU32, NonZeroUsize};
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toolcrib_core::ExecutorConfig;
-use toolcrib_manifest::units::{SizeLimit, TimeLimit};
+use toolcrib_tool::units::{OrNone, SizeLimit, TimeLimit, or_none};
 
 /// How calls are run.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -13,8 +15,10 @@ pub struct Executor {
     pub tool_timeout: TimeLimit,
     /// Time limit of every call, whatever a tool declares; `none` for no such limit.
     pub max_timeout: TimeLimit,
-    /// Calls of one batch that run at once; 0 for all of them.
-    pub max_concurrency: usize,
+    /// How many calls of one batch run at the same time; `none` for all of them.
+    #[serde(with = "or_none")]
+    #[schemars(with = "OrNone<NonZeroUsize>")]
+    pub max_concurrency: Option<NonZeroUsize>,
     /// Calls that may wait for a slot of one tool; 0 for none.
     pub max_queue: usize,
     /// How long a call waits for a slot at most; `none` for as long as it takes. With `max_queue: 0` no
@@ -28,7 +32,7 @@ impl Default for Executor {
         Self {
             tool_timeout: TimeLimit(core.tool_timeout),
             max_timeout: TimeLimit(core.max_timeout),
-            max_concurrency: core.max_concurrency,
+            max_concurrency: NonZeroUsize::new(core.max_concurrency),
             max_queue: core.max_queue,
             queue_timeout: TimeLimit(Some(core.queue_timeout)),
         }
@@ -39,8 +43,10 @@ impl Default for Executor {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Breaker {
-    /// Consecutive timeouts of a tool, for one identity, that pause it; 0 for never.
-    pub consecutive_timeouts: u32,
+    /// How many consecutive timeouts of a tool, for one identity, pause it; `none` for never.
+    #[serde(with = "or_none")]
+    #[schemars(with = "OrNone<NonZeroU32>")]
+    pub consecutive_timeouts: Option<NonZeroU32>,
     /// How long a paused tool rests before one call is tried.
     pub cooldown: TimeLimit,
 }
@@ -49,7 +55,7 @@ impl Default for Breaker {
     fn default() -> Self {
         let core = ExecutorConfig::default();
         Self {
-            consecutive_timeouts: core.breaker_timeouts,
+            consecutive_timeouts: NonZeroU32::new(core.breaker_timeouts),
             cooldown: TimeLimit(Some(core.breaker_cooldown)),
         }
     }
@@ -90,9 +96,10 @@ pub struct Output {
     #[schemars(range(min = 1))]
     pub max_chars: usize,
     /// Characters of text that reach the model from all calls of one batch together, shared fairly;
-    /// `null` for as many as the largest of the calls may have alone.
-    #[schemars(range(min = 1))]
-    pub batch_chars: Option<usize>,
+    /// `none` for as many as the largest of the calls may have alone.
+    #[serde(with = "or_none")]
+    #[schemars(with = "OrNone<NonZeroUsize>")]
+    pub batch_chars: Option<NonZeroUsize>,
     /// Bytes of structured data that a call may return. A call with more fails, and the data can be read
     /// with `read_output`: data is never cut.
     pub max_data_bytes: SizeLimit,
@@ -103,7 +110,7 @@ impl Default for Output {
         let core = ExecutorConfig::default();
         Self {
             max_chars: core.output_chars,
-            batch_chars: core.batch_output_chars,
+            batch_chars: core.batch_output_chars.and_then(NonZeroUsize::new),
             max_data_bytes: SizeLimit(core.data_bytes as u64),
         }
     }

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toolcrib_manifest::units::TimeLimit;
+use toolcrib_tool::units::TimeLimit;
 use toolcrib_tools::code::{ModuleName, PythonSettings, Strictness};
 
 use super::builtins::without_limit;

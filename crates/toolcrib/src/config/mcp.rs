@@ -1,18 +1,21 @@
 //! Settings of the MCP server, over standard input and output and over HTTP.
 
+use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toolcrib_manifest::units::{HumanDuration, TimeLimit};
 use toolcrib_mcp::{McpOptions, TaskOptions};
+use toolcrib_tool::units::{HumanDuration, OrNone, TimeLimit, or_none};
 
 /// What MCP clients are offered, and how.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Mcp {
-    /// Entries of a page of a list of tools, prompts or resources; 0 for all in one page.
-    pub page_size: usize,
+    /// How many entries a page of a list of tools, prompts or resources has; `none` for all in one page.
+    #[serde(with = "or_none")]
+    #[schemars(with = "OrNone<NonZeroUsize>")]
+    pub page_size: Option<NonZeroUsize>,
     /// Calls that are answered with a task.
     pub tasks: Tasks,
     /// The client of `toolcrib mcp`, over standard input and output.
@@ -105,6 +108,6 @@ impl Mcp {
             ttl: self.tasks.ttl.0.unwrap_or(Duration::MAX),
             max: self.tasks.max,
         };
-        McpOptions::default().tasks(tasks).page_size(self.page_size)
+        McpOptions::default().tasks(tasks).page_size(self.page_size.map_or(0, NonZeroUsize::get))
     }
 }

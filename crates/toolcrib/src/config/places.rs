@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolcrib_core::audit::AuditArguments;
 use toolcrib_core::fingerprint::Fingerprint;
-use toolcrib_manifest::units::SizeLimit;
+use toolcrib_tool::units::{OrNone, SizeLimit, or_none};
 
 /// Where manifests are.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -165,12 +165,16 @@ const DIGITS: usize = 12;
 #[serde(default, deny_unknown_fields)]
 pub struct Audit {
     /// The file to which every call is appended as a line of JSON (mode 0600); relative to the config
-    /// file. Without one there is no audit log.
+    /// file. `none`: there is no audit log.
+    #[serde(with = "or_none")]
+    #[schemars(with = "OrNone<PathBuf>")]
     pub file: Option<PathBuf>,
     /// What is said of a call's arguments.
     pub arguments: AuditArguments,
     /// How long the file may become before it is moved aside, to the same name with `.1`, and a new one
-    /// is begun. Default: never; another program may move it at any time.
+    /// is begun. `none`: never; another program may move it at any time.
+    #[serde(with = "or_none")]
+    #[schemars(with = "OrNone<SizeLimit>")]
     pub max_bytes: Option<SizeLimit>,
     /// Files that were moved aside and are kept: `.1`, the newest, to this number.
     #[schemars(range(min = 1))]

@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toolcrib_core::bounds::Bounds;
 use toolcrib_core::spill::SpillLimits;
-use toolcrib_manifest::units::SizeLimit;
 use toolcrib_sandbox::{ConfinementDefaults, Require};
+use toolcrib_tool::units::SizeLimit;
 
 use super::Config;
 

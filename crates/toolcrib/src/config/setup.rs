@@ -113,7 +113,7 @@ impl ToolcribBuilder {
         use std::sync::Arc;
 
         use toolcrib_core::spill::SpillLimits;
-        use toolcrib_manifest::units::SizeLimit;
+        use toolcrib_tool::units::SizeLimit;
 
         use crate::stores::{Database, FileAudit, Rotation, Runs, Spills, StateDir, Suspensions};
 

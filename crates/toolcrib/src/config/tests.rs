@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use toolcrib_core::policy::{Policy, PolicyMode};
+use toolcrib_core::policy::{OnAsk, Policy};
 use toolcrib_manifest::decode;
-use toolcrib_manifest::units::{ByteSize, HumanDuration};
 use toolcrib_runners::ExposeSecret;
+use toolcrib_tool::units::{ByteSize, HumanDuration};
 use toolcrib_tool::{Layer, Source, ToolCall, ToolDefinition, ToolEntry, tool_fn};
 
 use super::Config;
@@ -39,15 +39,7 @@ fn settings_of_calls_reach_the_executor() {
 }
 
 /// The keys whose zero means something; `config.yml` says what.
-const ZERO_MEANS_SOMETHING: [&str; 7] = [
-    "breaker.consecutive_timeouts",
-    "executor.max_concurrency",
-    "executor.max_queue",
-    "mcp.page_size",
-    "mcp.tasks.after",
-    "mcp.tasks.max",
-    "server.retry_seconds",
-];
+const ZERO_MEANS_SOMETHING: [&str; 3] = ["executor.max_queue", "mcp.tasks.after", "mcp.tasks.max"];
 
 #[test]
 fn a_limit_of_zero_is_refused_where_it_is_read_whatever_its_key() {
@@ -64,7 +56,10 @@ fn a_limit_of_zero_is_refused_where_it_is_read_whatever_its_key() {
                 }
                 continue;
             }
+            // A file may be called 0.
+            serde_json::Value::String(_) if path == "audit.file" => continue,
             serde_json::Value::Number(_) => "0",
+            serde_json::Value::String(text) if text == "none" => "0",
             serde_json::Value::String(text) if text.parse::<HumanDuration>().is_ok() => "0s",
             serde_json::Value::String(text) if text.parse::<ByteSize>().is_ok() => "0B",
             _ => continue,
@@ -86,11 +81,51 @@ fn a_limit_of_zero_is_refused_where_it_is_read_whatever_its_key() {
         );
     }
     assert!(keys >= 16, "{keys}");
-    // Keys without a default.
-    for text in ["output: {batch_chars: 0}", "audit: {max_bytes: 0B}", "server: {concurrent: 0}"] {
-        problems(text);
-    }
+    problems("audit: {max_bytes: 0B}");
     config("executor: {tool_timeout: none, max_timeout: none}");
+}
+
+#[test]
+fn none_switches_a_limit_off_and_nothing_else_does() {
+    let core = config("executor: {max_concurrency: none}\nbreaker: {consecutive_timeouts: none}");
+    let core = core.executor_config();
+    assert_eq!((core.max_concurrency, core.breaker_timeouts), (0, 0));
+    let off = config("audit: {file: none, max_bytes: none}\noutput: {batch_chars: none}");
+    assert!(off.audit.file.is_none() && off.audit.max_bytes.is_none());
+    assert_eq!(off.output.batch_chars, None);
+    for (text, said) in [
+        ("executor: {max_concurrency: off}", "expected a whole number from 1, or none"),
+        ("executor: {max_concurrency: null}", "expected a whole number from 1, or none"),
+        ("output: {batch_chars: 0}", "expected a whole number from 1, or none"),
+        ("audit: {max_bytes: 64}", "such as 64KiB, or none"),
+        ("mcp: {page_size: many}", "expected a whole number from 1, or none"),
+        ("toolcrib: 2", "expected 1, the version of the config format"),
+    ] {
+        let problems = problems(text);
+        assert!(problems.contains(said), "{text}: {problems}");
+    }
+}
+
+#[test]
+fn a_key_that_has_another_name_now_is_refused_with_that_name() {
+    for (text, now) in [
+        ("policy: {mode: guarded}", "policy.on_ask"),
+        ("builtins: {bash: {read: [a]}}", "paths.bash_read"),
+        #[cfg(feature = "http")]
+        ("server: {read_seconds: 3}", "server.read_timeout"),
+        #[cfg(feature = "http")]
+        ("server: {stream_seconds: 3}", "server.stream_lifetime"),
+        #[cfg(feature = "http")]
+        ("server: {retry_seconds: 3}", "server.retry_after"),
+        #[cfg(feature = "http")]
+        ("server: {tokens: {a: {policy: {mode: guarded}}}}", "policy.on_ask"),
+    ] {
+        let said = problems(text);
+        assert!(said.contains(now), "{text}: {said}");
+    }
+    let set = crate::config::ConfigLayers::new().set("--set", "policy.mode", "yolo").load();
+    let said = set.expect_err("the key is unknown").to_string();
+    assert!(said.contains("policy.on_ask"), "{said}");
 }
 
 #[test]
@@ -109,14 +144,14 @@ fn a_rule_that_is_none_names_itself_and_an_unknown_key_its_place() {
     let said = problems("audit:\n  arguments: all\n");
     assert!(said.contains("config.yml:2:14"), "{said}");
     assert!(said.contains("expected one of hash, redacted, found the text `all`"), "{said}");
-    let said = problems("policy: {mode: yollo}\n");
-    assert!(said.contains("did you mean `yolo`?"), "{said}");
+    let said = problems("policy: {on_ask: alow}\n");
+    assert!(said.contains("did you mean `allow`?"), "{said}");
 }
 
 #[test]
 fn the_policy_is_the_one_that_is_written() {
-    let policy: Policy = config("policy: {mode: yolo, rules: [{tool: a, action: deny}]}").policy;
-    assert_eq!(policy.mode(), PolicyMode::Yolo);
+    let policy: Policy = config("policy: {on_ask: allow, rules: [{tool: a, action: deny}]}").policy;
+    assert_eq!(policy.on_ask(), OnAsk::Allow);
     assert!(policy.needs_look(&entry("a", "x", true).definition));
     assert!(!Config::default().policy.needs_look(&entry("a", "x", true).definition));
 }
@@ -285,7 +320,7 @@ async fn what_a_config_keeps_to_itself_is_refused_to_file_tools() {
 
     let home = tempfile::tempdir().expect("there is room");
     for (path, text) in [
-        ("config.yml", "policy: {mode: guarded}"),
+        ("config.yml", "policy: {on_ask: wait}"),
         ("token.txt", "hunter2"),
         ("private/notes.txt", "mine"),
         ("state/outputs", "theirs"),

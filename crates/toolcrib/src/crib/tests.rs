@@ -8,7 +8,7 @@ use serde_json::Value;
 use toolcrib_core::approval::{ApprovalRequest, Decision};
 use toolcrib_core::audit::{AuditRecord, AuditSink, AuditTrail};
 use toolcrib_core::masking::Mask;
-use toolcrib_core::policy::{Policy, PolicyMode, PolicyRule};
+use toolcrib_core::policy::{OnAsk, Policy, PolicyRule};
 use toolcrib_core::{
     Change, ExecutorConfig, OnDuplicate, RegistryError, SourceUnit, ToolFilter, Toolset, after,
     before,
@@ -117,7 +117,7 @@ async fn only_who_is_named_takes_the_place_of_a_fallback() {
 async fn policy_and_approver_decide_and_without_anybody_to_ask_it_is_denied() {
     let policy = || {
         let rules = [PolicyRule::deny().tool("rm").message("never"), PolicyRule::ask().tool("mv")];
-        Policy::new(PolicyMode::Guarded, rules).expect("valid")
+        Policy::new(OnAsk::Wait, rules).expect("valid")
     };
     let builder = || {
         let tools = ["rm", "mv", "ls"].map(|name| host(name, says("done")));
@@ -251,7 +251,7 @@ mod waiting {
             runs.fetch_add(1, Ordering::SeqCst);
             async { "removed" }
         });
-        let ask = Policy::new(PolicyMode::Guarded, [PolicyRule::ask().tool("remove")]);
+        let ask = Policy::new(OnAsk::Wait, [PolicyRule::ask().tool("remove")]);
         Toolcrib::builder()
             .policy(ask.expect("valid"))
             .suspensions(Arc::new(state.suspensions().expect("it is ours")))

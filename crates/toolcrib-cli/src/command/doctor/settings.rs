@@ -7,7 +7,7 @@ use std::path::Path;
 
 use toolcrib::config::{Config, LoadedConfig, State};
 use toolcrib::control::{ControlPlace, running_servers};
-use toolcrib::core::policy::PolicyMode;
+use toolcrib::core::policy::OnAsk;
 use toolcrib::manifest::layers::Origin;
 use toolcrib::runners::Secrets;
 use toolcrib::stores::{StateDir, foreign_entry};
@@ -23,11 +23,11 @@ pub(super) fn look(loaded: &LoadedConfig, findings: &mut Findings) {
     control(loaded, findings);
     audit(config.audit.file.as_deref(), findings);
     secrets(config, findings);
-    if config.policy.mode() == PolicyMode::Yolo {
+    if config.policy.on_ask() == OnAsk::Allow {
         findings.warn(
             "policy",
-            "the mode is yolo: calls that would be asked about run unasked",
-            "set policy.mode to guarded",
+            "policy.on_ask is `allow`: calls that need approval run without it",
+            "set policy.on_ask to wait",
         );
     }
     server(loaded, findings);

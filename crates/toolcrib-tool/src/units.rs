@@ -1,5 +1,7 @@
 //! Durations and sizes as people write them: `30s`, `64KiB`.
 
+pub mod or_none;
+
 use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
@@ -8,18 +10,20 @@ use std::time::Duration;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+pub use or_none::OrNone;
+
 /// A time span: a whole number with a unit (`250ms`, `30s`, `5m`, `2h`, `1d`), or `none` for no
 /// limit.
 ///
 /// ```
 /// use std::time::Duration;
-/// use toolcrib_manifest::units::HumanDuration;
+/// use toolcrib_tool::units::HumanDuration;
 ///
 /// let limit: HumanDuration = "250ms".parse()?;
 /// assert_eq!(limit.0, Some(Duration::from_millis(250)));
 /// assert_eq!("none".parse::<HumanDuration>()?.0, None);
 /// assert!("30".parse::<HumanDuration>().unwrap_err().to_string().contains("250ms"));
-/// # Ok::<(), toolcrib_manifest::units::UnitError>(())
+/// # Ok::<(), toolcrib_tool::units::UnitError>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HumanDuration(
@@ -31,12 +35,12 @@ pub struct HumanDuration(
 /// before it begins, so that it is refused where it is read.
 ///
 /// ```
-/// use toolcrib_manifest::units::TimeLimit;
+/// use toolcrib_tool::units::TimeLimit;
 ///
 /// assert_eq!("30s".parse::<TimeLimit>()?.to_string(), "30s");
 /// assert_eq!("none".parse::<TimeLimit>()?.0, None);
 /// assert!("0s".parse::<TimeLimit>().unwrap_err().to_string().contains("longer than zero"));
-/// # Ok::<(), toolcrib_manifest::units::UnitError>(())
+/// # Ok::<(), toolcrib_tool::units::UnitError>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimeLimit(
@@ -44,14 +48,29 @@ pub struct TimeLimit(
     pub Option<Duration>,
 );
 
+/// A time longer than zero, which `none` does not switch off.
+///
+/// ```
+/// use toolcrib_tool::units::Timeout;
+///
+/// assert_eq!("30s".parse::<Timeout>()?.to_string(), "30s");
+/// assert!("none".parse::<Timeout>().is_err());
+/// # Ok::<(), toolcrib_tool::units::UnitError>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timeout(
+    /// The time.
+    pub Duration,
+);
+
 /// A limit of bytes: a [`ByteSize`] of more than zero.
 ///
 /// ```
-/// use toolcrib_manifest::units::SizeLimit;
+/// use toolcrib_tool::units::SizeLimit;
 ///
 /// assert_eq!("64KiB".parse::<SizeLimit>()?.0, 65_536);
 /// assert!("0B".parse::<SizeLimit>().is_err());
-/// # Ok::<(), toolcrib_manifest::units::UnitError>(())
+/// # Ok::<(), toolcrib_tool::units::UnitError>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SizeLimit(
@@ -62,11 +81,11 @@ pub struct SizeLimit(
 /// A number of bytes: a whole number with a unit (`512B`, `64KiB`, `1MiB`, `2GiB`, `10KB`, `5MB`).
 ///
 /// ```
-/// use toolcrib_manifest::units::ByteSize;
+/// use toolcrib_tool::units::ByteSize;
 ///
 /// assert_eq!("64KiB".parse::<ByteSize>()?.0, 65_536);
 /// assert_eq!(ByteSize(65_536).to_string(), "64KiB");
-/// # Ok::<(), toolcrib_manifest::units::UnitError>(())
+/// # Ok::<(), toolcrib_tool::units::UnitError>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ByteSize(
@@ -98,6 +117,10 @@ const DURATION_UNITS: [(&str, u64); 5] =
 
 const TIME_LIMIT: &str = "a time longer than zero: a whole number with ms, s, m, h or d, such as 250ms, 30s or 5m, or none for no limit";
 const TIME_LIMIT_PATTERN: &str = "^(0*[1-9][0-9]{0,8}(ms|s|m|h|d)|none)$";
+
+const TIMEOUT: &str =
+    "a time longer than zero: a whole number with ms, s, m, h or d, such as 250ms, 30s or 5m";
+const TIMEOUT_PATTERN: &str = "^0*[1-9][0-9]{0,8}(ms|s|m|h|d)$";
 
 const SIZE_LIMIT: &str =
     "a size of more than zero: a whole number with B, KiB, MiB, GiB, KB, MB or GB, such as 64KiB";
@@ -158,6 +181,16 @@ impl FromStr for TimeLimit {
     }
 }
 
+impl FromStr for Timeout {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let refused = || UnitError { written: text.to_owned(), expected: TIMEOUT };
+        let TimeLimit(limit) = text.parse().map_err(|_| refused())?;
+        limit.map(Self).ok_or_else(refused)
+    }
+}
+
 impl FromStr for SizeLimit {
     type Err = UnitError;
 
@@ -171,6 +204,12 @@ impl FromStr for SizeLimit {
 impl fmt::Display for TimeLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         HumanDuration(self.0).fmt(f)
+    }
+}
+
+impl fmt::Display for Timeout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        HumanDuration(Some(self.0)).fmt(f)
     }
 }
 
@@ -235,7 +274,7 @@ macro_rules! as_text {
                 json_schema!({
                     "type": "string",
                     "pattern": $pattern,
-                    // Read by this crate's own messages in place of the pattern.
+                    // Messages about config files and manifests say this in place of the pattern.
                     "x-expected": $expected,
                 })
             }
@@ -246,6 +285,7 @@ macro_rules! as_text {
 as_text!(HumanDuration, DURATION, DURATION_PATTERN);
 as_text!(ByteSize, SIZE, SIZE_PATTERN);
 as_text!(TimeLimit, TIME_LIMIT, TIME_LIMIT_PATTERN);
+as_text!(Timeout, TIMEOUT, TIMEOUT_PATTERN);
 as_text!(SizeLimit, SIZE_LIMIT, SIZE_LIMIT_PATTERN);
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use toolcrib_sandbox::{NO_PROGRAMS, STARTS_PROGRAMS, find_program};
 
 use crate::confinement::confinement;
 use crate::trust::Renewal;
-use crate::{Deciding, RunnerHost, Secrets, pinned, script};
+use crate::{Deciding, RunnerHost, Secrets, deciding, pinned, script};
 
 /// Programs that were looked for at one start or reload: many tools run the same few, and a look goes
 /// through all directories of `PATH`.
@@ -87,8 +87,9 @@ pub(crate) fn missing(
         )
         .filter_map(|path| std::path::absolute(path).ok())
         .collect();
-    let absent = Deciding::of_tool(declaration, host).missing.into_iter();
-    let absent = absent
+    let Deciding { missing, linked, .. } = Deciding::of_tool(declaration, host);
+    let absent = missing
+        .into_iter()
         .filter(|path| std::path::absolute(path).is_ok_and(|path| !named.contains(&path)))
         .map(|path| format!("runs `{}`, which does not exist", path.display()));
     let files = declaration.worker().into_iter().flat_map(|worker| worker.files.values());
@@ -108,6 +109,7 @@ pub(crate) fn missing(
         .chain(script)
         .chain(beside)
         .chain(absent)
+        .chain(deciding::linked(&linked))
         .chain(files)
         .chain(named)
         .chain(variables)

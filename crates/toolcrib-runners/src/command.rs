@@ -98,7 +98,7 @@ impl CommandRunner {
     /// The command as the sandbox takes it.
     fn command(&self, spec: &CommandSpec, invocation: Invocation) -> Result<Command, ToolError> {
         // Rarely asked for: only where a program could have created one of them.
-        let files = || Deciding::of_tool(&self.declaration, &self.host).places;
+        let files = || Deciding::of_tool(&self.declaration, &self.host).all();
         deciding::check(&self.host.control_plane, std::iter::once_with(files).flatten())?;
         let refused = |problem| ToolError::unavailable(format!("the tool {problem}"));
         let advice = || Renewal::of_tool(&self.declaration, &self.host).advice(&self.host);
@@ -131,9 +131,12 @@ impl CommandRunner {
             command = command.sealed(sealed);
         }
         // As late as possible: most of these files are used where they are.
+        let now = Deciding::of_tool(&self.declaration, &self.host);
+        if let Some(problem) = deciding::linked(&now.linked) {
+            return Err(refused(problem));
+        }
         let copy = if self.host.pinned_scripts {
-            let now = Deciding::of_tool(&self.declaration, &self.host).named;
-            pinned::compare(&spec.files, now, advice).map_err(refused)?
+            pinned::compare(&spec.files, now.named, advice).map_err(refused)?
         } else {
             None
         };
@@ -191,7 +194,7 @@ impl Tool for CommandRunner {
     }
 
     fn code(&self) -> Option<String> {
-        Some(deciding::contents(&Deciding::of_tool(&self.declaration, &self.host).places))
+        Some(deciding::contents(&Deciding::of_tool(&self.declaration, &self.host).all()))
     }
 
     fn plan(&self, arguments: &Arguments, cx: &CallContext) -> Result<Option<Plan>, ToolError> {

@@ -8,25 +8,30 @@ use std::path::{Path, PathBuf};
 
 use toolcrib_manifest::declaration::{
     ArgvEntry, Declaration, DeclaredBody, NamedFile, ResourceContent, ResourceDeclaration,
-    SandboxSpec, StdioUpstream,
+    StdioUpstream,
 };
 use toolcrib_manifest::template::Template;
 use toolcrib_sandbox::ControlPlane;
 use toolcrib_tool::ToolError;
 
 use crate::RunnerHost;
-use crate::confinement::resolved;
-use crate::trust::spellings;
 
+mod entry;
 mod options;
 mod programs;
+mod roles;
+mod surroundings;
 mod system;
 mod words;
 
+use self::entry::{Entry, is_inline, outputs};
 use self::programs::{
     CODE_VARIABLES, INLINE, RUN_UNASKED, first_line, is_package, looks_like_a_file,
-    runs_its_arguments,
+    runs_its_arguments, runs_no_file,
 };
+use self::roles::Role;
+use self::surroundings::Surroundings;
+pub(crate) use self::surroundings::is_behind_a_link;
 use self::words::{Word, word, words_of};
 
 /// What decides what a declaration runs.
@@ -40,6 +45,10 @@ pub struct Deciding {
     /// The files that the argument vector names, in its order: those whose bytes are pinned. They are
     /// among the places.
     pub named: Vec<Named>,
+    /// Files that the argument vector names, scripts that look like one excepted, and that are reached
+    /// through a symbolic link in the workspace, which programs could replace. They are not among the
+    /// places: the declaration is not run while there is one, and other declarations are.
+    pub linked: Vec<PathBuf>,
 }
 
 /// A file that an argument vector names: by a relative path, or by an absolute one outside the folders
@@ -82,16 +91,15 @@ pub(crate) fn contents(places: &[PathBuf]) -> String {
     contents
 }
 
-/// Where a declaration stands, and what it is given.
-struct Surroundings<'a> {
-    /// Where the program starts.
-    cwd: PathBuf,
-    /// The manifest's folder.
-    beside: &'a Path,
-    /// The workspace: folders below it count as a whole where code is loaded from a folder.
-    workspace: &'a Path,
-    /// What the declaration itself grants for writing: data of the program.
-    written: Vec<PathBuf>,
+/// Why a declaration that names these files is not run, as a clause with what to do.
+pub(crate) fn linked(files: &[PathBuf]) -> Option<String> {
+    let file = files.first()?;
+    Some(format!(
+        "names the file `{}`, which is a symbolic link in the workspace, or lies behind one, and \
+         programs could replace the link: remove the link, or name the file that it leads to, and run \
+         `toolcrib reload`",
+        file.display()
+    ))
 }
 
 impl Deciding {
@@ -149,10 +157,14 @@ impl Deciding {
             beside: cwd,
             workspace: Path::new("/"),
             written: Vec::new(),
+            outputs: Vec::new(),
         };
         let words: Vec<_> = argv.iter().map(|text| Word::literal(text)).collect();
         let mut found = Self::default();
         found.vector(&words, &around, true);
+        // Nothing refuses to start such a command, so that files behind links count with the others.
+        let linked = std::mem::take(&mut found.linked);
+        found.places.extend(linked);
         found.sorted()
     }
 
@@ -167,6 +179,11 @@ impl Deciding {
         Self { places, ..Self::default() }
     }
 
+    /// The places, and the files behind links.
+    pub(crate) fn all(&self) -> Vec<PathBuf> {
+        self.places.iter().chain(&self.linked).cloned().collect()
+    }
+
     /// Adds an argument vector; `whole`: its first entry is the program.
     fn vector(&mut self, words: &[Word], around: &Surroundings<'_>, whole: bool) {
         let runs = words.iter().any(|word| match word {
@@ -176,7 +193,12 @@ impl Deciding {
         // Only a shell that is started directly counts: a wrapper might close the descriptors that the
         // server hands over.
         let is_shell = whole && words.first().is_some_and(Word::is_shell);
+        let program = words.first().and_then(Word::text);
+        let bare_is_no_file = !runs && whole && program.is_some_and(runs_no_file);
+        let around = &Surroundings { outputs: outputs(words, around), ..around.clone() };
         let mut script_is_next = runs;
+        // The first file of a program that runs files is taken for its script, also behind options.
+        let mut code_is_next = runs;
         for (at, word) in words.iter().enumerate() {
             let (text, written) = match word {
                 Word::Whole { text, written } => (text, written),
@@ -197,12 +219,24 @@ impl Deciding {
             }
             // A shell's `-e` and `-m` are something else.
             if INLINE.contains(&text.as_str()) && (!is_shell || text == "-c") {
-                script_is_next = false;
+                (script_is_next, code_is_next) = (false, false);
             }
             let is_option = text.starts_with('-') || text.is_empty();
             let is_script =
                 script_is_next && !is_option && !runs_its_arguments(text) && !text.contains('=');
-            let found = self.existing_as(Some((written, is_script)), text, around, runs);
+            let before = at.checked_sub(1).and_then(|at| words[at].text()).unwrap_or_default();
+            // An archive behind `timeout 9 tar -cf` is no script, although it is the first file.
+            let may_be_code = code_is_next || runs && roles::is_read(before);
+            let is_output = may_be_code && around.is_output(&around.cwd.join(text));
+            let entry = Entry {
+                written: Some((written, is_script)),
+                before,
+                is_code: is_script || may_be_code && !is_output,
+                is_shell_text: words[..at].iter().any(Word::is_shell) && is_inline(before),
+                bare_is_no_file,
+            };
+            let found = self.existing_as(entry, text, around, runs);
+            code_is_next &= !found;
             if is_script {
                 script_is_next = false;
                 if !found && looks_like_a_file(text) {
@@ -219,14 +253,13 @@ impl Deciding {
     /// Adds what a text names, if it names a file: as a whole, behind `=`, behind the letters of an
     /// option, or, where a shell reads it, as one of its words. Returns whether it does.
     fn existing(&mut self, text: &str, around: &Surroundings<'_>, runs: bool) -> bool {
-        self.existing_as(None, text, around, runs)
+        self.existing_as(Entry::default(), text, around, runs)
     }
 
-    /// [`existing`](Self::existing), where the files found are named by an entry that the manifest
-    /// writes like this, and that is the script of an interpreter or not.
+    /// [`existing`](Self::existing), where the files found are named by this entry of the vector.
     fn existing_as(
         &mut self,
-        entry: Option<(&str, bool)>,
+        entry: Entry<'_>,
         text: &str,
         around: &Surroundings<'_>,
         runs: bool,
@@ -235,19 +268,28 @@ impl Deciding {
         let name_of = |written: &str, part: &str| {
             if written == text { part.to_owned() } else { written.to_owned() }
         };
-        let words = text.split(|c: char| c.is_whitespace() || ";|&()<>\"'`".contains(c));
-        let words = words.filter(|_| runs && text.contains(char::is_whitespace));
         let mut any = false;
-        for part in options::values(text).chain(words) {
+        for (part, role) in entry.parts(text, runs) {
             if part.is_empty() || part.len() > 4096 {
                 continue;
             }
             for place in [around.cwd.join(part), absolute(&around.beside.join(part))] {
                 let Ok(found) = place.metadata() else { continue };
-                let is_data = !runs && around.is_data(&place);
-                if found.is_file() && !is_data {
+                if found.is_file() {
+                    if role != Role::Code && !runs && around.is_data(&place) {
+                        continue;
+                    }
+                    if !entry.is_script(part, role) && around.is_behind_a_link(&place) {
+                        self.linked.push(place);
+                        continue;
+                    }
+                    if role != Role::Code
+                        && (around.is_output(&place) || runs && around.is_plain_data(&place))
+                    {
+                        continue;
+                    }
                     // The program itself changes what it is granted for writing, but not its script.
-                    if let Some((written, is_script)) = entry
+                    if let Some((written, is_script)) = entry.written
                         && (is_script || !around.is_data(&place))
                     {
                         self.name(&name_of(written, part), part, &place, around, runs);
@@ -366,43 +408,11 @@ impl Deciding {
     }
 
     fn sorted(mut self) -> Self {
-        for list in [&mut self.places, &mut self.missing] {
+        for list in [&mut self.places, &mut self.missing, &mut self.linked] {
             list.sort();
             list.dedup();
         }
         self
-    }
-}
-
-impl<'a> Surroundings<'a> {
-    fn new(cwd: &Path, beside: &'a Path, host: &'a RunnerHost, sandbox: &SandboxSpec) -> Self {
-        let cwd = absolute(cwd);
-        let written = sandbox.write.iter().map(|path| absolute(&resolved(path, host))).collect();
-        Self { cwd, beside, workspace: &host.workspace_root, written }
-    }
-
-    /// Whether a place is beside the manifest or in the workspace, as it is written or where it leads.
-    fn is_own(&self, place: &Path) -> bool {
-        let beside = if self.beside.as_os_str().is_empty() { Path::new(".") } else { self.beside };
-        let roots = [beside, self.workspace].map(spellings).concat();
-        spellings(place).iter().any(|place| roots.iter().any(|root| place.starts_with(root)))
-    }
-
-    /// Whether a folder is the workspace or holds it.
-    fn holds_workspace(&self, folder: &Path) -> bool {
-        let workspaces = spellings(self.workspace);
-        spellings(folder)
-            .iter()
-            .any(|folder| workspaces.iter().any(|workspace| workspace.starts_with(folder)))
-    }
-
-    /// Whether the declaration itself grants a place for writing, other than with the whole workspace.
-    fn is_data(&self, place: &Path) -> bool {
-        let workspace = absolute(self.workspace);
-        self.written.iter().any(|grant| {
-            let grant: PathBuf = grant.components().collect();
-            place.starts_with(&grant) && !workspace.starts_with(&grant)
-        })
     }
 }
 

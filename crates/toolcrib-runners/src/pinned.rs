@@ -12,7 +12,7 @@ use toolcrib_manifest::declaration::{
 };
 use toolcrib_sandbox::SealedFile;
 
-use crate::deciding::Named;
+use crate::deciding::{self, Named};
 use crate::trust::Renewal;
 use crate::{Deciding, RunnerHost};
 
@@ -44,9 +44,12 @@ fn read(named: Vec<Named>) -> BTreeMap<String, NamedFile> {
 /// recorded when its manifest was loaded.
 pub fn check_files(declaration: &UpstreamDeclaration, host: &RunnerHost) -> Result<(), String> {
     let UpstreamTransport::Stdio(stdio) = &declaration.transport else { return Ok(()) };
-    let now = Deciding::of_upstream(stdio, &declaration.origin.file, host).named;
+    let now = Deciding::of_upstream(stdio, &declaration.origin.file, host);
+    if let Some(problem) = deciding::linked(&now.linked) {
+        return Err(problem);
+    }
     let advice = || Renewal::of_upstream(declaration, host).advice(host);
-    compare(&stdio.files, now, advice).map(drop)
+    compare(&stdio.files, now.named, advice).map(drop)
 }
 
 /// The copy of a script that takes the place of an argument.

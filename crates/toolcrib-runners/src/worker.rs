@@ -65,7 +65,7 @@ impl WorkerRunner {
             declaration: declaration.clone(),
             host: host.clone(),
             supervisor: worker.map(|worker| {
-                let deciding = Deciding::of_tool(declaration, host).places;
+                let deciding = Deciding::of_tool(declaration, host);
                 let sandbox = declaration.sandbox.clone();
                 let renewal = Renewal::of_tool(declaration, host);
                 Arc::new(Supervisor::new(worker.clone(), sandbox, host.clone(), deciding, renewal))

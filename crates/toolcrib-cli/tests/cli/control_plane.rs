@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
 use crate::crib::{Crib, Run};
+use crate::stopping::Server;
 
 /// Programs work in the folder of the config; bash runs unasked.
 const IN_THE_FOLDER_ITSELF: &str = "
@@ -158,4 +159,65 @@ fn a_script_behind_a_link_that_tools_could_replace_is_not_run() {
     assert!(run.stderr.contains("link"), "{run:?}");
     let ran = bash(&crib, "true");
     assert!(ran.stdout.contains("link"), "{ran:?}");
+}
+
+#[test]
+fn a_link_that_one_tool_names_as_data_makes_only_that_tool_unavailable() {
+    for argv in
+        ["cat, notes.txt", "sum, notes", "sed, -n, p, notes.txt", "sh, -c, 'wc -c < notes.txt'"]
+    {
+        let show = SCRIPT.replace("greet", "show").replace("sh, scripts/show.sh", argv);
+        let crib = Crib::new(&[("show.yaml", &show)]);
+        crib.config(IN_THE_FOLDER_ITSELF);
+        let name = if argv.contains("notes.txt") { "notes.txt" } else { "notes" };
+        let link = crib.path().join(name);
+        std::os::unix::fs::symlink("/etc/hostname", &link).expect("a link");
+        let run = crib.run(&["call", "show"]);
+        assert!(run.code == Some(1) && run.stderr.contains("symbolic link"), "{argv}: {run:?}");
+        let ran = bash(&crib, "echo works");
+        assert!(ran.code == Some(0) && ran.stdout.contains("works"), "{argv}: {ran:?}");
+        fs::remove_file(&link).expect("removed");
+        fs::write(&link, "data\n").expect("written");
+        let run = crib.run(&["call", "show"]);
+        assert_eq!(run.code, Some(0), "{argv}: {run:?}");
+    }
+}
+
+#[test]
+fn a_tool_works_again_once_the_link_that_it_names_is_gone_and_what_is_to_be_done_is_said() {
+    let call = |server: &mut Server, id: u64, name: &str, arguments: serde_json::Value| {
+        let params = serde_json::json!({"name": name, "arguments": arguments});
+        let call = serde_json::json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params});
+        server.send(&call);
+        loop {
+            let message = server.receive();
+            if message["id"] == id {
+                return message["result"]["content"][0]["text"].to_string();
+            }
+        }
+    };
+    let nothing = || serde_json::json!({});
+    let show =
+        SCRIPT.replace("greet", "show").replace("sh, scripts/show.sh", "sh, -c, 'sum x.txt; :'");
+    let crib = Crib::new(&[("show.yaml", &show)]);
+    crib.config(IN_THE_FOLDER_ITSELF);
+    let link = crib.path().join("x.txt");
+    let mut server = Server::mcp(&crib);
+    let bash = |command: &str| serde_json::json!({"command": command});
+    call(&mut server, 10, "bash", bash("ln -s /etc/hostname x.txt"));
+    let refused = call(&mut server, 11, "show", nothing());
+    assert!(refused.contains("symbolic link") && refused.contains("toolcrib reload"), "{refused}");
+    fs::remove_file(&link).expect("removed");
+    let works = call(&mut server, 12, "show", nothing());
+    assert!(!works.contains("link"), "{works}");
+    // Found at a reload, it holds until the next one.
+    call(&mut server, 13, "bash", bash("ln -s /etc/hostname x.txt"));
+    assert_eq!(crib.run(&["reload"]).code, Some(0));
+    let refused = call(&mut server, 14, "show", nothing());
+    assert!(refused.contains("symbolic link") && refused.contains("toolcrib reload"), "{refused}");
+    let ran = call(&mut server, 15, "bash", bash("rm x.txt; echo other tools work"));
+    assert!(ran.contains("other tools work"), "{ran}");
+    assert_eq!(crib.run(&["reload"]).code, Some(0));
+    let works = call(&mut server, 16, "show", nothing());
+    assert!(!works.contains("link"), "{works}");
 }

@@ -128,17 +128,59 @@ fn a_changed_file_that_argv_names_is_blocked_at_a_reload_and_in_between() {
 }
 
 #[test]
-fn a_file_that_takes_the_place_of_a_plain_word_is_blocked() {
-    let crib = locked(&json!(["echo", "Hello"]), &[]);
+fn a_file_that_takes_the_place_of_a_word_with_an_ending_is_blocked() {
+    let crib = locked(&json!(["echo", "Hello.txt"]), &[]);
     says(&crib, "Hello");
     let lock = fs::read_to_string(crib.path().join("toolcrib.lock")).expect("it was written");
     assert!(!lock.contains("/run/files"), "a word that names no file is not pinned as one: {lock}");
     let mut server = Server::mcp(&crib);
     assert!(call(&mut server, 10).contains("Hello"));
-    write(&crib, "Hello", "a file");
+    write(&crib, "Hello.txt", "a file");
     let changed = call(&mut server, 11);
     assert!(changed.contains("which did not exist when the tools were loaded"), "{changed}");
     is_blocked(&crib);
+}
+
+#[test]
+fn a_file_named_like_a_plain_word_of_a_program_that_runs_no_files_changes_nothing() {
+    let crib = locked(&json!(["echo", "Hello"]), &[]);
+    let mut server = Server::mcp(&crib);
+    write(&crib, "Hello", "a file");
+    assert!(call(&mut server, 10).contains("Hello"));
+    says(&crib, "Hello");
+    assert_eq!(crib.run(&["lock", "--check"]).code, Some(0));
+}
+
+#[test]
+fn a_file_with_a_bare_name_counts_for_a_program_that_may_run_it() {
+    for argv in [
+        json!(["sum", "table"]),
+        json!(["/usr/bin/sum", "table"]),
+        json!(["sh", "-c", "sum table"]),
+        json!(["sh", "-c", "echo . ./table | sh"]),
+        json!(["sh", "table"]),
+        json!(["timeout", "9", "sh", "table"]),
+    ] {
+        let crib = locked(&argv, &[("table", "echo Hello\n")]);
+        assert_eq!(hello(&crib).code, Some(0), "{argv}");
+        write(&crib, "table", "echo Evil\n");
+        is_blocked(&crib);
+    }
+}
+
+#[test]
+fn a_file_that_argv_names_for_writing_is_written_by_each_call() {
+    for argv in [
+        json!(["sh", "-c", "echo Hello >> notes.txt; cat notes.txt; wc -l < notes.txt"]),
+        json!(["timeout", "9", "tar", "-cvf", "o.tar", "Hello.txt"]),
+        json!(["sort", "-o", "out.txt", "Hello.txt"]),
+    ] {
+        let crib = locked(&argv, &[("Hello.txt", "Hello")]);
+        for _ in 0..3 {
+            let run = hello(&crib);
+            assert!(run.code == Some(0) && !run.stdout.contains("Read-only"), "{argv}: {run:?}");
+        }
+    }
 }
 
 #[test]
@@ -166,20 +208,20 @@ fn a_folder_that_argv_names_is_pinned_by_its_name_only() {
 
 #[test]
 fn a_file_that_is_too_large_to_be_pinned_keeps_the_tool_from_running() {
-    let crib = Crib::new(&[("hello.yaml", &manifest(&json!(["wc", "-c", "large"])))]);
-    let large = fs::File::create(crib.path().join("large")).expect("a file");
+    let crib = Crib::new(&[("hello.yaml", &manifest(&json!(["wc", "-c", "large.bin"])))]);
+    let large = fs::File::create(crib.path().join("large.bin")).expect("a file");
     large.set_len(64 * 1024 * 1024 + 1).expect("a hole");
     crib.config("state: {dir: state}\n");
-    says(&crib, "67108865 large");
+    says(&crib, "67108865 large.bin");
     crib.config("registry: {lock: enforce}\nstate: {dir: state}\n");
     accept(&crib);
     let lock = fs::read_to_string(crib.path().join("toolcrib.lock")).expect("it was written");
-    assert!(lock.contains("\"/run/files/large\" = \"unreadable\""), "{lock}");
+    assert!(lock.contains("\"/run/files/large.bin\" = \"unreadable\""), "{lock}");
     let run = hello(&crib);
     assert!(run.code == Some(1) && run.stderr.contains("larger than 64 MiB"), "{run:?}");
     large.set_len(1024).expect("cut");
     accept(&crib);
-    says(&crib, "1024 large");
+    says(&crib, "1024 large.bin");
 }
 
 #[test]

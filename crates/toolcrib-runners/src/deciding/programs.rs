@@ -59,7 +59,116 @@ pub(super) const RUN_THEIR_ARGUMENTS: [&str; 50] = [
     "watch",
 ];
 
-/// Of these the ones that read a script from any descriptor and load nothing from its folder.
+/// Programs that run no file of the folder that they start in because an argument is its bare name.
+/// To them a word without `/` and `.` is the name of something else, such as `hosts` in `getent hosts`.
+/// A program that is not in the list may run such a file.
+const RUN_NO_FILE: [&str; 100] = [
+    "arch",
+    "base32",
+    "base64",
+    "basename",
+    "cal",
+    "cat",
+    "chmod",
+    "chown",
+    "cksum",
+    "cmp",
+    "column",
+    "comm",
+    "cp",
+    "csplit",
+    "curl",
+    "cut",
+    "date",
+    "df",
+    "diff",
+    "dig",
+    "dirname",
+    "du",
+    "echo",
+    "egrep",
+    "expand",
+    "expr",
+    "factor",
+    "false",
+    "fgrep",
+    "file",
+    "find",
+    "fmt",
+    "fold",
+    "free",
+    "getconf",
+    "getent",
+    "git",
+    "grep",
+    "groups",
+    "gunzip",
+    "gzip",
+    "head",
+    "hexdump",
+    "host",
+    "hostname",
+    "iconv",
+    "id",
+    "join",
+    "journalctl",
+    "jq",
+    "ln",
+    "locale",
+    "ls",
+    "lsblk",
+    "md5sum",
+    "mkdir",
+    "mktemp",
+    "mv",
+    "nl",
+    "nproc",
+    "nslookup",
+    "numfmt",
+    "od",
+    "paste",
+    "ping",
+    "printenv",
+    "printf",
+    "ps",
+    "pwd",
+    "readlink",
+    "realpath",
+    "rev",
+    "rg",
+    "rm",
+    "rmdir",
+    "seq",
+    "sha1sum",
+    "sha256sum",
+    "sha512sum",
+    "shuf",
+    "sleep",
+    "sort",
+    "stat",
+    "strings",
+    "systemctl",
+    "tac",
+    "tail",
+    "tar",
+    "tee",
+    "touch",
+    "tr",
+    "true",
+    "tty",
+    "uname",
+    "uniq",
+    "uptime",
+    "wc",
+    "whoami",
+    "xz",
+    "zcat",
+];
+
+/// Folders of the system's own programs.
+const SYSTEM_PROGRAMS: [&str; 4] = ["/bin", "/usr/bin", "/sbin", "/usr/sbin"];
+
+/// Of the programs that run files the ones that read a script from any descriptor and load nothing from its folder.
 pub(super) const SHELLS: [&str; 7] = ["sh", "bash", "dash", "ash", "zsh", "ksh", "fish"];
 
 /// Variables by which a program finds code: their files and folders count.
@@ -115,6 +224,17 @@ pub(super) fn runs_its_arguments(program: &str) -> bool {
     RUN_THEIR_ARGUMENTS.contains(&name_without_version(program))
 }
 
+/// Whether a program is known as one that runs no file because an argument is its bare name.
+pub(super) fn runs_no_file(program: &str) -> bool {
+    let name = match program.rsplit_once('/') {
+        None => program,
+        Some((folder, name)) if SYSTEM_PROGRAMS.contains(&folder) => name,
+        // A program of somebody else's with a familiar name.
+        Some(_) => return false,
+    };
+    RUN_NO_FILE.contains(&name)
+}
+
 pub(super) fn name_without_version(program: &str) -> &str {
     let name = program.rsplit('/').next().unwrap_or_default();
     name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-')
@@ -128,6 +248,24 @@ pub(super) fn looks_like_a_file(text: &str) -> bool {
     !text.contains(char::is_whitespace)
         && (text.starts_with("./") || text.starts_with("../"))
             | extension.is_some_and(|extension| extensions.contains(&extension))
+}
+
+/// Whether a file looks like one that is run: by its name, its first line or its mode.
+pub(super) fn looks_like_code(file: &Path) -> bool {
+    let is_named = file.file_name().and_then(|name| name.to_str()).is_some_and(looks_like_a_file);
+    is_named || is_executable(file) || first_line(file).is_some_and(|line| line.starts_with("#!"))
+}
+
+#[cfg(unix)]
+fn is_executable(file: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    file.metadata().is_ok_and(|found| found.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_executable(_: &Path) -> bool {
+    false
 }
 
 /// Whether an interpreter runs a folder.

@@ -18,6 +18,14 @@ impl Word {
         Self::Whole { text: text.to_owned(), written: text.to_owned() }
     }
 
+    /// The text, if it is known before a call.
+    pub(super) fn text(&self) -> Option<&str> {
+        match self {
+            Self::Whole { text, .. } => Some(text),
+            Self::Begins(_) => None,
+        }
+    }
+
     pub(super) fn is_shell(&self) -> bool {
         match self {
             Self::Whole { text, .. } => SHELLS.contains(&name_without_version(text)),

@@ -1,6 +1,5 @@
 //! When a worker is started, replaced and let go.
 
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -13,7 +12,7 @@ use super::live::{Exchange, Live};
 use crate::RunnerHost;
 use crate::command::not_started;
 use crate::confinement::grants;
-use crate::deciding;
+use crate::deciding::{self, Deciding, is_behind_a_link};
 use crate::expand::lasting;
 use crate::script;
 use crate::trust::Renewal;
@@ -34,7 +33,7 @@ pub(super) struct Supervisor {
     sandbox: SandboxSpec,
     host: RunnerHost,
     /// Files that decide what the worker is.
-    deciding: Vec<PathBuf>,
+    deciding: Deciding,
     /// What to do after one of them has changed.
     renewal: Renewal,
     next_id: AtomicU64,
@@ -68,14 +67,14 @@ fn removed() -> ToolError {
 impl Supervisor {
     /// The files that decide what the worker is, with their digests.
     pub(super) fn code(&self) -> String {
-        deciding::contents(&self.deciding)
+        deciding::contents(&self.deciding.all())
     }
 
     pub(super) fn new(
         spec: WorkerSpec,
         sandbox: SandboxSpec,
         host: RunnerHost,
-        deciding: Vec<PathBuf>,
+        deciding: Deciding,
         renewal: Renewal,
     ) -> Self {
         Self {
@@ -158,7 +157,12 @@ impl Supervisor {
         let folder = std::path::absolute(&self.spec.folder)
             .or_else(|_| std::env::current_dir())
             .map_err(|error| ToolError::unavailable(format!("no working directory: {error}")))?;
-        deciding::check(&self.host.control_plane, &self.deciding)?;
+        deciding::check(&self.host.control_plane, self.deciding.all())?;
+        let linked = self.deciding.linked.iter();
+        let linked = linked.filter(|file| is_behind_a_link(file, &self.host.workspace_root));
+        if let Some(problem) = deciding::linked(&linked.cloned().collect::<Vec<_>>()) {
+            return Err(ToolError::unavailable(format!("the tool {problem}")));
+        }
         // Before the grants are worked out: what comes in between counts as new.
         let before = self.host.control_plane.places();
         let grants = grants(&self.sandbox, &self.host).job_control(false).read(&folder);

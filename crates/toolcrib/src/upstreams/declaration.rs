@@ -82,6 +82,13 @@ fn server(
     for missing in &deciding.missing {
         values.lacks(format!("it runs `{}`, which does not exist", missing.display()));
     }
+    for linked in &deciding.linked {
+        values.lacks(format!(
+            "it names the file `{}`, which a symbolic link in the workspace leads to: remove the link \
+             and reload",
+            linked.display()
+        ));
+    }
     let mut confinement = grants(&stdio.sandbox, host);
     let file = &declaration.origin.file;
     let cwd = host.start_directory(stdio.cwd.as_deref(), &stdio.sandbox, file);
@@ -91,7 +98,9 @@ fn server(
     if let Err(reason) = confinement.clone().control_plane(&host.control_plane).check() {
         values.lacks(reason);
     }
-    server.cwd(cwd).confine(confinement).control_plane(&host.control_plane, deciding.places)
+    // A file that takes the place of a link counts, too.
+    let places = deciding.places.into_iter().chain(deciding.linked).collect();
+    server.cwd(cwd).confine(confinement).control_plane(&host.control_plane, places)
 }
 
 /// The server, started only while the files that its argument vector names are those that were accepted.

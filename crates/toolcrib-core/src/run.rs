@@ -2,6 +2,8 @@
 
 mod door;
 mod error;
+mod fold;
+mod journal;
 mod memory;
 mod record;
 mod store;
@@ -24,9 +26,10 @@ use crate::suspension::{
 
 pub use door::Door;
 pub use error::RunError;
+pub use journal::{Claim, Journal, JournalEntry, JournalPage, RunLimits, Seq};
 pub use memory::MemoryRuns;
-use record::{Ending, Slot};
-pub use record::{RunId, RunRecord, RunState};
+use record::Slot;
+pub use record::{Ending, RunId, RunRecord, RunState};
 pub use store::{NoCursor, RunCursor, RunStore};
 
 /// A batch of calls, some of which may wait for somebody, until every one has its final answer.

@@ -206,6 +206,7 @@ impl From<StoreError> for Problem {
                     None => problem,
                 }
             }
+            StoreError::Claimed { .. } => Self::new(StatusCode::CONFLICT, error.to_string()),
             error => Self::internal("what waits could not be kept or read", &error),
         }
     }

@@ -13,7 +13,7 @@ use crate::place::{PATIENCE, Place, prepare};
 use crate::schema::migrate;
 use crate::servers::Server;
 use crate::tx::Tx;
-use crate::worker::{self, Job, Kind, Shared};
+use crate::worker::{self, Failure, Job, Kind, Shared};
 
 /// Threads that read at once, beside the one that writes.
 const READERS: usize = 2;
@@ -115,50 +115,34 @@ impl Database {
     }
 
     /// Makes a change that survives the loss of power. A failure leaves nothing of it.
-    pub(crate) async fn write<T, E>(
+    pub(crate) async fn write<T: Send + 'static, E: Failure>(
         &self,
         work: impl FnOnce(&Tx<'_>) -> Result<T, E> + Send + 'static,
-    ) -> Result<T, E>
-    where
-        T: Send + 'static,
-        E: From<DatabaseError> + fmt::Display + Send + 'static,
-    {
+    ) -> Result<T, E> {
         self.run(Kind::Durable, work).await
     }
 
     /// Makes a change that survives the process, though perhaps not the loss of power.
-    pub(crate) async fn write_relaxed<T, E>(
+    pub(crate) async fn write_relaxed<T: Send + 'static, E: Failure>(
         &self,
         work: impl FnOnce(&Tx<'_>) -> Result<T, E> + Send + 'static,
-    ) -> Result<T, E>
-    where
-        T: Send + 'static,
-        E: From<DatabaseError> + fmt::Display + Send + 'static,
-    {
+    ) -> Result<T, E> {
         self.run(Kind::Relaxed, work).await
     }
 
     /// Reads, with everything in view that was answered before.
-    pub(crate) async fn read<T, E>(
+    pub(crate) async fn read<T: Send + 'static, E: Failure>(
         &self,
         work: impl FnOnce(&Tx<'_>) -> Result<T, E> + Send + 'static,
-    ) -> Result<T, E>
-    where
-        T: Send + 'static,
-        E: From<DatabaseError> + fmt::Display + Send + 'static,
-    {
+    ) -> Result<T, E> {
         self.run(Kind::Read, work).await
     }
 
-    async fn run<T, E>(
+    async fn run<T: Send + 'static, E: Failure>(
         &self,
         kind: Kind,
         work: impl FnOnce(&Tx<'_>) -> Result<T, E> + Send + 'static,
-    ) -> Result<T, E>
-    where
-        T: Send + 'static,
-        E: From<DatabaseError> + fmt::Display + Send + 'static,
-    {
+    ) -> Result<T, E> {
         let (job, answer) = Job::new(kind, work);
         let jobs = if kind == Kind::Read { &self.0.reads } else { &self.0.writes };
         let closed = || E::from(DatabaseError::Closed { place: self.0.place.to_string() });
@@ -166,15 +150,16 @@ impl Database {
         answer.await.unwrap_or_else(|_| Err(closed()))
     }
 
-    /// What the database is called in errors, for the text of one.
-    pub(crate) fn name(&self) -> String {
-        self.0.place.to_string()
+    /// What a record of a kind is called in errors, by its id.
+    pub(crate) fn naming(&self, kind: &'static str) -> impl Fn(&str) -> String + Send + 'static {
+        let place = self.0.place.clone();
+        move |id| format!("{kind} {id} in {place}")
     }
 }
 
 impl fmt::Debug for Database {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Database").field(&self.name()).finish()
+        f.debug_tuple("Database").field(&self.0.place.to_string()).finish()
     }
 }
 

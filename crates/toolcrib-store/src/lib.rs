@@ -3,7 +3,7 @@
 //! A [`Database`] is opened once by each server; several servers of one machine may share the file.
 //! [`Suspensions`], [`Runs`] and [`Spills`] are the core's stores over it. What each server works on is claimed
 //! under its number; what a server that died had claimed is free at once, and its late writes are
-//! refused.
+//! refused. A run is kept as its journal, a row for each step, and is what the rows add up to.
 //!
 //! This is the only crate that knows SQLite.
 
@@ -19,6 +19,7 @@ mod parents;
 #[cfg(feature = "mcp")]
 mod pins;
 mod place;
+mod places;
 mod record;
 mod runs;
 mod schema;

@@ -21,7 +21,6 @@ use crate::tx::Tx;
 #[derive(Debug, Clone)]
 pub struct DatabasePins {
     database: Database,
-    place: String,
 }
 
 /// The tools of an upstream that are pinned, for a listing that asks no server.
@@ -36,7 +35,7 @@ pub struct PinnedTools {
 impl DatabasePins {
     /// The pins of a database.
     pub fn new(database: &Database) -> Self {
-        Self { database: database.clone(), place: database.name() }
+        Self { database: database.clone() }
     }
 
     /// Which tools of an upstream are pinned in the database of a folder, if it is there and any are.
@@ -53,17 +52,16 @@ impl DatabasePins {
         Ok(changed_at.map(|at| PinnedTools { tools, changed_at: Timestamp::from_unix_millis(at) }))
     }
 
-    fn place(&self, upstream: &str) -> impl Fn() -> String + Send + 'static {
-        let place = format!("a pin of the upstream {upstream} in {}", self.place);
-        move || place.clone()
+    fn place(&self) -> impl Fn(&str) -> String + Send + 'static {
+        self.database.naming("a pin of the upstream")
     }
 }
 
-fn pins(tx: &Tx<'_>, upstream: &str, place: impl Fn() -> String) -> Result<Pins, StoreError> {
+fn pins(tx: &Tx<'_>, upstream: &str, place: impl Fn(&str) -> String) -> Result<Pins, StoreError> {
     let sql = "SELECT tool, definition FROM pins WHERE upstream = ?1";
     let row = |row: &Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?));
     let rows = tx.all(sql, [upstream], row)?.into_iter();
-    rows.map(|(tool, text)| Ok((tool, parse(&text, &place)?))).collect()
+    rows.map(|(tool, text)| Ok((tool, parse(&text, || place(upstream))?))).collect()
 }
 
 /// As a column holds it.
@@ -74,7 +72,7 @@ fn text(definition: Fingerprint) -> String {
 impl PinStore for DatabasePins {
     fn pins<'a>(&'a self, upstream: &'a str) -> BoxFuture<'a, Result<Pins, StoreError>> {
         Box::pin(async move {
-            let (place, upstream) = (self.place(upstream), upstream.to_owned());
+            let (place, upstream) = (self.place(), upstream.to_owned());
             self.database.read(move |tx| pins(tx, &upstream, place)).await
         })
     }
@@ -85,7 +83,7 @@ impl PinStore for DatabasePins {
         seen: &'a Pins,
     ) -> BoxFuture<'a, Result<Pins, StoreError>> {
         Box::pin(async move {
-            let (place, upstream) = (self.place(upstream), upstream.to_owned());
+            let (place, upstream) = (self.place(), upstream.to_owned());
             let seen = seen.clone();
             let pin = move |tx: &Tx<'_>| {
                 let sql = "INSERT INTO pins (upstream, tool, definition, changed_at)
@@ -144,13 +142,12 @@ impl PinStore for DatabasePins {
         tool: &'a str,
     ) -> BoxFuture<'a, Result<Option<Value>, StoreError>> {
         Box::pin(async move {
-            let place = self.place(upstream);
-            let (upstream, tool) = (upstream.to_owned(), tool.to_owned());
+            let (place, upstream, tool) = (self.place(), upstream.to_owned(), tool.to_owned());
             let look = move |tx: &Tx<'_>| -> Result<_, StoreError> {
                 let sql = "SELECT says FROM pins WHERE upstream = ?1 AND tool = ?2";
                 let row = |row: &Row<'_>| row.get::<_, Option<String>>(0);
-                let says = tx.one(sql, (upstream, tool), row)?.flatten();
-                says.map(|says| parse(&says, &place)).transpose()
+                let says = tx.one(sql, (&upstream, tool), row)?.flatten();
+                says.map(|says| parse(&says, || place(&upstream))).transpose()
             };
             self.database.read(look).await
         })

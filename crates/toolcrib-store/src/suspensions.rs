@@ -15,6 +15,7 @@ use crate::error::DatabaseError;
 use crate::history::{History, ResolvedRow};
 use crate::millis;
 use crate::owner::Owner;
+use crate::places::Told;
 use crate::record::{parse, readable, size, text_of};
 use crate::servers::Epoch;
 use crate::tx::Tx;
@@ -37,7 +38,6 @@ pub(crate) const SWEPT: i64 = 16;
 #[derive(Debug, Clone)]
 pub struct Suspensions {
     database: Database,
-    place: String,
     bounds: Bounds,
 }
 
@@ -50,12 +50,11 @@ impl Suspensions {
     /// The suspended calls of a database, within other bounds: so many calls may wait, and as many
     /// outcomes wait for their callers.
     pub fn within(database: &Database, bounds: Bounds) -> Self {
-        Self { database: database.clone(), place: database.name(), bounds }
+        Self { database: database.clone(), bounds }
     }
 
     fn place(&self) -> impl Fn(&str) -> String + Send + 'static {
-        let place = self.place.clone();
-        move |id| format!("the suspended call {id} in {place}")
+        self.database.naming("the suspended call")
     }
 }
 
@@ -378,6 +377,7 @@ struct Ended {
     owner: Owner,
     decided_at: i64,
     call_key: Option<String>,
+    outcome: Told,
     text: String,
 }
 
@@ -389,6 +389,7 @@ impl Ended {
             owner: Owner::of(suspension.identity()),
             decided_at: millis(settled.decided_at()),
             call_key: call_key(suspension),
+            outcome: Told::of(settled.outcome()),
             text: text_of(settled)?,
         })
     }
@@ -409,7 +410,8 @@ impl Ended {
     }
 
     fn keep(self, tx: &Tx<'_>) -> Result<(), DatabaseError> {
-        let Self { id, owner, decided_at, call_key, text } = self;
+        let Self { id, owner, decided_at, call_key, outcome, text } = self;
+        outcome.tell_run(tx, &id)?;
         let (expires_at, bytes) = (decided_at.saturating_add(KEPT_MILLIS), size(&text)?);
         tx.execute(
             "INSERT OR REPLACE INTO settled

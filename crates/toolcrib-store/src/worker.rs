@@ -59,16 +59,17 @@ struct Done {
     reply: Reply,
 }
 
+/// An error that work on the database may end with.
+pub(crate) trait Failure: From<DatabaseError> + Display + Send + 'static {}
+
+impl<E: From<DatabaseError> + Display + Send + 'static> Failure for E {}
+
 impl Job {
     /// Work, and where its answer comes. A failure leaves none of its changes behind.
-    pub(crate) fn new<T, E>(
+    pub(crate) fn new<T: Send + 'static, E: Failure>(
         kind: Kind,
         work: impl FnOnce(&Tx<'_>) -> Result<T, E> + Send + 'static,
-    ) -> (Self, oneshot::Receiver<Result<T, E>>)
-    where
-        T: Send + 'static,
-        E: From<DatabaseError> + Display + Send + 'static,
-    {
+    ) -> (Self, oneshot::Receiver<Result<T, E>>) {
         let (sender, receiver) = oneshot::channel();
         let work = move |tx: Result<&Tx<'_>, DatabaseError>| {
             let result = tx.map_err(E::from).and_then(work);

@@ -45,6 +45,7 @@ mod processes;
 mod programs;
 mod reloads;
 mod requests;
+mod run_places;
 mod running;
 mod sarif;
 mod scaffolds;

@@ -43,7 +43,7 @@ pub struct RunRecord {
     id: RunId,
     identity: String,
     created_at: Timestamp,
-    /// Of the saved record this one was read from or written as; 0: never saved.
+    /// The last entry of its journal that it knows; 0: never saved.
     pub(super) version: u64,
     pub(super) slots: Vec<Slot>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -63,8 +63,11 @@ pub(super) enum Slot {
 /// What ended a run before its calls were answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Ending {
+#[non_exhaustive]
+pub enum Ending {
+    /// Its calls were cancelled while they waited.
     Cancelled,
+    /// The time of calls that waited ran out.
     Expired,
 }
 
@@ -88,13 +91,13 @@ impl RunRecord {
         self.created_at
     }
 
-    /// How often it has been saved: a [`RunStore`](super::RunStore) accepts only a record that
-    /// knows of the last time.
+    /// The last entry of its [`Journal`](super::Journal) that it knows, 0 if it was never saved: a
+    /// [`RunStore`](super::RunStore) accepts only a record that knows all of them.
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// The same record as saved once more, for stores.
+    /// The same record as of that version, for stores.
     #[must_use]
     pub fn with_version(mut self, version: u64) -> Self {
         self.version = version;

@@ -108,6 +108,21 @@ pub enum StoreError {
     },
     /// Somebody else has changed it since it was read.
     Conflict,
+    /// Another process has claimed the run and works on it.
+    Claimed {
+        /// That process.
+        process: u32,
+    },
+    /// The claim under which it was to be changed holds no more: it was released, or somebody has claimed
+    /// the run since.
+    ClaimLost,
+    /// It is larger than is kept of one run.
+    TooLarge {
+        /// What there is too much of, as a plural.
+        what: &'static str,
+        /// How much is kept.
+        limit: usize,
+    },
     /// The store's own medium failed.
     Failed {
         /// What was tried, with the place.
@@ -125,6 +140,18 @@ impl fmt::Display for StoreError {
                 write!(f, "{place} cannot be read and is left as it is: {problem}")
             }
             Self::Conflict => f.write_str("somebody else has changed it since it was read"),
+            Self::Claimed { process } => {
+                write!(
+                    f,
+                    "the server with process {process} works on the run: wait until it has finished"
+                )
+            }
+            Self::ClaimLost => f.write_str(
+                "the claim on the run was released, or has passed to another: claim it again",
+            ),
+            Self::TooLarge { what, limit } => {
+                write!(f, "the run would have more than {limit} {what}, and no more are kept")
+            }
             Self::Failed { action, source } => write!(f, "cannot {action}: {source}"),
         }
     }

@@ -9,10 +9,12 @@ mod deciding;
 mod elsewhere;
 mod fixture;
 mod full_disk;
+mod journal;
 mod links;
 mod opening;
 #[cfg(feature = "mcp")]
 mod pins;
+mod places;
 mod processes;
 mod spills;
 mod taking_over;

@@ -10,12 +10,13 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use toolcrib_core::clock::Timestamp;
-use toolcrib_core::run::RunStore as _;
+use toolcrib_core::run::{Journal as _, JournalEntry, RunStore as _, Seq};
 use toolcrib_core::suspension::{Settled, StoreError, SuspensionId, SuspensionStore as _};
 use toolcrib_store::{Database, Runs, Suspensions};
 use toolcrib_tool::ErrorKind;
 
-use crate::fixture::{resolved, run, suspended};
+use crate::fixture::{resolved, suspended};
+use crate::journal::{started, waits};
 
 /// Names the folder of the database, for a worker.
 const FOLDER: &str = "TOOLCRIB_STORE_WORKER";
@@ -23,25 +24,29 @@ const FOLDER: &str = "TOOLCRIB_STORE_WORKER";
 const WORKERS: usize = 4;
 /// Workers that are killed.
 const KILLS: usize = 12;
-/// Runs that all workers go on with.
+/// Runs that all workers go on with: the first only under a claim, the others without one.
 const RUNS: u64 = 3;
+/// Entries of one append.
+const STEPS: Seq = 3;
 
 /// What a worker was told is kept.
 #[derive(Default)]
 struct Told {
     put: HashSet<String>,
     taken: Vec<String>,
-    saved: Vec<(String, u64)>,
+    /// The id of a run, the entry, and the suspended call that it names.
+    appended: Vec<(String, Seq, String)>,
 }
 
 impl Told {
     fn add(&mut self, line: &str) {
         let mut words = line.split(' ');
-        match (words.next(), words.next(), words.next()) {
-            (Some("put"), Some(id), None) => drop(self.put.insert(id.to_owned())),
-            (Some("took"), Some(id), None) => self.taken.push(id.to_owned()),
-            (Some("saved"), Some(id), Some(version)) => {
-                self.saved.push((id.to_owned(), version.parse().expect("a number")));
+        match (words.next(), words.next(), words.next(), words.next()) {
+            (Some("put"), Some(id), None, None) => drop(self.put.insert(id.to_owned())),
+            (Some("took"), Some(id), None, None) => self.taken.push(id.to_owned()),
+            (Some("appended"), Some(run), Some(seq), Some(id)) => {
+                let seq = seq.parse().expect("a number");
+                self.appended.push((run.to_owned(), seq, id.to_owned()));
             }
             // The test harness of the worker says something, too.
             _ => {}
@@ -77,14 +82,39 @@ async fn worker() {
                 suspensions.settle(&running).await.expect("it is the taker");
             }
         }
-        for kept in runs.page("all", None, 1_000).await.expect("it works") {
-            match runs.save(&kept).await {
-                Ok(version) => say(format!("saved {} {version}\n", kept.id())),
-                Err(StoreError::Conflict) => {}
+        for (number, run) in runs.list("all", None, 10).await.expect("it works").iter().enumerate()
+        {
+            let run = run.id();
+            let mut claim = None;
+            if number == 0 {
+                match runs.claim(run).await {
+                    Ok(claimed) => claim = claimed,
+                    Err(StoreError::Claimed { .. }) => continue,
+                    Err(error) => panic!("{error}"),
+                }
+            }
+            let page = runs.read(run, Seq::MAX, 1).await.expect("it works").expect("it is there");
+            let steps: Vec<_> = (0..STEPS).map(|_| waits("all")).collect();
+            match runs.append(run, page.last, &steps, claim.as_ref()).await {
+                Ok(_) => {
+                    for (seq, step) in (page.last + 1..).zip(&steps) {
+                        say(format!("appended {run} {seq} {}\n", waits_as(step)));
+                    }
+                }
+                Err(StoreError::Conflict) if claim.is_none() => {}
                 Err(error) => panic!("{error}"),
+            }
+            if let Some(claim) = claim {
+                runs.release(&claim).await.expect("it works");
             }
         }
     }
+}
+
+/// The suspended call that an entry names.
+fn waits_as(entry: &JournalEntry) -> String {
+    let (_, waits) = entry.waits().expect("it is about a call");
+    waits.expect("it waits").id().to_string()
 }
 
 fn start(folder: &Path) -> Child {
@@ -114,7 +144,8 @@ async fn four_processes_that_are_killed_lose_double_and_take_nothing_twice() {
     let database = Database::open(home.path()).expect("the folder is fit for it");
     let (suspensions, runs) = (Suspensions::new(&database), Runs::new(&database));
     for created in 0..RUNS {
-        runs.save(&run("all", created)).await.expect("it is new");
+        let id = SuspensionId::random().expect("there is randomness");
+        runs.append(&id, 0, &[started("all", created)], None).await.expect("it is new");
     }
     let mut told = Told::default();
     let mut workers: Vec<Child> = (0..WORKERS).map(|_| start(home.path())).collect();
@@ -160,17 +191,31 @@ async fn four_processes_that_are_killed_lose_double_and_take_nothing_twice() {
     assert!(unknown >= told.taken.len());
     assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
 
-    let mut versions = BTreeMap::<&str, Vec<u64>>::new();
-    for (id, version) in &told.saved {
-        versions.entry(id).or_default().push(*version);
+    let mut appended = BTreeMap::<&str, BTreeMap<Seq, &str>>::new();
+    for (run, seq, id) in &told.appended {
+        let first = appended.entry(run).or_default().insert(*seq, id);
+        assert_eq!(first, None, "no number was given to two");
     }
-    for kept in runs.page("all", None, 1_000).await.expect("it works") {
-        let mut seen = versions.remove(kept.id().as_str()).unwrap_or_default();
-        seen.sort_unstable();
-        let count = seen.len();
-        seen.dedup();
-        assert_eq!(seen.len(), count, "no version was given to two");
-        assert!(seen.last().is_none_or(|last| *last <= kept.version()), "what was said is kept");
+    assert_eq!(appended.len() as u64, RUNS, "all went on, also the one that has to be claimed");
+    for run in runs.list("all", None, 10).await.expect("it works") {
+        let said = appended.remove(run.id().as_str()).unwrap_or_default();
+        let (mut kept, mut last) = (BTreeMap::new(), 1);
+        while let Some((seq, _)) = {
+            let page = runs.read(run.id(), last, 1_000).await.expect("it works");
+            let page = page.expect("it is there").entries;
+            kept.extend(page.iter().map(|(seq, entry)| (*seq, waits_as(entry))));
+            page.last().cloned()
+        } {
+            last = seq;
+        }
+        assert_eq!((last - 1) % STEPS, 0, "nothing was appended in part");
+        for (seq, id) in said {
+            assert_eq!(kept.get(&seq).map(String::as_str), Some(id), "what was said is kept");
+        }
+        let record = runs.load(run.id()).await.expect("it can be read").expect("it is there");
+        assert_eq!(record.version(), last);
+        // Whoever had claimed it is dead.
+        runs.claim(run.id()).await.expect("it is free at once").expect("it is there");
     }
     let file = rusqlite::Connection::open(home.path().join("toolcrib.db")).expect("it is ours");
     let sound: String =

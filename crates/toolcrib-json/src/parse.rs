@@ -68,7 +68,20 @@ fn scan(text: &str) -> Result<(Vec<Node>, bool), Box<ParseError>> {
     if parser.at < parser.bytes.len() {
         return Err(parser.error("text follows the JSON value"));
     }
-    Ok((parser.nodes, parser.has_integral_float))
+    let mut nodes = parser.nodes;
+    if nodes.capacity() > MAX_GUESS.max(nodes.len() * 2) {
+        // What looked like separators stood in strings.
+        nodes.shrink_to_fit();
+    }
+    Ok((nodes, parser.has_integral_float))
+}
+
+/// How many bytes come before a value or a key. Those in strings are counted, too.
+fn separators(bytes: &[u8]) -> usize {
+    let is_separator = |byte: &u8| matches!(byte, b',' | b':' | b'[' | b'{');
+    // A byte counts the separators of a short piece: this is done for many pieces' bytes at once.
+    let short = |piece: &[u8]| piece.iter().map(|byte| u8::from(is_separator(byte))).sum::<u8>();
+    bytes.chunks(128).map(|piece| usize::from(short(piece))).sum()
 }
 
 struct Parser<'t> {
@@ -83,6 +96,26 @@ impl Parser<'_> {
     #[inline]
     fn peek(&self) -> Option<u8> {
         self.bytes.get(self.at).copied()
+    }
+
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "one comparison and a store for each node")]
+    fn push(&mut self, node: Node) {
+        if self.nodes.len() == self.nodes.capacity() {
+            self.make_room();
+        }
+        self.nodes.push(node);
+    }
+
+    /// Makes room for all nodes that the rest of the text can hold, at once. A list that doubled each
+    /// time would be copied over and over, and the last copy of a large one alone costs as much as
+    /// reading it.
+    #[cold]
+    fn make_room(&mut self) {
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        // Every value that is still to come takes two bytes, but for the last one on each level.
+        let most = rest.len() / 2 + MAX_DEPTH + 2;
+        self.nodes.reserve_exact((separators(rest) + 2).min(most));
     }
 
     /// Goes to the next byte that is not blank, and looks at it; 0 at the end, which begins
@@ -150,7 +183,7 @@ impl Parser<'_> {
             return Err(self.unexpected("a JSON value"));
         }
         let end = self.at + word.len();
-        self.nodes.push(Node::new(kind, self.at..end, 0));
+        self.push(Node::new(kind, self.at..end, 0));
         self.at = end;
         Ok(())
     }
@@ -161,7 +194,7 @@ impl Parser<'_> {
             return Err(self.error(format!("more than {MAX_DEPTH} levels of nesting")));
         }
         let index = self.nodes.len();
-        self.nodes.push(Node::new(kind, self.at..self.at, 0));
+        self.push(Node::new(kind, self.at..self.at, 0));
         self.at += 1;
         Ok(index)
     }

@@ -56,6 +56,25 @@ fn a_hundred_thousand_keys_are_no_burden() {
 }
 
 #[test]
+fn a_large_tape_takes_no_more_memory_than_its_nodes_need() {
+    const NODE: usize = 16;
+    let texts = [
+        format!("[{}1]", "1,".repeat(1 << 20)),
+        format!(r#"{{"{}":[{}1]}}"#, "x".repeat(1 << 20), "1,".repeat(1 << 18)),
+        format!("[{}1]", r#"{"a":[true]},"#.repeat(1 << 16)),
+    ];
+    for text in texts {
+        let tape = parse(&text).unwrap();
+        // A few more than needed are no harm: a list that doubles its room has up to twice as many.
+        assert!(tape.size() <= text.len() + (tape.places() + 8) * NODE);
+    }
+    // What only looks like the separators of many values keeps no room.
+    let text = format!(r#"[{}"{}"]"#, "1,".repeat(1 << 17), ",".repeat(8 << 20));
+    let tape = parse(&text).unwrap();
+    assert!(tape.size() <= text.len() + (tape.places() + 8) * NODE);
+}
+
+#[test]
 fn nesting_is_bounded() {
     let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
     assert!(parse(&nested(MAX_DEPTH)).is_ok());

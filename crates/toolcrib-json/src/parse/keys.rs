@@ -1,9 +1,9 @@
 //! No key twice in one object, however it is escaped.
 //!
 //! Each key of an object sets a bit that its text chooses; only where the bit is set already are
-//! keys compared. A large object, in which that happens all the time, has its keys sorted by their
-//! hashes once it is read, so that no text makes this quadratic. A set would look all over the memory
-//! for each key, which costs more the larger it is.
+//! keys compared. A large object, in which that happens all the time, has its keys compared once it is
+//! read: only those that share a bit of a larger bitmap with another key, sorted by their hashes. That
+//! takes time in proportion to the number of keys, whatever the text.
 
 use std::borrow::Cow;
 use std::hash::{BuildHasher as _, RandomState};
@@ -58,6 +58,30 @@ fn ends(text: &[u8]) -> u64 {
     }
 }
 
+/// Keeps the hashes whose upper bits another one has, too, and a few more.
+fn retain_suspects(hashes: &mut Vec<u64>) {
+    /// Bits of the bitmap for each hash: of hashes that all differ, about one in this many is kept. A
+    /// bitmap that does not fit into a processor's cache would cost more than it saves.
+    const BITS_PER_HASH: usize = 8;
+
+    let bits = (hashes.len() * BITS_PER_HASH).next_power_of_two().max(64);
+    let unused = u64::BITS - bits.trailing_zeros();
+    let place = |hash: u64| {
+        let bit = hash >> unused;
+        (usize::try_from(bit / 64).unwrap_or_default(), 1_u64 << (bit % 64))
+    };
+    let (mut seen, mut shared) = (vec![0_u64; bits / 64], vec![0_u64; bits / 64]);
+    for &hash in &*hashes {
+        let (word, bit) = place(hash);
+        shared[word] |= seen[word] & bit;
+        seen[word] |= bit;
+    }
+    hashes.retain(|&hash| {
+        let (word, bit) = place(hash);
+        shared[word] & bit != 0
+    });
+}
+
 impl Parser<'_> {
     /// Refuses the newest key, which is node `key`, if it stands before it in the object, whose
     /// node is `object` and not yet closed.
@@ -93,7 +117,9 @@ impl Parser<'_> {
         let packed = |(index, key): (usize, Node)| {
             hasher.hash_one(&*self.key(key)) & !INDEX | index as u64 & INDEX
         };
-        let mut keys: Vec<u64> = self.keys(object).take(len).map(packed).collect();
+        let mut keys: Vec<u64> = Vec::with_capacity(len);
+        keys.extend(self.keys(object).take(len).map(packed));
+        retain_suspects(&mut keys);
         keys.sort_unstable();
         let node = |key: &u64| self.nodes[usize::try_from(key & INDEX).unwrap_or_default()];
         let repeated = keys

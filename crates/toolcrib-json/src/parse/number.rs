@@ -51,7 +51,7 @@ impl Parser<'_> {
                 Err(_) => (Kind::WideInteger, self.double(start)?.to_bits()),
             }
         };
-        self.nodes.push(Node::new(kind, start..self.at, payload));
+        self.push(Node::new(kind, start..self.at, payload));
         Ok(())
     }
 

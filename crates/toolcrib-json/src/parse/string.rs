@@ -46,7 +46,7 @@ impl Parser<'_> {
         let start = self.at + 1;
         match end_of_plain(self.bytes, start) {
             Some(end) => {
-                self.nodes.push(Node::new(Kind::String, start..end, 0));
+                self.push(Node::new(Kind::String, start..end, 0));
                 self.at = end + 1;
                 Ok(())
             }
@@ -73,7 +73,7 @@ impl Parser<'_> {
                 None => return Err(self.unexpected("the end of a string (`\"`)")),
             }
         }
-        self.nodes.push(Node::new(kind, start..self.at, 0));
+        self.push(Node::new(kind, start..self.at, 0));
         self.at += 1;
         Ok(())
     }

@@ -4,6 +4,8 @@
 mod check;
 mod meant;
 
+pub(crate) use meant::shell_line;
+
 use crate::diagnostic::{Diagnostic, Findings, did_you_mean};
 use crate::document::{Entry, Node, NodeValue, shortened};
 use crate::fix::rename;

@@ -110,8 +110,8 @@ impl fmt::Debug for Invocation {
 ///
 /// Fails with kind
 /// - `invalid_args` if a value holds NUL, a control character its schema does not allow
-///   (`x-allow-control: true`), begins with `-` where a program would take it for an option, or is
-///   too long for the system;
+///   (`x-allow-control: true`), begins with `-` where a program would take it for an option (unless
+///   its schema lists it in an `enum` or `const`), or is too long for the system;
 /// - `missing_context` or `unavailable` if a value of the host or the server is not there;
 /// - `denied` if an argument would set a variable that can take over the program, or a value of the
 ///   host has a form that an argument may not have either.
@@ -264,11 +264,13 @@ impl Expansion<'_> {
         if !vector.options_ended {
             match filled.first {
                 Some(Reference::Arg(name)) => {
-                    // With a second value behind it, the number is no longer one.
-                    let number =
-                        self.values.argument(name).is_some_and(|value| value.kind().is_number())
-                            && template.references().count() == 1;
-                    self.refuse_option(name, &filled.text, number)?;
+                    // With a second value behind it, the first is no longer the whole.
+                    let alone = template.references().count() == 1;
+                    let number = alone
+                        && self.values.argument(name).is_some_and(|value| value.kind().is_number());
+                    if !(alone && self.values.property(name).is_some_and(is_listed)) {
+                        self.refuse_option(name, &filled.text, number)?;
+                    }
                 }
                 Some(Reference::Ctx(name)) if filled.text.starts_with('-') => {
                     return Err(ToolError::denied(format!(
@@ -290,10 +292,12 @@ impl Expansion<'_> {
         // A value that is no list counts as a list of one.
         let one = (value.kind() != Kind::Array).then_some(value);
         let items = value.items().chain(one);
+        let property = self.values.property(name);
+        let listed = property.and_then(|list| list.get("items")).is_some_and(is_listed);
         for item in items.filter(|item| item.kind() != Kind::Null) {
             let text = text_of(item).into_owned();
             self.values.refuse_control(name, &text, Place::Line)?;
-            if !vector.options_ended {
+            if !vector.options_ended && !listed {
                 self.refuse_option(name, &text, item.kind().is_number())?;
             }
             vector.push(text, Some(name))?;
@@ -368,6 +372,11 @@ impl Expansion<'_> {
             "Send a value that does not begin with \"-\"; for a file, put \"./\" before it.",
         ))
     }
+}
+
+/// Whether a schema names each value that it takes, so that the author wrote every one of them.
+fn is_listed(schema: &Value) -> bool {
+    schema.get("enum").is_some() || schema.get("const").is_some()
 }
 
 /// Whether a property, or the items of a list property, can only be numbers.

@@ -136,7 +136,7 @@ fn lock_gives(lock: &Lock, name: &str, source: &Source) -> bool {
 
 /// What the config and this machine say about what manifests refer to.
 fn known(config: &Config) -> Known {
-    let mut known = Known::default().files(true);
+    let mut known = Known::default().files(true).workspace(&config.workspace.root);
     if let Some(longest) = config.executor.max_timeout.0 {
         known = known.max_timeout(longest);
     }

@@ -48,6 +48,11 @@ pub(super) const REMARKS: &[Code] = &[
         "An `unsafe_argv` where no value chooses a program or is run.",
         "Take it out: nothing here needs it.",
     ),
+    hint(
+        "insisted-value",
+        "A value that may choose a program or be run, which only `unsafe_argv` allows.",
+        "Look whether the reason still holds; without `unsafe_argv` this is an error.",
+    ),
     warning(
         "literal-secret",
         "A secret that is written into the file.",
@@ -65,7 +70,7 @@ pub(super) const REMARKS: &[Code] = &[
     ),
     warning(
         "missing-script",
-        "A script, or a file of a worker, that is not there.",
+        "A script, or a file that an interpreter or a worker runs, that is not there.",
         "Put it beside the manifest, or correct its name.",
     ),
     warning(
@@ -85,6 +90,11 @@ pub(super) const REMARKS: &[Code] = &[
          workspace, that the operator does not vouch for.",
         "Name it in `manifests.trusted`, run `toolcrib trust`, or give it a narrower profile and grants; \
          move the file of a resource beside the manifest.",
+    ),
+    warning(
+        "needs-processes",
+        "A program that looks at all processes, under a profile that hides them.",
+        "Grant `read: [/proc]` in `sandbox`; it needs the operator's word.",
     ),
     warning(
         "needs-trusted",

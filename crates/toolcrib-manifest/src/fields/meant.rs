@@ -130,6 +130,9 @@ pub(super) fn texts(key: &str, value: &NodeValue, raw: &str) -> Option<String> {
         _ => return None,
     };
     let is_command = ["argv", "command", "worker"].contains(&key);
+    if key == "argv" && let Some(help) = shell_line(written) {
+        return Some(help);
+    }
     if is_command && !written.contains(['"', '\'', '\\', '`']) {
         let words = list_of(written.split_whitespace());
         return Some(format!("write an entry for each argument: {key}: [{words}]"));
@@ -139,6 +142,19 @@ pub(super) fn texts(key: &str, value: &NodeValue, raw: &str) -> Option<String> {
         return Some(format!("write a list: {key}: [{}]", list_of(parts)));
     }
     (!written.is_empty()).then(|| format!("write [{}]", list_of(std::iter::once(written))))
+}
+
+/// What to write instead of one line for a shell.
+pub(crate) fn shell_line(line: &str) -> Option<String> {
+    let is_sign = |word: &str| {
+        matches!(word, "|" | "||" | "&&" | ";" | "&" | ">" | ">>" | "<" | "2>&1" | "2>/dev/null")
+            || word.ends_with(';')
+    };
+    if line.contains("${") || !line.split_whitespace().any(is_sign) {
+        return None;
+    }
+    let quoted = shortened(&line.trim().replace('\'', "''"));
+    Some(format!("a shell reads such a line: write `run: {{shell: sh, text: '{quoted}'}}`"))
 }
 
 /// What to write instead of something that is no list.

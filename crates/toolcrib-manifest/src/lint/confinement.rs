@@ -1,9 +1,11 @@
 //! Programs that are known to need what their profile does not give them: the network, the home
-//! directory, or the machine's services.
+//! directory, the list of processes, or the machine's services.
 
+use super::shown;
 use crate::diagnostic::{Diagnostic, Findings};
 use crate::document::Node;
 use crate::manifest::{Started, started};
+use crate::source::Span;
 
 /// Programs that do nothing without the network.
 const NETWORK: [&str; 48] = [
@@ -130,22 +132,76 @@ const TRUSTED: [&str; 17] = [
     "virsh",
 ];
 
+/// Programs that look at all processes, which they find in `/proc`.
+const PROCESSES: [&str; 15] = [
+    "ps", "pgrep", "pkill", "pidof", "killall", "pstree", "top", "htop", "atop", "btop", "lsof",
+    "fuser", "vmstat", "pidstat", "iotop",
+];
+
 pub(super) fn check(tool: &Node, findings: &mut Findings<'_>) {
     let Some(run) = tool.entry("run") else { return };
-    let list = run.node.entry("argv").or(run.node.entry("worker"));
-    let Some(list) = list.map(|entry| &entry.node) else { return };
     let sandbox = tool.entry("sandbox").map(|entry| &entry.node);
     let profile = sandbox.and_then(|sandbox| sandbox.entry("profile"));
     let profile = profile.and_then(|entry| entry.node.as_str()).unwrap_or("workspace");
     if profile == "trusted" {
         return;
     }
+    let reads_processes = ["read", "write"].iter().any(|key| {
+        let granted = sandbox.and_then(|sandbox| sandbox.entry(key));
+        let mut granted = granted.map(|entry| entry.node.items()).unwrap_or_default().iter();
+        granted.any(|path| path.as_str().is_some_and(|path| path == "/" || is_proc(path)))
+    });
+    if let Some(text) = run.node.entry("text").filter(|_| !reads_processes) {
+        let program = programs_of(text.node.as_str().unwrap_or_default())
+            .find(|program| PROCESSES.contains(program));
+        findings.add_all(program.map(|program| needs_processes(program, &shown(text))));
+    }
+    let list = run.node.entry("argv").or(run.node.entry("worker"));
+    let Some(list) = list.map(|entry| &entry.node) else { return };
     for program in started(list, findings) {
         let found = needs_trusted(&program)
             .or_else(|| needs_network(&program).filter(|_| profile != "workspace+net"))
-            .or_else(|| needs_home(&program, &run.node));
+            .or_else(|| needs_home(&program, &run.node))
+            .or_else(|| {
+                let needs = !reads_processes && PROCESSES.contains(&program.name.as_str());
+                needs.then(|| needs_processes(&program.name, &program.span))
+            });
         findings.add_all(found);
     }
+}
+
+fn is_proc(path: &str) -> bool {
+    path.trim_end_matches('/') == "/proc" || path.starts_with("/proc/")
+}
+
+/// The programs with which the commands of a shell's text begin, as far as they stand there plainly.
+fn programs_of(text: &str) -> impl Iterator<Item = &str> {
+    let before = ["!", "{", "do", "else", "if", "then", "while", "until", "exec", "time"];
+    let mut quote = None;
+    let commands = text.split(move |c: char| match (quote, c) {
+        (None, '"' | '\'') => {
+            quote = Some(c);
+            false
+        }
+        (Some(open), _) => {
+            if open == c {
+                quote = None;
+            }
+            false
+        }
+        (None, _) => "|;&\n(".contains(c),
+    });
+    commands.filter_map(move |command| {
+        command.split_whitespace().find(|word| !before.contains(word) && !word.contains('='))
+    })
+}
+
+fn needs_processes(program: &str, place: &Span) -> Diagnostic {
+    let message = format!("`{program}` looks at all processes in `/proc`, which this profile hides");
+    Diagnostic::warning("needs-processes", place, message).help(
+        "add `read: [/proc]` to the `sandbox` of the tool; it needs the operator's word (`toolcrib \
+         trust`), because `/proc` shows what other programs were given",
+    )
 }
 
 fn needs_trusted(program: &Started) -> Option<Diagnostic> {

@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::diagnostic::{Diagnostic, Findings, did_you_mean};
 use crate::document::{Entry, Node, NodeValue};
+use crate::manifest::started;
 use crate::source::Span;
 use crate::template::{Reference, Template};
 use crate::units::HumanDuration;
@@ -18,6 +19,7 @@ pub struct Known {
     pub(super) secrets: Option<BTreeSet<String>>,
     pub(super) max_timeout: Option<Duration>,
     pub(super) files: bool,
+    pub(super) workspace: Option<PathBuf>,
     pub(super) path: Option<OsString>,
 }
 
@@ -40,6 +42,14 @@ impl Known {
     #[must_use]
     pub fn files(mut self, look: bool) -> Self {
         self.files = look;
+        self
+    }
+
+    /// The workspace, where programs run: there the files are looked for that an interpreter in `argv`
+    /// runs. One that is not there is a warning.
+    #[must_use]
+    pub fn workspace(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.workspace = Some(folder.into());
         self
     }
 
@@ -73,6 +83,10 @@ impl Known {
             let Some(run) = tool.entry("run") else { continue };
             if self.files {
                 check_files(&run.node, folder, findings);
+            }
+            if let Some(workspace) = &self.workspace {
+                let cwd = tool.entry("cwd").and_then(|cwd| cwd.node.as_str()).unwrap_or_default();
+                check_files_of_argv(&run.node, &workspace.join(cwd), findings);
             }
             if let Some(path) = &self.path {
                 check_program(&run.node, path, &mut looked_up, findings);
@@ -161,6 +175,19 @@ fn check_files(run: &Node, folder: &Path, findings: &mut Findings<'_>) {
     }
 }
 
+/// The files that interpreters in an argument vector run, relative to the folder that they run in.
+fn check_files_of_argv(run: &Node, folder: &Path, findings: &mut Findings<'_>) {
+    let Some(argv) = run.entry("argv") else { return };
+    for (written, place) in
+        started(&argv.node, findings).into_iter().filter_map(|program| program.file)
+    {
+        let ending = Path::new(&written).extension().and_then(|ending| ending.to_str());
+        if written.contains('/') || ending.is_some_and(|ending| SCRIPTS.contains(&ending)) {
+            check_file(&written, &place, folder, findings);
+        }
+    }
+}
+
 fn check_file(written: &str, place: &Span, folder: &Path, findings: &mut Findings<'_>) {
     let path = folder.join(written);
     if path.exists() {
@@ -175,7 +202,7 @@ fn check_file(written: &str, place: &Span, folder: &Path, findings: &mut Finding
     let wanted = path.file_name().map(|name| name.to_string_lossy().into_owned());
     let near = did_you_mean(&wanted.unwrap_or_default(), names.iter().map(String::as_str));
     let message = format!("the file `{written}` is not there, so the tool will be unavailable");
-    let help = near.unwrap_or_else(|| format!("put it into {}", beside.display()));
+    let help = near.unwrap_or_else(|| format!("put it into {}", beside.components().collect::<PathBuf>().display()));
     findings.add(Diagnostic::warning("missing-script", place, message).help(help));
 }
 

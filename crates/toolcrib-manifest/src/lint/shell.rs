@@ -4,6 +4,7 @@
 use super::shown;
 use crate::diagnostic::{Diagnostic, Findings};
 use crate::document::{Entry, Node, NodeValue};
+use crate::fields::shell_line;
 use crate::manifest::programs::base_name;
 use crate::template::{Piece, Template};
 
@@ -262,6 +263,9 @@ fn whole_line(text: &str, entries: usize) -> Option<Said> {
         let words: Vec<String> =
             text.split_whitespace().map(|word| format!("\"{word}\"")).collect();
         let message = "the whole line is taken for the name of one program";
+        if let Some(help) = shell_line(text) {
+            return (message.to_owned(), help);
+        }
         (message.to_owned(), format!("write an entry for each argument: [{}]", words.join(", ")))
     })
 }

@@ -3,7 +3,7 @@
 use super::options::{self, Sure};
 use super::programs::{self, Read};
 use super::scope::Scope;
-use super::{keys, scripts};
+use super::{keys, scripts, variants};
 use crate::declaration::ArgvEntry;
 use crate::diagnostic::{Diagnostic, Findings};
 use crate::document::{Node, NodeValue};
@@ -52,7 +52,7 @@ pub(super) fn read(
     check_program(list, place, &words, findings);
     let read = programs::read(&words, scope);
     let mut unsafe_values = Vec::new();
-    let program_from_stdin =
+    let mut program_from_stdin =
         scripts::check(&words, &read, scope, &mut unsafe_values) || read.runs_stdin;
     for (sure, found) in options::dangling(list, &words, &read, scope) {
         if sure == Sure::Yes {
@@ -60,6 +60,9 @@ pub(super) fn read(
         }
     }
     unsafe_values.extend(read.unsafe_values);
+    let shown = variants::check(list, &words, scope, &unsafe_values);
+    program_from_stdin |= shown.program_from_stdin;
+    unsafe_values.extend(shown.unsafe_values);
     unsafe_values.extend(options::names_from_values(&words, scope));
     Argv { entries, program_from_stdin, unsafe_values }
 }
@@ -69,6 +72,8 @@ pub(crate) struct Started {
     pub(crate) name: String,
     pub(crate) span: Span,
     pub(crate) arguments: Vec<String>,
+    /// The file that it runs, if it is an interpreter and one is named.
+    pub(crate) file: Option<(String, Span)>,
 }
 
 /// The programs that a tool or another MCP server starts, wrappers included.
@@ -82,6 +87,8 @@ pub(crate) fn started(list: &Node, findings: &Findings<'_>) -> Vec<Started> {
         name: programs::base_name(name).to_owned(),
         span: words[*at].node.span.clone(),
         arguments: words[at + 1..].iter().filter_map(Word::literal).map(str::to_owned).collect(),
+        file: scripts::file_run(name, &words[at + 1..])
+            .and_then(|word| Some((word.literal()?.to_owned(), word.node.span.clone()))),
     });
     all.collect()
 }
@@ -89,12 +96,13 @@ pub(crate) fn started(list: &Node, findings: &Findings<'_>) -> Vec<Started> {
 /// What is probably not meant in an argument vector, and what could be better, to be said by whoever
 /// looks closer than loading does.
 pub(crate) fn look(tool: &Node, findings: &mut Findings<'_>) {
-    let list = tool.entry("run").and_then(|run| run.node.entry("argv"));
-    let Some(list) = list.map(|entry| &entry.node) else { return };
+    let Some(run) = tool.entry("run").map(|run| &run.node) else { return };
     let mut scope = Scope::default();
     if let Some(input) = tool.entry("input") {
         scope.declare(&input.node);
     }
+    look_at_insisted(run, &mut scope, findings);
+    let Some(list) = run.entry("argv").map(|entry| &entry.node) else { return };
     // What is wrong with the entries has been said.
     let mut said = Findings::new(findings.text);
     let mut words = Vec::new();
@@ -103,6 +111,23 @@ pub(crate) fn look(tool: &Node, findings: &mut Findings<'_>) {
     let dangling = options::dangling(list, &words, &read, &scope).into_iter();
     findings.add_all(dangling.filter(|(sure, _)| *sure == Sure::No).map(|(_, found)| found));
     findings.add_all(options::unended(list, &words, &read, &scope));
+}
+
+/// Says of each value that only `unsafe_argv` lets stand where it is.
+fn look_at_insisted(run: &Node, scope: &mut Scope, findings: &mut Findings<'_>) {
+    let reason = run.entry("unsafe_argv").and_then(|entry| entry.node.as_str());
+    let Some(reason) = reason.filter(|reason| !reason.trim().is_empty()) else { return };
+    let mut said = Findings::new(findings.text);
+    let argv = match (run.entry("argv"), run.entry("args")) {
+        (Some(argv), _) => read(&argv.node, &argv.key_span, scope, &mut said),
+        (None, Some(args)) => arguments(&args.node, scope, &mut said),
+        (None, None) => return,
+    };
+    findings.add_all(argv.unsafe_values.into_iter().map(|found| {
+        let message = format!("only `unsafe_argv` allows this: {}", found.message);
+        Diagnostic::hint("insisted-value", &found.span, message)
+            .help(format!("the reason given is: {}", reason.trim()))
+    }));
 }
 
 /// Reads the arguments of a program that is named elsewhere.

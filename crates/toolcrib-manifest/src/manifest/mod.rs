@@ -28,6 +28,7 @@ mod shape;
 mod shell_text;
 mod tool;
 mod upstream;
+mod variants;
 mod version;
 mod worker;
 

@@ -43,15 +43,16 @@ fn name_from_value(word: &Word<'_>, scope: &Scope) -> Option<Diagnostic> {
 }
 
 /// One entry of an argument vector with its words.
-struct Entry<'a, 'n> {
-    words: Vec<&'a Word<'n>>,
+pub(super) struct Entry<'a, 'n> {
+    pub(super) words: Vec<&'a Word<'n>>,
     /// The argument that `if` asks about, or that `each` lists.
-    condition: Option<&'a str>,
+    pub(super) condition: Option<&'a str>,
     /// Where its first word is in the vector.
     at: usize,
 }
 
-fn entries<'a, 'n>(list: &'a Node, words: &'a [Word<'n>]) -> Vec<Entry<'a, 'n>> {
+/// The entries of an argument vector.
+pub(super) fn entries<'a, 'n>(list: &'a Node, words: &'a [Word<'n>]) -> Vec<Entry<'a, 'n>> {
     let of = |node: &Node| words.iter().position(|word| std::ptr::eq(word.node, node));
     let mut all = Vec::new();
     for node in list.items() {

@@ -1,6 +1,8 @@
 //! Texts of a shell that do no more with their positional parameters than hand them to programs that
 //! read or write files.
 
+use super::{programs, scripts};
+
 /// Programs and builtins of a shell that run none of their arguments, and nothing that they read.
 const HARMLESS: [&str; 38] = [
     ":",
@@ -61,13 +63,41 @@ pub(super) fn is_plain(text: &str) -> bool {
     read(text).is_some_and(|commands| commands.iter().all(|words| is_harmless(words)))
 }
 
-fn is_harmless(words: &[Word]) -> bool {
+/// Whether a positional parameter in a text may stand where a program is named. A text that cannot
+/// be read may hand it to one that is not seen.
+pub(super) fn may_name_a_program(text: &str) -> bool {
+    let starts_others = |name: &str| {
+        STARTERS.contains(&name)
+            || programs::runs_arguments(name)
+            || scripts::is_interpreter(name)
+    };
+    read(text).is_none_or(|commands| {
+        commands.iter().any(|words| match command(words) {
+            Some((program, arguments)) => {
+                program.parameter
+                    || starts_others(&program.text) && arguments.iter().any(|word| word.parameter)
+            }
+            None => false,
+        })
+    })
+}
+
+/// Builtins of a shell that start what they are given.
+const STARTERS: [&str; 7] = [".", "source", "eval", "exec", "command", "builtin", "trap"];
+
+/// The program of a command, and its arguments.
+fn command(words: &[Word]) -> Option<(&Word, &[Word])> {
     let begins = |word: &Word| !word.parameter && BEFORE_COMMANDS.contains(&word.text.as_str());
-    let words = &words[words.iter().take_while(|word| begins(word)).count()..];
-    let Some((program, arguments)) = words.split_first() else { return true };
+    words[words.iter().take_while(|word| begins(word)).count()..].split_first()
+}
+
+fn is_harmless(words: &[Word]) -> bool {
+    let Some((program, arguments)) = command(words) else { return true };
     if program.parameter || !HARMLESS.contains(&program.text.as_str()) {
         return false;
     }
+    // Of these, only `sort` has an option that starts a program.
+    let mut ended = program.text != "sort";
     // An option of these may run its value, and `-v` of a builtin evaluates the name of a variable.
     let mut after_option = false;
     for word in arguments {
@@ -77,7 +107,8 @@ fn is_harmless(words: &[Word]) -> bool {
             "[" => option && !["-n", "-z", "-e", "-f", "-d"].contains(&word.text.as_str()),
             _ => false,
         };
-        if evaluates || word.parameter && (option || after_option) {
+        ended |= word.text == "--";
+        if evaluates || word.parameter && (option || after_option || !ended) {
             return false;
         }
         after_option = word.text.starts_with("--") && word.text != "--";

@@ -27,6 +27,8 @@ pub(super) struct Argument {
     pub(super) shape: Shape,
     /// What a text among its values can begin with.
     pub(super) beginning: Beginning,
+    /// The texts that its schema lists as all that it can be.
+    pub(super) listed: Vec<String>,
     /// Whether a call can be without it: it is not required and has no default.
     pub(super) optional: bool,
 }
@@ -72,6 +74,7 @@ impl Scope {
                             number: is_number(&property.node),
                             shape: Shape::of(&property.node),
                             beginning: Beginning::of(&property.node),
+                            listed: listed(&property.node),
                             optional: is_optional(schema, property),
                         });
                     }
@@ -214,6 +217,17 @@ fn is_list(schema: &Node) -> Option<bool> {
         NodeValue::Sequence(names) => Some(names.iter().any(|name| name.as_str() == Some("array"))),
         _ => None,
     }
+}
+
+/// The texts among the values that a schema, or that of a list's items, names one by one.
+fn listed(schema: &Node) -> Vec<String> {
+    let schema = match schema.entry("items") {
+        Some(items) if is_list(schema) == Some(true) => &items.node,
+        _ => schema,
+    };
+    let values = schema.entry("enum").map(|entry| entry.node.items()).unwrap_or_default();
+    let only = schema.entry("const").map(|entry| &entry.node);
+    values.iter().chain(only).filter_map(Node::as_str).map(str::to_owned).collect()
 }
 
 /// Whether a call can be without a property of an object schema.

@@ -108,14 +108,37 @@ pub(super) fn check(
     from_stdin
 }
 
+/// Whether an interpreter that is certainly started reads its program from standard input.
+pub(super) fn read_stdin(words: &[Word<'_>], read: &Read<'_>) -> bool {
+    read.started.iter().any(|(at, program)| {
+        Interpreter::find(program).is_some_and(|(name, interpreter)| {
+            matches!(interpreter.program(name, &words[at + 1..]), Program::Stdin)
+        })
+    })
+}
+
+/// Whether a program runs texts or files as programs.
+pub(super) fn is_interpreter(program: &str) -> bool {
+    Interpreter::find(program).is_some()
+}
+
+/// The word that names the file which an interpreter runs.
+pub(super) fn file_run<'w, 'n>(program: &str, words: &'w [Word<'n>]) -> Option<&'w Word<'n>> {
+    let (name, interpreter) = Interpreter::find(program)?;
+    match interpreter.program(name, words) {
+        Program::File(file) => file,
+        Program::Text(_) | Program::Stdin => None,
+    }
+}
+
 /// The diagnostic for a value inside a program's text.
 pub(super) fn spliced(reference: &Reference, place: &Span) -> Diagnostic {
     let message = format!(
         "{reference} stands inside a program's text: no value is ever spliced into shell text"
     );
     Diagnostic::error("spliced-script", place, message).help(
-        "pass it as an argument of its own after the text: \
-         argv: [sh, -c, 'tail \"$1\"', sh, \"${args.path}\"]",
+        "let the shell have it as a variable: `run: {shell: sh, text: 'tail \"$FILE\"', vars: {FILE: \
+         \"${args.path}\"}}`",
     )
 }
 
@@ -134,6 +157,10 @@ fn spliced_into(interpreter: &str, reference: &Reference, place: &Span) -> Diagn
         "node" | "bun" => found.help(
             "pass it as an argument after the text and read it from `process.argv`: argv: [node, -e, \
              'console.log(process.argv[1])', \"--\", \"${args.text}\"]",
+        ),
+        "ruby" | "php" | "lua" | "luajit" | "osascript" => found.help(
+            "pass it as an argument of its own after the text, and read it there from the list of \
+             arguments",
         ),
         _ => found,
     }

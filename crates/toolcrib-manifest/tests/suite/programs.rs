@@ -1,14 +1,18 @@
 //! Values that known programs would run, one row for each door.
 
-use toolcrib_manifest::{Severity, load_str};
+use toolcrib_manifest::{Known, Severity, lint_with, load_str};
 
 /// The codes of the errors about a tool with an argument vector in which `X` is any text.
 fn errors(argv: &str) -> Vec<String> {
-    let argv = argv.replace('X', "${args.x}");
+    errors_with("", &argv.replace('X', "${args.x}"))
+}
+
+/// The same with more arguments.
+fn errors_with(arguments: &str, argv: &str) -> Vec<String> {
     let text = format!(
         "toolcrib: 1\ntools:\n  - name: t\n    description: Do something. Read-only.\n    \
-         annotations: {{read_only: true}}\n    input: {{properties: {{x: {{type: string}}}}, required: \
-         [x]}}\n    run: {{argv: {argv}}}\n"
+         annotations: {{read_only: true}}\n    input:\n      properties: {{x: {{type: string}}{arguments}}}\n      \
+         required: [x]\n    run: {{argv: {argv}}}\n"
     );
     let loaded = load_str("t.yaml", &text);
     let errors = loaded.diagnostics.iter();
@@ -78,6 +82,7 @@ fn no_value_is_run_by_a_known_program() {
         r#"[sh, -c, 'exec "$0"', "X"]"#,
         r#"[sh, -c, 'sort --compress-program "$1" f', sh, "X"]"#,
         r#"[sh, -c, 'ls $1', sh, "X"]"#,
+        r#"[sh, -c, 'sort "$1" f', "--", "X"]"#,
         r#"[bash, -c, 'echo $(( $1 + 1 ))', sh, "X"]"#,
         r#"[bash, -c, '[[ $1 -eq 1 ]]', sh, "X"]"#,
         r#"[bash, -c, '[ -v "$1" ]', sh, "X"]"#,
@@ -121,6 +126,7 @@ fn values_that_no_program_runs_load() {
         r#"[sh, -c, 'echo "$1" >> runs 2>&1; wc -l < runs', sh, "X"]"#,
         r#"[sh, -c, 'if [ -f "$1" ]; then cat "$1"; fi', sh, "X"]"#,
         r#"[sh, -c, 'dd bs="$1" if=f', sh, "X"]"#,
+        r#"[sh, -c, 'sort -- "$1"', sh, "X"]"#,
         r#"[git, -C, "X", -c, core.fsmonitor=false, -c, core.hooksPath=/dev/null, status]"#,
         r#"[git, log, "--author=X"]"#,
         r#"[git, grep, -e, "X"]"#,
@@ -138,5 +144,144 @@ fn values_that_no_program_runs_load() {
         r#"[node, tool.js, -r, "X"]"#,
     ] {
         assert_eq!(errors(argv), Vec::<String>::new(), "{argv}");
+    }
+}
+
+#[test]
+fn an_option_that_the_schema_lists_is_read_as_if_it_were_written() {
+    let flag = |values: &str| format!(", f: {{enum: {values}}}");
+    for (values, argv) in [
+        (r#"["-I", "-z"]"#, r#"[tar, "${args.f}", "${args.x}", -cf, o.tar, a]"#),
+        (r#"["-v", "-k"]"#, r#"[timeout, "${args.f}", "5", "${args.x}"]"#),
+        (r#"["-v", "-e"]"#, r#"[sed, "${args.f}", "${args.x}", f]"#),
+        (r#"[log, config]"#, r#"[git, "${args.f}", "${args.x}"]"#),
+        (r#"["-m", "-c"]"#, r#"[python3, -I, "${args.f}", "${args.x}"]"#),
+    ] {
+        assert!(!errors_with(&flag(values), argv).is_empty(), "{argv}");
+    }
+    for (values, argv) in [
+        (r#"["-z", "-j"]"#, r#"[tar, "${args.f}", -cf, o.tar, "./${args.x}"]"#),
+        (r#"["-I", "-a"]"#, r#"[tar, "${args.f}", gzip, -cf, o.tar, "./${args.x}"]"#),
+        (r#"["-l", "-a"]"#, r#"[ls, "${args.f}", "--", "${args.x}"]"#),
+        (r#"["--oneline", "--stat"]"#, r#"[git, log, "${args.f}", "--", "${args.x}"]"#),
+        (r#"["-l", "-a"]"#, r#"[some-program, "${args.f}", "${args.x}"]"#),
+    ] {
+        assert_eq!(errors_with(&flag(values), argv), Vec::<String>::new(), "{argv}");
+    }
+    let flags = ", fs: {type: array, items: {enum: [\"-n\", \"-e\"]}}";
+    let argv = r#"[sed, {each: fs}, "${args.x}", f]"#;
+    assert!(!errors_with(flags, argv).is_empty(), "{argv}");
+}
+
+#[test]
+fn what_is_absent_leaves_its_place_to_the_next_value() {
+    let more = ", q: {type: boolean}, n: {type: integer}";
+    for argv in [
+        r#"[sed, {if: q, then: ["s/a/b/"]}, "${args.x}"]"#,
+        r#"[sed, {if: q, then: [-n]}, "${args.n}p", "${args.x}"]"#,
+        r#"[timeout, "${args.n}", "5", "${args.x}"]"#,
+    ] {
+        assert!(!errors_with(more, argv).is_empty(), "{argv}");
+    }
+    for argv in [
+        r#"[sed, {if: q, then: [-n]}, "s/a/b/", "${args.x}"]"#,
+        r#"[timeout, "5", ls, {if: q, then: [-l]}, "${args.x}"]"#,
+        r#"[grep, {if: n, then: [-m, "${args.n}"]}, -e, "${args.x}", f]"#,
+    ] {
+        assert_eq!(errors_with(more, argv), Vec::<String>::new(), "{argv}");
+    }
+}
+
+#[test]
+fn a_plain_word_is_no_program() {
+    let word = ", w: {type: string, pattern: \"^[a-z]+$\", default: a}";
+    for argv in [
+        r#"[tar, -I, "${args.w}", -cf, o.tar, a]"#,
+        r#"[tar, "--use-compress-program=${args.w}", -cf, o.tar, a]"#,
+        r#"[sort, "--compress-program=${args.w}", f]"#,
+        r#"[man, -P, "${args.w}", ls]"#,
+        r#"[sed, "${args.w}", f]"#,
+        r#"[sed, "1,2${args.w}", f]"#,
+        r#"[sed, "s/a/b/${args.w}", f]"#,
+        r#"[sed, "--expression=${args.w}", f]"#,
+        r#"[git, -c, "core.pager=${args.w}", log]"#,
+        r#"[ssh, host, "${args.w}"]"#,
+        r#"[watch, "${args.w}"]"#,
+        r#"[sh, -c, '"$@"', sh, "${args.w}"]"#,
+        r#"[sh, -c, 'exec "$1"', sh, "${args.w}"]"#,
+        r#"[sh, -c, 'timeout 5 "$1"', sh, "${args.w}"]"#,
+    ] {
+        assert!(!errors_with(word, argv).is_empty(), "{argv}");
+    }
+    for argv in [
+        r#"[sed, "s/${args.w}/b/", f]"#,
+        r#"[sed, -e, "s/a/${args.w}/", f]"#,
+        r#"[sed, -n, "/${args.w}/p", f]"#,
+        r#"[ssh, host, systemctl, status, "${args.w}"]"#,
+        r#"[psql, -c, "select * from ${args.w}"]"#,
+        r#"[ansible, all, -m, ping, -e, "version=${args.w}"]"#,
+        r#"[sh, -c, 'curl "https://example.com/$1"', sh, "${args.w}"]"#,
+        r#"[git, log, "${args.w}"]"#,
+    ] {
+        assert_eq!(errors_with(word, argv), Vec::<String>::new(), "{argv}");
+    }
+}
+
+/// What a check says about the `run` and the `sandbox` of a tool, hints left out.
+fn said(known: &Known, run: &str) -> Vec<String> {
+    let text = format!(
+        "toolcrib: 1\ntools:\n  - name: t\n    description: Do something that is useful. Read-only.\n    \
+         annotations: {{read_only: true}}\n    {run}\n"
+    );
+    let found = lint_with("t.yaml", &text, known, &|_| Vec::new()).diagnostics.into_iter();
+    let found = found.filter(|found| found.severity != Severity::Hint);
+    found.map(|found| format!("{} {}", found.code, found.help.unwrap_or_default())).collect()
+}
+
+#[test]
+fn a_file_that_an_interpreter_runs_is_looked_for_in_the_workspace() {
+    let folder = std::env::temp_dir().join(format!("toolcrib-argv-{}", std::process::id()));
+    std::fs::create_dir_all(folder.join("sub")).unwrap();
+    std::fs::write(folder.join("sub/report.py"), "").unwrap();
+    let known = Known::default().workspace(&folder);
+    for (run, wanted) in [
+        ("run: {argv: [python3, ./sub/report.py]}", None),
+        ("cwd: sub\n    run: {argv: [timeout, \"5\", python3, report.py]}", None),
+        ("run: {argv: [python3, -m, http.server]}", None),
+        ("run: {argv: [python3, ./sub/reprot.py]}", Some("did you mean `report.py`?")),
+        ("run: {argv: [timeout, \"5\", python3, report.py]}", Some("put it into")),
+    ] {
+        let found = said(&known, run);
+        assert_eq!(found.len(), usize::from(wanted.is_some()), "{run}: {found:?}");
+        if let Some(wanted) = wanted {
+            assert!(found[0].starts_with("missing-script") && found[0].contains(wanted), "{found:?}");
+        }
+        assert_eq!(said(&Known::default(), run), Vec::<String>::new(), "{run}");
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_program_that_looks_at_all_processes_needs_them() {
+    for run in [
+        "run: {argv: [ps, aux]}",
+        "run: {argv: [timeout, \"5\", pgrep, -l, sh]}",
+        "run: {shell: sh, text: 'ps aux | wc -l'}",
+        "run: {shell: sh, text: 'uptime; ps aux'}",
+    ] {
+        let found = said(&Known::default(), run);
+        assert!(found.len() == 1 && found[0].starts_with("needs-processes"), "{run}: {found:?}");
+        assert_eq!(said(&Known::default(), &format!("{run}\n    sandbox: {{read: [/proc]}}")).len(), 0);
+    }
+    let other = "run: {shell: sh, text: 'echo \"a; ps aux\"; free'}";
+    assert_eq!(said(&Known::default(), other), Vec::<String>::new());
+}
+
+#[test]
+fn a_line_for_a_shell_is_told_to_be_one() {
+    let wanted = "write `run: {shell: sh, text: 'du -sh | sort'}`";
+    for run in ["run: {argv: \"du -sh | sort\"}", "run: {argv: [\"du -sh | sort\"]}"] {
+        let found = said(&Known::default(), run);
+        assert!(found.len() == 1 && found[0].contains(wanted), "{found:?}");
     }
 }

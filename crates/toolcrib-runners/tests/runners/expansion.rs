@@ -153,6 +153,36 @@ fn a_negative_number_is_no_option_where_the_schema_wants_numbers() {
 }
 
 #[test]
+fn a_value_that_the_schema_lists_may_be_an_option() {
+    let declared = |entry: ArgvEntry| {
+        let mut declaration = command([one("prog"), entry]);
+        let definition = declaration.definition.to_builder().input_schema(json!({"properties": {
+            "flag": {"enum": ["-l", "--all"]},
+            "only": {"const": "-n"},
+            "flags": {"type": "array", "items": {"enum": ["-l", "-a"]}},
+            "list": {"type": "array", "items": {"type": "string"}},
+            "s": {"type": "string"},
+        }}));
+        declaration.definition = std::sync::Arc::new(definition.build().unwrap());
+        declaration
+    };
+    let arguments = json!({"flag": "--all", "only": "-n", "flags": ["-l", "-a"], "list": ["-l"],
+        "s": "x"});
+    for (entry, wanted) in [
+        (one("${args.flag}"), vec!["--all"]),
+        (one("${args.only}"), vec!["-n"]),
+        (each("flags"), vec!["-l", "-a"]),
+    ] {
+        assert_eq!(expanded(&declared(entry), &arguments).unwrap().args, wanted);
+    }
+    // A free value behind it would be a part of the option.
+    for entry in [one("${args.flag}${args.s}"), each("list")] {
+        let error = expanded(&declared(entry), &arguments).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgs);
+    }
+}
+
+#[test]
 fn control_characters_are_refused_where_the_schema_does_not_allow_them() {
     for control in ["\n", "\t", "\r", "\u{1b}[31m", "\u{7f}", "\u{9b}", "\u{8}"] {
         let text = format!("a{control}b");

@@ -67,6 +67,16 @@ pub(super) fn starts_nothing(program: &str) -> bool {
     })
 }
 
+/// Whether a program is known to run what it is given besides its options.
+pub(super) fn runs_arguments(program: &str) -> bool {
+    find(program).is_some_and(|known| {
+        !matches!(
+            known.rest,
+            Rest::Plain | Rest::Settings | Rest::Expression | Rest::Awk | Rest::Commands(_)
+        )
+    })
+}
+
 /// Whether a program is known to take `--` for the end of its options.
 pub(super) fn ends_options(program: &str) -> bool {
     END_OPTIONS.contains(&base_name(program))
@@ -160,7 +170,9 @@ impl Reader<'_, '_> {
                     }
                     None => return self.program(at, name),
                 },
-                Rest::Shell(nth) if position >= nth => self.shell_line(word, name, known),
+                Rest::Shell(nth) if position >= nth => {
+                    self.shell_line(word, position == nth, name, known);
+                }
                 Rest::Code(nth) if position == nth && !has_code => {
                     has_code = true;
                     self.code(word, name, known);
@@ -286,7 +298,11 @@ impl Reader<'_, '_> {
 
     /// A word that is run, or that names what is run.
     fn code(&mut self, word: &Word<'_>, name: &str, known: &Program) {
-        if self.tainted(word, Shape::Word)
+        // A plain word at the start names a program, or is a command; further back it is a part of
+        // what the author wrote.
+        let leads = !known.takes_words && !follows_text(word, known);
+        let tame = if leads { Shape::Fixed } else { Shape::Word };
+        if self.tainted(word, tame)
             && let Some(reference) = chosen(word)
         {
             let message = format!(
@@ -296,9 +312,11 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// A part of a line of text that a shell reads.
-    fn shell_line(&mut self, word: &Word<'_>, name: &str, known: &Program) {
-        if self.tainted(word, Shape::Word)
+    /// A part of a line of text that a shell reads; the first names a program.
+    fn shell_line(&mut self, word: &Word<'_>, first: bool, name: &str, known: &Program) {
+        let leads = first && begins(word).is_empty();
+        let tame = if leads { Shape::Fixed } else { Shape::Word };
+        if self.tainted(word, tame)
             && let Some(reference) = chosen(word)
         {
             let message =
@@ -414,6 +432,41 @@ fn option(known: &Program, word: &Word<'_>, begins: &str) -> Opt {
         }
     }
     Opt::Flag
+}
+
+/// Whether each value in a word stands behind text of which it becomes a part, so that a plain word
+/// there is neither a program nor a command.
+fn follows_text(word: &Word<'_>, known: &Program) -> bool {
+    let mut text = String::new();
+    let pieces = word.template.pieces.iter();
+    pieces.into_iter().all(|piece| match piece {
+        Piece::Literal(literal) => {
+            text.push_str(literal);
+            true
+        }
+        Piece::Reference(_) => {
+            let within = if known.names.contains(&"sed") {
+                within_slashes(&text)
+            } else {
+                let name = text.split_once(['=', ' ']).map_or("", |(_, value)| value);
+                !name.is_empty() && !name.ends_with('=')
+                    || !text.starts_with('-') && !text.is_empty() && !text.ends_with('=')
+            };
+            text.push('\u{fffc}');
+            within
+        }
+    })
+}
+
+/// Whether what follows a text belongs to the pattern or the replacement of a command of sed.
+fn within_slashes(text: &str) -> bool {
+    let text = text.rsplit('=').next().unwrap_or(text);
+    let command = text.trim_start_matches(|c: char| c.is_ascii_digit() || ",$ ".contains(c));
+    let count = |sign: char| command.matches(sign).count();
+    match command.strip_prefix('s').and_then(|rest| rest.chars().next()) {
+        Some(sign) if !sign.is_ascii_alphanumeric() => matches!(count(sign), 1 | 2),
+        _ => command.starts_with('/') && count('/') == 1,
+    }
 }
 
 /// Whether a letter is one of the options.

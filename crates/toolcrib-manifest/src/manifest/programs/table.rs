@@ -18,6 +18,8 @@ pub(crate) struct Program {
     pub(super) complete: bool,
     /// Whether its first argument may be a cluster of options without a dash, whose values follow.
     pub(super) undashed: bool,
+    /// Whether a plain word is harmless wherever it stands in what is run.
+    pub(super) takes_words: bool,
     /// Whether it runs what it reads on standard input, unless an argument says what to run.
     pub(super) runs_stdin: bool,
     /// Where a value can stand instead.
@@ -60,6 +62,7 @@ const NONE: Program = Program {
     rest: Rest::Plain,
     complete: false,
     undashed: false,
+    takes_words: false,
     runs_stdin: false,
     instead: "",
 };
@@ -835,6 +838,7 @@ pub(super) const PROGRAMS: &[Program] = &[
             "-f",
         ],
         code: &["-a", "--args", "-e", "--extra-vars", "-M"],
+        takes_words: true,
         instead: ANSIBLE,
         ..NONE
     },
@@ -857,6 +861,7 @@ pub(super) const PROGRAMS: &[Program] = &[
         ],
         code: &["-e", "--extra-vars", "-M"],
         rest: Rest::Code(0),
+        takes_words: true,
         instead: ANSIBLE,
         ..NONE
     },

@@ -31,6 +31,19 @@ pub(super) fn check(
             let at = words.iter().position(|word| std::ptr::eq(word, script));
             let after = at.map_or(words, |at| &words[at + 1..]);
             let text = script.literal().unwrap_or_default();
+            // A plain word is harmless unless it stands where a program is named.
+            let is_shell = SHELLS.contains(&name);
+            if is_shell
+                && plain_text::may_name_a_program(text)
+                && let Some(value) = after.iter().find(|word| tainted(word, scope, Shape::Fixed))
+            {
+                let message = format!("the text of `{name}` may start the program that this names");
+                found.push(run(value, &message).help(
+                    "write the name of the program into the text, and declare one tool for each \
+                     choice",
+                ));
+                return found;
+            }
             let Some(value) = after.iter().find(free) else { return found };
             if SHELLS.contains(&name) && !plain_text::is_plain(text) {
                 let message = format!(

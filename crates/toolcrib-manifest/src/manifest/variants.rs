@@ -1,0 +1,174 @@
+//! The vectors that a declared one can become: what is optional may be absent, and a value that the
+//! author lists may be an option or a command of the program.
+
+use std::collections::BTreeMap;
+
+use super::argv::Word;
+use super::options::{Entry, entries};
+use super::programs;
+use super::scope::Scope;
+use super::scripts;
+use crate::diagnostic::Diagnostic;
+use crate::document::Node;
+use crate::template::{Piece, Reference, Template};
+
+/// Combinations that are looked at. Of a vector with more, each choice is looked at alone.
+const MOST: usize = 64;
+
+/// What an argument is in a variant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Choice<'s> {
+    /// Some value of which nothing more is known.
+    Any,
+    Absent,
+    Listed(&'s str),
+}
+
+type Combination<'s> = Vec<(&'s str, Choice<'s>)>;
+
+/// What only the variants of a vector show.
+#[derive(Debug, Default)]
+pub(super) struct Shown {
+    /// Values that would choose a program or be run.
+    pub(super) unsafe_values: Vec<Diagnostic>,
+    /// Whether a program runs what it reads on standard input.
+    pub(super) program_from_stdin: bool,
+}
+
+/// Reads every variant of a vector, `known` being what the vector itself shows.
+pub(super) fn check(
+    list: &Node,
+    words: &[Word<'_>],
+    scope: &Scope,
+    known: &[Diagnostic],
+) -> Shown {
+    let mut shown = Shown::default();
+    let all = entries(list, words);
+    for combination in combinations(&choices(&all, scope)) {
+        let variant = variant(&all, scope, &combination);
+        let read = programs::read(&variant, scope);
+        let mut found = Vec::new();
+        scripts::check(&variant, &read, scope, &mut found);
+        shown.program_from_stdin |= read.runs_stdin || scripts::read_stdin(&variant, &read);
+        found.extend(read.unsafe_values);
+        // What is wrong with the vector itself is said first, and alone.
+        for mut diagnostic in found.into_iter().filter(|_| known.is_empty()) {
+            let same = |one: &Diagnostic| one.span == diagnostic.span;
+            if shown.unsafe_values.iter().any(same) {
+                continue;
+            }
+            diagnostic.message.push_str(&described(&combination));
+            shown.unsafe_values.push(diagnostic);
+        }
+    }
+    shown
+}
+
+/// The arguments that can make a difference, with what they can be.
+fn choices<'s>(all: &'s [Entry<'_, '_>], scope: &'s Scope) -> BTreeMap<&'s str, Vec<Choice<'s>>> {
+    let mut choices: BTreeMap<&str, Vec<Choice<'_>>> = BTreeMap::new();
+    let mut add = |name: &'s str, choice| {
+        let known = choices.entry(name).or_insert_with(|| vec![Choice::Any]);
+        if !known.contains(&choice) {
+            known.push(choice);
+        }
+    };
+    for entry in all {
+        if let Some(condition) = entry.condition {
+            add(condition, Choice::Absent);
+        }
+        for reference in entry.words.iter().flat_map(|word| word.template.references()) {
+            let Reference::Arg(name) = reference else { continue };
+            let Some(known) = scope.arguments.get(name) else { continue };
+            if known.optional {
+                add(name, Choice::Absent);
+            }
+            for text in &known.listed {
+                add(name, Choice::Listed(text));
+            }
+        }
+    }
+    choices
+}
+
+/// The combinations of choices, those with few of them first, without the one in which nothing is
+/// chosen.
+fn combinations<'s>(choices: &BTreeMap<&'s str, Vec<Choice<'s>>>) -> Vec<Combination<'s>> {
+    let count = choices.values().try_fold(1_usize, |count, of| count.checked_mul(of.len()));
+    let chosen = |of: &[Choice<'s>]| -> Vec<Choice<'s>> {
+        of.iter().copied().filter(|choice| *choice != Choice::Any).collect()
+    };
+    if count.is_none_or(|count| count > MOST) {
+        let each = choices.iter().flat_map(|(name, of)| {
+            chosen(of).into_iter().map(move |choice| vec![(*name, choice)])
+        });
+        return each.collect();
+    }
+    let mut all: Vec<Combination<'s>> = vec![Vec::new()];
+    for (name, of) in choices {
+        let chosen = chosen(of);
+        let more: Vec<_> = all
+            .iter()
+            .flat_map(|before| {
+                chosen.iter().map(move |choice| {
+                    before.iter().copied().chain([(*name, *choice)]).collect()
+                })
+            })
+            .collect();
+        all.extend(more);
+    }
+    all.remove(0);
+    all.sort_by_key(Vec::len);
+    all
+}
+
+/// The words of a vector under a combination.
+fn variant<'n>(
+    all: &[Entry<'_, 'n>],
+    scope: &Scope,
+    combination: &Combination<'_>,
+) -> Vec<Word<'n>> {
+    let choice = |name: &str| {
+        combination.iter().find(|(of, _)| *of == name).map_or(Choice::Any, |(_, choice)| *choice)
+    };
+    let mut words = Vec::new();
+    for entry in all {
+        if entry.condition.is_some_and(|name| choice(name) == Choice::Absent) {
+            continue;
+        }
+        for word in &entry.words {
+            let mut pieces: Vec<Piece> = Vec::new();
+            let mut dropped = false;
+            for piece in &word.template.pieces {
+                let piece = match piece {
+                    Piece::Reference(Reference::Arg(name)) => match choice(name) {
+                        Choice::Any => piece.clone(),
+                        // A condition can be false and the argument be there.
+                        Choice::Absent => {
+                            dropped |= scope.arguments.get(name).is_some_and(|it| it.optional);
+                            piece.clone()
+                        }
+                        Choice::Listed(text) => Piece::Literal(text.to_owned()),
+                    },
+                    _ => piece.clone(),
+                };
+                match (pieces.last_mut(), &piece) {
+                    (Some(Piece::Literal(before)), Piece::Literal(text)) => before.push_str(text),
+                    _ => pieces.push(piece),
+                }
+            }
+            if !dropped {
+                words.push(Word { template: Template { pieces }, node: word.node });
+            }
+        }
+    }
+    words
+}
+
+fn described(combination: &Combination<'_>) -> String {
+    let parts = combination.iter().map(|(name, choice)| match choice {
+        Choice::Listed(text) => format!("where `{name}` is `{text}`"),
+        Choice::Any | Choice::Absent => format!("where `{name}` is absent"),
+    });
+    format!(", {}", parts.collect::<Vec<_>>().join(" and "))
+}

@@ -130,7 +130,9 @@ pub(super) fn texts(key: &str, value: &NodeValue, raw: &str) -> Option<String> {
         _ => return None,
     };
     let is_command = ["argv", "command", "worker"].contains(&key);
-    if key == "argv" && let Some(help) = shell_line(written) {
+    if key == "argv"
+        && let Some(help) = shell_line(written)
+    {
         return Some(help);
     }
     if is_command && !written.contains(['"', '\'', '\\', '`']) {

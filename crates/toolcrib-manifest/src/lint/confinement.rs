@@ -197,7 +197,8 @@ fn programs_of(text: &str) -> impl Iterator<Item = &str> {
 }
 
 fn needs_processes(program: &str, place: &Span) -> Diagnostic {
-    let message = format!("`{program}` looks at all processes in `/proc`, which this profile hides");
+    let message =
+        format!("`{program}` looks at all processes in `/proc`, which this profile hides");
     Diagnostic::warning("needs-processes", place, message).help(
         "add `read: [/proc]` to the `sandbox` of the tool; it needs the operator's word (`toolcrib \
          trust`), because `/proc` shows what other programs were given",

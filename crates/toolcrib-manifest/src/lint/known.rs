@@ -202,7 +202,9 @@ fn check_file(written: &str, place: &Span, folder: &Path, findings: &mut Finding
     let wanted = path.file_name().map(|name| name.to_string_lossy().into_owned());
     let near = did_you_mean(&wanted.unwrap_or_default(), names.iter().map(String::as_str));
     let message = format!("the file `{written}` is not there, so the tool will be unavailable");
-    let help = near.unwrap_or_else(|| format!("put it into {}", beside.components().collect::<PathBuf>().display()));
+    let help = near.unwrap_or_else(|| {
+        format!("put it into {}", beside.components().collect::<PathBuf>().display())
+    });
     findings.add(Diagnostic::warning("missing-script", place, message).help(help));
 }
 

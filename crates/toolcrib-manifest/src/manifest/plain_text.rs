@@ -67,9 +67,7 @@ pub(super) fn is_plain(text: &str) -> bool {
 /// be read may hand it to one that is not seen.
 pub(super) fn may_name_a_program(text: &str) -> bool {
     let starts_others = |name: &str| {
-        STARTERS.contains(&name)
-            || programs::runs_arguments(name)
-            || scripts::is_interpreter(name)
+        STARTERS.contains(&name) || programs::runs_arguments(name) || scripts::is_interpreter(name)
     };
     read(text).is_none_or(|commands| {
         commands.iter().any(|words| match command(words) {

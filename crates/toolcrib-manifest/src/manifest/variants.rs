@@ -36,12 +36,7 @@ pub(super) struct Shown {
 }
 
 /// Reads every variant of a vector, `known` being what the vector itself shows.
-pub(super) fn check(
-    list: &Node,
-    words: &[Word<'_>],
-    scope: &Scope,
-    known: &[Diagnostic],
-) -> Shown {
+pub(super) fn check(list: &Node, words: &[Word<'_>], scope: &Scope, known: &[Diagnostic]) -> Shown {
     let mut shown = Shown::default();
     let all = entries(list, words);
     for combination in combinations(&choices(&all, scope)) {
@@ -99,9 +94,9 @@ fn combinations<'s>(choices: &BTreeMap<&'s str, Vec<Choice<'s>>>) -> Vec<Combina
         of.iter().copied().filter(|choice| *choice != Choice::Any).collect()
     };
     if count.is_none_or(|count| count > MOST) {
-        let each = choices.iter().flat_map(|(name, of)| {
-            chosen(of).into_iter().map(move |choice| vec![(*name, choice)])
-        });
+        let each = choices
+            .iter()
+            .flat_map(|(name, of)| chosen(of).into_iter().map(move |choice| vec![(*name, choice)]));
         return each.collect();
     }
     let mut all: Vec<Combination<'s>> = vec![Vec::new()];
@@ -110,9 +105,9 @@ fn combinations<'s>(choices: &BTreeMap<&'s str, Vec<Choice<'s>>>) -> Vec<Combina
         let more: Vec<_> = all
             .iter()
             .flat_map(|before| {
-                chosen.iter().map(move |choice| {
-                    before.iter().copied().chain([(*name, *choice)]).collect()
-                })
+                chosen
+                    .iter()
+                    .map(move |choice| before.iter().copied().chain([(*name, *choice)]).collect())
             })
             .collect();
         all.extend(more);

@@ -154,7 +154,7 @@ fn an_option_that_the_schema_lists_is_read_as_if_it_were_written() {
         (r#"["-I", "-z"]"#, r#"[tar, "${args.f}", "${args.x}", -cf, o.tar, a]"#),
         (r#"["-v", "-k"]"#, r#"[timeout, "${args.f}", "5", "${args.x}"]"#),
         (r#"["-v", "-e"]"#, r#"[sed, "${args.f}", "${args.x}", f]"#),
-        (r#"[log, config]"#, r#"[git, "${args.f}", "${args.x}"]"#),
+        ("[log, config]", r#"[git, "${args.f}", "${args.x}"]"#),
         (r#"["-m", "-c"]"#, r#"[python3, -I, "${args.f}", "${args.x}"]"#),
     ] {
         assert!(!errors_with(&flag(values), argv).is_empty(), "{argv}");
@@ -254,7 +254,10 @@ fn a_file_that_an_interpreter_runs_is_looked_for_in_the_workspace() {
         let found = said(&known, run);
         assert_eq!(found.len(), usize::from(wanted.is_some()), "{run}: {found:?}");
         if let Some(wanted) = wanted {
-            assert!(found[0].starts_with("missing-script") && found[0].contains(wanted), "{found:?}");
+            assert!(
+                found[0].starts_with("missing-script") && found[0].contains(wanted),
+                "{found:?}"
+            );
         }
         assert_eq!(said(&Known::default(), run), Vec::<String>::new(), "{run}");
     }
@@ -271,7 +274,10 @@ fn a_program_that_looks_at_all_processes_needs_them() {
     ] {
         let found = said(&Known::default(), run);
         assert!(found.len() == 1 && found[0].starts_with("needs-processes"), "{run}: {found:?}");
-        assert_eq!(said(&Known::default(), &format!("{run}\n    sandbox: {{read: [/proc]}}")).len(), 0);
+        assert_eq!(
+            said(&Known::default(), &format!("{run}\n    sandbox: {{read: [/proc]}}")).len(),
+            0
+        );
     }
     let other = "run: {shell: sh, text: 'echo \"a; ps aux\"; free'}";
     assert_eq!(said(&Known::default(), other), Vec::<String>::new());

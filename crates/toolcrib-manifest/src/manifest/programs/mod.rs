@@ -300,8 +300,7 @@ impl Reader<'_, '_> {
     fn code(&mut self, word: &Word<'_>, name: &str, known: &Program) {
         // A plain word at the start names a program, or is a command; further back it is a part of
         // what the author wrote.
-        let leads = !known.takes_words && !follows_text(word, known);
-        let tame = if leads { Shape::Fixed } else { Shape::Word };
+        let tame = if follows_text(word, known) { Shape::Word } else { known.harmless };
         if self.tainted(word, tame)
             && let Some(reference) = chosen(word)
         {

@@ -1,5 +1,7 @@
 //! What is known of programs: which of their arguments they run, and which options take a value.
 
+use super::super::shape::Shape;
+
 /// How a program reads its arguments.
 #[derive(Debug)]
 pub(crate) struct Program {
@@ -18,8 +20,8 @@ pub(crate) struct Program {
     pub(super) complete: bool,
     /// Whether its first argument may be a cluster of options without a dash, whose values follow.
     pub(super) undashed: bool,
-    /// Whether a plain word is harmless wherever it stands in what is run.
-    pub(super) takes_words: bool,
+    /// Values that are harmless wherever they stand in what is run.
+    pub(super) harmless: Shape,
     /// Whether it runs what it reads on standard input, unless an argument says what to run.
     pub(super) runs_stdin: bool,
     /// Where a value can stand instead.
@@ -62,7 +64,7 @@ const NONE: Program = Program {
     rest: Rest::Plain,
     complete: false,
     undashed: false,
-    takes_words: false,
+    harmless: Shape::Fixed,
     runs_stdin: false,
     instead: "",
 };
@@ -838,7 +840,7 @@ pub(super) const PROGRAMS: &[Program] = &[
             "-f",
         ],
         code: &["-a", "--args", "-e", "--extra-vars", "-M"],
-        takes_words: true,
+        harmless: Shape::Word,
         instead: ANSIBLE,
         ..NONE
     },
@@ -861,7 +863,7 @@ pub(super) const PROGRAMS: &[Program] = &[
         ],
         code: &["-e", "--extra-vars", "-M"],
         rest: Rest::Code(0),
-        takes_words: true,
+        harmless: Shape::Word,
         instead: ANSIBLE,
         ..NONE
     },

@@ -8,6 +8,10 @@ use toolcrib::tool::{BoxFuture, is_unseen};
 
 use crate::screen::{self, STRONG, WARNING};
 
+/// Ends the reason of a call that was denied because nobody could be asked.
+pub(crate) const NO_TERMINAL: &str = ", and there is no terminal to ask on: an operator approves this one \
+                                      call with `toolcrib call --yes`";
+
 /// Who decides for `toolcrib call`. `approved` is the operator's word on the command line.
 pub(crate) fn operator(approved: bool) -> Arc<dyn Approver> {
     if approved {
@@ -18,11 +22,7 @@ pub(crate) fn operator(approved: bool) -> Arc<dyn Approver> {
         Arc::new(Terminal)
     } else {
         Arc::new(|request: &ApprovalRequest| {
-            Decision::deny(format!(
-                "{}, and there is no terminal to ask on: an operator approves this one call with \
-                 `toolcrib call --yes`",
-                request.reason
-            ))
+            Decision::deny(format!("{}{NO_TERMINAL}", request.reason))
         })
     }
 }

@@ -27,7 +27,7 @@ mod why;
 
 use std::ffi::OsString;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::Exit;
 use crate::options::{Options, ServerFlags};
@@ -136,12 +136,45 @@ impl Command {
     }
 }
 
+/// The commands with their help as it is shown.
+fn command_line() -> clap::Command {
+    unwrapped(CommandLine::command())
+}
+
+/// Joins the lines of each paragraph in the text behind the options, of a command and all below it, so
+/// that the terminal alone decides where they are broken.
+fn unwrapped(mut command: clap::Command) -> clap::Command {
+    if let Some(text) = command.get_after_help().map(|text| joined(&text.ansi().to_string())) {
+        command = command.after_help(text);
+    }
+    command.mut_subcommands(unwrapped)
+}
+
+/// The text with a line for each paragraph. Indented lines, such as examples, stay as they are, and so does
+/// what stands before them.
+fn joined(text: &str) -> String {
+    let mut joined = String::with_capacity(text.len());
+    let mut continues = false;
+    for line in text.lines() {
+        let is_prose = !line.is_empty() && !line.starts_with(' ');
+        match (continues && is_prose, joined.is_empty()) {
+            (true, _) => joined.push(' '),
+            (false, false) => joined.push('\n'),
+            (false, true) => {}
+        }
+        joined.push_str(line);
+        continues = is_prose;
+    }
+    joined
+}
+
 /// Takes a command line apart; the first item is the program's name.
 pub(crate) fn parse(
     arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>,
 ) -> Result<(Options, Command), clap::Error> {
     let arguments: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
-    let CommandLine { mut options, command } = CommandLine::try_parse_from(&arguments)?;
+    let matches = command_line().try_get_matches_from(&arguments)?;
+    let CommandLine { mut options, command } = CommandLine::from_arg_matches(&matches)?;
     options.restore_repeated(&arguments);
     options.server = command.server_flags().cloned();
     Ok((options, command))
@@ -174,7 +207,51 @@ pub(crate) fn run(options: &Options, command: &Command) -> anyhow::Result<Exit> 
         Command::Export(own) => export::run(options, own),
         Command::Doctor(own) => doctor::run(options, own),
         Command::Schema(own) => schema::run(own),
-        Command::Completions(own) => generate::completions(own, CommandLine::command()),
-        Command::Man(own) => generate::man(own, CommandLine::command()),
+        Command::Completions(own) => generate::completions(own, command_line()),
+        Command::Man(own) => generate::man(own, command_line()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The helps of a command and of those below it, at the width of a usual terminal.
+    fn helps(command: &mut clap::Command, all: &mut Vec<(String, String)>) {
+        let name = command.get_name().to_owned();
+        let help = command.clone().term_width(80).render_long_help().to_string();
+        all.push((name, help));
+        for own in command.get_subcommands_mut() {
+            helps(own, all);
+        }
+    }
+
+    #[test]
+    fn no_line_of_a_help_is_wider_than_the_terminal_or_broken_twice() {
+        let mut all = Vec::new();
+        helps(&mut command_line(), &mut all);
+        assert!(all.len() > 20, "every command has a help");
+        for (name, help) in all {
+            // A line that was broken before it was folded leaves a few words on a line of their own.
+            let lines: Vec<&str> = help.lines().collect();
+            for pair in lines.windows(2) {
+                let is_prose = |line: &str| !line.is_empty() && !line.starts_with(' ');
+                let [first, next] = pair else { continue };
+                if !is_prose(first) || !is_prose(next) || first.ends_with(':') {
+                    continue;
+                }
+                let word = next.split(' ').next().unwrap_or_default().len();
+                let room = first.chars().count() + 1 + word;
+                assert!(room > 80, "{name}: {first:?} has room for the next word of {next:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn paragraphs_are_joined_and_examples_stay() {
+        assert_eq!(
+            joined("Examples:\n  a b\n  c\n\nOne\ntwo\n\nThree"),
+            "Examples:\n  a b\n  c\n\nOne two\n\nThree"
+        );
     }
 }

@@ -2,11 +2,11 @@
 //! terminal.
 
 use std::io::{self, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anstyle::{AnsiColor, Style};
 use anyhow::Context;
-use toolcrib::manifest::directory::{DirectoryLoad, FileLoad, left_aside as left_aside_in};
+use toolcrib::manifest::directory::{DirectoryLoad, FileLoad};
 use toolcrib::manifest::{Diagnostic, Severity};
 use toolcrib::tool::{canonical_json, exact, fully_visible};
 
@@ -70,9 +70,15 @@ pub(crate) fn colour() -> bool {
 /// Prints what is wrong with files to standard error.
 pub(crate) fn diagnostics(files: &DirectoryLoad, wanted: impl Fn(&Diagnostic) -> bool) {
     for (file, problem) in files.problems().filter(|(_, problem)| wanted(problem)) {
-        note(problem.render(&file.path.to_string_lossy(), &file.text, colour()));
+        note(diagnostic(file, problem));
         note("");
     }
+}
+
+/// One problem as text, as wide as the terminal where standard error is one.
+pub(crate) fn diagnostic(file: &FileLoad, problem: &Diagnostic) -> String {
+    let (name, width) = (file.path.to_string_lossy(), error_width());
+    problem.render_within(&name, &file.text, colour(), width)
 }
 
 /// Says in one line which file cannot be used, or how many.
@@ -111,25 +117,22 @@ pub(crate) fn broken_files(files: &DirectoryLoad) {
 /// Entries of directories of manifests that are named.
 const NAMED_ASIDE: usize = 5;
 
-/// A line for each directory of manifests that holds more than manifests.
-pub(crate) fn left_aside(directories: &[PathBuf]) -> Vec<String> {
-    let line = |directory: &PathBuf| {
-        let names = left_aside_in(directory);
+/// A line for each directory of manifests that holds files which are no manifests and which none names.
+pub(crate) fn left_aside(files: &DirectoryLoad) -> Vec<String> {
+    let line = |(directory, names): (&Path, Vec<String>)| {
         let shown: Vec<_> =
             names.iter().take(NAMED_ASIDE).map(|name| fully_visible(name)).collect();
-        let rest = if names.len() > NAMED_ASIDE { ", …" } else { "" };
+        let rest = if names.len() > NAMED_ASIDE { ", \u{2026}" } else { "" };
         let entries = if names.len() == 1 { "entry" } else { "entries" };
-        (!names.is_empty()).then(|| {
-            format!(
-                "{FAINT}{} {entries} of {} left aside: {}{rest}; manifests end in .yaml, .yml or .toml, and \
-                 folders are not looked into{FAINT:#}",
-                names.len(),
-                directory.display(),
-                shown.join(", ")
-            )
-        })
+        format!(
+            "{FAINT}{} {entries} of {} left aside: {}{rest}; manifests end in .yaml, .yml or .toml, and \
+             folders are not looked into{FAINT:#}",
+            names.len(),
+            directory.display(),
+            shown.join(", ")
+        )
     };
-    directories.iter().filter_map(line).collect()
+    files.left_aside().into_iter().map(line).collect()
 }
 
 /// Says of directories that they are looked for by default and are not there.
@@ -149,6 +152,12 @@ pub(crate) fn terminal_width() -> Option<usize> {
     size.map(|(terminal_size::Width(columns), _)| columns.into())
 }
 
+/// The width of the terminal that shows standard error, where it is one; else lines are not folded.
+pub(crate) fn error_width() -> usize {
+    let size = terminal_size::terminal_size_of(io::stderr());
+    size.map_or(usize::MAX, |(terminal_size::Width(columns), _)| columns.into())
+}
+
 /// How wide lines may be: as the terminal; where there is none, as `COLUMNS` says, or [`PLAIN_WIDTH`].
 pub(crate) fn width() -> usize {
     let said = || std::env::var("COLUMNS").ok()?.parse().ok().filter(|columns| *columns > 0);
@@ -162,6 +171,11 @@ const PLAIN_WIDTH: usize = 120;
 /// with `indent` blanks, and the first is taken to stand behind `before` characters.
 pub(crate) fn folded(text: &str, before: usize, indent: usize) -> String {
     fold(text, before, indent, terminal_width().unwrap_or(usize::MAX))
+}
+
+/// The same for lines on standard error.
+pub(crate) fn folded_note(text: &str, indent: usize) -> String {
+    fold(text, 0, indent, error_width())
 }
 
 fn fold(text: &str, before: usize, indent: usize, width: usize) -> String {

@@ -39,7 +39,8 @@ pub(crate) struct Started {
 }
 
 /// Builds the crib for a server, which keeps what it knows to itself, and shows on standard error all that is wrong with manifests.
-pub(crate) fn serve(options: &Options) -> anyhow::Result<Started> {
+/// A server that `listens` for requests is refused at once where another one with this config does.
+pub(crate) fn serve(options: &Options, listens: bool) -> anyhow::Result<Started> {
     match close_to_others() {
         Err(error) if error.kind() == ErrorKind::Unsupported => {
             tracing::warn!(%error, "what the server knows is open to its user's other programs");
@@ -49,6 +50,9 @@ pub(crate) fn serve(options: &Options) -> anyhow::Result<Started> {
     // Kept for reloads, with the variables that are taken out of the environment below.
     let layers = layers(options)?;
     let loaded = load(layers.clone())?;
+    if listens {
+        refuse_second(&loaded)?;
+    }
     // Before the first thread is started: nobody else may be reading the environment.
     let taken = take_variables(loaded.secret_variables()).unwrap_or_else(|error| {
         tracing::warn!(%error, "variables that hold secrets stay in the environment");
@@ -78,6 +82,23 @@ pub(crate) fn serve(options: &Options) -> anyhow::Result<Started> {
     // What servers of this user left behind that were killed; it may take a while.
     std::thread::spawn(sweep_scratch);
     Ok(started)
+}
+
+/// Fails if the address is taken by a server that runs with this config.
+fn refuse_second(loaded: &LoadedConfig) -> anyhow::Result<()> {
+    let listen = &loaded.config().server.listen;
+    let is_taken = listen.try_out().is_err_and(|error| error.is_taken());
+    let servers = ControlPlace::of(loaded).ok().filter(|_| is_taken);
+    let servers = servers.and_then(|place| running_servers(&place).ok()).unwrap_or_default();
+    match servers.first() {
+        Some(server) => bail!(
+            "{listen} is taken: the server {} runs with this config already (`toolcrib status` shows it). \
+             Stop it first, or give this one another address with `--listen`",
+            server.pid
+        ),
+        // Another program may have it: whoever listens says so.
+        None => Ok(()),
+    }
 }
 
 /// Unavailable tools that are named at the start.
@@ -173,7 +194,10 @@ pub(crate) fn call(options: &Options) -> anyhow::Result<Started> {
         screen::note(warning);
     }
     prepare(&loaded);
-    let started = build_of(loaded, Secrets::read, ToolcribBuilder::resources)?;
+    // This process is gone when somebody answers.
+    let started = build_of(loaded, Secrets::read, |builder, config| {
+        Ok(builder.resources(config)?.without_suspensions())
+    })?;
     screen::broken_files(started.manifests.files());
     Ok(started)
 }
@@ -246,6 +270,12 @@ fn needs_secrets(upstream: &UpstreamDeclaration) -> bool {
 /// As [`look`], and says nothing of files that are left out.
 pub(crate) fn quietly(options: &Options) -> anyhow::Result<Started> {
     build(options, Secrets::look, |builder, config| Ok(pins(builder, config)))
+}
+
+/// As [`quietly`], for a command that shows what is wrong with the config elsewhere: fails without a word.
+pub(crate) fn silently(options: &Options) -> anyhow::Result<Started> {
+    let loaded = layers(options)?.load()?;
+    build_of(loaded, Secrets::look, |builder, config| Ok(pins(builder, config)))
 }
 
 /// As [`quietly`], whatever the state directory is like: it is not looked into.
@@ -409,9 +439,14 @@ fn refused(error: ConfigError) -> anyhow::Error {
     anyhow!("the settings cannot be used: {}", screen::count(problems.len(), "mistake"))
 }
 
+/// Where servers are found, and what is wrong with the config.
+type FoundControl = (Result<ControlPlace, NoControlPlace>, Option<String>);
+
 /// Where the servers of this config are found, even if the config is broken: its mistakes are shown, and
 /// the servers keep the settings they have. If there are two configs here, the one that servers run with counts.
-pub(crate) fn control(options: &Options) -> anyhow::Result<Result<ControlPlace, NoControlPlace>> {
+///
+/// With the mistakes that were shown, as a server tells them too.
+pub(crate) fn control(options: &Options) -> anyhow::Result<FoundControl> {
     let warn = |error: anyhow::Error| {
         screen::note(format!(
             "{WARNING}warning{WARNING:#}: {error:#}. Running servers keep the settings they have"
@@ -435,8 +470,9 @@ pub(crate) fn control(options: &Options) -> anyhow::Result<Result<ControlPlace, 
         }
         Err(error) => return Err(error),
     };
+    let shown = problem.as_ref().map(ToString::to_string);
     if let Some(error) = problem {
         warn(refused(error));
     }
-    Ok(place)
+    Ok((place, shown))
 }

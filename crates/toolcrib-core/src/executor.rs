@@ -202,6 +202,11 @@ impl Executor {
         report
     }
 
+    /// How many calls from outside are at work; those that they make belong to them.
+    pub fn calls_at_work(&self) -> usize {
+        self.shared.shutdown.inside()
+    }
+
     /// Whether it is being shut down, or has been.
     pub fn is_shutting_down(&self) -> bool {
         self.shared.shutdown.has_begun()

@@ -277,6 +277,11 @@ impl Turn {
         }
     }
 
+    /// The names of available tools that may have been meant by a name that no tool has.
+    pub fn near(&self, name: &str) -> Vec<&str> {
+        self.state.near(name)
+    }
+
     /// Which snapshot this is; equal numbers mean equal definitions.
     pub fn generation(&self) -> u64 {
         self.state.snapshot.generation()

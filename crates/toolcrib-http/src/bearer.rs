@@ -140,11 +140,14 @@ impl<'c> Refused<'c> {
                          right {rights}: start it with a token"
                     )
                 } else {
-                    format!(
-                        "the token of `{}` lacks the right {rights}: add it to the token's `rights` in the \
-                         server's config",
-                        client.name
-                    )
+                    let name = &client.name;
+                    // Whoever calls tools must not be told to ask for the right to approve its own calls.
+                    let remedy = if access.rights().contains(&Right::Approve) {
+                        "calls that wait are decided on by a person, not by the client that made them"
+                    } else {
+                        "the operator of the server grants rights in its config (`server.tokens`)"
+                    };
+                    format!("the token of `{name}` lacks the right {rights}: {remedy}")
                 };
                 Problem::new(StatusCode::FORBIDDEN, detail).into_response()
             }

@@ -14,6 +14,33 @@ use crate::source::{Span, first_line, line_column, without_bom};
 /// A source excerpt longer than this is not shown: a place in it is named, but no longer visible.
 const EXCERPT_MAX_BYTES: usize = 16 * 1024;
 
+/// What stands before the text of a note or of help, beside the gutter: ` = help: `.
+const NOTE_INDENT: usize = 9;
+
+/// The fewest characters into which a text is folded.
+const NARROWEST: usize = 30;
+
+/// The text with its lines broken at blanks to fit into `width` characters. Long words stay whole.
+fn folded(text: &str, width: usize) -> String {
+    let width = width.max(NARROWEST);
+    let mut folded = String::with_capacity(text.len());
+    let mut column = 0_usize;
+    for (at, word) in text.split(' ').enumerate() {
+        let length = word.chars().count();
+        let is_first = at == 0;
+        if !is_first && (column + 1).saturating_add(length) > width {
+            folded.push('\n');
+            column = 0;
+        } else if !is_first {
+            folded.push(' ');
+            column += 1;
+        }
+        column += length;
+        folded.push_str(word);
+    }
+    folded
+}
+
 /// How bad a [`Diagnostic`] is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
@@ -159,6 +186,12 @@ impl Diagnostic {
     ///
     /// `text` is the text that was checked; `colour` adds terminal colours, which carry no meaning.
     pub fn render(&self, file: &str, text: &str, colour: bool) -> String {
+        self.render_within(file, text, colour, usize::MAX)
+    }
+
+    /// The same, with what is wrong and what would be right folded at blanks so that their lines fit into
+    /// `width` characters. Source lines stay as they are.
+    pub fn render_within(&self, file: &str, text: &str, colour: bool, width: usize) -> String {
         let text = without_bom(text);
         let level = match self.severity {
             Severity::Error => Level::ERROR,
@@ -166,7 +199,13 @@ impl Diagnostic {
             Severity::Hint => Level::INFO.with_name("hint"),
         };
         let file = normalize_untrusted_str(file);
-        let title = level.primary_title(normalize_untrusted_str(&self.message)).id(self.code);
+        // The gutter of such a line is as wide as the number of the source line.
+        let gutter = self.position(text).0.to_string().len();
+        let title = format!("{}[{}]: ", self.severity.as_str(), self.code).len();
+        let told = |text: &str, indent: usize| {
+            folded(&normalize_untrusted_str(text), width.saturating_sub(indent))
+        };
+        let title = level.primary_title(told(&self.message, title)).id(self.code);
         let mut group = match self.excerpt(text) {
             Some(excerpt) => title.element(excerpt.path(file)),
             None if text.is_empty() => title.element(Origin::path(file)),
@@ -177,10 +216,10 @@ impl Diagnostic {
         };
         for (place, what) in &self.related {
             let note = format!("{what}: {place}");
-            group = group.element(Level::NOTE.message(normalize_untrusted_str(&note)));
+            group = group.element(Level::NOTE.message(told(&note, gutter + NOTE_INDENT)));
         }
         if let Some(help) = &self.help {
-            group = group.element(Level::HELP.message(normalize_untrusted_str(help)));
+            group = group.element(Level::HELP.message(told(help, gutter + NOTE_INDENT)));
         }
         let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
         renderer.render(&[group])

@@ -378,6 +378,35 @@ pub fn left_aside(directory: &Path) -> Vec<String> {
     names
 }
 
+impl DirectoryLoad {
+    /// The entries beside the manifests of each directory that [`left_aside`] finds, those left out that a
+    /// manifest of the directory names: its scripts, workers and other files.
+    pub fn left_aside(&self) -> Vec<(&Path, Vec<String>)> {
+        let of = |directory: &'_ PathBuf| {
+            let here = |file: &&FileLoad| file.path.parent() == Some(directory.as_path());
+            let texts: Vec<&str> =
+                self.files.iter().filter(here).map(|file| file.text.as_str()).collect();
+            let mut names = left_aside(directory);
+            names.retain(|name| !texts.iter().any(|text| names_file(text, name)));
+            names
+        };
+        let all = self.paths.iter().map(|directory| (directory.as_path(), of(directory)));
+        all.filter(|(_, names)| !names.is_empty()).collect()
+    }
+}
+
+/// Whether a manifest's text has the name of a file or folder beside it, whole. A folder's name ends with
+/// a slash.
+fn names_file(text: &str, name: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || "_-.".contains(c);
+    text.match_indices(name).any(|(at, found)| {
+        let before = text[..at].chars().next_back();
+        let after = text[at + found.len()..].chars().next();
+        let begins = before.is_none_or(|c| !is_part(c));
+        begins && (found.ends_with('/') || after.is_none_or(|c| !is_part(c)))
+    })
+}
+
 /// Whether a name is that of a dot file, or of an editor's backup or lock.
 fn is_hidden(name: &OsStr) -> bool {
     let bytes = name.as_encoded_bytes();

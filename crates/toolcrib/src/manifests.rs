@@ -31,6 +31,8 @@ use crate::trust::UnderLock;
 pub struct Manifests {
     files: Arc<DirectoryLoad>,
     host: RunnerHost,
+    /// Directories that may be missing, and were when the manifests were read.
+    absent: Vec<PathBuf>,
 }
 
 impl Manifests {
@@ -41,12 +43,14 @@ impl Manifests {
         for file in &mut files.files {
             pin_files(&mut file.loaded, &host);
         }
-        Self { files: Arc::new(files), host }
+        Self { files: Arc::new(files), host, absent: Vec::new() }
     }
 
     /// Takes it that directories that are not there have no manifests yet.
     #[must_use]
     pub fn without_missing(mut self) -> Self {
+        let missing = self.files.unreadable.iter().filter(|dir| !dir.path.exists());
+        self.absent = missing.map(|dir| dir.path.clone()).collect();
         Arc::make_mut(&mut self.files).forgive_missing();
         self
     }
@@ -130,6 +134,8 @@ struct Parts {
     /// Which of them the operator vouches for.
     trust: Arc<dyn Trust>,
     keeper: Keeper,
+    /// Directories that may be missing, and were at the start.
+    absent: Vec<PathBuf>,
     watch: Mutex<Option<Watch>>,
 }
 
@@ -155,7 +161,8 @@ impl Reloader {
         let live = LiveManifests::new(&manifests.files, registry).with_surroundings(&surroundings);
         let live = Arc::new(live);
         let trust = Arc::clone(&manifests.host.trust);
-        Self(Arc::new(Parts { live, trust, keeper, watch: Mutex::new(None) }))
+        let absent = manifests.absent.clone();
+        Self(Arc::new(Parts { live, trust, keeper, absent, watch: Mutex::new(None) }))
     }
 
     /// Follows the files from now on, and the lock: what is saved is live a moment later. Does nothing if they are
@@ -193,9 +200,12 @@ impl Reloader {
         self.0.live.files()
     }
 
-    /// Directories that cannot be read, with the reason.
+    /// Directories that cannot be read, with the reason; without those that may be missing
+    /// ([`Manifests::without_missing`]) and have been from the start.
     pub fn unreadable(&self) -> Vec<(PathBuf, String)> {
-        self.0.live.unreadable()
+        let mut unreadable = self.0.live.unreadable();
+        unreadable.retain(|(dir, _)| !self.0.absent.contains(dir) || dir.exists());
+        unreadable
     }
 }
 

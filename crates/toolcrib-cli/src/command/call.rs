@@ -1,6 +1,7 @@
 //! `toolcrib call NAME`: one call, answered on the terminal.
 
 mod dry;
+mod told;
 
 use std::io::Read as _;
 use std::time::Duration;
@@ -8,11 +9,12 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use clap::Args;
 use serde_json::Value;
+use toolcrib::tool::{CallId, ToolError};
 use toolcrib::{ToolCall, ToolResult, Turn};
 
 use super::stop;
 use crate::options::{Options, ToolsetChoice};
-use crate::screen::{self, ERROR};
+use crate::screen;
 use crate::startup::{self, Started};
 use crate::{Exit, approval, arguments, runtime, upstreams};
 
@@ -52,6 +54,13 @@ pub(crate) struct CallOptions {
     toolset: ToolsetChoice,
 }
 
+/// The id of the one call.
+const CALL_ID: &str = "call_1";
+
+/// Why a tool that the client runs cannot be called here.
+const AT_THE_CLIENT: &str =
+    "it runs at the client of a server (`client: true`), and the command line has no client";
+
 pub(super) fn run(options: &Options, own: &CallOptions) -> anyhow::Result<Exit> {
     if own.dry_run {
         return planned(options, own);
@@ -73,7 +82,7 @@ pub(super) fn run(options: &Options, own: &CallOptions) -> anyhow::Result<Exit> 
         screen::note("interrupted: the call was cancelled");
         return Ok(Exit::Interrupted);
     };
-    print(&answer, own.json.is_some())?;
+    print(&answer, own, &started)?;
     Ok(if answer.is_success() { Exit::Success } else { Exit::Failure })
 }
 
@@ -84,6 +93,17 @@ async fn answered(
 ) -> anyhow::Result<ToolResult> {
     upstreams::connect_for(started, &own.name).await;
     let crib = &started.crib;
+    let snapshot = crib.executor().registry().snapshot();
+    if let Some(tool) = snapshot.get(&own.name).filter(|tool| tool.definition.client()) {
+        // Before anybody is asked to approve it.
+        let error = ToolError::unavailable(AT_THE_CLIENT).with_hint(format!(
+            "A program that is connected to the server, over MCP or the HTTP API, runs it. To check \
+             arguments, use `toolcrib call {} --dry-run`.",
+            tool.name()
+        ));
+        let id = CallId::new(CALL_ID);
+        return Ok(ToolResult::failure(id, tool.name(), error, Duration::ZERO));
+    }
     let operator = approval::operator(own.yes);
     let turn = crib.executor().turn(own.toolset.turn_options(crib)?.approver(operator));
     Ok(turn.call(the_call(&turn, own, given)?).await)
@@ -125,7 +145,7 @@ fn the_call(turn: &Turn, own: &CallOptions, given: Option<String>) -> anyhow::Re
             turn.describe(&own.name).map_or(&empty, |definition| definition.input_schema());
         arguments::from_pairs(&own.pairs, schema)?
     };
-    Ok(ToolCall::new("call_1", &*own.name, text))
+    Ok(ToolCall::new(CALL_ID, &*own.name, text))
 }
 
 /// The arguments where they were given as JSON.
@@ -151,18 +171,13 @@ fn given(own: &CallOptions) -> anyhow::Result<Option<String>> {
     }
 }
 
-fn print(answer: &ToolResult, json: bool) -> anyhow::Result<()> {
-    if json {
+fn print(answer: &ToolResult, own: &CallOptions, started: &Started) -> anyhow::Result<()> {
+    if own.json.is_some() {
         return screen::json_text(&answer.to_json());
     }
-    let text = answer.text();
-    if answer.is_success() {
-        return screen::out(text);
-    }
-    let (first, rest) = text.split_once('\n').unwrap_or((&text, ""));
-    screen::note(format!("{ERROR}{first}{ERROR:#}"));
-    if !rest.is_empty() {
-        screen::note(rest);
+    match answer.error() {
+        None => screen::out(answer.text())?,
+        Some(error) => told::failure(&own.name, error, &started.manifests),
     }
     Ok(())
 }

@@ -23,8 +23,10 @@ use crate::{Exit, screen, startup};
 The last line counts every manifest in these directories, those of `available` included, which no server
 loads, and no built-in tools: `toolcrib list` has what can be called.
 
-Errors keep a file from being loaded. Warnings are probably not meant. Hints could be better; they
-never fail a check.")]
+Errors come first, then warnings, then hints. An error keeps a file from being loaded. What a warning
+tells of is probably not meant. A hint never fails a check: a program that is not installed here is one,
+because it may be on the machine of the server; a script that is missing beside its manifest is a
+warning.")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub(crate) struct CheckOptions {
     /// Directories of manifests, or single files [default: the config's directories]
@@ -77,9 +79,9 @@ pub(super) fn run(options: &Options, own: &CheckOptions) -> anyhow::Result<Exit>
         if mended.iter().any(|file| !file.applied.is_empty()) {
             found = lint::check(&paths, &config, own.providers)?;
         }
-        mended
+        Some(mended)
     } else {
-        Vec::new()
+        None
     };
     // Other files than the config's say nothing of its names.
     let started = own.paths.is_empty().then(|| startup::without_state(options).ok()).flatten();

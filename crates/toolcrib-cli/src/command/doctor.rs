@@ -5,6 +5,7 @@ mod machine;
 mod promises;
 mod settings;
 mod tools;
+mod upstreams;
 
 use std::fmt::Write as _;
 
@@ -14,7 +15,7 @@ use serde_json::{Value, json};
 use findings::{Finding, Findings, Verdict};
 use promises::Promise;
 
-use crate::options::{JsonOutput, Options};
+use crate::options::{ConnectChoice, JsonOutput, Options};
 use crate::screen::{self, ERROR, FAINT, STRONG, WARNING, count};
 use crate::{Exit, startup};
 
@@ -24,8 +25,12 @@ use crate::{Exit, startup};
   toolcrib doctor --json | jq '.findings[] | select(.verdict == \"failure\")'
   toolcrib doctor --json | jq '.promises[] | select(.stands != \"holds\")'
 
-It runs no tool and no command for a secret, and leaves nothing behind. Exit code 1: something fails.")]
+It runs no tool and no command for a secret, and leaves nothing behind. Of other MCP servers it tells what
+the servers that run with this config say; with --connect it starts or connects to each, with the secrets
+that it needs. Exit code 1: something fails.")]
 pub(crate) struct DoctorOptions {
+    #[command(flatten)]
+    connect: ConnectChoice,
     #[command(flatten)]
     output: JsonOutput,
 }
@@ -40,6 +45,7 @@ pub(super) fn run(options: &Options, own: &DoctorOptions) -> anyhow::Result<Exit
             settings::look(&loaded, &mut findings);
             findings.section("Tools");
             tools::look(options, loaded.config(), &mut findings);
+            upstreams::look(options, own.connect.connect, &mut findings);
             promises::promises(&machine, Some(loaded.config()))
         }
         // What is wrong, and where, is on standard error.
@@ -66,6 +72,7 @@ fn record(finding: &Finding) -> Value {
         "verdict": finding.verdict.as_str(),
         "message": finding.says,
         "help": finding.help,
+        "lines": finding.lines,
     })
 }
 
@@ -93,6 +100,10 @@ fn page(findings: &Findings, promises: &[Promise]) -> String {
         if let Some(help) = finding.help {
             let help = screen::folded(help, INDENT, INDENT);
             let _ = writeln!(page, "{:INDENT$}{FAINT}{help}{FAINT:#}", "");
+        }
+        for line in &finding.lines {
+            let line = screen::folded(line, INDENT + 2, INDENT + 2);
+            let _ = writeln!(page, "{:INDENT$}{FAINT}| {line}{FAINT:#}", "");
         }
     }
     promises::page(promises, &mut page);

@@ -109,7 +109,7 @@ async fn listed(started: &Started, own: &ListOptions) -> anyhow::Result<Exit> {
             .chain(withheld(&unavailable, &snapshot))
             .chain(names.lines())
         {
-            screen::out(line)?;
+            screen::out(screen::folded(&line, 0, 4))?;
         }
         if tools_differ_from_lock || names.differ_from_lock() {
             screen::note(format!(
@@ -137,7 +137,7 @@ async fn listed(started: &Started, own: &ListOptions) -> anyhow::Result<Exit> {
         }
     }
     if own.all {
-        let aside = screen::left_aside(&started.config.manifests.dirs);
+        let aside = screen::left_aside(started.manifests.files());
         for line in catalogue::lines(started).chain(aside) {
             screen::note(line);
         }

@@ -248,9 +248,11 @@ fn difference(own: &LockOptions, change: &LockChange) -> String {
     for field in &change.fields {
         let _ = write!(text, "\n  {}", field.pointer);
         if let Some(before) = field.shown_before() {
+            let before = screen::folded(&before, 6, 6);
             let _ = write!(text, "\n    - {before}");
         }
         if let Some(after) = field.shown_after() {
+            let after = screen::folded(&after, 6, 6);
             let _ = write!(text, "\n    + {after}");
         }
     }

@@ -25,7 +25,7 @@ pub(crate) struct StdioOptions {
 }
 
 pub(super) fn run(options: &Options, own: &StdioOptions) -> anyhow::Result<Exit> {
-    let started = startup::serve(options)?;
+    let started = startup::serve(options, false)?;
     let may_approve = started.config.mcp.stdio.rights.may_approve();
     let turn = own.toolset.turn_options(&started.crib)?;
     let turn = turn.may_approve(may_approve).client("mcp over stdio");

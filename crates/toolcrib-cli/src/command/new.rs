@@ -101,7 +101,7 @@ pub(super) fn run(options: &Options, own: &NewOptions) -> anyhow::Result<Exit> {
     let shown = shell_word(&path);
     let check = format!("toolcrib check --strict {shown}");
     let next = match own.template {
-        Template::Upstream => format!("toolcrib list --all --tools-dir {shown}"),
+        Template::Upstream => format!("toolcrib list --all --connect --tools-dir {shown}"),
         _ => format!("toolcrib test {shown}"),
     };
     if own.output.json {

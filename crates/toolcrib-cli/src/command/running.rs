@@ -23,6 +23,9 @@ pub(super) const WHICH: &str = "Servers are found by the config: each has a priv
      state.dir=FOLDER. A broken config does not matter.\n\nExit code 1: no server runs, or one \
      refused.";
 
+/// Stands for mistakes of the config that were shown.
+const SHOWN_ABOVE: &str = "the mistakes shown above";
+
 /// Unavailable tools that `status` names.
 const UNAVAILABLE_SHOWN: usize = 5;
 /// What the reason of a tool names that needs the operator's word.
@@ -73,7 +76,7 @@ pub(crate) struct ResetOptions {
 
 pub(super) fn status(options: &Options, own: &StatusOptions) -> anyhow::Result<Exit> {
     // A server goes on with what it has loaded. What a file on disk needs by now is seen only here.
-    let untrusted = startup::quietly(options).map(|now| untrusted(&now)).unwrap_or_default();
+    let untrusted = startup::silently(options).map(|now| untrusted(&now)).unwrap_or_default();
     let status = async |server: &OwnerClient| {
         let mut answer = server.get("/v1/status").await?;
         let known: Vec<_> =
@@ -154,12 +157,17 @@ fn each(
     ask: &impl AsyncFn(&OwnerClient) -> Result<Value, OwnerError>,
     page: impl Fn(&Value) -> String,
 ) -> anyhow::Result<Exit> {
-    let (place, servers) = place_and_servers(options)?;
+    let (place, servers, shown) = place_and_servers(options)?;
+    // What was shown of the config already is not repeated for each server.
+    let briefly = |text: String| match &shown {
+        Some(problem) if !problem.is_empty() => text.replace(problem.as_str(), SHOWN_ABOVE),
+        _ => text,
+    };
     let mut records = Vec::new();
     let mut has_failed = servers.is_empty();
     for server in &servers {
         match runtime::block_on(ask(&server.client))? {
-            Ok(answer) => {
+            Ok(mut answer) => {
                 if output.json {
                     let mut record = answer;
                     record["ok"] = json!(true);
@@ -167,6 +175,9 @@ fn each(
                     records.push(record);
                 } else {
                     screen::out(format!("{STRONG}server {}{STRONG:#}", server.pid))?;
+                    if let Some(problem) = answer["config"]["problem"].as_str() {
+                        answer["config"]["problem"] = briefly(problem.to_owned()).into();
+                    }
                     screen::out(page(&answer).trim_end())?;
                 }
             }
@@ -176,6 +187,7 @@ fn each(
                     let error = error.to_string();
                     records.push(json!({"pid": server.pid, "ok": false, "error": error}));
                 } else {
+                    let error = briefly(error.to_string());
                     screen::note(format!("server {}: {error}", server.pid));
                 }
             }
@@ -197,12 +209,17 @@ fn each(
 
 /// The servers that run with this config.
 pub(super) fn servers(options: &Options) -> anyhow::Result<Vec<RunningServer>> {
-    Ok(place_and_servers(options)?.1)
+    let (_, servers, _) = place_and_servers(options)?;
+    Ok(servers)
 }
 
-/// Where servers of this config are looked for, and those that are found.
-fn place_and_servers(options: &Options) -> anyhow::Result<(ControlPlace, Vec<RunningServer>)> {
-    let place = match startup::control(options)? {
+/// Where servers of this config are looked for, those that are found, and the mistakes of the config that
+/// were shown.
+fn place_and_servers(
+    options: &Options,
+) -> anyhow::Result<(ControlPlace, Vec<RunningServer>, Option<String>)> {
+    let (place, shown) = startup::control(options)?;
+    let place = match place {
         Ok(place) => place,
         Err(why) => bail!(
             "running servers cannot be found: {why}. Name a `state.dir` for them and this command (a \
@@ -216,7 +233,7 @@ fn place_and_servers(options: &Options) -> anyhow::Result<(ControlPlace, Vec<Run
         };
         anyhow!("looking for servers in {}: {error}{hint}", place.path().display())
     })?;
-    Ok((place, servers))
+    Ok((place, servers, shown))
 }
 
 /// What to know of a tool that a server has paused.

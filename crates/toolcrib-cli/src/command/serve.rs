@@ -36,7 +36,7 @@ impl ServeOptions {
 }
 
 pub(super) fn run(options: &Options, own: &ServeOptions) -> anyhow::Result<Exit> {
-    let started = startup::serve(options)?;
+    let started = startup::serve(options, true)?;
     let config = started.config.server.clone();
     let toolset = ToolsetChoice::from(config.toolset.clone());
     let turn = toolset.turn_options(&started.crib)?;

@@ -89,12 +89,14 @@ fn page(tool: &ToolEntry) -> String {
     if let Some(title) = definition.title() {
         let _ = write!(page, "  {}", fully_visible(title));
     }
-    let _ = writeln!(page, "\n{}\n", visible(definition.description().trim()));
+    let _ = writeln!(page, "\n{}\n", lines(&visible(definition.description().trim()), 0));
     if let Some(reason) = tool.unavailable_reason() {
         let word = if tool.is_blocked() { "blocked" } else { "unavailable" };
-        let _ = writeln!(page, "{WARNING}{word}{WARNING:#}: {}\n", visible(reason));
+        let reason = screen::folded(&visible(reason), word.len() + 2, 0);
+        let _ = writeln!(page, "{WARNING}{word}{WARNING:#}: {reason}\n");
     } else if let Some(remark) = &tool.remark {
-        let _ = writeln!(page, "{WARNING}remark{WARNING:#}: {}\n", visible(remark));
+        let remark = screen::folded(&visible(remark), "remark: ".len(), 0);
+        let _ = writeln!(page, "{WARNING}remark{WARNING:#}: {remark}\n");
     }
     if let Some(reason) = &tool.unsafe_argv {
         let _ = writeln!(
@@ -149,19 +151,34 @@ fn effects(annotations: Annotations) -> String {
     format!("{effect}; {reach}")
 }
 
+/// Where the further lines of an argument begin.
+const INDENT: usize = 6;
+
+/// Each line of a text folded to the width of the terminal.
+fn lines(text: &str, indent: usize) -> String {
+    let folded = text.lines().map(|line| screen::folded(line, indent, indent));
+    folded.collect::<Vec<_>>().join("\n")
+}
+
 /// A parameter, with further lines of its description and its allowed values below it.
 fn argument(parameter: &Parameter, page: &mut String) {
     let (name, types) = (fully_visible(&parameter.name), fully_visible(&parameter.types));
     let need = if parameter.required { "required" } else { "optional" };
-    let _ = write!(page, "  {STRONG}{name}{STRONG:#} ({types}, {need}");
+    let mut rest = format!(" ({types}, {need}");
     if let Some(default) = &parameter.default {
-        let _ = write!(page, ", default {}", fully_visible(&canonical_json(default)));
+        let _ = write!(rest, ", default {}", fully_visible(&canonical_json(default)));
     }
-    page.push(')');
+    rest.push(')');
+    let _ = write!(page, "  {STRONG}{name}{STRONG:#}{rest}");
     if let Some(description) = &parameter.description {
         let description = visible(description.trim());
-        let lines: Vec<&str> = description.lines().map(str::trim).collect();
-        let _ = write!(page, "  {}", lines.join("\n      "));
+        let mut each = description.lines().map(str::trim);
+        let before = name.chars().count() + rest.chars().count() + 4;
+        let first = each.next().unwrap_or_default();
+        let _ = write!(page, "  {}", screen::folded(first, before, INDENT));
+        for line in each {
+            let _ = write!(page, "\n{:INDENT$}{}", "", screen::folded(line, INDENT, INDENT));
+        }
     }
     page.push('\n');
     if !parameter.allowed.is_empty() {

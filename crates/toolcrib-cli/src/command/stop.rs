@@ -30,6 +30,14 @@ pub(super) async fn requested() {
 /// answer. Calls that run have [`GRACE`] to end, unless somebody asks again.
 pub(super) async fn drained(crib: &Toolcrib) {
     requested().await;
+    let at_work = crib.executor().calls_at_work();
+    if at_work > 0 {
+        screen::note(format!(
+            "waiting for {}, at most {} s; press Ctrl-C again to stop now",
+            count(at_work, "call"),
+            GRACE.as_secs()
+        ));
+    }
     let report = tokio::select! {
         report = crib.shutdown(GRACE) => report,
         () = requested() => crib.shutdown(Duration::ZERO).await,

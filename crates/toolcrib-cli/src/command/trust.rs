@@ -31,6 +31,7 @@ use crate::{Exit, startup};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
+  toolcrib trust                                       list what waits for your word
   toolcrib trust tools.d/services.yaml                 all tools of a manifest
   toolcrib trust tools.d/services.yaml:restart --yes   one tool, without a question
   toolcrib trust --list
@@ -45,16 +46,17 @@ text of its scripts (secrets by their names), and what has changed since you tru
 `manifests.trusted` in the config trusts a manifest or a tool whatever it says.")]
 pub(crate) struct TrustOptions {
     /// The manifest, as `list --all` shows it, and optionally one tool, MCP server, prompt or resource
-    #[arg(value_name = "UNIT[:TOOL]", required_unless_present = "list", conflicts_with = "list")]
+    /// [default: list what could be trusted and is not]
+    #[arg(value_name = "UNIT[:TOOL]", conflicts_with = "list")]
     unit: Option<String>,
     /// Do not ask
-    #[arg(short, long, conflicts_with_all = ["list", "revoke"])]
+    #[arg(short, long, conflicts_with_all = ["list", "revoke"], requires = "unit")]
     yes: bool,
     /// List what is trusted
     #[arg(long)]
     list: bool,
     /// Trust it no longer
-    #[arg(long, conflicts_with = "list")]
+    #[arg(long, conflicts_with = "list", requires = "unit")]
     revoke: bool,
     #[command(flatten)]
     output: JsonOutput,
@@ -92,10 +94,12 @@ pub(super) fn run(options: &Options, own: &TrustOptions) -> anyhow::Result<Exit>
     if own.list {
         return list(&keeper, record, own.output.json);
     }
+    let Some(unit) = own.unit.as_deref() else {
+        return list_open(&config, &keeper, own.output.json);
+    };
     if let Ok(place) = &place {
         servers_have_this_state(place, config.state.dir.as_deref())?;
     }
-    let unit = own.unit.as_deref().unwrap_or_default();
     if own.revoke {
         return revoke(&config, record, unit, own.output.json);
     }
@@ -240,37 +244,45 @@ fn page(candidate: &Candidate) -> String {
 
 /// The declarations of a unit, or the one of that name in it, that need the operator's word.
 fn candidates(config: &Config, keeper: &TrustKeeper, unit: &str) -> anyhow::Result<Vec<Candidate>> {
+    let mut is_known = false;
+    let (found, units) = declared(config, keeper, &mut |file, name| {
+        let is_named = named(config, file, unit).takes(name);
+        is_known |= is_named;
+        is_named
+    });
+    if !is_known {
+        bail!(
+            "no manifest, and no tool of one, is named `{unit}`; there is {}",
+            if units.is_empty() { "none".to_owned() } else { units.join(", ") }
+        );
+    }
+    Ok(found)
+}
+
+/// The declarations that need the operator's word, of those that are `wanted` by file and name, and how
+/// the config names all manifests.
+fn declared(
+    config: &Config,
+    keeper: &TrustKeeper,
+    wanted: &mut dyn FnMut(&str, &str) -> bool,
+) -> (Vec<Candidate>, Vec<String>) {
     let host = config.runner_host(Secrets::default());
     let manifests = toolcrib::manifests::Manifests::load(&config.manifests.dirs, host.clone());
     let mut found = Vec::new();
-    let mut is_known = false;
     for file in manifests.files().files.iter().filter(|file| !file.loaded.has_errors()) {
         let path = file.path.to_string_lossy();
-        let names = named(config, &path, unit);
         let tools = file.loaded.declarations.iter().map(|tool| of_tool(tool, keeper, &host));
         let servers = file.loaded.upstreams.iter().map(|one| of_upstream(one, keeper, &host));
         let prompts = file.loaded.prompts.iter().map(|one| of_prompt(one, keeper, &host));
         let resources = file.loaded.resources.iter().map(|one| of_resource(one, keeper, &host));
         for candidate in tools.chain(servers).chain(prompts).chain(resources) {
-            if !names.takes(&candidate.record.name) {
-                continue;
-            }
-            is_known = true;
-            if !candidate.wants.is_empty() {
+            if wanted(&path, &candidate.record.name) && !candidate.wants.is_empty() {
                 found.push(candidate);
             }
         }
     }
-    if !is_known {
-        let near =
-            manifests.files().files.iter().map(|file| keeper.unit(&file.path.to_string_lossy()));
-        let near: Vec<_> = near.collect();
-        bail!(
-            "no manifest, and no tool of one, is named `{unit}`; there is {}",
-            if near.is_empty() { "none".to_owned() } else { near.join(", ") }
-        );
-    }
-    Ok(found)
+    let files = manifests.files().files.iter();
+    (found, files.map(|file| keeper.unit(&file.path.to_string_lossy())).collect())
 }
 
 /// Whether the text names all of a manifest, one name in it, or nothing.
@@ -381,6 +393,34 @@ fn has_word(word: Option<&Word>) -> bool {
 /// An entry of an argument vector as its manifest writes it.
 fn shown(entry: &Value) -> String {
     entry.as_str().map_or_else(|| entry.to_string(), str::to_owned)
+}
+
+/// Lists what needs the operator's word and does not have it, with what it wants.
+fn list_open(config: &Config, keeper: &TrustKeeper, as_json: bool) -> anyhow::Result<Exit> {
+    let (mut found, _) = declared(config, keeper, &mut |_, _| true);
+    found.retain(|one| !one.has_word);
+    if as_json {
+        let record = |one: &Candidate| {
+            let mut record = record_json(&one.record);
+            record["wants"] = json!(one.wants);
+            record
+        };
+        screen::json(&json!({"untrusted": found.iter().map(record).collect::<Vec<_>>()}))?;
+        return Ok(Exit::Success);
+    }
+    for one in &found {
+        let wants = visible(&one.wants.join(", "));
+        let wants = screen::folded(&wants, 4, 4);
+        screen::out(format!("{STRONG}{}{STRONG:#}\n    {wants}", one.label))?;
+    }
+    screen::note(match found.as_slice() {
+        [] => "nothing here waits for the operator's word; `toolcrib trust --list` lists what has it"
+            .to_owned(),
+        [first, ..] => {
+            format!("{FAINT}look at one and trust it with `toolcrib trust {}`{FAINT:#}", first.label)
+        }
+    });
+    Ok(Exit::Success)
 }
 
 fn list(keeper: &TrustKeeper, record: &TrustRecord, as_json: bool) -> anyhow::Result<Exit> {

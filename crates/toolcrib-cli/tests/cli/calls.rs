@@ -171,3 +171,48 @@ tools:
         assert!(shown.stderr.contains(hint), "{call:?}: {shown:?}");
     }
 }
+
+#[test]
+fn a_tool_that_the_client_runs_is_refused_at_once_on_the_command_line() {
+    let crib = Crib::new(&[]);
+    crib.config("policy: {rules: [{tool: pick, action: ask}]}\nstate: {dir: state}\n");
+    assert_eq!(crib.run(&["new", "pick", "--template", "client"]).code, Some(0));
+    let run = crib.run(&["call", "pick"]);
+    assert_eq!((run.code, run.stdout.as_str()), (Some(1), ""));
+    insta::assert_snapshot!(run.stderr, @"");
+    let json = crib.run(&["call", "pick", "--json"]).json();
+    assert_eq!(json["error"]["kind"], "unavailable");
+    // Also where another tool makes the call; no call is left waiting for an answer that cannot come.
+    crib.config("builtins: {meta_tools: true}\nstate: {dir: state}\n");
+    let nested = crib.run(&["call", "call_tool", "--json", r#"{"name": "pick", "arguments": {}}"#]);
+    assert_eq!(nested.code, Some(1), "{nested:?}");
+    assert!(!nested.stdout.contains("later"), "{nested:?}");
+}
+
+#[test]
+fn a_failed_call_tells_the_person_at_the_terminal_what_to_do() {
+    let crib = Crib::new(&[
+        ("a.yaml", "toolcrib: 1\ntols: []\n"),
+        ("b.yaml", "toolcrib: 1\ntools:\n  - name: broken_one\n    descripton: x\n"),
+        (
+            "who.yaml",
+            "toolcrib: 1\ntools:\n  - name: who\n    description: Print the user the host set.\n    \
+             context: {user: {from: ctx.user}}\n    run: {argv: [printf, \"%s\", \"${ctx.user}\"]}\n",
+        ),
+        (
+            "gone.yaml",
+            "toolcrib: 1\ntools:\n  - name: gone\n    description: Needs what is not there.\n    \
+             run: {argv: [no-such-program-here]}\n",
+        ),
+    ]);
+    let said = |name: &str| {
+        let run = crib.run(&["call", name]);
+        assert_eq!(run.code, Some(1), "{run:?}");
+        let own = run.stderr.lines().filter(|line| !line.starts_with("left out"));
+        own.map(|line| format!("{line}\n")).collect::<String>()
+    };
+    insta::assert_snapshot!(said("broken_one"), @"");
+    insta::assert_snapshot!(said("calculatr"), @"");
+    insta::assert_snapshot!(said("who"), @"");
+    insta::assert_snapshot!(said("gone"), @"");
+}

@@ -5,6 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use crate::crib::{Crib, run};
+use crate::running::until;
+use crate::stopping::Server;
 
 const TOOLS: &str = "toolcrib: 1
 tools:
@@ -191,4 +193,33 @@ fn it_says_whether_programs_are_kept_from_what_decides_what_runs() {
     let found = found.expect("it is there");
     assert_eq!(found["verdict"], "good", "{found}");
     assert!(found["message"].as_str().expect("text").contains("withheld"), "{found}");
+}
+
+#[test]
+fn an_mcp_server_that_is_down_is_told_with_the_line_that_matters_and_its_last_lines() {
+    let says = "toolcrib: 1\ntools: []\nupstream:\n  - name: far\n    command: [sh, -c, 'for n in $(seq 30); do \
+                echo line $n >&2; done; echo \"error: no such database\" >&2; echo bye >&2; exit 3']\n";
+    let crib = Crib::new(&[("far.yaml", says)]);
+    crib.config("state: {dir: state}\n");
+    let alone = crib.run(&["doctor"]);
+    assert!(alone.stdout.contains("upstreams: 1 MCP server declared, and no server runs"), "{alone:?}");
+
+    let tried = crib.run(&["doctor", "--connect"]);
+    assert!(
+        tried.stdout.contains("upstreams: far is down: ")
+            && tried.stdout.contains("(error: no such database)"),
+        "{tried:?}"
+    );
+    let shown = tried.stdout.lines().filter(|line| line.trim_start().starts_with("| ")).count();
+    assert_eq!(shown, 20, "{}", tried.stdout);
+    assert!(tried.stdout.contains("| bye") && !tried.stdout.contains("| line 12\n"));
+
+    let mut server = Server::mcp(&crib);
+    let told = until(&crib, &["doctor", "--json"], |run| run.stdout.contains("is down"));
+    let found = told.json()["findings"].as_array().expect("a list").clone();
+    let far = found.iter().find(|one| one["about"] == "upstreams").expect("it is told");
+    let pid = server.id().to_string();
+    assert!(far["message"].as_str().is_some_and(|text| text.contains(&pid)), "{far}");
+    assert_eq!(far["lines"].as_array().map(Vec::len), Some(20));
+    assert_eq!(server.call("calculator", &serde_json::json!({"expression": "1"}))["id"], 3);
 }

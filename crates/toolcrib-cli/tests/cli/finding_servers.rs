@@ -111,11 +111,21 @@ fn servers_are_found_and_asked_with_a_broken_config() {
             let warning = "warning: the settings cannot be used: 1 mistake. Running servers keep";
             assert!(found.stderr.contains(warning) && found.stderr.contains("-->"), "{found:?}");
         }
-        let refused = crib.run(&["reload"]);
-        assert!(
-            refused.code == Some(1) && refused.stderr.contains("nothing was changed"),
-            "{refused:?}"
-        );
+        // Each mistake is shown once, whoever else has found it.
+        let status = crib.run(&["status"]);
+        let shown = format!("{}{}", status.stdout, status.stderr);
+        assert_eq!(shown.matches("-->").count(), 1, "{status:?}");
+        for _ in 0..2 {
+            let refused = crib.run(&["reload"]);
+            assert!(
+                refused.code == Some(1) && refused.stderr.contains("nothing was changed"),
+                "{refused:?}"
+            );
+            assert_eq!(refused.stderr.matches("-->").count(), 1, "{refused:?}");
+        }
+        let status = crib.run(&["status"]);
+        let shown = format!("{}{}", status.stdout, status.stderr);
+        assert_eq!(shown.matches("-->").count(), 1, "{status:?}");
         crib.config(state);
         assert_eq!(crib.run(&["reload"]).code, Some(0));
         drop(server);
@@ -211,4 +221,30 @@ fn a_server_for_the_network_says_what_it_is_bound_to_and_that_there_is_no_tls() 
     for part in parts {
         assert!(said().contains(part), "{part}: {}", said());
     }
+}
+
+#[test]
+fn a_second_server_with_this_config_is_told_which_one_has_the_address() {
+    let crib = Crib::new(&[("services.yaml", TOOL)]);
+    let mut first = Server::spawn(&crib, serve());
+    let url = first.receive()["api"].as_str().expect("a URL").to_owned();
+    let address = url.trim_start_matches("http://");
+    let second = crib.run(&["serve", "--listen", address]);
+    assert_eq!(second.code, Some(2), "{second:?}");
+    let expected = format!(
+        "error: {address} is taken: the server {} runs with this config already (`toolcrib status` shows \
+         it). Stop it first, or give this one another address with `--listen`\n",
+        first.id()
+    );
+    assert_eq!(second.stderr, expected, "and nothing is said of what the second would have served");
+}
+
+#[test]
+fn a_default_folder_of_manifests_that_is_not_there_is_no_trouble_of_a_server() {
+    let crib = Crib::new(&[]);
+    fs::remove_dir(crib.path().join("tools.d")).expect("it is empty");
+    let _server = Server::spawn(&crib, serve());
+    let status = until(&crib, &["status"], |run| run.code == Some(0));
+    assert!(!status.stdout.contains("unreadable"), "{status:?}");
+    assert!(!crib.run(&["reload"]).stdout.contains("unreadable"));
 }

@@ -15,6 +15,7 @@ mod approvals;
 mod bounds;
 mod broken_lines;
 mod calls;
+mod catalogue;
 mod checks;
 mod confined;
 mod constraints;

@@ -32,6 +32,13 @@ fn the_screen_says_where_the_file_is_and_what_comes_next() {
 }
 
 #[test]
+fn the_next_command_for_an_upstream_asks_the_server() {
+    let crib = Crib::new(&[]);
+    let run = crib.run(&["new", "far", "--template", "upstream"]);
+    assert!(run.stderr.contains("toolcrib list --all --connect --tools-dir"), "{run:?}");
+}
+
+#[test]
 fn in_an_empty_folder_it_makes_the_directory_that_servers_look_in() {
     let crib = Crib::new(&[]);
     std::fs::remove_dir(crib.path().join("tools.d")).expect("it is there");

@@ -260,6 +260,26 @@ fn asked_twice_it_ends_what_runs_and_says_so_in_the_answer() {
 }
 
 #[test]
+fn asked_to_stop_it_says_for_how_many_calls_it_waits_and_how_to_stop_at_once() {
+    let crib = Crib::new(&[("sleep.yaml", SLEEP)]);
+    let log = crib.data().join("log");
+    let file = std::fs::File::create(&log).expect("the file system");
+    let mut command = command(env!("CARGO_BIN_EXE_toolcrib"));
+    command.arg("mcp").env_remove("TOOLCRIB_TOKEN");
+    let mut server = Server::spawn_with_log(&crib, command, Stdio::from(file)).greeted();
+    server.nap(&crib, 600);
+    server.signal("INT");
+    let said = || std::fs::read_to_string(&log).expect("it is written");
+    let deadline = Instant::now() + Duration::from_secs(4);
+    while !said().contains("waiting for 1 call, at most 5 s; press Ctrl-C again to stop now") {
+        assert!(Instant::now() < deadline, "{}", said());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    server.signal("INT");
+    assert_eq!(server.ended(), Some(0));
+}
+
+#[test]
 fn a_client_that_leaves_ends_the_server() {
     let crib = Crib::new(&[("sleep.yaml", SLEEP)]);
     let mut server = Server::mcp(&crib);

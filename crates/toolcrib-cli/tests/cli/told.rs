@@ -116,3 +116,54 @@ fn what_lies_beside_manifests_is_counted_and_named() {
     let json = crib.run(&["check", "--json"]).json();
     assert_eq!(json["left_aside"].as_array().map(Vec::len), Some(3));
 }
+
+#[test]
+fn files_that_a_manifest_names_are_not_told_as_left_aside() {
+    let crib = Crib::new(&[("c.json", "{}")]);
+    for (name, template) in [("ends", "script"), ("words", "worker")] {
+        assert_eq!(crib.run(&["new", name, "--template", template]).code, Some(0));
+    }
+    for command in [&["check"][..], &["list", "--all"]] {
+        let run = crib.run(command);
+        assert!(run.stderr.contains("1 entry of tools.d left aside: c.json;"), "{run:?}");
+    }
+    let json = crib.run(&["check", "--json"]).json();
+    assert_eq!(json["left_aside"], serde_json::json!(["tools.d/c.json"]));
+}
+
+#[test]
+fn errors_come_first_and_hints_last() {
+    let hint = GOOD.replace("say_hello", "say_a");
+    let error = GOOD.replace("description", "descripton").replace("say_hello", "say_b");
+    let warning = GOOD.replace("say_hello", "say_c").replace("to somebody. Politely.", "");
+    let crib = Crib::new(&[("a.yaml", &hint), ("b.yaml", &error), ("c.yaml", &warning)]);
+    let check = crib.run(&["check"]);
+    let kinds = check.stderr.lines().filter_map(|line| Some(line.split_once('[')?.0));
+    let kinds: Vec<&str> =
+        kinds.filter(|kind| ["error", "warning", "hint"].contains(kind)).collect();
+    let first = |kind: &str| kinds.iter().position(|own| *own == kind);
+    let last = |kind: &str| kinds.iter().rposition(|own| *own == kind);
+    assert!(last("error") < first("warning") && last("warning") < first("hint"), "{kinds:?}");
+    assert!(first("error") == Some(0) && last("hint").is_some(), "{}", check.stderr);
+}
+
+#[test]
+fn a_fix_that_has_nothing_to_do_says_so() {
+    let crib = Crib::new(&[("a.yaml", GOOD)]);
+    let check = crib.run(&["check", "--fix"]);
+    assert!(check.stderr.contains("`--fix` changed nothing"), "{check:?}");
+    assert!(!crib.run(&["check"]).stderr.contains("--fix"));
+}
+
+#[test]
+fn a_reason_that_several_tests_were_skipped_for_is_told_once() {
+    let tests: String =
+        (0..5).map(|at| format!("      - {{name: number {at}, expect: {{text_contains: [x]}}}}\n")).collect();
+    let tool = GOOD.replace("argv: [printf, hello]", "argv: [no-such-program-here]");
+    let crib = Crib::new(&[("a.yaml", &format!("{tool}    tests:\n{tests}"))]);
+    let run = crib.run(&["test"]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert_eq!(run.stdout.matches("no-such-program-here").count(), 1, "{}", run.stdout);
+    assert!(run.stdout.contains("\nskipped 5 tests: "), "{}", run.stdout);
+    assert!(run.stdout.contains("  skipped  number 4\n"), "{}", run.stdout);
+}

@@ -363,3 +363,20 @@ fn a_change_beyond_what_is_shown_of_a_long_script_is_shown() {
         assert!(second.stderr.contains(part), "{part}");
     }
 }
+
+#[test]
+fn without_an_argument_it_lists_what_waits_for_the_operators_word() {
+    let crib = crib();
+    let run = crib.run(&["trust"]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert_eq!(run.stdout, "tools.d/services.yaml:restart\n    profile `trusted`\n");
+    assert!(run.stderr.contains("`toolcrib trust tools.d/services.yaml:restart`"), "{run:?}");
+    let json = crib.run(&["trust", "--json"]).json();
+    assert_eq!(json["untrusted"][0]["name"], "restart");
+    assert_eq!(crib.run(&["trust", "tools.d/services.yaml:restart", "--yes"]).code, Some(0));
+    let run = crib.run(&["trust"]);
+    assert!(run.stdout.is_empty() && run.stderr.contains("nothing here waits"), "{run:?}");
+    for alone in ["--yes", "--revoke"] {
+        assert_eq!(crib.run(&["trust", alone]).code, Some(2), "{alone} needs a name");
+    }
+}

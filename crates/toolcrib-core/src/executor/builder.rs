@@ -150,6 +150,14 @@ impl ExecutorBuilder {
         self
     }
 
+    /// Has calls that nobody can answer at once fail, although a store for them was set: a program that
+    /// ends with its one call is not there when the answer comes.
+    #[must_use]
+    pub fn without_suspensions(mut self) -> Self {
+        self.suspensions = None;
+        self
+    }
+
     /// The time of day, for what expires. Default: the system's.
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {

@@ -52,6 +52,11 @@ impl Shutdown {
         if before & ENDING == 0 { Ok(entered) } else { Err(shutting_down()) }
     }
 
+    /// How many calls are in.
+    pub(crate) fn inside(&self) -> usize {
+        self.state.load(Ordering::Acquire) & !ENDING
+    }
+
     /// Whether no new calls are let in.
     pub(crate) fn has_begun(&self) -> bool {
         self.state.load(Ordering::Acquire) & ENDING != 0

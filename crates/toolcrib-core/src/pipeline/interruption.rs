@@ -89,7 +89,7 @@ impl Interruption {
         match (reached, self) {
             (Reached::Nothing, _) => error.with_hint("Nothing was run."),
             (Reached::Work, Self::Limit(_)) if read_only => {
-                error.with_hint("Ask for less at a time, or call again later.")
+                error.with_hint("Ask for less at a time: the same call is likely to run into the limit again.")
             }
             (Reached::Work, _) => cut_short(error, read_only),
         }

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use toolcrib_core::ToolStatistics;
 use toolcrib_tool::visible;
 
+use super::tools::did_you_mean;
 use super::{Api, json};
 use crate::Backend;
 use crate::problem::Problem;
@@ -92,8 +93,10 @@ pub(crate) async fn reset_tool(
     Path(name): Path<String>,
 ) -> Result<Response, Problem> {
     let executor = api.backend().executor();
-    if executor.registry().snapshot().get(&name).is_none() {
-        let detail = format!("no tool is called `{}`", visible(&name));
+    let snapshot = executor.registry().snapshot();
+    if snapshot.get(&name).is_none() {
+        let near = did_you_mean(&snapshot.near(&name, |_| true));
+        let detail = format!("no tool is called `{}`{near}", visible(&name));
         return Err(Problem::not_found(detail));
     }
     let paused = executor.resume(&name);

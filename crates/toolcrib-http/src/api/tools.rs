@@ -10,7 +10,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use toolcrib_core::{ToolStatistics, Turn};
-use toolcrib_tool::ToolDefinition;
+use toolcrib_tool::{ToolDefinition, visible};
 use toolcrib_wire::prompt_text_with_notes;
 
 use super::endpoints::PAGE_MAX;
@@ -103,7 +103,19 @@ struct Hit {
 }
 
 fn described(definition: &Arc<ToolDefinition>) -> Described {
-    Described(definition.to_value())
+    let mut value = definition.to_value();
+    // What only reads destroys nothing, whatever the default of `destructive` is.
+    value["annotations"]["destructive"] = definition.annotations().may_destroy().into();
+    Described(value)
+}
+
+/// Names that may have been meant, as the end of a clause; empty without any.
+pub(super) fn did_you_mean(near: &[&str]) -> String {
+    let near: Vec<_> = near.iter().map(|name| format!("`{name}`")).collect();
+    if near.is_empty() {
+        return String::new();
+    }
+    format!("; did you mean {}?", near.join(" or "))
 }
 
 fn turn(client: &Client) -> Turn {
@@ -158,7 +170,11 @@ pub(crate) async fn describe(
 ) -> Result<Response, Problem> {
     let turn = turn(&client);
     let definition = turn.describe(&name).ok_or_else(|| {
-        Problem::not_found(format!("there is no tool `{name}` here: GET /v1/tools lists all"))
+        let near = did_you_mean(&turn.near(&name));
+        Problem::not_found(format!(
+            "there is no tool `{}` here; GET /v1/tools lists all{near}",
+            visible(&name)
+        ))
     })?;
     Ok(json(StatusCode::OK, &described(definition)))
 }

@@ -121,7 +121,9 @@ async fn a_tool_that_pauses_is_told_and_an_operator_ends_the_pause() {
 
     let reset = |tool: &str| Ask::api(server.address, &format!("POST /v1/tools/{tool}/reset"));
     assert_eq!(reset("stuck").of("ada").send().await.status, 403);
-    assert_eq!(reset("nothing").of("ops").send().await.status, 404);
+    let misspelt = reset("stukc").of("ops").send().await;
+    assert_eq!(misspelt.status, 404);
+    assert!(misspelt.problem().contains("did you mean `stuck`?"), "{}", misspelt.body);
     let done = reset("stuck").of("ops").send().await.json();
     assert_eq!(done, json!({"tool": "stuck", "paused": 1}));
     assert_eq!(call(&server, "ada", "stuck", json!({})).await, 504);

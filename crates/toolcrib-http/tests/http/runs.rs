@@ -186,7 +186,16 @@ async fn who_may_call_may_not_approve_and_nobody_sees_anothers_runs() {
     let path = format!("/v1/runs/{}", id_of(&run));
     let approve = json!({"id": run["waiting"][0]["id"], "decision": "approve"});
     let resolve = format!("POST {path}/resolve");
-    assert_eq!(ask("agent", resolve.clone(), approve.clone()).await.status, 403);
+    let refused = ask("agent", resolve.clone(), approve.clone()).await;
+    assert_eq!(refused.status, 403);
+    // An agent that reads this is not to ask for the right to approve its own calls.
+    assert!(!refused.body.contains("add") && !refused.body.contains("grant"), "{}", refused.body);
+    let listed = Ask::new(server.address, "GET /v1/approvals").of("agent").send().await;
+    assert_eq!(listed.status, 403);
+    assert!(listed.problem().ends_with(
+        "lacks the right `approve`: calls that wait are decided on by a person, not by the client that \
+         made them"
+    ));
     assert_eq!(ask("stranger", resolve.clone(), approve.clone()).await.status, 404);
     let shown = Ask::new(server.address, &format!("GET {path}")).of("stranger").send().await;
     assert_eq!(shown.status, 404);

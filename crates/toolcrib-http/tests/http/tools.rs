@@ -31,8 +31,10 @@ async fn one_tool_is_described_and_an_unknown_one_is_a_problem() {
     let greet = Ask::api(server.address, "GET /v1/tools/greet").send().await.json();
     assert_eq!(greet["input_schema"]["required"][0], "name");
     assert_eq!(greet["annotations"]["read_only"], true);
+    assert_eq!(greet["annotations"]["destructive"], false, "what only reads destroys nothing");
     let unknown = Ask::api(server.address, "GET /v1/tools/gret").send().await;
     assert_eq!((unknown.status, unknown.kind().as_str()), (404, "not_found"));
+    assert!(unknown.problem().ends_with("did you mean `greet`?"), "{}", unknown.body);
     server.end().await;
 }
 

@@ -159,14 +159,16 @@ pub(super) fn check(tool: &Node, findings: &mut Findings<'_>) {
     let list = run.node.entry("argv").or(run.node.entry("worker"));
     let Some(list) = list.map(|entry| &entry.node) else { return };
     for program in started(list, findings) {
-        let found = needs_trusted(&program)
-            .or_else(|| needs_network(&program).filter(|_| profile != "workspace+net"))
-            .or_else(|| needs_home(&program, &run.node))
-            .or_else(|| {
-                let needs = !reads_processes && PROCESSES.contains(&program.name.as_str());
-                needs.then(|| needs_processes(&program.name, &program.span))
-            });
-        findings.add_all(found);
+        if let Some(found) = needs_trusted(&program) {
+            findings.add(found);
+            continue;
+        }
+        // All at once: whoever mends one should not meet the next afterwards.
+        findings.add_all(needs_network(&program).filter(|_| profile != "workspace+net"));
+        findings.add_all(needs_home(&program, &run.node));
+        if !reads_processes && PROCESSES.contains(&program.name.as_str()) {
+            findings.add(needs_processes(&program.name, &program.span));
+        }
     }
 }
 
@@ -268,6 +270,7 @@ fn needs_home(program: &Started, run: &Node) -> Option<Diagnostic> {
         format!("; or name them: `env: {{{variable}: /path/to/file}}`, with that path in `read`")
     });
     Some(Diagnostic::warning("needs-home", &program.span, message).help(format!(
-        "add `pass_env: [HOME]` to `run` and `read: [\"{folder}\"]` to `sandbox`{other}"
+        "add `pass_env: [HOME]` to `run` and `read: [\"{folder}\"]` to `sandbox`{other}. A grant below the home \
+         folder needs the operator's word (`toolcrib trust`)"
     )))
 }

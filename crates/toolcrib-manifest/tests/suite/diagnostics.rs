@@ -564,3 +564,17 @@ fn workers_that_depend_on_a_call() {
         &["not-for-this-run", "not-for-this-run", "not-for-this-run"],
     );
 }
+
+#[test]
+fn a_problem_is_folded_to_the_width_of_the_screen() {
+    let text = "toolcrib: 1\ntools:\n  - name: pods\n    description: List the pods of a namespace. Read-only.\n    \
+                run: {argv: [kubectl, get, pods]}\n";
+    let found = toolcrib_manifest::lint_str("pods.yaml", text, &|_| Vec::new()).diagnostics;
+    let home = found.iter().find(|found| found.code == "needs-home").expect("it is found");
+    let whole = home.render("pods.yaml", text, false);
+    let folded = home.render_within("pods.yaml", text, false, 60);
+    assert!(whole.lines().any(|line| line.chars().count() > 100), "{whole}");
+    assert!(folded.lines().all(|line| line.chars().count() <= 60), "{folded}");
+    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(words(&folded), words(&whole), "nothing is lost");
+}

@@ -316,6 +316,14 @@ impl ToolcribBuilder {
         self
     }
 
+    /// Has calls that nobody can answer at once fail, although a store for them was set: a program that
+    /// ends with its one call is not there when the answer comes.
+    #[must_use]
+    pub fn without_suspensions(mut self) -> Self {
+        self.executor = self.executor.without_suspensions();
+        self
+    }
+
     /// Sets where [`Run`](toolcrib_core::run::Run)s are saved ([`Toolcrib::runs`](crate::Toolcrib::runs)). Default: nowhere.
     #[must_use]
     pub fn runs(mut self, store: Arc<dyn RunStore>) -> Self {

@@ -1,11 +1,11 @@
 //! What a check found, for people and for programs.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::Path;
 
 use serde_json::{Value, json};
 use toolcrib::lint::Checked;
-use toolcrib::manifest::directory::{DirectoryLoad, FileLoad, left_aside};
+use toolcrib::manifest::directory::{DirectoryLoad, FileLoad};
 use toolcrib::manifest::lock::Kind;
 use toolcrib::manifest::{Diagnostic, Severity};
 use toolcrib::tool::{Source, fully_visible};
@@ -17,7 +17,8 @@ use crate::screen::{self, FAINT, STRONG, WARNING, count};
 pub(super) struct Report<'c> {
     files: &'c DirectoryLoad,
     shadowed: Vec<Value>,
-    mended: Vec<Mended>,
+    /// What `--fix` did to files; none without it.
+    mended: Option<Vec<Mended>>,
     /// Names in the config that match nothing.
     unmatched: Vec<String>,
     strict: bool,
@@ -77,10 +78,10 @@ impl<'c> Report<'c> {
         checked: &'c Checked,
         strict: bool,
         quiet: bool,
-        mended: Vec<Mended>,
+        mended: Option<Vec<Mended>>,
     ) -> Self {
         let failed = checked.files.problems().any(|(_, found)| fails(found.severity, strict))
-            || mended.iter().any(|file| file.failure.is_some());
+            || mended.iter().flatten().any(|file| file.failure.is_some());
         let (files, shadowed) = (&checked.files, shadowed(checked));
         Self { files, shadowed, mended, unmatched: Vec::new(), strict, quiet, failed }
     }
@@ -102,15 +103,13 @@ impl<'c> Report<'c> {
         self.problems().filter(|(_, found)| found.severity == severity).count()
     }
 
-    /// What is in the directories beside manifests, by its path.
+    /// What is in the directories beside manifests and is named by none, by its path.
     fn left_aside(&self) -> Vec<String> {
-        let of = |directory: &PathBuf| {
-            let names = left_aside(directory).into_iter();
-            names
-                .map(|name| directory.join(name).to_string_lossy().into_owned())
-                .collect::<Vec<_>>()
+        let of = |(directory, names): (&Path, Vec<String>)| {
+            let path = |name: String| directory.join(name).to_string_lossy().into_owned();
+            names.into_iter().map(path).collect::<Vec<_>>()
         };
-        self.files.paths().iter().flat_map(of).collect()
+        self.files.left_aside().into_iter().flat_map(of).collect()
     }
 
     /// What was found, as JSON.
@@ -130,7 +129,7 @@ impl<'c> Report<'c> {
             "diagnostics": diagnostics,
             "left_aside": self.left_aside(),
             "shadowed": self.shadowed,
-            "fixed": self.mended.iter().flat_map(Mended::to_values).collect::<Vec<Value>>(),
+            "fixed": self.mended.iter().flatten().flat_map(Mended::to_values).collect::<Vec<Value>>(),
         })
     }
 
@@ -168,21 +167,18 @@ impl<'c> Report<'c> {
 
     /// Prints the problems to standard error, and how many there are to standard output.
     pub(super) fn print(&self, limit: usize) -> anyhow::Result<()> {
-        for file in &self.mended {
+        for file in self.mended.iter().flatten() {
             file.print();
         }
         let (mut groups, all) = (self.groups(limit > 0), self.problems().count());
         let limit = if limit == 0 { usize::MAX } else { limit };
-        // Where not all are shown, those that matter most are.
-        if groups.len() > limit {
-            groups.sort_by_key(|group| group.first().map(|(_, problem)| problem.severity));
-        }
-        let colour = screen::colour();
+        // Errors first, hints last, and those of a kind in the order of the files.
+        groups.sort_by_key(|group| group.first().map(|(_, problem)| problem.severity));
         let mut told = 0;
         for group in groups.iter().take(limit) {
             let Some((file, problem)) = group.first() else { continue };
             told += group.len();
-            screen::note(problem.render(&file.path.to_string_lossy(), &file.text, colour));
+            screen::note(screen::diagnostic(file, problem));
             if let Some(more) = more_of(group) {
                 screen::note(more);
             }
@@ -200,12 +196,18 @@ impl<'c> Report<'c> {
                 fully_visible(text)
             ));
         }
-        for line in screen::left_aside(self.files.paths()) {
+        for line in screen::left_aside(self.files) {
             screen::note(line + "\n");
         }
         let fixable = self.problems().filter(|(_, problem)| problem.fix.is_some()).count();
-        if fixable > 0 && self.mended.is_empty() {
-            screen::note(format!("{FAINT}`--fix` mends up to {fixable} of them{FAINT:#}\n"));
+        match (&self.mended, fixable) {
+            (None, 1..) => {
+                screen::note(format!("{FAINT}`--fix` mends up to {fixable} of them{FAINT:#}\n"));
+            }
+            (Some(mended), _) if mended.is_empty() => screen::note(format!(
+                "{FAINT}`--fix` changed nothing: no problem has only one right edit{FAINT:#}\n"
+            )),
+            _ => {}
         }
         let hints = match (self.quiet, self.count(Severity::Hint)) {
             (true, _) | (_, 0) => String::new(),

@@ -33,6 +33,8 @@ pub(super) struct Finding {
     pub(super) says: String,
     /// What to do.
     pub(super) help: Option<&'static str>,
+    /// What a program said about it, line by line.
+    pub(super) lines: Vec<String>,
 }
 
 /// What was found so far.
@@ -49,7 +51,7 @@ impl Findings {
 
     pub(super) fn add(&mut self, about: &'static str, verdict: Verdict, says: impl Into<String>) {
         let (section, says) = (self.section, says.into());
-        self.list.push(Finding { section, about, verdict, says, help: None });
+        self.list.push(Finding { section, about, verdict, says, help: None, lines: Vec::new() });
     }
 
     pub(super) fn good(&mut self, about: &'static str, says: impl Into<String>) {
@@ -95,6 +97,13 @@ impl Findings {
     pub(super) fn help(&mut self, help: &'static str) {
         if let Some(last) = self.list.last_mut() {
             last.help = Some(help);
+        }
+    }
+
+    /// Adds what a program said to what was found last.
+    pub(super) fn lines(&mut self, lines: Vec<String>) {
+        if let Some(last) = self.list.last_mut() {
+            last.lines = lines;
         }
     }
 

@@ -1,5 +1,6 @@
 //! What became of tests, for people and for programs.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -12,6 +13,9 @@ use crate::screen::{self, ERROR, FAINT, STRONG, WARNING, count};
 
 /// More lines of what came than this are not shown.
 const SHOWN_LINES: usize = 40;
+
+/// A reason for which so many tests were skipped is told once, behind all of them.
+const REPEATED_MIN: usize = 5;
 
 /// What became of all tests.
 pub(super) struct Report {
@@ -59,6 +63,18 @@ impl Report {
         )
     }
 
+    /// The reasons that several tests were skipped for, each with their number: such a reason is told once.
+    fn repeated_reasons(&self) -> BTreeMap<&str, usize> {
+        let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
+        for test in &self.tests {
+            if let TestOutcome::Skipped(reason) = &test.outcome {
+                *reasons.entry(reason).or_default() += 1;
+            }
+        }
+        reasons.retain(|_, number| *number >= REPEATED_MIN);
+        reasons
+    }
+
     pub(super) fn to_value(&self) -> Value {
         let (passed, failed, skipped) = self.counts();
         json!({
@@ -76,12 +92,17 @@ impl Report {
     pub(super) fn print(&self) -> anyhow::Result<()> {
         let mut text = String::new();
         let mut tool = None;
+        let repeated = self.repeated_reasons();
         for test in &self.tests {
             if tool != Some(&test.tool) {
                 let _ = writeln!(text, "{STRONG}{}{STRONG:#}", test.tool);
                 tool = Some(&test.tool);
             }
-            print_test(test, &mut text);
+            print_test(test, &repeated, &mut text);
+        }
+        for (reason, number) in &repeated {
+            let tests = count(*number, "test");
+            let _ = writeln!(text, "\n{WARNING}skipped{WARNING:#} {tests}: {}", visible(reason));
         }
         let (passed, failed, skipped) = self.counts();
         if !text.is_empty() {
@@ -117,11 +138,14 @@ impl Report {
     }
 }
 
-fn print_test(report: &TestReport, text: &mut String) {
+fn print_test(report: &TestReport, repeated: &BTreeMap<&str, usize>, text: &mut String) {
     let name = visible(&report.name);
     let time = format!("{FAINT}{} ms{FAINT:#}", report.duration.as_millis());
     let _ = match &report.outcome {
         TestOutcome::Passed => writeln!(text, "  ok       {name} {time}"),
+        TestOutcome::Skipped(reason) if repeated.contains_key(reason.as_str()) => {
+            writeln!(text, "  {WARNING}skipped{WARNING:#}  {name}")
+        }
         TestOutcome::Skipped(reason) => {
             writeln!(text, "  {WARNING}skipped{WARNING:#}  {name}: {}", visible(reason))
         }

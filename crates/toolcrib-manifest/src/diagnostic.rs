@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 pub(crate) use crate::findings::Findings;
 use crate::fix::Fix;
-use crate::source::{Span, first_line, line_column, without_bom};
+use crate::source::{Lines, Span, first_line, line_column, without_bom};
 
 /// A source excerpt longer than this is not shown: a place in it is named, but no longer visible.
 const EXCERPT_MAX_BYTES: usize = 16 * 1024;
@@ -286,9 +286,13 @@ impl Diagnostic {
     /// `fix`, what an edit would do, where there are any. The end is the place after the last
     /// character.
     pub fn to_value(&self, file: &str, text: &str) -> Value {
-        let text = without_bom(text);
-        let (line, column) = line_column(text, self.span.start);
-        let (end_line, end_column) = line_column(text, self.span.end);
+        self.to_value_in(file, &Lines::new(text))
+    }
+
+    /// The same, with the lines of the text that was checked: for many problems of one file.
+    pub fn to_value_in(&self, file: &str, lines: &Lines<'_>) -> Value {
+        let (line, column) = lines.line_column(self.span.start);
+        let (end_line, end_column) = lines.line_column(self.span.end);
         let mut value = json!({
             "file": file,
             "line": line,

@@ -32,4 +32,5 @@ pub use environment::is_dangerous_env;
 pub use fix::{Applied, Fix, Fixed, fix_str};
 pub use lint::{Known, Place, Remark, lint_str, lint_with};
 pub use manifest::{FORMAT_VERSION, Loaded, load_str, manifest_schema};
+pub use source::Lines;
 pub use toolcrib_tool::units;

@@ -43,22 +43,25 @@ pub(crate) fn first_line(text: &str, span: &Span) -> Span {
     clamp(text, &(span.start..span.start + length))
 }
 
-/// Counts lines once, for many look-ups in one text.
+/// The lines of a text, counted once for many look-ups: each then takes the same short time, wherever in
+/// the text its place is.
 #[derive(Debug)]
-pub(crate) struct Lines<'t> {
+pub struct Lines<'t> {
     text: &'t str,
     starts: Vec<usize>,
 }
 
 impl<'t> Lines<'t> {
-    pub(crate) fn new(text: &'t str) -> Self {
+    /// Counts the lines of a text, which is the one without its byte order mark.
+    pub fn new(text: &'t str) -> Self {
+        let text = without_bom(text);
         let newlines = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
         let starts = std::iter::once(0).chain(newlines.map(|(at, _)| at + 1)).collect();
         Self { text, starts }
     }
 
-    /// Like [`line_column`], without reading the text from its start.
-    pub(crate) fn line_column(&self, offset: usize) -> (usize, usize) {
+    /// The line and the column of a byte offset. Both count from 1; columns count characters.
+    pub fn line_column(&self, offset: usize) -> (usize, usize) {
         let offset = boundary(self.text, offset);
         let line = self.starts.partition_point(|start| *start <= offset);
         let start = self.starts.get(line.saturating_sub(1)).copied().unwrap_or(0);

@@ -179,12 +179,15 @@ fn a_tool_that_the_client_runs_is_refused_at_once_on_the_command_line() {
     assert_eq!(crib.run(&["new", "pick", "--template", "client"]).code, Some(0));
     let run = crib.run(&["call", "pick"]);
     assert_eq!((run.code, run.stdout.as_str()), (Some(1), ""));
-    insta::assert_snapshot!(run.stderr, @"");
+    insta::assert_snapshot!(run.stderr, @"
+    Error executing pick: it runs at the client of a server (`client: true`), and the command line has no client
+    A program that is connected to the server, over MCP or the HTTP API, runs it. To check arguments, use `toolcrib call pick --dry-run`.
+    ");
     let json = crib.run(&["call", "pick", "--json"]).json();
     assert_eq!(json["error"]["kind"], "unavailable");
     // Also where another tool makes the call; no call is left waiting for an answer that cannot come.
-    crib.config("builtins: {meta_tools: true}\nstate: {dir: state}\n");
-    let nested = crib.run(&["call", "call_tool", "--json", r#"{"name": "pick", "arguments": {}}"#]);
+    crib.config("builtins: {meta: true}\nstate: {dir: state}\n");
+    let nested = crib.run(&["call", "tool_call", "--json", r#"{"name": "pick", "arguments": {}}"#]);
     assert_eq!(nested.code, Some(1), "{nested:?}");
     assert!(!nested.stdout.contains("later"), "{nested:?}");
 }
@@ -211,8 +214,22 @@ fn a_failed_call_tells_the_person_at_the_terminal_what_to_do() {
         let own = run.stderr.lines().filter(|line| !line.starts_with("left out"));
         own.map(|line| format!("{line}\n")).collect::<String>()
     };
-    insta::assert_snapshot!(said("broken_one"), @"");
-    insta::assert_snapshot!(said("calculatr"), @"");
-    insta::assert_snapshot!(said("who"), @"");
-    insta::assert_snapshot!(said("gone"), @"");
+    insta::assert_snapshot!(said("broken_one"), @"
+    Error executing broken_one: there is no tool of that name
+    tools.d/b.yaml:3 names it, but that file cannot be used: see `toolcrib check`.
+    `toolcrib list` shows the tools that can be called.
+    ");
+    insta::assert_snapshot!(said("calculatr"), @"
+    Error executing calculatr: there is no tool of that name
+    Did you mean `calculator`?
+    `toolcrib list` shows the tools that can be called.
+    ");
+    insta::assert_snapshot!(said("who"), @"
+    Error executing who: the host has not supplied `user`, which this tool takes from the context
+    Give the value with `--ctx KEY=VALUE`, or under `context` in the config. No argument of the call can set it.
+    ");
+    insta::assert_snapshot!(said("gone"), @"
+    Error executing gone: needs the program `no-such-program-here`, which is not on PATH
+    `gone` is unavailable here: `toolcrib why gone` says more.
+    ");
 }

@@ -34,6 +34,23 @@ fn warnings_and_hints_are_shown_like_errors_and_fail_only_where_they_should() {
     let run = crib.run(&["check"]);
     assert_eq!(run.code, Some(0));
     insta::assert_snapshot!(run.stderr, @"
+    warning[shadowed-name]: the name `say_hello` is taken already, so this tool is never called
+     --> tools.d/b c.yaml:3:11
+      |
+    3 |   - name: say_hello
+      |           ^^^^^^^^^
+      |
+      = note: the name belongs to the tool declared first: tools.d/a.yaml:3:11
+      = help: rename the tool, or set a `namespace` for the file
+
+    warning[short-description]: the description is too short to choose the tool by
+     --> tools.d/b c.yaml:4:18
+      |
+    4 |     description: Hello.
+      |                  ^^^^^^
+      |
+      = help: say in a sentence or two what the tool does, when to use it, and what it is not for
+
     hint[unanchored-pattern]: the pattern matches anywhere in the value: what stands around is not checked
      --> tools.d/a.yaml:6:56
       |
@@ -57,23 +74,6 @@ fn warnings_and_hints_are_shown_like_errors_and_fail_only_where_they_should() {
       |           ^^^^^^^^^
       |
       = help: add one that must succeed and one that must be refused: `tests: [{name: plain, args: {…}, expect: {argv_contains: […]}}]`; `toolcrib test` runs them
-
-    warning[shadowed-name]: the name `say_hello` is taken already, so this tool is never called
-     --> tools.d/b c.yaml:3:11
-      |
-    3 |   - name: say_hello
-      |           ^^^^^^^^^
-      |
-      = note: the name belongs to the tool declared first: tools.d/a.yaml:3:11
-      = help: rename the tool, or set a `namespace` for the file
-
-    warning[short-description]: the description is too short to choose the tool by
-     --> tools.d/b c.yaml:4:18
-      |
-    4 |     description: Hello.
-      |                  ^^^^^^
-      |
-      = help: say in a sentence or two what the tool does, when to use it, and what it is not for
     ");
     insta::assert_snapshot!(run.stdout, @"2 tools in 2 files: 0 errors, 2 warnings, 3 hints");
     assert_eq!(crib.run(&["check", "--strict"]).code, Some(1));

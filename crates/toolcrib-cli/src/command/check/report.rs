@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use toolcrib::lint::Checked;
 use toolcrib::manifest::directory::{DirectoryLoad, FileLoad};
 use toolcrib::manifest::lock::Kind;
-use toolcrib::manifest::{Diagnostic, Severity};
+use toolcrib::manifest::{Diagnostic, Lines, Severity};
 use toolcrib::tool::{Source, fully_visible};
 
 use super::mend::Mended;
@@ -94,9 +94,26 @@ impl<'c> Report<'c> {
     }
 
     /// The problems that are told, in the order of the files and of their texts.
-    pub(super) fn problems(&self) -> impl Iterator<Item = (&'c FileLoad, &'c Diagnostic)> {
+    pub(super) fn problems(
+        &self,
+    ) -> impl Iterator<Item = (&'c FileLoad, &'c Diagnostic)> + use<'c> {
         let quiet = self.quiet;
         self.files.problems().filter(move |(_, found)| !quiet || found.severity != Severity::Hint)
+    }
+
+    /// The problems that are told, each with its JSON. The lines of a file are counted once.
+    pub(super) fn values(
+        &self,
+    ) -> impl Iterator<Item = (&'c FileLoad, &'c Diagnostic, Value)> + use<'c> {
+        let mut current: Option<(&'c FileLoad, Lines<'c>)> = None;
+        self.problems().map(move |(file, problem)| {
+            if current.as_ref().is_none_or(|(known, _)| !std::ptr::eq(*known, file)) {
+                current = None;
+            }
+            let (_, lines) = current.get_or_insert_with(|| (file, Lines::new(&file.text)));
+            let value = problem.to_value_in(&file.path.to_string_lossy(), lines);
+            (file, problem, value)
+        })
     }
 
     fn count(&self, severity: Severity) -> usize {
@@ -114,10 +131,7 @@ impl<'c> Report<'c> {
 
     /// What was found, as JSON.
     pub(super) fn to_value(&self) -> Value {
-        let diagnostics: Vec<Value> = self
-            .problems()
-            .map(|(file, problem)| problem.to_value(&file.path.to_string_lossy(), &file.text))
-            .collect();
+        let diagnostics: Vec<Value> = self.values().map(|(.., value)| value).collect();
         json!({
             "ok": !self.failed,
             "files": self.files.files.len(),

@@ -23,10 +23,10 @@ pub(super) fn log(report: &Report<'_>) -> Value {
     let codes: BTreeSet<&str> = report.problems().map(|(_, problem)| problem.code).collect();
     let codes: Vec<&str> = codes.into_iter().collect();
     let results: Vec<Value> = report
-        .problems()
-        .map(|(file, problem)| {
+        .values()
+        .map(|(file, problem, place)| {
             let index = codes.binary_search(&problem.code).unwrap_or_default();
-            result(file, problem, index)
+            result(file, problem, &place, index)
         })
         .collect();
     json!({
@@ -56,14 +56,13 @@ fn rule(code: &str) -> Value {
     rule
 }
 
-fn result(file: &FileLoad, problem: &Diagnostic, index: usize) -> Value {
+/// `place` is the problem in the JSON report, whose lines and columns count from 1 as those of SARIF do.
+fn result(file: &FileLoad, problem: &Diagnostic, place: &Value, index: usize) -> Value {
     let mut text = problem.message.clone();
     if let Some(help) = &problem.help {
         text.push_str("\nhelp: ");
         text.push_str(help);
     }
-    // Line, column and end are those of the JSON report, which counts from 1 as SARIF does.
-    let place = problem.to_value("", &file.text);
     let mut result = json!({
         "ruleId": problem.code,
         "ruleIndex": index,

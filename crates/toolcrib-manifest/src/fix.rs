@@ -9,7 +9,7 @@ use crate::fix::proof::Proof;
 use crate::manifest::load_listing_all;
 use crate::source::{Span, line_column, without_bom};
 
-pub(crate) use renames::rename;
+pub(crate) use renames::{only_slip, rename};
 
 /// So many rounds: an edit may be what makes another one provable.
 const ROUNDS_MAX: usize = 8;

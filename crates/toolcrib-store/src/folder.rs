@@ -44,6 +44,22 @@ impl StateFolder {
         Ok(opened)
     }
 
+    /// Fails if a folder is reached by a symbolic link, which the database in it is not opened through. A
+    /// folder that is not there passes.
+    pub fn refuse_links(path: &Path) -> io::Result<()> {
+        let named = std::path::absolute(path)?;
+        let is_link =
+            |place: &Path| place.symlink_metadata().is_ok_and(|found| found.is_symlink());
+        let Some(link) = named.ancestors().find(|place| is_link(place)) else { return Ok(()) };
+        let real = path.canonicalize().unwrap_or(named.clone());
+        let problem = format!(
+            "is reached by the symbolic link {}, and no database is opened through one: name {} instead",
+            link.display(),
+            real.display()
+        );
+        Err(refused(path, &problem))
+    }
+
     /// Takes the rights of others on a folder away, if this user owns it and they have any. Says which
     /// mode it had.
     pub fn make_private(path: &Path) -> io::Result<Option<u32>> {

@@ -101,7 +101,9 @@ pub(crate) fn prepare(dir: &Path) -> Result<File, DatabaseError> {
         );
         return Err(DatabaseError::Unfit { dir: dir.display().to_string(), problem });
     }
-    let folder = StateFolder::open(dir).map_err(|error| file_failure(dir, &error))?;
+    let folder = StateFolder::open(dir)
+        .and_then(|folder| StateFolder::refuse_links(dir).map(|()| folder))
+        .map_err(|error| file_failure(dir, &error))?;
     let opening = locked(&folder, dir)?;
     folder.folder(SERVERS).map_err(|error| file_failure(&dir.join(SERVERS), &error))?;
     folder.ensure(FILE).map_err(|error| file_failure(&dir.join(FILE), &error))?;

@@ -212,7 +212,7 @@ fn a_failed_call_tells_the_person_at_the_terminal_what_to_do() {
         let run = crib.run(&["call", name]);
         assert_eq!(run.code, Some(1), "{run:?}");
         let own = run.stderr.lines().filter(|line| !line.starts_with("left out"));
-        own.map(|line| format!("{line}\n")).collect::<String>()
+        own.collect::<Vec<_>>().join("\n")
     };
     insta::assert_snapshot!(said("broken_one"), @"
     Error executing broken_one: there is no tool of that name

@@ -145,9 +145,9 @@ fn many_tools_in_ten_files_are_checked_by_all_processors() {
         let mut bash = assert_cmd::Command::new("bash");
         let bash = bash.current_dir(crib.path()).args(["-c", &script]).env("HOME", crib.home());
         let timed = run(bash.env("XDG_STATE_HOME", crib.state_home()));
-        let times: Vec<f64> =
+        let seconds: Vec<f64> =
             timed.stderr.split_whitespace().filter_map(|word| word.parse().ok()).collect();
-        let [wall, user, system] = times.as_slice() else { panic!("{timed:?}") };
+        let [wall, user, system] = seconds.as_slice() else { panic!("{timed:?}") };
         let text = fs::read_to_string(crib.path().join("out.json")).expect("it is written");
         let found: Value = serde_json::from_str(&text).expect("JSON");
         assert_eq!((&found["tools"], &found["errors"]), (&json!(number), &json!(0)), "{before}");

@@ -223,3 +223,22 @@ fn an_mcp_server_that_is_down_is_told_with_the_line_that_matters_and_its_last_li
     assert_eq!(far["lines"].as_array().map(Vec::len), Some(20));
     assert_eq!(server.call("calculator", &serde_json::json!({"expression": "1"}))["id"], 3);
 }
+
+#[test]
+fn a_state_folder_behind_a_link_is_refused_by_doctor_as_by_a_server() {
+    let crib = Crib::new(&[]);
+    let (real, link) = (crib.data().join("real"), crib.data().join("link"));
+    fs::create_dir(&real).expect("a folder");
+    allow(&real, 0o700);
+    std::os::unix::fs::symlink(&real, &link).expect("a link");
+    let state = format!("state.dir={}", link.display());
+    let doctor = crib.run(&["doctor", "--set", &state]);
+    let serve = crib.run(&["serve", "--listen", "127.0.0.1:0", "--set", &state]);
+    assert_eq!((doctor.code, serve.code), (Some(1), Some(2)), "{doctor:?} {serve:?}");
+    for said in [doctor.stdout.replace("\n           ", " "), serve.stderr] {
+        assert!(said.contains("is reached by the symbolic link"), "{said}");
+        assert!(said.contains(&format!("name {} instead", real.display())), "{said}");
+    }
+    let direct = format!("state.dir={}", real.display());
+    assert_eq!(crib.run(&["doctor", "--set", &direct]).code, Some(0));
+}

@@ -157,8 +157,8 @@ fn a_fix_that_has_nothing_to_do_says_so() {
 
 #[test]
 fn a_reason_that_several_tests_were_skipped_for_is_told_once() {
-    let tests: String =
-        (0..5).map(|at| format!("      - {{name: number {at}, expect: {{text_contains: [x]}}}}\n")).collect();
+    let test = |at| format!("      - {{name: number {at}, expect: {{text_contains: [x]}}}}\n");
+    let tests = (0..5).map(test).collect::<Vec<_>>().concat();
     let tool = GOOD.replace("argv: [printf, hello]", "argv: [no-such-program-here]");
     let crib = Crib::new(&[("a.yaml", &format!("{tool}    tests:\n{tests}"))]);
     let run = crib.run(&["test"]);

@@ -40,7 +40,7 @@ pub(crate) fn rename(
 }
 
 /// The one known name that a slip turns into the written one; none if two could have been meant.
-fn only_slip(written: &str, known: &[&'static str]) -> Option<&'static str> {
+pub(crate) fn only_slip<'n>(written: &str, known: &[&'n str]) -> Option<&'n str> {
     let near = toolcrib_fuzzy::near_names(written, known.iter().copied());
     let [only] = near.as_slice() else { return None };
     let only = known.iter().copied().find(|name| name == only)?;

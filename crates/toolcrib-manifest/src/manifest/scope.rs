@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::shape::{Beginning, Shape};
 use crate::diagnostic::{Diagnostic, Findings, meant};
 use crate::document::{Entry, Node, NodeValue};
+use crate::fix::{Fix, only_slip};
 use crate::source::Span;
 use crate::template::{Reference, Template};
 
@@ -181,7 +182,23 @@ impl Scope {
         };
         let help = help.unwrap_or_else(|| "declare it in `input: {properties: …}`".to_owned());
         let message = format!("no argument is called `{name}`");
-        findings.add(Diagnostic::error("undeclared-argument", span, message).help(help));
+        let fix = self.renamed(name, span, findings.text);
+        findings.add(Diagnostic::error("undeclared-argument", span, message).help(help).fix(fix));
+    }
+
+    /// The edit that makes a misspelt name in a reference that of the only argument it can mean.
+    fn renamed(&self, name: &str, span: &Span, text: &str) -> Option<Fix> {
+        let declared: Vec<&str> = self.arguments.keys().map(String::as_str).collect();
+        let meant = only_slip(name, &declared).filter(|_| !self.context.contains(name))?;
+        let written = text.get(span.clone())?;
+        let mut places = written.match_indices(name);
+        let (at, _) = places.next()?;
+        if places.next().is_some() {
+            return None;
+        }
+        let start = span.start + at;
+        let place = start..start + name.len();
+        Some(Fix::replace(&place, meant, format!("refer to `{meant}` instead of `{name}`")))
     }
 
     fn refer(&mut self, reference: &Reference, span: &Span, findings: &mut Findings<'_>) {

@@ -150,3 +150,20 @@ proptest! {
         prop_assert_eq!(fixed.text.lines().count(), text.lines().count());
     }
 }
+
+#[test]
+fn a_reference_with_one_slip_is_made_one_to_the_only_argument_that_it_can_mean() {
+    let text = |reference: &str| {
+        format!(
+            "toolcrib: 1\ntools:\n  - name: find\n    description: Find an address.\n    input: {{properties: \
+             {{address: {{type: string}}}}, required: [address]}}\n    run: {{argv: [find_it, \"--\", \
+             \"{reference}\"]}}\n"
+        )
+    };
+    let fixed = toolcrib_manifest::fix_str("find.yaml", &text("${args.adress}"));
+    assert_eq!(fixed.text, text("${args.address}"));
+    assert_eq!(fixed.applied[0].what, "refer to `address` instead of `adress`");
+    // Two slips, or none of the names: nobody can know.
+    let other = text("${args.place}");
+    assert_eq!(toolcrib_manifest::fix_str("find.yaml", &other).text, other);
+}

@@ -119,7 +119,8 @@ impl StateDir {
     /// Fails, with what to do, if somebody else could put another directory in the place of this one, which
     /// is there. Its database is not opened then.
     pub fn check_place(dir: &Path) -> io::Result<()> {
-        StateFolder::open(dir).map(drop)
+        StateFolder::open(dir)?;
+        StateFolder::refuse_links(dir)
     }
 
     /// Where it is.

@@ -110,7 +110,7 @@ pub(crate) fn explain(confined: Confined<'_>, printed: &str) -> Option<String> {
     if !confined.own_home && (shows(&NO_HOME) || missed_in_scratch(&lower)) {
         lacks.push(
             "its HOME is a scratch folder: `pass_env: [HOME]` in `run` gives it the server's, and \
-             `sandbox: {read: [\"~/…\"]}` the files there"
+             `sandbox: {read: [\"~/…\"]}` the files there, with the operator's word (`toolcrib trust`)"
                 .to_owned(),
         );
     }
@@ -209,6 +209,7 @@ mod tests {
                 "cat: /tmp/toolcrib-0123456789abcdef0123456789abcdef/.gitconfig: No such file or directory",
                 "pass_env: [HOME]",
             ),
+            ("Unable to locate credentials. You can configure", "the operator's word"),
             ("Failed to connect to bus: No such file or directory", "profile: trusted"),
             ("sudo: The \"no new privileges\" flag is set", "profile: trusted"),
         ];

@@ -48,8 +48,7 @@ impl StateFolder {
     /// folder that is not there passes.
     pub fn refuse_links(path: &Path) -> io::Result<()> {
         let named = std::path::absolute(path)?;
-        let is_link =
-            |place: &Path| place.symlink_metadata().is_ok_and(|found| found.is_symlink());
+        let is_link = |place: &Path| place.symlink_metadata().is_ok_and(|found| found.is_symlink());
         let Some(link) = named.ancestors().find(|place| is_link(place)) else { return Ok(()) };
         let real = path.canonicalize().unwrap_or(named.clone());
         let problem = format!(

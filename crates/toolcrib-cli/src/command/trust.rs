@@ -414,10 +414,15 @@ fn list_open(config: &Config, keeper: &TrustKeeper, as_json: bool) -> anyhow::Re
         screen::out(format!("{STRONG}{}{STRONG:#}\n    {wants}", one.label))?;
     }
     screen::note(match found.as_slice() {
-        [] => "nothing here waits for the operator's word; `toolcrib trust --list` lists what has it"
-            .to_owned(),
+        [] => {
+            "nothing here waits for the operator's word; `toolcrib trust --list` lists what has it"
+                .to_owned()
+        }
         [first, ..] => {
-            format!("{FAINT}look at one and trust it with `toolcrib trust {}`{FAINT:#}", first.label)
+            format!(
+                "{FAINT}look at one and trust it with `toolcrib trust {}`{FAINT:#}",
+                first.label
+            )
         }
     });
     Ok(Exit::Success)

@@ -315,7 +315,10 @@ impl<'a> Facts<'a> {
 }
 
 /// Where a file that cannot be used names the tool.
-pub(super) fn mention(file: &toolcrib::manifest::directory::FileLoad, name: &str) -> Option<String> {
+pub(super) fn mention(
+    file: &toolcrib::manifest::directory::FileLoad,
+    name: &str,
+) -> Option<String> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let names = |line: &str| line.split(|c: char| !is_word(c)).any(|word| word == name);
     let line = file.text.lines().position(names)? + 1;

@@ -140,8 +140,9 @@ fn many_tools_in_ten_files_are_checked_by_all_processors() {
     let program = env!("CARGO_BIN_EXE_toolcrib");
     // Wall and processor time, as the shell measures them.
     let measured = |before: &str| {
-        let script =
-            format!("TIMEFORMAT='%R %U %S'; time {before} {program} check --json > out.json 2> err.txt");
+        let script = format!(
+            "TIMEFORMAT='%R %U %S'; time {before} {program} check --json > out.json 2> err.txt"
+        );
         let mut bash = assert_cmd::Command::new("bash");
         let bash = bash.current_dir(crib.path()).args(["-c", &script]).env("HOME", crib.home());
         let timed = run(bash.env("XDG_STATE_HOME", crib.state_home()));

@@ -202,7 +202,10 @@ fn an_mcp_server_that_is_down_is_told_with_the_line_that_matters_and_its_last_li
     let crib = Crib::new(&[("far.yaml", says)]);
     crib.config("state: {dir: state}\n");
     let alone = crib.run(&["doctor"]);
-    assert!(alone.stdout.contains("upstreams: 1 MCP server declared, and no server runs"), "{alone:?}");
+    assert!(
+        alone.stdout.contains("upstreams: 1 MCP server declared, and no server runs"),
+        "{alone:?}"
+    );
 
     let tried = crib.run(&["doctor", "--connect"]);
     assert!(

@@ -88,9 +88,9 @@ impl Interruption {
         let read_only = definition.is_none_or(|definition| definition.annotations().read_only);
         match (reached, self) {
             (Reached::Nothing, _) => error.with_hint("Nothing was run."),
-            (Reached::Work, Self::Limit(_)) if read_only => {
-                error.with_hint("Ask for less at a time: the same call is likely to run into the limit again.")
-            }
+            (Reached::Work, Self::Limit(_)) if read_only => error.with_hint(
+                "Ask for less at a time: the same call is likely to run into the limit again.",
+            ),
             (Reached::Work, _) => cut_short(error, read_only),
         }
     }

@@ -14,11 +14,8 @@ use crate::{runtime, upstreams};
 
 /// Asks the servers that run with this config, and with `connect` the MCP servers themselves.
 pub(super) fn look(options: &Options, connect: bool, findings: &mut Findings) {
-    let started = if connect {
-        startup::look(options, true)
-    } else {
-        startup::without_state(options)
-    };
+    let started =
+        if connect { startup::look(options, true) } else { startup::without_state(options) };
     // What keeps it from starting was told with the tools.
     let Ok(started) = started else { return };
     let declared = started.manifests.files().upstreams().count();

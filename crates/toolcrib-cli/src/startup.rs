@@ -160,7 +160,9 @@ fn settle_state(loaded: &mut LoadedConfig) -> Vec<String> {
                     dir.display()
                 ));
             }
-            let opened = StateDir::open(dir).and_then(|state| state.database());
+            let opened = StateDir::open(dir)
+                .and_then(|state| StateDir::check_owner(dir).map(|()| state))
+                .and_then(|state| state.database());
             let Err(error) = opened else { return said };
             format!(
                 "the default state folder cannot be used ({error}), so `toolcrib status`, `approvals` and \

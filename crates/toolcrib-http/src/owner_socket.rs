@@ -34,6 +34,12 @@ impl OwnerSocket {
         Ok(Self { listener, file })
     }
 
+    /// Removes the sockets that servers which are gone have left in a directory: those among `names` on which
+    /// nobody listens, and links to them. Servers that start at the same time keep theirs.
+    pub async fn sweep(directory: &Path, names: impl Fn(&Path) -> bool) -> std::io::Result<()> {
+        unix_socket::sweep(directory, names).await
+    }
+
     /// Where it is.
     pub fn path(&self) -> &Path {
         self.file.path()

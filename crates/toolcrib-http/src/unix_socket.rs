@@ -55,6 +55,31 @@ pub(crate) async fn bind(path: &Path) -> Result<(UnixListener, SocketFile), Http
     Ok((socket.listen(BACKLOG).map_err(system)?, file))
 }
 
+/// Removes the sockets of a directory, and links to sockets, that a server which is gone has left there:
+/// those among `names` on which nobody listens. Others that are just being made are not touched.
+pub(crate) async fn sweep(directory: &Path, names: impl Fn(&Path) -> bool) -> io::Result<()> {
+    let _turn = turn(directory).await?;
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
+        if !names(&path) {
+            continue;
+        }
+        let is_left = match fs::metadata(&path) {
+            Ok(found) => {
+                found.file_type().is_socket()
+                    && std::os::unix::net::UnixStream::connect(&path)
+                        .is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
+            }
+            // A link that leads nowhere.
+            Err(error) => error.kind() == io::ErrorKind::NotFound,
+        };
+        if is_left {
+            let _ = fs::remove_file(&path);
+        }
+    }
+    Ok(())
+}
+
 /// The directory of a socket, if nobody else can put another socket in its place.
 fn directory(path: &Path) -> Result<&Path, HttpError> {
     let problem = |problem: String| HttpError::Socket { path: path.to_owned(), problem };

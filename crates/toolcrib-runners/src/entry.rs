@@ -10,6 +10,7 @@ use toolcrib_tool::{Layer, Source, Tool, ToolDefinition, ToolEntry};
 #[cfg(feature = "http")]
 use crate::HttpRunner;
 use crate::availability::{Programs, missing};
+use crate::vouched::Vouched;
 use crate::{CommandRunner, RunnerHost, Word, WorkerRunner, tool_word};
 
 /// Makes the tool a declaration describes. What keeps it from running here becomes the reason of
@@ -40,6 +41,7 @@ fn entry_with(declaration: &Declaration, host: &RunnerHost, programs: &Programs)
         host
     };
     let (body, defect) = body(declaration, host);
+    let body: Arc<dyn Tool> = Arc::new(Vouched::new(body, declaration, &digest, host));
     let mut missing = missing(declaration, host, programs);
     if let Some(Word::Missing { remedy }) = word {
         missing.insert(0, remedy);

@@ -37,6 +37,7 @@ mod streams;
 mod text;
 mod trust;
 mod values;
+mod vouched;
 mod worker;
 
 pub use command::CommandRunner;

@@ -61,8 +61,15 @@ pub enum Word {
 
 /// Decides which declarations have the operator's word.
 pub trait Trust: fmt::Debug + Send + Sync {
-    /// Decides about one declaration. Asked whenever its manifest is loaded or reloaded.
+    /// Decides about one declaration. Asked whenever its manifest is loaded or reloaded, and of a tool
+    /// that needs the word before each call.
     fn word(&self, claim: &Claim<'_>) -> Word;
+
+    /// Why a tool that was loaded is not run any more, whether or not it needs the word, as a clause about
+    /// the tool. Asked before each call, so it has to be quick. `None`, the default: nothing is against it.
+    fn objection(&self, _claim: &Claim<'_>) -> Option<String> {
+        None
+    }
 
     /// The command by which the operator gives the word anew, after a file that the declaration runs has
     /// changed, and which acts at once. `None`, the default: loading the manifests again is enough.

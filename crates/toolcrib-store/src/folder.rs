@@ -7,7 +7,9 @@ use std::os::fd::AsFd as _;
 use std::os::unix::fs::{MetadataExt as _, fchown};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, mkdirat, openat, renameat, statat, unlinkat};
+use rustix::fs::{
+    AtFlags, FileType, Mode, OFlags, chmodat, mkdirat, openat, renameat, statat, unlinkat,
+};
 use rustix::io::Errno;
 
 use crate::parents;
@@ -141,6 +143,35 @@ impl StateFolder {
             Err(Errno::NOENT) => Ok(false),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Takes the rights of others on a file of this folder away, if this user owns both and there are any.
+    /// The file is not opened: closing it would end the locks that this process has on it. Says which mode
+    /// it had. Fails if the file is another user's and others can write to it.
+    pub fn make_file_private(&self, name: &str) -> io::Result<Option<u32>> {
+        let folder = self.descriptor.as_fd();
+        let found = match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(found) => found,
+            Err(Errno::NOENT) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let own = rustix::process::geteuid().as_raw();
+        #[allow(clippy::useless_conversion, reason = "how wide the field is differs")]
+        let mode = u32::from(found.st_mode) & 0o7777;
+        let is_file = FileType::from_raw_mode(found.st_mode) == FileType::RegularFile;
+        if !is_file || mode & 0o077 == 0 {
+            return Ok(None);
+        }
+        if found.st_uid == own && self.owner.0 == own {
+            // Nobody else can put a link there meanwhile: the folder is this user's alone.
+            chmodat(folder, name, Mode::RUSR | Mode::WUSR, AtFlags::empty())?;
+            return Ok(Some(mode));
+        }
+        if mode & 0o022 != 0 {
+            let problem = "can be changed by others: run `chmod 600` on it";
+            return Err(refused(&self.path.join(name), problem));
+        }
+        Ok(None)
     }
 
     fn check(&self, name: &str, is_file: bool, links: u64, user: u32) -> io::Result<()> {

@@ -69,6 +69,8 @@ fn problem(folder: &Path, found: &Metadata, trusted: &[u32]) -> Option<String> {
     Some(format!(
         "{shown}, in which the state folder lies, can be written to by {who}, who could put another folder \
          in its place: run `chmod go-w {shown}` (or `chmod +t {shown}`, where others need it), or name \
-         another state folder in `state.dir`"
+         another state folder in `state.dir`. In a container, a new volume (`emptyDir`) has mode 777, \
+         which neither `fsGroup` nor a subfolder mends: run `chmod +t {shown}` as root before the server \
+         starts, for example in an init container"
     ))
 }

@@ -108,6 +108,17 @@ pub(crate) fn prepare(dir: &Path) -> Result<File, DatabaseError> {
     folder.folder(SERVERS).map_err(|error| file_failure(&dir.join(SERVERS), &error))?;
     folder.ensure(FILE).map_err(|error| file_failure(&dir.join(FILE), &error))?;
     check_files(&folder, dir)?;
+    for name in BESIDE.into_iter().chain([FILE]) {
+        let path = dir.join(name);
+        let mended = folder.make_file_private(name).map_err(|error| file_failure(&path, &error))?;
+        if let Some(mode) = mended {
+            tracing::warn!(
+                file = %path.display(),
+                "a file of the state folder had mode {mode:03o}, so others had rights on it: it has mode \
+                 600 now"
+            );
+        }
+    }
     Ok(opening)
 }
 

@@ -10,7 +10,7 @@ mod record;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use toolcrib_manifest::lock::Kind;
+use toolcrib_manifest::lock::{Kind, LockMode, apply_lock_to};
 use toolcrib_runners::{Claim, Trust, Word};
 use toolcrib_tool::{Layer, Source};
 
@@ -133,6 +133,10 @@ impl Trust for UnderLock {
         }
     }
 
+    fn objection(&self, claim: &Claim<'_>) -> Option<String> {
+        self.own.objection(claim).or_else(|| self.lock.objection(claim))
+    }
+
     fn renewal(&self, kind: Kind, unit: &str, name: &str) -> Option<String> {
         self.own.renewal(kind, unit, name)
     }
@@ -151,6 +155,20 @@ impl LockKeeper {
     fn enforces(&self, claim: &Claim<'_>) -> bool {
         let source = Source::new(Layer::Manifest, claim.unit);
         self.accepts(claim.kind, claim.name, &source, claim.digest)
+    }
+
+    /// Why the lock as it is now blocks this declaration. A lock that cannot be read changes nothing.
+    fn objection(&self, claim: &Claim<'_>) -> Option<String> {
+        if self.mode() != LockMode::Enforce {
+            return None;
+        }
+        let lock = self.lock().ok()?;
+        let source = Source::new(Layer::Manifest, claim.unit);
+        let digest = Some(claim.digest);
+        let finding =
+            apply_lock_to(claim.kind, claim.name, &source, digest, lock.as_deref(), self.mode())?;
+        let reason = finding.blocked.then(|| finding.reason())?;
+        Some(format!("is blocked: {reason}"))
     }
 }
 

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::crib::{Crib, run};
+use crate::stopping::Server;
 
 const STORY: &str = r#"
 toolcrib: 1
@@ -185,4 +186,71 @@ fn secrets_are_masked_and_those_that_cannot_be_are_named() {
     assert!(line("brief").contains("too short to be masked: give it 4 bytes or more"));
     assert!(line("gone").contains("the server was started without the variable `CRIB_ABSENT`"));
     assert!(!run.stderr.contains("abc") && !run.stderr.contains("CRIB_TOKEN"), "{run:?}");
+}
+
+#[test]
+fn root_uses_no_state_folder_that_another_user_could_change() {
+    let crib = Crib::new(&[("story.yaml", STORY)]);
+    crib.config("state: {dir: own}\n");
+    let own = crib.path().join("own");
+    std::fs::create_dir(&own).expect("it is ours");
+    let mode = <std::fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o700);
+    std::fs::set_permissions(&own, mode).expect("it is ours");
+    if std::os::unix::fs::chown(&own, Some(65_534), Some(65_534)).is_err() {
+        // Only root can give folders away.
+        return;
+    }
+    let called = crib.run(&["call", "story"]);
+    assert!(
+        called.code != Some(0) && called.stderr.contains("belongs to another user"),
+        "{called:?}"
+    );
+    assert!(called.stderr.contains("run this as that user"), "{called:?}");
+    let doctor = crib.run(&["doctor"]);
+    assert!(doctor.stdout.contains("belongs to another user"), "{doctor:?}");
+}
+
+#[test]
+fn a_state_folder_that_others_could_replace_is_refused_and_what_a_container_needs_is_said() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let crib = Crib::new(&[("story.yaml", STORY)]);
+    crib.config("state: {dir: volume/state}\n");
+    let volume = crib.path().join("volume");
+    let set = |folder: &std::path::Path, mode| {
+        let mode = std::fs::Permissions::from_mode(mode);
+        std::fs::set_permissions(folder, mode).expect("it is ours");
+    };
+    std::fs::create_dir(&volume).expect("it is ours");
+    set(&volume, 0o777);
+    let called = crib.run(&["call", "story"]);
+    assert!(called.code != Some(0) && called.stderr.contains("every user"), "{called:?}");
+    assert!(called.stderr.contains("emptyDir") && called.stderr.contains("chmod +t"), "{called:?}");
+    set(&volume, 0o1777);
+    assert_eq!(crib.run(&["call", "story"]).code, Some(0));
+}
+
+#[test]
+fn a_start_removes_the_sockets_of_servers_that_were_killed() {
+    use std::os::unix::net::UnixListener;
+    let crib = Crib::new(&[("story.yaml", STORY)]);
+    crib.config("state: {dir: state}\n");
+    assert_eq!(crib.run(&["call", "story"]).code, Some(0));
+    let control = crib.path().join("state/control");
+    let _ = std::fs::create_dir(&control);
+    let mode = <std::fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o700);
+    std::fs::set_permissions(&control, mode).expect("it is ours");
+    for name in ["999999999.sock", "999999998.1.sock"] {
+        drop(UnixListener::bind(control.join(name)).expect("bound"));
+    }
+    let living = UnixListener::bind(control.join("999999997.sock")).expect("bound");
+    std::fs::write(control.join("note.txt"), "").expect("written");
+    let _server = Server::mcp(&crib);
+    let names: Vec<_> = std::fs::read_dir(&control)
+        .expect("it is there")
+        .map(|entry| entry.expect("it is there").file_name().to_string_lossy().into_owned())
+        .collect();
+    let has = |name: &str| names.iter().any(|own| own == name);
+    assert!(!has("999999999.sock") && !has("999999998.1.sock"), "{names:?}");
+    assert!(has("999999997.sock") && has("note.txt"), "{names:?}");
+    drop(living);
 }

@@ -1,9 +1,14 @@
 //! Many declarations at once: the same tools, in the same order, as one after another.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use toolcrib_manifest::load_str;
-use toolcrib_runners::{RunnerHost, entries, entry};
+use toolcrib_runners::{Claim, RunnerHost, Trust, Word, entries, entry};
+use toolcrib_tool::{Arguments, Body, ErrorKind};
+
+use crate::declare::context;
 
 #[test]
 fn the_tools_of_many_declarations_come_whole_and_in_their_order() {
@@ -30,4 +35,54 @@ fn the_tools_of_many_declarations_come_whole_and_in_their_order() {
             assert_eq!(made.unavailable_reason(), alone.unavailable_reason());
         }
     }
+}
+
+/// An operator who vouches for everything, until no longer.
+#[derive(Debug, Clone, Default)]
+struct Operator {
+    revoked: Arc<AtomicBool>,
+    objects: Arc<AtomicBool>,
+}
+
+impl Trust for Operator {
+    fn word(&self, _: &Claim<'_>) -> Word {
+        if self.revoked.load(Ordering::SeqCst) {
+            Word::Missing { remedy: "run `toolcrib trust`".to_owned() }
+        } else {
+            Word::Given
+        }
+    }
+
+    fn objection(&self, _: &Claim<'_>) -> Option<String> {
+        self.objects.load(Ordering::SeqCst).then(|| "is blocked: the lock has another".to_owned())
+    }
+}
+
+#[tokio::test]
+async fn a_tool_whose_word_was_revoked_or_that_the_lock_blocks_is_not_run_before_anything_is_loaded_again()
+ {
+    let text = "toolcrib: 1\ntools:\n  - {name: free, description: Run unconfined., \
+                sandbox: {profile: trusted}, run: {argv: [echo, ran]}}\n  \
+                - {name: bound, description: Run confined., run: {argv: [echo, ran]}}\n";
+    let loaded = load_str("two.yaml", text);
+    assert_eq!(loaded.diagnostics, []);
+    let operator = Operator::default();
+    let host = RunnerHost::new("/").with_trust(operator.clone());
+    let tools: Vec<_> = loaded.declarations.iter().map(|own| (own, entry(own, &host))).collect();
+    let refused = async || {
+        let mut refused = Vec::new();
+        for (declaration, entry) in &tools {
+            assert_eq!(entry.unavailable_reason(), None);
+            let Body::Shared(tool) = &entry.body else { panic!("it has no body of its own") };
+            let cx = context(declaration, []);
+            let answer = tool.call(Arguments::from_validated("{}".to_owned()), &cx).await;
+            refused.push(answer.is_err_and(|error| error.kind() == ErrorKind::Unavailable));
+        }
+        refused
+    };
+    assert_eq!(refused().await, [false, false]);
+    operator.revoked.store(true, Ordering::SeqCst);
+    assert_eq!(refused().await, [true, false]);
+    operator.objects.store(true, Ordering::SeqCst);
+    assert_eq!(refused().await, [true, true]);
 }

@@ -145,3 +145,39 @@ fn a_state_folder_that_somebody_else_could_replace_is_refused_with_what_to_do() 
     chown(&parent, Some(OWNER), Some(OWNER)).expect("it was ours");
     StateFolder::open(&state).expect("it is the owner's own");
 }
+
+#[test]
+fn a_state_folder_behind_a_link_is_refused_with_the_link_and_where_it_leads() {
+    let home = tempfile::tempdir().expect("there is room");
+    let home = home.path().canonicalize().expect("it is there");
+    let (real, link) = (home.join("real"), home.join("link"));
+    fs::create_dir(&real).expect("it is ours");
+    fs::set_permissions(&real, fs::Permissions::from_mode(0o700)).expect("it is ours");
+    symlink(&real, &link).expect("it is ours");
+    let error = Database::open(&link).expect_err("it is a link").to_string();
+    for named in [&link, &real] {
+        assert!(error.contains(&*named.to_string_lossy()), "{error}");
+    }
+    Database::open(&real).expect("as the error says");
+}
+
+#[test]
+fn files_that_others_have_rights_on_are_made_private_when_the_database_is_opened() {
+    let home = tempfile::tempdir().expect("there is room");
+    fs::set_permissions(home.path(), fs::Permissions::from_mode(0o700)).expect("it is ours");
+    let first = Database::open(home.path()).expect("it is ours");
+    let file = home.path().join("toolcrib.db");
+    let mode = || file.metadata().expect("it is there").permissions().mode() & 0o777;
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).expect("it is ours");
+    // Another server of the same folder.
+    Database::open(home.path()).expect("it is mended");
+    assert_eq!(mode(), 0o600);
+    drop(first);
+    // Another user's file is that user's to mend.
+    let _ = chown(home.path(), Some(OWNER), Some(OWNER));
+    if chown(&file, Some(OWNER), Some(OWNER)).is_ok() {
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).expect("root may");
+        let error = Database::open(home.path()).expect_err("others can write").to_string();
+        assert!(error.contains("chmod 600") && mode() == 0o666, "{error}");
+    }
+}

@@ -137,6 +137,7 @@ impl ToolcribBuilder {
         // Without a directory it is the same code; nothing of it survives the program.
         let (database, spills) = if let Some(dir) = &config.state.dir {
             let state = StateDir::open(dir).map_err(open("state.dir"))?;
+            StateDir::check_owner(dir).map_err(open("state.dir"))?;
             (state.database().map_err(open("state.dir"))?, Spills::disk_limits())
         } else {
             let database = Database::in_memory().map_err(io::Error::other);

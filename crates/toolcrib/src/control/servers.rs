@@ -39,6 +39,11 @@ impl ControlPlace {
             problem: error.to_string(),
         };
         self.folders.iter().try_for_each(|folder| private_dir(folder)).map_err(unusable)?;
+        // What a server that was killed has left: no command may have looked since.
+        let is_ours = |name: &Path| process_of(name).is_some();
+        if let Err(error) = OwnerSocket::sweep(self.path(), is_ours).await {
+            tracing::debug!(%error, "the sockets of servers that are gone stay");
+        }
         let number = std::process::id();
         let mut opened = OwnerSocket::bind(&self.path().join(format!("{number}.sock"))).await;
         for at in 1..SAME_NUMBER {

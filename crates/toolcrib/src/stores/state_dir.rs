@@ -120,7 +120,25 @@ impl StateDir {
     /// is there. Its database is not opened then.
     pub fn check_place(dir: &Path) -> io::Result<()> {
         StateFolder::open(dir)?;
-        StateFolder::refuse_links(dir)
+        StateFolder::refuse_links(dir)?;
+        Self::check_owner(dir)
+    }
+
+    /// Fails if this process is root's and the directory is another user's. That user could change what is
+    /// trusted, pinned and approved there, and so what root runs. Commands that only change what is kept
+    /// there for another user's server need not ask.
+    pub fn check_owner(dir: &Path) -> io::Result<()> {
+        let owner = std::fs::metadata(dir)?.uid();
+        if owner == 0 || !rustix::process::geteuid().is_root() {
+            return Ok(());
+        }
+        let shown = dir.display();
+        let message = format!(
+            "the state folder {shown} belongs to another user (number {owner}), who could change what is \
+             trusted and pinned there, and so what root runs: run this as that user, or run \
+             `chown -R root {shown}` after a look at what is in it"
+        );
+        Err(io::Error::new(io::ErrorKind::PermissionDenied, message))
     }
 
     /// Where it is.

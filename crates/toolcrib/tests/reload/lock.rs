@@ -3,11 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use toolcrib::Toolcrib;
 use toolcrib::lock::{LockKeeper, lock_of};
 use toolcrib::manifest::lock::LockMode;
 use toolcrib::manifests::Manifests;
 use toolcrib::runners::RunnerHost;
+use toolcrib::{ToolCall, Toolcrib};
 
 use crate::crib::{Followed, says};
 
@@ -60,4 +60,31 @@ fn a_lock_that_cannot_be_read_changes_nothing_until_it_can() {
     assert!(followed.tool("a").is_some());
     accept(&followed);
     followed.until("mended", |followed| followed.state("a.yaml") == Some("live"));
+}
+
+#[tokio::test]
+async fn a_replaced_lock_blocks_the_next_call_before_manifests_are_read_again() {
+    let outer = tempfile::TempDir::new().unwrap();
+    let dir = outer.path().join("tools.d");
+    let work = outer.path().join("work");
+    fs::create_dir(&dir).unwrap();
+    fs::create_dir(&work).unwrap();
+    fs::write(dir.join("a.yaml"), says("a", "one")).unwrap();
+    let found = Manifests::load(std::slice::from_ref(&dir), RunnerHost::new(&work));
+    let declared = Toolcrib::builder().manifests(&found).build().unwrap();
+    let accepted = lock_of(&declared, &found, |_| None, None, outer.path());
+    accepted.write(&lock_file(outer.path())).unwrap();
+    // Nothing follows the files here.
+    let lock = LockKeeper::new(lock_file(outer.path()), LockMode::Enforce);
+    let crib = Toolcrib::builder().manifests(&found).lock(lock).build().unwrap();
+    let call = async || crib.turn().call(ToolCall::new("1", "a", "{}")).await;
+    let first = call().await;
+    assert!(first.is_success(), "{first:?}");
+
+    let aside = outer.path().join("aside");
+    let text = fs::read_to_string(lock_file(outer.path())).unwrap();
+    fs::write(&aside, text.replace("blake3:", "blake3:0")).unwrap();
+    fs::rename(&aside, lock_file(outer.path())).unwrap();
+    let blocked = call().await;
+    assert!(!blocked.is_success() && blocked.text().contains("blocked"), "{blocked:?}");
 }

@@ -1,0 +1,118 @@
+//! The operator's word and the lock, asked again right before each call.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use toolcrib_manifest::declaration::Declaration;
+use toolcrib_manifest::lock::Kind;
+use toolcrib_tool::{
+    Arguments, BoxFuture, CallContext, Plan, Tool, ToolDefinition, ToolError, ToolOutcome,
+};
+
+use crate::{Claim, RunnerHost, Trust, Word, tool_wants};
+
+/// A tool that runs only while the operator vouches for its declaration. Servers notice within a moment
+/// that a word was revoked or a lock replaced; a call that was approved in that moment is refused here.
+pub(crate) struct Vouched {
+    tool: Arc<dyn Tool>,
+    trust: Arc<dyn Trust>,
+    unit: String,
+    name: String,
+    digest: String,
+    wants: Vec<String>,
+}
+
+impl Vouched {
+    pub(crate) fn new(
+        tool: Arc<dyn Tool>,
+        declaration: &Declaration,
+        digest: &str,
+        host: &RunnerHost,
+    ) -> Self {
+        Self {
+            tool,
+            trust: Arc::clone(&host.trust),
+            unit: declaration.origin.file.clone(),
+            name: declaration.definition.name().to_owned(),
+            digest: digest.to_owned(),
+            wants: tool_wants(declaration, host),
+        }
+    }
+
+    fn check(&self) -> Result<(), ToolError> {
+        let claim = Claim {
+            kind: Kind::Tool,
+            unit: &self.unit,
+            name: &self.name,
+            digest: &self.digest,
+            wants: &self.wants,
+        };
+        let objection = self.trust.objection(&claim).or_else(|| {
+            if self.wants.is_empty() {
+                return None;
+            }
+            match self.trust.word(&claim) {
+                Word::Missing { remedy } => {
+                    Some(format!("needs the operator's word, which it no longer has: {remedy}"))
+                }
+                Word::Given | Word::GivenForDigest => None,
+            }
+        });
+        match objection {
+            Some(objection) => Err(ToolError::unavailable(format!("the tool {objection}"))),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Tool for Vouched {
+    fn call<'a>(
+        &'a self,
+        arguments: Arguments,
+        cx: &'a CallContext,
+    ) -> BoxFuture<'a, Result<ToolOutcome, ToolError>> {
+        match self.check() {
+            Ok(()) => self.tool.call(arguments, cx),
+            Err(error) => Box::pin(std::future::ready(Err(error))),
+        }
+    }
+
+    fn validate<'a>(
+        &'a self,
+        arguments: &'a Arguments,
+        cx: &'a CallContext,
+    ) -> BoxFuture<'a, Result<(), ToolError>> {
+        self.tool.validate(arguments, cx)
+    }
+
+    fn validates(&self) -> bool {
+        self.tool.validates()
+    }
+
+    fn plan(&self, arguments: &Arguments, cx: &CallContext) -> Result<Option<Plan>, ToolError> {
+        self.tool.plan(arguments, cx)
+    }
+
+    fn code(&self) -> Option<String> {
+        self.tool.code()
+    }
+
+    fn delegates_to(&self, arguments: &str) -> Option<String> {
+        self.tool.delegates_to(arguments)
+    }
+
+    fn refresh<'a>(
+        &'a self,
+        current: &'a ToolDefinition,
+    ) -> BoxFuture<'a, Result<Option<ToolDefinition>, ToolError>> {
+        self.tool.refresh(current)
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        self.tool.close()
+    }
+
+    fn wind_down(&self) -> Duration {
+        self.tool.wind_down()
+    }
+}

@@ -181,7 +181,14 @@ async fn start(
             Err(_) => None,
         };
         // Looked at while its pipes are still open: a program that is given up goes when they close.
-        let closed = matches!(problem, Some(ClientInitializeError::ConnectionClosed(_)));
+        // A program that ends before it has read what it is sent breaks the pipe instead.
+        let closed = matches!(
+            problem,
+            Some(
+                ClientInitializeError::ConnectionClosed(_)
+                    | ClientInitializeError::TransportError { .. }
+            )
+        );
         (problem, process.has_ended() || closed)
     };
     let ended = process.stop(PATIENCE).await;

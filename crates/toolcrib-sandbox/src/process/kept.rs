@@ -11,7 +11,7 @@ use rustix::process::Signal;
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
 use tokio::net::unix::pipe::{Receiver, Sender};
-use tokio::task::AbortHandle;
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::capture::Recorder;
@@ -166,7 +166,7 @@ impl KeptProcess {
         if let Some(scratch) = guard.tree().take_full_scratch() {
             remove_full(scratch).await;
         }
-        Ended { status, stderr: errors.so_far(), kill }
+        Ended { status, stderr: errors.to_the_end().await, kill }
     }
 }
 
@@ -206,11 +206,14 @@ impl AsyncRead for KeptOutput {
     }
 }
 
+/// How long what a program said last is read after its end.
+const LAST_WORDS_WAIT: Duration = Duration::from_millis(500);
+
 /// Standard error, read to its end by a task of its own.
 #[derive(Debug)]
 struct Errors {
     recorder: Arc<Mutex<Recorder>>,
-    task: AbortHandle,
+    task: JoinHandle<()>,
 }
 
 impl Errors {
@@ -227,7 +230,14 @@ impl Errors {
             }
             shared.lock().unwrap_or_else(PoisonError::into_inner).end();
         });
-        Ok(Self { recorder, task: task.abort_handle() })
+        Ok(Self { recorder, task })
+    }
+
+    /// Everything that was said, once nobody can say more: what the pipe still holds is read. Somebody who
+    /// was handed the pipe and lives on is waited for a short time only.
+    async fn to_the_end(mut self) -> Captured {
+        let _ = timeout(LAST_WORDS_WAIT, &mut self.task).await;
+        self.so_far()
     }
 
     fn so_far(&self) -> Captured {

@@ -115,3 +115,22 @@ async fn a_program_that_is_not_there_says_so() {
     let error = keep(&Command::new("no-such-program-here")).await.unwrap_err();
     assert!(error.to_string().contains("`no-such-program-here` was not found"), "{error}");
 }
+
+#[tokio::test]
+async fn what_a_program_says_right_before_its_end_is_read_to_the_end() {
+    bounded(async {
+        let text = "for n in 1 2 3 4 5 6 7 8 9; do echo line $n >&2; done; echo last >&2; exit 3";
+        let command = sh(text).capture_stderr(Capture { head: 0, tail: 4096 });
+        for _ in 0..10 {
+            let kept = keep(&command).await.unwrap();
+            // The only thread of this runtime is held: nothing is read before the program has ended.
+            while !kept.process.has_ended() {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            let ended = kept.process.stop(Duration::from_secs(5)).await;
+            assert_eq!(ended.status.code(), Some(3));
+            assert!(ended.stderr.text().ends_with("last\n"), "{:?}", ended.stderr.text());
+        }
+    })
+    .await;
+}

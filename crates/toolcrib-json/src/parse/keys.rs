@@ -73,7 +73,9 @@ fn retain_suspects(hashes: &mut Vec<u64>) {
     let (mut seen, mut shared) = (vec![0_u64; bits / 64], vec![0_u64; bits / 64]);
     for &hash in &*hashes {
         let (word, bit) = place(hash);
-        shared[word] |= seen[word] & bit;
+        if seen[word] & bit != 0 {
+            shared[word] |= bit;
+        }
         seen[word] |= bit;
     }
     hashes.retain(|&hash| {

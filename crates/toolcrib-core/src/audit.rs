@@ -214,8 +214,8 @@ impl AuditRecord {
     /// Sets who called: tenant and user of the host's values, and the session.
     #[must_use]
     pub fn with_caller(mut self, values: &ContextValues, session: Option<&str>) -> Self {
-        self.tenant = values.get("tenant").cloned();
-        self.user = values.get("user").cloned();
+        self.tenant = values.tenant().cloned();
+        self.user = values.user().cloned();
         self.session = session.map(str::to_owned);
         self
     }

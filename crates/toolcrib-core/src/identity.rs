@@ -7,7 +7,7 @@ use toolcrib_tool::{CallContext, ContextValues, canonical_json};
 
 /// Tenant and user as one text; empty where the host names neither.
 pub(crate) fn identity(values: &ContextValues) -> Arc<str> {
-    match (values.get("tenant"), values.get("user")) {
+    match (values.tenant(), values.user()) {
         (None, None) => "".into(),
         (tenant, user) => canonical_json(&json!([tenant, user])).into(),
     }
@@ -17,10 +17,11 @@ pub(crate) fn identity(values: &ContextValues) -> Arc<str> {
 ///
 /// ```
 /// use toolcrib_core::spill::Owner;
-/// use toolcrib_tool::ContextValues;
+/// use toolcrib_tool::{ContextValues, Identity};
 ///
-/// let ada = Owner::of(&ContextValues::new().with("user", "ada"), Some("s1"));
-/// let bob = Owner::of(&ContextValues::new().with("user", "bob"), Some("s1"));
+/// let of = |user: &str| ContextValues::new().with_identity(&Identity::user(user));
+/// let ada = Owner::of(&of("ada"), Some("s1"));
+/// let bob = Owner::of(&of("bob"), Some("s1"));
 /// assert_ne!(ada, bob);
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -30,7 +31,7 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// The owner that a turn's values (`tenant`, `user`) and its session name.
+    /// The owner that a turn's values and its session name.
     pub fn of(values: &ContextValues, session: Option<&str>) -> Self {
         Self { identity: identity(values), session: session.map(Arc::from) }
     }

@@ -84,5 +84,5 @@ pub use suspension::Answer;
 pub use toolset::{ToolFilter, Toolset, ToolsetView};
 #[cfg(feature = "tower")]
 pub use tower_service::ExecutorService;
-pub use turn::{Deadline, Turn, TurnOptions};
+pub use turn::{AnswerStream, Deadline, StreamItem, Turn, TurnOptions};
 pub use violation::Violation;

@@ -2,11 +2,11 @@
 
 mod deadline;
 mod options;
+mod outcome;
+mod stream;
 
 use std::fmt;
-use std::pin::pin;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use tokio::time::Instant;
 use toolcrib_tool::{
@@ -26,35 +26,26 @@ use crate::policy::{Policy, Verdict};
 use crate::registry::Slot;
 use crate::spill::{Owner, READ_OUTPUT, SpillStore};
 use crate::suspension::{
-    Answer, Caller, Grant, Outcome, RedeemError, Resolution, Settled, StoreError, Suspension,
-    SuspensionId, redeem,
+    Answer, Caller, Grant, RedeemError, Resolution, StoreError, Suspension, SuspensionId, redeem,
 };
 use crate::{BatchOptions, Executor, RegistrySnapshot, Toolset, ToolsetView, batch, pipeline};
 
 pub use self::deadline::Deadline;
 pub use self::options::TurnOptions;
-
-/// How often outcomes of other processes are looked for.
-const ELSEWHERE: Duration = Duration::from_secs(1);
-
-/// Longer than anybody waits.
-const FAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+pub use self::stream::{AnswerStream, StreamItem};
 
 /// One pinned view of the registry and everything a call needs.
 ///
 /// Whatever is published meanwhile, definitions and implementations of a turn belong together.
 ///
 /// ```
-/// use std::sync::Arc;
 /// use toolcrib_core::{Executor, ExecutorConfig, Registry, RegistryBuilder, TurnOptions};
-/// use toolcrib_tool::{Layer, Source, ToolCall, ToolDefinition, ToolEntry, tool_fn};
+/// use toolcrib_tool::{NoArguments, ToolCall};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), toolcrib_tool::DefinitionError> {
-/// let definition = ToolDefinition::builder("ping").description("Answer.").build()?;
-/// let body = tool_fn(|_: serde_json::Value, _| async { "pong" });
 /// let mut builder = RegistryBuilder::new();
-/// let _ = builder.register(ToolEntry::new(definition, Arc::new(body), Source::new(Layer::Host, "doc")));
+/// builder.tool("ping", "Answer.", |_: NoArguments, _| async { "pong" })?;
 /// let executor = Executor::new(Registry::new(builder.build()), ExecutorConfig::default());
 ///
 /// let turn = executor.turn(TurnOptions::default());
@@ -363,56 +354,6 @@ impl Turn {
     /// without the right to approve.
     pub fn approvals(&self) -> Option<Approvals> {
         self.may_approve().then(|| Approvals::of(self))
-    }
-
-    /// What became of a suspended call of this turn's identity that somebody else has decided on.
-    pub async fn outcome(&self, id: &SuspensionId) -> Result<Option<Settled>, StoreError> {
-        let Some(store) = &self.state.shared.suspensions else { return Ok(None) };
-        let found = store.settled(id).await?;
-        Ok(found.filter(|one| one.suspension().identity() == &*self.state.identity))
-    }
-
-    /// As [`outcome`](Self::outcome), and waits for up to `limit` until the call has an outcome or
-    /// waits for something else. `None` where it has neither by then, and where it is not known.
-    pub async fn wait_for_outcome(
-        &self,
-        id: &SuspensionId,
-        limit: Duration,
-    ) -> Result<Option<Settled>, StoreError> {
-        let now = tokio::time::Instant::now();
-        let until = now.checked_add(limit).unwrap_or(now + FAR);
-        loop {
-            let mut told = pin!(self.state.shared.settled.notified());
-            told.as_mut().enable();
-            match self.outcome(id).await? {
-                Some(settled) if *settled.outcome() != Outcome::Running => {
-                    return Ok(Some(settled));
-                }
-                None if self.suspended(id).await?.is_none() => {
-                    // It may have been decided on between the two looks.
-                    if self.outcome(id).await?.is_none() {
-                        return Ok(None);
-                    }
-                    continue;
-                }
-                _ => {}
-            }
-            // Other processes over the same store are not heard here.
-            let next = (tokio::time::Instant::now() + ELSEWHERE).min(until);
-            let waited = tokio::time::timeout_at(next, told).await;
-            if waited.is_err() && next == until {
-                return Ok(None);
-            }
-        }
-    }
-
-    /// Takes what became of a call, once.
-    pub async fn take_outcome(&self, id: &SuspensionId) -> Result<Option<Settled>, StoreError> {
-        if self.outcome(id).await?.is_none() {
-            return Ok(None);
-        }
-        let Some(store) = &self.state.shared.suspensions else { return Ok(None) };
-        store.take_settled(id).await
     }
 
     /// The same call made earlier, by the same caller, that waits or was decided on and not asked

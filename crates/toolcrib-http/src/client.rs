@@ -10,7 +10,7 @@ use toolcrib_core::fingerprint::Fingerprint;
 use toolcrib_core::suspension::Caller;
 use toolcrib_core::{Executor, Toolset, Turn, TurnOptions};
 use toolcrib_mcp::{McpHttpOptions, McpHttpService, McpServer};
-use toolcrib_tool::ContextValues;
+use toolcrib_tool::{ContextValues, Identity};
 
 use crate::config::ClientConfig;
 use crate::entitlement::{Authority, Entered, Entitlement};
@@ -340,9 +340,9 @@ impl Roster {
         toolsets: Toolsets<'_>,
     ) -> Result<TurnOptions, HttpError> {
         let mut values = ContextValues::new();
-        if !own.context.contains_key("user") {
+        if !own.context.contains_key(Identity::USER) {
             // Nobody's answers, waiting calls and outputs are another client's.
-            values = values.with("user", name);
+            values = values.with_identity(&Identity::user(name));
         }
         for (key, value) in &own.context {
             values = values.with(key.as_str(), value.clone());

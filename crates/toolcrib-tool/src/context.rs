@@ -1,6 +1,7 @@
 //! What a tool can see of the call it is answering.
 
 use std::any::Any;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
@@ -9,13 +10,15 @@ use std::time::Instant;
 
 use serde_json::Value;
 
+use crate::identity::text;
 use crate::{
-    ByteMasks, CallHost, CallId, Content, NoHost, StatusUpdate, ToolCall, ToolDefinition,
+    ByteMasks, CallHost, CallId, Content, Identity, NoHost, StatusUpdate, ToolCall, ToolDefinition,
     ToolError, ToolFile, ToolOutput, ToolResult,
 };
 
-/// Values the host attached to a session or request: `user`, `tenant`, `project_id` and its own.
-/// They never come from a model. Cloning is cheap, and no values take no memory.
+/// Values the host attached to a session or request: `project_id`, for example, or keys of its own.
+/// `user` and `tenant` among them state the [`Identity`](crate::Identity). They never come from a
+/// model. Cloning is cheap, and no values take no memory.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ContextValues(Option<Arc<BTreeMap<String, Value>>>);
 
@@ -68,13 +71,13 @@ impl Defines for ToolDefinition {
 /// The context of one call. Cloning it is cheap.
 ///
 /// ```
-/// use toolcrib_tool::{CallContext, ContextValues, ToolDefinition};
+/// use toolcrib_tool::{CallContext, ContextValues, Identity, ToolDefinition};
 ///
 /// let definition = ToolDefinition::builder("demo").description("A demo.").build()?;
 /// let cx = CallContext::builder("call_1", definition)
-///     .values(ContextValues::new().with("user", "ada"))
+///     .values(ContextValues::new().with_identity(&Identity::user("ada")))
 ///     .build();
-/// assert_eq!(cx.value("user").and_then(|user| user.as_str()), Some("ada"));
+/// assert_eq!(cx.user().as_deref(), Some("ada"));
 /// # Ok::<(), toolcrib_tool::DefinitionError>(())
 /// ```
 #[derive(Clone)]
@@ -116,6 +119,17 @@ impl CallContext {
         self.0.tool.definition()
     }
 
+    /// The user on whose behalf the call is made, if the host has stated one. Answers depend on it in
+    /// any case, so to ask for it costs a tool nothing.
+    pub fn user(&self) -> Option<Cow<'_, str>> {
+        text(self.0.values.user())
+    }
+
+    /// The tenant on whose behalf the call is made, if the host has stated one.
+    pub fn tenant(&self) -> Option<Cow<'_, str>> {
+        text(self.0.values.tenant())
+    }
+
     /// A value the host attached.
     ///
     /// The answer of a tool that asks for a value beside `user`, `tenant` and those that its
@@ -123,7 +137,7 @@ impl CallContext {
     /// [shared](crate::CachePolicy::with_shared).
     pub fn value(&self, key: &str) -> Option<&Value> {
         let injected = |known: &crate::Injection| known.context_key() == key;
-        if !matches!(key, "user" | "tenant") && !self.definition().injections().iter().any(injected)
+        if !matches!(key, Identity::USER | Identity::TENANT) && !self.definition().injections().iter().any(injected)
         {
             self.0.host.read_beyond_key();
         }

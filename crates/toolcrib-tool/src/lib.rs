@@ -16,6 +16,7 @@ mod files;
 mod function;
 mod host;
 mod icon;
+mod identity;
 mod input;
 mod json;
 mod limits;
@@ -49,9 +50,10 @@ pub use factory::{FnFactory, ToolFactory, tool_factory};
 pub use files::{
     AttachedTool, Attachment, Attachments, ToolFile, ToolFiles, ToolResource, ToolResources,
 };
-pub use function::{FnTool, tool_fn};
+pub use function::{FnTool, NoArguments, tool_fn};
 pub use host::{ByteMask, ByteMasks, CallHost, MASKED, NoHost};
 pub use icon::{Icon, IconTheme, InvalidIcon};
+pub use identity::Identity;
 pub use input::{Ask, InputPart, InputRequest};
 pub use json::canonical_json;
 pub use limits::{

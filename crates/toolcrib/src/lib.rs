@@ -57,14 +57,15 @@ pub use toolcrib_tools as builtins;
 pub use toolcrib_wire as wire;
 
 pub use toolcrib_core::{
-    Executor, ExecutorConfig, Middleware, OnDuplicate, Registration, Registry, RegistryBuilder,
-    ShutdownReport, ToolFilter, Toolset, Turn, TurnOptions,
+    Answer, AnswerStream, BatchOptions, Executor, ExecutorConfig, Middleware, OnDuplicate,
+    Registration, Registry, RegistryBuilder, ShutdownReport, StreamItem, ToolFilter, Toolset, Turn,
+    TurnOptions,
 };
 #[cfg(feature = "macros")]
 pub use toolcrib_macros::tool;
 #[cfg(feature = "manifests")]
 pub use toolcrib_runners::jail;
 pub use toolcrib_tool::{
-    Annotations, Arguments, CallContext, Content, ContextValues, ErrorKind, Json, Services, Tool,
-    ToolCall, ToolDefinition, ToolEntry, ToolError, ToolOutcome, ToolOutput, ToolResult, tool_fn,
+    Annotations, Arguments, CallContext, Content, ContextValues, ErrorKind, Identity, Json,
+    NoArguments, Services, Tool, ToolCall, ToolDefinition, ToolEntry, ToolError, ToolOutcome, ToolOutput, ToolResult, tool_fn,
 };

@@ -274,7 +274,7 @@ impl Approvals {
     fn sees(&self, suspension: &Suspension) -> bool {
         let state = &self.turn.state;
         let tenant =
-            self.all_tenants || suspension.caller().value("tenant") == state.values.get("tenant");
+            self.all_tenants || suspension.caller().tenant() == state.values.tenant();
         matches!(suspension.waiting(), Waiting::Approval { .. })
             && tenant
             && state.reaches(suspension.tool())
@@ -283,7 +283,7 @@ impl Approvals {
     /// Whether this approver saw the call while it waited.
     fn saw(&self, resolved: &Resolved) -> bool {
         let state = &self.turn.state;
-        let tenant = self.all_tenants || resolved.tenant() == state.values.get("tenant");
+        let tenant = self.all_tenants || resolved.tenant() == state.values.tenant();
         resolved.waited_for_approval() && tenant && state.reaches(resolved.tool())
     }
 

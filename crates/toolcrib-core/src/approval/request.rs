@@ -69,9 +69,9 @@ pub struct ShownCall {
 /// On whose behalf a call was made, as far as the host said it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Asker {
-    /// The context value `tenant`.
+    /// The tenant, as the host's context states it.
     pub tenant: Option<Value>,
-    /// The context value `user`.
+    /// The user, as the host's context states it.
     pub user: Option<Value>,
     /// The client that the call came from, by the name that the host gave it.
     pub client: Option<String>,
@@ -81,8 +81,8 @@ impl Asker {
     /// Who made a suspended call.
     pub fn of(caller: &Caller) -> Self {
         Self {
-            tenant: caller.value("tenant").cloned(),
-            user: caller.value("user").cloned(),
+            tenant: caller.tenant().cloned(),
+            user: caller.user().cloned(),
             client: caller.client_name().map(str::to_owned),
         }
     }

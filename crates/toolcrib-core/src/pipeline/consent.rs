@@ -227,8 +227,8 @@ impl<'a> PipelineRun<'a> {
             arguments: arguments.clone(),
             shown,
             asker: Asker {
-                tenant: state.values.get("tenant").cloned(),
-                user: state.values.get("user").cloned(),
+                tenant: state.values.tenant().cloned(),
+                user: state.values.user().cloned(),
                 client: state.client.as_deref().map(str::to_owned),
             },
             created_at: now,

@@ -1,10 +1,15 @@
 //! Entries in, the first snapshot out.
 
+use std::future::Future;
 use std::sync::Arc;
 
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
-use toolcrib_tool::{DefinitionError, Layer, Source, ToolEntry, ToolName, native_tools};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use toolcrib_tool::{
+    CallContext, DefinitionError, IntoOutcome, Layer, Source, ToolEntry, ToolName, native_tools,
+};
 
 use super::change::check_entries;
 use super::duplicates;
@@ -81,6 +86,39 @@ impl RegistryBuilder {
     pub fn allow_override<S: Into<String>>(mut self, entries: impl IntoIterator<Item = S>) -> Self {
         self.rules.allow_override.extend(entries.into_iter().map(Into::into));
         self
+    }
+
+    /// Adds a tool of the host's own from an async closure, whose first parameter's type gives the
+    /// schema of the arguments. [`register`](Self::register) adds
+    /// [`ToolEntry::from_fn_with`], which says more about a tool.
+    ///
+    /// Fails if the name or the description is refused, or if the arguments are not an object. A name
+    /// that is declared twice is listed by [`conflicts`](RegistrySnapshot::conflicts).
+    ///
+    /// ```
+    /// use toolcrib_core::RegistryBuilder;
+    /// use toolcrib_tool::NoArguments;
+    ///
+    /// let mut builder = RegistryBuilder::new();
+    /// builder.tool("ping", "Answer.", |_: NoArguments, _| async { "pong" })?;
+    /// assert!(builder.build().get("ping").is_some());
+    /// # Ok::<(), toolcrib_tool::DefinitionError>(())
+    /// ```
+    pub fn tool<T, F, R, O>(
+        &mut self,
+        name: impl Into<String>,
+        description: impl Into<String>,
+        function: F,
+    ) -> Result<&mut Self, DefinitionError>
+    where
+        T: DeserializeOwned + JsonSchema + Send + 'static,
+        F: Fn(T, CallContext) -> R + Send + Sync + 'static,
+        R: Future<Output = O> + Send + 'static,
+        O: IntoOutcome,
+    {
+        // The snapshot lists the conflicts.
+        let _ = self.register(ToolEntry::from_fn(name, description, function)?);
+        Ok(self)
     }
 
     /// Adds an entry. A fallback of a name that is not one of the system's own is refused.

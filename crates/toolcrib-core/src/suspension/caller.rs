@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use toolcrib_tool::{ContextValues, ToolDefinition};
+use toolcrib_tool::{ContextValues, Identity, ToolDefinition};
 
 use crate::Toolset;
 use crate::fingerprint::Fingerprint;
@@ -97,6 +97,16 @@ impl Caller {
     /// One of them.
     pub fn value(&self, key: &str) -> Option<&Value> {
         self.values.get(key)
+    }
+
+    /// The user on whose behalf the call was made, if the host stated one.
+    pub fn user(&self) -> Option<&Value> {
+        self.value(Identity::USER)
+    }
+
+    /// The tenant on whose behalf the call was made, if the host stated one.
+    pub fn tenant(&self) -> Option<&Value> {
+        self.value(Identity::TENANT)
     }
 
     /// The fingerprint of all of them.

@@ -85,7 +85,7 @@ impl Resolved {
             identity: suspension.identity().to_owned(),
             tool: suspension.tool().to_owned(),
             waited_for: suspension.waiting().as_str().to_owned(),
-            tenant: suspension.caller().value("tenant").cloned(),
+            tenant: suspension.caller().tenant().cloned(),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use toolcrib_tool::{ContextValues, Services, ToolFiles};
+use toolcrib_tool::{ContextValues, Identity, Services, ToolFiles};
 
 use super::Deadline;
 use crate::Toolset;
@@ -16,6 +16,7 @@ use crate::policy::Policy;
 pub struct TurnOptions {
     host_values: ContextValues,
     values: ContextValues,
+    identity: Identity,
     pub(super) session: Option<Arc<str>>,
     pub(super) services: Services,
     pub(super) files: ToolFiles,
@@ -40,18 +41,49 @@ impl TurnOptions {
         self
     }
 
+    /// Sets on whose behalf the calls are made. Default: what the values `user` and `tenant` of the
+    /// context state, and otherwise nobody.
+    ///
+    /// What the identity states takes precedence over every context value. What it does not state, the
+    /// tenant of a user for example, is what the context says.
+    ///
+    /// ```
+    /// use toolcrib_core::{Executor, ExecutorConfig, Registry, TurnOptions};
+    /// use toolcrib_tool::{Identity, ToolCall};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), toolcrib_tool::DefinitionError> {
+    /// let registry = Registry::scratch()
+    ///     .tool("whoami", |_, cx| async move { cx.user().unwrap_or_default().into_owned() })
+    ///     .build()?;
+    /// let executor = Executor::new(registry, ExecutorConfig::default());
+    /// let ada = TurnOptions::default().identity(Identity::user("ada").tenant("acme"));
+    /// // Arguments do not change it.
+    /// let call = ToolCall::new("1", "whoami", r#"{"user": "eve"}"#);
+    /// assert_eq!(executor.turn(ada).call(call).await.text(), "ada");
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn identity(mut self, identity: Identity) -> Self {
+        self.identity = identity;
+        self
+    }
+
     /// The values that calls have within this toolset, or without any: a key's value is the turn's own,
-    /// else the toolset's, else the host's.
+    /// else the toolset's, else the host's. The identity that was set comes before all of them.
     pub(crate) fn values_within(&self, toolset: Option<&Toolset>) -> ContextValues {
         let of_toolset = || toolset.into_iter().flat_map(Toolset::context_values);
         if self.host_values.iter().next().is_none() && of_toolset().next().is_none() {
-            return self.values.clone();
+            return self.values.clone().with_identity(&self.identity);
         }
         let all = self.host_values.iter().chain(of_toolset()).chain(self.values.iter());
-        all.map(|(key, value)| (key, value.clone())).collect()
+        let values: ContextValues = all.map(|(key, value)| (key, value.clone())).collect();
+        values.with_identity(&self.identity)
     }
 
-    /// Values for the calls' context: user, tenant, project, and the host's own.
+    /// Values for the calls' context: a project, and the host's own. The keys `user` and `tenant`
+    /// state the [`identity`](Self::identity), where that is not set.
     #[must_use]
     pub fn values(mut self, values: ContextValues) -> Self {
         self.values = values;

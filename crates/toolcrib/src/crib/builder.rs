@@ -4,10 +4,13 @@ mod assembly;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::future::Future;
 #[cfg(feature = "manifests")]
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 use toolcrib_core::approval::Approver;
 #[cfg(all(unix, feature = "manifests"))]
 use toolcrib_core::audit::AuditArguments;
@@ -22,7 +25,10 @@ use toolcrib_core::suspension::SuspensionStore;
 use toolcrib_core::{ExecutorBuilder, ExecutorConfig, Middleware, OnDuplicate, Toolset};
 #[cfg(feature = "mcp")]
 use toolcrib_mcp::upstream::{PinStore, Upstream};
-use toolcrib_tool::{ContextValues, Services, ToolEntry};
+use toolcrib_tool::{
+    CallContext, ContextValues, DefinitionError, IntoOutcome, Services, ToolDefinitionBuilder,
+    ToolEntry,
+};
 
 #[cfg(feature = "manifests")]
 use crate::control_plane::OwnPlaces;
@@ -40,24 +46,22 @@ use crate::stores::FileAudit;
 /// ([`spill`](Self::spill), [`no_spill`](Self::no_spill)).
 ///
 /// ```
-/// use std::sync::Arc;
-/// use toolcrib::tool::{Layer, Source};
-/// use toolcrib::{ToolCall, ToolDefinition, ToolEntry, Toolcrib, tool_fn};
+/// use schemars::JsonSchema;
+/// use serde::Deserialize;
+/// use toolcrib::{ToolCall, Toolcrib};
+///
+/// #[derive(Deserialize, JsonSchema)]
+/// struct Greet {
+///     /// Whom to greet.
+///     name: String,
+/// }
 ///
 /// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let definition = ToolDefinition::builder("greet")
-///     .description("Greet somebody by name.")
-///     .input_schema(serde_json::json!({
-///         "properties": {"name": {"type": "string"}},
-///         "required": ["name"],
-///     }))
-///     .build()?;
-/// let body = tool_fn(|args: serde_json::Value, _| async move {
-///     format!("Hello, {}!", args["name"].as_str().unwrap_or_default())
-/// });
+/// # async fn main() -> Result<(), toolcrib::BuildError> {
 /// let crib = Toolcrib::builder()
-///     .entry(ToolEntry::new(definition, Arc::new(body), Source::new(Layer::Host, "my-host")))
+///     .tool("greet", "Greet somebody by name.", |args: Greet, _| async move {
+///         format!("Hello, {}!", args.name)
+///     })
 ///     .build()?;
 ///
 /// let result = crib.turn().call(ToolCall::new("call_1", "greet", r#"{"name": "Ada"}"#)).await;
@@ -68,6 +72,8 @@ use crate::stores::FileAudit;
 #[derive(Default)]
 pub struct ToolcribBuilder {
     entries: Vec<ToolEntry>,
+    /// The first tool that could not be made.
+    refused: Option<DefinitionError>,
     #[cfg(feature = "manifests")]
     manifests: Option<Manifests>,
     native: bool,
@@ -115,7 +121,77 @@ enum Outputs {
 }
 
 impl ToolcribBuilder {
-    /// Adds a tool.
+    /// Adds a tool from an async closure. The schema of its arguments is that of the closure's first
+    /// parameter ([`NoArguments`](crate::NoArguments) for none); it may return whatever a `#[tool]` fn
+    /// may.
+    ///
+    /// Such a tool says nothing about its effects, so policies and models assume that it may change
+    /// anything; [`tool_with`](Self::tool_with) says more. [`build`](Self::build) fails if the name or
+    /// the description is refused, or if the arguments are not an object.
+    #[must_use]
+    pub fn tool<T, F, R, O>(
+        self,
+        name: impl Into<String>,
+        description: impl Into<String>,
+        function: F,
+    ) -> Self
+    where
+        T: DeserializeOwned + JsonSchema + Send + 'static,
+        F: Fn(T, CallContext) -> R + Send + Sync + 'static,
+        R: Future<Output = O> + Send + 'static,
+        O: IntoOutcome,
+    {
+        self.typed(ToolEntry::from_fn(name, description, function))
+    }
+
+    /// As [`tool`](Self::tool), with a definition that says more: what the tool does, when somebody is
+    /// asked, how long it may take.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use toolcrib::{NoArguments, Toolcrib};
+    ///
+    /// let crib = Toolcrib::builder()
+    ///     .tool_with(
+    ///         "uptime",
+    ///         "Show how long the machine has been running.",
+    ///         |definition| definition.read_only(true).timeout(Duration::from_secs(2)),
+    ///         |_: NoArguments, _| async { "3 days" },
+    ///     )
+    ///     .build()?;
+    /// assert!(crib.turn().describe("uptime").is_some_and(|one| one.annotations().read_only));
+    /// # Ok::<(), toolcrib::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn tool_with<T, F, R, O>(
+        self,
+        name: impl Into<String>,
+        description: impl Into<String>,
+        define: impl FnOnce(ToolDefinitionBuilder) -> ToolDefinitionBuilder,
+        function: F,
+    ) -> Self
+    where
+        T: DeserializeOwned + JsonSchema + Send + 'static,
+        F: Fn(T, CallContext) -> R + Send + Sync + 'static,
+        R: Future<Output = O> + Send + 'static,
+        O: IntoOutcome,
+    {
+        self.typed(ToolEntry::from_fn_with(name, description, define, function))
+    }
+
+    /// Keeps what is wrong with a tool until the crib is built.
+    fn typed(mut self, entry: Result<ToolEntry, DefinitionError>) -> Self {
+        match entry {
+            Ok(entry) => self.entries.push(entry),
+            Err(error) => {
+                self.refused.get_or_insert(error);
+            }
+        }
+        self
+    }
+
+    /// Adds a tool that was made before: with a type of its own, an instance per call, or a definition
+    /// from elsewhere. Closures are added with [`tool`](Self::tool).
     #[must_use]
     pub fn entry(mut self, entry: ToolEntry) -> Self {
         self.entries.push(entry);

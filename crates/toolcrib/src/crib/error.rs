@@ -11,7 +11,7 @@ use toolcrib_tool::DefinitionError;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// A linked-in tool's definition is wrong.
+    /// The definition of a linked-in tool or of one of the host's closures is wrong.
     Definition(DefinitionError),
     /// Names are declared twice, and duplicates are refused.
     Registry(RegistryError),

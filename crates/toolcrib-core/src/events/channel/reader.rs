@@ -39,7 +39,7 @@ impl EventReader {
         self.shell.finish();
     }
 
-    fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Event>> {
+    pub(crate) fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Event>> {
         if self.over {
             return Poll::Ready(None);
         }

@@ -32,6 +32,9 @@ const EVENTS: usize = 1_024;
 impl ToolcribBuilder {
     /// Decides every name and makes the executor.
     pub fn build(self) -> Result<Toolcrib, BuildError> {
+        if let Some(refused) = self.refused {
+            return Err(refused.into());
+        }
         #[cfg(feature = "manifests")]
         let keeper = self.keeper();
         #[cfg(all(feature = "manifests", feature = "builtins"))]

@@ -1,0 +1,127 @@
+//! One call as a stream: what it says while it runs, and then its answer.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use futures_util::Stream;
+use toolcrib_tool::{BoxFuture, ToolCall};
+
+use super::{State, Turn};
+use crate::events::{CallStream, ChannelOptions, Event, EventReader};
+use crate::suspension::Answer;
+
+/// What [`AnswerStream`] yields.
+#[derive(Debug)]
+pub enum StreamItem {
+    /// Something that the call, or a call made from within it, has said.
+    Event(Event),
+    /// The answer: the last item, once.
+    Answer(Answer),
+}
+
+/// The events of one call and then its answer, made by [`Turn::stream`].
+///
+/// The call makes progress only while the stream is read. Dropping the stream before the answer
+/// cancels the call, as dropping the future of [`Turn::call`] does.
+pub struct AnswerStream {
+    events: EventReader,
+    are_events_over: bool,
+    /// The call, until it is answered.
+    work: Option<BoxFuture<'static, Answer>>,
+    answer: Option<Answer>,
+}
+
+impl Turn {
+    /// Makes a call as [`start`](Self::start) does and yields what it says while it runs, in order,
+    /// and then its answer, exactly once.
+    ///
+    /// A call that waits for somebody has been answered: the last item is then
+    /// [`Answer::Suspended`], and [`result_of`](Self::result_of) waits for the result. The stream takes
+    /// the place of one set with [`Listeners::with_stream`](crate::events::Listeners::with_stream), for
+    /// this call alone; other listeners of the turn hear the call as well. Calls of
+    /// [hidden](toolcrib_tool::ToolDefinition::hidden) tools say nothing here and are answered.
+    ///
+    /// ```
+    /// use toolcrib_core::{Answer, Executor, ExecutorConfig, Registry, StreamItem, TurnOptions};
+    /// use toolcrib_tool::ToolCall;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), toolcrib_tool::DefinitionError> {
+    /// let registry = Registry::scratch()
+    ///     .tool("copy", |_, cx| async move {
+    ///         cx.stream("half of it").await;
+    ///         "all of it"
+    ///     })
+    ///     .build()?;
+    /// let turn = Executor::new(registry, ExecutorConfig::default()).turn(TurnOptions::default());
+    ///
+    /// let mut stream = turn.stream(ToolCall::new("1", "copy", "{}"));
+    /// let mut events = Vec::new();
+    /// while let Some(item) = stream.next().await {
+    ///     match item {
+    ///         StreamItem::Event(event) => events.push(event.name()),
+    ///         StreamItem::Answer(Answer::Done(result)) => assert_eq!(result.text(), "all of it"),
+    ///         StreamItem::Answer(_) => unreachable!("nobody is asked about this call"),
+    ///     }
+    /// }
+    /// assert!(events.contains(&"call.output"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn stream(&self, call: ToolCall) -> AnswerStream {
+        let (stream, events) = CallStream::new(&ChannelOptions::default());
+        let listeners = self.state.listeners.clone().with_stream(stream);
+        let turn = Self::of(State { listeners, ..self.state.copy() });
+        // The turn ends with the call, and the events with the turn.
+        let work = Box::pin(async move { turn.start(call).await });
+        AnswerStream { events, are_events_over: false, work: Some(work), answer: None }
+    }
+}
+
+impl AnswerStream {
+    /// The next item; `None` after the answer. Nothing is lost if the future is dropped.
+    pub async fn next(&mut self) -> Option<StreamItem> {
+        poll_fn(|cx| self.poll_item(cx)).await
+    }
+
+    fn poll_item(&mut self, cx: &mut Context<'_>) -> Poll<Option<StreamItem>> {
+        loop {
+            if !self.are_events_over {
+                match self.events.poll_event(cx) {
+                    Poll::Ready(Some(event)) => return Poll::Ready(Some(StreamItem::Event(event))),
+                    Poll::Ready(None) => self.are_events_over = true,
+                    Poll::Pending => {}
+                }
+            }
+            if let Some(work) = &mut self.work {
+                let Poll::Ready(answer) = work.as_mut().poll(cx) else { return Poll::Pending };
+                (self.work, self.answer) = (None, Some(answer));
+                // A call that waits may go on talking; what it has said by now is what is read.
+                self.events.finish();
+                continue;
+            }
+            if self.are_events_over {
+                return Poll::Ready(self.answer.take().map(StreamItem::Answer));
+            }
+            return Poll::Pending;
+        }
+    }
+}
+
+impl Stream for AnswerStream {
+    type Item = StreamItem;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<StreamItem>> {
+        self.get_mut().poll_item(cx)
+    }
+}
+
+impl fmt::Debug for AnswerStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AnswerStream")
+            .field("is_answered", &self.work.is_none())
+            .finish_non_exhaustive()
+    }
+}

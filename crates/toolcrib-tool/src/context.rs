@@ -137,7 +137,8 @@ impl CallContext {
     /// [shared](crate::CachePolicy::with_shared).
     pub fn value(&self, key: &str) -> Option<&Value> {
         let injected = |known: &crate::Injection| known.context_key() == key;
-        if !matches!(key, Identity::USER | Identity::TENANT) && !self.definition().injections().iter().any(injected)
+        if !matches!(key, Identity::USER | Identity::TENANT)
+            && !self.definition().injections().iter().any(injected)
         {
             self.0.host.read_beyond_key();
         }

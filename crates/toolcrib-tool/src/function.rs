@@ -128,9 +128,8 @@ impl ToolEntry {
         R: Future<Output = O> + Send + 'static,
         O: IntoOutcome,
     {
-        let mut definition = ToolDefinition::builder(name)
-            .description(description)
-            .input_schema(schema_for::<T>());
+        let mut definition =
+            ToolDefinition::builder(name).description(description).input_schema(schema_for::<T>());
         if let Some(schema) = O::output_schema() {
             definition = definition.output_schema(schema);
         }

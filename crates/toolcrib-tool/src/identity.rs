@@ -79,7 +79,8 @@ impl ContextValues {
     /// States an identity: sets the values `user` and `tenant`, as far as the identity has them.
     #[must_use]
     pub fn with_identity(mut self, identity: &Identity) -> Self {
-        for (key, value) in [(Identity::USER, &identity.user), (Identity::TENANT, &identity.tenant)] {
+        for (key, value) in [(Identity::USER, &identity.user), (Identity::TENANT, &identity.tenant)]
+        {
             if let Some(value) = value {
                 self = self.with(key, value.clone());
             }

@@ -67,5 +67,6 @@ pub use toolcrib_macros::tool;
 pub use toolcrib_runners::jail;
 pub use toolcrib_tool::{
     Annotations, Arguments, CallContext, Content, ContextValues, ErrorKind, Identity, Json,
-    NoArguments, Services, Tool, ToolCall, ToolDefinition, ToolEntry, ToolError, ToolOutcome, ToolOutput, ToolResult, tool_fn,
+    NoArguments, Services, Tool, ToolCall, ToolDefinition, ToolEntry, ToolError, ToolOutcome,
+    ToolOutput, ToolResult, tool_fn,
 };

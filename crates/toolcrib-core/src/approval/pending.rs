@@ -273,8 +273,7 @@ impl Approvals {
     /// Calls of another tenant, and of tools beyond the approver's toolset, are not there.
     fn sees(&self, suspension: &Suspension) -> bool {
         let state = &self.turn.state;
-        let tenant =
-            self.all_tenants || suspension.caller().tenant() == state.values.tenant();
+        let tenant = self.all_tenants || suspension.caller().tenant() == state.values.tenant();
         matches!(suspension.waiting(), Waiting::Approval { .. })
             && tenant
             && state.reaches(suspension.tool())

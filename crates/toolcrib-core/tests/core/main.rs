@@ -3,14 +3,17 @@
 
 mod answers;
 mod approval;
+mod awaiting;
 mod batches;
 mod bound_consent;
 mod cancelling;
+mod closures;
 mod constraints;
 mod context;
 mod doubles;
 mod finding;
 mod harness;
+mod identity;
 mod listening;
 mod mending;
 mod names;
@@ -20,6 +23,7 @@ mod refusals;
 mod registry;
 mod running;
 mod spilling;
+mod streaming;
 mod suspending;
 mod time;
 mod toolsets;

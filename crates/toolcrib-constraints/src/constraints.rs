@@ -1,14 +1,16 @@
 //! The rules of one tool, and what they say to a call.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, LazyLock};
 
 use cel::{Context, Env, ExecutionError, Value as Cel};
 use serde_json::Value;
-use toolcrib_tool::{Arguments, Constraint, ContextValues, ErrorKind, ToolError};
+use toolcrib_tool::{Arguments, Constraint, ContextValues, ErrorKind, ToolError, exact};
 
 use crate::rule::Rule;
-use crate::values::{to_cel, to_number};
+use crate::values::{inexact, to_cel, to_number};
+use crate::walk;
 
 /// How large arguments may be, in bytes of text, by how deep the loops of a rule stand within one
 /// another: what a rule costs is at most some 100,000 steps, or 1,000 by 1,000.
@@ -53,8 +55,17 @@ impl Constraints {
         self
     }
 
-    fn arguments(&self, arguments: &Arguments) -> Cel {
-        let members = arguments.value().as_object().into_iter().flatten();
+    /// The arguments with numbers that a rule would see as others, each with the first such number.
+    fn inexact(&self, arguments: &Value) -> BTreeMap<String, String> {
+        let members = arguments.as_object().into_iter().flatten();
+        let number = |(name, value): (&String, &Value)| {
+            Some((name.clone(), inexact(value, self.numbers.contains(name))?))
+        };
+        members.filter_map(number).collect()
+    }
+
+    fn arguments(&self, arguments: &Value) -> Cel {
+        let members = arguments.as_object().into_iter().flatten();
         let members = members.map(|(name, value)| {
             let number = self.numbers.contains(name);
             (name.clone(), if number { to_number(value) } else { to_cel(value) })
@@ -93,17 +104,26 @@ impl Constraint for Constraints {
             )
             .with_hint("Nothing was run. Call again with smaller arguments."));
         }
+        // Nearly always there are only numbers that a value holds, and it is read already.
+        let exact = match exact::protect(arguments.as_str()) {
+            Cow::Borrowed(_) => Cow::Borrowed(arguments.value()),
+            Cow::Owned(_) => Cow::Owned(arguments.exact().into_protected()),
+        };
+        let inexact = self.inexact(&exact);
         let mut context = Context::with_env(Arc::clone(&ENVIRONMENT));
-        context.add_variable_from_value("args", self.arguments(arguments));
+        context.add_variable_from_value("args", self.arguments(&exact));
         context.add_variable_from_value("ctx", self.context(values));
         let broken: Vec<Broken<'_>> = self
             .rules
             .iter()
             .filter_map(|(rule, message)| {
+                if let Some(why) = Inexact::of(rule, &inexact) {
+                    return Some(Broken { message, why: Some(Err(Unfit::Number(why))) });
+                }
                 let why = match context.resolve(&rule.expression.root) {
                     Ok(Cel::Bool(true)) => return None,
                     Ok(Cel::Bool(false)) => None,
-                    Ok(other) => Some(Err(other.type_of().to_string())),
+                    Ok(other) => Some(Err(Unfit::Yields(other.type_of().to_string()))),
                     Err(error) => Some(Ok(error)),
                 };
                 Some(Broken { message, why })
@@ -116,8 +136,34 @@ impl Constraint for Constraints {
 /// A rule that was not kept.
 struct Broken<'r> {
     message: &'r str,
-    /// Why it could not be evaluated, if it could not: the error, or what it yielded.
-    why: Option<Result<ExecutionError, String>>,
+    /// Why it could not be evaluated, if it could not: the error, or what was unfit.
+    why: Option<Result<ExecutionError, Unfit>>,
+}
+
+/// Why a rule has no answer although nothing failed.
+enum Unfit {
+    /// It yields a value of this type.
+    Yields(String),
+    /// It asks about a number that it would see as another one.
+    Number(Inexact),
+}
+
+/// An argument with a number that rules cannot hold.
+struct Inexact {
+    argument: String,
+    number: String,
+}
+
+impl Inexact {
+    /// The first of these arguments that a rule asks about.
+    fn of(rule: &Rule, inexact: &BTreeMap<String, String>) -> Option<Self> {
+        if inexact.is_empty() {
+            return None;
+        }
+        let (named, _) = walk::arguments(&rule.expression.root);
+        let (argument, number) = inexact.iter().find(|(name, _)| named.contains(*name))?;
+        Some(Self { argument: argument.clone(), number: number.clone() })
+    }
 }
 
 impl Broken<'_> {
@@ -133,7 +179,11 @@ impl Broken<'_> {
                 format!("{message} (This could not be checked: {overload}.)")
             }
             Some(Ok(_)) => format!("{message} (This could not be checked for these arguments.)"),
-            Some(Err(kind)) => format!(
+            Some(Err(Unfit::Number(Inexact { argument, number }))) => format!(
+                "{message} (This could not be checked: `{argument}` has the number {number}, and \
+                 rules hold 64-bit integers and doubles only.)"
+            ),
+            Some(Err(Unfit::Yields(kind))) => format!(
                 "{message} (This could not be checked: the rule yields a {kind}, and not true or \
                  false.)"
             ),

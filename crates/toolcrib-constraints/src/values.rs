@@ -3,9 +3,11 @@
 use std::collections::HashMap;
 
 use cel::Value as Cel;
-use serde_json::Value;
+use serde_json::{Number, Value};
+use toolcrib_tool::exact;
 
-/// A value for a rule. Whole numbers are `int`, or `uint` where they are too large for that.
+/// A value for a rule. Whole numbers are `int`, or `uint` where they are too large for that. A number
+/// that no rule can hold is null, which compares with no number: see [`inexact`].
 pub(crate) fn to_cel(value: &Value) -> Cel {
     match value {
         Value::Null => Cel::Null,
@@ -15,6 +17,7 @@ pub(crate) fn to_cel(value: &Value) -> Cel {
             (None, Some(whole)) => Cel::UInt(whole),
             (None, None) => Cel::Float(number.as_f64().unwrap_or(f64::NAN)),
         },
+        Value::String(text) if exact::number(text).is_some() => Cel::Null,
         Value::String(text) => Cel::from(text.as_str()),
         Value::Array(items) => Cel::from(items.iter().map(to_cel).collect::<Vec<_>>()),
         Value::Object(members) => {
@@ -30,5 +33,30 @@ pub(crate) fn to_number(value: &Value) -> Cel {
     match value.as_f64() {
         Some(number) => Cel::Float(number),
         None => to_cel(value),
+    }
+}
+
+/// The first number in a value that a rule would see as another one; `as_double`: rules see the whole
+/// numbers of the value as `double`.
+pub(crate) fn inexact(value: &Value, as_double: bool) -> Option<String> {
+    match value {
+        Value::Number(number) if as_double && !fits_double(number) => Some(number.to_string()),
+        Value::String(text) => exact::number(text).map(str::to_owned),
+        Value::Array(items) => items.iter().find_map(|item| inexact(item, false)),
+        Value::Object(members) => members.values().find_map(|member| inexact(member, false)),
+        _ => None,
+    }
+}
+
+/// Whether a double holds this number, if it is whole.
+fn fits_double(number: &Number) -> bool {
+    let digits = |magnitude: u64| {
+        let zeros = magnitude.leading_zeros() + magnitude.trailing_zeros();
+        u64::BITS.saturating_sub(zeros)
+    };
+    match (number.as_u64(), number.as_i64()) {
+        (Some(whole), _) => digits(whole) <= f64::MANTISSA_DIGITS,
+        (None, Some(whole)) => digits(whole.unsigned_abs()) <= f64::MANTISSA_DIGITS,
+        (None, None) => true,
     }
 }

@@ -110,6 +110,51 @@ fn a_whole_number_is_a_number_where_the_schema_says_number() {
 }
 
 #[test]
+fn a_number_that_no_rule_can_hold_is_refused_where_a_rule_asks_about_it() {
+    let asks = |rule: &str, args: &str| {
+        rules(&[rule]).check(&Arguments::from_validated(args.to_owned()), &ContextValues::new())
+    };
+    for (rule, args, number) in [
+        // Rounded, each of these would hold.
+        (
+            "args.n <= 18446744073709551616.0",
+            r#"{"n":18446744073709551617}"#,
+            "18446744073709551617",
+        ),
+        ("args.n >= 0.1", r#"{"n":0.09999999999999999999999}"#, "0.09999999999999999999999"),
+        ("args.n != args.m", r#"{"n":123456789012345678901,"m":123456789012345678902}"#, "1234"),
+        ("args['n'] != 5", r#"{"n":-9223372036854775809}"#, "-9223372036854775809"),
+        ("args.all.exists(n, n < 1.0)", r#"{"all":[2,0.99999999999999999999999999]}"#, "0.9999"),
+    ] {
+        let refused = asks(rule, args).expect_err(rule);
+        assert!(refused.message().contains(number), "{rule}: {}", refused.message());
+        assert!(refused.message().contains("64-bit integers and doubles"), "{}", refused.message());
+    }
+    let wide = r#"{"n":3,"id":123456789012345678901}"#;
+    assert!(asks("args.n == 3", wide).is_ok(), "no rule asks about it");
+    for kept in ["18446744073709551615", "-9223372036854775808", "0.1", "1e2", "-0", "1e300"] {
+        assert!(asks("args.n > -1e19", &format!("{{\"n\":{kept}}}")).is_ok(), "{kept}");
+    }
+    assert!(asks("args.n == 100.0", r#"{"n":1e2}"#).is_ok());
+}
+
+#[test]
+fn a_whole_number_that_is_no_double_is_refused_where_the_schema_says_number() {
+    let schema = json!({"properties": {"n": {"type": "number"}}});
+    let rule = Rule::parse("args.n <= 9007199254740992.0").expect("right");
+    let rules = Constraints::new([(rule, "No.".to_owned())]).with_schema(&schema);
+    let asks = |n: &str| {
+        let args = Arguments::from_validated(format!("{{\"n\":{n}}}"));
+        rules.check(&args, &ContextValues::new())
+    };
+    let refused = asks("9007199254740993").expect_err("it is larger");
+    assert!(refused.message().contains("9007199254740993"), "{}", refused.message());
+    assert!(asks("9007199254740992").is_ok());
+    assert!(asks("-9223372036854775808").is_ok());
+    assert_eq!(asks("9007199254740994").expect_err("it is larger").message(), "No.");
+}
+
+#[test]
 fn a_parameter_of_the_context_has_the_name_its_tool_gives_it() {
     let rule = Rule::parse("ctx.where == 'dev'").expect("right");
     let rules = Constraints::new([(rule, "No.".to_owned())]).with_context("where", "cluster");

@@ -115,7 +115,14 @@ impl Client {
     /// Ends what its token let it begin: requests that are being answered, streams and sessions.
     fn revoke(&self) {
         self.authority.revoke();
-        self.server.close();
+        self.end_sessions();
+    }
+
+    /// Ends its sessions and their calls, which it may not go on with.
+    fn end_sessions(&self) {
+        let narrowed = self.narrowed.lock().unwrap_or_else(PoisonError::into_inner);
+        narrowed.values().for_each(|known| known.server.revoke());
+        self.server.revoke();
     }
 
     /// Lets in a request that needs this right; `tool` is the one tool that it calls, if it is known to
@@ -243,7 +250,7 @@ impl Clients {
                     other.authority.set(&other.entitlement);
                     let has_sessions = client.entitlement.has_same_calls(&other.entitlement);
                     if !has_sessions {
-                        client.server.close();
+                        client.end_sessions();
                     }
                     !has_sessions || !client.entitlement.is_covered_by(&other.entitlement)
                 }

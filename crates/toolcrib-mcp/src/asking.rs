@@ -11,7 +11,7 @@ use rmcp::service::{Peer, ServiceError};
 use serde_json::{Map, Value, json};
 use toolcrib_core::approval::{ApprovalRequest, Decision};
 use toolcrib_core::suspension::{Resolution, Suspension, Waiting};
-use toolcrib_tool::{Ask, InputPart, ToolDefinition, ToolOutput};
+use toolcrib_tool::{Ask, Data, InputPart, ToolDefinition, ToolOutput};
 
 /// The key of the only question of a call.
 const ONLY: &str = "answer";
@@ -149,9 +149,12 @@ impl Questions {
                 Decision::approve().into()
             }
             Wants::Consent => Decision::Deny { message: "the user said no".to_owned() }.into(),
-            Wants::Output => Resolution::Output(match answer {
-                Value::String(text) => ToolOutput::from(text),
-                data => ToolOutput::from(data),
+            Wants::Output => Resolution::Output(match Data::from_protected(answer) {
+                data if data.is_rounded() => ToolOutput::from(data),
+                data => match data.into_protected() {
+                    Value::String(text) => ToolOutput::from(text),
+                    data => ToolOutput::from(data),
+                },
             }),
             Wants::Answer => Resolution::Answer(answer),
         })
@@ -194,6 +197,7 @@ impl Questions {
 
 /// What a response to one question says.
 enum Read {
+    /// With stand-ins for the numbers that a [`Value`] cannot hold.
     Answer(Value),
     /// The user will not say; the text is for the model.
     Refused(String),
@@ -284,10 +288,11 @@ fn sampled_text(content: &Value) -> Option<String> {
     (!texts.is_empty()).then(|| texts.join("\n"))
 }
 
-/// An answer that was written into a text field: JSON if it is, else the text itself.
+/// An answer that was written into a text field: JSON if it is, with stand-ins for the numbers that a
+/// [`Value`] cannot hold, else the text itself.
 fn written(answer: &Value) -> Value {
     let text = answer.as_str().unwrap_or_default();
-    serde_json::from_str(text).unwrap_or_else(|_| Value::from(text))
+    Data::from_json(text).map_or_else(|_| Value::from(text), Data::into_protected)
 }
 
 /// Whether MCP can show it as a form: an object of plain values.

@@ -1,5 +1,6 @@
 //! `tools/call`: from a request to its answer, with whatever has to be asked of the client between.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,7 +24,7 @@ use crate::asking::{Questions, Reply, can_ask_for_consent};
 use crate::connection::Connection;
 use crate::exact_numbers::arguments_text;
 use crate::narration::Narration;
-use crate::plain::Begun;
+use crate::plain::{Begun, Ending};
 use crate::result::call_tool_result;
 use crate::tasks::{Fate, NewTask, Tasks, Work, drive};
 use crate::{McpServer, revision, tracing_calls};
@@ -215,7 +216,11 @@ impl Request<'_> {
         };
         let made = ToolCall::new(self.context.id.to_string(), &*request.name, arguments);
         let call = Arc::clone(self.call);
-        Ok(Box::pin(async move { Ok(call.turn.start(made).await) }))
+        Ok(Box::pin(async move {
+            let work = pin!(call.turn.start(made));
+            let _ending = Ending::new(&call.server, &call.turn);
+            Ok(work.await)
+        }))
     }
 
     /// Waits as long as the client has to; then the call goes on as a task, if there may be one more.

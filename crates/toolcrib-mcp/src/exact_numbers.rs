@@ -1,17 +1,19 @@
 //! Numbers on their way through the protocol library, whose types hold 64-bit integers and doubles.
 //!
 //! Before the library reads a message, each number that it would change gets a stand-in
-//! ([`toolcrib_json::exact`]) where a message holds data of tools: in the arguments of a call and in the
-//! structured content of an answer. What the library writes is restored. All other numbers of a message
-//! are the protocol's own.
+//! ([`toolcrib_json::exact`]) where a message holds data of tools: in the arguments of a call, in what a
+//! client answers to a question, and in the structured content of an answer. What the library writes is
+//! restored. All other numbers of a message are the protocol's own.
 
 use std::borrow::Cow;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use bytes::Bytes;
-use http::Response;
+use http::{HeaderMap, HeaderValue, Response};
 use http_body_util::{BodyExt as _, Full};
 use rmcp::model::JsonObject;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -22,23 +24,53 @@ use crate::http_service::McpBody;
 /// Where a message holds data of tools.
 pub(crate) type Place = [&'static str; 2];
 
-/// The arguments of a call.
-pub(crate) const ARGUMENTS: Place = ["params", "arguments"];
-/// The structured content of an answer.
-pub(crate) const STRUCTURED_CONTENT: Place = ["result", "structuredContent"];
+/// What clients send: the arguments of a call, and answers to questions, beside a request or to one.
+pub(crate) const FROM_CLIENTS: &[Place] =
+    &[["params", "arguments"], ["params", "inputResponses"], ["result", "content"]];
+/// What servers send: the structured content of an answer.
+pub(crate) const FROM_SERVERS: &[Place] = &[["result", "structuredContent"]];
 
-/// The message with stand-ins at that place; `None` where none are needed.
-pub(crate) fn protected(message: &[u8], [outer, inner]: Place) -> Option<String> {
+/// The message with stand-ins at these places; `None` where none are needed.
+pub(crate) fn protected(message: &[u8], places: &[Place]) -> Option<String> {
     let text = std::str::from_utf8(message).ok()?;
     // Nearly always: no other message is read once more.
     if let Cow::Borrowed(_) = exact::protect(text) {
         return None;
     }
     let tape = toolcrib_json::parse(text).ok()?;
-    let place = tape.root().get(outer)?.get(inner)?;
-    let Cow::Owned(protected) = exact::protect(place.source()) else { return None };
-    let span = place.span();
-    Some([&text[..span.start], &protected, &text[span.end..]].concat())
+    let at = |[outer, inner]: &Place| tape.root().get(outer)?.get(inner);
+    let mut found: Vec<_> = places.iter().filter_map(at).collect();
+    found.sort_unstable_by_key(|place| place.span().start);
+    let (mut out, mut copied) = (String::new(), 0);
+    for place in found {
+        if let Cow::Owned(protected) = exact::protect(place.source()) {
+            out.push_str(&text[copied..place.span().start]);
+            out.push_str(&protected);
+            copied = place.span().end;
+        }
+    }
+    if copied == 0 {
+        return None;
+    }
+    out.push_str(&text[copied..]);
+    Some(out)
+}
+
+/// Gives each header that repeats an argument (`Mcp-Param-...`) the stand-in that its number has in the
+/// protected body, so that the library finds the same in both.
+pub(crate) fn protect_headers(headers: &mut HeaderMap, body: &str) {
+    for (name, value) in headers.iter_mut() {
+        let number = value.to_str().ok().filter(|_| name.as_str().starts_with("mcp-param-"));
+        let Some(stand_in) = number.and_then(exact::stand_in) else { continue };
+        if !body.contains(&stand_in) {
+            continue;
+        }
+        // As texts beyond ASCII are written into headers.
+        let encoded = format!("=?base64?{}?=", BASE64.encode(stand_in));
+        if let Ok(encoded) = HeaderValue::try_from(encoded) {
+            *value = encoded;
+        }
+    }
 }
 
 /// What the library has written, with the numbers in place of their stand-ins; `None` where there are none.
@@ -105,7 +137,7 @@ impl<R> ProtectedLines<R> {
     }
 
     fn end_line(&mut self) {
-        match protected(&self.line, STRUCTURED_CONTENT) {
+        match protected(&self.line, FROM_SERVERS) {
             Some(protected) => self.out.extend_from_slice(protected.as_bytes()),
             None => self.out.extend_from_slice(&self.line),
         }
@@ -206,12 +238,19 @@ mod tests {
     #[test]
     fn only_data_of_tools_is_protected() {
         let call = format!(r#"{{"id":{WIDE},"params":{{"arguments":{{"n":{WIDE}}},"p":{WIDE}}}}}"#);
-        let protected_call = protected(call.as_bytes(), ARGUMENTS).unwrap();
+        let protected_call = protected(call.as_bytes(), FROM_CLIENTS).unwrap();
         assert_eq!(protected_call.matches(&format!(":{WIDE}")).count(), 2);
         assert_eq!(restored(protected_call.as_bytes()).unwrap(), call);
         for other in [format!(r#"{{"id":{WIDE}}}"#), r#"{"params":{"arguments":{"n":1}}}"#.into()] {
-            assert_eq!(protected(other.as_bytes(), ARGUMENTS), None);
+            assert_eq!(protected(other.as_bytes(), FROM_CLIENTS), None);
         }
+        let answers = format!(
+            r#"{{"params":{{"inputResponses":{{"a":{{"content":{{"n":{WIDE}}}}}}},"arguments":[{WIDE}]}}}}"#
+        );
+        let protected_answers = protected(answers.as_bytes(), FROM_CLIENTS).unwrap();
+        assert!(!protected_answers.contains(&format!(":{WIDE}")));
+        assert!(!protected_answers.contains(&format!("[{WIDE}")));
+        assert_eq!(restored(protected_answers.as_bytes()).unwrap(), answers);
     }
 
     #[tokio::test]

@@ -22,7 +22,7 @@ use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 use toolcrib_tool::BoxFuture;
 
-use crate::exact_numbers::{ARGUMENTS, protected, restored_response};
+use crate::exact_numbers::{FROM_CLIENTS, protect_headers, protected, restored_response};
 use crate::handler::Handler;
 use crate::http_sessions::{HttpSessions, RETRY, SESSION};
 use crate::plain::PlainHttp;
@@ -229,7 +229,13 @@ impl Inner {
         if let Some(error) = unreadable(&body) {
             return json_rpc(error);
         }
-        let body = protected(&body, ARGUMENTS).map_or(body, Bytes::from);
+        let body = match protected(&body, FROM_CLIENTS) {
+            Some(exact) => {
+                protect_headers(&mut parts.headers, &exact);
+                Bytes::from(exact)
+            }
+            None => body,
+        };
         let begins = begins_a_session(&body);
         let request = Request::from_parts(taken(parts), Full::new(body));
         let response = self.by_library(request, begins).await;

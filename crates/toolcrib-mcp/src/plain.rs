@@ -21,7 +21,7 @@ mod slow_tools;
 mod standing;
 mod written;
 
-pub(crate) use begun::Begun;
+pub(crate) use begun::{Begun, Ending};
 pub(crate) use desk::Desk;
 pub(crate) use over_http::PlainHttp;
 pub(crate) use over_lines::Between;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -153,6 +154,8 @@ struct Inner {
     closing: CancellationToken,
     /// Cancelled with `closing` at the latest.
     silent: CancellationToken,
+    /// Whether it was closed because its client may not use it any more.
+    revoked: AtomicBool,
 }
 
 impl McpServer {
@@ -194,6 +197,7 @@ impl McpServer {
             catalog,
             closing,
             silent,
+            revoked: AtomicBool::new(false),
         }))
     }
 
@@ -206,6 +210,19 @@ impl McpServer {
         let (closing, silent) = (self.0.closing.child_token(), self.0.silent.child_token());
         let lists = Arc::clone(&self.0.lists);
         Self::with(self.0.executor.clone(), options, lists, closing, silent)
+    }
+
+    /// [Closes](Self::close) the server because its client may not use it any more: calls that are at work
+    /// are recorded as revoked. Servers that were made [for clients](Self::for_client) of this one are
+    /// closed, and revoked by themselves only.
+    pub fn revoke(&self) {
+        self.0.revoked.store(true, Ordering::Release);
+        self.close();
+    }
+
+    /// Whether it was closed because its client may not use it any more.
+    pub(crate) fn is_revoked(&self) -> bool {
+        self.0.revoked.load(Ordering::Acquire)
     }
 
     /// Ends every call and every connection that is being served, over every transport, at once.

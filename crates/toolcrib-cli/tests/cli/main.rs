@@ -60,6 +60,7 @@ mod tests_in_manifests;
 mod told;
 mod toolsets;
 mod trust;
+mod two_servers;
 mod upstream_revisions;
 mod upstreams;
 mod without_landlock;

@@ -302,3 +302,27 @@ fn a_recorded_answer_is_for_tools_that_ask_a_server() {
         assert!(run.stdout.contains(code), "{code}: {run:?}");
     }
 }
+
+#[test]
+fn data_with_a_number_that_would_become_another_one_does_not_hold_and_is_shown_as_it_was() {
+    let tool = |expected: &str| {
+        format!(
+            "toolcrib: 1\ntools:\n  - name: wide\n    description: A number. Read-only.\n    \
+             annotations: {{read_only: true}}\n    output: {{format: json}}\n    \
+             run: {{argv: [echo, '{{\"n\":123456789012345678901}}']}}\n    tests:\n      \
+             - {{name: wide, args: {{}}, expect: {{data: {{n: {expected}}}}}}}\n"
+        )
+    };
+    // The nearest double.
+    let crib = Crib::new(&[("wide.yaml", &tool("1.2345678901234568e20"))]);
+    let run = crib.run(&["test"]);
+    assert_eq!(run.code, Some(1), "{run:?}");
+    assert!(run.stdout.contains("\"n\": 123456789012345678901"), "{run:?}");
+    for rounded in ["123456789012345678901", "0.1000000000000000055"] {
+        crib.write("wide.yaml", &tool(rounded));
+        let run = crib.run(&["check"]);
+        let said = format!("{}{}", run.stdout, run.stderr);
+        assert_ne!(run.code, Some(0), "{run:?}");
+        assert!(said.contains("kept exactly") && said.contains(rounded), "{said}");
+    }
+}

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde_json::Value;
-use toolcrib_tool::{ToolError, ToolOutput};
+use toolcrib_tool::{Data, ToolError, ToolOutput};
 
 use super::resolved::{Deed, Resolved};
 use super::{Grant, Granted, StoreError, Suspension, SuspensionId, SuspensionStore, Waiting};
@@ -263,6 +263,15 @@ fn granted(
 
 /// A question is asked once: its schema is compiled for its one answer.
 fn check_answer(schema: &Value, answer: &Value) -> Result<(), ToolError> {
+    // A tool reads its answer as a value: no number may become another one on the way.
+    let exact = Data::from_protected(answer.clone());
+    if exact.is_rounded() {
+        let message = "the answer has a number beyond 64 bits or double precision, which would not stay \
+                       the same";
+        let shown = exact.to_json();
+        let error = ToolError::invalid_args(message);
+        return Err(error.with_hint(format!("Send the number as a string instead: {shown}")));
+    }
     let violations = SchemaValidator::compile(&Arc::new(schema.clone()), false)?.violations(answer);
     if violations.is_empty() {
         return Ok(());

@@ -12,6 +12,7 @@ mod fixture;
 mod idempotency;
 mod lifetime;
 mod mcp;
+mod mcp_rights;
 mod openapi;
 mod operations;
 mod owner;

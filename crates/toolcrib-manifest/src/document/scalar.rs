@@ -99,7 +99,16 @@ pub(crate) fn other_reading(text: &str) -> Option<String> {
     if is_float(unsigned) && number(text).is_none() {
         return Some("a number too large for JSON".to_owned());
     }
+    if is_float(unsigned) && is_rounded(text) {
+        return Some("a number with more digits than can be kept exactly".to_owned());
+    }
     sexagesimal(unsigned)
+}
+
+/// Whether a number is another one once it is a double.
+pub(super) fn is_rounded(text: &str) -> bool {
+    let text = text.strip_prefix('+').unwrap_or(text);
+    toolcrib_tool::exact::stand_in(text).is_some()
 }
 
 /// `12:30:45`, which older YAML read as a number in base 60.

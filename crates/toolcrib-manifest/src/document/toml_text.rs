@@ -4,6 +4,7 @@ use serde_json::Number;
 use toml::Spanned;
 use toml::de::{DeInteger, DeTable, DeValue};
 
+use super::scalar::is_rounded;
 use super::{DEPTH_MAX, Entry, Node, NodeValue, Style, first_content, too_deep};
 use crate::diagnostic::{Diagnostic, Findings};
 use crate::source::Span;
@@ -95,6 +96,8 @@ impl Builder<'_, '_> {
                 let number = float.as_str().parse::<f64>().ok().and_then(Number::from_f64);
                 if number.is_none() {
                     self.ambiguous(&span, "is not a number that JSON has");
+                } else if is_rounded(float.as_str()) {
+                    self.ambiguous(&span, "is a number with more digits than can be kept exactly");
                 }
                 number.map_or(NodeValue::Null, NodeValue::Number)
             }

@@ -19,7 +19,30 @@ use crate::{McpServer, tracing_calls};
 /// A call under way. Dropping it withdraws the call.
 pub(crate) struct Begun {
     pub(crate) turn: Turn,
+    // Dropped before the work.
+    _ending: Ending,
     work: BoxFuture<'static, Answer>,
+}
+
+/// Tells the calls of a turn, when they are dropped, that their client was revoked, if it was: it has to
+/// be dropped before they are.
+pub(crate) struct Ending {
+    server: McpServer,
+    turn: Turn,
+}
+
+impl Ending {
+    pub(crate) fn new(server: &McpServer, turn: &Turn) -> Self {
+        Self { server: server.clone(), turn: turn.clone() }
+    }
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        if self.server.is_revoked() {
+            self.turn.revoke();
+        }
+    }
 }
 
 impl Begun {
@@ -35,7 +58,7 @@ impl Begun {
             Some(span) => Box::pin(work.instrument(span)),
             None => work,
         };
-        Self { turn, work }
+        Self { _ending: Ending::new(server, &turn), turn, work }
     }
 
     /// Works on it as far as that goes without waiting.
@@ -53,7 +76,7 @@ impl Begun {
 
     /// The call, of which `answer` has become known meanwhile.
     pub(crate) fn answered(self, answer: Answer) -> Self {
-        Self { turn: self.turn, work: Box::pin(std::future::ready(answer)) }
+        Self { work: Box::pin(std::future::ready(answer)), ..self }
     }
 
     /// The call that was handed over with a request, if one was: beside its text over HTTP, or to the

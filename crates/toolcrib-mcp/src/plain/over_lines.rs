@@ -16,7 +16,7 @@ use tokio_util::io::poll_read_buf;
 use tokio_util::sync::CancellationToken;
 
 use super::desk::Desk;
-use crate::exact_numbers::{ARGUMENTS, protected, restored};
+use crate::exact_numbers::{FROM_CLIENTS, protected, restored};
 use crate::unreadable::too_long;
 
 /// The longest line, in bytes: as long as the protocol library reads.
@@ -178,7 +178,7 @@ where
                     let answered = self.client.is_some()
                         && self.desk.answer(line, &mut self.to_client.bytes, cx);
                     if !answered {
-                        match protected(line, ARGUMENTS) {
+                        match protected(line, FROM_CLIENTS) {
                             Some(protected) => {
                                 self.to_library.bytes.extend_from_slice(protected.as_bytes());
                             }

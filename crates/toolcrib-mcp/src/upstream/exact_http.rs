@@ -25,7 +25,7 @@ use sse_stream::{Sse, SseStream};
 use toolcrib_net::{TransportClient, TransportError, TransportResponse};
 use toolcrib_tool::exact;
 
-use crate::exact_numbers::{STRUCTURED_CONTENT, protected};
+use crate::exact_numbers::{FROM_SERVERS, protected};
 
 type Failed = StreamableHttpError<TransportError>;
 type Events = BoxStream<'static, Result<Sse, SseError>>;
@@ -202,7 +202,7 @@ async fn answer(
         return Err(StreamableHttpError::UnexpectedContentType(kind));
     }
     let body = whole(response, JSON_MAX).await?;
-    let exact = protected(&body, STRUCTURED_CONTENT)
+    let exact = protected(&body, FROM_SERVERS)
         .map_or(Cow::Borrowed(&*body), |exact| Cow::Owned(exact.into_bytes()));
     let message = serde_json::from_slice::<ServerJsonRpcMessage>(&exact).map_err(|error| {
         StreamableHttpError::UnexpectedServerResponse(
@@ -304,7 +304,7 @@ fn exact_events(events: Events) -> Events {
     let exact = |event: Result<Sse, SseError>| {
         event.map(|mut event| {
             if let Some(data) = &event.data
-                && let Some(exact) = protected(data.as_bytes(), STRUCTURED_CONTENT)
+                && let Some(exact) = protected(data.as_bytes(), FROM_SERVERS)
             {
                 event.data = Some(exact);
             }

@@ -58,15 +58,28 @@ fn server_and_executor(may_approve: bool) -> (McpServer, Executor) {
         }
     });
     let numbers = ToolEntry::new(define("numbers").build().unwrap(), Arc::new(numbers), source());
+    let count = tool_fn(|_: Value, cx: CallContext| async move {
+        match cx.answer() {
+            Some(answer) => answer.to_string().into(),
+            None => ToolOutcome::needs_input(InputRequest::new("How many?", number_form())),
+        }
+    });
+    let count = ToolEntry::new(define("count").build().unwrap(), Arc::new(count), source());
+    let measure = define("measure").output_schema(number_form()).build().unwrap();
     let pick = define("pick").output_schema(form("path")).build().unwrap();
     let registry: Registry = Registry::scratch().build().unwrap();
     let executor =
         Executor::builder(registry).suspensions(Arc::new(MemorySuspensions::new())).build();
-    for entry in [remove, greet, numbers, ToolEntry::client(pick, source())] {
+    let client = [pick, measure].map(|definition| ToolEntry::client(definition, source()));
+    for entry in [remove, greet, numbers, count].into_iter().chain(client) {
         let _ = executor.registry().register(entry).unwrap();
     }
     let turn = TurnOptions::default().may_approve(may_approve);
     (McpServer::new(executor.clone(), McpOptions::default().turn(turn)), executor)
+}
+
+fn number_form() -> Value {
+    json!({"type": "object", "properties": {"n": {"type": "number"}}, "required": ["n"]})
 }
 
 fn form(property: &str) -> Value {
@@ -93,13 +106,28 @@ impl Stateless {
     }
 
     async fn call(&mut self, name: &str, more: Value) -> Value {
+        let params = self.params(name, &more);
+        self.wire.request("tools/call", params).await
+    }
+
+    /// The same, with a number in the place of the text `WIDE`.
+    async fn call_with(&mut self, number: &str, name: &str, more: Value) -> Value {
+        let params = self.params(name, &more);
+        let call = json!({"jsonrpc": "2.0", "id": 77, "method": "tools/call", "params": params});
+        self.wire.send_text(&call.to_string().replace("\"WIDE\"", number)).await;
+        let answer = self.wire.receive().await;
+        assert_eq!(answer["id"], 77, "{answer}");
+        answer
+    }
+
+    fn params(&self, name: &str, more: &Value) -> Value {
         let mut params = json!({"name": name, "arguments": {}, "_meta": {
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
             "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "0"},
             "io.modelcontextprotocol/clientCapabilities": self.capabilities,
         }});
         params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        self.wire.request("tools/call", params).await
+        params
     }
 }
 
@@ -217,6 +245,42 @@ async fn a_client_runs_its_own_tools_and_is_asked_in_words_where_a_form_cannot_s
     let answers = json!({"answer": accept(&json!({"answer": "[1, 2]"}))});
     let more = json!({"requestState": asked["requestState"], "inputResponses": answers});
     assert_eq!(text(&client.call("numbers", more).await), "[1,2]");
+}
+
+#[tokio::test]
+async fn a_number_in_an_answer_is_refused_where_it_would_become_another_one() {
+    for wide in ["18446744073709551617", "0.1000000000000000055", "-9223372036854775809"] {
+        let mut client = Stateless::new(json!({"elicitation": {}}));
+        let asked = client.call("count", json!({})).await["result"].clone();
+        let answer = |content: Value| {
+            let state = &asked["requestState"];
+            json!({"requestState": state, "inputResponses": {"answer": accept(&content)}})
+        };
+        let refused = client.call_with(wide, "count", answer(json!({"n": "WIDE"}))).await;
+        assert_eq!(refused["error"]["code"], -32602, "{refused}");
+        let said = refused["error"]["message"].as_str().unwrap();
+        assert!(said.contains("as a string") && said.contains(wide), "{said}");
+        // It still waits, for a number that stays the same.
+        let answer = client.call_with("1e2", "count", answer(json!({"n": "WIDE"}))).await;
+        assert_eq!(text(&answer), r#"{"n":100.0}"#);
+
+        // Written as JSON into a text.
+        let asked = client.call("numbers", json!({})).await["result"].clone();
+        let answers = json!({"answer": accept(&json!({"answer": format!("[1, {wide}]")}))});
+        let more = json!({"requestState": asked["requestState"], "inputResponses": answers});
+        let refused = client.call("numbers", more).await;
+        assert_eq!(refused["error"]["code"], -32602, "{refused}");
+    }
+}
+
+#[tokio::test]
+async fn a_client_tool_hands_its_numbers_on_as_they_were_written() {
+    let mut client = Stateless::new(json!({"elicitation": {}}));
+    let asked = client.call("measure", json!({})).await["result"].clone();
+    let answers = json!({"answer": accept(&json!({"n": "WIDE"}))});
+    let more = json!({"requestState": asked["requestState"], "inputResponses": answers});
+    let answer = client.call_with("123456789012345678901", "measure", more).await;
+    assert_eq!(text(&answer), r#"{"n":123456789012345678901}"#, "{answer}");
 }
 
 #[tokio::test]

@@ -1,10 +1,17 @@
 //! The HTTP service by itself, without a listener or authentication.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::{HeaderValue, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use serde_json::{Value, json};
-use toolcrib_mcp::{McpBody, McpHttpOptions, McpHttpService};
+use toolcrib_core::{Executor, ExecutorConfig, Registry, RegistryBuilder};
+use toolcrib_mcp::{McpBody, McpHttpOptions, McpHttpService, McpOptions, McpServer};
+use toolcrib_tool::{
+    Arguments, BoxFuture, CallContext, Layer, Source, Tool, ToolDefinition, ToolEntry, ToolError,
+    ToolOutcome, ToolOutput,
+};
 use tower::Service as _;
 
 use crate::fixture;
@@ -126,6 +133,68 @@ async fn an_argument_that_a_header_repeats_has_to_be_the_same_in_both() {
     let same = json_body(ask("north").await).await;
     assert_eq!(same["result"]["content"][0]["text"], "\"north\"");
     let other = ask("south").await;
+    assert_eq!(other.status(), StatusCode::BAD_REQUEST);
+    assert_eq!(json_body(other).await["error"]["code"], -32020);
+}
+
+/// Says its arguments as they are.
+#[derive(Debug)]
+struct Echo;
+
+impl Tool for Echo {
+    fn call<'a>(
+        &'a self,
+        arguments: Arguments,
+        _: &'a CallContext,
+    ) -> BoxFuture<'a, Result<ToolOutcome, ToolError>> {
+        Box::pin(async move { Ok(ToolOutcome::Done(ToolOutput::from(arguments.as_str()))) })
+    }
+}
+
+/// A service whose tool wants its number repeated in a header.
+fn numbered() -> McpHttpService {
+    let definition = ToolDefinition::builder("numbered").description("Say it.");
+    let schema = json!({
+        "type": "object",
+        "properties": {"id": {"type": "integer", "x-mcp-header": "Id"}},
+    });
+    let definition = definition.input_schema(schema).build().unwrap();
+    let mut registry = RegistryBuilder::new();
+    let source = Source::new(Layer::Host, "numbered");
+    let _ = registry.register(ToolEntry::new(definition, Arc::new(Echo), source));
+    let executor = Executor::new(Registry::new(registry.build()), ExecutorConfig::default());
+    McpServer::new(executor, McpOptions::default()).http_service(McpHttpOptions::default())
+}
+
+#[tokio::test]
+async fn a_wide_number_that_a_header_repeats_has_to_be_the_same_in_both() {
+    let ask = |number: &str, header: &str| {
+        let meta = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "0"},
+            "io.modelcontextprotocol/clientCapabilities": {},
+        });
+        let call = json!({"name": "numbered", "arguments": {"id": "WIDE"}, "_meta": meta});
+        let mut request = post(message("tools/call", &call).replace("\"WIDE\"", number));
+        for (name, value) in [
+            ("mcp-protocol-version", "2026-07-28"),
+            ("mcp-method", "tools/call"),
+            ("mcp-name", "numbered"),
+            ("mcp-param-id", header),
+        ] {
+            request.headers_mut().insert(name, value.parse().unwrap());
+        }
+        answer(numbered(), request)
+    };
+    for number in ["7", "18446744073709551615", "123456789012345678901", "-9223372036854775809"] {
+        let same = ask(number, number).await;
+        assert_eq!(same.status(), StatusCode::OK, "{number}");
+        let same = json_body(same).await;
+        let text = format!(r#"{{"id":{number}}}"#);
+        assert_eq!(same["result"]["content"][0]["text"], text, "{same}");
+    }
+    // The same double, and another number.
+    let other = ask("123456789012345678901", "123456789012345678902").await;
     assert_eq!(other.status(), StatusCode::BAD_REQUEST);
     assert_eq!(json_body(other).await["error"]["code"], -32020);
 }

@@ -11,6 +11,7 @@ mod fixture;
 mod full_disk;
 mod journal;
 mod links;
+mod nested;
 mod opening;
 #[cfg(feature = "mcp")]
 mod pins;

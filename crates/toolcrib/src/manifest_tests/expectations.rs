@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use toolcrib_manifest::declaration::Expectation;
-use toolcrib_tool::{RequestPlan, ToolError, ToolResult, canonical_json};
+use toolcrib_tool::{Data, RequestPlan, ToolError, ToolResult, canonical_json, exact};
 
 /// Something a test expects that does not hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,9 +94,10 @@ pub(super) fn check_result(expect: &Expectation, result: &ToolResult, failures: 
         }
     }
     if let Some(expected) = &expect.data
-        && result.data() != Some(expected)
+        && result.exact_data().map(Data::protected) != Some(expected)
     {
-        let got = result.data().map_or_else(|| "no data".to_owned(), pretty);
+        let got = result.exact_data().map(Data::protected);
+        let got = got.map_or_else(|| "no data".to_owned(), pretty);
         failures.push(Failure::new("data", pretty(expected), got));
     }
 }
@@ -104,6 +105,7 @@ pub(super) fn check_result(expect: &Expectation, result: &ToolResult, failures: 
 /// JSON with sorted keys, an item a line.
 fn pretty(value: &Value) -> String {
     let canonical = canonical_json(value);
-    let sorted: Value = serde_json::from_str(&canonical).unwrap_or_else(|_| value.clone());
-    serde_json::to_string_pretty(&sorted).unwrap_or(canonical)
+    let sorted = Data::from_json(&canonical).map(Data::into_protected);
+    let text = serde_json::to_string_pretty(&sorted.unwrap_or_else(|_| value.clone()));
+    text.map_or(canonical, |text| exact::restore(&text).into_owned())
 }

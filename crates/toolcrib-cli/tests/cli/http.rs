@@ -80,7 +80,12 @@ impl Http {
     }
 
     /// A call under a key. Fails where the server dies meanwhile.
-    fn ask_under(&self, key: &str, tool: &str, arguments: &Value) -> io::Result<keep_alive::Reply> {
+    pub(crate) fn ask_under(
+        &self,
+        key: &str,
+        tool: &str,
+        arguments: &Value,
+    ) -> io::Result<keep_alive::Reply> {
         let line = format!("POST /v1/tools/{tool}/call");
         let body = json!({"arguments": arguments});
         Connection::open(&self.address, &self.token)?.ask(&line, &[("idempotency-key", key)], &body)

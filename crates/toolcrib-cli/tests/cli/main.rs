@@ -54,6 +54,7 @@ mod served_files;
 mod settings;
 mod settings_files;
 mod state;
+mod stations;
 mod stopping;
 mod storm;
 mod tests_in_manifests;

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use super::cookie::{self, Cookie};
 use super::launch::{Refusal, START_LIMIT, Target, late, launch};
 use super::scratch::Scratch;
-use super::sys::{self, Request, spawn};
+use super::sys::{Request, spawn};
 use super::tree::{Guard, Tree};
 use super::{Command, SpawnError, lookup};
 use crate::{Enforced, Profile, environment};
@@ -84,7 +84,6 @@ fn start_here(command: &Command, input: Input) -> Result<Started, SpawnError> {
     if let Some(cwd) = command.cwd.as_deref().filter(|_| trusted) {
         check_directory(cwd)?;
     }
-    sys::remember_children();
     let cookie = Cookie::new()?;
     let (environment, scratch) = environment(command, &cookie)?;
     let search = value_of(&environment, "PATH").unwrap_or_default().to_owned();

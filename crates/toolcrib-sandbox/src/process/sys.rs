@@ -44,6 +44,7 @@ pub(crate) struct Request<'a> {
 /// signal mask and no descriptors but those of the request. Returns when the program has been loaded; the
 /// error is that of the first step that failed, `execve` included.
 pub(crate) fn spawn(request: &Request<'_>) -> io::Result<Pid> {
+    remember_children();
     let mut attributes = Attributes::new()?;
     let mut actions = FileActions::new()?;
     if let Some(cwd) = request.cwd {
@@ -81,10 +82,10 @@ pub(crate) fn spawn(request: &Request<'_>) -> io::Result<Pid> {
     Pid::from_raw(pid).ok_or_else(|| io::Error::other("posix_spawn gave no process id"))
 }
 
-/// Makes sure that this process is told how its children end. Whoever starts a server may have
-/// SIGCHLD ignored, which is inherited: then the kernel forgets each child as it ends. Looked at
-/// once; a disposition of the program's own stays.
-pub(crate) fn remember_children() {
+/// Makes sure that this process is told how its children end. A server can be started with SIGCHLD
+/// ignored, and inherits that: then the kernel forgets each child as it ends, and waiting for one
+/// fails. Checked before the first child; a handler of the program's own stays.
+fn remember_children() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
         let mut action = MaybeUninit::<libc::sigaction>::zeroed();

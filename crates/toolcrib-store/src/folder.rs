@@ -159,7 +159,8 @@ impl StateFolder {
         #[allow(clippy::useless_conversion, reason = "how wide the field is differs")]
         let mode = u32::from(found.st_mode) & 0o7777;
         let is_file = FileType::from_raw_mode(found.st_mode) == FileType::RegularFile;
-        if !is_file || mode & 0o077 == 0 {
+        let rights_of_others = mode & 0o077;
+        if !is_file || rights_of_others == 0 {
             return Ok(None);
         }
         if found.st_uid == own && self.owner.0 == own {

@@ -8,6 +8,7 @@ pub mod control;
 #[cfg(feature = "manifests")]
 pub mod control_plane;
 mod crib;
+pub mod guide;
 #[cfg(feature = "manifests")]
 pub mod lint;
 #[cfg(all(unix, feature = "manifests"))]

@@ -135,6 +135,23 @@ async fn all_waiting_counts_against_the_callers_deadline() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_own_limit_of_a_nested_call_ends_it_and_not_the_call_that_makes_it() {
+    let outer = tool_fn(|_: Value, cx: CallContext| async move {
+        let inner = cx.call(ToolCall::new("n", "inner", "{}")).await;
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        format!("{:?}", inner.error_kind())
+    });
+    let executor = executor([
+        entry(define("inner").timeout(Duration::from_secs(1)), sleeps(Duration::from_secs(30))),
+        entry(define("outer").timeout(Duration::from_secs(5)), outer),
+    ]);
+    let from = tokio::time::Instant::now();
+    let result = call(&executor.turn(TurnOptions::default()), "outer", json!({})).await;
+    assert_eq!((&*result.text(), result.is_success()), ("Some(Timeout)", true));
+    assert_eq!(from.elapsed(), Duration::from_secs(3));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_tool_sees_the_nearer_of_its_limit_and_the_callers_deadline() {
     let tool = tool_fn(|_: Value, cx: CallContext| async move {
         let left = cx.deadline().map(|at| at - tokio::time::Instant::now().into_std());

@@ -10,8 +10,8 @@ use toolcrib_core::suspension::{MemorySuspensions, SuspensionStore as _};
 use toolcrib_core::{Executor, Registry, TurnOptions};
 use toolcrib_mcp::{McpOptions, McpServer, TaskOptions};
 use toolcrib_tool::{
-    CallContext, InputPart, InputRequest, Layer, Source, StatusUpdate, TaskMode, ToolDefinition,
-    ToolEntry, ToolError, ToolOutcome, tool_fn,
+    CallContext, Data, InputPart, InputRequest, Layer, Source, StatusUpdate, TaskMode,
+    ToolDefinition, ToolEntry, ToolError, ToolOutcome, ToolOutput, tool_fn,
 };
 
 use crate::wire::Wire;
@@ -21,6 +21,9 @@ const AT_ONCE: TaskOptions =
     TaskOptions { after: Duration::ZERO, ttl: Duration::from_secs(3_600), max: 100 };
 
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Data with numbers that no machine type holds.
+const WIDE: &str = r#"{"a":123456789012345678901,"b":0.1000000000000000055}"#;
 
 /// A server whose tools wait until they are let on, and a client of it that knows tasks.
 struct Fixture {
@@ -105,7 +108,11 @@ impl Fixture {
     }
 }
 
-async fn request(wire: &mut Wire, method: &str, mut params: Value, knows_tasks: bool) -> Value {
+async fn request(wire: &mut Wire, method: &str, params: Value, knows_tasks: bool) -> Value {
+    wire.request(method, with_meta(params, knows_tasks)).await
+}
+
+fn with_meta(mut params: Value, knows_tasks: bool) -> Value {
     let extensions =
         if knows_tasks { json!({"io.modelcontextprotocol/tasks": {}}) } else { json!({}) };
     params["_meta"] = json!({
@@ -113,7 +120,7 @@ async fn request(wire: &mut Wire, method: &str, mut params: Value, knows_tasks: 
         "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "0"},
         "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}, "extensions": extensions},
     });
-    wire.request(method, params).await
+    params
 }
 
 fn entries(gate: &Arc<Semaphore>, gone: &UnboundedSender<()>) -> Vec<ToolEntry> {
@@ -166,6 +173,12 @@ fn entries(gate: &Arc<Semaphore>, gone: &UnboundedSender<()>) -> Vec<ToolEntry> 
             Arc::new(tool_fn(|_: Value, _| async { "at once" })),
         ),
         entry(define("ask"), Arc::new(asking)),
+        entry(
+            define("wide").task(TaskMode::Required),
+            Arc::new(tool_fn(|_: Value, _| async {
+                Data::from_json(WIDE).map(ToolOutput::from).map_err(ToolError::from)
+            })),
+        ),
     ]
 }
 
@@ -185,6 +198,18 @@ async fn a_call_that_takes_long_is_a_task_whose_result_is_kept() {
     let done = fixture.until(&id, "completed").await;
     assert_eq!(text(&done["result"]), "worked");
     assert_eq!(fixture.get(&id).await["result"], done);
+}
+
+#[tokio::test]
+async fn the_result_of_a_task_has_its_numbers_as_they_were_written() {
+    let mut fixture = Fixture::at_once();
+    let id = fixture.task("wide").await;
+    fixture.until(&id, "completed").await;
+    let params = with_meta(json!({"taskId": id}), true);
+    let get = json!({"jsonrpc": "2.0", "id": 99, "method": "tasks/get", "params": params});
+    fixture.wire.send(&get).await;
+    let text = fixture.wire.receive_text().await;
+    assert!(text.contains(&format!("\"structuredContent\":{WIDE}")), "{text}");
 }
 
 #[tokio::test]

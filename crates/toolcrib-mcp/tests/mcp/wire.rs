@@ -66,8 +66,13 @@ impl Wire {
     }
 
     pub(crate) async fn receive(&mut self) -> Value {
+        serde_json::from_str(&self.receive_text().await).unwrap()
+    }
+
+    /// A message as it is written.
+    pub(crate) async fn receive_text(&mut self) -> String {
         let line = timeout(PATIENCE, self.lines.next_line()).await.expect("an answer in time");
-        serde_json::from_str(&line.unwrap().expect("an open connection")).unwrap()
+        line.unwrap().expect("an open connection")
     }
 
     /// Sends a request and gives the next message, which has to be its answer.

@@ -166,7 +166,7 @@ impl KeptProcess {
         if let Some(scratch) = guard.tree().take_full_scratch() {
             remove_full(scratch).await;
         }
-        Ended { status, stderr: errors.to_the_end().await, kill }
+        Ended { status, stderr: errors.all().await, kill }
     }
 }
 
@@ -235,7 +235,7 @@ impl Errors {
 
     /// Everything that was said, once nobody can say more: what the pipe still holds is read. Somebody who
     /// was handed the pipe and lives on is waited for a short time only.
-    async fn to_the_end(mut self) -> Captured {
+    async fn all(mut self) -> Captured {
         let _ = timeout(LAST_WORDS_WAIT, &mut self.task).await;
         self.so_far()
     }

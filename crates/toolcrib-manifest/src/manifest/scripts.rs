@@ -22,7 +22,21 @@ struct Interpreter {
 
 const INTERPRETERS: [Interpreter; 9] = [
     Interpreter {
-        names: &["sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "fish", "csh", "tcsh", "pwsh"],
+        names: &[
+            "sh",
+            "bash",
+            "dash",
+            "ash",
+            "zsh",
+            "ksh",
+            "mksh",
+            "fish",
+            "csh",
+            "tcsh",
+            "pwsh",
+            "rbash",
+            "powershell",
+        ],
         text: &['c'],
         valued: &["-o", "+o", "-O", "+O", "--rcfile", "--init-file"],
         loads: &["--rcfile", "--init-file", "--init-command"],

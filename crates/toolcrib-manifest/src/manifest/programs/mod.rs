@@ -2,6 +2,7 @@
 //! their own. A value of a model has no place where it would choose a program, be run, or become a
 //! setting that names a program.
 
+mod more;
 mod table;
 
 use super::argv::Word;
@@ -48,7 +49,10 @@ pub(super) fn find(program: &str) -> Option<&'static Program> {
     let name = base_name(program);
     // Some have digits in their names that say no version: `linux64`.
     let whole = program.rsplit('/').next().unwrap_or(program);
-    PROGRAMS.iter().find(|known| known.names.contains(&name) || known.names.contains(&whole))
+    PROGRAMS
+        .iter()
+        .chain(more::MORE)
+        .find(|known| known.names.contains(&name) || known.names.contains(&whole))
 }
 
 /// Whether an option of a program takes a value of its own; `None` if nobody knows.
@@ -186,6 +190,21 @@ impl Reader<'_, '_> {
                         self.found("unsafe-argument", word, message, known.instead);
                     }
                 }
+                Rest::Script => {
+                    if !has_code {
+                        self.code(word, name, known);
+                    }
+                    return;
+                }
+                Rest::Bare if begins.is_empty() && self.tainted(word, Shape::Word) => {
+                    let message = format!(
+                        "`{name}` takes a value such as `@file`, `|command` or `!command` here for more \
+                         than the name of a file"
+                    );
+                    let help = "write a folder before the value, `./${args.x}`, or give its strings a \
+                                pattern such as `^[a-z0-9][a-z0-9._-]*$`";
+                    self.found("unsafe-argument", word, message, help);
+                }
                 Rest::Each(nth) if position >= nth => self.code(word, name, known),
                 Rest::Awk if !has_code => {
                     has_code = true;
@@ -242,10 +261,11 @@ impl Reader<'_, '_> {
             Some(command) => {
                 let found = commands.iter().find(|known| known.names.contains(&command));
                 if let Some(found) = found {
-                    self.arguments(at + 1, &format!("{name} {command}"), found);
-                } else if matches!(command, "netns" | "compose") {
+                    return self.arguments(at + 1, &format!("{name} {command}"), found);
+                } else if matches!(command, "netns" | "vrf" | "compose" | "alloc") {
                     self.command_below(at + 1, name, commands);
                 }
+                self.options_behind(at + 1, name, known);
             }
             None if self.tainted(word, Shape::Fixed) => {
                 let message = format!("a model must not choose what `{name}` does");
@@ -257,6 +277,28 @@ impl Reader<'_, '_> {
                 self.found("model-chosen-program", word, message, help);
             }
             None => {}
+        }
+    }
+
+    /// Long options of a program that stand behind its command.
+    fn options_behind(&mut self, start: usize, name: &str, known: &Program) {
+        let words = self.words;
+        let mut at = start;
+        while let Some(word) = words.get(at).filter(|word| word.literal() != Some("--")) {
+            let begins = begins(word);
+            if begins.starts_with("--") {
+                match option(known, word, begins) {
+                    Opt::CodeHere => self.code(word, name, known),
+                    Opt::CodeNext => {
+                        at += 1;
+                        if let Some(word) = words.get(at) {
+                            self.code(word, name, known);
+                        }
+                    }
+                    Opt::Value | Opt::Flag => {}
+                }
+            }
+            at += 1;
         }
     }
 

@@ -3,7 +3,7 @@
 use super::super::shape::Shape;
 
 /// How a program reads its arguments.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Program {
     pub(super) names: &'static [&'static str],
     /// Options that a value of their own follows.
@@ -48,6 +48,10 @@ pub(super) enum Rest {
     /// A text that is run, unless an option gave one; then files, or settings `name=value` of
     /// variables that the text uses.
     Awk,
+    /// The first is a file or a text that is run, unless an option gave one; the rest is handed to it.
+    Script,
+    /// Files, or what begins in another way and is run: `@options`, `|command`, `!command`.
+    Bare,
     /// The expression of `find`.
     Expression,
     /// The first chooses what is done, and may have a grammar of its own.
@@ -55,7 +59,7 @@ pub(super) enum Rest {
 }
 
 /// A program without anything to say about it, for updates of single fields.
-const NONE: Program = Program {
+pub(super) const NONE: Program = Program {
     names: &[],
     valued: &[],
     code: &[],
@@ -69,9 +73,10 @@ const NONE: Program = Program {
     instead: "",
 };
 
-const WRAPPED: &str = "write the program as a text of its own and give it the value as an argument";
+pub(super) const WRAPPED: &str =
+    "write the program as a text of its own and give it the value as an argument";
 
-const fn wrapper(
+pub(super) const fn wrapper(
     names: &'static [&'static str],
     at: usize,
     valued: &'static [&'static str],
@@ -162,17 +167,64 @@ const CONTAINER_RUN: Program = Program {
     ..NONE
 };
 
+const KUBERNETES_APPLY: Program = Program {
+    names: &["apply", "create", "replace", "run", "debug", "config"],
+    valued: &["-n", "--namespace", "--context"],
+    code: &[
+        "-f",
+        "--filename",
+        "-k",
+        "--kustomize",
+        "--image",
+        "--overrides",
+        "--kubeconfig",
+        "--exec-command",
+        "--exec-arg",
+    ],
+    instead: "write it as a text, or list what it may be in an `enum`",
+    ..NONE
+};
+
+const COMPOSE: Program = Program {
+    names: &["compose"],
+    valued: &["-p", "--project-name", "--profile"],
+    code: &["-f", "--file", "--project-directory", "--env-file"],
+    rest: Rest::Commands(&[CONTAINER_EXEC, CONTAINER_RUN]),
+    instead: "write the file as a text, or list what it may be in an `enum`",
+    ..NONE
+};
+
+const CONTAINER_BUILD: Program = Program {
+    names: &["build"],
+    valued: &["-t", "--tag", "--build-arg", "--target", "--platform"],
+    code: &["-f", "--file"],
+    rest: Rest::Code(0),
+    instead: "write the folder as a text: what its Dockerfile says is run",
+    ..NONE
+};
+
 const INSTALL: Program = Program {
     names: &["install", "i", "add", "exec", "x", "run", "run-script", "dlx"],
-    valued: &["-r", "--requirement", "-t", "--target", "-p", "--package"],
-    code: &["-c", "--call"],
+    valued: &["-t", "--target", "-p", "--package"],
+    code: &[
+        "-c",
+        "--call",
+        "-r",
+        "--requirement",
+        "--index-url",
+        "--extra-index-url",
+        "-e",
+        "--editable",
+        "--script-shell",
+        "--prefix",
+    ],
     rest: Rest::Program(0),
     instead: "name the package or script: what is installed or run is the author's to say",
     ..NONE
 };
 
 const GIT_TRANSFER: Program = Program {
-    names: &["clone", "fetch", "pull", "push", "ls-remote", "archive"],
+    names: &["clone", "fetch", "pull", "push", "ls-remote", "archive", "init"],
     valued: &["-b", "--branch", "-o", "--origin", "--depth", "-j", "--jobs"],
     code: &[
         "-c",
@@ -197,6 +249,7 @@ const GIT_OTHER: Program = Program {
         "-x",
         "--exec",
         "--extcmd",
+        "-t",
         "--tool",
         "-s",
         "--strategy",
@@ -228,6 +281,32 @@ const GIT_BELOW: Program = Program {
     names: &["submodule", "bisect"],
     rest: Rest::Commands(&[GIT_RUN]),
     instead: "write the command as a text, or list what it may be in an `enum`",
+    ..NONE
+};
+
+const SETTINGS: Program = Program {
+    names: &["config", "set"],
+    rest: Rest::Each(0),
+    instead: "write the setting as a text: settings name programs",
+    ..NONE
+};
+
+const GIT_MAIL: Program = Program {
+    names: &["send-email", "instaweb", "web--browse", "help", "shell"],
+    code: &[
+        "--smtp-server",
+        "--sendmail-cmd",
+        "--to-cmd",
+        "--cc-cmd",
+        "--header-cmd",
+        "-b",
+        "--browser",
+        "--tool",
+        "-d",
+        "--httpd",
+        "-c",
+    ],
+    instead: "write what is run as a text",
     ..NONE
 };
 
@@ -305,7 +384,7 @@ pub(super) const PROGRAMS: &[Program] = &[
     },
     Program {
         names: &["zip"],
-        code: &["-TT", "--unzip-command"],
+        code: &["-TT", "-TmTT", "--unzip-command"],
         instead: "write the program that is started as a text",
         ..NONE
     },
@@ -404,7 +483,9 @@ pub(super) const PROGRAMS: &[Program] = &[
     },
     Program {
         names: &["npm", "pnpm", "yarn", "pip", "pip3", "pipx", "gem", "uv"],
-        rest: Rest::Commands(&[INSTALL]),
+        code: &["--script-shell", "--prefix", "--cwd", "--python"],
+        rest: Rest::Commands(&[INSTALL, SETTINGS]),
+        instead: "write it as a text, or list what it may be in an `enum`",
         ..NONE
     },
     Program {
@@ -443,12 +524,12 @@ pub(super) const PROGRAMS: &[Program] = &[
     },
     // Programs that hand a line to a shell.
     Program {
-        names: &["ssh"],
+        names: &["ssh", "autossh"],
         valued: &[
-            "-b", "-B", "-c", "-D", "-E", "-e", "-I", "-i", "-l", "-L", "-m", "-O", "-p", "-Q",
+            "-b", "-B", "-c", "-D", "-E", "-e", "-M", "-i", "-l", "-L", "-m", "-O", "-p", "-Q",
             "-R", "-W", "-w", "-J",
         ],
-        code: &["-o", "-F", "-S"],
+        code: &["-o", "-F", "-S", "-I"],
         rest: Rest::Shell(1),
         instead: "name a program there that reads the value on its standard input: `argv: [ssh, \
                   host, show-log]` with `stdin: \"${args.x}\"`",
@@ -476,9 +557,18 @@ pub(super) const PROGRAMS: &[Program] = &[
         ..NONE
     },
     Program {
-        names: &["at", "batch", "crontab"],
+        names: &["at", "batch"],
         runs_stdin: true,
-        valued: &["-q", "-f", "-u"],
+        valued: &["-q"],
+        code: &["-f"],
+        instead: "write what is run as a text, with the value in a variable of `env`",
+        ..NONE
+    },
+    Program {
+        names: &["crontab"],
+        runs_stdin: true,
+        valued: &["-u"],
+        rest: Rest::Code(0),
         instead: "write what is run as a text, with the value in a variable of `env`",
         ..NONE
     },
@@ -632,7 +722,7 @@ pub(super) const PROGRAMS: &[Program] = &[
         // A repository's own settings name programs that are run even for a look at it.
         settled: &["-C", "--git-dir"],
         settled_by: &["core.fsmonitor=false", "core.hooksPath="],
-        rest: Rest::Commands(&[GIT_TRANSFER, GIT_OTHER, GIT_RUN, GIT_BELOW, GIT_CONFIG]),
+        rest: Rest::Commands(&[GIT_TRANSFER, GIT_OTHER, GIT_RUN, GIT_BELOW, GIT_CONFIG, GIT_MAIL]),
         instead: "write the setting or the folder as a text, or list what it may be in an `enum`: \
                   settings, also those of a repository, name programs. A folder may be any beside \
                   `-c, core.fsmonitor=false, -c, core.hooksPath=/dev/null`",
@@ -770,14 +860,14 @@ pub(super) const PROGRAMS: &[Program] = &[
         ..NONE
     },
     Program {
-        names: &["mongosh", "mongo", "clickhouse-client", "sqlcmd", "sqlplus", "snowsql", "usql"],
+        names: &["clickhouse-client", "sqlcmd", "sqlplus", "snowsql", "usql"],
         code: &["--eval", "-q", "--query", "-Q", "-f", "-i", "-c"],
         runs_stdin: true,
         instead: STATEMENT,
         ..NONE
     },
     Program {
-        names: &["gnuplot", "octave", "julia", "Rscript", "R", "tclsh", "deno", "jshell", "groovy"],
+        names: &["gosh"],
         code: &["-e", "--eval", "--eval-code", "-p", "--print"],
         instead: "pass the value as an argument after the text, or in a variable of `env`",
         ..NONE
@@ -790,7 +880,6 @@ pub(super) const PROGRAMS: &[Program] = &[
             "--namespace",
             "--context",
             "--cluster",
-            "--kubeconfig",
             "-s",
             "--server",
             "--as",
@@ -817,13 +906,16 @@ pub(super) const PROGRAMS: &[Program] = &[
             "--replicas",
             "--grace-period",
         ],
-        rest: Rest::Commands(&[CONTAINER_EXEC]),
+        // A plugin that such a file names is run.
+        code: &["--kubeconfig"],
+        rest: Rest::Commands(&[CONTAINER_EXEC, KUBERNETES_APPLY]),
+        instead: "write it as a text, or list what it may be in an `enum`",
         ..NONE
     },
     Program {
         names: &["docker", "podman", "nerdctl", "lxc"],
         valued: &["-H", "--host", "-c", "--context", "--config", "-l", "--log-level"],
-        rest: Rest::Commands(&[CONTAINER_EXEC, CONTAINER_RUN]),
+        rest: Rest::Commands(&[CONTAINER_EXEC, CONTAINER_RUN, CONTAINER_BUILD, COMPOSE]),
         ..NONE
     },
     Program {

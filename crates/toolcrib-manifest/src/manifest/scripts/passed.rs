@@ -9,8 +9,22 @@ use super::{Interpreter, Program};
 use crate::diagnostic::Diagnostic;
 
 /// Shells whose text gets its arguments as positional parameters.
-const SHELLS: [&str; 12] =
-    ["sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "fish", "csh", "tcsh", "su", "pwsh"];
+const SHELLS: [&str; 14] = [
+    "sh",
+    "bash",
+    "dash",
+    "ash",
+    "zsh",
+    "ksh",
+    "mksh",
+    "fish",
+    "csh",
+    "tcsh",
+    "su",
+    "pwsh",
+    "rbash",
+    "powershell",
+];
 
 /// Modules of Python that run what they are given.
 const RUNNING_MODULES: [&str; 10] = [

@@ -1,0 +1,393 @@
+//! What is known of programs that are neither wrappers nor part of every system: compilers and build
+//! tools, package managers, interpreters, remote shells, and options that start a helper.
+
+use super::table::{NONE, Program, Rest, WRAPPED, wrapper};
+
+const TEXT: &str = "write what is run, loaded or read for settings as a text, or list what it may be \
+    in an `enum`";
+
+/// A program with options whose value is run, loaded, or names settings that do.
+const fn options(names: &'static [&'static str], code: &'static [&'static str]) -> Program {
+    Program { names, code, instead: TEXT, ..NONE }
+}
+
+/// A program that runs the file or the text at its first place, and hands on what follows.
+const fn interpreter(
+    names: &'static [&'static str],
+    valued: &'static [&'static str],
+    code: &'static [&'static str],
+) -> Program {
+    Program { names, valued, code, rest: Rest::Script, instead: TEXT, ..NONE }
+}
+
+/// A program of which the first word says what it does.
+const fn first(names: &'static [&'static str], code: &'static [&'static str]) -> Program {
+    Program { names, code, rest: Rest::Code(0), instead: TEXT, ..NONE }
+}
+
+/// A program, or a command of one, that may run each of its words.
+const fn each(names: &'static [&'static str], code: &'static [&'static str]) -> Program {
+    Program { names, code, rest: Rest::Each(0), instead: TEXT, ..NONE }
+}
+
+/// A program that takes a word which begins in some way for more than the name of a file.
+const fn bare(names: &'static [&'static str], code: &'static [&'static str]) -> Program {
+    Program { names, code, rest: Rest::Bare, instead: TEXT, ..NONE }
+}
+
+const fn commands(
+    names: &'static [&'static str],
+    code: &'static [&'static str],
+    below: &'static [Program],
+) -> Program {
+    Program { names, code, rest: Rest::Commands(below), instead: TEXT, ..NONE }
+}
+
+const RUNNER: Program = wrapper(&["exec", "run", "shell", "x"], 0, &[]);
+const INSTALLER: Program = each(
+    &["install", "add", "reinstall", "upgrade", "-S", "-U", "-i", "--install"],
+    &["-o", "--option", "-c", "--config-file"],
+);
+
+pub(super) const MORE: &[Program] = &[
+    // Wrappers.
+    wrapper(&["pkexec", "entr", "eatmydata", "chpst", "envdir"], 0, &["--user"]),
+    each(&["bwrap", "hyperfine", "socat", "guix"], &[]),
+    wrapper(&["proot", "fakeroot"], 0, &["-r", "-b", "-w", "-l", "-s", "-i", "-R", "-S", "-q"]),
+    wrapper(&["valgrind"], 0, &[]),
+    wrapper(
+        &["numactl"],
+        0,
+        &["-N", "-m", "-C", "-i", "-p", "-l", "--cpunodebind", "--membind", "--physcpubind"],
+    ),
+    wrapper(&["cgexec", "cpulimit", "aa-exec"], 0, &["-g", "-l", "-P", "-p", "-n"]),
+    wrapper(&["daemonize"], 0, &["-a", "-c", "-e", "-o", "-p", "-l", "-u", "-E"]),
+    wrapper(&["logsave"], 1, &[]),
+    wrapper(&["mosh", "sg"], 1, &[]),
+    wrapper(&["sshpass"], 0, &["-p", "-f", "-d", "-P"]),
+    wrapper(&["lxc-attach"], 0, &["-n", "--name", "-e", "-u", "-g", "-P"]),
+    Program {
+        code: &["-z", "--filter"],
+        ..wrapper(&["rlwrap"], 0, &["-H", "-b", "-f", "-s", "-S"])
+    },
+    commands(
+        &["perf", "rr"],
+        &[],
+        &[wrapper(
+            &["record", "stat", "trace", "top"],
+            0,
+            &["-e", "-o", "-F", "-p", "-t", "-c", "-C"],
+        )],
+    ),
+    commands(
+        &[
+            "bundle", "poetry", "pipenv", "conda", "mamba", "hatch", "rye", "mise", "nvm", "pyenv",
+            "rbenv", "nodenv", "asdf", "stack", "cabal", "dune", "composer", "nix", "heroku",
+            "flatpak", "snap", "rails", "corepack", "mix", "consul", "nomad", "bun",
+        ],
+        &["--expr", "--impure-env"],
+        &[RUNNER, each(&["runghc", "runner", "lock", "watch", "eval", "alloc"], &[])],
+    ),
+    commands(&["direnv"], &[], &[wrapper(&["exec"], 1, &[])]),
+    commands(&["machinectl"], &[], &[wrapper(&["shell"], 1, &[])]),
+    commands(&["ip"], &["-b", "-batch", "--batch"], &[wrapper(&["exec"], 1, &[])]),
+    // Remote shells.
+    Program { rest: Rest::Shell(1), ..options(&["rsh", "rlogin"], &[]) },
+    Program {
+        valued: &["-w", "-x", "-g", "-l", "-u"],
+        rest: Rest::Shell(0),
+        ..options(&["pdsh", "clush"], &[])
+    },
+    Program { rest: Rest::Each(1), ..options(&["salt"], &[]) },
+    each(&["salt-call", "fab"], &[]),
+    options(&["vagrant", "fly", "flyctl"], &["-c", "-C", "--command"]),
+    options(&["gcloud", "az"], &["--command", "--scripts", "--flags-file"]),
+    commands(&["aws"], &[], &[each(&["configure"], &[])]),
+    commands(&["gh", "glab"], &[], &[each(&["alias", "extension", "config"], &[])]),
+    commands(&["puppet"], &[], &[each(&["apply"], &["-e", "--execute"])]),
+    // Interpreters.
+    interpreter(
+        &["java"],
+        &["-p", "--add-modules"],
+        &[
+            "-jar",
+            "-cp",
+            "-classpath",
+            "--class-path",
+            "--module-path",
+            "-javaagent",
+            "-javaagent:",
+            "-agentpath:",
+            "-agentlib:",
+            "-XX:OnError",
+            "-XX:OnOutOfMemoryError",
+        ],
+    ),
+    interpreter(&["R", "Rscript"], &[], &["-e", "-f", "--file", "--default-packages"]),
+    interpreter(&["expect", "tclsh", "wish"], &[], &["-c", "-f"]),
+    interpreter(&["julia"], &[], &["-e", "-E", "--eval", "--print", "-L", "--load", "--project"]),
+    interpreter(&["ghci", "runghc", "runhaskell"], &[], &["-e", "-ghci-script"]),
+    interpreter(
+        &["scala", "groovy", "jshell", "kotlin"],
+        &[],
+        &["-e", "--eval", "-cp", "-classpath"],
+    ),
+    interpreter(&["ipython", "pdb", "sage"], &[], &["-c", "--config", "--profile-dir", "-m"]),
+    interpreter(
+        &["ts-node", "tsx", "zx"],
+        &[],
+        &["-e", "--eval", "-p", "-r", "--require", "--import"],
+    ),
+    interpreter(&["irb"], &[], &["-r", "-I"]),
+    interpreter(&["ocaml", "escript"], &[], &["-e", "-init"]),
+    interpreter(
+        &["elixir", "iex", "erl"],
+        &[],
+        &["-e", "--eval", "-eval", "-r", "-pa", "-S", "-run"],
+    ),
+    interpreter(
+        &["sbcl", "clisp", "ecl"],
+        &[],
+        &["--eval", "--load", "--script", "-x", "-i", "--userinit"],
+    ),
+    interpreter(&["guile", "racket"], &[], &["-c", "-e", "-f", "-l", "-r", "-t", "-s"]),
+    interpreter(&["clojure", "clj"], &[], &["-e", "--eval", "-i", "-m", "-Sdeps"]),
+    interpreter(&["swipl"], &[], &["-g", "-s", "-t", "-f", "-l"]),
+    interpreter(
+        &["octave", "matlab", "maxima", "gnuplot"],
+        &[],
+        &["-e", "--eval", "-r", "-batch", "--batch-string", "-c", "-d"],
+    ),
+    interpreter(&["nix-shell", "nix-build"], &[], &["--run", "--command", "-p", "-E", "--expr"]),
+    commands(
+        &["deno"],
+        &[],
+        &[interpreter(&["run", "eval", "test", "serve", "repl"], &[], &["--eval"])],
+    ),
+    commands(&["jupyter"], &[], &[each(&["execute", "nbconvert", "run"], &["--config"])]),
+    each(&["m4", "dc"], &["-e", "-f", "--expression", "--file"]),
+    bare(&["ed", "red", "mongosh", "mongo"], &["--eval", "-f", "--file"]),
+    // Compilers and build tools.
+    bare(
+        &["gcc", "cc", "g++", "c++", "clang", "clang++", "ld", "javac", "rustc"],
+        &[
+            "-wrapper",
+            "-specs",
+            "--specs",
+            "-fplugin",
+            "-B",
+            "-plugin",
+            "--plugin",
+            "-processorpath",
+            "-Xclang",
+            "-Xlinker",
+            "-fuse-ld",
+        ],
+    ),
+    first(
+        &["cmake", "ctest"],
+        &["-P", "-C", "-S", "-D", "-E", "--build", "--preset", "--toolchain"],
+    ),
+    options(&["ninja", "scons"], &["-f", "-C", "--file", "--directory"]),
+    options(
+        &["just", "task", "rake", "mvn", "ant"],
+        &[
+            "-f",
+            "--justfile",
+            "--file",
+            "-file",
+            "-buildfile",
+            "--taskfile",
+            "-d",
+            "--dir",
+            "--working-directory",
+            "--shell",
+            "-r",
+            "-e",
+            "-s",
+            "--rakefile",
+            "--settings",
+            "-lib",
+        ],
+    ),
+    options(
+        &["gradle", "gradlew"],
+        &["-I", "--init-script", "-b", "--build-file", "-p", "--project-dir", "-c", "-g"],
+    ),
+    commands(&["bazel"], &["--bazelrc"], &[first(&["run"], &["--run_under"])]),
+    commands(
+        &["go"],
+        &["-C"],
+        &[
+            first(&["run", "generate", "tool"], &["-exec", "-toolexec", "-overlay", "-modfile"]),
+            options(
+                &["test", "build", "vet", "install", "get", "list"],
+                &[
+                    "-exec",
+                    "-toolexec",
+                    "-vettool",
+                    "-overlay",
+                    "-modfile",
+                    "-ldflags",
+                    "-gcflags",
+                    "-asmflags",
+                    "-gccgoflags",
+                    "-C",
+                ],
+            ),
+        ],
+    ),
+    commands(
+        &["cargo"],
+        &["--config", "-C", "-Z", "--manifest-path"],
+        &[each(&["install"], &["--config", "--git", "--path", "--registry", "--index"])],
+    ),
+    options(
+        &["pytest", "tox", "pre-commit"],
+        &["-p", "-c", "--config", "--rootdir", "-o", "--override-ini"],
+    ),
+    commands(&["terraform", "tofu"], &["-chdir", "-plugin-dir"], &[]),
+    commands(&["helm"], &["--post-renderer", "--kubeconfig"], &[each(&["plugin"], &[])]),
+    commands(&["packer"], &[], &[first(&["build"], &[])]),
+    // Package managers.
+    commands(
+        &["apt-get", "apt", "yum", "dnf", "apk", "pacman", "zypper", "brew"],
+        &["-o", "--option", "-c", "--config-file", "--config", "--setopt"],
+        &[INSTALLER],
+    ),
+    options(
+        &["dpkg", "rpm"],
+        &[
+            "--eval",
+            "-E",
+            "--define",
+            "--pipe",
+            "--load",
+            "--rcfile",
+            "--install",
+            "--upgrade",
+            "--pre-invoke",
+            "--post-invoke",
+        ],
+    ),
+    // Version control beside git.
+    commands(&["hg"], &["--config", "--config-file", "-R", "--repository", "--cwd"], &[]),
+    options(
+        &["svn"],
+        &["--editor-cmd", "--diff-cmd", "--diff3-cmd", "--config-option", "--config-dir"],
+    ),
+    // Databases.
+    options(
+        &["cqlsh", "clickhouse", "clickhouse-local"],
+        &["-e", "-f", "-q", "--query", "--execute", "--file"],
+    ),
+    first(&["osqueryi"], &["--extension", "--extensions_autoload"]),
+    commands(&["bq"], &["--bigqueryrc", "--flagfile"], &[each(&["query"], &[])]),
+    commands(&["redis-cli"], &["--eval"], &[each(&["eval", "script", "config", "module"], &[])]),
+    // Programs with options that start a helper, load a library, or name settings that do.
+    options(&["install"], &["--strip-program"]),
+    options(&["less"], &["+", "-k", "--lesskey-file", "--lesskey-src", "--lesskey-content"]),
+    options(&["nano", "pico"], &["-s", "--speller", "-f", "--rcfile"]),
+    options(&["rg", "ag", "ack"], &["--pre", "--pager", "--hostname-bin", "--ackrc"]),
+    options(&["fd", "fdfind"], &["-x", "-X", "--exec", "--exec-batch"]),
+    options(&["ssh-keygen", "ssh-add"], &["-D", "-w", "-s", "-S"]),
+    options(&["nc", "ncat", "netcat"], &["-e", "-c", "--exec", "--sh-exec", "--lua-exec"]),
+    first(&["openssl"], &["-engine", "-provider", "-provider-path", "-config"]),
+    options(
+        &["pandoc"],
+        &[
+            "-F",
+            "--filter",
+            "-L",
+            "--lua-filter",
+            "--pdf-engine",
+            "--pdf-engine-opt",
+            "-d",
+            "--defaults",
+            "--data-dir",
+        ],
+    ),
+    bare(
+        &["convert", "magick", "identify", "mogrify", "composite", "gs"],
+        &["-define", "-write", "-c", "-f"],
+    ),
+    each(&["exiftool"], &["-config", "-if", "-p", "-@"]),
+    bare(&["rclone"], &["--config", "--sftp-ssh", "--password-command", "--metadata-mapper"]),
+    options(
+        &["restic", "borg", "rdiff-backup", "unison"],
+        &[
+            "-o",
+            "--option",
+            "--password-command",
+            "--rsh",
+            "--remote-path",
+            "--remote-schema",
+            "-sshcmd",
+            "-servercmd",
+            "-sshargs",
+        ],
+    ),
+    each(&["lftp"], &["-c", "-e", "-f"]),
+    options(&["smbclient"], &["-c", "--command", "-s", "--configfile"]),
+    options(&["mutt", "mail", "mailx"], &["-e", "-F", "-S"]),
+    options(&["exim", "sendmail"], &["-be", "-C", "-D", "-O"]),
+    options(
+        &["nginx", "httpd", "apachectl", "apache2", "haproxy"],
+        &["-c", "-g", "-f", "-C", "-d"],
+    ),
+    options(&["caddy"], &["-c", "--config", "--adapter"]),
+    first(&["logrotate", "redis-server", "insmod"], &["--loadmodule", "-m", "--mail"]),
+    options(&["emacsclient"], &["-e", "--eval", "-a", "--alternate-editor"]),
+    options(&["xterm", "gnome-terminal"], &["-e", "--command", "-x"]),
+    options(
+        &["chromium", "chromium-browser", "google-chrome"],
+        &[
+            "--renderer-cmd-prefix",
+            "--utility-cmd-prefix",
+            "--gpu-launcher",
+            "--browser-subprocess-path",
+            "--load-extension",
+            "--user-data-dir",
+        ],
+    ),
+    options(&["tshark"], &["-X"]),
+    options(
+        &["aria2c"],
+        &[
+            "--on-download-start",
+            "--on-download-complete",
+            "--on-download-error",
+            "--on-download-stop",
+            "--on-download-pause",
+            "--on-bt-download-complete",
+            "--conf-path",
+        ],
+    ),
+    options(
+        &["gpg", "gpgsm"],
+        &[
+            "--exec-path",
+            "--photo-viewer",
+            "--agent-program",
+            "--dirmngr-program",
+            "--options",
+            "--homedir",
+        ],
+    ),
+    options(
+        &["yt-dlp", "youtube-dl"],
+        &[
+            "--exec",
+            "--config-location",
+            "--config-locations",
+            "--external-downloader",
+            "--downloader",
+            "--plugin-dirs",
+            "--netrc-cmd",
+            "--ffmpeg-location",
+        ],
+    ),
+    options(&["mpv"], &["--script", "--scripts", "--include", "--config-dir"]),
+    Program { rest: Rest::Settings, ..options(&["sysctl"], &["-p", "--load"]) },
+    Program { instead: WRAPPED, ..options(&["cpio"], &["--rsh-command"]) },
+];
